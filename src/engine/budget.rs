@@ -1,0 +1,149 @@
+//! What a run may use, checked before each call. Pure, so that `verify` can check it again.
+
+use thiserror::Error;
+
+use crate::journal::{Limits, Usage};
+use crate::provider::Price;
+
+/// What has been spent and what calls in the air may still spend.
+#[derive(Clone, Debug, Default)]
+pub struct Budget {
+    limits: Limits,
+    tokens_spent: u64,
+    cost_spent: u64,
+    tokens_reserved: u64,
+    cost_reserved: u64,
+}
+
+/// The most that one call may use.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Reserve {
+    tokens: u64,
+    cost: u64,
+}
+
+/// A limit that the next call could exceed.
+#[derive(Clone, Debug, Error, Eq, PartialEq)]
+pub enum Exceeded {
+    /// Tokens.
+    #[error("the next call may use {needed} tokens, but only {left} of {max} are left")]
+    Tokens {
+        /// What the call may use.
+        needed: u64,
+        /// What is left.
+        left: u64,
+        /// The limit.
+        max: u64,
+    },
+    /// Cost.
+    #[error("the next call may cost ${}, but only ${} of ${} are left", usd(*needed), usd(*left), usd(*max))]
+    Cost {
+        /// What the call may cost, in millionths of a US dollar.
+        needed: u64,
+        /// What is left.
+        left: u64,
+        /// The limit.
+        max: u64,
+    },
+}
+
+impl Budget {
+    /// Starts with these limits and nothing spent.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// Replaces the limits, as a resume does; what was spent stays spent.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// Reserves what a call may use at most.
+    ///
+    /// # Errors
+    ///
+    /// [`Exceeded`] if a limit could be exceeded; then nothing is reserved.
+    pub fn reserve(&mut self, prompt: u64, completion: u64, price: Option<Price>) -> Result<Reserve, Exceeded> {
+        let tokens = prompt + completion;
+        let cost = price.map_or(0, |p| p.cost_micro_usd(prompt, 0, completion));
+        if let Some(max) = self.limits.tokens_total_max {
+            let left = max.saturating_sub(self.tokens_spent + self.tokens_reserved);
+            if tokens > left {
+                return Err(Exceeded::Tokens { needed: tokens, left, max });
+            }
+        }
+        if let Some(max) = self.limits.cost_micro_usd_max {
+            let left = max.saturating_sub(self.cost_spent + self.cost_reserved);
+            if cost > left {
+                return Err(Exceeded::Cost { needed: cost, left, max });
+            }
+        }
+        self.tokens_reserved += tokens;
+        self.cost_reserved += cost;
+        Ok(Reserve { tokens, cost })
+    }
+
+    /// Replaces a reserve by what the call used. A call whose reply was lost keeps its reserve: it
+    /// may have been paid for.
+    pub fn settle(&mut self, reserve: Reserve, usage: Usage, price: Option<Price>) {
+        self.tokens_reserved -= reserve.tokens;
+        self.cost_reserved -= reserve.cost;
+        self.tokens_spent += usage.prompt + usage.completion;
+        self.cost_spent += price.map_or(0, |p| p.cost_micro_usd(usage.prompt, usage.cached, usage.completion));
+    }
+}
+
+/// Writes millionths of a dollar as dollars.
+fn usd(micro: u64) -> String {
+    format!("{}.{:06}", micro / 1_000_000, micro % 1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_call_that_could_exceed_the_limit_is_refused_before_it_is_made() {
+        let limits = Limits { tokens_total_max: Some(100), ..Limits::default() };
+        let mut budget = Budget::new(limits);
+        let reserve = budget.reserve(40, 40, None).unwrap();
+        assert_eq!(budget.reserve(20, 20, None), Err(Exceeded::Tokens { needed: 40, left: 20, max: 100 }));
+        budget.settle(reserve, Usage { prompt: 30, completion: 10, ..Usage::default() }, None);
+        assert!(budget.reserve(30, 30, None).is_ok());
+    }
+
+    #[test]
+    fn money_is_counted_in_millionths() {
+        let limits = Limits { cost_micro_usd_max: Some(1_000), ..Limits::default() };
+        let price = Some(Price { prompt: 1_000_000, cached: 0, completion: 2_000_000 });
+        let mut budget = Budget::new(limits);
+        assert!(budget.reserve(500, 200, price).is_ok());
+        let message = budget.reserve(100, 1, price).unwrap_err().to_string();
+        assert_eq!(message, "the next call may cost $0.000102, but only $0.000100 of $0.001000 are left");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_spent_never_exceeds_the_limit(
+            max in 0_u64..5_000,
+            calls in prop::collection::vec((0_u64..500, 0_u64..500, 0_u64..=100), 0..40),
+        ) {
+            let mut budget = Budget::new(Limits { tokens_total_max: Some(max), ..Limits::default() });
+            let mut spent = 0;
+            for (prompt, completion, used_percent) in calls {
+                if let Ok(reserve) = budget.reserve(prompt, completion, None) {
+                    let usage = Usage {
+                        prompt: prompt * used_percent / 100,
+                        completion: completion * used_percent / 100,
+                        ..Usage::default()
+                    };
+                    spent += usage.prompt + usage.completion;
+                    budget.settle(reserve, usage, None);
+                }
+            }
+            prop_assert!(spent <= max);
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Performing what a run owes, until it ends or is put down.
+
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use thiserror::Error;
+use tokio::sync::watch;
+
+use super::ledger::{Ledger, Mismatch, PROGRAM, tokens_max};
+use super::observer::{Moment, Observer};
+use crate::journal::{Asked, Entry, Journal, JournalError, Limits, Opened, Replied, Writer};
+use crate::protocol::{Ask, CallId, Outcome};
+use crate::provider::{Answer, Provider, ProviderError};
+
+/// What somebody outside wants of a run under way.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub enum StopRequest {
+    /// Go on.
+    #[default]
+    None,
+    /// Await the calls in the air, record their replies, and put the run down.
+    Finish,
+    /// Put the run down at once.
+    Abort,
+}
+
+/// Why a run could not go on at all.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The journal cannot be written or trusted.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The journal's records do not fit together.
+    #[error("the journal's line {line} does not verify: {why}")]
+    Mismatch {
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong.
+        why: Mismatch,
+    },
+    /// An endpoint cannot be used as configured.
+    #[error("{agent}: {why}")]
+    Provider {
+        /// The agent whose endpoint it is.
+        agent: String,
+        /// What is wrong.
+        why: ProviderError,
+    },
+}
+
+/// A run that is under way.
+pub struct Engine<'a> {
+    writer: Writer,
+    ledger: Ledger,
+    providers: Vec<Provider>,
+    limits: Limits,
+    observer: &'a dyn Observer,
+}
+
+impl std::fmt::Debug for Engine<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("ledger", &self.ledger).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Engine<'a> {
+    /// Starts a new run: records what it starts from, durably.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`].
+    pub fn start(mut writer: Writer, opened: Opened, observer: &'a dyn Observer) -> Result<Self, EngineError> {
+        let (providers, limits) = (providers(&opened)?, opened.limits);
+        observer.notice(Moment::Writing);
+        let record = writer.append(Entry::Opened(Box::new(opened)))?;
+        writer.sync()?;
+        observer.notice(Moment::Written(&record));
+        let ledger = Ledger::open(&record).map_err(|why| EngineError::Mismatch { line: 1, why })?;
+        Ok(Self { writer, ledger, providers, limits, observer })
+    }
+
+    /// Takes up a run where its journal ends; `limits` replace the earlier ones.
+    ///
+    /// A run that has reached its end is returned as it is, with nothing left to do.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`].
+    pub fn resume(
+        writer: Writer,
+        journal: &Journal,
+        limits: Option<Limits>,
+        observer: &'a dyn Observer,
+    ) -> Result<Self, EngineError> {
+        let ledger = Ledger::replay(&journal.records)
+            .map_err(|(line, why)| EngineError::Mismatch { line, why })?;
+        let limits = limits.unwrap_or(ledger.opened().limits);
+        let providers = providers(ledger.opened())?;
+        for record in &journal.records {
+            if let Entry::Replied(Replied { call, structured: Some(held), .. }) = &record.event
+                && let Some(provider) = providers.get(call.agent)
+            {
+                provider.degrade_to(*held);
+            }
+        }
+        let mut engine = Self { writer, ledger, providers, limits, observer };
+        if engine.ledger.outcome().is_none_or(|outcome| !outcome.is_final()) {
+            engine.record(Entry::Resumed { program: PROGRAM.to_owned(), limits })?;
+        }
+        Ok(engine)
+    }
+
+    /// Returns the state of the run.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Returns the SHA-256 of the journal's last line.
+    #[must_use]
+    pub fn journal_head(&self) -> crate::crypto::Digest {
+        self.writer.head()
+    }
+
+    /// Runs to an end, and records it durably.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`], if the journal cannot be written; the run can be resumed.
+    pub async fn run(&mut self, stop: watch::Receiver<StopRequest>) -> Result<Outcome, EngineError> {
+        if let Some(outcome) = self.ledger.outcome() {
+            return Ok(outcome.clone());
+        }
+        let outcome = match self.until_stopped(stop).await? {
+            Some(reason) if self.ledger.verdict().is_none() => reason,
+            Some(_) | None => self.ledger.verdict().cloned().unwrap_or(Outcome::Interrupted),
+        };
+        self.record(Entry::Stopped { outcome: outcome.clone() })?;
+        self.writer.sync()?;
+        Ok(outcome)
+    }
+
+    /// Makes calls and records replies until the machine finishes (nothing returned), or something
+    /// puts the run down (returned).
+    async fn until_stopped(&mut self, mut stop: watch::Receiver<StopRequest>) -> Result<Option<Outcome>, EngineError> {
+        // The providers are lent to the calls in the air while the rest of the engine goes on.
+        let providers = std::mem::take(&mut self.providers);
+        let observer = self.observer;
+        let deadline = self.limits.deadline_ms.map(|ms| tokio::time::Instant::now() + Duration::from_millis(ms));
+        let mut in_the_air = FuturesUnordered::new();
+        let mut reason = None;
+        while self.ledger.verdict().is_none() {
+            if reason.is_none() {
+                reason = stop_reason(*stop.borrow_and_update());
+            }
+            while reason.is_none() {
+                let Some(ask) = self.ledger.to_ask().next().cloned() else { break };
+                if let Err(limit) = self.ledger.allows(&ask) {
+                    reason = Some(Outcome::Budget { limit: limit.to_string() });
+                    break;
+                }
+                self.record(Entry::Asked(Asked { call: ask.call, sha256: ask.digest, tokens_max: tokens_max(&ask) }))?;
+                observer.notice(Moment::Calling { agent: self.ledger.agent_name(ask.call.agent), ask: &ask });
+                in_the_air.push(call(&providers[ask.call.agent], ask, observer));
+            }
+            if reason.is_some() && (in_the_air.is_empty() || *stop.borrow() == StopRequest::Abort) {
+                break;
+            }
+            tokio::select! {
+                biased;
+                Ok(()) = stop.changed() => {
+                    if stop_reason(*stop.borrow()).is_some() {
+                        observer.notice(Moment::Stopping);
+                    }
+                }
+                () = at(deadline), if !matches!(reason, Some(Outcome::Budget { .. })) => {
+                    let limit = "the deadline has passed".to_owned();
+                    reason = Some(Outcome::Budget { limit });
+                    break;
+                }
+                Some((call, result, took)) = in_the_air.next() => match result {
+                    Ok(answer) => self.take_answer(call, answer, took)?,
+                    Err(error) => {
+                        let agent = self.ledger.agent_name(call.agent);
+                        let cause = format!("{agent}: {error}");
+                        reason = reason.or(Some(Outcome::Failed { cause }));
+                    }
+                },
+            }
+        }
+        drop(in_the_air);
+        self.providers = providers;
+        Ok(reason)
+    }
+
+    /// Records a reply, durably, before anything follows from it.
+    fn take_answer(&mut self, call: CallId, answer: Answer, took: Duration) -> Result<(), EngineError> {
+        let Answer { reply, usage, structured, attempts } = answer;
+        let replied = Replied { call, reply, usage, structured, attempts };
+        let agent = self.ledger.agent_name(call.agent);
+        self.observer.notice(Moment::Answered { agent, replied: &replied, took });
+        self.record(Entry::Replied(replied))?;
+        Ok(self.writer.sync()?)
+    }
+
+    fn record(&mut self, entry: Entry) -> Result<(), EngineError> {
+        self.observer.notice(Moment::Writing);
+        let record = self.writer.append(entry)?;
+        self.observer.notice(Moment::Written(&record));
+        self.ledger.apply(&record).map_err(|why| EngineError::Mismatch { line: record.seq + 1, why })
+    }
+}
+
+async fn call(
+    provider: &Provider,
+    ask: Ask,
+    observer: &dyn Observer,
+) -> (CallId, Result<Answer, ProviderError>, Duration) {
+    let began = Instant::now();
+    let call = ask.call;
+    let progress = |tokens| observer.notice(Moment::Streaming { call, tokens });
+    let result = provider.ask(&ask, &progress).await;
+    (call, result, began.elapsed())
+}
+
+async fn at(deadline: Option<tokio::time::Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn stop_reason(request: StopRequest) -> Option<Outcome> {
+    match request {
+        StopRequest::None => None,
+        StopRequest::Finish | StopRequest::Abort => Some(Outcome::Interrupted),
+    }
+}
+
+fn providers(opened: &Opened) -> Result<Vec<Provider>, EngineError> {
+    let setup = &opened.setup;
+    let agents = setup.agents.iter().chain(&setup.arbiter);
+    let make = |(agent, endpoint): (&crate::protocol::AgentSetup, _)| {
+        Provider::new(endpoint, &agent.name)
+            .map_err(|why| EngineError::Provider { agent: agent.name.clone(), why })
+    };
+    agents.zip(&opened.endpoints).map(make).collect()
+}

@@ -1,0 +1,348 @@
+//! The state of a run, folded from its journal record by record.
+//!
+//! In: records, live or read back. Out: what is owed, what was spent, how it ended. The ledger knows
+//! no clock and no file. It trusts nothing: a record that could not have come from this run, such as
+//! a prompt that the machine did not issue or an end that it did not reach, is a [`Mismatch`].
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use super::budget::{Budget, Reserve};
+use crate::journal::{Asked, Entry, Opened, Record, Replied, Usage};
+use crate::protocol::{
+    Action, Ask, CallId, Degraded, Event, Outcome, Protocol, Report, Unexpected,
+};
+use crate::provider::{Price, Structured};
+
+/// Name and version of this program, as journals record it.
+pub const PROGRAM: &str = concat!("consensus ", env!("CARGO_PKG_VERSION"));
+
+/// A record that cannot be one of this run.
+#[derive(Clone, Debug, Error, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Mismatch {
+    /// The first record is not the opening, or a later one is.
+    #[error("a journal begins with one `opened` record and has no other")]
+    NotOpened,
+    /// The opening cannot be one that this program wrote.
+    #[error("the opening is not usable: {0}")]
+    BadOpening(&'static str),
+    /// A call that the protocol did not ask for.
+    #[error("call {0} was recorded, but the protocol did not ask for it")]
+    NotOwed(CallId),
+    /// A prompt that the protocol did not issue.
+    #[error("call {call} was sent with a prompt or settings that the protocol did not issue (journal written by `{program}`, read by `{PROGRAM}`)")]
+    PromptDiffers {
+        /// The call.
+        call: CallId,
+        /// Who wrote the journal.
+        program: String,
+    },
+    /// The recorded reserve is not what the call may use.
+    #[error("call {call} was recorded with a reserve of {found} tokens; it is {expected}")]
+    ReserveDiffers {
+        /// The call.
+        call: CallId,
+        /// What the record says.
+        found: u64,
+        /// What it must be.
+        expected: u64,
+    },
+    /// A call was made that the budget did not allow.
+    #[error("call {call} was made although {why}")]
+    OverBudget {
+        /// The call.
+        call: CallId,
+        /// Which limit.
+        why: String,
+    },
+    /// A reply to a call that was not recorded as made.
+    #[error("a reply to call {0} was recorded, but not that it was asked")]
+    NotAsked(CallId),
+    /// An end that the events do not lead to.
+    #[error("the run was recorded as `{found}`, but its events lead to `{expected}`")]
+    OutcomeDiffers {
+        /// What the record says.
+        found: String,
+        /// What the events lead to.
+        expected: String,
+    },
+    /// Something after the end.
+    #[error("there is a record after the run's end")]
+    AfterTheEnd,
+    /// An event that the protocol cannot take.
+    #[error(transparent)]
+    Unexpected(#[from] Unexpected),
+}
+
+/// The state of a run.
+pub struct Ledger {
+    opened: Opened,
+    machine: Box<dyn Protocol>,
+    budget: Budget,
+    /// Calls that must still be answered, with what was reserved once they were made.
+    owed: BTreeMap<CallId, (Ask, Option<Reserve>)>,
+    /// How the protocol ended, once it did.
+    verdict: Option<Outcome>,
+    /// How the run was last put down, until it is resumed.
+    stopped: Option<Outcome>,
+    totals: Totals,
+    degraded: Vec<Degraded>,
+    run: String,
+    /// Time stamps of the first and the last record.
+    pub(crate) started_at: String,
+    pub(crate) ended_at: String,
+}
+
+/// What a run has used.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Totals {
+    /// Replies.
+    pub calls: u64,
+    /// Tokens.
+    pub usage: Usage,
+    /// Cost in millionths of a US dollar; none if a price is not known.
+    pub cost_micro_usd: Option<u64>,
+    /// Calls that were made and never answered in the journal.
+    pub lost: u64,
+}
+
+impl std::fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ledger").field("run", &self.run).finish_non_exhaustive()
+    }
+}
+
+impl Ledger {
+    /// Starts from a journal's first record.
+    ///
+    /// # Errors
+    ///
+    /// [`Mismatch::NotOpened`], [`Mismatch::BadOpening`].
+    pub fn open(record: &Record) -> Result<Self, Mismatch> {
+        let Entry::Opened(opened) = &record.event else { return Err(Mismatch::NotOpened) };
+        let agents = opened.setup.agents.len() + usize::from(opened.setup.arbiter.is_some());
+        if opened.setup.agents.len() != 2 {
+            return Err(Mismatch::BadOpening("`pair` has two agents"));
+        }
+        if opened.endpoints.len() != agents {
+            return Err(Mismatch::BadOpening("there must be one endpoint for each agent"));
+        }
+        let known = opened.endpoints.iter().all(|e| e.price().is_some());
+        let mut ledger = Self {
+            machine: opened.setup.machine(),
+            budget: Budget::new(opened.limits),
+            opened: (**opened).clone(),
+            owed: BTreeMap::new(),
+            verdict: None,
+            stopped: None,
+            totals: Totals { cost_micro_usd: known.then_some(0), ..Totals::default() },
+            degraded: Vec::new(),
+            run: record.run.clone(),
+            started_at: record.at.clone(),
+            ended_at: record.at.clone(),
+        };
+        let actions = ledger.machine.step(&Event::Started)?;
+        ledger.take_actions(actions);
+        Ok(ledger)
+    }
+
+    /// Folds a whole journal.
+    ///
+    /// # Errors
+    ///
+    /// The first [`Mismatch`], with the line's number from 1.
+    pub fn replay(records: &[Record]) -> Result<Self, (u64, Mismatch)> {
+        let first = records.first().ok_or((1, Mismatch::NotOpened))?;
+        let mut ledger = Self::open(first).map_err(|e| (1, e))?;
+        for record in &records[1..] {
+            ledger.apply(record).map_err(|e| (record.seq + 1, e))?;
+        }
+        Ok(ledger)
+    }
+
+    /// Takes the next record.
+    ///
+    /// # Errors
+    ///
+    /// [`Mismatch`] if the record cannot be one of this run.
+    pub fn apply(&mut self, record: &Record) -> Result<(), Mismatch> {
+        let is_resume = matches!(record.event, Entry::Resumed { .. });
+        if self.stopped.as_ref().is_some_and(|outcome| outcome.is_final() || !is_resume) {
+            return Err(Mismatch::AfterTheEnd);
+        }
+        self.ended_at.clone_from(&record.at);
+        match &record.event {
+            Entry::Opened(_) => Err(Mismatch::NotOpened),
+            Entry::Asked(asked) => self.asked(asked),
+            Entry::Replied(replied) => self.replied(replied),
+            Entry::Stopped { outcome } => self.stopped(outcome),
+            Entry::Resumed { limits, .. } => {
+                self.stopped = None;
+                self.budget.set_limits(*limits);
+                // A call in the air when the process died keeps what it reserved, and is made again.
+                for (_, reserve) in self.owed.values_mut() {
+                    self.totals.lost += u64::from(reserve.take().is_some());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn asked(&mut self, asked: &Asked) -> Result<(), Mismatch> {
+        let call = asked.call;
+        let price = self.price(call.agent);
+        let (ask, reserve) = self.owed.get_mut(&call).ok_or(Mismatch::NotOwed(call))?;
+        if ask.digest != asked.sha256 {
+            return Err(Mismatch::PromptDiffers { call, program: self.opened.program.clone() });
+        }
+        let expected = tokens_max(ask);
+        if asked.tokens_max != expected {
+            return Err(Mismatch::ReserveDiffers { call, found: asked.tokens_max, expected });
+        }
+        let (prompt, completion) = (ask.prompt_tokens_estimate(), u64::from(ask.max_tokens));
+        let made = self.budget.reserve(prompt, completion, price);
+        *reserve = Some(made.map_err(|why| Mismatch::OverBudget { call, why: why.to_string() })?);
+        Ok(())
+    }
+
+    fn replied(&mut self, replied: &Replied) -> Result<(), Mismatch> {
+        let call = replied.call;
+        let price = self.price(call.agent);
+        let (_, reserve) = self.owed.remove(&call).ok_or(Mismatch::NotOwed(call))?;
+        let reserve = reserve.ok_or(Mismatch::NotAsked(call))?;
+        self.budget.settle(reserve, replied.usage, price);
+        self.count(replied, price);
+        let event = Event::Replied { call, reply: replied.reply.clone() };
+        let actions = self.machine.step(&event)?;
+        self.take_actions(actions);
+        Ok(())
+    }
+
+    fn stopped(&mut self, outcome: &Outcome) -> Result<(), Mismatch> {
+        let differs = match &self.verdict {
+            Some(verdict) => verdict != outcome,
+            None => outcome.is_final(),
+        };
+        if differs {
+            let expected = self.verdict.as_ref().map_or("more turns", Outcome::name);
+            let found = outcome.name().to_owned();
+            return Err(Mismatch::OutcomeDiffers { found, expected: expected.to_owned() });
+        }
+        self.stopped = Some(outcome.clone());
+        Ok(())
+    }
+
+    fn take_actions(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            match action {
+                Action::Ask(ask) => drop(self.owed.insert(ask.call, (ask, None))),
+                Action::Finish(outcome) => self.verdict = Some(outcome),
+            }
+        }
+    }
+
+    fn count(&mut self, replied: &Replied, price: Option<Price>) {
+        let (usage, sum) = (replied.usage, &mut self.totals.usage);
+        self.totals.calls += 1;
+        sum.prompt += usage.prompt;
+        sum.cached += usage.cached;
+        sum.completion += usage.completion;
+        sum.estimated |= usage.estimated;
+        let cost = price.map(|p| p.cost_micro_usd(usage.prompt, usage.cached, usage.completion));
+        self.totals.cost_micro_usd = self.totals.cost_micro_usd.zip(cost).map(|(a, b)| a + b);
+        let name = self.agent_name(replied.call.agent).to_owned();
+        if let Some(held @ (Structured::JsonObject | Structured::Prompt)) = replied.structured {
+            let how = match held {
+                Structured::JsonSchema | Structured::JsonObject => "some JSON object (`json_object`)",
+                Structured::Prompt => "the prompt alone",
+            };
+            let detail = format!("the server of {name} refused the schema; its replies were held by {how}");
+            self.degrade("structured_output", detail);
+        }
+        if usage.estimated {
+            self.degrade("usage_estimated", format!("the server of {name} reports no usage; tokens are estimates"));
+        }
+    }
+
+    fn degrade(&mut self, kind: &'static str, detail: String) {
+        let loss = Degraded { kind, detail };
+        if !self.degraded.contains(&loss) {
+            self.degraded.push(loss);
+        }
+    }
+
+    fn price(&self, agent: usize) -> Option<Price> {
+        self.opened.endpoints.get(agent).and_then(crate::provider::Endpoint::price)
+    }
+
+    // ===== What is known =====
+
+    /// Returns the calls that are owed and not in the air, in order.
+    pub fn to_ask(&self) -> impl Iterator<Item = &Ask> {
+        self.owed.values().filter(|(_, reserve)| reserve.is_none()).map(|(ask, _)| ask)
+    }
+
+    /// Checks whether the budget allows a call, without making it.
+    ///
+    /// # Errors
+    ///
+    /// The limit that forbids it.
+    pub fn allows(&self, ask: &Ask) -> Result<(), super::Exceeded> {
+        let (prompt, completion) = (ask.prompt_tokens_estimate(), u64::from(ask.max_tokens));
+        self.budget.clone().reserve(prompt, completion, self.price(ask.call.agent)).map(drop)
+    }
+
+    /// Returns the run's id.
+    #[must_use]
+    pub fn run(&self) -> &str {
+        &self.run
+    }
+
+    /// Returns what the run started from.
+    #[must_use]
+    pub fn opened(&self) -> &Opened {
+        &self.opened
+    }
+
+    /// Returns how the protocol ended, if it has.
+    #[must_use]
+    pub fn verdict(&self) -> Option<&Outcome> {
+        self.verdict.as_ref()
+    }
+
+    /// Returns how the run was put down, if it is not under way.
+    #[must_use]
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.stopped.as_ref()
+    }
+
+    /// Returns what was used so far.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Returns the protocol's report with what was lost on the way to it.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let mut report = self.machine.report();
+        report.degraded.extend(self.degraded.iter().cloned());
+        report
+    }
+
+    /// Returns the name of an agent by its index; the arbiter comes last.
+    #[must_use]
+    pub fn agent_name(&self, agent: usize) -> &str {
+        let setup = &self.opened.setup;
+        let found = setup.agents.get(agent).or(setup.arbiter.as_ref());
+        found.map_or("", |a| &a.name)
+    }
+}
+
+/// Returns what a record of a call says that it may use.
+#[must_use]
+pub(super) fn tokens_max(ask: &Ask) -> u64 {
+    ask.prompt_tokens_estimate() + u64::from(ask.max_tokens)
+}

@@ -1,0 +1,23 @@
+//! The engine: the only place that awaits.
+//!
+//! ```text
+//!  journal ──records──► ledger (pure) ──asks that are owed──► engine ──► providers
+//!     ▲                                                          │
+//!     └────────────── asked, replied, stopped ───────────────────┘
+//! ```
+//!
+//! The [`Ledger`] folds a journal's records into the state of the run: the machine, what is owed,
+//! what was spent. A live run, a resumed one, `verify` and `replay` all go through it, so they
+//! cannot disagree. The [`Engine`] performs what the ledger says is owed: budget check, record,
+//! call, record, and so on, until the machine finishes, a limit binds, a provider fails, or somebody
+//! stops it. Every way out leaves a journal that can be resumed or is complete.
+
+mod budget;
+mod drive;
+mod ledger;
+mod observer;
+
+pub use budget::{Budget, Exceeded, Reserve};
+pub use drive::{Engine, EngineError, StopRequest};
+pub use ledger::{Ledger, Mismatch, PROGRAM, Totals};
+pub use observer::{Moment, NoObserver, Observer};

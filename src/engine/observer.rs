@@ -1,0 +1,54 @@
+//! Telling the outside what a run is doing, as it does it.
+
+use std::time::Duration;
+
+use crate::journal::{Record, Replied};
+use crate::protocol::{Ask, CallId};
+
+/// A moment of a run.
+#[derive(Debug)]
+pub enum Moment<'a> {
+    /// A record is about to be written.
+    Writing,
+    /// A record has been written.
+    Written(&'a Record),
+    /// A model is about to be called.
+    Calling {
+        /// The agent's name.
+        agent: &'a str,
+        /// The call.
+        ask: &'a Ask,
+    },
+    /// A reply is streaming in.
+    Streaming {
+        /// The call.
+        call: CallId,
+        /// Parts received so far, about one a token.
+        tokens: u64,
+    },
+    /// A model has answered; nothing is recorded yet.
+    Answered {
+        /// The agent's name.
+        agent: &'a str,
+        /// The reply and what it took.
+        replied: &'a Replied,
+        /// How long it took.
+        took: Duration,
+    },
+    /// A stop was asked for; calls that are open are awaited.
+    Stopping,
+}
+
+/// Somebody who wants to know.
+pub trait Observer {
+    /// Is told of each moment, in order.
+    fn notice(&self, moment: Moment<'_>);
+}
+
+/// Nobody.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoObserver;
+
+impl Observer for NoObserver {
+    fn notice(&self, _moment: Moment<'_>) {}
+}

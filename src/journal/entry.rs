@@ -1,0 +1,122 @@
+//! What a journal records.
+
+use serde::{Deserialize, Serialize};
+
+use crate::crypto::Digest;
+use crate::protocol::{CallId, Outcome, Reply, Setup};
+use crate::provider::{Endpoint, Structured};
+
+/// One line of a journal.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// Format version.
+    pub v: u32,
+    /// The run's id.
+    pub run: String,
+    /// The line's number, from 0.
+    pub seq: u64,
+    /// When it was written, RFC 3339 in UTC with microseconds.
+    pub at: String,
+    /// What happened.
+    pub event: Entry,
+    /// SHA-256 of the previous line.
+    pub prev: Digest,
+}
+
+/// What happened.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Entry {
+    /// The run began, from this.
+    Opened(Box<Opened>),
+    /// A model is about to be called.
+    Asked(Asked),
+    /// A model answered.
+    Replied(Replied),
+    /// The run ended, or was put down for a later resume.
+    Stopped {
+        /// How.
+        outcome: Outcome,
+    },
+    /// The run was taken up again, with these limits.
+    Resumed {
+        /// Name and version of the program.
+        program: String,
+        /// The limits from here on.
+        limits: Limits,
+    },
+}
+
+/// Everything that a run starts from.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Opened {
+    /// Name and version of the program.
+    pub program: String,
+    /// Task, agents, rules and parameters, complete.
+    pub setup: Setup,
+    /// Where each agent's model is called, the arbiter's last. No secrets.
+    pub endpoints: Vec<Endpoint>,
+    /// What the run may use.
+    pub limits: Limits,
+}
+
+/// What a run may use; a missing limit does not bind.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Prompt and completion tokens of all calls together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_total_max: Option<u64>,
+    /// Cost of all calls together, in millionths of a US dollar.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micro_usd_max: Option<u64>,
+    /// Time from the start, or from the resume, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+}
+
+/// A call that is about to be made.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    /// Which call.
+    pub call: CallId,
+    /// Digest of the conversation, the schema and the sampling settings.
+    pub sha256: Digest,
+    /// The most tokens it may use: estimated prompt plus the reply's limit.
+    pub tokens_max: u64,
+}
+
+/// A reply and what it took.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replied {
+    /// Which call it answers.
+    pub call: CallId,
+    /// The reply, untouched.
+    pub reply: Reply,
+    /// Tokens used.
+    pub usage: Usage,
+    /// How the server was held to the schema, if one was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Structured>,
+    /// Requests sent until this reply came, 1 without any fault.
+    pub attempts: u32,
+}
+
+/// Tokens of one call.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Usage {
+    /// Tokens of the prompt.
+    pub prompt: u64,
+    /// Those of them that the server had computed before, as it reports.
+    pub cached: u64,
+    /// Tokens of the reply.
+    pub completion: u64,
+    /// Whether the server reported nothing, so that these are estimates.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}

@@ -1,0 +1,34 @@
+//! The journal: the append-only, hash-chained record of one run, and its only source of truth.
+//!
+//! One JSON line per record: `{"v":1,"run":…,"seq":n,"at":"RFC 3339","event":{…},"prev":"…"}`, where
+//! `prev` is the SHA-256 of the previous line without its line break (64 zeros for the first). The
+//! first record holds everything that the run started from, so that the file stands alone.
+//!
+//! Writing: one `write` per record, then `fdatasync` where the caller needs durability; the folder is
+//! synced when the file is made. One writer at a time, by an advisory lock.
+//!
+//! Reading: a last line without its line break is what a crash leaves behind; it is reported and,
+//! on resume, cut. Any other damage is an error with the line's number.
+//!
+//! This module never interprets a record: what follows from one is decided by the engine's ledger.
+//!
+//! # Compatibility
+//!
+//! `v` is raised when a record's meaning changes or a field is added that an older reader must not
+//! ignore. Readers refuse a `v` that they do not know, and unknown fields within one that they do.
+
+mod entry;
+mod error;
+mod reader;
+mod writer;
+
+pub use entry::{Asked, Entry, Limits, Opened, Record, Replied, Usage};
+pub use error::JournalError;
+pub use reader::{Journal, read};
+pub use writer::Writer;
+
+/// The journal's file name inside a run folder.
+pub const FILE_NAME: &str = "journal.jsonl";
+
+/// The format version that this program writes.
+pub const VERSION: u32 = 1;

@@ -1,0 +1,116 @@
+//! Appending to a journal.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::{Entry, FILE_NAME, Journal, JournalError, Record, VERSION, read};
+use crate::crypto::Digest;
+
+/// The one writer of a run's journal; holds the run's lock until it is dropped.
+#[derive(Debug)]
+pub struct Writer {
+    file: File,
+    path: PathBuf,
+    run: String,
+    seq: u64,
+    head: Digest,
+}
+
+impl Writer {
+    /// Makes the run folder `dir`, private to the user, and an empty journal in it.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Io`], also if there is a journal already.
+    pub fn create(dir: &Path, run: &str) -> Result<Self, JournalError> {
+        let path = dir.join(FILE_NAME);
+        let io = |action| move |source| JournalError::Io { action, path: dir.to_owned(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(io("make the folder"))?;
+        let file = OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(io("make a journal in"))?;
+        lock(&file, &path)?;
+        sync_folder(dir).map_err(io("sync the folder"))?;
+        Ok(Self { file, path, run: run.to_owned(), seq: 0, head: Digest::ZERO })
+    }
+
+    /// Opens the journal in the run folder `dir` to go on with it; a torn last line is cut.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Locked`] if another process has it, [`JournalError::Damaged`] if its chain
+    /// does not hold, [`JournalError::Io`].
+    pub fn reopen(dir: &Path) -> Result<(Self, Journal), JournalError> {
+        let path = dir.join(FILE_NAME);
+        let io = |action| { let path = path.clone(); move |source| JournalError::Io { action, path, source } };
+        let mut file = OpenOptions::new().read(true).append(true).open(&path).map_err(io("open"))?;
+        lock(&file, &path)?;
+        let journal = read(&path)?;
+        if journal.torn_bytes > 0 {
+            file.set_len(journal.whole_bytes).map_err(io("cut the torn last line of"))?;
+            file.seek(SeekFrom::End(0)).map_err(io("seek in"))?;
+            file.sync_data().map_err(io("sync"))?;
+        }
+        let (seq, head) = (journal.records.len() as u64, journal.head);
+        let run = journal.records[0].run.clone();
+        Ok((Self { file, path, run, seq, head }, journal))
+    }
+
+    /// Appends one record and returns it. It survives the death of this process at once, and that
+    /// of the machine after [`Writer::sync`].
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Io`].
+    pub fn append(&mut self, event: Entry) -> Result<Record, JournalError> {
+        let at = humantime::format_rfc3339_micros(SystemTime::now()).to_string();
+        let record = Record { v: VERSION, run: self.run.clone(), seq: self.seq, at, event, prev: self.head };
+        let io = |source| JournalError::Io { action: "write to", path: self.path.clone(), source };
+        let mut line = serde_json::to_vec(&record).map_err(|e| io(e.into()))?;
+        let head = Digest::of(&line);
+        line.push(b'\n');
+        self.file.write_all(&line).map_err(io)?;
+        (self.head, self.seq) = (head, self.seq + 1);
+        Ok(record)
+    }
+
+    /// Makes everything appended so far durable.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Io`].
+    pub fn sync(&self) -> Result<(), JournalError> {
+        let io = |source| JournalError::Io { action: "sync", path: self.path.clone(), source };
+        self.file.sync_data().map_err(io)
+    }
+
+    /// Returns the SHA-256 of the last line.
+    #[must_use]
+    pub fn head(&self) -> Digest {
+        self.head
+    }
+}
+
+fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(JournalError::Locked { path: path.to_owned() }),
+        Err(TryLockError::Error(source)) => {
+            Err(JournalError::Io { action: "lock", path: path.to_owned(), source })
+        }
+    }
+}
+
+fn sync_folder(dir: &Path) -> std::io::Result<()> {
+    File::open(dir)?.sync_all()?;
+    match dir.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
+        Some(_) | None => Ok(()),
+    }
+}

@@ -1,0 +1,62 @@
+//! Protocols: pure state machines that decide what is asked next and when a run ends.
+//!
+//! ```text
+//!               event: Started, Replied
+//!   engine  ────────────────────────────►  machine
+//!  (async)  ◄────────────────────────────  (pure)
+//!               action: Ask, Finish
+//! ```
+//!
+//! # The contract
+//!
+//! > **A machine changes only inside [`Protocol::step`]. The engine makes an event durable in the
+//! > journal, steps the machine with it, performs every action returned, and only then takes the
+//! > next event.**
+//!
+//! A machine knows no clock, network, file, randomness or `async`. Seeds and call ids are computed,
+//! so the same events always give the same actions, byte for byte: that is what lets a run be
+//! resumed, replayed and verified from its journal alone. Bad model output is an ordinary event and
+//! never an error; an error of [`Protocol::step`] means that the events are not those of this run.
+
+mod action;
+mod conversation;
+mod event;
+mod outcome;
+pub mod pair;
+mod setup;
+
+pub use action::{Action, Ask, CallId, ReplyShape, Step};
+pub use conversation::{Conversation, Message, Role};
+pub use event::{Event, Finish, Reply};
+pub use outcome::{
+    AgentReport, BlindVote, Degraded, Dissent, How, NoAgreement, Outcome, Report, Tally,
+};
+pub use setup::{AgentSetup, Document, Setup, Task, Thinking};
+
+use thiserror::Error;
+
+/// A state machine that turns events into actions.
+pub trait Protocol {
+    /// Takes one event and returns what must follow from it, in order.
+    ///
+    /// # Errors
+    ///
+    /// [`Unexpected`] if the event cannot be one of this run: the machine did not ask for it.
+    fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected>;
+
+    /// Returns what is known so far: blind vote, standing answers, dissent.
+    ///
+    /// Valid at any moment, so that an interrupted or unaffordable run still has a result.
+    fn report(&self) -> Report;
+}
+
+/// An event that does not belong to the run that the machine is in.
+#[derive(Clone, Debug, Error, Eq, PartialEq)]
+pub enum Unexpected {
+    /// A second start.
+    #[error("the run has already started")]
+    StartedTwice,
+    /// A reply to a call that is not open.
+    #[error("nothing was asked under call {0}")]
+    NotAsked(CallId),
+}

@@ -1,0 +1,195 @@
+//! How a run ends, and what is known about it at any moment.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::crypto::Digest;
+
+/// How a run ended.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// Both agents declared the same canonical text final.
+    Agreed {
+        /// What kind of agreement it is.
+        how: How,
+        /// The text, in the layout of the first agent.
+        text: String,
+        /// Digest of its canonical form.
+        sha256: Digest,
+    },
+    /// The talk ended without agreement.
+    NoAgreement {
+        /// Why it ended.
+        reason: NoAgreement,
+    },
+    /// The next call would have exceeded a limit, or the deadline passed.
+    Budget {
+        /// Which limit, with its figures.
+        limit: String,
+    },
+    /// A provider could not be used.
+    Failed {
+        /// What failed and what to do about it.
+        cause: String,
+    },
+    /// A person or the system asked to stop; the run can be resumed.
+    Interrupted,
+}
+
+impl Outcome {
+    /// Returns the outcome's name in files and on the command line.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Agreed { .. } => "agreed",
+            Self::NoAgreement { .. } => "no_agreement",
+            Self::Budget { .. } => "budget",
+            Self::Failed { .. } => "failed",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// Returns true if the protocol itself ended the run, so that nothing is left to resume.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Agreed { .. } | Self::NoAgreement { .. } => true,
+            Self::Budget { .. } | Self::Failed { .. } | Self::Interrupted => false,
+        }
+    }
+}
+
+/// What kind of agreement was reached; the kinds differ much in what they are worth.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// The blind drafts were the same already.
+    Independent,
+    /// The same text was typed by both after talk.
+    Converged,
+    /// One adopted the other's text by reference.
+    Endorsed,
+}
+
+impl How {
+    /// Returns the word for this kind of agreement.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Independent => "independent",
+            Self::Converged => "converged",
+            Self::Endorsed => "endorsed",
+        }
+    }
+}
+
+/// Why the talk ended without agreement.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoAgreement {
+    /// The limit on rounds was reached.
+    MaxRounds,
+    /// Both agents moved and nothing changed.
+    Deadlock,
+    /// An agent failed to write a valid envelope in two turns in a row.
+    InvalidReplies,
+    /// No agent wrote a valid blind draft.
+    NoDrafts,
+}
+
+impl fmt::Display for NoAgreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::MaxRounds => "the limit on rounds was reached",
+            Self::Deadlock => "both agents moved and nothing changed",
+            Self::InvalidReplies => "an agent wrote no valid envelope in two turns in a row",
+            Self::NoDrafts => "no agent wrote a valid blind draft",
+        })
+    }
+}
+
+/// What a machine knows about its run.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Report {
+    /// Rounds begun.
+    pub rounds: u32,
+    /// The plain vote over blind drafts.
+    pub blind_vote: BlindVote,
+    /// Each agent's standing.
+    pub agents: Vec<AgentReport>,
+    /// Answers other than the agreed one, who held them, and why.
+    pub dissent: Vec<Dissent>,
+    /// What was lost on the way.
+    pub degraded: Vec<Degraded>,
+    /// Handle of the text that the arbiter chose, if one was asked.
+    pub arbiter_choice: Option<String>,
+}
+
+/// The plain vote over all blind drafts, for comparison with what the talk made of them.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct BlindVote {
+    /// The text with more votes than any other, if there is one.
+    pub text: Option<String>,
+    /// Its digest.
+    pub sha256: Option<Digest>,
+    /// Every text with its votes, most first.
+    pub tally: Vec<Tally>,
+    /// Blind drafts asked for that came to nothing.
+    pub missing: u32,
+}
+
+/// Votes for one text.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Tally {
+    /// The text, in the layout of its first author.
+    pub text: String,
+    /// Digest of its canonical form.
+    pub sha256: Digest,
+    /// Blind drafts that hold it.
+    pub votes: u32,
+}
+
+/// One agent at the end of a run.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct AgentReport {
+    /// Its name.
+    pub name: String,
+    /// Status of its latest valid envelope; none if it never wrote one.
+    pub status: Option<crate::text::Status>,
+    /// Its latest answer.
+    pub text: Option<String>,
+    /// Digest of the answer's canonical form.
+    pub sha256: Option<Digest>,
+    /// Turns in which it changed its answer.
+    pub changes: u32,
+    /// Replies that were refused and asked for again.
+    pub repairs: u32,
+    /// Turns in which no valid envelope came.
+    pub failed_turns: u32,
+}
+
+/// An answer that was not agreed on.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Dissent {
+    /// Who held it.
+    pub agent: String,
+    /// `blind` for a first draft that was given up, `final` for an answer held to the end.
+    pub stage: &'static str,
+    /// The answer.
+    pub text: String,
+    /// Digest of its canonical form.
+    pub sha256: Digest,
+    /// Why it was held, or given up, in the agent's words.
+    pub why: String,
+}
+
+/// Something that makes a result less than it looks.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Degraded {
+    /// A fixed word for programs.
+    pub kind: &'static str,
+    /// What happened, for people.
+    pub detail: String,
+}

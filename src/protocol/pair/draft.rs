@@ -1,0 +1,158 @@
+//! One envelope in the making: think, write, and write again when refused.
+//!
+//! A draft owns a copy of its agent's conversation, which only grows. It asks for private thoughts
+//! first if the roleset wants them, then for the envelope, then at most `max_repairs` times for a
+//! better one, each time with the reason for the refusal.
+
+use super::prompt;
+use super::review::{Accepted, Review};
+use crate::crypto::Hasher;
+use crate::protocol::{
+    AgentSetup, Ask, CallId, Conversation, Reply, ReplyShape, Role, Step, Thinking,
+};
+use crate::text::schema::{Decoding, decoding};
+use crate::text::quote;
+
+/// The most of a reply that stays in its author's conversation, in characters.
+const ECHO_CHARS_MAX: usize = 8000;
+
+/// One envelope in the making.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    call: CallId,
+    conversation: Conversation,
+    /// What to say once the private thoughts are in.
+    envelope_prompt: String,
+    shape: ReplyShape,
+    /// Replies refused so far.
+    pub(super) repairs: u32,
+}
+
+/// What follows from a reply to a draft.
+pub(super) enum Progress {
+    /// Ask again.
+    Ask(Ask),
+    /// The envelope is valid.
+    Valid(Box<Accepted>),
+    /// Every attempt was refused.
+    Failed,
+}
+
+impl Draft {
+    /// Starts a draft; `ask` is what the agent is told to do, in up to two messages.
+    pub(super) fn start(review: &Review<'_>, call: CallId, conversation: Conversation, told: prompt::Told) -> Self {
+        let mut draft = Self {
+            call,
+            conversation,
+            envelope_prompt: told.write,
+            shape: shape(review),
+            repairs: 0,
+        };
+        if review.setup.params.thinking == Thinking::Free {
+            draft.conversation.push(Role::User, format!("{}\n\n{}", told.situation, told.think));
+        } else {
+            draft.call.step = Step::Envelope;
+            let envelope_prompt = std::mem::take(&mut draft.envelope_prompt);
+            draft.conversation.push(Role::User, format!("{}\n\n{envelope_prompt}", told.situation));
+        }
+        draft
+    }
+
+    /// Returns the call that this draft waits for.
+    pub(super) fn call(&self) -> CallId {
+        self.call
+    }
+
+    /// Returns the request for the reply that this draft waits for.
+    pub(super) fn ask(&self, agent: &AgentSetup, seed: u64) -> Ask {
+        let shape = match self.call.step {
+            Step::Think | Step::Choose => ReplyShape::Free,
+            Step::Envelope => self.shape.clone(),
+        };
+        ask(self.call, &self.conversation, shape, agent, seed)
+    }
+
+    /// Takes a reply and says what follows.
+    pub(super) fn reply(&mut self, review: &Review<'_>, reply: &Reply) -> Progress {
+        let agent = &review.setup.agents[review.agent];
+        let seed = review.setup.seed;
+        if self.call.step == Step::Think {
+            // Thoughts cut at the limit are thoughts all the same; they are never judged.
+            self.conversation.push(Role::Assistant, echo(&reply.text));
+            self.conversation.push(Role::User, std::mem::take(&mut self.envelope_prompt));
+            self.call.step = Step::Envelope;
+            return Progress::Ask(self.ask(agent, seed));
+        }
+        let violation = match review.check(reply) {
+            Ok(accepted) => {
+                self.conversation.push(Role::Assistant, accepted.object.clone());
+                return Progress::Valid(Box::new(accepted));
+            }
+            Err(violation) => violation,
+        };
+        self.repairs += 1;
+        self.conversation.push(Role::Assistant, echo(&reply.text));
+        if self.repairs > review.setup.params.max_repairs {
+            self.conversation.push(Role::User, prompt::given_up(&violation));
+            return Progress::Failed;
+        }
+        self.conversation.push(Role::User, prompt::repair(&violation));
+        self.call.attempt += 1;
+        Progress::Ask(self.ask(agent, seed))
+    }
+
+    /// Returns the conversation with everything that this draft added.
+    pub(super) fn into_conversation(self) -> Conversation {
+        self.conversation
+    }
+}
+
+/// Makes a request; its sampling seed depends on the run's seed and on the call alone.
+pub(super) fn ask(
+    call: CallId,
+    conversation: &Conversation,
+    shape: ReplyShape,
+    agent: &AgentSetup,
+    seed: u64,
+) -> Ask {
+    let derived = Hasher::default().part(&seed.to_be_bytes()).part(call.to_string().as_bytes()).finish();
+    // Servers differ in how they read large seeds; 31 bits are safe everywhere.
+    let seed = u32::try_from(derived.leading_u64() >> 33).unwrap_or(0);
+    let (max_tokens, temperature) = (agent.max_tokens, agent.temperature);
+    let digest = Ask::digest_of(conversation.digest(), &shape, max_tokens, temperature, seed);
+    let messages = conversation.messages().to_vec();
+    Ask { call, messages, shape, max_tokens, temperature, seed, digest }
+}
+
+/// What an agent said, as its own conversation keeps it.
+fn echo(text: &str) -> String {
+    let mut kept: String = quote::plain(text.trim()).chars().take(ECHO_CHARS_MAX).collect();
+    if kept.trim().is_empty() {
+        "(nothing)".clone_into(&mut kept);
+    }
+    kept
+}
+
+fn shape(review: &Review<'_>) -> ReplyShape {
+    let (setup, agent) = (review.setup, review.agent);
+    let seat = &review.seats[agent];
+    let own = &setup.agents[agent];
+    // A character is at least a quarter of a token in practice; a bound keeps runaways inside the
+    // token limit, so that the JSON is closed.
+    let text_chars_max = usize::try_from(own.max_tokens).unwrap_or(usize::MAX).saturating_mul(2);
+    let thinking = setup.params.thinking == Thinking::Field;
+    let schema = decoding(
+        review.canonicalizer,
+        &Decoding {
+            role: &own.name,
+            domain: &own.domain,
+            peer: &setup.agents[1 - agent].name,
+            thinking_chars_max: thinking.then_some(text_chars_max / 2),
+            answers: review.owed_answers(),
+            has_answer: !review.blind && seat.last_answer.is_some(),
+            acceptable: &review.acceptable(),
+            text_chars_max,
+        },
+    );
+    ReplyShape::Json { name: "envelope", schema }
+}

@@ -1,0 +1,39 @@
+//! Who speaks next.
+
+use super::seat::Seat;
+use crate::crypto::Hasher;
+use crate::text::Status;
+
+/// Returns the agent that moves first after the opening.
+///
+/// If exactly one agent has not declared a text final, that one moves. Otherwise the seed decides:
+/// two agents that both move would swap their answers, and always letting the same one move would
+/// favour its peer.
+pub(super) fn first_mover(seats: &[Seat; 2], seed: u64) -> usize {
+    let solved = |seat: &Seat| seat.status() == Some(Status::Solved);
+    match (solved(&seats[0]), solved(&seats[1])) {
+        (false, true) => 0,
+        (true, false) => 1,
+        (true, true) | (false, false) => draw(seed),
+    }
+}
+
+/// Returns the agent that has the floor after `mover`'s turn.
+///
+/// `peer_name` is the name of the other agent. A plain WORKING keeps the floor, at most
+/// `solo_turns` times in a row; a failed turn gives it away.
+pub(super) fn after_turn(seat: &mut Seat, mover: usize, peer_name: &str, solo_turns: u32, failed: bool) -> usize {
+    let gives = seat.position.as_ref().is_none_or(|p| p.envelope.gives_floor_to(peer_name));
+    if failed || gives || seat.solo >= solo_turns {
+        seat.solo = 0;
+        1 - mover
+    } else {
+        seat.solo += 1;
+        mover
+    }
+}
+
+fn draw(seed: u64) -> usize {
+    let digest = Hasher::default().part(b"first mover").part(&seed.to_be_bytes()).finish();
+    usize::from(digest.leading_u64() % 2 == 1)
+}

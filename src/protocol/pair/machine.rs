@@ -1,0 +1,358 @@
+//! The machine of `pair`: events in, actions out. The module's essay has the picture.
+
+use std::collections::BTreeMap;
+
+use super::arbiter::{Arbitration, Ruling};
+use super::draft::{Draft, Progress};
+use super::prompt::{self, Situation};
+use super::report::blind_vote;
+use super::review::{Accepted, Review};
+use super::seat::{Position, Proposal, Seat};
+use super::{floor, stop};
+use crate::protocol::{
+    Action, CallId, Conversation, Event, NoAgreement, Outcome, Protocol, Reply, Report, Setup,
+    Step, Unexpected,
+};
+use crate::text::{Canonicalizer, Status};
+
+/// An agent with this many failed turns in a row ends the talk.
+const FAILED_IN_A_ROW_MAX: u32 = 2;
+
+/// The state of one `pair` run.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    pub(super) setup: Setup,
+    canonicalizer: Canonicalizer,
+    pub(super) seats: [Seat; 2],
+    pub(super) proposals: Vec<Proposal>,
+    pub(super) round: u32,
+    phase: Phase,
+    /// Envelopes in the making, by the call they wait for.
+    open: BTreeMap<CallId, Draft>,
+    /// Finished blind drafts, kept until all are in so that their order of arrival does not matter.
+    drafted: BTreeMap<(u32, usize), Option<Box<Accepted>>>,
+    /// Which agents have moved since anything last changed.
+    idle: [bool; 2],
+    arbitration: Option<Arbitration>,
+    arbiter_asked: bool,
+    pub(super) arbiter_choice: Option<usize>,
+    pub(super) outcome: Option<Outcome>,
+}
+
+/// Where a run is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    /// Nothing has happened.
+    New,
+    /// Blind drafts are being made.
+    Drafting,
+    /// One agent has the floor.
+    Talking {
+        /// The agent that has it.
+        mover: usize,
+    },
+    /// An arbiter has been asked, or has chosen and its choice is before the agents.
+    Arbitrating,
+    /// The run has ended.
+    Done,
+}
+
+impl Pair {
+    /// Makes the machine for a run that has not started.
+    ///
+    /// `setup` must have exactly two agents, as every loaded roleset has.
+    #[must_use]
+    pub fn new(setup: Setup) -> Self {
+        let seat = |agent| Seat::new(Conversation::new(prompt::system(&setup, agent)));
+        Self {
+            canonicalizer: Canonicalizer::new(&setup.canonical),
+            seats: [seat(0), seat(1)],
+            proposals: Vec::new(),
+            round: 0,
+            phase: Phase::New,
+            open: BTreeMap::new(),
+            drafted: BTreeMap::new(),
+            idle: [false; 2],
+            arbitration: None,
+            arbiter_asked: false,
+            arbiter_choice: None,
+            outcome: None,
+            setup,
+        }
+    }
+
+    fn review(&self, agent: usize, blind: bool) -> Review<'_> {
+        Review {
+            setup: &self.setup,
+            canonicalizer: &self.canonicalizer,
+            seats: &self.seats,
+            proposals: &self.proposals,
+            agent,
+            blind,
+            arbiter_choice: self.arbiter_choice,
+        }
+    }
+
+    // ===== Opening =====
+
+    /// Asks both agents for the blind drafts numbered `drafts`, all at once.
+    fn draft_blind(&mut self, drafts: std::ops::Range<u32>) -> Vec<Action> {
+        self.phase = Phase::Drafting;
+        let mut actions = Vec::new();
+        for draft in drafts {
+            for agent in 0..2 {
+                let call = CallId { round: 1, agent, draft, step: Step::Think, attempt: 0 };
+                let told = prompt::opening(&self.setup, agent);
+                let fresh = Conversation::new(prompt::system(&self.setup, agent));
+                let making = Draft::start(&self.review(agent, true), call, fresh, told);
+                actions.push(Action::Ask(making.ask(&self.setup.agents[agent], self.setup.seed)));
+                self.open.insert(making.call(), making);
+            }
+        }
+        actions
+    }
+
+    /// Takes in the blind drafts once the last one is there.
+    fn all_drafted(&mut self) -> Vec<Action> {
+        for ((draft, agent), accepted) in std::mem::take(&mut self.drafted) {
+            let answer = accepted.as_ref().and_then(|a| a.answer.clone());
+            self.seats[agent].blind.push(answer);
+            if draft == 0 {
+                match accepted {
+                    Some(accepted) => self.take_position(agent, *accepted),
+                    None => self.count_failure(agent),
+                }
+            }
+        }
+        if self.seats.iter().all(|seat| seat.position.is_none()) {
+            return self.finish_without(NoAgreement::NoDrafts);
+        }
+        if let Some(outcome) = stop::agreement(&self.seats, &self.proposals) {
+            return self.finish(outcome);
+        }
+        if self.wants_more_drafts() {
+            return self.draft_blind(1..self.setup.params.resample + 1);
+        }
+        let mover = floor::first_mover(&self.seats, self.setup.seed);
+        self.turn(mover)
+    }
+
+    fn wants_more_drafts(&self) -> bool {
+        let first = |agent: usize| self.seats[agent].blind.first().and_then(Option::as_ref);
+        let differ = match (first(0), first(1)) {
+            (Some(a), Some(b)) => a.canonical != b.canonical,
+            (Some(_) | None, _) => false,
+        };
+        differ && self.setup.params.resample > 0 && self.seats[0].blind.len() == 1
+    }
+
+    // ===== Talk =====
+
+    /// Gives `mover` the floor, or ends the talk when the rounds are used up.
+    fn turn(&mut self, mover: usize) -> Vec<Action> {
+        if self.round >= self.setup.params.max_rounds {
+            return self.finish_without(NoAgreement::MaxRounds);
+        }
+        self.round += 1;
+        self.phase = Phase::Talking { mover };
+        let call = CallId { round: self.round, agent: mover, draft: 0, step: Step::Think, attempt: 0 };
+        let resampled = self.seats[0].blind.len() > 1;
+        let review = self.review(mover, false);
+        let tally = resampled.then(|| blind_vote(&self.seats));
+        let told = prompt::turn(&Situation { review: &review, call, tally });
+        let conversation = self.seats[mover].conversation.clone();
+        let making = Draft::start(&review, call, conversation, told);
+        let ask = making.ask(&self.setup.agents[mover], self.setup.seed);
+        self.open.insert(making.call(), making);
+        vec![Action::Ask(ask)]
+    }
+
+    fn after_turn(&mut self, mover: usize, accepted: Option<Box<Accepted>>) -> Vec<Action> {
+        let before = self.standing(mover);
+        let failed = accepted.is_none();
+        match accepted {
+            Some(accepted) => self.take_position(mover, *accepted),
+            None => self.count_failure(mover),
+        }
+        if let Some(outcome) = stop::agreement(&self.seats, &self.proposals) {
+            return self.finish(outcome);
+        }
+        if self.seats[mover].failed_in_a_row >= FAILED_IN_A_ROW_MAX {
+            return self.finish_without(NoAgreement::InvalidReplies);
+        }
+        if self.arbiter_choice.is_some() {
+            return self.after_ruling();
+        }
+        if self.standing(mover) == before {
+            self.idle[mover] = true;
+        } else {
+            self.idle = [false; 2];
+        }
+        if self.idle == [true; 2] {
+            return self.deadlock();
+        }
+        let peer_name = &self.setup.agents[1 - mover].name;
+        let solo_turns = self.setup.params.solo_turns;
+        let next = floor::after_turn(&mut self.seats[mover], mover, peer_name, solo_turns, failed);
+        self.turn(next)
+    }
+
+    /// What must differ between two turns of an agent for the talk to be going anywhere.
+    fn standing(&self, agent: usize) -> Option<(Status, Option<usize>, Vec<String>)> {
+        let position = self.seats[agent].position.as_ref()?;
+        let needs = position.envelope.needs_from_peer.clone();
+        Some((position.envelope.status, position.proposal, needs))
+    }
+
+    /// Makes an accepted envelope the agent's position, and its text a proposal if it is new.
+    fn take_position(&mut self, agent: usize, accepted: Accepted) {
+        let Accepted { envelope, answer, adopts, .. } = accepted;
+        let held = self.seats[agent].stands_for();
+        let proposal = match (&answer, adopts) {
+            (None, _) => None,
+            (Some(_), Some(index)) => Some(index),
+            (Some(answer), None) => {
+                let same = |&index: &usize| self.proposals[index].answer.canonical == answer.canonical;
+                Some(held.filter(same).unwrap_or_else(|| self.propose(agent, answer.clone())))
+            }
+        };
+        let seat = &mut self.seats[agent];
+        if let Some(answer) = answer {
+            let previous = seat.last_answer.replace(answer.clone());
+            if previous.is_some_and(|p| p.canonical != answer.canonical) {
+                seat.changes += 1;
+                let change = envelope.meta.as_ref().and_then(|m| m.change.as_ref());
+                seat.why_given_up = change.map(|c| c.detail.clone()).unwrap_or_default();
+            }
+        }
+        seat.failed_in_a_row = 0;
+        let adopted = adopts.is_some() || held == proposal && seat.position.as_ref().is_some_and(|p| p.adopted);
+        seat.position = Some(Position { envelope, proposal, adopted, round: self.round });
+    }
+
+    fn propose(&mut self, author: usize, answer: super::seat::Answer) -> usize {
+        self.proposals.push(Proposal { author, round: self.round, answer });
+        self.proposals.len() - 1
+    }
+
+    fn count_failure(&mut self, agent: usize) {
+        self.seats[agent].failed_turns += 1;
+        self.seats[agent].failed_in_a_row += 1;
+    }
+
+    // ===== Deadlock =====
+
+    fn deadlock(&mut self) -> Vec<Action> {
+        let mut candidates: Vec<usize> = self.seats.iter().filter_map(Seat::stands_for).collect();
+        candidates.dedup_by(|a, b| self.proposals[*a].answer.canonical == self.proposals[*b].answer.canonical);
+        match &self.setup.arbiter {
+            Some(arbiter) if !self.arbiter_asked && candidates.len() == 2 => {
+                let (open, ask) =
+                    Arbitration::open(&self.setup, arbiter, &self.proposals, candidates, self.round);
+                self.arbitration = Some(open);
+                self.arbiter_asked = true;
+                self.phase = Phase::Arbitrating;
+                vec![Action::Ask(ask)]
+            }
+            Some(_) | None => self.finish_without(NoAgreement::Deadlock),
+        }
+    }
+
+    fn ruling(&mut self, mut open: Arbitration, arbiter_reply: &Reply) -> Vec<Action> {
+        let Some(arbiter) = &self.setup.arbiter else {
+            return self.finish_without(NoAgreement::Deadlock);
+        };
+        match open.reply(&self.setup, arbiter, arbiter_reply) {
+            Ruling::Ask(ask) => {
+                self.arbitration = Some(open);
+                vec![Action::Ask(ask)]
+            }
+            Ruling::None => self.finish_without(NoAgreement::Deadlock),
+            Ruling::Chose(index) => {
+                self.arbiter_choice = Some(index);
+                // Whoever did not write the chosen text has to decide first.
+                self.idle = [false; 2];
+                self.turn(1 - self.proposals[index].author)
+            }
+        }
+    }
+
+    /// After the arbiter's choice each agent that does not stand for it has one turn.
+    fn after_ruling(&mut self) -> Vec<Action> {
+        let chosen = self.arbiter_choice.map(|index| self.proposals[index].answer.canonical.clone());
+        if let Phase::Talking { mover } = self.phase {
+            self.idle[mover] = true;
+        }
+        let accepts = |seat: &Seat| {
+            let text = seat.stands_for().map(|index| self.proposals[index].answer.canonical.clone());
+            seat.status() == Some(Status::Solved) && text == chosen
+        };
+        let waiting = (0..2).find(|&agent| !self.idle[agent] && !accepts(&self.seats[agent]));
+        let refused = (0..2).any(|agent| self.idle[agent] && !accepts(&self.seats[agent]));
+        match waiting {
+            Some(agent) if !refused => self.turn(agent),
+            Some(_) | None => self.finish_without(NoAgreement::Deadlock),
+        }
+    }
+
+    // ===== Ends and dispatch =====
+
+    fn finish_without(&mut self, reason: NoAgreement) -> Vec<Action> {
+        self.finish(Outcome::NoAgreement { reason })
+    }
+
+    fn finish(&mut self, outcome: Outcome) -> Vec<Action> {
+        self.phase = Phase::Done;
+        self.outcome = Some(outcome.clone());
+        vec![Action::Finish(outcome)]
+    }
+
+    fn replied(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
+        if let Some(open) = self.arbitration.take_if(|open| open.call() == call) {
+            return Ok(self.ruling(open, reply));
+        }
+        let Some(mut making) = self.open.remove(&call) else {
+            return Err(Unexpected::NotAsked(call));
+        };
+        let agent = call.agent;
+        let blind = self.phase == Phase::Drafting;
+        let progress = making.reply(&self.review(agent, blind), reply);
+        let accepted = match progress {
+            Progress::Ask(ask) => {
+                self.open.insert(making.call(), making);
+                return Ok(vec![Action::Ask(ask)]);
+            }
+            Progress::Valid(accepted) => Some(accepted),
+            Progress::Failed => None,
+        };
+        self.seats[agent].repairs += making.repairs;
+        if call.draft == 0 {
+            self.seats[agent].conversation = making.into_conversation();
+        }
+        match self.phase {
+            Phase::Drafting => {
+                self.drafted.insert((call.draft, agent), accepted);
+                if self.open.is_empty() { Ok(self.all_drafted()) } else { Ok(Vec::new()) }
+            }
+            Phase::Talking { mover } => Ok(self.after_turn(mover, accepted)),
+            Phase::New | Phase::Arbitrating | Phase::Done => Err(Unexpected::NotAsked(call)),
+        }
+    }
+}
+
+impl Protocol for Pair {
+    fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
+        match event {
+            Event::Started if self.phase == Phase::New => {
+                self.round = 1;
+                Ok(self.draft_blind(0..1))
+            }
+            Event::Started => Err(Unexpected::StartedTwice),
+            Event::Replied { call, reply } => self.replied(*call, reply),
+        }
+    }
+
+    fn report(&self) -> Report {
+        self.make_report()
+    }
+}

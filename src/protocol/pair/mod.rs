@@ -1,0 +1,45 @@
+//! `pair`: two agents, dual stop.
+//!
+//! ```text
+//!  opening            both draft blind, in parallel (round 1)
+//!     │ drafts differ and `resample` > 0: both draft blind `resample` more times
+//!     ▼
+//!  turn               one agent has the floor and sees the peer's envelope as data
+//!     │  ├─ both SOLVED, marked, equal digests ──────────────► agreed
+//!     │  ├─ gives the floor away, or kept it `solo_turns` times ─► turn of the other
+//!     │  ├─ both moved and nothing changed ──► arbiter, once ──► turn of who must accept
+//!     │  │                                  └─ no arbiter ─────► no agreement: deadlock
+//!     │  ├─ two failed turns in a row by one agent ───────────► no agreement: invalid replies
+//!     │  └─ `max_rounds` reached ─────────────────────────────► no agreement: max rounds
+//!     ▼
+//! ```
+//!
+//! # Invariants
+//!
+//! - **Agreement is exact.** Both agents' latest valid envelopes have status SOLVED, carry
+//!   `[SOLVED]`, and their final texts have one canonical form. Nothing else is agreement
+//!   (`stop`).
+//! - **Only an agent's own envelope speaks for it.** A reply is taken as it stands or refused
+//!   (`review`); the machine fills in nothing but the digest.
+//! - **Drafts are blind.** No opening prompt contains a word of the peer's.
+//! - **Nobody swaps.** After the opening one agent moves at a time; who moves first is drawn from
+//!   the seed.
+//! - **Every run ends.** Each round is one turn, each turn at most `1 + max_repairs` envelopes, and
+//!   there are at most `max_rounds` rounds.
+
+mod arbiter;
+mod draft;
+mod floor;
+mod machine;
+mod params;
+mod plan;
+mod prompt;
+mod report;
+mod review;
+mod seat;
+mod stop;
+
+pub use machine::Pair;
+pub use params::{Adopt, PairParams};
+pub use plan::{WorstCase, worst_case};
+pub use prompt::RULES;

@@ -1,0 +1,51 @@
+//! The parameters of `pair`, as a roleset states them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::Thinking;
+use crate::text::Constraint;
+
+/// Parameters of one `pair` run.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PairParams {
+    /// Rounds at most: the opening is one, each later turn is one. 1 to 200.
+    pub max_rounds: u32,
+    /// How many times in a row an agent may keep the floor by a plain WORKING.
+    pub solo_turns: u32,
+    /// How many times a refused reply is asked for again.
+    pub max_repairs: u32,
+    /// Further blind drafts from each agent when the first two differ.
+    pub resample: u32,
+    /// Whether a peer's proposal can be accepted by its handle.
+    pub adopt: Adopt,
+    /// Where agents reason before they commit.
+    pub thinking: Thinking,
+    /// Rules of the task that code checks on every SOLVED text.
+    pub constraints: Vec<Constraint>,
+}
+
+impl Default for PairParams {
+    fn default() -> Self {
+        Self {
+            max_rounds: 12,
+            solo_turns: 2,
+            max_repairs: 2,
+            resample: 0,
+            adopt: Adopt::Handle,
+            thinking: Thinking::Free,
+            constraints: Vec::new(),
+        }
+    }
+}
+
+/// How an agent takes over its peer's text.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Adopt {
+    /// By the proposal's handle, or by typing it.
+    #[default]
+    Handle,
+    /// By typing it, word for word.
+    Text,
+}

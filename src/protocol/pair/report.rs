@@ -1,0 +1,103 @@
+//! What is known about a run at any moment: blind vote, standings, dissent, losses.
+
+use super::machine::Pair;
+use super::seat::{Answer, Seat, handle};
+use crate::crypto::Digest;
+use crate::protocol::{
+    AgentReport, BlindVote, Degraded, Dissent, Outcome, Report, Setup, Tally,
+};
+
+impl Pair {
+    /// Makes the report; see [`crate::protocol::Protocol::report`].
+    pub(super) fn make_report(&self) -> Report {
+        let agreed = match &self.outcome {
+            Some(Outcome::Agreed { sha256, .. }) => Some(*sha256),
+            Some(_) | None => None,
+        };
+        Report {
+            rounds: self.round,
+            blind_vote: blind_vote(&self.seats),
+            agents: self.seats.iter().zip(&self.setup.agents).map(|(s, a)| self.agent(s, &a.name)).collect(),
+            dissent: self.dissent(agreed),
+            degraded: degraded(&self.setup, &self.seats),
+            arbiter_choice: self.arbiter_choice.map(handle),
+        }
+    }
+
+    fn agent(&self, seat: &Seat, name: &str) -> AgentReport {
+        let answer = seat.stands_for().map(|index| &self.proposals[index].answer);
+        AgentReport {
+            name: name.to_owned(),
+            status: seat.status(),
+            text: answer.map(|a| a.shown.clone()),
+            sha256: answer.map(|a| a.canonical.digest),
+            changes: seat.changes,
+            repairs: seat.repairs,
+            failed_turns: seat.failed_turns,
+        }
+    }
+
+    /// Returns every answer other than the agreed one: held to the end, or given up since the
+    /// blind draft.
+    fn dissent(&self, agreed: Option<Digest>) -> Vec<Dissent> {
+        let mut found = Vec::new();
+        for (seat, agent) in self.seats.iter().zip(&self.setup.agents) {
+            let mut add = |stage, answer: &Answer, why: String| {
+                let sha256 = answer.canonical.digest;
+                if Some(sha256) != agreed {
+                    let (agent, text) = (agent.name.clone(), answer.shown.clone());
+                    found.push(Dissent { agent, stage, text, sha256, why });
+                }
+            };
+            let last = seat.position.as_ref();
+            let standing = last.and_then(|p| p.proposal).map(|index| &self.proposals[index].answer);
+            if let (Some(position), Some(answer)) = (last, standing) {
+                add("final", answer, position.envelope.public_message.clone());
+            }
+            let blind = seat.blind.first().and_then(Option::as_ref);
+            if let Some(draft) = blind.filter(|d| standing.is_none_or(|s| s.canonical != d.canonical)) {
+                add("blind", draft, seat.why_given_up.clone());
+            }
+        }
+        found
+    }
+}
+
+/// Counts all blind drafts; the vote goes to a text only if no other has as many.
+pub(super) fn blind_vote(seats: &[Seat; 2]) -> BlindVote {
+    let mut tally: Vec<Tally> = Vec::new();
+    let mut missing = 0;
+    for draft in seats.iter().flat_map(|seat| &seat.blind) {
+        let Some(Answer { shown, canonical }) = draft else {
+            missing += 1;
+            continue;
+        };
+        match tally.iter_mut().find(|entry| entry.sha256 == canonical.digest) {
+            Some(entry) => entry.votes += 1,
+            None => tally.push(Tally { text: shown.clone(), sha256: canonical.digest, votes: 1 }),
+        }
+    }
+    tally.sort_by(|a, b| b.votes.cmp(&a.votes));
+    let winner = match tally.as_slice() {
+        [only] => Some(only),
+        [first, second, ..] if first.votes > second.votes => Some(first),
+        [] | [..] => None,
+    };
+    let (text, sha256) = (winner.map(|t| t.text.clone()), winner.map(|t| t.sha256));
+    BlindVote { text, sha256, tally, missing }
+}
+
+fn degraded(setup: &Setup, seats: &[Seat; 2]) -> Vec<Degraded> {
+    let mut found = Vec::new();
+    for (seat, agent) in seats.iter().zip(&setup.agents) {
+        let mut add = |kind, detail| found.push(Degraded { kind, detail });
+        if seat.blind.first().is_some_and(Option::is_none) {
+            add("blind_draft_missing", format!("{} committed to no blind draft", agent.name));
+        }
+        if seat.failed_turns > 0 {
+            let turns = seat.failed_turns;
+            add("failed_turn", format!("{} wrote no valid envelope in {turns} of its turns", agent.name));
+        }
+    }
+    found
+}

@@ -1,0 +1,211 @@
+//! Taking a reply as it stands, or refusing it with words for its author.
+//!
+//! In: one reply and what its author could know when it wrote. Out: an accepted envelope, or a
+//! [`Violation`]. Nothing is mended here; the only thing filled in is the digest, which models
+//! cannot compute, and the text that a handle stands for.
+
+use super::params::Adopt;
+use super::seat::{Answer, Proposal, Seat, handle, index_of};
+use crate::protocol::{Finish, Reply, Setup, Thinking};
+use crate::text::{
+    Canonicalizer, Change, Envelope, FinalSolution, Status, Violation, quote, vacuity,
+};
+
+/// What the author of a reply could know.
+pub(super) struct Review<'a> {
+    pub(super) setup: &'a Setup,
+    pub(super) canonicalizer: &'a Canonicalizer,
+    pub(super) seats: &'a [Seat; 2],
+    pub(super) proposals: &'a [Proposal],
+    /// The author.
+    pub(super) agent: usize,
+    /// Whether this is a blind draft, which knows nothing of the peer.
+    pub(super) blind: bool,
+    /// The proposal that an arbiter chose, which both may accept.
+    pub(super) arbiter_choice: Option<usize>,
+}
+
+/// A reply that counts.
+#[derive(Clone, Debug)]
+pub(super) struct Accepted {
+    /// The envelope with the digest filled in and an adoption resolved.
+    pub(super) envelope: Envelope,
+    /// What the agent wrote, without wrappers and private thinking.
+    pub(super) object: String,
+    /// The text it commits to.
+    pub(super) answer: Option<Answer>,
+    /// The proposal it took over by handle.
+    pub(super) adopts: Option<usize>,
+}
+
+impl Review<'_> {
+    /// Checks one reply.
+    pub(super) fn check(&self, reply: &Reply) -> Result<Accepted, Violation> {
+        match reply.finish {
+            Finish::Stop => {}
+            Finish::Length => {
+                let max_tokens = self.setup.agents[self.agent].max_tokens;
+                return Err(Violation::Cut { max_tokens });
+            }
+            Finish::Refused => return Err(Violation::Refused),
+        }
+        let with_thinking = self.setup.params.thinking == Thinking::Field;
+        let parsed = Envelope::parse_with(&reply.text, with_thinking)?;
+        let mut envelope = parsed.envelope;
+        self.check_names(&envelope)?;
+        check_marker(&envelope)?;
+        let adopts = self.adopted(&envelope)?;
+        let answer = self.answer(&envelope, adopts)?;
+        if !self.blind {
+            self.check_answers(&envelope)?;
+            self.check_change(&envelope, answer.as_ref())?;
+        }
+        if let Some(answer) = &answer {
+            fill_in(&mut envelope, answer)?;
+        }
+        Ok(Accepted { envelope, object: parsed.object, answer, adopts })
+    }
+
+    /// Returns the handles that the author may accept, in the order of their numbers.
+    pub(super) fn acceptable(&self) -> Vec<String> {
+        if self.blind || self.setup.params.adopt == Adopt::Text {
+            return Vec::new();
+        }
+        let peer = &self.seats[1 - self.agent];
+        let standing = peer
+            .stands_for()
+            .filter(|_| peer.status() == Some(Status::Solved))
+            .filter(|&index| self.proposals[index].author != self.agent);
+        let mut indices: Vec<usize> = standing.into_iter().chain(self.arbiter_choice).collect();
+        indices.sort_unstable();
+        indices.dedup();
+        indices.into_iter().map(handle).collect()
+    }
+
+    /// Returns the number of things the peer asked for that this reply must answer.
+    pub(super) fn owed_answers(&self) -> usize {
+        let peer = &self.seats[1 - self.agent];
+        if self.blind {
+            return 0;
+        }
+        peer.position.as_ref().map_or(0, |p| p.envelope.needs_from_peer.len())
+    }
+
+    fn check_names(&self, envelope: &Envelope) -> Result<(), Violation> {
+        let agents = &self.setup.agents;
+        let (own, peer) = (&agents[self.agent].name, &agents[1 - self.agent].name);
+        let wrong = |field, expected: String, found: &str| {
+            Err(Violation::WrongName { field, expected, found: quote::excerpt(found) })
+        };
+        if envelope.role != *own {
+            return wrong("role", format!("your own name, `{own}`"), &envelope.role);
+        }
+        let handoff = &envelope.handoff_to;
+        if handoff.is_empty() || handoff == own || handoff == peer {
+            return Ok(());
+        }
+        wrong("handoff_to", format!("`{peer}`, or empty to keep the floor"), handoff)
+    }
+
+    /// Resolves `accepts` to a proposal that the author may take over.
+    fn adopted(&self, envelope: &Envelope) -> Result<Option<usize>, Violation> {
+        let solution = envelope.final_solution.as_ref();
+        let Some(name) = solution.and_then(|s| s.accepts.as_deref()) else {
+            return Ok(None);
+        };
+        if solution.is_some_and(|s| s.canonical_text.is_some()) {
+            return Err(Violation::TextAndAdoption);
+        }
+        if self.setup.params.adopt == Adopt::Text {
+            return Err(Violation::AdoptionOff);
+        }
+        let acceptable = self.acceptable();
+        let known = match acceptable.as_slice() {
+            [] => "nothing can be accepted now: write your own text in `canonical_text`".to_owned(),
+            names => format!("you may accept {}", names.join(" or ")),
+        };
+        let handle = quote::excerpt(name);
+        let found = index_of(name).filter(|&index| index < self.proposals.len() && !self.blind);
+        match found {
+            Some(index) if acceptable.iter().any(|h| h == name) => Ok(Some(index)),
+            Some(index) if self.proposals[index].author == self.agent => {
+                Err(Violation::OwnHandle { handle })
+            }
+            Some(_) => Err(Violation::NotStanding { handle, known }),
+            None => Err(Violation::UnknownHandle { handle, known }),
+        }
+    }
+
+    /// Returns the text that the envelope commits to, checked.
+    fn answer(&self, envelope: &Envelope, adopts: Option<usize>) -> Result<Option<Answer>, Violation> {
+        let typed = envelope.final_solution.as_ref().and_then(|s| s.canonical_text.as_deref());
+        if envelope.status == Status::Solved && typed.is_none() && adopts.is_none() {
+            return Err(Violation::TextMissing);
+        }
+        if envelope.status < Status::Proposed {
+            return Ok(None);
+        }
+        let answer = match (adopts, typed) {
+            (Some(index), _) => self.proposals[index].answer.clone(),
+            (None, Some(text)) => self.typed(text)?,
+            (None, None) => return Ok(None),
+        };
+        if envelope.status == Status::Solved {
+            let constraints = &self.setup.params.constraints;
+            constraints.iter().try_for_each(|c| c.check(&answer.canonical.text))?;
+        }
+        Ok(Some(answer))
+    }
+
+    fn typed(&self, text: &str) -> Result<Answer, Violation> {
+        let canonical = self.canonicalizer.canonicalize(text)?;
+        let agent = &self.setup.agents[self.agent];
+        let told = [self.setup.rules.as_str(), agent.pack.as_str()];
+        vacuity::check(self.canonicalizer, &canonical.text, &self.setup.task.prompt, &told)?;
+        Ok(Answer { shown: text.trim().to_owned(), canonical })
+    }
+
+    fn check_answers(&self, envelope: &Envelope) -> Result<(), Violation> {
+        let expected = self.owed_answers();
+        let answers = envelope.meta.as_ref().map_or(&[][..], |m| &m.answers);
+        let found = answers.iter().filter(|a| !a.trim().is_empty()).count();
+        if found < expected { Err(Violation::Unanswered { expected, found }) } else { Ok(()) }
+    }
+
+    /// An answer that differs from the author's last one needs a named reason, and one that the
+    /// peer has adopted stays as it is.
+    fn check_change(&self, envelope: &Envelope, answer: Option<&Answer>) -> Result<(), Violation> {
+        let Some(answer) = answer else { return Ok(()) };
+        let same = |other: &Answer| other.canonical == answer.canonical;
+        let peer = self.seats[1 - self.agent].position.as_ref().filter(|p| p.adopted);
+        let taken = peer.and_then(|p| p.proposal).filter(|&i| self.proposals[i].author == self.agent);
+        if let Some(index) = taken
+            && !same(&self.proposals[index].answer)
+        {
+            return Err(Violation::AdoptedReplaced { handle: handle(index) });
+        }
+        let kept = self.seats[self.agent].last_answer.as_ref().is_none_or(same);
+        let named = || envelope.meta.as_ref().and_then(|m| m.change.as_ref()).is_some_and(Change::names_a_reason);
+        if kept || named() { Ok(()) } else { Err(Violation::UnnamedChange) }
+    }
+}
+
+fn check_marker(envelope: &Envelope) -> Result<(), Violation> {
+    match (envelope.status == Status::Solved, envelope.has_solved_marker()) {
+        (true, false) => Err(Violation::MarkerMissing),
+        (false, true) => Err(Violation::StatusMissing),
+        (true, true) | (false, false) => Ok(()),
+    }
+}
+
+/// Records the digest and the resolved text; a digest that the agent supplied must be right.
+fn fill_in(envelope: &mut Envelope, answer: &Answer) -> Result<(), Violation> {
+    let digest = answer.canonical.digest.to_string();
+    let solution = envelope.final_solution.get_or_insert_with(FinalSolution::default);
+    if solution.sha256.as_ref().is_some_and(|supplied| *supplied != digest) {
+        return Err(Violation::WrongDigest);
+    }
+    solution.sha256 = Some(digest);
+    solution.canonical_text.get_or_insert_with(|| answer.shown.clone());
+    Ok(())
+}

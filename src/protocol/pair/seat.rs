@@ -1,0 +1,94 @@
+//! What the machine knows of one agent, and of the texts that were put forward.
+
+use crate::protocol::Conversation;
+use crate::text::{Canonical, Envelope, Status};
+
+/// One agent in a run.
+#[derive(Clone, Debug)]
+pub(super) struct Seat {
+    /// What it has been told and has said.
+    pub(super) conversation: Conversation,
+    /// Its valid blind drafts, the committed one first.
+    pub(super) blind: Vec<Option<Answer>>,
+    /// Its latest valid envelope.
+    pub(super) position: Option<Position>,
+    /// The last answer it committed to, also while it has gone back to WORKING.
+    pub(super) last_answer: Option<Answer>,
+    /// Turns in which it changed its answer, and the reason it named the last time.
+    pub(super) changes: u32,
+    pub(super) why_given_up: String,
+    /// Replies that were refused.
+    pub(super) repairs: u32,
+    /// Turns without a valid envelope: all, and in a row up to now.
+    pub(super) failed_turns: u32,
+    pub(super) failed_in_a_row: u32,
+    /// Turns in a row in which it kept the floor.
+    pub(super) solo: u32,
+}
+
+impl Seat {
+    pub(super) fn new(conversation: Conversation) -> Self {
+        Self {
+            conversation,
+            blind: Vec::new(),
+            position: None,
+            last_answer: None,
+            changes: 0,
+            why_given_up: String::new(),
+            repairs: 0,
+            failed_turns: 0,
+            failed_in_a_row: 0,
+            solo: 0,
+        }
+    }
+
+    pub(super) fn status(&self) -> Option<Status> {
+        self.position.as_ref().map(|p| p.envelope.status)
+    }
+
+    /// Returns the proposal that its latest envelope stands for.
+    pub(super) fn stands_for(&self) -> Option<usize> {
+        self.position.as_ref().and_then(|p| p.proposal)
+    }
+}
+
+/// A final text.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Answer {
+    /// As its author laid it out.
+    pub(super) shown: String,
+    /// What is compared.
+    pub(super) canonical: Canonical,
+}
+
+/// An agent's latest valid envelope and what it stands for.
+#[derive(Clone, Debug)]
+pub(super) struct Position {
+    /// The envelope, with the digest filled in and an adoption resolved.
+    pub(super) envelope: Envelope,
+    /// Index of the proposal it stands for; none while WORKING or NEED_PEER.
+    pub(super) proposal: Option<usize>,
+    /// Whether the text was taken over by handle.
+    pub(super) adopted: bool,
+    /// The round in which it was written.
+    pub(super) round: u32,
+}
+
+/// A text that somebody put forward; its handle is its index plus one.
+#[derive(Clone, Debug)]
+pub(super) struct Proposal {
+    pub(super) author: usize,
+    pub(super) round: u32,
+    pub(super) answer: Answer,
+}
+
+/// Returns the handle of the proposal at `index`, as prompts and envelopes write it.
+pub(super) fn handle(index: usize) -> String {
+    format!("P{}", index + 1)
+}
+
+/// Returns the index that a handle names, whether or not there is such a proposal.
+pub(super) fn index_of(handle: &str) -> Option<usize> {
+    let number: usize = handle.strip_prefix('P')?.parse().ok()?;
+    number.checked_sub(1)
+}

@@ -1,0 +1,149 @@
+//! Where a model is called, as data: what the journal records and what presets fill in.
+
+use serde::{Deserialize, Serialize};
+
+/// Where one agent's model is called. Holds no secret: keys are named, not stored.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "provider", rename_all = "snake_case")]
+pub enum Endpoint {
+    /// An OpenAI-compatible server.
+    #[serde(rename = "openai")]
+    OpenAi(OpenAiEndpoint),
+    /// A script.
+    Mock(MockEndpoint),
+}
+
+impl Endpoint {
+    /// Returns provider and model as a person would name them.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match self {
+            Self::OpenAi(endpoint) => format!("{} at {}", endpoint.model, endpoint.base_url),
+            Self::Mock(_) => "mock".to_owned(),
+        }
+    }
+
+    /// Returns the price of a token, if one is known.
+    #[must_use]
+    pub fn price(&self) -> Option<Price> {
+        match self {
+            Self::OpenAi(endpoint) => endpoint.price,
+            // A script costs nothing.
+            Self::Mock(_) => Some(Price::default()),
+        }
+    }
+}
+
+/// An OpenAI-compatible server and how to talk to it.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenAiEndpoint {
+    /// URL up to and including `/v1`, without credentials.
+    pub base_url: String,
+    /// The model's name there.
+    pub model: String,
+    /// Environment variable that holds the key, if one is needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key_env: Option<String>,
+    /// File that holds the key, if one is needed and no variable is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key_file: Option<String>,
+    /// Whether replies are streamed.
+    pub stream: bool,
+    /// Requests repeated at most after 408, 429, 5xx and connection faults.
+    pub retries: u32,
+    /// Time-outs.
+    pub timeouts: Timeouts,
+    /// Price of tokens, for cost and for `--max-cost`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+}
+
+/// How long to wait for what, in milliseconds.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Timeouts {
+    /// For a connection.
+    pub connect_ms: u64,
+    /// For the first byte of a streamed reply; prompts are computed in this time.
+    pub first_byte_ms: u64,
+    /// Between two parts of a reply.
+    pub idle_ms: u64,
+    /// For the whole reply.
+    pub total_ms: u64,
+}
+
+impl Default for Timeouts {
+    /// Long enough for a small model on two processor cores.
+    fn default() -> Self {
+        Self { connect_ms: 10_000, first_byte_ms: 300_000, idle_ms: 120_000, total_ms: 1_800_000 }
+    }
+}
+
+/// What tokens cost, in millionths of a US dollar per million tokens.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Prompt tokens.
+    pub prompt: u64,
+    /// Prompt tokens that the server had computed before.
+    pub cached: u64,
+    /// Completion tokens.
+    pub completion: u64,
+}
+
+impl Price {
+    /// Returns the cost of a call in millionths of a US dollar, rounded up.
+    #[must_use]
+    pub fn cost_micro_usd(&self, prompt: u64, cached: u64, completion: u64) -> u64 {
+        let fresh = u128::from(prompt.saturating_sub(cached)) * u128::from(self.prompt);
+        let reused = u128::from(cached.min(prompt)) * u128::from(self.cached);
+        let written = u128::from(completion) * u128::from(self.completion);
+        let micro = (fresh + reused + written).div_ceil(1_000_000);
+        u64::try_from(micro).unwrap_or(u64::MAX)
+    }
+}
+
+/// A scripted provider.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct MockEndpoint {
+    /// The script, one JSON line per rule, so that the journal stands alone.
+    pub script: String,
+}
+
+/// A kind of server that people run, by the name used in model references.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// The name before the colon in `ollama:llama3.1`.
+    pub name: &'static str,
+    /// Where such a server listens by default.
+    pub base_url: &'static str,
+    /// Environment variable that holds its key, if it wants one.
+    pub api_key_env: Option<&'static str>,
+    /// Whether to look for it on its usual port when nothing is configured.
+    pub probed: bool,
+}
+
+/// The servers that are known by name. They differ in data only.
+pub const PRESETS: [Preset; 5] = [
+    Preset { name: "openai", base_url: "https://api.openai.com/v1", api_key_env: Some("OPENAI_API_KEY"), probed: false },
+    Preset { name: "vllm", base_url: "http://127.0.0.1:8000/v1", api_key_env: None, probed: true },
+    Preset { name: "llamacpp", base_url: "http://127.0.0.1:8080/v1", api_key_env: None, probed: true },
+    Preset { name: "ollama", base_url: "http://127.0.0.1:11434/v1", api_key_env: None, probed: true },
+    Preset { name: "lmstudio", base_url: "http://127.0.0.1:1234/v1", api_key_env: None, probed: true },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cost_is_exact_and_rounds_up() {
+        let price = Price { prompt: 2_500_000, cached: 1_250_000, completion: 10_000_000 };
+        assert_eq!(price.cost_micro_usd(1000, 0, 100), 2500 + 1000);
+        assert_eq!(price.cost_micro_usd(1000, 1000, 0), 1250);
+        assert_eq!(price.cost_micro_usd(1, 0, 0), 3);
+        assert_eq!(Price::default().cost_micro_usd(u64::MAX, 0, u64::MAX), 0);
+    }
+}

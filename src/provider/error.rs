@@ -1,0 +1,104 @@
+//! Why a model could not be called, and what to do about it.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// A call that came to nothing.
+///
+/// Messages never contain a key. Text from a server is shown only as a short neutralised excerpt.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum ProviderError {
+    /// The endpoint cannot be used as it is configured.
+    #[error("{0}")]
+    Setup(String),
+    /// No connection, or it broke.
+    #[error("cannot reach {url}: {why}; is the model server running? `consensus doctor` tells more")]
+    Unreachable {
+        /// The base URL.
+        url: String,
+        /// What the network said.
+        why: String,
+    },
+    /// A time-out passed.
+    #[error("{url} gave no {what} within {after:?}; raise `timeouts.{setting}` if the server is only slow")]
+    TimedOut {
+        /// The base URL.
+        url: String,
+        /// What was waited for.
+        what: &'static str,
+        /// The name of the time-out.
+        setting: &'static str,
+        /// How long.
+        after: Duration,
+    },
+    /// The server refused the request.
+    #[error("{url} answered {status}: {message}{hint}")]
+    Status {
+        /// The base URL.
+        url: String,
+        /// HTTP status.
+        status: u16,
+        /// The server's message, neutralised and shortened.
+        message: String,
+        /// What to do, ready to append; may be empty.
+        hint: &'static str,
+        /// How long the server asked to wait.
+        retry_after: Option<Duration>,
+    },
+    /// The conversation does not fit into the model's context.
+    #[error("the conversation is longer than the context of the model at {url}: {message}; raise the server's context length, or lower `max_tokens` or `max_rounds`")]
+    Overflow {
+        /// The base URL.
+        url: String,
+        /// The server's message.
+        message: String,
+    },
+    /// The server's answer is not what its interface promises.
+    #[error("{url} sent an unusable answer: {why}")]
+    BadAnswer {
+        /// The base URL.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The server's answer is too large.
+    #[error("{url} sent more than {max} bytes for one reply")]
+    TooLarge {
+        /// The base URL.
+        url: String,
+        /// The limit.
+        max: usize,
+    },
+}
+
+impl ProviderError {
+    /// Returns true if the same request may succeed later: 408, 429, 5xx and connection faults.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Status { status, .. } => matches!(status, 408 | 429 | 500..=599),
+            Self::Setup(_)
+            | Self::TimedOut { .. }
+            | Self::Overflow { .. }
+            | Self::BadAnswer { .. }
+            | Self::TooLarge { .. } => false,
+        }
+    }
+
+    /// Returns how long the server asked to wait before the next try.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { retry_after, .. } => *retry_after,
+            Self::Setup(_)
+            | Self::Unreachable { .. }
+            | Self::TimedOut { .. }
+            | Self::Overflow { .. }
+            | Self::BadAnswer { .. }
+            | Self::TooLarge { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The `mock` provider: scripted agents that reach every branch of a protocol without a network.
+//!
+//! A script is JSON lines. Each line is a rule; the first rule that matches a call answers it. A
+//! rule matches by `agent`, `round`, `step`, `draft` and `attempt` (each optional) and then does
+//! exactly one thing: send a `reply` word for word, send an `envelope` made of the fields it gives
+//! and neutral ones for the rest, follow a `policy`, answer with an HTTP `status`, or send
+//! `garbage`. `delay_ms` waits first; `truncate` cuts the reply as a token limit would.
+//!
+//! A script knows nothing that a model would not: it sees the request alone.
+
+mod policy;
+mod script;
+
+pub use script::{MockScript, ScriptError};
+
+use std::time::Duration;
+
+use super::{Answer, MockEndpoint, ProviderError};
+use crate::journal::Usage;
+use crate::protocol::{Ask, Finish, Reply};
+use script::{Act, Rule};
+
+/// A scripted agent.
+#[derive(Debug)]
+pub struct Mock {
+    agent: String,
+    script: MockScript,
+}
+
+impl Mock {
+    /// Reads the endpoint's script on behalf of `agent`.
+    ///
+    /// # Errors
+    ///
+    /// [`ProviderError::Setup`] with the script's line.
+    pub fn new(endpoint: &MockEndpoint, agent: &str) -> Result<Self, ProviderError> {
+        let script = endpoint.script.parse().map_err(|e: ScriptError| ProviderError::Setup(e.to_string()))?;
+        Ok(Self { agent: agent.to_owned(), script })
+    }
+
+    /// Answers one call as the script says.
+    ///
+    /// # Errors
+    ///
+    /// [`ProviderError::Status`] where the script says so, [`ProviderError::Setup`] if no rule
+    /// matches.
+    pub async fn ask(&self, ask: &Ask) -> Result<Answer, ProviderError> {
+        let Some(rule) = self.script.rules.iter().find(|rule| rule.matches(&self.agent, ask.call)) else {
+            let why = format!("the mock script has no rule for agent `{}`, call {}", self.agent, ask.call);
+            return Err(ProviderError::Setup(why));
+        };
+        if rule.delay_ms > 0 {
+            tokio::time::sleep(Duration::from_millis(rule.delay_ms)).await;
+        }
+        let text = match &rule.act {
+            Act::Reply(text) => text.clone(),
+            Act::Envelope(fields) => policy::envelope(ask, fields),
+            Act::Policy(policy) => policy.reply(ask),
+            Act::Garbage => garbage(ask),
+            Act::Status(status) => return Err(fault(*status, rule)),
+        };
+        Ok(answer(ask, text, rule.truncate))
+    }
+}
+
+fn answer(ask: &Ask, mut text: String, truncate: Option<usize>) -> Answer {
+    let mut finish = Finish::Stop;
+    if let Some(bytes) = truncate {
+        text.truncate(text.floor_char_boundary(bytes));
+        finish = Finish::Length;
+    }
+    let usage = Usage {
+        prompt: ask.prompt_tokens_estimate(),
+        cached: 0,
+        completion: (text.len() as u64).div_ceil(3),
+        estimated: false,
+    };
+    Answer { reply: Reply { text, reasoning: None, finish }, usage, structured: None, attempts: 1 }
+}
+
+fn fault(status: u16, rule: &Rule) -> ProviderError {
+    ProviderError::Status {
+        url: "mock".to_owned(),
+        status,
+        message: "as the script says".to_owned(),
+        hint: "",
+        retry_after: rule.retry_after_s.map(Duration::from_secs),
+    }
+}
+
+/// Text that is no envelope, different for each call and the same in each run.
+fn garbage(ask: &Ask) -> String {
+    let digest = ask.digest.to_string();
+    format!("{{\"role\": \"{}\u{0} ]]}} \u{202e}{}", &digest[..8], &digest[8..40])
+}

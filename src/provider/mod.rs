@@ -1,0 +1,94 @@
+//! Where models are called: any OpenAI-compatible server, or a script.
+//!
+//! In: an [`Ask`]. Out: an [`Answer`] with what it took, or a [`ProviderError`] that says what to do.
+//! Retries, time-outs, limits and the negotiation of structured output happen here and nowhere
+//! else. Nothing here decides anything about agreement, and nothing here trusts a server: replies
+//! are bounded in size and time, redirects are not followed, and keys never leave this module.
+
+mod endpoint;
+mod error;
+mod mock;
+mod openai;
+
+pub use endpoint::{Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Price, Timeouts};
+pub use error::ProviderError;
+pub use mock::{Mock, MockScript, ScriptError};
+pub use openai::{OpenAi, ServerInfo};
+
+use serde::{Deserialize, Serialize};
+
+use crate::journal::Usage;
+use crate::protocol::{Ask, Reply};
+
+/// How a server was held to a schema.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Structured {
+    /// It was given the schema.
+    JsonSchema,
+    /// It was told to write some JSON object.
+    JsonObject,
+    /// Only the prompt asked for JSON.
+    Prompt,
+}
+
+/// A reply and what it took.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The reply, untouched.
+    pub reply: Reply,
+    /// Tokens used.
+    pub usage: Usage,
+    /// How the server was held to the schema, if there was one.
+    pub structured: Option<Structured>,
+    /// Requests sent until this reply came.
+    pub attempts: u32,
+}
+
+/// Called with the number of tokens received so far, while a reply streams in.
+pub type Progress<'a> = &'a dyn Fn(u64);
+
+/// A place where one agent's model is called.
+#[derive(Debug)]
+pub enum Provider {
+    /// An OpenAI-compatible server.
+    OpenAi(Box<OpenAi>),
+    /// A script.
+    Mock(Mock),
+}
+
+impl Provider {
+    /// Makes the provider for an endpoint; `agent` is the name of the agent that uses it.
+    ///
+    /// # Errors
+    ///
+    /// [`ProviderError::Setup`] if the endpoint cannot be used at all: a key that is not set, a URL
+    /// that is none.
+    pub fn new(endpoint: &Endpoint, agent: &str) -> Result<Self, ProviderError> {
+        Ok(match endpoint {
+            Endpoint::OpenAi(endpoint) => Self::OpenAi(Box::new(OpenAi::new(endpoint.clone())?)),
+            Endpoint::Mock(endpoint) => Self::Mock(Mock::new(endpoint, agent)?),
+        })
+    }
+
+    /// Calls the model.
+    ///
+    /// # Errors
+    ///
+    /// [`ProviderError`], after the retries that its kind allows.
+    pub async fn ask(&self, ask: &Ask, progress: Progress<'_>) -> Result<Answer, ProviderError> {
+        match self {
+            Self::OpenAi(server) => server.ask(ask, progress).await,
+            Self::Mock(mock) => mock.ask(ask).await,
+        }
+    }
+
+    /// Starts from a weaker way of holding the server to a schema, as an earlier part of the run
+    /// had to.
+    pub fn degrade_to(&self, structured: Structured) {
+        match self {
+            Self::OpenAi(server) => server.degrade_to(structured),
+            Self::Mock(_) => {}
+        }
+    }
+}

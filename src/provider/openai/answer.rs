@@ -1,0 +1,86 @@
+//! Putting a reply together from what a server sends, whole or in parts.
+
+use super::wire::{Completion, Said, Usage};
+use crate::protocol::{Ask, Finish, Reply};
+use crate::provider::{Answer, ProviderError};
+use crate::text::quote;
+
+/// A reply in the making.
+#[derive(Default)]
+pub(super) struct Collected {
+    text: String,
+    reasoning: String,
+    refused: bool,
+    finish: Option<String>,
+    usage: Option<Usage>,
+    choices: u64,
+    /// Parts with content so far: about one a token.
+    pub(super) parts: u64,
+    /// Whether the server said that it is done.
+    pub(super) done: bool,
+}
+
+impl Collected {
+    /// Adds a whole completion or one chunk.
+    pub(super) fn add(&mut self, json: &str) -> Result<(), String> {
+        let part: Completion = serde_json::from_str(json)
+            .map_err(|e| format!("it is no chat completion ({e}): `{}`", quote::excerpt(json)))?;
+        if let Some(error) = part.error.filter(|e| !e.is_null()) {
+            return Err(format!("the server reports an error: `{}`", quote::excerpt(&error.to_string())));
+        }
+        self.usage = part.usage.or(self.usage);
+        // Only one choice is ever asked for; a server that sends more is not read further.
+        let Some(choice) = part.choices.into_iter().next() else { return Ok(()) };
+        self.choices += 1;
+        self.finish = choice.finish_reason.or(self.finish.take());
+        if let Some(said) = choice.message.or(choice.delta) {
+            self.say(said);
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, said: Said) {
+        let content = said.content.unwrap_or_default();
+        let reasoning = said.reasoning_content.or(said.reasoning).unwrap_or_default();
+        self.parts += u64::from(!content.is_empty() || !reasoning.is_empty());
+        self.text.push_str(&content);
+        self.reasoning.push_str(&reasoning);
+        self.refused |= said.refusal.is_some_and(|r| !r.is_empty());
+    }
+
+    /// Returns true if the server told why it stopped, or that it is done.
+    pub(super) fn is_complete(&self) -> bool {
+        self.done || self.finish.is_some()
+    }
+
+    /// Returns the reply with its usage; what the server did not count is estimated.
+    pub(super) fn into_answer(self, ask: &Ask, url: &str) -> Result<Answer, ProviderError> {
+        if self.choices == 0 {
+            let why = "it has no choices".to_owned();
+            return Err(ProviderError::BadAnswer { url: url.to_owned(), why });
+        }
+        let finish = match self.finish.as_deref() {
+            Some("length") => Finish::Length,
+            Some("content_filter") => Finish::Refused,
+            Some(_) | None if self.refused => Finish::Refused,
+            Some(_) | None => Finish::Stop,
+        };
+        let usage = match self.usage {
+            Some(usage) => crate::journal::Usage {
+                prompt: usage.prompt_tokens,
+                cached: usage.prompt_tokens_details.and_then(|d| d.cached_tokens).unwrap_or(0),
+                completion: usage.completion_tokens,
+                estimated: false,
+            },
+            None => crate::journal::Usage {
+                prompt: ask.prompt_tokens_estimate(),
+                cached: 0,
+                completion: ((self.text.len() + self.reasoning.len()) as u64).div_ceil(3),
+                estimated: true,
+            },
+        };
+        let reasoning = Some(self.reasoning).filter(|r| !r.is_empty());
+        let reply = Reply { text: self.text, reasoning, finish };
+        Ok(Answer { reply, usage, structured: None, attempts: 1 })
+    }
+}

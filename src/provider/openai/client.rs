@@ -1,0 +1,322 @@
+//! HTTP: one request, bounded in time and size.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{Response, Url};
+use sse_stream::SseStream;
+
+use super::answer::Collected;
+use super::wire::{self, NamedSchema, Request, ResponseFormat, StreamOptions};
+use crate::protocol::{Ask, ReplyShape};
+use crate::provider::{Answer, OpenAiEndpoint, Progress, ProviderError, Structured};
+
+/// The most bytes of one HTTP answer: a reply of 1 MiB escaped as JSON, and its frame.
+pub(super) const BODY_BYTES_MAX: usize = 8 << 20;
+
+/// Servers close idle connections after as little as five seconds; ours goes first, so that a
+/// request never meets a connection that is being closed.
+const POOL_IDLE: Duration = Duration::from_secs(4);
+
+/// A connection to one server.
+#[derive(Debug)]
+pub(super) struct Client {
+    http: reqwest::Client,
+    endpoint: OpenAiEndpoint,
+    url: Url,
+}
+
+impl Client {
+    pub(super) fn new(endpoint: OpenAiEndpoint) -> Result<Self, ProviderError> {
+        let setup = |why: String| ProviderError::Setup(format!("base URL `{}`: {why}", endpoint.base_url));
+        let url = Url::parse(&endpoint.base_url).map_err(|e| setup(e.to_string()))?;
+        let mut headers = HeaderMap::new();
+        if let Some(key) = read_key(&endpoint)? {
+            let mut value = HeaderValue::from_str(&format!("Bearer {key}"))
+                .map_err(|_| ProviderError::Setup("the API key has characters that no header allows".to_owned()))?;
+            value.set_sensitive(true);
+            headers.insert("authorization", value);
+        }
+        let mut builder = reqwest::Client::builder()
+            .default_headers(headers)
+            .connect_timeout(Duration::from_millis(endpoint.timeouts.connect_ms))
+            .pool_idle_timeout(POOL_IDLE)
+            .redirect(reqwest::redirect::Policy::none())
+            .http1_only();
+        builder = if url.scheme() == "https" {
+            install_crypto();
+            builder
+        } else {
+            // Plain HTTP needs no certificates; loading the system's costs more than a run.
+            builder.tls_backend_preconfigured(no_certificates())
+        };
+        if is_loopback(&url) {
+            builder = builder.no_proxy();
+        }
+        let http = builder.build().map_err(|e| setup(e.to_string()))?;
+        Ok(Self { http, endpoint, url })
+    }
+
+    /// Returns the base URL, for messages.
+    pub(super) fn base_url(&self) -> String {
+        self.endpoint.base_url.clone()
+    }
+
+    /// Returns the model's name.
+    pub(super) fn model(&self) -> &str {
+        &self.endpoint.model
+    }
+
+    /// Sends one chat completion.
+    pub(super) async fn complete(
+        &self,
+        ask: &Ask,
+        structured: Option<Structured>,
+        new_limit_name: bool,
+        progress: Progress<'_>,
+    ) -> Result<Answer, ProviderError> {
+        let request = Request {
+            model: &self.endpoint.model,
+            messages: &ask.messages,
+            temperature: ask.temperature,
+            seed: ask.seed,
+            max_tokens: (!new_limit_name).then_some(ask.max_tokens),
+            max_completion_tokens: new_limit_name.then_some(ask.max_tokens),
+            response_format: response_format(&ask.shape, structured),
+            stream: self.endpoint.stream,
+            stream_options: self.endpoint.stream.then_some(StreamOptions { include_usage: true }),
+        };
+        let timeouts = self.endpoint.timeouts;
+        let work = async {
+            let sent = self.http.post(self.path("chat/completions")).json(&request).send();
+            // Without streaming nothing comes before the whole reply is there.
+            let first_byte =
+                if self.endpoint.stream { timeouts.first_byte_ms } else { timeouts.total_ms };
+            let response = self.within(first_byte, "first byte", "first_byte_ms", sent).await?;
+            let response = self.check_status(response.map_err(|e| self.unreachable(&e))?).await?;
+            self.collect(response, progress).await
+        };
+        let collected = self.within(timeouts.total_ms, "complete reply", "total_ms", work).await??;
+        collected.into_answer(ask, &self.endpoint.base_url)
+    }
+
+    /// Fetches a small JSON document below the server's root or below the base URL.
+    pub(super) async fn get(&self, path: &str) -> Result<String, ProviderError> {
+        let url = match path.strip_prefix('/') {
+            Some(_) => self.url.join(path).map_err(|e| ProviderError::Setup(e.to_string()))?,
+            None => self.path(path),
+        };
+        let limit = self.endpoint.timeouts.connect_ms;
+        let work = async {
+            let sent = self.http.get(url).send().await.map_err(|e| self.unreachable(&e))?;
+            let response = self.check_status(sent).await?;
+            self.body(response).await
+        };
+        self.within(limit, "answer", "connect_ms", work).await?
+    }
+
+    fn path(&self, path: &str) -> Url {
+        let mut url = self.url.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path.split('/'));
+        }
+        url
+    }
+
+    async fn within<T>(
+        &self,
+        limit_ms: u64,
+        what: &'static str,
+        setting: &'static str,
+        work: impl Future<Output = T>,
+    ) -> Result<T, ProviderError> {
+        let after = Duration::from_millis(limit_ms);
+        let timed_out = |_| ProviderError::TimedOut { url: self.base_url(), what, setting, after };
+        tokio::time::timeout(after, work).await.map_err(timed_out)
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> ProviderError {
+        if error.is_timeout() && error.is_connect() {
+            let after = Duration::from_millis(self.endpoint.timeouts.connect_ms);
+            return ProviderError::TimedOut { url: self.base_url(), what: "connection", setting: "connect_ms", after };
+        }
+        // The innermost cause is the one that says something: "connection refused".
+        let mut cause: &dyn std::error::Error = error;
+        while let Some(inner) = cause.source() {
+            cause = inner;
+        }
+        ProviderError::Unreachable { url: self.base_url(), why: cause.to_string() }
+    }
+
+    async fn check_status(&self, response: Response) -> Result<Response, ProviderError> {
+        let status = response.status().as_u16();
+        if (200..300).contains(&status) {
+            return Ok(response);
+        }
+        let retry_after = retry_after(response.headers());
+        let body = self.body(response).await.unwrap_or_default();
+        let message = wire::error_message(&body);
+        let url = self.base_url();
+        if status == 400 && is_overflow(&body) {
+            return Err(ProviderError::Overflow { url, message });
+        }
+        let hint = match status {
+            300..=399 => "; redirects are not followed, so that a key cannot go astray: set the final base URL",
+            401 | 403 => "; check the API key (OPENAI_API_KEY or `api_key_env`)",
+            404 => "; check the base URL (it usually ends in /v1) and the model's name",
+            _ => "",
+        };
+        Err(ProviderError::Status { url, status, message, hint, retry_after })
+    }
+
+    /// Reads a whole body within the limits.
+    async fn body(&self, response: Response) -> Result<String, ProviderError> {
+        let mut bytes = Vec::new();
+        let mut parts = response.bytes_stream();
+        while let Some(part) = self.next_part(&mut parts).await? {
+            if bytes.len() + part.len() > BODY_BYTES_MAX {
+                return Err(self.too_large());
+            }
+            bytes.extend_from_slice(&part);
+        }
+        String::from_utf8(bytes).map_err(|_| self.bad("it is not UTF-8".to_owned()))
+    }
+
+    /// Reads a reply, streamed or whole; servers may answer either way whatever was asked.
+    async fn collect(&self, response: Response, progress: Progress<'_>) -> Result<Collected, ProviderError> {
+        let kind = response.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or("");
+        let mut collected = Collected::default();
+        if !kind.starts_with("text/event-stream") {
+            let body = self.body(response).await?;
+            collected.add(&body).map_err(|why| self.bad(why))?;
+            return Ok(collected);
+        }
+        let mut received = 0;
+        let bounded = response.bytes_stream().map(move |part| {
+            let part = part.map_err(|e| StreamFault::Broken(e.to_string()))?;
+            received += part.len();
+            if received > BODY_BYTES_MAX { Err(StreamFault::TooLarge) } else { Ok(part) }
+        });
+        let mut events = SseStream::from_bytes_stream(bounded);
+        while let Some(event) = self.next_event(&mut events).await? {
+            let Some(data) = event.data else { continue };
+            if data.trim() == "[DONE]" {
+                collected.done = true;
+                break;
+            }
+            collected.add(&data).map_err(|why| self.bad(why))?;
+            progress(collected.parts);
+        }
+        if !collected.is_complete() {
+            let why = "the stream ended in the middle of a reply".to_owned();
+            return Err(ProviderError::Unreachable { url: self.base_url(), why });
+        }
+        Ok(collected)
+    }
+
+    async fn next_part<S, T>(&self, parts: &mut S) -> Result<Option<T>, ProviderError>
+    where
+        S: futures_util::Stream<Item = Result<T, reqwest::Error>> + Unpin,
+    {
+        let idle = self.endpoint.timeouts.idle_ms;
+        let next = self.within(idle, "further part of the reply", "idle_ms", parts.next()).await?;
+        next.transpose().map_err(|e| self.unreachable(&e))
+    }
+
+    async fn next_event<S>(&self, events: &mut S) -> Result<Option<sse_stream::Sse>, ProviderError>
+    where
+        S: futures_util::Stream<Item = Result<sse_stream::Sse, sse_stream::Error>> + Unpin,
+    {
+        let idle = self.endpoint.timeouts.idle_ms;
+        let next = self.within(idle, "further part of the reply", "idle_ms", events.next()).await?;
+        next.transpose().map_err(|error| match error {
+            sse_stream::Error::Body(fault) => match fault.downcast_ref::<StreamFault>() {
+                Some(StreamFault::TooLarge) => self.too_large(),
+                Some(StreamFault::Broken(_)) | None => {
+                    ProviderError::Unreachable { url: self.base_url(), why: fault.to_string() }
+                }
+            },
+            other => self.bad(other.to_string()),
+        })
+    }
+
+    fn too_large(&self) -> ProviderError {
+        ProviderError::TooLarge { url: self.base_url(), max: BODY_BYTES_MAX }
+    }
+
+    fn bad(&self, why: String) -> ProviderError {
+        ProviderError::BadAnswer { url: self.base_url(), why }
+    }
+}
+
+/// What can go wrong inside a stream of bytes.
+#[derive(Debug, thiserror::Error)]
+enum StreamFault {
+    #[error("the reply is too large")]
+    TooLarge,
+    #[error("{0}")]
+    Broken(String),
+}
+
+fn response_format(shape: &ReplyShape, structured: Option<Structured>) -> Option<ResponseFormat<'_>> {
+    match (shape, structured?) {
+        (ReplyShape::Json { name, schema }, Structured::JsonSchema) => {
+            Some(ResponseFormat::JsonSchema { json_schema: NamedSchema { name, strict: true, schema } })
+        }
+        (ReplyShape::Json { .. }, Structured::JsonObject) => Some(ResponseFormat::JsonObject),
+        (ReplyShape::Json { .. }, Structured::Prompt) | (ReplyShape::Free, _) => None,
+    }
+}
+
+fn read_key(endpoint: &OpenAiEndpoint) -> Result<Option<String>, ProviderError> {
+    if let Some(key) = endpoint.api_key_env.as_ref().and_then(|name| std::env::var(name).ok()) {
+        return Ok(Some(key.trim().to_owned()).filter(|k| !k.is_empty()));
+    }
+    let Some(path) = &endpoint.api_key_file else { return Ok(None) };
+    let read = std::fs::read_to_string(path);
+    let key = read.map_err(|e| ProviderError::Setup(format!("cannot read the key file `{path}`: {e}")))?;
+    Ok(Some(key.trim().to_owned()))
+}
+
+/// Returns true if the URL's host is this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    match url.host_str() {
+        Some("localhost") => true,
+        Some(host) => {
+            let bare = host.trim_matches(['[', ']']);
+            bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        }
+        None => false,
+    }
+}
+
+/// The overflow of a context is told in a code by llama.cpp and OpenAI, in words by vLLM.
+fn is_overflow(body: &str) -> bool {
+    let lower = body.to_lowercase();
+    ["exceed_context_size", "context_length_exceeded", "maximum context length", "context window", "max_model_len"]
+        .iter()
+        .any(|sign| lower.contains(sign))
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
+    // The other form, an HTTP date, is rare among model servers and falls back to our own delay.
+    text.trim().parse().ok().map(Duration::from_secs)
+}
+
+fn install_crypto() {
+    // A second installation fails, and the first one serves.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+fn no_certificates() -> rustls::ClientConfig {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("ring supports the default protocol versions")
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth()
+}

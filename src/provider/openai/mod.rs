@@ -1,0 +1,154 @@
+//! The `openai` provider: chat completions of any compatible server.
+//!
+//! Structured output is negotiated: the schema is sent as `json_schema`; a server that refuses it is
+//! asked again with `json_object`, and then with the prompt alone. What a server refused is
+//! remembered for the run, and each reply records what held it, so that a weaker hold shows in the
+//! result. The same goes for the two names of the token limit.
+
+mod answer;
+mod client;
+mod info;
+mod wire;
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable};
+
+pub use info::ServerInfo;
+
+use super::{Answer, OpenAiEndpoint, Progress, ProviderError, Structured};
+use crate::protocol::{Ask, ReplyShape};
+use client::Client;
+
+/// The longest that a server's Retry-After is obeyed.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
+
+/// An OpenAI-compatible server.
+#[derive(Debug)]
+pub struct OpenAi {
+    client: Client,
+    retries: u32,
+    /// The strongest hold that the server has not refused.
+    structured: Cell<Structured>,
+    /// Whether the server wants `max_completion_tokens` in place of `max_tokens`.
+    new_limit_name: Cell<bool>,
+}
+
+impl OpenAi {
+    /// Makes the client; connects to nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// [`ProviderError::Setup`].
+    pub fn new(endpoint: OpenAiEndpoint) -> Result<Self, ProviderError> {
+        let retries = endpoint.retries;
+        Ok(Self {
+            client: Client::new(endpoint)?,
+            retries,
+            structured: Cell::new(Structured::JsonSchema),
+            new_limit_name: Cell::new(false),
+        })
+    }
+
+    /// Never uses a stronger hold than this from here on.
+    pub fn degrade_to(&self, structured: Structured) {
+        self.structured.set(self.structured.get().max(structured));
+    }
+
+    /// Calls the model; see [`super::Provider::ask`].
+    ///
+    /// # Errors
+    ///
+    /// [`ProviderError`].
+    pub async fn ask(&self, ask: &Ask, progress: Progress<'_>) -> Result<Answer, ProviderError> {
+        let mut attempts = 0;
+        loop {
+            let structured = match ask.shape {
+                ReplyShape::Free => None,
+                ReplyShape::Json { .. } => Some(self.structured.get()),
+            };
+            let new_limit_name = self.new_limit_name.get();
+            let result = self.with_retries(ask, structured, progress, &mut attempts).await;
+            match result {
+                Ok(mut answer) => {
+                    answer.attempts = attempts;
+                    answer.structured = structured;
+                    return Ok(answer);
+                }
+                Err(error) if self.gives_way(&error, structured, new_limit_name) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sends one form of the request, again after faults that may pass.
+    async fn with_retries(
+        &self,
+        ask: &Ask,
+        structured: Option<Structured>,
+        progress: Progress<'_>,
+        attempts: &mut u32,
+    ) -> Result<Answer, ProviderError> {
+        let sent = Cell::new(0);
+        let once = || {
+            sent.set(sent.get() + 1);
+            self.client.complete(ask, structured, self.new_limit_name.get(), progress)
+        };
+        let backoff = ExponentialBuilder::default()
+            .with_min_delay(Duration::from_millis(250))
+            .with_max_delay(Duration::from_secs(30))
+            .with_max_times(self.retries as usize)
+            .with_jitter();
+        let result = once
+            .retry(backoff)
+            .sleep(tokio::time::sleep)
+            .when(ProviderError::is_retryable)
+            .adjust(|error, planned| {
+                let wait = error.retry_after().map(|wait| wait.min(RETRY_AFTER_MAX));
+                planned.map(|planned| wait.unwrap_or(planned))
+            })
+            .notify(|error, wait| tracing::warn!("{error}; next try in {wait:.1?}"))
+            .await;
+        *attempts += sent.get();
+        result
+    }
+
+    /// Weakens the request if the server refused its form; returns false if there is nothing left
+    /// to give.
+    fn gives_way(&self, error: &ProviderError, structured: Option<Structured>, new_limit_name: bool) -> bool {
+        let ProviderError::Status { status: 400 | 404 | 415 | 422 | 501, message, .. } = error else {
+            return false;
+        };
+        if message.contains("max_completion_tokens") && !new_limit_name {
+            self.new_limit_name.set(true);
+            return true;
+        }
+        let weaker = match structured {
+            Some(Structured::JsonSchema) => Structured::JsonObject,
+            Some(Structured::JsonObject) => Structured::Prompt,
+            Some(Structured::Prompt) | None => return false,
+        };
+        if is_unknown_model(message) {
+            return false;
+        }
+        tracing::warn!("{error}; trying again with a weaker hold on the reply's form");
+        self.degrade_to(weaker);
+        true
+    }
+
+    /// Asks the server what it is; see [`ServerInfo`].
+    ///
+    /// # Errors
+    ///
+    /// [`ProviderError`] if it cannot be reached or lists no models.
+    pub async fn info(&self) -> Result<ServerInfo, ProviderError> {
+        info::fetch(&self.client).await
+    }
+}
+
+/// Tells a missing model from a refused parameter: both are 400 or 404 somewhere.
+fn is_unknown_model(message: &str) -> bool {
+    let lower = message.to_lowercase();
+    lower.contains("model") && ["not found", "not exist", "unknown"].iter().any(|w| lower.contains(w))
+}

@@ -1,0 +1,129 @@
+//! The bytes on the wire: chat completions as servers speak them, dialects included.
+//!
+//! Incoming types ignore unknown fields on purpose: every server adds some.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::protocol::Message;
+
+/// A request.
+#[derive(Serialize)]
+pub(super) struct Request<'a> {
+    pub(super) model: &'a str,
+    pub(super) messages: &'a [Arc<Message>],
+    pub(super) temperature: f64,
+    pub(super) seed: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) response_format: Option<ResponseFormat<'a>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) stream_options: Option<StreamOptions>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum ResponseFormat<'a> {
+    JsonSchema { json_schema: NamedSchema<'a> },
+    JsonObject,
+}
+
+#[derive(Serialize)]
+pub(super) struct NamedSchema<'a> {
+    pub(super) name: &'a str,
+    pub(super) strict: bool,
+    pub(super) schema: &'a Value,
+}
+
+#[derive(Serialize)]
+pub(super) struct StreamOptions {
+    pub(super) include_usage: bool,
+}
+
+/// A whole completion, or one chunk of a streamed one.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Completion {
+    pub(super) choices: Vec<Choice>,
+    pub(super) usage: Option<Usage>,
+    pub(super) error: Option<Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Choice {
+    /// In a whole completion.
+    pub(super) message: Option<Said>,
+    /// In a chunk.
+    pub(super) delta: Option<Said>,
+    pub(super) finish_reason: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Said {
+    pub(super) content: Option<String>,
+    pub(super) refusal: Option<String>,
+    /// llama.cpp, DeepSeek, older vLLM.
+    pub(super) reasoning_content: Option<String>,
+    /// Newer vLLM, OpenRouter, Ollama.
+    pub(super) reasoning: Option<String>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Usage {
+    pub(super) prompt_tokens: u64,
+    pub(super) completion_tokens: u64,
+    pub(super) prompt_tokens_details: Option<PromptDetails>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct PromptDetails {
+    pub(super) cached_tokens: Option<u64>,
+}
+
+/// A list of models.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Models {
+    pub(super) data: Vec<Model>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Model {
+    pub(super) id: String,
+    /// vLLM.
+    pub(super) max_model_len: Option<u64>,
+    /// llama.cpp.
+    pub(super) meta: Option<ModelMeta>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ModelMeta {
+    pub(super) n_ctx: Option<u64>,
+    pub(super) n_ctx_train: Option<u64>,
+}
+
+/// Returns the message in a server's error body, whatever its shape.
+pub(super) fn error_message(body: &str) -> String {
+    let value: Value = serde_json::from_str(body).unwrap_or_default();
+    let places = [&value["error"]["message"], &value["message"], &value["error"], &value["detail"]];
+    let found = places.into_iter().find_map(Value::as_str);
+    let text = found.map_or_else(|| body.to_owned(), str::to_owned);
+    let mut short: String = crate::text::quote::plain(&text).chars().take(300).collect();
+    if short.trim().is_empty() {
+        "(no message)".clone_into(&mut short);
+    }
+    short.trim().replace('\n', " ")
+}

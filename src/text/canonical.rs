@@ -1,0 +1,274 @@
+//! One form for texts that mean the same, and the digest that agreement compares.
+//!
+//! Which differences count is the roleset's choice ([`CanonicalKind`]); within a kind the rules are
+//! fixed. Each canonicaliser is idempotent, and texts that are equal under Unicode NFC have equal
+//! digests (except `verbatim`, where every byte counts). NFC, not NFKC, for prose: `x²` is not `x2`.
+
+use caseless::Caseless;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
+
+use super::decimal::Decimal;
+use super::{StrictValue, check_depth};
+use crate::crypto::{Digest, NotInteroperable, canonical_json};
+
+/// What kind of text the answer is, hence which differences do not count.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CanonicalKind {
+    /// Prose: NFC, each run of white space one space, trimmed.
+    #[default]
+    Text,
+    /// Code and laid-out prose: NFC, line ends LF, trailing white space and outer blank lines off.
+    Lines,
+    /// One finite decimal number, compared exactly.
+    Number,
+    /// A JSON value in RFC 8785 form.
+    Json,
+    /// One of the roleset's `choices`: NFKC, case folded, outer punctuation off.
+    Choice,
+    /// The bytes.
+    Verbatim,
+}
+
+/// The `canonical` section of a roleset: a kind and, for `choice`, the choices.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct CanonicalRule {
+    /// Which differences do not count.
+    #[serde(default)]
+    pub kind: CanonicalKind,
+    /// The allowed answers, for [`CanonicalKind::Choice`] only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<String>,
+}
+
+/// A canonical text and its digest.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Canonical {
+    /// The canonical form.
+    pub text: String,
+    /// SHA-256 of its UTF-8 bytes.
+    pub digest: Digest,
+}
+
+/// A text that has no canonical form of the wanted kind.
+#[derive(Clone, Debug, Error, Eq, PartialEq)]
+pub enum NotCanonical {
+    /// Not one decimal number.
+    #[error("it must be one decimal number and nothing else, such as 42 or -3.5: no words, no unit, no calculation")]
+    NotANumber,
+    /// Not JSON, or JSON with repeated keys.
+    #[error("it must be one JSON value: {0}")]
+    NotJson(String),
+    /// JSON with a number that has no exact canonical form.
+    #[error(transparent)]
+    NotInteroperable(#[from] NotInteroperable),
+    /// Not one of the choices.
+    #[error("it must be exactly one of: {0}")]
+    NotAChoice(String),
+}
+
+/// The rules of one run, ready to apply.
+#[derive(Clone, Debug)]
+pub struct Canonicalizer {
+    kind: CanonicalKind,
+    /// Choices as written and as folded.
+    choices: Vec<(String, String)>,
+}
+
+impl Canonicalizer {
+    /// Makes the canonicaliser for a rule.
+    #[must_use]
+    pub fn new(rule: &CanonicalRule) -> Self {
+        let choices = rule.choices.iter().map(|c| (c.clone(), fold_choice(c))).collect();
+        Self { kind: rule.kind, choices }
+    }
+
+    /// Returns the kind of text this canonicaliser takes.
+    #[must_use]
+    pub fn kind(&self) -> CanonicalKind {
+        self.kind
+    }
+
+    /// Returns the choices as the roleset writes them; empty unless the kind is `choice`.
+    pub fn choices(&self) -> impl Iterator<Item = &str> {
+        self.choices.iter().map(|(written, _)| written.as_str())
+    }
+
+    /// Returns the canonical form of `text`.
+    ///
+    /// # Errors
+    ///
+    /// [`NotCanonical`] if the text is not of this kind. `text`, `lines` and `verbatim` take
+    /// everything.
+    pub fn canonicalize(&self, text: &str) -> Result<Canonical, NotCanonical> {
+        let text = match self.kind {
+            CanonicalKind::Text => collapse_white_space(&to_nfc(text)),
+            CanonicalKind::Lines => trim_lines(&to_nfc(text)),
+            CanonicalKind::Number => {
+                let number = Decimal::parse(text.trim()).ok_or(NotCanonical::NotANumber)?;
+                number.to_string()
+            }
+            CanonicalKind::Json => canonical_value(text)?,
+            CanonicalKind::Choice => self.choose(text)?,
+            CanonicalKind::Verbatim => text.to_owned(),
+        };
+        let digest = Digest::of(text.as_bytes());
+        Ok(Canonical { text, digest })
+    }
+
+    fn choose(&self, text: &str) -> Result<String, NotCanonical> {
+        let folded = fold_choice(text);
+        if self.choices.iter().any(|(_, choice)| *choice == folded) {
+            return Ok(folded);
+        }
+        Err(NotCanonical::NotAChoice(self.choices().collect::<Vec<_>>().join(", ")))
+    }
+}
+
+/// NFC, skipping the work for text that is already in it (almost all text is).
+fn to_nfc(text: &str) -> std::borrow::Cow<'_, str> {
+    match is_nfc_quick(text.chars()) {
+        IsNormalized::Yes => text.into(),
+        IsNormalized::No | IsNormalized::Maybe => text.nfc().collect::<String>().into(),
+    }
+}
+
+fn collapse_white_space(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out
+}
+
+fn trim_lines(text: &str) -> String {
+    let unified = text.replace("\r\n", "\n").replace('\r', "\n");
+    let lines: Vec<&str> = unified.split('\n').map(str::trim_end).collect();
+    let Some(first) = lines.iter().position(|line| !line.is_empty()) else {
+        return String::new();
+    };
+    let last = lines.iter().rposition(|line| !line.is_empty()).unwrap_or(first);
+    lines[first..=last].join("\n")
+}
+
+fn canonical_value(text: &str) -> Result<String, NotCanonical> {
+    if !check_depth(text) {
+        return Err(NotCanonical::NotJson("it nests deeper than 64 levels".to_owned()));
+    }
+    let value: StrictValue =
+        serde_json::from_str(text).map_err(|e| NotCanonical::NotJson(e.to_string()))?;
+    Ok(canonical_json(&value.0)?)
+}
+
+/// NFKC, default case folding, and everything but letters, digits and symbols off both ends.
+fn fold_choice(text: &str) -> String {
+    let folded: String = text.nfkc().default_case_fold().nfkc().collect();
+    let trimmed = folded.trim_matches(|c: char| c.is_whitespace() || is_outer_punctuation(c));
+    // A choice that is punctuation alone ("+", "?") is kept as it is.
+    if trimmed.is_empty() { folded.trim().to_owned() } else { collapse_white_space(trimmed) }
+}
+
+fn is_outer_punctuation(c: char) -> bool {
+    c.is_ascii_punctuation() && !matches!(c, '+' | '-' | '<' | '=' | '>' | '$' | '%')
+        || matches!(c, '\u{2010}'..='\u{2027}' | '\u{3001}' | '\u{3002}' | '«' | '»' | '¿' | '¡')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of_kind(kind: CanonicalKind) -> Canonicalizer {
+        Canonicalizer::new(&CanonicalRule { kind, choices: vec![] })
+    }
+
+    #[track_caller]
+    fn check(kind: CanonicalKind, text: &str, form: &str) {
+        assert_eq!(of_kind(kind).canonicalize(text).unwrap().text, form);
+    }
+
+    #[test]
+    fn prose_ignores_layout_and_composition_but_not_letters() {
+        check(CanonicalKind::Text, " Cafe\u{301}\r\n\u{a0}au\u{2003}lait ", "Café au lait");
+        check(CanonicalKind::Text, "x²", "x²");
+        check(CanonicalKind::Text, "\u{3000}", "");
+    }
+
+    #[test]
+    fn lines_keep_their_indentation() {
+        check(CanonicalKind::Lines, "\r\n\tif x:  \r\n    y\r\r\n", "\tif x:\n    y");
+        check(CanonicalKind::Lines, " \n\t\n", "");
+    }
+
+    #[test]
+    fn json_is_compared_by_value() {
+        check(CanonicalKind::Json, "{\"b\": 2.0, \"a\": \"\\u00e9\"}", "{\"a\":\"é\",\"b\":2}");
+        for bad in ["{\"a\":1,\"a\":2}", "[9007199254740993]", "nope", "1 2"] {
+            assert!(of_kind(CanonicalKind::Json).canonicalize(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_choice_is_found_through_case_width_and_punctuation_only() {
+        let choices = ["A", "Straße", "+", "New York"].map(String::from).to_vec();
+        let rule = CanonicalRule { kind: CanonicalKind::Choice, choices };
+        let canonicalizer = Canonicalizer::new(&rule);
+        let form = |text: &str| canonicalizer.canonicalize(text).map(|c| c.text);
+        assert_eq!(form(" (a). ").unwrap(), "a");
+        assert_eq!(form("Ａ").unwrap(), "a");
+        assert_eq!(form("STRASSE").unwrap(), "strasse");
+        assert_eq!(form("+").unwrap(), "+");
+        assert_eq!(form("new  york").unwrap(), "new york");
+        for bad in ["A or B", "a b", "", "Α" /* Greek alpha */, "A) Paris"] {
+            assert!(form(bad).is_err(), "{bad}");
+        }
+    }
+
+    fn any_kind() -> impl Strategy<Value = CanonicalKind> {
+        use CanonicalKind::{Lines, Text, Verbatim};
+        prop::sample::select(vec![Text, Lines, Verbatim])
+    }
+
+    /// Text rich in what canonicalisation is about: marks, spaces, line ends, Hangul.
+    const RICH: &str = "[a-zé\u{301}\u{327}\u{1100}\u{1161}\u{11a8}\u{212b} \\t\\r\\n\u{a0}\u{85}²ﬁ]{0,40}";
+
+    proptest! {
+        #[test]
+        fn canonicalising_twice_changes_nothing(kind in any_kind(), text in RICH) {
+            let canonicalizer = of_kind(kind);
+            let once = canonicalizer.canonicalize(&text).unwrap();
+            prop_assert_eq!(canonicalizer.canonicalize(&once.text).unwrap(), once);
+        }
+
+        #[test]
+        fn nfc_equal_inputs_have_equal_digests(text in RICH) {
+            let (composed, decomposed): (String, String) = (text.nfc().collect(), text.nfd().collect());
+            for kind in [CanonicalKind::Text, CanonicalKind::Lines] {
+                let canonicalizer = of_kind(kind);
+                let digest = |t: &str| canonicalizer.canonicalize(t).unwrap().digest;
+                prop_assert_eq!(digest(&composed), digest(&decomposed));
+                prop_assert_eq!(digest(&composed), digest(&text));
+            }
+        }
+
+        #[test]
+        fn choice_folding_is_idempotent(text in "\\PC{0,12}") {
+            let once = fold_choice(&text);
+            prop_assert_eq!(fold_choice(&once), once.clone());
+        }
+
+        #[test]
+        fn no_text_makes_a_canonicaliser_panic(text in any::<String>()) {
+            use CanonicalKind::{Choice, Json, Lines, Number, Text, Verbatim};
+            for kind in [Text, Lines, Number, Json, Choice, Verbatim] {
+                let _ = of_kind(kind).canonicalize(&text);
+            }
+        }
+    }
+}

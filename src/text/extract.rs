@@ -1,0 +1,109 @@
+//! Finding the one JSON object in a reply.
+//!
+//! Two wrappers are so common that they are taken off and recorded: a leading reasoning block
+//! (`<think>…</think>`) and one code fence around everything. Anything else outside the object is
+//! a violation, because text that nobody validated must not ride along with an envelope.
+
+use super::{DEPTH_MAX, Violation, check_depth, quote};
+
+/// The longest reply that is looked at, in bytes (1 MiB).
+pub const REPLY_BYTES_MAX: usize = 1 << 20;
+
+const REASONING_OPEN: &str = "<think>";
+const REASONING_CLOSE: &str = "</think>";
+const FENCE: &str = "```";
+
+/// A reply taken apart; see [`extract`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Extracted<'a> {
+    /// Text that begins with `{`: the object, not yet parsed.
+    pub object: &'a str,
+    /// The reasoning block that stood before it, without its tags.
+    pub reasoning: Option<&'a str>,
+    /// Whether a code fence was taken off.
+    pub fenced: bool,
+}
+
+/// Returns the part of `reply` that must be one JSON object.
+///
+/// # Errors
+///
+/// A [`Violation`] if the reply is empty, over [`REPLY_BYTES_MAX`] bytes, nested too deeply, has an
+/// unclosed reasoning block, or has text before the object. Text after the object is found by the
+/// parser, which knows where the object ends.
+pub fn extract(reply: &str) -> Result<Extracted<'_>, Violation> {
+    if reply.len() > REPLY_BYTES_MAX {
+        return Err(Violation::TooLong { bytes: reply.len(), max: REPLY_BYTES_MAX });
+    }
+    let (reasoning, rest) = split_reasoning(reply.trim())?;
+    let (object, fenced) = match strip_fence(rest) {
+        Some(inside) => (inside, true),
+        None => (rest, false),
+    };
+    if object.is_empty() {
+        return Err(Violation::Empty);
+    }
+    if !object.starts_with('{') {
+        return Err(match object.find('{') {
+            Some(at) => Violation::TextAround { excerpt: quote::excerpt(&object[..at]) },
+            None => Violation::NoObject,
+        });
+    }
+    if !check_depth(object) {
+        return Err(Violation::TooDeep { max: DEPTH_MAX });
+    }
+    Ok(Extracted { object, reasoning, fenced })
+}
+
+/// Splits a leading reasoning block off `reply`.
+pub(crate) fn split_reasoning(reply: &str) -> Result<(Option<&str>, &str), Violation> {
+    let Some(inside) = reply.strip_prefix(REASONING_OPEN) else {
+        return Ok((None, reply));
+    };
+    let (reasoning, rest) = inside.split_once(REASONING_CLOSE).ok_or(Violation::OpenReasoning)?;
+    Ok((Some(reasoning.trim()), rest.trim_start()))
+}
+
+/// Returns what is inside one code fence around all of `text`.
+fn strip_fence(text: &str) -> Option<&str> {
+    let inside = text.strip_prefix(FENCE)?.strip_suffix(FENCE)?;
+    let (language, body) = inside.split_once('\n')?;
+    let is_tag = language.trim().chars().all(|c| c.is_ascii_alphanumeric());
+    is_tag.then(|| body.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(reply: &str, object: &str, reasoning: Option<&str>, fenced: bool) {
+        assert_eq!(extract(reply), Ok(Extracted { object, reasoning, fenced }));
+    }
+
+    #[test]
+    fn a_bare_object_is_taken_whole() {
+        check(" {\"a\":1}\n", "{\"a\":1}", None, false);
+    }
+
+    #[test]
+    fn one_reasoning_block_and_one_fence_are_taken_off() {
+        check("<think>\nhm\n</think>\n\n{}", "{}", Some("hm"), false);
+        check("```json\n{}\n```", "{}", None, true);
+        check("<think></think>```\n{}\n```", "{}", Some(""), true);
+    }
+
+    #[test]
+    fn anything_else_outside_is_a_violation() {
+        assert_eq!(extract(""), Err(Violation::Empty));
+        assert_eq!(extract("```json\n```"), Err(Violation::Empty));
+        assert_eq!(extract("no json here"), Err(Violation::NoObject));
+        assert_eq!(extract("<think>{}"), Err(Violation::OpenReasoning));
+        let around = |excerpt: &str| Err(Violation::TextAround { excerpt: excerpt.into() });
+        assert_eq!(extract("Sure! {}"), around("Sure!"));
+        assert_eq!(extract("```json\n{}\n``` ok"), around("```json"));
+        assert_eq!(extract(&"{\"a\":".repeat(100_000)), Err(Violation::TooDeep { max: 64 }));
+        let long = "x".repeat(REPLY_BYTES_MAX + 1);
+        assert!(matches!(extract(&long), Err(Violation::TooLong { .. })));
+    }
+}

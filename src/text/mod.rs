@@ -1,0 +1,30 @@
+//! What models write, and what counts as the same text.
+//!
+//! A reply enters as an untrusted string. [`extract`] finds the one JSON object in it,
+//! [`Envelope::parse`] reads it strictly, [`schema`] checks it, [`Canonicalizer`] gives its final
+//! text one form and one digest, [`vacuity`] and [`Constraint`] refuse texts that say nothing or
+//! break a stated rule. [`quote`] makes such text safe to show to another model.
+//!
+//! Everything here is pure: no clock, file, network or randomness, and no repair. A reply is
+//! either taken as it stands or refused with a [`Violation`] whose words are sent back to its
+//! author; nothing is ever filled in or mended on an agent's behalf.
+
+mod canonical;
+mod constraint;
+mod decimal;
+mod envelope;
+mod extract;
+pub mod quote;
+pub mod schema;
+mod strict_json;
+pub mod vacuity;
+mod violation;
+
+pub use canonical::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical};
+pub use constraint::{Broken, Constraint};
+pub use envelope::{
+    Answer, Artifact, Change, ChangeBy, Envelope, FinalSolution, Meta, SOLVED_MARKER, Status,
+};
+pub use extract::{Extracted, REPLY_BYTES_MAX, extract};
+pub use strict_json::{DEPTH_MAX, StrictValue, check_depth};
+pub use violation::Violation;

@@ -1,0 +1,175 @@
+//! Showing untrusted text to a model, or to a person, as data.
+//!
+//! Peer text enters a prompt as a JSON string: control, bidirectional and zero-width characters
+//! and the openings of chat-role tokens become `\uXXXX` escapes, which loses nothing and which no
+//! chat template mistakes for structure. Delimiters alone stop few injections (what a model reads
+//! stays text to it); that is why no verdict is ever read from quoted text.
+
+use std::fmt::Write as _;
+
+/// The longest excerpt of untrusted text in a message, in characters.
+const EXCERPT_CHARS_MAX: usize = 60;
+
+/// Tokens with which chat templates mark roles and turns; matched without regard to case.
+///
+/// Closings such as `|>` are left alone: without its opening a token is not one, and `|>` is an
+/// operator in several languages.
+const ROLE_TOKENS: [&str; 14] = [
+    "<|", "<｜", "<s>", "</s>", "<<sys>>", "<</sys>>", "[inst]", "[/inst]",
+    "<start_of_turn>", "<end_of_turn>", "<think>", "</think>", "<bos>", "<eos>",
+];
+
+/// Returns `text` as a JSON string literal in which nothing can act as structure.
+///
+/// Reading the literal as JSON gives `text` back, character for character.
+#[must_use]
+pub fn json_string(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    out.push('"');
+    let mut token_scan = RoleTokens::new(text);
+    for (at, c) in text.char_indices() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if is_invisible(c) || token_scan.starts_at(at) => push_escape(&mut out, c),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Returns `text` for showing as plain prose: role tokens broken, invisible characters dropped.
+///
+/// For the user's own task, which stays readable prose in the prompt. Line breaks and tabs stay.
+#[must_use]
+pub fn plain(text: &str) -> String {
+    let mut token_scan = RoleTokens::new(text);
+    let mut out = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        match c {
+            '\n' | '\t' => out.push(c),
+            c if is_invisible(c) => {}
+            '<' if token_scan.starts_at(at) => out.push('‹'),
+            '[' if token_scan.starts_at(at) => out.push('('),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Returns `text` for a terminal: control characters (escape sequences among them) and
+/// bidirectional overrides become visible escapes; line breaks and tabs stay.
+#[must_use]
+pub fn terminal(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() || is_bidi(c) => push_escape(&mut out, c),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Returns the first characters of `text` on one line, for use inside a message.
+#[must_use]
+pub fn excerpt(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let safe: String = words
+        .chars()
+        .filter(|c| !is_invisible(*c))
+        .map(|c| if c == '`' { '\'' } else { c })
+        .collect();
+    let mut short: String = plain(&safe).chars().take(EXCERPT_CHARS_MAX).collect();
+    if safe.chars().count() > EXCERPT_CHARS_MAX {
+        short.push('…');
+    }
+    // A fence is the most common wrapper and reads better as itself than as quotes.
+    short.replace("'''", "```")
+}
+
+/// Returns true for characters that are not seen but act: controls, bidi, zero-width, tags.
+#[must_use]
+pub fn is_invisible(c: char) -> bool {
+    c.is_control()
+        || is_bidi(c)
+        || matches!(c,
+            '\u{00AD}' | '\u{034F}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
+            | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200D}' | '\u{2028}' | '\u{2029}'
+            | '\u{2060}'..='\u{2065}' | '\u{206A}'..='\u{206F}' | '\u{3164}' | '\u{FEFF}'
+            | '\u{FFA0}' | '\u{FFF0}'..='\u{FFFB}' | '\u{E0000}'..='\u{E0FFF}')
+}
+
+fn is_bidi(c: char) -> bool {
+    matches!(c, '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+fn push_escape(out: &mut String, c: char) {
+    let mut units = [0; 2];
+    for unit in c.encode_utf16(&mut units) {
+        // Writing to a String cannot fail.
+        let _ = write!(out, "\\u{unit:04x}");
+    }
+}
+
+/// Tells whether a role token starts at a byte offset; one lower-casing per text, not per call.
+struct RoleTokens {
+    lower: Option<String>,
+}
+
+impl RoleTokens {
+    fn new(text: &str) -> Self {
+        let suspicious = text.contains(['<', '[']);
+        Self { lower: suspicious.then(|| text.to_ascii_lowercase()) }
+    }
+
+    fn starts_at(&mut self, at: usize) -> bool {
+        self.lower
+            .as_deref()
+            .and_then(|lower| lower.get(at..))
+            .is_some_and(|rest| ROLE_TOKENS.iter().any(|token| rest.starts_with(token)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn quoting_loses_nothing(text in "\\PC*|[\\x00-\\x1f\u{200b}-\u{202e}<|\\[\"\\\\a-z]*") {
+            let quoted = json_string(&text);
+            prop_assert_eq!(serde_json::from_str::<String>(&quoted).unwrap(), text);
+        }
+
+        #[test]
+        fn no_role_token_and_no_invisible_character_survives(
+            parts in prop::collection::vec(prop::sample::select(ROLE_TOKENS.to_vec()), 1..4),
+            filler in "[a-z\u{202e}\u{200b}\u{1b}]{0,5}",
+        ) {
+            let hostile = parts.join(&filler).to_uppercase() + &parts.join(&filler);
+            for shown in [json_string(&hostile), plain(&hostile)] {
+                let lower = shown.to_ascii_lowercase();
+                prop_assert!(ROLE_TOKENS.iter().all(|token| !lower.contains(token)), "{}", shown);
+                prop_assert!(!shown.chars().any(is_invisible), "{:?}", shown);
+            }
+        }
+    }
+
+    #[test]
+    fn ordinary_prose_and_code_are_left_alone() {
+        let text = "if a < b && c[0] > 1 { x } // naïve 漢字 🙂";
+        assert_eq!(plain(text), text);
+        assert_eq!(json_string(text), format!("\"{text}\""));
+    }
+
+    #[test]
+    fn a_terminal_escape_is_shown_not_sent() {
+        assert_eq!(terminal("a\u{1b}[31mb\nc"), "a\\u001b[31mb\nc");
+    }
+}

@@ -1,0 +1,289 @@
+//! The envelope's JSON Schema: the full one that validates, and the small one that servers decode with.
+//!
+//! Both come from `envelope.schema.json`. Model servers enforce only a part of JSON Schema, silently
+//! ignore another part, and hang on a third; the decoding schema therefore uses nothing but
+//! `type`, `const`, `enum`, `properties`, `required`, `additionalProperties`, `anyOf`, bounded
+//! `maxLength` and `items`, and anchored patterns. Its properties stand in the order in which they
+//! are to be generated: what must be thought comes before what it decides.
+
+use std::sync::LazyLock;
+
+use jsonschema::Validator;
+use serde_json::{Map, Value, json};
+
+use super::{CanonicalKind, Canonicalizer, Violation, quote};
+
+/// The full schema, as `consensus schema envelope` prints it.
+pub const ENVELOPE: &str = include_str!("envelope.schema.json");
+
+/// Longest generated strings, in characters, for fields that are not the answer.
+const SHORT_CHARS_MAX: usize = 160;
+const LINE_CHARS_MAX: usize = 240;
+
+/// Characters allowed inside a patterned string: what needs no escape in JSON.
+const PLAIN_CHARS: &str = r#"[^"\\\x00-\x1F\x7F]"#;
+
+static ENVELOPE_VALUE: LazyLock<Value> = LazyLock::new(|| parse_embedded(ENVELOPE));
+static ENVELOPE_VALIDATOR: LazyLock<Validator> = LazyLock::new(|| compile(&ENVELOPE_VALUE));
+
+/// Parses a schema that is part of this program.
+///
+/// # Panics
+///
+/// If the text is not JSON; every embedded schema is parsed by a test.
+#[must_use]
+pub fn parse_embedded(text: &str) -> Value {
+    serde_json::from_str(text).expect("embedded schemas are JSON (tested)")
+}
+
+/// Compiles a schema that is part of this program.
+///
+/// # Panics
+///
+/// If the schema is not valid; every embedded schema is compiled by a test.
+#[must_use]
+pub fn compile(schema: &Value) -> Validator {
+    jsonschema::options()
+        .with_draft(jsonschema::Draft::Draft202012)
+        .build(schema)
+        .expect("embedded schemas are valid (tested)")
+}
+
+/// Validates one envelope against the full schema.
+///
+/// # Errors
+///
+/// The first violation, with its JSON pointer.
+pub fn validate_envelope(value: &Value) -> Result<(), Violation> {
+    ENVELOPE_VALIDATOR.validate(value).map_err(|error| Violation::Schema {
+        pointer: error.instance_path().to_string(),
+        message: quote::excerpt(&error.masked().to_string()),
+    })
+}
+
+/// What one ask allows its agent to write; see [`decoding`].
+#[derive(Clone, Copy, Debug)]
+pub struct Decoding<'a> {
+    /// The agent's name.
+    pub role: &'a str,
+    /// Its domain.
+    pub domain: &'a str,
+    /// Its peer's name.
+    pub peer: &'a str,
+    /// Whether the envelope begins with a private `thinking` field, and its length in characters.
+    pub thinking_chars_max: Option<usize>,
+    /// Number of things that the peer asked for.
+    pub answers: usize,
+    /// Whether the agent has an earlier answer, so that it must say what changed it.
+    pub has_answer: bool,
+    /// Handles that may be accepted; none in a blind draft.
+    pub acceptable: &'a [String],
+    /// Longest final text, in characters.
+    pub text_chars_max: usize,
+}
+
+/// Returns the schema for the server's structured decoding of one envelope.
+///
+/// Every object that it admits is admitted by the full schema too.
+#[must_use]
+pub fn decoding(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Value {
+    let solved_text = variant(ask, &["SOLVED"], Some(typed_text(canonicalizer, ask.text_chars_max)));
+    let proposed =
+        variant(ask, &["PROPOSED", "READY_TO_SOLVE"], Some(typed_text(canonicalizer, ask.text_chars_max)));
+    let open = variant(ask, &["WORKING", "NEED_PEER"], None);
+    let mut variants = vec![solved_text];
+    if !ask.acceptable.is_empty() {
+        let accepts = closed(json!({"accepts": {"type": "string", "enum": ask.acceptable}}));
+        variants.insert(0, variant(ask, &["SOLVED"], Some(accepts)));
+    }
+    variants.extend([proposed, open]);
+    json!({ "anyOf": variants })
+}
+
+/// One shape of envelope: the statuses it may have, and the final solution that goes with them.
+fn variant(ask: &Decoding<'_>, statuses: &[&str], final_solution: Option<Value>) -> Value {
+    let mut fields = Map::new();
+    let mut put = |name: &str, schema: Value| fields.insert(name.to_owned(), schema);
+    if let Some(chars_max) = ask.thinking_chars_max {
+        put("thinking", string(chars_max));
+    }
+    put("role", fixed(ask.role));
+    put("domain", fixed(ask.domain));
+    put("task_understanding", string(SHORT_CHARS_MAX));
+    if let Some(meta) = meta(ask) {
+        put("meta", meta);
+    }
+    put("public_message", public_message(statuses));
+    put("artifact", artifact());
+    put("needs_from_peer", json!({"type": "array", "items": string(SHORT_CHARS_MAX), "maxItems": 2}));
+    put("handoff_to", fixed(ask.peer));
+    put("status", json!({"type": "string", "enum": statuses}));
+    if let Some(solution) = final_solution {
+        put("final_solution", solution);
+    }
+    closed(Value::Object(fields))
+}
+
+fn public_message(statuses: &[&str]) -> Value {
+    let room = LINE_CHARS_MAX;
+    if statuses.contains(&"SOLVED") {
+        json!({"type": "string", "pattern": format!(r"^\[SOLVED\] {PLAIN_CHARS}{{1,{room}}}$")})
+    } else {
+        // Without `[` there is no marker, and the first character already tells the shapes apart.
+        json!({"type": "string", "pattern": format!(r#"^[^"\\\[\x00-\x1F\x7F]{{1,{room}}}$"#)})
+    }
+}
+
+fn meta(ask: &Decoding<'_>) -> Option<Value> {
+    let mut fields = Map::new();
+    if ask.answers > 0 {
+        let (count, item) = (ask.answers, non_empty_string(LINE_CHARS_MAX));
+        let answers = json!({"type": "array", "items": item, "minItems": count, "maxItems": count});
+        fields.insert("answers".to_owned(), answers);
+    }
+    if ask.has_answer {
+        let by = &ENVELOPE_VALUE["properties"]["meta"]["properties"]["change"]["properties"]["by"]["enum"];
+        let change = json!({"detail": string(LINE_CHARS_MAX), "by": {"type": "string", "enum": by}});
+        fields.insert("change".to_owned(), closed(change));
+    }
+    if fields.is_empty() { None } else { Some(closed(Value::Object(fields))) }
+}
+
+fn artifact() -> Value {
+    let kinds = &ENVELOPE_VALUE["properties"]["artifact"]["properties"]["type"]["enum"];
+    closed(json!({
+        "type": {"type": "string", "enum": kinds},
+        "content": closed(json!({"summary": string(LINE_CHARS_MAX)})),
+    }))
+}
+
+/// The schema of a typed final text; forms that a grammar can force are forced.
+fn typed_text(canonicalizer: &Canonicalizer, chars_max: usize) -> Value {
+    let text = match canonicalizer.kind() {
+        CanonicalKind::Choice => {
+            let choices: Vec<&str> = canonicalizer.choices().collect();
+            json!({"type": "string", "enum": choices})
+        }
+        CanonicalKind::Number => {
+            json!({"type": "string", "pattern": r"^-?[0-9]{1,18}(\.[0-9]{1,12})?$"})
+        }
+        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
+            non_empty_string(chars_max)
+        }
+    };
+    closed(json!({ "canonical_text": text }))
+}
+
+fn fixed(text: &str) -> Value {
+    json!({"type": "string", "enum": [text]})
+}
+
+fn string(chars_max: usize) -> Value {
+    json!({"type": "string", "maxLength": chars_max})
+}
+
+fn non_empty_string(chars_max: usize) -> Value {
+    json!({"type": "string", "minLength": 1, "maxLength": chars_max})
+}
+
+/// An object with exactly these fields.
+fn closed(properties: Value) -> Value {
+    let names: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
+    let required = json!(names);
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{CanonicalRule, Envelope};
+
+    fn ask(acceptable: &[String]) -> Decoding<'_> {
+        Decoding {
+            role: "Writer",
+            domain: "prose",
+            peer: "Physicist",
+            thinking_chars_max: None,
+            answers: 2,
+            has_answer: true,
+            acceptable,
+            text_chars_max: 500,
+        }
+    }
+
+    /// Builds the smallest instance of a decoding schema: first variant choices, shortest strings.
+    fn instance(schema: &Value, which: usize) -> Value {
+        if let Some(variants) = schema["anyOf"].as_array() {
+            return instance(&variants[which], which);
+        }
+        if let Some(options) = schema["enum"].as_array() {
+            return options[0].clone();
+        }
+        match schema["type"].as_str() {
+            Some("object") => {
+                let fields = schema["properties"].as_object().unwrap();
+                fields.iter().map(|(k, v)| (k.clone(), instance(v, which))).collect::<Map<_, _>>().into()
+            }
+            Some("array") => {
+                let count = schema["minItems"].as_u64().unwrap_or(0);
+                (0..count).map(|_| instance(&schema["items"], which)).collect()
+            }
+            _ if schema["pattern"].as_str().is_some_and(|p| p.contains("SOLVED")) => "[SOLVED] x".into(),
+            _ if schema["pattern"].is_string() => "7".into(),
+            _ => "x".into(),
+        }
+    }
+
+    #[test]
+    fn every_decoded_shape_is_a_valid_envelope() {
+        for kind in [CanonicalKind::Text, CanonicalKind::Number, CanonicalKind::Choice, CanonicalKind::Json] {
+            let rule = CanonicalRule { kind, choices: vec!["A".to_owned()] };
+            let canonicalizer = Canonicalizer::new(&rule);
+            let handles = ["P2".to_owned()];
+            let schema = decoding(&canonicalizer, &ask(&handles));
+            let validator = compile(&schema);
+            for which in 0..schema["anyOf"].as_array().unwrap().len() {
+                let value = instance(&schema, which);
+                assert!(validator.is_valid(&value), "{value}");
+                Envelope::parse(&value.to_string()).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn decoding_uses_only_keywords_that_servers_enforce() {
+        const ENFORCED: [&str; 12] = [
+            "type", "const", "enum", "properties", "required", "additionalProperties", "anyOf",
+            "items", "minItems", "maxItems", "minLength", "maxLength",
+        ];
+        fn walk(schema: &Value) {
+            for (key, value) in schema.as_object().unwrap() {
+                match key.as_str() {
+                    "properties" => value.as_object().unwrap().values().for_each(walk),
+                    "anyOf" => value.as_array().unwrap().iter().for_each(walk),
+                    "items" => walk(value),
+                    "pattern" => {
+                        let pattern = value.as_str().unwrap();
+                        assert!(pattern.starts_with('^') && pattern.ends_with('$'), "{pattern}");
+                    }
+                    other => assert!(ENFORCED.contains(&other), "{other}"),
+                }
+            }
+            let bounds = schema["minLength"].as_u64().zip(schema["maxLength"].as_u64());
+            assert!(bounds.is_none_or(|(min, max)| min <= max));
+        }
+        walk(&decoding(&Canonicalizer::new(&CanonicalRule::default()), &ask(&[])));
+    }
+
+    #[test]
+    fn a_blind_draft_offers_no_adoption() {
+        let canonicalizer = Canonicalizer::new(&CanonicalRule::default());
+        let text = decoding(&canonicalizer, &ask(&[])).to_string();
+        assert!(!text.contains("accepts"));
+    }
+}

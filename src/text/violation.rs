@@ -1,0 +1,153 @@
+//! Why a reply was refused, in words that its author can act on.
+
+use thiserror::Error;
+
+use super::{Broken, NotCanonical, vacuity::Vacuity};
+
+/// A reason for which a reply does not count.
+///
+/// The message is sent back to the agent, so each one says what is wrong and what to write
+/// instead. Text of the reply is shown only as a short neutralised excerpt.
+#[derive(Clone, Debug, Error, Eq, PartialEq)]
+pub enum Violation {
+    // ===== The reply as a string =====
+    /// Nothing but white space came back.
+    #[error("the reply is empty; write one JSON object")]
+    Empty,
+    /// The reply is longer than the limit, in bytes.
+    #[error("the reply has {bytes} bytes; at most {max} are allowed")]
+    TooLong {
+        /// Bytes received.
+        bytes: usize,
+        /// Bytes allowed.
+        max: usize,
+    },
+    /// Brackets nest deeper than the limit.
+    #[error("the JSON nests deeper than {max} levels; write a flat object")]
+    TooDeep {
+        /// Levels allowed.
+        max: usize,
+    },
+    /// The server stopped the reply at the token limit.
+    #[error(
+        "the reply was cut off at the limit of {max_tokens} tokens; write a much shorter one and close the JSON object"
+    )]
+    Cut {
+        /// The limit that was sent with the request.
+        max_tokens: u32,
+    },
+    /// The model or its server declined to answer.
+    #[error("the reply was refused or filtered; answer the task as far as you can")]
+    Refused,
+    /// A reasoning block was opened and never closed.
+    #[error("the reasoning block is not closed; close it and then write one JSON object")]
+    OpenReasoning,
+    /// There is no JSON object.
+    #[error("there is no JSON object in the reply; write exactly one and nothing else")]
+    NoObject,
+    /// There is text before or after the object.
+    #[error(
+        "there is text outside the JSON object (`{excerpt}`); write exactly one JSON object and nothing else"
+    )]
+    TextAround {
+        /// The first characters of that text.
+        excerpt: String,
+    },
+    /// A second object follows the first.
+    #[error("there is more than one JSON object; write exactly one")]
+    SeveralObjects,
+    /// The object is not JSON, or repeats or invents a key.
+    #[error("the JSON object cannot be read: {message}")]
+    Json {
+        /// The reader's message with line and column.
+        message: String,
+    },
+    /// The object breaks the envelope's schema.
+    #[error("at `{pointer}`: {message}")]
+    Schema {
+        /// JSON pointer into the reply.
+        pointer: String,
+        /// The validator's message.
+        message: String,
+    },
+
+    // ===== The envelope's meaning =====
+    /// A name field does not hold the name it must hold.
+    #[error("`{field}` is `{found}`; it must be {expected}")]
+    WrongName {
+        /// The field.
+        field: &'static str,
+        /// What it must be, quoted and ready to read.
+        expected: String,
+        /// A neutralised excerpt of what it was.
+        found: String,
+    },
+    /// SOLVED without the marker.
+    #[error("`status` is SOLVED but `public_message` does not contain [SOLVED]; write both or neither")]
+    MarkerMissing,
+    /// The marker without SOLVED.
+    #[error("`public_message` contains [SOLVED] but `status` is not SOLVED; write both or neither")]
+    StatusMissing,
+    /// A SOLVED envelope with no text and no adoption.
+    #[error("`status` is SOLVED but `final_solution` holds neither `canonical_text` nor `accepts`")]
+    TextMissing,
+    /// Both a text and an adoption.
+    #[error("`final_solution` holds both `canonical_text` and `accepts`; write only one of them")]
+    TextAndAdoption,
+    /// The digest that the agent supplied is not that of its text.
+    #[error("`final_solution.sha256` is not the digest of the text; leave the field out, it is computed for you")]
+    WrongDigest,
+    /// Adoption is switched off.
+    #[error("`accepts` is not allowed in this run; write the whole text in `canonical_text`")]
+    AdoptionOff,
+    /// The handle names nothing.
+    #[error("`accepts` names `{handle}`, which nobody proposed; {known}")]
+    UnknownHandle {
+        /// A neutralised excerpt of the handle.
+        handle: String,
+        /// Which handles may be accepted.
+        known: String,
+    },
+    /// The handle names a proposal of one's own.
+    #[error("`accepts` names {handle}, which is your own proposal; only your peer's can be accepted")]
+    OwnHandle {
+        /// The handle.
+        handle: String,
+    },
+    /// The handle's author has not declared it SOLVED, or has replaced it.
+    #[error("`accepts` names {handle}, which its author does not hold as SOLVED; {known}")]
+    NotStanding {
+        /// The handle.
+        handle: String,
+        /// Which handles may be accepted.
+        known: String,
+    },
+    /// The author tried to replace a text that its peer has adopted.
+    #[error("your peer has adopted your {handle}; you cannot replace it now: declare it SOLVED by repeating it, or state your objection with status WORKING and no `final_solution`")]
+    AdoptedReplaced {
+        /// The handle.
+        handle: String,
+    },
+    /// The answer changed and no reason was named.
+    #[error("your answer differs from your earlier one, but `meta.change` does not name what made you change; set `by` to objection, check, constraint or evidence, and say in `detail` which one and why")]
+    UnnamedChange,
+    /// The peer's requests were not all answered.
+    #[error("`meta.answers` has {found} entries, but your peer asked for {expected} things; answer each one in order")]
+    Unanswered {
+        /// Number of requests.
+        expected: usize,
+        /// Number of answers.
+        found: usize,
+    },
+
+    // ===== The final text =====
+    /// The text has no canonical form of the kind that the task wants.
+    #[error("the final text is not acceptable: {0}")]
+    Canonical(#[from] NotCanonical),
+    /// The text says nothing (rule: no vacuous agreement).
+    #[error("the final text is not an answer: {0}")]
+    Vacuous(#[from] Vacuity),
+    /// The text breaks a stated constraint.
+    #[error("the final text breaks a constraint of the task: {0}")]
+    Constraint(#[from] Broken),
+}
