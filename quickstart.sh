@@ -30,7 +30,7 @@ server=
 job=
 scratch=
 
-say() { printf '%s\n' "$*" >&2; }
+say() { printf '%s\n' "$@" >&2; }
 die() {
     say "quickstart: $*"
     exit 1

@@ -1,1 +1,5 @@
-fn main(){}
+//! Arguments in, exit code out.
+
+fn main() -> std::process::ExitCode {
+    consensus::cli::main(std::env::args_os()).into()
+}

@@ -77,6 +77,18 @@ pub struct AgentSetup {
     pub max_tokens: u32,
 }
 
+impl AgentSetup {
+    /// Returns the most characters that a final text of this agent may have.
+    ///
+    /// A token is about four characters of English, but fewer of other scripts and of numbers that
+    /// run away; twice the token limit leaves room for the rest of the envelope, so that the JSON
+    /// is closed before the limit cuts it.
+    #[must_use]
+    pub fn text_chars_max(&self) -> usize {
+        usize::try_from(self.max_tokens).unwrap_or(usize::MAX).saturating_mul(2)
+    }
+}
+
 /// Where an agent may reason before it commits.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]

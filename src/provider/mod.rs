@@ -13,7 +13,7 @@ mod openai;
 pub use endpoint::{Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Price, Timeouts};
 pub use error::ProviderError;
 pub use mock::{Mock, MockScript, ScriptError};
-pub use openai::{OpenAi, ServerInfo};
+pub use openai::{OpenAi, ServerInfo, is_loopback};
 
 use serde::{Deserialize, Serialize};
 

@@ -57,7 +57,7 @@ pub struct Canonical {
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 pub enum NotCanonical {
     /// Not one decimal number.
-    #[error("it must be one decimal number and nothing else, such as 42 or -3.5: no words, no unit, no calculation")]
+    #[error("it must be one decimal number in digits and nothing else: no words, no unit, no calculation")]
     NotANumber,
     /// Not JSON, or JSON with repeated keys.
     #[error("it must be one JSON value: {0}")]

@@ -141,6 +141,12 @@ pub enum Violation {
     },
 
     // ===== The final text =====
+    /// The text fills all the room there is, and may have been cut there.
+    #[error("the final text must be shorter than {max} characters; it may have been cut off; write a shorter one")]
+    TextTooLong {
+        /// Characters that are too many.
+        max: usize,
+    },
     /// The text has no canonical form of the kind that the task wants.
     #[error("the final text is not acceptable: {0}")]
     Canonical(#[from] NotCanonical),

@@ -137,9 +137,7 @@ fn shape(review: &Review<'_>) -> ReplyShape {
     let (setup, agent) = (review.setup, review.agent);
     let seat = &review.seats[agent];
     let own = &setup.agents[agent];
-    // A character is at least a quarter of a token in practice; a bound keeps runaways inside the
-    // token limit, so that the JSON is closed.
-    let text_chars_max = usize::try_from(own.max_tokens).unwrap_or(usize::MAX).saturating_mul(2);
+    let text_chars_max = own.text_chars_max();
     let thinking = setup.params.thinking == Thinking::Field;
     let schema = decoding(
         review.canonicalizer,

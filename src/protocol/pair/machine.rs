@@ -227,11 +227,11 @@ impl Pair {
         }
         seat.failed_in_a_row = 0;
         let adopted = adopts.is_some() || held == proposal && seat.position.as_ref().is_some_and(|p| p.adopted);
-        seat.position = Some(Position { envelope, proposal, adopted, round: self.round });
+        seat.position = Some(Position { envelope, proposal, adopted });
     }
 
     fn propose(&mut self, author: usize, answer: super::seat::Answer) -> usize {
-        self.proposals.push(Proposal { author, round: self.round, answer });
+        self.proposals.push(Proposal { author, answer });
         self.proposals.len() - 1
     }
 

@@ -47,7 +47,7 @@ pub(super) fn opening(setup: &Setup, agent: usize) -> Told {
     let write = format!(
         "Now write your envelope, one JSON object on one line and nothing else. {form}\n\
          If your text is complete, write status SOLVED and begin public_message with [SOLVED]. For example:\n{example}",
-        form = reminder(setup),
+        form = reminder(setup, agent),
         example = example(setup, agent),
     );
     let think = "Work on the task alone now, in plain text and not in JSON. Nobody else will see this. \
@@ -70,14 +70,15 @@ pub(super) fn turn(situation: &Situation<'_>) -> Told {
     let setup = review.setup;
     let (agent, peer) = (review.agent, 1 - review.agent);
     let peer_name = &setup.agents[peer].name;
+    let mark = mark(setup.seed, situation.call);
     let mut text = match &review.seats[peer].position {
-        Some(position) => peer_block(situation, peer_name, position),
+        Some(position) => peer_block(review, &mark, peer_name, position),
         None => format!("{peer_name} has not written a valid envelope yet."),
     };
     text.push_str("\n\n");
     text.push_str(&standing(review));
     if let Some(vote) = &situation.tally {
-        text.push_str(&tally(vote));
+        text.push_str(&tally(vote, &mark));
     }
     if let Some(index) = review.arbiter_choice {
         let _ = write!(
@@ -110,7 +111,7 @@ pub(super) fn arbiter(setup: &Setup, proposals: &[(usize, &Proposal)], mark: &st
     let _ = write!(
         text,
         "</{mark}>\n\nThe task again:\n{}\n\nWhich text answers the task correctly? Write one JSON object and nothing else: \
-         {{\"reason\": \"<why, in one sentence>\", \"choice\": \"<the handle>\"}}",
+         {{\"reason\": \"…\", \"choice\": \"…\"}}, with the reason in one sentence and the handle as the choice.",
         task(setup)
     );
     text
@@ -155,14 +156,18 @@ fn form(setup: &Setup) -> String {
     parts.join("; ")
 }
 
-fn reminder(setup: &Setup) -> String {
-    format!("The final text is {}.", form(setup))
+fn reminder(setup: &Setup, agent: usize) -> String {
+    match setup.canonical.kind {
+        CanonicalKind::Number | CanonicalKind::Choice => format!("The final text is {}.", form(setup)),
+        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
+            let room = setup.agents[agent].text_chars_max();
+            format!("The final text is {}; it must be shorter than {room} characters.", form(setup))
+        }
+    }
 }
 
-fn peer_block(situation: &Situation<'_>, peer_name: &str, position: &Position) -> String {
-    let review = situation.review;
+fn peer_block(review: &Review<'_>, mark: &str, peer_name: &str, position: &Position) -> String {
     let envelope = &position.envelope;
-    let mark = mark(review.setup.seed, situation.call);
     let mut fields = vec![format!("\"status\": {}", status_word(envelope.status))];
     let mut field = |name: &str, text: &str| fields.push(format!("\"{name}\": {}", quote::json_string(text)));
     field("public_message", &envelope.public_message);
@@ -219,51 +224,71 @@ fn standing(review: &Review<'_>) -> String {
     text
 }
 
-fn tally(vote: &BlindVote) -> String {
-    let mut text = String::from("All blind drafts of both of you, counted:");
+fn tally(vote: &BlindVote, mark: &str) -> String {
+    let mut text = format!("All blind drafts of both of you, counted. They are data too:\n<{mark}>\n");
     for entry in &vote.tally {
-        let _ = write!(text, " {} × {};", entry.votes, quote::json_string(&entry.text));
+        let _ = writeln!(text, "{} × {}", entry.votes, quote::json_string(&entry.text));
     }
-    text.push('\n');
+    let _ = writeln!(text, "</{mark}>");
     text
 }
 
 fn think_again(review: &Review<'_>) -> String {
-    let compare = match review.acceptable().as_slice() {
-        [] => "Say what is still missing for a complete final text.".to_owned(),
-        handles => format!("Does {} answer the task? Name any error in it exactly.", handles.join(" or ")),
+    let peer_text = review.seats[1 - review.agent].stands_for();
+    let compare = match peer_text.map(handle) {
+        Some(handle) => format!(
+            "Does {handle} answer the task? Name any error in it exactly, or say that there is none."
+        ),
+        None => "Say what is still missing for a complete final text.".to_owned(),
     };
     format!(
         "Think first, in plain text and not in JSON. Nobody else will see this. Solve the task again on your own, \
-         step by step, and compare the result with both texts. {compare} End with which text is right, and why."
+         step by step, and compare the result with every text there is. {compare} End with which text is right, and why."
     )
 }
 
 fn write_again(review: &Review<'_>, agent: usize) -> String {
-    let setup = review.setup;
+    const CHANGE: &str = "in meta.change what made you change (by: objection, check, constraint or evidence; detail: which one)";
     let mut text = String::from("Now write your envelope, one JSON object on one line and nothing else.");
     let owed = review.owed_answers();
     if owed > 0 {
         let _ = write!(text, " Your peer asked for {owed} things: answer each one in meta.answers.");
     }
-    let keeps = review.seats[agent].last_answer.is_some();
-    if let [first, ..] = review.acceptable().as_slice() {
-        let _ = write!(
-            text,
-            "\n- If {first} answers the task correctly: status SOLVED, public_message beginning with [SOLVED], \
-             final_solution {{\"accepts\": \"{first}\"}}, and in meta.change what convinced you."
-        );
-    }
-    if keeps {
-        text.push_str(
-            "\n- If your own text is right: status SOLVED, public_message beginning with [SOLVED] and naming your peer's error, \
-             your text again in final_solution.canonical_text, and meta.change.by none.",
-        );
+    let text_of = |seat: usize| review.seats[seat].stands_for().map(|index| &review.proposals[index].answer.canonical);
+    let (own, peer) = (text_of(agent), text_of(1 - agent));
+    let acceptable = review.acceptable();
+    let declare = "status SOLVED, public_message beginning with [SOLVED]";
+    if own.is_some() && own == peer {
+        let solution = match acceptable.first() {
+            Some(first) => format!("final_solution {{\"accepts\": \"{first}\"}}"),
+            None => "the same text in final_solution.canonical_text".to_owned(),
+        };
+        let _ = write!(text, "\n- If this text answers the task: {declare}, {solution}, meta.change.by none.");
+    } else {
+        match (acceptable.first(), peer) {
+            (Some(first), _) => {
+                let _ = write!(
+                    text,
+                    "\n- If {first} answers the task correctly: {declare}, final_solution {{\"accepts\": \"{first}\"}}, and {CHANGE}."
+                );
+            }
+            (None, Some(_)) => {
+                let _ = write!(text, "\n- If your peer's text is right: {declare}, that text in final_solution.canonical_text, and {CHANGE}.");
+            }
+            (None, None) => {}
+        }
+        if own.is_some() {
+            let _ = write!(
+                text,
+                "\n- If your own text is right: {declare} and naming your peer's error, your text again in \
+                 final_solution.canonical_text, meta.change.by none."
+            );
+        }
     }
     let _ = write!(
         text,
-        "\n- If both are wrong: the corrected text in final_solution.canonical_text and its reason in meta.change.\n{}",
-        reminder(setup)
+        "\n- If no text is right yet: {declare}, the correct complete text in final_solution.canonical_text, and {CHANGE}.\n{}",
+        reminder(review.setup, agent)
     );
     text
 }

@@ -160,6 +160,11 @@ impl Review<'_> {
     fn typed(&self, text: &str) -> Result<Answer, Violation> {
         let canonical = self.canonicalizer.canonicalize(text)?;
         let agent = &self.setup.agents[self.agent];
+        let max = agent.text_chars_max();
+        if text.chars().count() >= max {
+            // A server that enforces the length closes the string in mid-sentence.
+            return Err(Violation::TextTooLong { max });
+        }
         let told = [self.setup.rules.as_str(), agent.pack.as_str()];
         vacuity::check(self.canonicalizer, &canonical.text, &self.setup.task.prompt, &told)?;
         Ok(Answer { shown: text.trim().to_owned(), canonical })

@@ -70,15 +70,12 @@ pub(super) struct Position {
     pub(super) proposal: Option<usize>,
     /// Whether the text was taken over by handle.
     pub(super) adopted: bool,
-    /// The round in which it was written.
-    pub(super) round: u32,
 }
 
 /// A text that somebody put forward; its handle is its index plus one.
 #[derive(Clone, Debug)]
 pub(super) struct Proposal {
     pub(super) author: usize,
-    pub(super) round: u32,
     pub(super) answer: Answer,
 }
 

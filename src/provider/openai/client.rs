@@ -282,7 +282,8 @@ fn read_key(endpoint: &OpenAiEndpoint) -> Result<Option<String>, ProviderError> 
 }
 
 /// Returns true if the URL's host is this machine.
-pub(crate) fn is_loopback(url: &Url) -> bool {
+#[must_use]
+pub fn is_loopback(url: &Url) -> bool {
     match url.host_str() {
         Some("localhost") => true,
         Some(host) => {

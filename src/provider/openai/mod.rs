@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable};
 
+pub use client::is_loopback;
 pub use info::ServerInfo;
 
 use super::{Answer, OpenAiEndpoint, Progress, ProviderError, Structured};

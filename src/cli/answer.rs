@@ -1,0 +1,89 @@
+//! What a finished run leaves: its files, its answer on stdout, its exit code.
+
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::ExitCode;
+use super::output::{Format, Output};
+use crate::crypto::Digest;
+use crate::engine::Ledger;
+use crate::journal::Record;
+use crate::protocol::Outcome;
+use crate::report::{RESULT_FILE, RunResult, TRANSCRIPT_FILE, transcript, write_result};
+use crate::text::quote;
+
+/// Writes `result.json` and `transcript.md` into the run folder.
+pub(super) fn write_files(dir: &Path, result: &RunResult, records: &[Record]) -> anyhow::Result<()> {
+    let context = || format!("cannot write into `{}`", dir.display());
+    write_result(dir, RESULT_FILE, &result.to_json()).with_context(context)?;
+    let text = transcript(records).map_err(|(line, why)| anyhow::anyhow!("journal line {line}: {why}"))?;
+    write_result(dir, TRANSCRIPT_FILE, &text).with_context(context)
+}
+
+/// Prints the answer and returns the exit code.
+pub(super) fn print(output: &Output, result: &RunResult, fail_on_degraded: bool) -> anyhow::Result<ExitCode> {
+    match output.format {
+        Format::Text => {
+            if let Some(text) = &result.text {
+                output.line(&quote::terminal(text))?;
+            }
+        }
+        Format::Json => output.print(&result.to_json())?,
+        Format::Jsonl => output.line(&serde_json::to_string(result)?)?,
+    }
+    Ok(exit_code(result, fail_on_degraded))
+}
+
+/// Tells on stderr how the run ended.
+pub(super) fn tell(output: &Output, result: &RunResult, dir: &Path) {
+    let detail = match (&result.how, &result.reason) {
+        (Some(how), _) => format!(" ({})", how.name()),
+        (None, Some(reason)) => format!(": {}", quote::terminal(reason)),
+        (None, None) => String::new(),
+    };
+    let color = if result.text.is_some() { "1;32" } else { "1;33" };
+    let usage = &result.usage;
+    output.tell(&format!(
+        "{}{detail} after {} rounds, {} calls, {} + {} tokens ({} cached), {:.1} s",
+        output.paint(result.outcome, color),
+        result.rounds,
+        usage.calls,
+        usage.prompt,
+        usage.completion,
+        usage.cached,
+        result.timing.total_ms as f64 / 1000.0,
+    ));
+    for dissent in &result.dissent {
+        let text = quote::excerpt(&dissent.text);
+        output.tell(&format!("other answer: {} ({}): {text}", dissent.agent, dissent.stage));
+    }
+    for loss in &result.degraded {
+        output.tell(&format!("{}: {}", output.paint("degraded", "33"), quote::terminal(&loss.detail)));
+    }
+    let name = dir.display();
+    let resumable = matches!(result.outcome, "interrupted" | "failed" | "budget");
+    let hint = if resumable { format!("; go on with `consensus resume {name}`") } else { String::new() };
+    output.tell(&format!("record: {name}{hint}"));
+}
+
+/// Makes the result of a ledger that has reached its end.
+pub(super) fn result(ledger: &Ledger, head: Digest) -> RunResult {
+    RunResult::new(ledger, head)
+}
+
+fn exit_code(result: &RunResult, fail_on_degraded: bool) -> ExitCode {
+    match result.outcome {
+        "agreed" if fail_on_degraded && !result.degraded.is_empty() => ExitCode::Degraded,
+        "agreed" => ExitCode::Success,
+        "no_agreement" => ExitCode::NoAgreement,
+        "budget" => ExitCode::Budget,
+        "failed" => ExitCode::Provider,
+        _ => ExitCode::Interrupted,
+    }
+}
+
+/// Returns true if an outcome leaves nothing to do.
+pub(super) fn is_complete(outcome: Option<&Outcome>) -> bool {
+    outcome.is_some_and(Outcome::is_final)
+}

@@ -1,0 +1,344 @@
+//! What may be typed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use super::output::{Color, Format};
+use crate::protocol::Thinking;
+use crate::text::{CanonicalKind, Constraint};
+
+const AFTER_HELP: &str = "\
+Examples:
+  consensus run --mock --task \"2+2\" --answer \"4\"
+  consensus run --roleset writer_physicist --prompt \"Explain cosmic rays to kids.\"
+  consensus run --roleset solver_checker --model ollama:llama3.1 -f invoice.txt \"What is the total?\"
+  consensus verify --last
+
+Exit codes: 0 agreed, 1 internal error, 2 usage or roleset, 3 no agreement, 5 budget or deadline,
+6 provider unusable, 7 does not verify, 8 degraded (with --fail-on-degraded), 130 interrupted.";
+
+/// Language-model agents work under a strict protocol until they agree, and can prove it afterwards.
+#[derive(Debug, Parser)]
+#[command(name = "consensus", version, after_help = AFTER_HELP, propagate_version = true)]
+pub(super) struct Cli {
+    #[command(flatten)]
+    pub(super) global: Global,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+/// Flags of every command.
+#[derive(Args, Debug)]
+pub(super) struct Global {
+    /// What stdout carries: the answer, one JSON document, or one JSON event a line.
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    pub(super) format: Format,
+    /// Say nothing on stderr but errors.
+    #[arg(short, long, global = true)]
+    pub(super) quiet: bool,
+    /// Log more; twice for everything. RUST_LOG sets it finely.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(super) verbose: u8,
+    /// Colour on stderr. NO_COLOR is honoured.
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    pub(super) color: Color,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Let two agents work on a task until they agree.
+    Run(Box<RunArgs>),
+    /// Go on with an interrupted, failed or unaffordable run.
+    Resume(ResumeArgs),
+    /// List the runs.
+    Runs(RunsArgs),
+    /// Print a run's transcript.
+    Show(RunRef),
+    /// Derive a run's outcome again from its journal, offline, and check everything in it.
+    Verify(RunRef),
+    /// Play a run again from its journal, offline.
+    Replay(RunRef),
+    /// Print the most that a run can cost, before anything is spent.
+    Plan(Box<RunArgs>),
+    /// List, show and check rolesets.
+    Roleset(RolesetArgs),
+    /// Print a JSON Schema.
+    Schema(SchemaArgs),
+    /// Make one real call to each provider and report what it can do.
+    Doctor(DoctorArgs),
+    /// Print shell completions.
+    Completions(CompletionsArgs),
+    /// Print the manual page.
+    Man(ManArgs),
+}
+
+/// What a run is made of.
+#[derive(Args, Clone, Debug)]
+pub(super) struct RunArgs {
+    /// The task, as one argument; `-` reads stdin.
+    #[arg(value_name = "PROMPT", conflicts_with_all = ["prompt", "prompt_file"])]
+    pub(super) positional: Option<String>,
+    /// The task; `-` reads stdin.
+    #[arg(short, long, alias = "task", value_name = "TEXT", conflicts_with = "prompt_file")]
+    pub(super) prompt: Option<String>,
+    /// A file that holds the task.
+    #[arg(long, value_name = "FILE")]
+    pub(super) prompt_file: Option<PathBuf>,
+    /// A text file to work with, as data; may be given more than once.
+    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    pub(super) files: Vec<PathBuf>,
+    /// The roleset: a name, or the path of its JSON file.
+    #[arg(short, long, env = "CONSENSUS_ROLESET")]
+    pub(super) roleset: Option<String>,
+    /// A folder with rolesets, searched first.
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_ROLESETS_DIR")]
+    pub(super) rolesets_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
+    /// Use scripted agents that answer --answer, and no network.
+    #[arg(long)]
+    pub(super) mock: bool,
+    /// What the scripted agents answer.
+    #[arg(long, value_name = "TEXT", requires = "mock")]
+    pub(super) answer: Option<String>,
+    /// A file of rules for scripted agents, one JSON object a line.
+    #[arg(long, value_name = "FILE", conflicts_with = "answer")]
+    pub(super) mock_script: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) params: ParamArgs,
+    /// Seed of every draw; the same seed and replies give the same run.
+    #[arg(long)]
+    pub(super) seed: Option<u64>,
+    #[command(flatten)]
+    pub(super) limits: LimitArgs,
+    /// Folder for run folders.
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
+    pub(super) runs_dir: Option<PathBuf>,
+    /// Write the answer to this file as well.
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Print the most that the run can cost, and do not run.
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Exit with 8 if the run agrees but something was lost on the way.
+    #[arg(long)]
+    pub(super) fail_on_degraded: bool,
+}
+
+/// Where models are called.
+#[derive(Args, Clone, Debug)]
+pub(super) struct ServerArgs {
+    /// The model: NAME, or PROVIDER:NAME with openai, vllm, llamacpp, ollama, lmstudio or a configured one.
+    #[arg(short, long, env = "CONSENSUS_MODEL")]
+    pub(super) model: Option<String>,
+    /// URL of an OpenAI-compatible server, up to and including /v1.
+    #[arg(long, value_name = "URL", env = "CONSENSUS_BASE_URL")]
+    pub(super) base_url: Option<String>,
+    /// Ask for whole replies instead of streams.
+    #[arg(long)]
+    pub(super) no_stream: bool,
+    /// Allow plain http to other machines.
+    #[arg(long)]
+    pub(super) allow_http: bool,
+    /// How long one reply may take, such as 10m.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(super) timeout: Option<Duration>,
+}
+
+/// Parameters that override the roleset's.
+#[derive(Args, Clone, Debug)]
+pub(super) struct ParamArgs {
+    /// Rounds at most.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub(super) max_rounds: Option<u32>,
+    /// Where agents reason before they commit.
+    #[arg(long, value_enum)]
+    pub(super) thinking: Option<ThinkingArg>,
+    /// Further blind drafts from each agent when the first two differ.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub(super) resample: Option<u32>,
+    /// Which differences between texts do not count.
+    #[arg(long, value_enum)]
+    pub(super) canonical: Option<CanonicalArg>,
+    /// The allowed answers, separated by commas; implies --canonical choice.
+    #[arg(long, value_delimiter = ',', value_name = "A,B,…")]
+    pub(super) choices: Vec<String>,
+    /// A rule that code checks on the final text, such as sentences=3 or words=..40; repeatable.
+    #[arg(long = "constraint", value_name = "RULE", value_parser = Constraint::parse)]
+    pub(super) constraints: Vec<Constraint>,
+    /// Tokens of one reply at most, for every agent.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=100_000))]
+    pub(super) max_tokens: Option<u32>,
+    /// Sampling temperature of every agent, 0 to 2.
+    #[arg(long, value_parser = temperature)]
+    pub(super) temperature: Option<f64>,
+}
+
+/// What a run may use.
+#[derive(Args, Clone, Copy, Debug)]
+pub(super) struct LimitArgs {
+    /// Refuse a call that could bring prompt and completion tokens over this.
+    #[arg(long, value_name = "N")]
+    pub(super) max_tokens_total: Option<u64>,
+    /// Refuse a call that could bring the cost over this many US dollars; needs prices in consensus.toml.
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub(super) max_cost: Option<u64>,
+    /// Put the run down after this time, such as 30m.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(super) deadline: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ThinkingArg {
+    Free,
+    Field,
+    None,
+}
+
+impl From<ThinkingArg> for Thinking {
+    fn from(arg: ThinkingArg) -> Self {
+        match arg {
+            ThinkingArg::Free => Self::Free,
+            ThinkingArg::Field => Self::Field,
+            ThinkingArg::None => Self::None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum CanonicalArg {
+    Text,
+    Lines,
+    Number,
+    Json,
+    Choice,
+    Verbatim,
+}
+
+impl From<CanonicalArg> for CanonicalKind {
+    fn from(arg: CanonicalArg) -> Self {
+        match arg {
+            CanonicalArg::Text => Self::Text,
+            CanonicalArg::Lines => Self::Lines,
+            CanonicalArg::Number => Self::Number,
+            CanonicalArg::Json => Self::Json,
+            CanonicalArg::Choice => Self::Choice,
+            CanonicalArg::Verbatim => Self::Verbatim,
+        }
+    }
+}
+
+/// Which run.
+#[derive(Args, Clone, Debug)]
+pub(super) struct RunRef {
+    /// The run: its id, the beginning of its id, or its folder.
+    #[arg(value_name = "RUN", required_unless_present = "last")]
+    pub(super) run: Option<String>,
+    /// The newest run.
+    #[arg(long, conflicts_with = "run")]
+    pub(super) last: bool,
+    /// Folder with run folders.
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
+    pub(super) runs_dir: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct ResumeArgs {
+    #[command(flatten)]
+    pub(super) which: RunRef,
+    #[command(flatten)]
+    pub(super) limits: LimitArgs,
+    /// Exit with 8 if the run agrees but something was lost on the way.
+    #[arg(long)]
+    pub(super) fail_on_degraded: bool,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct RunsArgs {
+    /// Folder with run folders.
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
+    pub(super) runs_dir: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct RolesetArgs {
+    #[command(subcommand)]
+    pub(super) action: RolesetAction,
+    /// A folder with rolesets, searched first.
+    #[arg(long, global = true, value_name = "DIR", env = "CONSENSUS_ROLESETS_DIR")]
+    pub(super) rolesets_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum RolesetAction {
+    /// List every roleset that can be named, and where it is.
+    List,
+    /// Print a roleset with its packs.
+    Show {
+        /// Name or path.
+        roleset: String,
+    },
+    /// Report every mistake in rolesets; all that are found, if none is named.
+    Check {
+        /// Names or paths.
+        rolesets: Vec<String>,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(super) struct SchemaArgs {
+    /// Which one.
+    #[arg(value_enum)]
+    pub(super) name: SchemaName,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum SchemaName {
+    /// What an agent writes in one turn.
+    Envelope,
+    /// A roleset file.
+    Roleset,
+    /// result.json.
+    Result,
+    /// One line of a journal.
+    Record,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct DoctorArgs {
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
+    /// The roleset whose servers are examined.
+    #[arg(short, long, env = "CONSENSUS_ROLESET")]
+    pub(super) roleset: Option<String>,
+    /// A folder with rolesets, searched first.
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_ROLESETS_DIR")]
+    pub(super) rolesets_dir: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct CompletionsArgs {
+    /// For which shell.
+    #[arg(value_enum)]
+    pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct ManArgs {
+    /// Write one page for each command into this folder instead.
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+}
+
+fn temperature(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=2.0).contains(&value) { Ok(value) } else { Err("it must be between 0 and 2".to_owned()) }
+}
+
+/// Reads dollars as millionths of a dollar.
+fn dollars(text: &str) -> Result<u64, String> {
+    let value: f64 = text.trim_start_matches('$').parse().map_err(|_| "not an amount".to_owned())?;
+    crate::config::micro_usd(value).ok_or_else(|| "it must be between 0 and 1e9".to_owned())
+}

@@ -1,0 +1,73 @@
+//! From errors to exit codes and hints.
+
+use super::ExitCode;
+use crate::config::ConfigError;
+use crate::engine::EngineError;
+use crate::journal::JournalError;
+use crate::provider::ProviderError;
+
+/// A mistake in how the program was called.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct UsageError(pub(super) String);
+
+/// A journal or result that does not verify.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct IntegrityError(pub(super) String);
+
+/// Returns the exit code for an error.
+pub(super) fn exit_code(error: &anyhow::Error) -> ExitCode {
+    error.chain().find_map(of_cause).unwrap_or(ExitCode::Internal)
+}
+
+fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
+    if cause.is::<UsageError>() {
+        return Some(ExitCode::Usage);
+    }
+    if cause.is::<IntegrityError>() {
+        return Some(ExitCode::Integrity);
+    }
+    if let Some(error) = cause.downcast_ref::<ConfigError>() {
+        return Some(match error {
+            ConfigError::Provider(error) => of_provider(error),
+            ConfigError::NoServer { .. } => ExitCode::Provider,
+            ConfigError::Read { .. }
+            | ConfigError::File { .. }
+            | ConfigError::NoRoleset { .. }
+            | ConfigError::Roleset(_)
+            | ConfigError::Usage(_) => ExitCode::Usage,
+        });
+    }
+    if let Some(error) = cause.downcast_ref::<EngineError>() {
+        return Some(match error {
+            EngineError::Journal(error) => of_journal(error),
+            EngineError::Mismatch { .. } => ExitCode::Integrity,
+            EngineError::Provider { why, .. } => of_provider(why),
+        });
+    }
+    if let Some(error) = cause.downcast_ref::<JournalError>() {
+        return Some(of_journal(error));
+    }
+    cause.downcast_ref::<ProviderError>().map(of_provider)
+}
+
+fn of_journal(error: &JournalError) -> ExitCode {
+    match error {
+        JournalError::Damaged { .. } => ExitCode::Integrity,
+        JournalError::Locked { .. } => ExitCode::Usage,
+        JournalError::Io { .. } => ExitCode::Internal,
+    }
+}
+
+fn of_provider(error: &ProviderError) -> ExitCode {
+    match error {
+        ProviderError::Setup(_) => ExitCode::Usage,
+        ProviderError::Unreachable { .. }
+        | ProviderError::TimedOut { .. }
+        | ProviderError::Status { .. }
+        | ProviderError::Overflow { .. }
+        | ProviderError::BadAnswer { .. }
+        | ProviderError::TooLarge { .. } => ExitCode::Provider,
+    }
+}

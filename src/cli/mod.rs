@@ -1,0 +1,81 @@
+//! The command line: one file per subcommand, and the only place that prints.
+//!
+//! stdout carries the answer, stderr the story. Every command returns an [`ExitCode`] or an error
+//! with words; [`main`] turns both into what the caller sees.
+
+mod answer;
+mod args;
+mod completions;
+mod doctor;
+mod error;
+mod exit;
+mod locate;
+mod man;
+mod output;
+mod plan;
+mod progress;
+mod replay;
+mod resume;
+mod roleset;
+mod run;
+mod runs;
+mod schema;
+mod settings;
+mod show;
+mod signals;
+mod verify;
+
+pub use exit::ExitCode;
+
+use std::ffi::OsString;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use output::Output;
+
+/// Runs the program with these arguments, the program's name first, and returns its exit code.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and versions go to stdout and are no failure; clap knows which is which.
+            let _ = error.print();
+            return if error.use_stderr() { ExitCode::Usage.into() } else { 0 };
+        }
+    };
+    let output = Output::new(&cli.global);
+    output.start_logging();
+    let result = dispatch(&cli, &output);
+    match result {
+        Ok(code) => code.into(),
+        Err(error) => {
+            let code = error::exit_code(&error);
+            output.error(&error, code);
+            code.into()
+        }
+    }
+}
+
+fn dispatch(cli: &Cli, output: &Output) -> anyhow::Result<ExitCode> {
+    match &cli.command {
+        Command::Run(args) => run::run(args, output),
+        Command::Resume(args) => resume::resume(args, output),
+        Command::Runs(args) => runs::runs(args, output),
+        Command::Show(args) => show::show(args, output),
+        Command::Verify(args) => verify::verify(args, output),
+        Command::Replay(args) => replay::replay(args, output),
+        Command::Plan(args) => plan::plan(args, output),
+        Command::Roleset(args) => roleset::roleset(args, output),
+        Command::Schema(args) => schema::schema(args, output),
+        Command::Doctor(args) => doctor::doctor(args, output),
+        Command::Completions(args) => completions::completions(args, output),
+        Command::Man(args) => man::man(args, output),
+    }
+}
+
+/// Blocks on one piece of asynchronous work.
+fn block_on<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(work))
+}

@@ -1,0 +1,114 @@
+//! Writing to stdout and stderr: the answer to the one, the story to the other.
+
+use std::io::{ErrorKind, IsTerminal, Write};
+
+use clap::ValueEnum;
+use serde_json::{Value, json};
+use tracing_subscriber::EnvFilter;
+
+use super::ExitCode;
+use super::args::Global;
+
+/// What stdout carries.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(super) enum Format {
+    Text,
+    Json,
+    Jsonl,
+}
+
+/// When stderr is coloured.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(super) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+/// Where the program writes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Output {
+    pub(super) format: Format,
+    pub(super) quiet: bool,
+    verbose: u8,
+    pub(super) color: bool,
+}
+
+impl Output {
+    pub(super) fn new(global: &Global) -> Self {
+        let wanted = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+        let color = match global.color {
+            Color::Auto => wanted,
+            Color::Always => true,
+            Color::Never => false,
+        };
+        Self { format: global.format, quiet: global.quiet, verbose: global.verbose, color }
+    }
+
+    /// Sends the program's log to stderr.
+    pub(super) fn start_logging(&self) {
+        let default = match (self.quiet, self.verbose) {
+            (true, _) => "error",
+            (false, 0) => "warn",
+            (false, 1) => "consensus=info,warn",
+            (false, _) => "consensus=debug,info",
+        };
+        let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+        // Starting twice happens in tests only, and the first start serves.
+        let _ = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(std::io::stderr)
+            .with_ansi(self.color)
+            .with_target(false)
+            .without_time()
+            .try_init();
+    }
+
+    /// Writes to stdout. A reader that has gone away is no error.
+    pub(super) fn print(&self, text: &str) -> anyhow::Result<()> {
+        let mut stdout = std::io::stdout().lock();
+        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+            Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
+            other => Ok(other?),
+        }
+    }
+
+    /// Writes a line to stdout.
+    pub(super) fn line(&self, text: &str) -> anyhow::Result<()> {
+        self.print(&format!("{text}\n"))
+    }
+
+    /// Writes a JSON document to stdout.
+    pub(super) fn json(&self, value: &Value) -> anyhow::Result<()> {
+        self.line(&serde_json::to_string_pretty(value)?)
+    }
+
+    /// Tells a line of the story, unless it is not wanted.
+    pub(super) fn tell(&self, text: &str) {
+        if !self.quiet {
+            self.stderr(text);
+        }
+    }
+
+    /// Reports an error, as JSON on stdout too where JSON was asked for.
+    pub(super) fn error(&self, error: &anyhow::Error, code: ExitCode) {
+        let message = format!("{error:#}");
+        self.stderr(&format!("{}: {message}", self.paint("error", "1;31")));
+        if self.format != Format::Text {
+            let value = json!({"error": {"message": message, "exit": u8::from(code)}});
+            // There is nobody left to tell if stdout is gone.
+            let _ = self.line(&value.to_string());
+        }
+    }
+
+    /// Colours `text` with an SGR code, if stderr is coloured.
+    pub(super) fn paint(&self, text: &str, sgr: &str) -> String {
+        if self.color { format!("\u{1b}[{sgr}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+
+    fn stderr(&self, text: &str) {
+        let mut stderr = std::io::stderr().lock();
+        // A closed stderr must not end a run.
+        let _ = writeln!(stderr, "{text}");
+    }
+}

@@ -1,0 +1,125 @@
+//! The story of a run on stderr, live: a line for each reply, and a moving line while one streams in.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::Value;
+
+use super::output::{Format, Output};
+use crate::engine::{Moment, Observer};
+use crate::journal::{Record, Replied};
+use crate::protocol::{CallId, Step};
+use crate::text::{extract, quote};
+
+/// Tells what a run is doing.
+pub(super) struct Story {
+    output: Output,
+    spinner: Option<ProgressBar>,
+    /// Who is being waited for, with the tokens received so far.
+    waiting: RefCell<BTreeMap<CallId, (String, u64)>>,
+}
+
+impl Story {
+    pub(super) fn new(output: Output) -> Self {
+        let live = !output.quiet && std::io::stderr().is_terminal();
+        let spinner = live.then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            // The template is a constant and valid; the default serves if it ever were not.
+            let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar.enable_steady_tick(Duration::from_millis(120));
+            bar
+        });
+        Self { output, spinner, waiting: RefCell::default() }
+    }
+
+    /// Tells one finished line, above the moving one.
+    pub(super) fn tell(&self, text: &str) {
+        match &self.spinner {
+            Some(bar) => bar.suspend(|| self.output.tell(text)),
+            None => self.output.tell(text),
+        }
+    }
+
+    /// Takes the moving line away.
+    pub(super) fn finish(&self) {
+        if let Some(bar) = &self.spinner {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// Tells a reply; `took` is how long it took, if that is known.
+    pub(super) fn reply(&self, agent: &str, replied: &Replied, took: Option<Duration>) {
+        let call = replied.call;
+        let what = match call.step {
+            Step::Think => "thinks".to_owned(),
+            Step::Envelope => envelope_line(&replied.reply.text),
+            Step::Choose => "chooses".to_owned(),
+        };
+        let again = if call.attempt > 0 { format!(" (attempt {})", call.attempt + 1) } else { String::new() };
+        let time = took.map(|t| format!(", {:.1} s", t.as_secs_f64())).unwrap_or_default();
+        let tokens = replied.usage.completion;
+        let name = self.output.paint(agent, "1");
+        self.tell(&format!("round {:>2}  {name}{again}: {what}  [{tokens} tokens{time}]", call.round));
+    }
+
+    fn move_on(&self) {
+        let Some(bar) = &self.spinner else { return };
+        let waiting = self.waiting.borrow();
+        let parts = waiting.values().map(|(agent, tokens)| format!("{agent} {tokens} tokens"));
+        bar.set_message(parts.collect::<Vec<_>>().join(" · "));
+    }
+
+    fn written(&self, record: &Record) {
+        if self.output.format == Format::Jsonl {
+            // A record that was written can be written again; a reader that left is no error.
+            let line = serde_json::to_string(record).unwrap_or_default();
+            let _ = self.output.line(&line);
+        }
+    }
+}
+
+impl Observer for Story {
+    fn notice(&self, moment: Moment<'_>) {
+        match moment {
+            Moment::Writing => {}
+            Moment::Written(record) => self.written(record),
+            Moment::Calling { agent, ask } => {
+                self.waiting.borrow_mut().insert(ask.call, (agent.to_owned(), 0));
+                self.move_on();
+            }
+            Moment::Streaming { call, tokens } => {
+                if let Some((_, seen)) = self.waiting.borrow_mut().get_mut(&call) {
+                    *seen = tokens;
+                }
+                self.move_on();
+            }
+            Moment::Answered { agent, replied, took } => {
+                self.waiting.borrow_mut().remove(&replied.call);
+                self.reply(agent, replied, Some(took));
+                self.move_on();
+            }
+            Moment::Stopping => self.tell("stopping after the open calls; once more to stop at once"),
+        }
+    }
+}
+
+/// One line about a reply that should be an envelope. It shows what the agent claims; whether the
+/// claim counts is for the protocol to say.
+fn envelope_line(reply: &str) -> String {
+    let object = extract(reply).map(|found| found.object).unwrap_or(reply);
+    let Ok(value) = serde_json::from_str::<Value>(object) else {
+        return format!("writes no envelope: {}", quote::excerpt(reply));
+    };
+    let field = |name: &str| quote::excerpt(value[name].as_str().unwrap_or_default());
+    let solution = &value["final_solution"];
+    let text = match (solution["accepts"].as_str(), solution["canonical_text"].as_str()) {
+        (Some(handle), _) => format!(", accepts {}", quote::excerpt(handle)),
+        (None, Some(text)) => format!(", “{}”", quote::excerpt(text)),
+        (None, None) => String::new(),
+    };
+    format!("{}{text}", field("status"))
+}

@@ -1,0 +1,32 @@
+//! `consensus replay`: the run again, from its journal and without any network.
+
+use super::args::RunRef;
+use super::error::IntegrityError;
+use super::output::{Format, Output};
+use super::progress::Story;
+use super::{ExitCode, answer, locate};
+use crate::engine::{Ledger, Mismatch};
+use crate::journal::{Entry, FILE_NAME, read};
+
+pub(super) fn replay(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
+    let dir = locate::run_folder(args)?;
+    let journal = read(&dir.join(FILE_NAME))?;
+    let mismatch = |line, why: Mismatch| IntegrityError(format!("the journal's line {line} does not verify: {why}"));
+    let story = Story::new(*output);
+    let mut ledger = Ledger::open(&journal.records[0]).map_err(|why| mismatch(1, why))?;
+    for record in &journal.records {
+        if record.seq > 0 {
+            ledger.apply(record).map_err(|why| mismatch(record.seq + 1, why))?;
+        }
+        if let Entry::Replied(replied) = &record.event {
+            story.reply(ledger.agent_name(replied.call.agent), replied, None);
+        }
+        if output.format == Format::Jsonl {
+            output.line(&serde_json::to_string(record)?)?;
+        }
+    }
+    story.finish();
+    let result = answer::result(&ledger, journal.head);
+    answer::tell(output, &result, &dir);
+    answer::print(output, &result, false)
+}

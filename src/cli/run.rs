@@ -1,0 +1,69 @@
+//! `consensus run`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use uuid::Uuid;
+
+use super::args::RunArgs;
+use super::output::Output;
+use super::progress::Story;
+use super::{ExitCode, answer, block_on, plan, settings, signals};
+use crate::config::FileConfig;
+use crate::engine::Engine;
+use crate::journal::{Opened, Writer, read};
+
+pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    if args.dry_run {
+        return plan::plan(args, output);
+    }
+    let file = FileConfig::load()?;
+    let id = Uuid::now_v7();
+    // The low half of the id is random; a seed that is not given is drawn from it and recorded.
+    let seed = args.seed.unwrap_or(id.as_u64_pair().1 >> 11);
+    let dir = settings::runs_dir(args.runs_dir.as_ref(), &file).join(id.to_string());
+    block_on(async {
+        let opened = settings::opened(args, &file, seed).await?;
+        introduce(output, &opened, &id);
+        let result = start(&dir, &id.to_string(), opened, output).await?;
+        if let (Some(path), Some(text)) = (&args.output, &result.text) {
+            std::fs::write(path, format!("{text}\n"))
+                .with_context(|| format!("cannot write `{}`", path.display()))?;
+        }
+        answer::print(output, &result, args.fail_on_degraded)
+    })?
+}
+
+async fn start(dir: &Path, id: &str, opened: Opened, output: &Output) -> anyhow::Result<crate::report::RunResult> {
+    let stop = signals::listen()?;
+    let story = Story::new(*output);
+    let writer = Writer::create(dir, id)?;
+    let mut engine = Engine::start(writer, opened, &story)?;
+    finish(&mut engine, stop, dir, &story, output).await
+}
+
+/// Runs an engine to its end and writes the run's files.
+pub(super) async fn finish(
+    engine: &mut Engine<'_>,
+    stop: tokio::sync::watch::Receiver<crate::engine::StopRequest>,
+    dir: &Path,
+    story: &Story,
+    output: &Output,
+) -> anyhow::Result<crate::report::RunResult> {
+    let ended = engine.run(stop).await;
+    story.finish();
+    ended?;
+    let result = answer::result(engine.ledger(), engine.journal_head());
+    let journal: PathBuf = dir.join(crate::journal::FILE_NAME);
+    answer::write_files(dir, &result, &read(&journal)?.records)?;
+    answer::tell(output, &result, dir);
+    Ok(result)
+}
+
+fn introduce(output: &Output, opened: &Opened, id: &Uuid) {
+    let labels: Vec<String> = opened.endpoints.iter().map(crate::provider::Endpoint::label).collect();
+    let mut distinct = labels.clone();
+    distinct.dedup();
+    let (roleset, seed) = (&opened.setup.roleset, opened.setup.seed);
+    output.tell(&format!("run {id}: {roleset}, seed {seed}, {}", distinct.join(" and ")));
+}

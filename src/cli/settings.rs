@@ -1,0 +1,176 @@
+//! From flags, environment and files to a run that is ready to start.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use super::args::{LimitArgs, RunArgs, ServerArgs};
+use super::error::UsageError;
+use crate::config::{
+    Chosen, FileConfig, Roleset, config_folder, find_roleset, load_roleset, resolve_endpoints,
+};
+use crate::engine::PROGRAM;
+use crate::journal::{Limits, Opened};
+use crate::protocol::{Document, Setup, Task};
+use crate::text::{CanonicalKind, CanonicalRule};
+
+/// The roleset of a run that names none.
+const DEFAULT_ROLESET: &str = "writer_physicist";
+
+/// Where run folders go when nothing else is said.
+const DEFAULT_RUNS_DIR: &str = "runs";
+
+/// The largest document, in bytes.
+const DOCUMENT_BYTES_MAX: u64 = 4 << 20;
+
+/// Returns the folders that rolesets are looked for in, first one first.
+pub(super) fn roleset_folders(flag: Option<&PathBuf>, file: &FileConfig) -> Vec<PathBuf> {
+    let configured = flag.or(file.rolesets_dir.as_ref()).cloned();
+    let user = config_folder().map(|folder| folder.join("rolesets"));
+    configured.into_iter().chain([PathBuf::from("rolesets")]).chain(user).collect()
+}
+
+/// Returns the folder of run folders.
+pub(super) fn runs_dir(flag: Option<&PathBuf>, file: &FileConfig) -> PathBuf {
+    flag.or(file.runs_dir.as_ref()).cloned().unwrap_or_else(|| PathBuf::from(DEFAULT_RUNS_DIR))
+}
+
+/// Reads the roleset that flags and files name.
+pub(super) fn roleset(
+    flag: Option<&String>,
+    folder: Option<&PathBuf>,
+    file: &FileConfig,
+) -> anyhow::Result<(String, Roleset, crate::config::Packs)> {
+    let name = flag.or(file.roleset.as_ref()).map_or(DEFAULT_ROLESET, String::as_str);
+    let found = find_roleset(name, &roleset_folders(folder, file))?;
+    let (roleset, packs) = load_roleset(&found)?;
+    Ok((found.name, roleset, packs))
+}
+
+/// Makes a run's setup; asks nobody.
+pub(super) fn setup(args: &RunArgs, file: &FileConfig, seed: u64) -> anyhow::Result<(Setup, Roleset)> {
+    let (name, mut roleset, packs) = roleset(args.roleset.as_ref(), args.rolesets_dir.as_ref(), file)?;
+    override_params(&mut roleset, args)?;
+    let task = task(args)?;
+    Ok((roleset.setup(&name, &packs, task, seed), roleset))
+}
+
+/// Makes everything that a run starts from; may ask a server which model it serves.
+pub(super) async fn opened(args: &RunArgs, file: &FileConfig, seed: u64) -> anyhow::Result<Opened> {
+    let (setup, roleset) = setup(args, file, seed)?;
+    let chosen = chosen(&args.server, mock_script(args)?);
+    let endpoints = resolve_endpoints(&chosen, file, &roleset).await?;
+    let limits = limits(&args.limits);
+    if limits.cost_micro_usd_max.is_some()
+        && let Some(endpoint) = endpoints.iter().find(|e| e.price().is_none())
+    {
+        let label = endpoint.label();
+        let why = format!("--max-cost needs the price of {label}; add it to consensus.toml, such as\n\n  [prices.\"MODEL\"]\n  prompt = 0.15      # US dollars per million tokens\n  completion = 0.60");
+        return Err(UsageError(why).into());
+    }
+    Ok(Opened { program: PROGRAM.to_owned(), setup, endpoints, limits })
+}
+
+pub(super) fn chosen(server: &ServerArgs, mock_script: Option<String>) -> Chosen {
+    Chosen {
+        model: server.model.clone(),
+        base_url: server.base_url.clone(),
+        no_stream: server.no_stream,
+        allow_http: server.allow_http,
+        timeout: server.timeout,
+        mock_script,
+    }
+}
+
+pub(super) fn limits(args: &LimitArgs) -> Limits {
+    Limits {
+        tokens_total_max: args.max_tokens_total,
+        cost_micro_usd_max: args.max_cost,
+        deadline_ms: args.deadline.map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
+    }
+}
+
+fn override_params(roleset: &mut Roleset, args: &RunArgs) -> anyhow::Result<()> {
+    let params = &args.params;
+    let target = &mut roleset.params;
+    target.max_rounds = params.max_rounds.unwrap_or(target.max_rounds);
+    target.thinking = params.thinking.map_or(target.thinking, Into::into);
+    target.resample = params.resample.unwrap_or(target.resample);
+    target.constraints.extend(params.constraints.iter().cloned());
+    for agent in roleset.agents.iter_mut().chain(&mut roleset.arbiter) {
+        agent.max_tokens = params.max_tokens.unwrap_or(agent.max_tokens);
+        agent.temperature = params.temperature.unwrap_or(agent.temperature);
+    }
+    let kind = params.canonical.map(CanonicalKind::from);
+    if !params.choices.is_empty() {
+        if kind.is_some_and(|kind| kind != CanonicalKind::Choice) {
+            return Err(UsageError("--choices goes with --canonical choice only".to_owned()).into());
+        }
+        roleset.canonical = CanonicalRule { kind: CanonicalKind::Choice, choices: params.choices.clone() };
+    } else if let Some(kind) = kind {
+        if kind == CanonicalKind::Choice && roleset.canonical.choices.is_empty() {
+            return Err(UsageError("--canonical choice needs --choices A,B,…".to_owned()).into());
+        }
+        let choices = if kind == CanonicalKind::Choice { roleset.canonical.choices.clone() } else { Vec::new() };
+        roleset.canonical = CanonicalRule { kind, choices };
+    }
+    Ok(())
+}
+
+/// Reads the task from where it was given; stdin joins a prompt as a document.
+fn task(args: &RunArgs) -> anyhow::Result<Task> {
+    let given = args.prompt.as_ref().or(args.positional.as_ref());
+    let prompt = match (given.map(String::as_str), &args.prompt_file) {
+        (Some("-"), _) => stdin()?,
+        (Some(text), _) => text.to_owned(),
+        (None, Some(path)) => read(path)?,
+        (None, None) => {
+            let why = "there is no task; give it as an argument, with --prompt TEXT, with --prompt-file FILE, or `-` for stdin";
+            return Err(UsageError(why.to_owned()).into());
+        }
+    };
+    if prompt.trim().is_empty() {
+        return Err(UsageError("the task is empty".to_owned()).into());
+    }
+    let document = |path: &PathBuf| {
+        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("document").to_owned();
+        anyhow::Ok(Document { name, text: read(path)? })
+    };
+    let documents = args.files.iter().map(document).collect::<Result<_, _>>()?;
+    Ok(Task { prompt: prompt.trim().to_owned(), documents })
+}
+
+fn stdin() -> anyhow::Result<String> {
+    let mut text = String::new();
+    std::io::stdin().take(DOCUMENT_BYTES_MAX).read_to_string(&mut text).context("cannot read stdin")?;
+    Ok(text)
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    let usage = |why: String| UsageError(format!("`{}`: {why}", path.display()));
+    let size = std::fs::metadata(path).map_err(|e| usage(e.to_string()))?.len();
+    if size > DOCUMENT_BYTES_MAX {
+        return Err(usage(format!("it has {size} bytes; at most {DOCUMENT_BYTES_MAX} fit into a run")).into());
+    }
+    let bytes = std::fs::read(path).map_err(|e| usage(e.to_string()))?;
+    String::from_utf8(bytes).map_err(|_| usage("it is not UTF-8 text".to_owned()).into())
+}
+
+fn mock_script(args: &RunArgs) -> anyhow::Result<Option<String>> {
+    match (&args.mock_script, args.mock, &args.answer) {
+        (Some(path), _, _) => {
+            let script = read(path)?;
+            script.parse::<crate::provider::MockScript>().map_err(|e| UsageError(format!("`{}`: {e}", path.display())))?;
+            Ok(Some(script))
+        }
+        (None, true, Some(answer)) => {
+            let rule = serde_json::json!({"policy": "honest", "answer": answer});
+            Ok(Some(rule.to_string()))
+        }
+        (None, true, None) => {
+            Err(UsageError("--mock needs --answer TEXT, or a script with --mock-script FILE".to_owned()).into())
+        }
+        (None, false, _) => Ok(None),
+    }
+}

@@ -1,0 +1,32 @@
+//! `consensus show`.
+
+use super::args::RunRef;
+use super::error::IntegrityError;
+use super::output::{Format, Output};
+use super::{ExitCode, answer, locate};
+use crate::engine::Ledger;
+use crate::journal::{FILE_NAME, read};
+use crate::report::transcript;
+use crate::text::quote;
+
+pub(super) fn show(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
+    let dir = locate::run_folder(args)?;
+    let journal = read(&dir.join(FILE_NAME))?;
+    let mismatch = |(line, why)| IntegrityError(format!("the journal's line {line} does not verify: {why}"));
+    match output.format {
+        Format::Text => {
+            let text = transcript(&journal.records).map_err(mismatch)?;
+            output.print(&quote::terminal(&text))?;
+        }
+        Format::Json => {
+            let ledger = Ledger::replay(&journal.records).map_err(mismatch)?;
+            output.print(&answer::result(&ledger, journal.head).to_json())?;
+        }
+        Format::Jsonl => {
+            for record in &journal.records {
+                output.line(&serde_json::to_string(record)?)?;
+            }
+        }
+    }
+    Ok(ExitCode::Success)
+}

@@ -1,0 +1,173 @@
+//! Checking a roleset: every mistake, each with its file and JSON pointer.
+
+use std::path::PathBuf;
+
+use std::sync::LazyLock;
+
+use jsonschema::Validator;
+use jsonschema::error::ValidationErrorKind;
+use serde_json::Value;
+
+use super::embedded::ROLESET_SCHEMA;
+use super::error::Problem;
+use super::nearest::did_you_mean;
+use super::roleset::{Roleset, RolesetAgent};
+use crate::text::{CanonicalKind, Canonicalizer, StrictValue, check_depth, quote, schema};
+
+/// The largest pack, in bytes; more would crowd out the task.
+const PACK_BYTES_MAX: usize = 64 * 1024;
+
+static SCHEMA: LazyLock<Value> = LazyLock::new(|| schema::parse_embedded(ROLESET_SCHEMA));
+static VALIDATOR: LazyLock<Validator> = LazyLock::new(|| schema::compile(&SCHEMA));
+
+/// Where a roleset's packs are.
+#[derive(Clone, Debug)]
+pub enum Packs {
+    /// In a folder.
+    Folder(PathBuf),
+    /// In the binary.
+    Embedded(&'static [(&'static str, &'static str)]),
+}
+
+impl Packs {
+    pub(super) fn in_folder(folder: PathBuf) -> Self {
+        Self::Folder(folder)
+    }
+
+    pub(super) fn embedded(packs: &'static [(&'static str, &'static str)]) -> Self {
+        Self::Embedded(packs)
+    }
+
+    /// Returns the text of a pack.
+    pub(super) fn read(&self, name: &str) -> Result<String, String> {
+        match self {
+            Self::Folder(folder) => {
+                let path = folder.join(name);
+                std::fs::read_to_string(&path).map_err(|e| format!("cannot read `{}`: {e}", path.display()))
+            }
+            Self::Embedded(packs) => {
+                let found = packs.iter().find(|(n, _)| *n == name);
+                found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| "there is no such pack".to_owned())
+            }
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        match self {
+            Self::Folder(folder) => {
+                let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+                entries.filter_map(|e| e.file_name().into_string().ok()).collect()
+            }
+            Self::Embedded(packs) => packs.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        }
+    }
+}
+
+/// Reads and checks a roleset; `file` is its name in messages.
+pub(super) fn check(file: &str, text: &str, packs: &Packs) -> Result<Roleset, Vec<Problem>> {
+    let problem = |at: &str, message: String| Problem { file: file.to_owned(), at: at.to_owned(), message };
+    if !check_depth(text) {
+        return Err(vec![problem("", "it nests too deeply".to_owned())]);
+    }
+    let StrictValue(value) =
+        serde_json::from_str(text).map_err(|e| vec![problem("", format!("it is not valid JSON: {e}"))])?;
+    let by_schema: Vec<Problem> = VALIDATOR
+        .iter_errors(&value)
+        .map(|error| {
+            let (pointer, message) = explain(&error);
+            problem(&pointer, message)
+        })
+        .collect();
+    if !by_schema.is_empty() {
+        return Err(by_schema);
+    }
+    let roleset: Roleset =
+        serde_json::from_value(value).map_err(|e| vec![problem("", e.to_string())])?;
+    let mut problems = Vec::new();
+    check_meaning(&roleset, packs, &mut |at, message| problems.push(problem(at, message)));
+    if problems.is_empty() { Ok(roleset) } else { Err(problems) }
+}
+
+/// Turns a validator's error into a place and words.
+fn explain(error: &jsonschema::ValidationError<'_>) -> (String, String) {
+    let at = error.instance_path().to_string();
+    let message = match error.kind() {
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            let known = known_keys(&SCHEMA);
+            let name = |key: &String| {
+                format!("unknown key `{}`{}", quote::excerpt(key), did_you_mean(key, known.iter().map(String::as_str)))
+            };
+            unexpected.iter().map(name).collect::<Vec<_>>().join("; ")
+        }
+        ValidationErrorKind::Enum { options } => {
+            let names: Vec<&str> = options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let found = error.instance();
+            let word = found.as_str().unwrap_or_default();
+            format!("{} is not one of {}{}", quote::excerpt(&found.to_string()), names.join(", "), did_you_mean(word, names.iter().copied()))
+        }
+        _ => quote::plain(&error.to_string()),
+    };
+    let at = if at.is_empty() { "/".to_owned() } else { at };
+    (at, message)
+}
+
+/// Returns every key that a roleset may have anywhere.
+fn known_keys(schema: &Value) -> Vec<String> {
+    let mut keys = Vec::new();
+    if let Some(map) = schema.as_object() {
+        if let Some(properties) = map.get("properties").and_then(Value::as_object) {
+            keys.extend(properties.keys().cloned());
+        }
+        keys.extend(map.values().flat_map(known_keys));
+    }
+    keys
+}
+
+/// Checks what a schema cannot say.
+fn check_meaning(roleset: &Roleset, packs: &Packs, report: &mut dyn FnMut(&str, String)) {
+    let agents: Vec<(String, &RolesetAgent)> = roleset
+        .agents
+        .iter()
+        .enumerate()
+        .map(|(i, agent)| (format!("/agents/{i}"), agent))
+        .chain(roleset.arbiter.as_ref().map(|agent| ("/arbiter".to_owned(), agent)))
+        .collect();
+    for (index, (at, agent)) in agents.iter().enumerate() {
+        let same = |(_, other): &&(String, &RolesetAgent)| other.name.eq_ignore_ascii_case(&agent.name);
+        if agents[..index].iter().find(same).is_some() {
+            report(&format!("{at}/name"), format!("`{}` is taken; each agent needs a name of its own", agent.name));
+        }
+        check_pack(agent, packs, &mut |message| report(&format!("{at}/pack"), message));
+    }
+    let canonicalizer = Canonicalizer::new(&roleset.canonical);
+    let is_choice = roleset.canonical.kind == CanonicalKind::Choice;
+    if is_choice && roleset.canonical.choices.is_empty() {
+        report("/canonical/choices", "kind `choice` needs the list of choices".to_owned());
+    }
+    if !is_choice && !roleset.canonical.choices.is_empty() {
+        report("/canonical/choices", "choices go with kind `choice` only".to_owned());
+    }
+    let mut seen = Vec::new();
+    for (index, choice) in roleset.canonical.choices.iter().enumerate().filter(|_| is_choice) {
+        let folded = canonicalizer.canonicalize(choice).map(|c| c.text).unwrap_or_default();
+        if folded.is_empty() || seen.contains(&folded) {
+            let message = format!("{choice:?} cannot be told from another choice, or is empty");
+            report(&format!("/canonical/choices/{index}"), message);
+        }
+        seen.push(folded);
+    }
+}
+
+fn check_pack(agent: &RolesetAgent, packs: &Packs, report: &mut dyn FnMut(String)) {
+    match packs.read(&agent.pack) {
+        Ok(text) if text.trim().is_empty() => report(format!("the pack `{}` is empty", agent.pack)),
+        Ok(text) if text.len() > PACK_BYTES_MAX => {
+            report(format!("the pack `{}` has {} bytes; at most {PACK_BYTES_MAX} are allowed", agent.pack, text.len()));
+        }
+        Ok(_) => {}
+        Err(why) => {
+            let names = packs.names();
+            report(format!("{why}{}", did_you_mean(&agent.pack, names.iter().map(String::as_str))));
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! From model references to endpoints: which server, which model, which key.
+
+use std::time::Duration;
+
+use reqwest::Url;
+
+use super::error::ConfigError;
+use super::file::FileConfig;
+use super::nearest::nearest;
+use super::roleset::Roleset;
+use crate::provider::{
+    Endpoint, MockEndpoint, OpenAi, OpenAiEndpoint, PRESETS, Timeouts, is_loopback,
+};
+
+/// How long a local port may take to answer when no server is named.
+const PROBE: Duration = Duration::from_millis(400);
+
+/// Requests repeated by default after a fault that may pass.
+const RETRIES: u32 = 4;
+
+/// What flags and environment say about servers; files and rolesets come after them.
+#[derive(Clone, Debug, Default)]
+pub struct Chosen {
+    /// `--model`.
+    pub model: Option<String>,
+    /// `--base-url`.
+    pub base_url: Option<String>,
+    /// `--no-stream`.
+    pub no_stream: bool,
+    /// `--allow-http`.
+    pub allow_http: bool,
+    /// `--timeout`, for a whole reply.
+    pub timeout: Option<Duration>,
+    /// The mock script, when the run is scripted.
+    pub mock_script: Option<String>,
+}
+
+/// A model reference: `provider:model`, or a bare model name.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ModelRef {
+    /// The provider's name, if it is named.
+    pub provider: Option<String>,
+    /// The model's name; empty for whatever the server serves.
+    pub model: String,
+}
+
+impl ModelRef {
+    /// Reads a reference; `known` are the names that may stand before the colon.
+    ///
+    /// A colon after anything else belongs to the model's name, as in `llama3.1:8b`.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Usage`] if the part before the colon looks like a misspelt provider.
+    pub fn parse(text: &str, known: &[&str]) -> Result<Self, ConfigError> {
+        let Some((head, model)) = text.split_once(':') else {
+            return Ok(Self { provider: None, model: text.to_owned() });
+        };
+        if known.contains(&head) {
+            return Ok(Self { provider: Some(head.to_owned()), model: model.to_owned() });
+        }
+        match nearest(head, known.iter().copied()) {
+            Some(name) => {
+                let message = format!("model `{text}`: there is no provider `{head}`; did you mean `{name}:{model}`?");
+                Err(ConfigError::Usage(message))
+            }
+            None => Ok(Self { provider: None, model: text.to_owned() }),
+        }
+    }
+}
+
+/// Returns one endpoint for each agent of the roleset, the arbiter's last.
+///
+/// Asks a server for its list of models where no model is named, and looks on the usual local ports
+/// where no server is.
+///
+/// # Errors
+///
+/// [`ConfigError`].
+pub async fn resolve_endpoints(
+    chosen: &Chosen,
+    file: &FileConfig,
+    roleset: &Roleset,
+) -> Result<Vec<Endpoint>, ConfigError> {
+    let mut endpoints: Vec<Endpoint> = Vec::new();
+    let mut found_server = None;
+    for agent in roleset.agents.iter().chain(&roleset.arbiter) {
+        if let Some(script) = &chosen.mock_script {
+            endpoints.push(Endpoint::Mock(MockEndpoint { script: script.clone() }));
+            continue;
+        }
+        let reference = chosen.model.as_ref().or(agent.model.as_ref()).or(file.model.as_ref());
+        let reference = reference.map_or("", String::as_str);
+        let mut endpoint = draft(chosen, file, reference)?;
+        if endpoint.base_url.is_empty() {
+            endpoint.base_url = match &found_server {
+                Some(url) => String::clone(url),
+                None => probe(&endpoint).await?,
+            };
+            found_server = Some(endpoint.base_url.clone());
+        }
+        check_url(&endpoint.base_url, chosen.allow_http || file.allow_http.unwrap_or(false))?;
+        if endpoint.model.is_empty() {
+            let same = |e: &&Endpoint| matches!(e, Endpoint::OpenAi(e) if e.base_url == endpoint.base_url);
+            endpoint.model = match endpoints.iter().find(same) {
+                Some(Endpoint::OpenAi(earlier)) => earlier.model.clone(),
+                Some(Endpoint::Mock(_)) | None => only_model(&endpoint).await?,
+            };
+        }
+        endpoint.price = file.price_of(&endpoint.model);
+        endpoints.push(Endpoint::OpenAi(endpoint));
+    }
+    Ok(endpoints)
+}
+
+/// Fills in what is known without asking anybody; the base URL may stay empty.
+fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEndpoint, ConfigError> {
+    let presets = PRESETS.iter().map(|p| p.name);
+    let names: Vec<&str> = presets.chain(file.providers.keys().map(String::as_str)).collect();
+    let ModelRef { provider, model } = ModelRef::parse(reference, &names)?;
+    let environment = std::env::var("OPENAI_BASE_URL").ok().filter(|url| !url.is_empty());
+    let mut api_key_env = file.api_key_env.clone();
+    let mut api_key_file = file.api_key_file.clone();
+    let configured = provider.as_ref().and_then(|name| file.providers.get(name));
+    let preset = provider.as_ref().and_then(|name| PRESETS.iter().find(|p| p.name == name));
+    let named = match (configured, preset) {
+        (Some(provider), _) => {
+            api_key_env.clone_from(&provider.api_key_env);
+            api_key_file.clone_from(&provider.api_key_file);
+            Some(provider.base_url.clone())
+        }
+        // `openai:` is also the name of the dialect: the environment says whose server it is.
+        (None, Some(preset)) if preset.name == "openai" => environment.clone().or(Some(preset.base_url.to_owned())),
+        (None, Some(preset)) => {
+            api_key_env = api_key_env.or(preset.api_key_env.map(str::to_owned));
+            Some(preset.base_url.to_owned())
+        }
+        (None, None) => None,
+    };
+    let base_url = chosen.base_url.clone().or(named).or(environment).or_else(|| file.base_url.clone());
+    let mut timeouts = file.timeouts.unwrap_or_default();
+    if let Some(total) = chosen.timeout {
+        let total_ms = u64::try_from(total.as_millis()).unwrap_or(u64::MAX);
+        timeouts = Timeouts { total_ms, first_byte_ms: timeouts.first_byte_ms.min(total_ms), ..timeouts };
+    }
+    Ok(OpenAiEndpoint {
+        base_url: base_url.unwrap_or_default().trim_end_matches('/').to_owned(),
+        model,
+        api_key_env: api_key_env.or(Some("OPENAI_API_KEY".to_owned())),
+        api_key_file,
+        stream: !chosen.no_stream && file.stream.unwrap_or(true),
+        retries: file.retries.unwrap_or(RETRIES),
+        timeouts,
+        price: None,
+    })
+}
+
+/// Looks for a server on the usual local ports.
+async fn probe(template: &OpenAiEndpoint) -> Result<String, ConfigError> {
+    let mut tried = Vec::new();
+    for preset in PRESETS.iter().filter(|p| p.probed) {
+        let endpoint = OpenAiEndpoint {
+            base_url: preset.base_url.to_owned(),
+            // A key must not go to whoever happens to listen on a port.
+            api_key_env: None,
+            api_key_file: None,
+            ..template.clone()
+        };
+        let server = OpenAi::new(endpoint)?;
+        if let Ok(Ok(_)) = tokio::time::timeout(PROBE, server.info()).await {
+            tracing::info!("found a server at {} ({})", preset.base_url, preset.name);
+            return Ok(preset.base_url.to_owned());
+        }
+        let port = Url::parse(preset.base_url).ok().and_then(|url| url.port()).unwrap_or(0);
+        tried.push(format!("{port} {}", preset.name));
+    }
+    Err(ConfigError::NoServer { tried: tried.join(", ") })
+}
+
+/// Returns the model that a server serves, when it serves one or lists one first.
+async fn only_model(endpoint: &OpenAiEndpoint) -> Result<String, ConfigError> {
+    let info = OpenAi::new(endpoint.clone())?.info().await?;
+    info.models.into_iter().next().ok_or_else(|| {
+        let message = format!("{} lists no model; name one with --model", endpoint.base_url);
+        ConfigError::Usage(message)
+    })
+}
+
+/// Refuses URLs that would leak what is sent.
+fn check_url(base_url: &str, allow_http: bool) -> Result<(), ConfigError> {
+    let refuse = |why: &str| Err(ConfigError::Usage(format!("base URL `{base_url}`: {why}")));
+    let url = match Url::parse(base_url) {
+        Ok(url) => url,
+        Err(e) => return refuse(&e.to_string()),
+    };
+    if !url.username().is_empty() || url.password().is_some() {
+        // The URL itself is not shown: it holds a secret.
+        let why = "the base URL holds a user name or password; put the key into OPENAI_API_KEY instead";
+        return Err(ConfigError::Usage(why.to_owned()));
+    }
+    match url.scheme() {
+        "https" => Ok(()),
+        "http" if is_loopback(&url) || allow_http => Ok(()),
+        "http" => refuse("plain http to another machine can be read on the way; use https, or allow it with --allow-http"),
+        _ => refuse("it must begin with http:// or https://"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: [&str; 3] = ["openai", "ollama", "vllm"];
+
+    #[test]
+    fn a_colon_in_a_model_name_is_not_a_provider() {
+        let parse = |text| ModelRef::parse(text, &KNOWN).unwrap();
+        let reference = |provider: Option<&str>, model: &str| ModelRef { provider: provider.map(str::to_owned), model: model.to_owned() };
+        assert_eq!(parse("ollama:llama3.1:8b"), reference(Some("ollama"), "llama3.1:8b"));
+        assert_eq!(parse("llama3.1:8b"), reference(None, "llama3.1:8b"));
+        assert_eq!(parse("gpt-4o"), reference(None, "gpt-4o"));
+        let message = ModelRef::parse("olama:x", &KNOWN).unwrap_err().to_string();
+        assert!(message.contains("did you mean `ollama:x`"), "{message}");
+    }
+
+    #[test]
+    fn urls_that_leak_are_refused() {
+        assert!(check_url("https://api.example.org/v1", false).is_ok());
+        assert!(check_url("http://127.0.0.1:8000/v1", false).is_ok());
+        assert!(check_url("http://[::1]:8000/v1", false).is_ok());
+        assert!(check_url("http://10.0.0.7/v1", false).is_err());
+        assert!(check_url("http://10.0.0.7/v1", true).is_ok());
+        assert!(check_url("file:///etc/passwd", true).is_err());
+        let message = check_url("https://me:s3cret@example.org/v1", true).unwrap_err().to_string();
+        assert!(!message.contains("s3cret"), "{message}");
+    }
+}

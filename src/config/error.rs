@@ -1,0 +1,75 @@
+//! What can be wrong with what the user asked for.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::provider::ProviderError;
+
+/// One mistake, with its place.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Problem {
+    /// The file, or the name of something that is no file.
+    pub file: String,
+    /// JSON pointer or line inside it; may be empty.
+    pub at: String,
+    /// What is wrong, and what to write instead.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, at, message } = self;
+        if at.is_empty() { write!(f, "{file}: {message}") } else { write!(f, "{file} at {at}: {message}") }
+    }
+}
+
+/// Why a run cannot be set up.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A file cannot be read.
+    #[error("cannot read `{path}`: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A configuration file is not valid.
+    #[error("`{path}`: {why}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with its line.
+        why: String,
+    },
+    /// No roleset has this name.
+    #[error("there is no roleset `{name}`{hint}")]
+    NoRoleset {
+        /// The name.
+        name: String,
+        /// The nearest name, or where to look.
+        hint: String,
+    },
+    /// A roleset has mistakes.
+    #[error("the roleset has {} mistake{}:{}", .0.len(), if .0.len() == 1 { "" } else { "s" }, list(.0))]
+    Roleset(Vec<Problem>),
+    /// A flag or setting does not fit.
+    #[error("{0}")]
+    Usage(String),
+    /// No model server was named, and none was found.
+    #[error("no model server is configured, and none answers on the usual local ports ({tried}); start one, or name it with --base-url URL or OPENAI_BASE_URL (or try `--mock --answer TEXT`)")]
+    NoServer {
+        /// The ports that were tried.
+        tried: String,
+    },
+    /// A server had to be asked for its model, and could not be.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+}
+
+fn list(problems: &[Problem]) -> String {
+    problems.iter().map(|p| format!("\n  {p}")).collect()
+}

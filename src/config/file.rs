@@ -1,0 +1,153 @@
+//! Configuration files: `./consensus.toml` and the user's own.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
+use serde::Deserialize;
+
+use super::error::ConfigError;
+use crate::provider::{Price, Timeouts};
+
+/// The file that is looked for in the working folder.
+const PROJECT_FILE: &str = "consensus.toml";
+
+/// What a configuration file may say. Everything is optional.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FileConfig {
+    /// Default model reference.
+    pub model: Option<String>,
+    /// Default base URL, up to and including `/v1`.
+    pub base_url: Option<String>,
+    /// Environment variable that holds the API key.
+    pub api_key_env: Option<String>,
+    /// File that holds the API key.
+    pub api_key_file: Option<String>,
+    /// Default roleset.
+    pub roleset: Option<String>,
+    /// Folder with rolesets.
+    pub rolesets_dir: Option<PathBuf>,
+    /// Folder for run folders.
+    pub runs_dir: Option<PathBuf>,
+    /// Whether replies are streamed.
+    pub stream: Option<bool>,
+    /// Requests repeated at most after a fault that may pass.
+    pub retries: Option<u32>,
+    /// Whether plain HTTP to other machines is allowed.
+    pub allow_http: Option<bool>,
+    /// Time-outs.
+    pub timeouts: Option<Timeouts>,
+    /// Further providers, or other addresses of the known ones, by name.
+    pub providers: BTreeMap<String, ProviderConfig>,
+    /// Prices in US dollars per million tokens, by model name.
+    pub prices: BTreeMap<String, PriceConfig>,
+}
+
+/// One provider of a configuration file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderConfig {
+    /// Base URL, up to and including `/v1`.
+    pub base_url: String,
+    /// Environment variable that holds the API key.
+    #[serde(default)]
+    pub api_key_env: Option<String>,
+    /// File that holds the API key.
+    #[serde(default)]
+    pub api_key_file: Option<String>,
+}
+
+/// Prices, written in US dollars per million tokens.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "Dollars")]
+pub struct PriceConfig(Price);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Dollars {
+    prompt: f64,
+    cached: Option<f64>,
+    completion: f64,
+}
+
+impl TryFrom<Dollars> for PriceConfig {
+    type Error = String;
+
+    fn try_from(dollars: Dollars) -> Result<Self, String> {
+        let micro = |usd: f64| {
+            micro_usd(usd).ok_or_else(|| format!("price {usd} is not between 0 and 1e9 US dollars per million tokens"))
+        };
+        let (prompt, completion) = (micro(dollars.prompt)?, micro(dollars.completion)?);
+        let cached = dollars.cached.map_or(Ok(prompt), micro)?;
+        Ok(Self(Price { prompt, cached, completion }))
+    }
+}
+
+/// Turns US dollars, from 0 to 1e9, into millionths of a dollar.
+#[must_use]
+pub fn micro_usd(usd: f64) -> Option<u64> {
+    let micro = (usd * 1_000_000.0).round();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
+    (0.0..=1e15).contains(&micro).then_some(micro as u64)
+}
+
+impl FileConfig {
+    /// Reads the project's file over the user's file; files that do not exist are no mistake.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Read`], [`ConfigError::File`] with the line.
+    pub fn load() -> Result<Self, ConfigError> {
+        let user = match config_folder() {
+            Some(folder) => read(&folder.join("config.toml"))?,
+            None => Self::default(),
+        };
+        Ok(read(Path::new(PROJECT_FILE))?.over(user))
+    }
+
+    /// Returns the price of a model, by its name or its whole reference.
+    #[must_use]
+    pub fn price_of(&self, model: &str) -> Option<Price> {
+        let name = model.split_once(':').map_or(model, |(_, name)| name);
+        self.prices.get(model).or_else(|| self.prices.get(name)).map(|price| price.0)
+    }
+
+    /// Fills in from `other` what this file does not say.
+    fn over(self, other: Self) -> Self {
+        let mut providers = other.providers;
+        providers.extend(self.providers);
+        let mut prices = other.prices;
+        prices.extend(self.prices);
+        Self {
+            model: self.model.or(other.model),
+            base_url: self.base_url.or(other.base_url),
+            api_key_env: self.api_key_env.or(other.api_key_env),
+            api_key_file: self.api_key_file.or(other.api_key_file),
+            roleset: self.roleset.or(other.roleset),
+            rolesets_dir: self.rolesets_dir.or(other.rolesets_dir),
+            runs_dir: self.runs_dir.or(other.runs_dir),
+            stream: self.stream.or(other.stream),
+            retries: self.retries.or(other.retries),
+            allow_http: self.allow_http.or(other.allow_http),
+            timeouts: self.timeouts.or(other.timeouts),
+            providers,
+            prices,
+        }
+    }
+}
+
+/// Returns the user's configuration folder, `$XDG_CONFIG_HOME/consensus` on every system.
+#[must_use]
+pub fn config_folder() -> Option<PathBuf> {
+    etcetera::base_strategy::Xdg::new().ok().map(|xdg| xdg.config_dir().join("consensus"))
+}
+
+fn read(path: &Path) -> Result<FileConfig, ConfigError> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(FileConfig::default()),
+        Err(source) => return Err(ConfigError::Read { path: path.to_owned(), source }),
+    };
+    toml::from_str(&text).map_err(|e| ConfigError::File { path: path.to_owned(), why: e.to_string() })
+}

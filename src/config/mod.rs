@@ -1,0 +1,27 @@
+//! What the user means: flags, environment, files and rolesets turned into a complete [`Setup`] and
+//! its endpoints.
+//!
+//! Precedence: flag, then environment, then `./consensus.toml`, then
+//! `$XDG_CONFIG_HOME/consensus/config.toml`. Rolesets come from `--rolesets-dir`, `./rolesets`, the
+//! configuration folder and the binary itself, in that order.
+//!
+//! Every mistake is reported with its file and place, all of a roleset's mistakes at once, and a
+//! misspelt name with the nearest right one. Nothing here starts a run.
+//!
+//! [`Setup`]: crate::protocol::Setup
+
+mod check;
+mod embedded;
+mod endpoints;
+mod error;
+mod file;
+mod nearest;
+mod roleset;
+
+pub use embedded::{EMBEDDED_ROLESETS, ROLESET_SCHEMA};
+pub use endpoints::{Chosen, ModelRef, resolve_endpoints};
+pub use check::Packs;
+pub use error::{ConfigError, Problem};
+pub use file::{FileConfig, PriceConfig, ProviderConfig, config_folder, micro_usd};
+pub use nearest::nearest;
+pub use roleset::{Found, Roleset, RolesetAgent, Source, find_roleset, list_rolesets, load_roleset};

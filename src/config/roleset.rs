@@ -1,0 +1,184 @@
+//! Rolesets: finding them, reading them, and making a setup of one.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::check::{self, Packs};
+use super::embedded::{EMBEDDED_PACKS, EMBEDDED_ROLESETS};
+use super::error::ConfigError;
+use super::nearest::did_you_mean;
+use crate::protocol::pair::{PairParams, RULES};
+use crate::protocol::{AgentSetup, Setup, Task};
+use crate::text::CanonicalRule;
+
+/// A roleset file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Roleset {
+    /// Format version, 1.
+    pub v: u32,
+    /// One sentence for lists.
+    #[serde(default)]
+    pub description: String,
+    /// The protocol's name.
+    pub protocol: String,
+    /// The two agents.
+    pub agents: Vec<RolesetAgent>,
+    /// A third agent that is asked only on deadlock.
+    #[serde(default)]
+    pub arbiter: Option<RolesetAgent>,
+    /// Which differences between texts do not count.
+    #[serde(default)]
+    pub canonical: CanonicalRule,
+    /// The protocol's parameters.
+    #[serde(default)]
+    pub params: PairParams,
+}
+
+/// An agent of a roleset file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct RolesetAgent {
+    /// Its name.
+    pub name: String,
+    /// A short label of its field.
+    pub domain: String,
+    /// File name of its pack.
+    pub pack: String,
+    /// Model reference; the run's default if absent.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Sampling temperature, 0 to 2.
+    #[serde(default = "default_temperature")]
+    pub temperature: f64,
+    /// The most tokens of one reply.
+    #[serde(default = "default_max_tokens")]
+    pub max_tokens: u32,
+}
+
+fn default_temperature() -> f64 {
+    0.7
+}
+
+fn default_max_tokens() -> u32 {
+    800
+}
+
+/// Where a roleset was found.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Source {
+    /// A file.
+    File(PathBuf),
+    /// The binary itself, under this file name.
+    Embedded(&'static str),
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Embedded(name) => write!(f, "{name} (built in)"),
+        }
+    }
+}
+
+/// A roleset that was found but not yet checked.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Its name: the file name without `.json`.
+    pub name: String,
+    /// Where it is.
+    pub source: Source,
+}
+
+/// Lists every roleset that can be named, nearest folder first, without repeats.
+#[must_use]
+pub fn list_rolesets(folders: &[PathBuf]) -> Vec<Found> {
+    let mut found: Vec<Found> = Vec::new();
+    let mut add = |name: &str, source| {
+        if !found.iter().any(|f| f.name == name) {
+            found.push(Found { name: name.to_owned(), source });
+        }
+    };
+    for folder in folders {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
+            let is_json = path.extension().is_some_and(|e| e == "json");
+            if let Some(name) = path.file_stem().and_then(|s| s.to_str()).filter(|_| is_json) {
+                add(name, Source::File(path.clone()));
+            }
+        }
+    }
+    for (file, _) in EMBEDDED_ROLESETS {
+        add(file.trim_end_matches(".json"), Source::Embedded(file));
+    }
+    found
+}
+
+/// Finds a roleset by name, or by the path of its file.
+///
+/// # Errors
+///
+/// [`ConfigError::NoRoleset`] with the nearest name.
+pub fn find_roleset(name: &str, folders: &[PathBuf]) -> Result<Found, ConfigError> {
+    let path = Path::new(name);
+    if name.ends_with(".json") || name.contains('/') {
+        let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or(name);
+        return Ok(Found { name: stem.to_owned(), source: Source::File(path.to_owned()) });
+    }
+    let all = list_rolesets(folders);
+    let hint = did_you_mean(name, all.iter().map(|f| f.name.as_str()));
+    let hint = if hint.is_empty() { "; `consensus roleset list` shows them all".to_owned() } else { hint };
+    let found = all.into_iter().find(|f| f.name == name);
+    found.ok_or_else(|| ConfigError::NoRoleset { name: name.to_owned(), hint })
+}
+
+/// Reads a roleset and its packs, and reports every mistake in them.
+///
+/// # Errors
+///
+/// [`ConfigError::Read`], or [`ConfigError::Roleset`] with all mistakes.
+pub fn load_roleset(found: &Found) -> Result<(Roleset, Packs), ConfigError> {
+    let (file, text, packs) = match &found.source {
+        Source::File(path) => {
+            let read = std::fs::read_to_string(path);
+            let text = read.map_err(|source| ConfigError::Read { path: path.clone(), source })?;
+            let folder = path.parent().unwrap_or(Path::new("")).join("packs");
+            (path.display().to_string(), text, Packs::in_folder(folder))
+        }
+        Source::Embedded(name) => {
+            let text = EMBEDDED_ROLESETS.iter().find(|(n, _)| n == name).map_or("", |(_, text)| text);
+            (found.source.to_string(), text.to_owned(), Packs::embedded(EMBEDDED_PACKS))
+        }
+    };
+    let roleset = check::check(&file, &text, &packs).map_err(ConfigError::Roleset)?;
+    Ok((roleset, packs))
+}
+
+impl Roleset {
+    /// Makes the setup of a run with this roleset.
+    #[must_use]
+    pub fn setup(&self, name: &str, packs: &Packs, task: Task, seed: u64) -> Setup {
+        let agent = |agent: &RolesetAgent| AgentSetup {
+            name: agent.name.clone(),
+            domain: agent.domain.clone(),
+            // The check has read every pack already.
+            pack: packs.read(&agent.pack).unwrap_or_default(),
+            temperature: agent.temperature,
+            max_tokens: agent.max_tokens,
+        };
+        Setup {
+            roleset: name.to_owned(),
+            task,
+            seed,
+            agents: self.agents.iter().map(agent).collect(),
+            arbiter: self.arbiter.as_ref().map(agent),
+            canonical: self.canonical.clone(),
+            params: self.params.clone(),
+            rules: RULES.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! What people and programs read about a run: made from its journal, and from nothing else.
+//!
+//! In: a [`Ledger`](crate::engine::Ledger) and the journal's head. Out: `result.json`, the
+//! transcript, the answer. The same journal always gives the same bytes.
+
+mod result;
+mod transcript;
+
+pub use result::{AgentResult, RunResult, Timing, UsageResult, write_result};
+pub use transcript::transcript;
+
+/// The schema of `result.json`.
+pub const RESULT_SCHEMA: &str = include_str!("result.schema.json");
+
+/// The schema of one journal line.
+pub const RECORD_SCHEMA: &str = include_str!("record.schema.json");
+
+/// The result's file name inside a run folder.
+pub const RESULT_FILE: &str = "result.json";
+
+/// The transcript's file name inside a run folder.
+pub const TRANSCRIPT_FILE: &str = "transcript.md";

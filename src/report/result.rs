@@ -1,0 +1,201 @@
+//! `result.json`: how a run ended, for programs.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+
+use crate::crypto::Digest;
+use crate::engine::Ledger;
+use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome};
+
+/// How a run ended.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunResult {
+    /// Format version, 1.
+    pub v: u32,
+    /// The run's id.
+    pub run: String,
+    /// The protocol.
+    pub protocol: &'static str,
+    /// The roleset.
+    pub roleset: String,
+    /// The outcome's name.
+    pub outcome: &'static str,
+    /// Why, where the outcome alone does not say.
+    pub reason: Option<String>,
+    /// What kind of agreement it is.
+    pub how: Option<How>,
+    /// The agreed text.
+    pub text: Option<String>,
+    /// Digest of its canonical form.
+    pub sha256: Option<Digest>,
+    /// Rounds begun.
+    pub rounds: u32,
+    /// The plain vote over blind drafts.
+    pub blind_vote: BlindVote,
+    /// The agents at the end.
+    pub agents: Vec<AgentResult>,
+    /// Other answers, who held them and why.
+    pub dissent: Vec<Dissent>,
+    /// What makes this result less than it looks.
+    pub degraded: Vec<Degraded>,
+    /// What was used.
+    pub usage: UsageResult,
+    /// When.
+    pub timing: Timing,
+    /// What only `pair` has.
+    pub pair: PairSection,
+    /// SHA-256 of the journal's last line.
+    pub journal_head: Digest,
+}
+
+/// One agent at the end of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct AgentResult {
+    /// Its name.
+    pub name: String,
+    /// Its model and server.
+    pub endpoint: String,
+    /// Status of its latest valid envelope.
+    pub status: Option<crate::text::Status>,
+    /// Its latest answer.
+    pub text: Option<String>,
+    /// Digest of the answer's canonical form.
+    pub sha256: Option<Digest>,
+    /// Turns in which it changed its answer.
+    pub changes: u32,
+    /// Replies that were refused and asked for again.
+    pub repairs: u32,
+    /// Turns in which no valid envelope came.
+    pub failed_turns: u32,
+}
+
+/// What a run used.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct UsageResult {
+    /// Prompt tokens.
+    pub prompt: u64,
+    /// Those of them that servers had computed before.
+    pub cached: u64,
+    /// Completion tokens.
+    pub completion: u64,
+    /// Replies.
+    pub calls: u64,
+    /// Cost in millionths of a US dollar; null if a price is not known.
+    pub cost_micro_usd: Option<u64>,
+}
+
+/// When a run took place.
+#[derive(Clone, Debug, Serialize)]
+pub struct Timing {
+    /// Time of the first record.
+    pub started_at: String,
+    /// Time of the last record.
+    pub ended_at: String,
+    /// Milliseconds between them.
+    pub total_ms: u64,
+}
+
+/// What only `pair` has.
+#[derive(Clone, Debug, Serialize)]
+pub struct PairSection {
+    /// Handle of the text that the arbiter chose, if one was asked.
+    pub arbiter_choice: Option<String>,
+}
+
+impl RunResult {
+    /// Makes the result of a run from its journal's ledger and head.
+    #[must_use]
+    pub fn new(ledger: &Ledger, journal_head: Digest) -> Self {
+        let report = ledger.report();
+        let opened = ledger.opened();
+        let outcome = ledger.outcome().or(ledger.verdict()).cloned().unwrap_or(Outcome::Interrupted);
+        let (how, text, sha256) = match &outcome {
+            Outcome::Agreed { how, text, sha256 } => (Some(*how), Some(text.clone()), Some(*sha256)),
+            Outcome::NoAgreement { .. } | Outcome::Budget { .. } | Outcome::Failed { .. } | Outcome::Interrupted => {
+                (None, None, None)
+            }
+        };
+        let totals = ledger.totals();
+        let agents = report.agents.into_iter().zip(&opened.endpoints);
+        Self {
+            v: 1,
+            run: ledger.run().to_owned(),
+            protocol: "pair",
+            roleset: opened.setup.roleset.clone(),
+            outcome: outcome.name(),
+            reason: reason(&outcome),
+            how,
+            text,
+            sha256,
+            rounds: report.rounds,
+            blind_vote: report.blind_vote,
+            agents: agents.map(|(agent, endpoint)| agent_result(agent, endpoint.label())).collect(),
+            dissent: report.dissent,
+            degraded: report.degraded,
+            usage: UsageResult {
+                prompt: totals.usage.prompt,
+                cached: totals.usage.cached,
+                completion: totals.usage.completion,
+                calls: totals.calls,
+                cost_micro_usd: totals.cost_micro_usd,
+            },
+            timing: timing(&ledger.started_at, &ledger.ended_at),
+            pair: PairSection { arbiter_choice: report.arbiter_choice },
+            journal_head,
+        }
+    }
+
+    /// Returns the result as it stands in `result.json`.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut json = serde_json::to_string_pretty(self).unwrap_or_default();
+        json.push('\n');
+        json
+    }
+}
+
+fn agent_result(agent: AgentReport, endpoint: String) -> AgentResult {
+    let AgentReport { name, status, text, sha256, changes, repairs, failed_turns } = agent;
+    AgentResult { name, endpoint, status, text, sha256, changes, repairs, failed_turns }
+}
+
+fn reason(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Agreed { .. } => None,
+        Outcome::NoAgreement { reason } => Some(reason.to_string()),
+        Outcome::Budget { limit } => Some(limit.clone()),
+        Outcome::Failed { cause } => Some(cause.clone()),
+        Outcome::Interrupted => Some("the run was interrupted and can be resumed".to_owned()),
+    }
+}
+
+fn timing(started_at: &str, ended_at: &str) -> Timing {
+    let time = |text: &str| humantime::parse_rfc3339(text).unwrap_or(SystemTime::UNIX_EPOCH);
+    // A clock that was set back between two records must not make a result impossible.
+    let span = time(ended_at).duration_since(time(started_at)).unwrap_or(Duration::ZERO);
+    Timing {
+        started_at: started_at.to_owned(),
+        ended_at: ended_at.to_owned(),
+        total_ms: u64::try_from(span.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+/// Writes a file of a run folder whole or not at all, private to the user.
+///
+/// # Errors
+///
+/// Any error of the file system.
+pub fn write_result(dir: &Path, name: &str, text: &str) -> std::io::Result<()> {
+    let temporary = dir.join(format!(".{name}.new"));
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    file.write_all(text.as_bytes())?;
+    std::fs::rename(&temporary, dir.join(name)).inspect_err(|_| {
+        // The new file is of no use to anybody; the error that matters is the first.
+        let _ = std::fs::remove_file(&temporary);
+    })
+}

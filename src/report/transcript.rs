@@ -1,0 +1,135 @@
+//! The transcript: a run as markdown, in the order in which it happened.
+
+use std::fmt::Write as _;
+
+use crate::engine::{Ledger, Mismatch};
+use crate::journal::{Entry, Record, Replied};
+use crate::protocol::{Outcome, Step};
+use crate::text::{Envelope, quote};
+
+/// Returns the transcript of a whole journal.
+///
+/// Model text is quoted line by line, so that nothing in it can pass for the transcript's own words.
+///
+/// # Errors
+///
+/// [`Mismatch`] with its line, if the records do not fit together.
+pub fn transcript(records: &[Record]) -> Result<String, (u64, Mismatch)> {
+    let first = records.first().ok_or((1, Mismatch::NotOpened))?;
+    let mut ledger = Ledger::open(first).map_err(|e| (1, e))?;
+    let mut out = opening(&ledger);
+    for record in &records[1..] {
+        ledger.apply(record).map_err(|e| (record.seq + 1, e))?;
+        match &record.event {
+            Entry::Replied(replied) => reply(&mut out, &ledger, replied),
+            Entry::Stopped { outcome } => end(&mut out, outcome),
+            Entry::Resumed { program, .. } => {
+                let _ = writeln!(out, "*Resumed by {program} at {}.*\n", record.at);
+            }
+            Entry::Opened(_) | Entry::Asked(_) => {}
+        }
+    }
+    dissent(&mut out, &ledger);
+    Ok(out)
+}
+
+fn opening(ledger: &Ledger) -> String {
+    let opened = ledger.opened();
+    let mut out = format!("# Run {}\n\n", ledger.run());
+    let _ = writeln!(out, "Roleset {}, seed {}, {}.\n", opened.setup.roleset, opened.setup.seed, opened.program);
+    for (agent, endpoint) in opened.endpoints.iter().enumerate() {
+        let _ = writeln!(out, "- {}: {}", ledger.agent_name(agent), endpoint.label());
+    }
+    out.push_str("\n## Task\n\n");
+    quoted(&mut out, &opened.setup.task.prompt);
+    out.push('\n');
+    out
+}
+
+fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
+    let call = replied.call;
+    let what = match call.step {
+        Step::Think => "private thoughts",
+        Step::Envelope => "envelope",
+        Step::Choose => "arbiter's choice",
+    };
+    let again = if call.attempt > 0 { format!(", attempt {}", call.attempt + 1) } else { String::new() };
+    let blind = if call.round == 1 { ", blind" } else { "" };
+    let name = ledger.agent_name(call.agent);
+    let _ = writeln!(out, "## Round {}: {name}, {what}{blind}{again}\n", call.round);
+    match Envelope::parse(&replied.reply.text) {
+        Ok(envelope) if call.step == Step::Envelope => parsed(out, &envelope),
+        Ok(_) | Err(_) => quoted(out, &replied.reply.text),
+    }
+    let refused = ledger.to_ask().find(|ask| {
+        ask.call.agent == call.agent && ask.call.draft == call.draft && ask.call.attempt == call.attempt + 1
+    });
+    if let Some(message) = refused.and_then(|ask| ask.messages.last()) {
+        out.push_str("\nNot counted. The agent was told:\n\n");
+        quoted(out, &message.content);
+    }
+    out.push('\n');
+}
+
+fn parsed(out: &mut String, envelope: &Envelope) {
+    let status = serde_json::to_value(envelope.status).unwrap_or_default();
+    let _ = writeln!(out, "Status **{}**.\n", status.as_str().unwrap_or_default());
+    quoted(out, &envelope.public_message);
+    for need in &envelope.needs_from_peer {
+        out.push_str("\nAsks its peer:\n\n");
+        quoted(out, need);
+    }
+    if let Some(change) = envelope.meta.as_ref().and_then(|m| m.change.as_ref()).filter(|c| c.names_a_reason()) {
+        out.push_str("\nNames as the reason for a change:\n\n");
+        quoted(out, &change.detail);
+    }
+    let Some(solution) = &envelope.final_solution else { return };
+    if let Some(handle) = &solution.accepts {
+        let _ = writeln!(out, "\nAccepts {}.", quote::excerpt(handle));
+    }
+    if let Some(text) = &solution.canonical_text {
+        out.push_str("\nFinal text:\n\n");
+        quoted(out, text);
+    }
+}
+
+fn end(out: &mut String, outcome: &Outcome) {
+    let _ = writeln!(out, "## Outcome: {}\n", outcome.name());
+    match outcome {
+        Outcome::Agreed { how, text, sha256 } => {
+            let _ = writeln!(out, "How: {}. SHA-256 of the canonical text: `{sha256}`.\n", how.name());
+            quoted(out, text);
+        }
+        Outcome::NoAgreement { reason } => {
+            let _ = writeln!(out, "Because {reason}.");
+        }
+        Outcome::Budget { limit } => quoted(out, limit),
+        Outcome::Failed { cause } => quoted(out, cause),
+        Outcome::Interrupted => out.push_str("The run can be resumed.\n"),
+    }
+    out.push('\n');
+}
+
+fn dissent(out: &mut String, ledger: &Ledger) {
+    let report = ledger.report();
+    if !report.dissent.is_empty() {
+        out.push_str("## Other answers\n\n");
+    }
+    for dissent in &report.dissent {
+        let _ = writeln!(out, "{} ({}):\n", dissent.agent, dissent.stage);
+        quoted(out, &dissent.text);
+        out.push('\n');
+    }
+    if !report.degraded.is_empty() {
+        out.push_str("## Degraded\n\n");
+    }
+    for loss in &report.degraded {
+        let _ = writeln!(out, "- {}", quote::plain(&loss.detail));
+    }
+}
+
+fn quoted(out: &mut String, text: &str) {
+    for line in quote::plain(text).lines() {
+        let _ = writeln!(out, "> {line}");
+    }
+}
