@@ -1,10 +1,15 @@
 //! Suggesting what a misspelt name was meant to be.
 
-/// Returns the candidate that `word` most likely meant, if one is close enough.
+/// Returns the candidate that `word` most likely meant, if one is close enough: it begins with the
+/// word, or differs in at most a third of its letters.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let close = |candidate: &&str| strsim::jaro_winkler(word, candidate) > 0.8;
-    let score = |candidate: &&str| strsim::damerau_levenshtein(word, candidate);
-    candidates.into_iter().filter(close).min_by_key(score)
+    let length = word.chars().count();
+    let far = |candidate: &str| {
+        let begins = length >= 3 && candidate.starts_with(word);
+        if begins { 1 } else { strsim::damerau_levenshtein(word, candidate) }
+    };
+    let near = candidates.into_iter().map(|c| (far(c), c)).filter(|(d, _)| *d <= (length / 3).max(1));
+    near.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
 
 /// Returns `; did you mean …?` for the nearest candidate, or nothing.
@@ -21,6 +26,8 @@ mod tests {
         let names = ["writer_physicist", "solver_checker", "planner_coder"];
         assert_eq!(nearest("writer_phisicist", names), Some("writer_physicist"));
         assert_eq!(nearest("solver_cheker", names), Some("solver_checker"));
+        assert_eq!(nearest("planner", names), Some("planner_coder"));
         assert_eq!(nearest("xyz", names), None);
+        assert_eq!(nearest("llama3.1", ["openai", "ollama"]), None);
     }
 }

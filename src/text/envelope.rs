@@ -189,13 +189,19 @@ impl Envelope {
 
     /// Returns true if the envelope gives the floor to the agent named `peer`.
     ///
-    /// A plain WORKING keeps it; `[CONTACT]`, NEED_PEER, a hand-off, and every status from PROPOSED
-    /// on give it away.
+    /// A plain WORKING keeps it; `[CONTACT]`, NEED_PEER, a request, a hand-off, and every status from
+    /// PROPOSED on give it away.
     #[must_use]
     pub fn gives_floor_to(&self, peer: &str) -> bool {
-        self.status != Status::Working
+        self.status != Status::Working || self.handoff_to == peer || self.calls_for_peer()
+    }
+
+    /// Returns true if the author wants something of its peer: `[CONTACT]`, NEED_PEER, or a request.
+    #[must_use]
+    pub fn calls_for_peer(&self) -> bool {
+        self.status == Status::NeedPeer
             || self.public_message.contains(CONTACT_MARKER)
-            || self.handoff_to == peer
+            || !self.needs_from_peer.is_empty()
     }
 }
 

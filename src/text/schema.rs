@@ -55,9 +55,10 @@ pub fn compile(schema: &Value) -> Validator {
 ///
 /// The first violation, with its JSON pointer.
 pub fn validate_envelope(value: &Value) -> Result<(), Violation> {
-    ENVELOPE_VALIDATOR.validate(value).map_err(|error| Violation::Schema {
-        pointer: error.instance_path().to_string(),
-        message: quote::excerpt(&error.masked().to_string()),
+    ENVELOPE_VALIDATOR.validate(value).map_err(|error| {
+        let at = error.instance_path().to_string();
+        let pointer = if at.is_empty() { "/".to_owned() } else { at };
+        Violation::Schema { pointer, message: quote::excerpt(&error.masked().to_string()) }
     })
 }
 

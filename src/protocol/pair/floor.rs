@@ -6,11 +6,17 @@ use crate::text::Status;
 
 /// Returns the agent that moves first after the opening.
 ///
-/// If exactly one agent has not declared a text final, that one moves. Otherwise the seed decides:
-/// two agents that both move would swap their answers, and always letting the same one move would
-/// favour its peer.
+/// If exactly one agent calls for its peer, the peer moves. Otherwise, if exactly one has not
+/// declared a text final, that one moves. Otherwise the seed decides: two agents that both move
+/// would swap their answers, and always letting the same one move would favour its peer.
 pub(super) fn first_mover(seats: &[Seat; 2], seed: u64) -> usize {
+    let calls = |seat: &Seat| seat.position.as_ref().is_some_and(|p| p.envelope.calls_for_peer());
     let solved = |seat: &Seat| seat.status() == Some(Status::Solved);
+    match (calls(&seats[0]), calls(&seats[1])) {
+        (true, false) => return 1,
+        (false, true) => return 0,
+        (true, true) | (false, false) => {}
+    }
     match (solved(&seats[0]), solved(&seats[1])) {
         (false, true) => 0,
         (true, false) => 1,

@@ -183,10 +183,11 @@ impl Pair {
         if self.arbiter_choice.is_some() {
             return self.after_ruling();
         }
-        if self.standing(mover) == before {
-            self.idle[mover] = true;
-        } else {
-            self.idle = [false; 2];
+        match (failed, self.standing(mover) == before) {
+            // A failed turn is no move; two in a row have ended the talk above.
+            (true, _) => {}
+            (false, true) => self.idle[mover] = true,
+            (false, false) => self.idle = [false; 2],
         }
         if self.idle == [true; 2] {
             return self.deadlock();
@@ -197,11 +198,12 @@ impl Pair {
         self.turn(next)
     }
 
-    /// What must differ between two turns of an agent for the talk to be going anywhere.
-    fn standing(&self, agent: usize) -> Option<(Status, Option<usize>, Vec<String>)> {
-        let position = self.seats[agent].position.as_ref()?;
-        let needs = position.envelope.needs_from_peer.clone();
-        Some((position.envelope.status, position.proposal, needs))
+    /// What must differ between two turns of an agent for the talk to be going anywhere: its status,
+    /// its text and its requests, and while it has no text its message.
+    fn standing(&self, agent: usize) -> Option<(Status, Option<usize>, Vec<String>, Option<String>)> {
+        let Position { envelope, proposal, .. } = self.seats[agent].position.as_ref()?;
+        let message = proposal.is_none().then(|| envelope.public_message.clone());
+        Some((envelope.status, *proposal, envelope.needs_from_peer.clone(), message))
     }
 
     /// Makes an accepted envelope the agent's position, and its text a proposal if it is new.

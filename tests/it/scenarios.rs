@@ -1,0 +1,118 @@
+//! The protocol as transcripts: `scenarios/*.txt` says who writes what and what follows.
+//!
+//! A line `< Name {…}` answers that agent's open call with an envelope made of these fields (see
+//! `support::envelope`); `< Name raw TEXT` answers word for word. Lines that begin with `>` are what
+//! the machine then does. `CONSENSUS_REWRITE=1 cargo test scenarios` writes them anew.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use consensus::protocol::pair::Adopt;
+use consensus::protocol::{Action, CallId, Finish, Outcome, Setup, Thinking};
+use consensus::text::{CanonicalKind, CanonicalRule, Constraint};
+use serde_json::Value;
+
+use crate::support::{Play, Tiny, envelope};
+
+#[test]
+fn every_scenario_goes_as_written() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/scenarios");
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.sort();
+    assert!(paths.len() >= 20, "{} scenarios", paths.len());
+    for path in paths {
+        let written = std::fs::read_to_string(&path).unwrap();
+        let played = play(&written);
+        if std::env::var_os("CONSENSUS_REWRITE").is_some() {
+            std::fs::write(&path, &played).unwrap();
+        } else {
+            assert_eq!(played, written, "{}", path.display());
+        }
+    }
+}
+
+/// Plays the inputs of a scenario and returns it with the outputs that they have.
+fn play(written: &str) -> String {
+    let mut setup = Tiny::setup();
+    let mut out = String::new();
+    let mut run: Option<Play> = None;
+    for line in written.lines().filter(|line| !line.starts_with("> ")) {
+        writeln!(out, "{line}").unwrap();
+        if line.starts_with('#') || line.is_empty() {
+            continue;
+        }
+        if let Some((name, value)) = line.split_once('=').filter(|_| run.is_none() && !line.starts_with('<')) {
+            set(&mut setup, name.trim(), value.trim());
+            continue;
+        }
+        if line == "start" {
+            let play = Play::new(&setup);
+            for ask in play.open.values() {
+                writeln!(out, "> ask {} {}", setup.agents[ask.call.agent].name, ask.call).unwrap();
+            }
+            run = Some(play);
+            continue;
+        }
+        let (name, said) = line.strip_prefix("< ").and_then(|l| l.split_once(' ')).expect(line);
+        let play = run.as_mut().expect("`start` comes first");
+        let call = open_call(play, &setup, name);
+        let ask = play.open[&call].clone();
+        let (text, finish) = match said.strip_prefix("raw ") {
+            Some(text) => (text.to_owned(), Finish::Stop),
+            None if said == "cut" => ("{\"role\":".to_owned(), Finish::Length),
+            None if said == "refuses" => (String::new(), Finish::Refused),
+            None => {
+                let fields: Value = serde_json::from_str(said).expect(said);
+                (envelope(&ask, &fields), Finish::Stop)
+            }
+        };
+        let actions = play.reply(call, &text, finish);
+        actions.iter().for_each(|action| writeln!(out, "> {}", told(action, &setup)).unwrap());
+        if play.outcome.is_some() {
+            for dissent in play.machine.report().dissent {
+                writeln!(out, "> dissent {} {} {:?} {:?}", dissent.agent, dissent.stage, dissent.text, dissent.why).unwrap();
+            }
+        }
+    }
+    out
+}
+
+fn open_call(play: &Play, setup: &Setup, name: &str) -> CallId {
+    let agent = setup.agents.iter().chain(&setup.arbiter).position(|a| a.name == name).expect(name);
+    *play.open.keys().find(|call| call.agent == agent).unwrap_or_else(|| panic!("{name} has no open call"))
+}
+
+fn set(setup: &mut Setup, name: &str, value: &str) {
+    let number = || value.parse().unwrap();
+    match name {
+        "thinking" => setup.params.thinking = if value == "free" { Thinking::Free } else { Thinking::Field },
+        "max_rounds" => setup.params.max_rounds = number(),
+        "solo_turns" => setup.params.solo_turns = number(),
+        "max_repairs" => setup.params.max_repairs = number(),
+        "resample" => setup.params.resample = number(),
+        "seed" => setup.seed = value.parse().unwrap(),
+        "adopt" => setup.params.adopt = Adopt::Text,
+        "arbiter" => setup.arbiter = Some(Tiny::arbiter()),
+        "constraint" => setup.params.constraints.push(Constraint::parse(value).unwrap()),
+        "canonical" => {
+            let kind: CanonicalKind = serde_json::from_value(value.into()).unwrap();
+            setup.canonical = CanonicalRule { kind, choices: vec!["A".to_owned(), "B".to_owned()] };
+        }
+        other => panic!("unknown setting {other}"),
+    }
+}
+
+fn told(action: &Action, setup: &Setup) -> String {
+    match action {
+        Action::Ask(ask) => {
+            let name = setup.agents.iter().chain(&setup.arbiter).nth(ask.call.agent).map_or("", |a| &a.name);
+            let last = &ask.messages.last().unwrap().content;
+            let why = last.strip_prefix("That reply does not count: ").and_then(|m| m.lines().next());
+            let why = why.map(|w| format!(": {w}")).unwrap_or_default();
+            format!("ask {name} {}{why}", ask.call)
+        }
+        Action::Finish(Outcome::Agreed { how, text, .. }) => format!("agreed, {}: {text:?}", how.name()),
+        Action::Finish(Outcome::NoAgreement { reason }) => format!("no agreement: {reason}"),
+        Action::Finish(other) => format!("{other:?}"),
+    }
+}

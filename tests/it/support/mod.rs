@@ -1,0 +1,11 @@
+//! What the tests share: scripted runs in this process, real processes, and a loopback server.
+
+mod model;
+mod process;
+mod run;
+mod server;
+
+pub use model::{SENSIBLE, model};
+pub use process::{Finished, Folder, consensus, mask};
+pub use run::{Play, Tiny, envelope, in_round};
+pub use server::{Act, Request, Server, completion, stream};

@@ -1,0 +1,45 @@
+//! Models for the loopback server: what they say depends on the request alone, so that a repeated
+//! request is answered alike.
+
+use serde_json::{Value, json};
+
+use super::server::{Act, Request, completion, http};
+
+/// A model that disagrees at first, asks its peer something, and then accepts its peer's answer.
+pub const SENSIBLE: fn(&Value) -> String = |request| {
+    let Some(schema) = request["response_format"]["json_schema"]["schema"].as_object() else {
+        return "2 and 2 makes 4, as far as I can see.".to_owned();
+    };
+    let first = &schema["anyOf"][0]["properties"];
+    let role = first["role"]["enum"][0].as_str().unwrap_or_default();
+    let peer = first["handoff_to"]["enum"][0].as_str().unwrap_or_default();
+    let owed = first["meta"]["properties"]["answers"]["minItems"].as_u64().unwrap_or(0);
+    let accepts = first["final_solution"]["properties"]["accepts"]["enum"][0].as_str();
+    let turns = request["messages"].as_array().map_or(0, Vec::len);
+    let own = if role == "Writer" || role == "Ann" { "4" } else { "four" };
+    let mut envelope = json!({
+        "role": role, "domain": first["domain"]["enum"][0], "task_understanding": "add",
+        "meta": {"answers": vec!["because"; owed as usize], "change": {"by": "check", "detail": "counted it once more"}},
+        "public_message": "[SOLVED] done", "artifact": {"type": "results", "content": {}},
+        "needs_from_peer": [], "handoff_to": peer, "status": "SOLVED",
+        "final_solution": {"canonical_text": own},
+    });
+    // The opening is blind; the first turn insists and asks why; then somebody gives in.
+    match accepts {
+        None => {}
+        Some(_) if turns <= 7 && owed == 0 => envelope["needs_from_peer"] = json!(["Why do you think so?"]),
+        Some(handle) => envelope["final_solution"] = json!({"accepts": handle}),
+    }
+    envelope.to_string()
+};
+
+/// Returns a handler that answers chats as `say` does, and lists one model.
+pub fn model(say: fn(&Value) -> String) -> impl Fn(&Request) -> Vec<Act> {
+    move |request| {
+        if request.path.ends_with("/models") {
+            let list = json!({"data": [{"id": "tiny-model", "max_model_len": 8192}]});
+            return vec![Act::Send(http("200 OK", "", list.to_string().as_bytes()))];
+        }
+        vec![Act::Send(completion(&say(&request.json())))]
+    }
+}

@@ -1,0 +1,101 @@
+//! Real processes in folders of their own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::Value;
+
+/// A folder that is gone when the test is over.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("consensus-it-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        // Memory-backed where there is such a thing: the sweeps sync thousands of times.
+        let base = Some(PathBuf::from("/dev/shm")).filter(|p| p.is_dir()).unwrap_or_else(std::env::temp_dir);
+        let path = base.join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Returns the one run folder below `runs`.
+    pub fn run(&self) -> PathBuf {
+        let mut runs: Vec<PathBuf> =
+            std::fs::read_dir(self.0.join("runs")).unwrap().map(|e| e.unwrap().path()).collect();
+        assert_eq!(runs.len(), 1, "{runs:?}");
+        runs.pop().unwrap()
+    }
+
+    pub fn result(&self) -> Value {
+        serde_json::from_str(&std::fs::read_to_string(self.run().join("result.json")).unwrap()).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Returns the program, to be run in `folder` with nothing of the caller's configuration.
+pub fn consensus(folder: &Folder) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_consensus"));
+    command.current_dir(folder.path()).stdin(Stdio::null());
+    for name in ["OPENAI_BASE_URL", "OPENAI_API_KEY", "RUST_LOG", "NO_COLOR"] {
+        command.env_remove(name);
+    }
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CONSENSUS_")) {
+        command.env_remove(name);
+    }
+    command.env("HOME", folder.path()).env("XDG_CONFIG_HOME", folder.path().join("config"));
+    command
+}
+
+/// What a process left behind.
+pub struct Finished {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Finished {
+    #[track_caller]
+    pub fn of(command: &mut Command) -> Self {
+        let output = command.output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        let code = output.status.code().unwrap_or(-1);
+        let finished = Self { code, stdout: text(output.stdout), stderr: text(output.stderr) };
+        assert!(!finished.stderr.contains("panicked"), "{}", finished.stderr);
+        finished
+    }
+
+    /// Asserts the exit code and shows everything if it differs.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
+        self
+    }
+}
+
+/// Returns `result.json` without what differs between two runs of one kind: id, times, and the head,
+/// which covers the times.
+pub fn mask(result: &str) -> Value {
+    let mut value: Value = serde_json::from_str(result).unwrap();
+    for name in ["run", "timing", "journal_head"] {
+        value[name] = Value::Null;
+    }
+    value
+}

@@ -1,0 +1,128 @@
+//! Runs in this process: a machine, and somebody who answers its asks.
+
+use std::collections::BTreeMap;
+
+use consensus::protocol::pair::{PairParams, RULES};
+use consensus::protocol::{
+    Action, AgentSetup, Ask, CallId, Event, Finish, Outcome, Protocol, Reply, ReplyShape, Setup, Task, Thinking,
+};
+use consensus::text::CanonicalRule;
+use serde_json::{Map, Value, json};
+
+/// A small setup with agents Ann and Bob, to be changed at will.
+pub struct Tiny;
+
+impl Tiny {
+    pub fn setup() -> Setup {
+        let agent = |name: &str| AgentSetup {
+            name: name.to_owned(),
+            domain: "sums".to_owned(),
+            pack: format!("You are {name} and you add numbers with care."),
+            temperature: 0.0,
+            max_tokens: 400,
+        };
+        Setup {
+            roleset: "tiny".to_owned(),
+            task: Task { prompt: "How much is 2+2?".to_owned(), documents: vec![] },
+            seed: 7,
+            agents: vec![agent("Ann"), agent("Bob")],
+            arbiter: None,
+            canonical: CanonicalRule::default(),
+            params: PairParams { thinking: Thinking::None, ..PairParams::default() },
+            rules: RULES.to_owned(),
+        }
+    }
+
+    pub fn arbiter() -> AgentSetup {
+        AgentSetup { name: "Judge".to_owned(), pack: "You choose.".to_owned(), ..Self::setup().agents[0].clone() }
+    }
+}
+
+/// A run under way.
+pub struct Play {
+    pub machine: Box<dyn Protocol>,
+    pub open: BTreeMap<CallId, Ask>,
+    pub outcome: Option<Outcome>,
+    pub asked: usize,
+}
+
+impl Play {
+    pub fn new(setup: &Setup) -> Self {
+        let mut play = Self { machine: setup.machine(), open: BTreeMap::new(), outcome: None, asked: 0 };
+        play.step(&Event::Started);
+        play
+    }
+
+    fn step(&mut self, event: &Event) -> Vec<Action> {
+        let actions = self.machine.step(event).unwrap();
+        for action in &actions {
+            match action {
+                Action::Ask(ask) => {
+                    self.asked += 1;
+                    assert!(self.asked < 5000, "the run does not end");
+                    self.open.insert(ask.call, ask.clone());
+                }
+                Action::Finish(outcome) => self.outcome = Some(outcome.clone()),
+            }
+        }
+        actions
+    }
+
+    /// Answers an open call.
+    #[track_caller]
+    pub fn reply(&mut self, call: CallId, text: &str, finish: Finish) -> Vec<Action> {
+        assert!(self.open.remove(&call).is_some(), "{call} is not open");
+        let reply = Reply { text: text.to_owned(), reasoning: None, finish };
+        self.step(&Event::Replied { call, reply })
+    }
+
+    /// Answers every ask with what `agent` says, until the run ends.
+    pub fn to_end(&mut self, mut agent: impl FnMut(&Ask) -> String) -> Outcome {
+        while self.outcome.is_none() {
+            let (call, ask) = self.open.first_key_value().map(|(c, a)| (*c, a.clone())).expect("a call is open");
+            self.reply(call, &agent(&ask), Finish::Stop);
+        }
+        self.outcome.clone().unwrap()
+    }
+}
+
+/// Returns an envelope for this ask: neutral fields, then `fields` over them.
+///
+/// `text`, `accepts` and `because` are short for parts of `final_solution` and `meta.change`; a
+/// status of SOLVED brings its marker unless a `public_message` is given.
+pub fn envelope(ask: &Ask, fields: &Value) -> String {
+    let ReplyShape::Json { schema, .. } = &ask.shape else { return "hm".to_owned() };
+    let known = &schema["anyOf"][0]["properties"];
+    let fields = fields.as_object().expect("fields are an object");
+    let owed = known["meta"]["properties"]["answers"]["minItems"].as_u64().unwrap_or(0);
+    let mut meta = Map::new();
+    meta.insert("answers".to_owned(), (0..owed).map(|_| "yes").collect());
+    let status = fields.get("status").and_then(Value::as_str).unwrap_or("SOLVED");
+    let message = if status == "SOLVED" { "[SOLVED] done" } else { "still at it" };
+    let mut out = json!({
+        "role": known["role"]["enum"][0], "domain": "sums", "task_understanding": "add",
+        "public_message": message, "artifact": {"type": "results", "content": {}},
+        "needs_from_peer": [], "handoff_to": "", "status": status,
+    });
+    let mut solution = Map::new();
+    for (name, value) in fields {
+        match name.as_str() {
+            "text" => drop(solution.insert("canonical_text".to_owned(), value.clone())),
+            "accepts" => drop(solution.insert("accepts".to_owned(), value.clone())),
+            "because" => drop(meta.insert("change".to_owned(), json!({"by": "check", "detail": value}))),
+            _ => out[name] = value.clone(),
+        }
+    }
+    if !solution.is_empty() && !fields.contains_key("final_solution") {
+        out["final_solution"] = solution.into();
+    }
+    if !fields.contains_key("meta") {
+        out["meta"] = meta.into();
+    }
+    out.to_string()
+}
+
+/// Returns the calls of one round that are open.
+pub fn in_round(play: &Play, round: u32) -> Vec<CallId> {
+    play.open.keys().copied().filter(|call| call.round == round).collect()
+}
