@@ -1,4 +1,70 @@
+//! `consensus`: several language-model agents work under a strict protocol until they agree, and a
+//! journal proves afterwards that they did.
+//!
+//! # Bird's-eye view
+//!
+//! ```text
+//!  task + roleset ──► protocol (pure) ──actions──► engine ──asks──► provider ──HTTP──► model server
+//!                         ▲                          │                                     │
+//!                         └────────events────────────┴──► journal (fsync) ◄────replies─────┘
+//!                                                             │
+//!                             resume · replay · verify · result · transcript (all read the journal)
+//! ```
+//!
+//! A protocol is a state machine that takes one event and returns the actions that follow. The engine
+//! makes each event durable before its consequences leave the process, performs the actions, and
+//! knows nothing about agreement. Everything that a person or a program reads about a run is derived
+//! from its journal, by the same code that ran it.
+//!
+//! # Code map
+//!
+//! In reading order:
+//!
+//! - [`text`]: what models write. Envelope, schema, extraction, canonical forms, vacuity, quoting.
+//! - [`protocol`]: the contract of a state machine, and [`protocol::pair`], two agents with a dual stop.
+//! - [`journal`]: the append-only, hash-chained record of one run.
+//! - [`provider`]: where models are called: OpenAI-compatible servers, and scripts.
+//! - [`engine`]: the ledger, which folds records into the state of a run, and the loop that drives it.
+//! - [`report`]: `result.json` and the transcript.
+//! - [`config`]: flags, environment, files and rolesets turned into a setup.
+//! - [`cli`]: one file for each subcommand.
+//! - [`crypto`]: digests and canonical JSON.
+//!
+//! Dependencies point one way: `cli → config, report → engine → journal, provider → protocol → text →
+//! crypto`. A test keeps it so.
+//!
+//! # Invariants
+//!
+//! - **`protocol`, `text` and `crypto` cannot touch the outside world**: no clock, network, file,
+//!   randomness or `async`. The same events give the same actions, byte for byte.
+//! - **Code owns the verdict.** Agreement is decided in one place, from schema-checked fields of each
+//!   agent's own reply. No word in a task, a document or a peer's text counts.
+//! - **Nothing is promoted.** A reply is taken as it stands or refused; no status, score or text is
+//!   ever filled in.
+//! - **The journal is written ahead**, and a reply that is durable is never asked for again.
+//! - **Only `cli` prints**, and only `engine` and `provider` await.
+//! - **Secrets are named, never stored**: an API key is in no journal, log or message.
+//!
+//! # Glossary
+//!
+//! | word | meaning |
+//! |---|---|
+//! | task | the user's question or order, with its documents |
+//! | agent | a named role with a field, a pack, a model and sampling settings |
+//! | pack | a markdown file of instructions for a role |
+//! | roleset | a JSON file: which protocol, which agents, which parameters |
+//! | provider, endpoint | where a model is called; the same as data |
+//! | round | one step of a protocol; in `pair` the opening, then one turn each |
+//! | ask, reply | one model call and its answer |
+//! | envelope | the JSON object that an agent writes in one turn |
+//! | proposal, handle | a text that was put forward, and its short name (P1) |
+//! | canonical text, digest | the normalised final text and its SHA-256 |
+//! | journal, record | the record of one run, and one line of it |
+//! | outcome | how a run ended |
+//! | dissent | what was held besides the agreed text, by whom and why |
+
 #![forbid(unsafe_code)]
+
 pub mod cli;
 pub mod config;
 pub mod crypto;

@@ -128,10 +128,14 @@ fn print(report: &Value, output: &Output) -> anyhow::Result<()> {
         output.line(&format!("  not usable  {}", text("problem")))?;
         return Ok(());
     }
-    let models: Vec<&str> = report["models"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let models: Vec<&str> =
+        report["models"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let yes_no = |name: &str| if report[name] == true { "yes" } else { "no" };
     let context = report["context_tokens"].as_u64().map_or("not told".to_owned(), |t| format!("{t} tokens"));
-    output.line(&format!("  models           {}", if models.is_empty() { "not told".to_owned() } else { models.join(", ") }))?;
+    output.line(&format!(
+        "  models           {}",
+        if models.is_empty() { "not told".to_owned() } else { models.join(", ") }
+    ))?;
     output.line(&format!("  context          {context}"))?;
     output.line(&format!("  schema           {}", text("schema")))?;
     output.line(&format!("  usage reported   {}", yes_no("usage_reported")))?;
@@ -158,7 +162,13 @@ fn under_schema() -> Ask {
         "additionalProperties": false,
     });
     let shape = ReplyShape::Json { name: "probe", schema };
-    ask(2, "You write plain prose.".to_owned(), "What is the capital of France? Answer with a JSON object.", shape, 64)
+    ask(
+        2,
+        "You write plain prose.".to_owned(),
+        "What is the capital of France? Answer with a JSON object.",
+        shape,
+        64,
+    )
 }
 
 fn ask(attempt: u32, system: String, question: &str, shape: ReplyShape, max_tokens: u32) -> Ask {

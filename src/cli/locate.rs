@@ -13,7 +13,10 @@ pub(super) fn run_folder(which: &RunRef) -> anyhow::Result<PathBuf> {
     let runs_dir = settings::runs_dir(which.runs_dir.as_ref(), &FileConfig::load()?);
     let folders = run_folders(&runs_dir);
     let Some(name) = &which.run else {
-        return folders.into_iter().next_back().ok_or_else(|| missing(&runs_dir, "there is no run".to_owned()));
+        return folders
+            .into_iter()
+            .next_back()
+            .ok_or_else(|| missing(&runs_dir, "there is no run".to_owned()));
     };
     let path = Path::new(name);
     if path.join(FILE_NAME).is_file() {
@@ -26,7 +29,9 @@ pub(super) fn run_folder(which: &RunRef) -> anyhow::Result<PathBuf> {
     let mut matching = folders.iter().filter(begins);
     match (matching.next(), matching.next()) {
         (Some(folder), None) => Ok(folder.clone()),
-        (Some(_), Some(_)) => Err(missing(&runs_dir, format!("`{name}` is the beginning of more than one run's id"))),
+        (Some(_), Some(_)) => {
+            Err(missing(&runs_dir, format!("`{name}` is the beginning of more than one run's id")))
+        }
         (None, _) => Err(missing(&runs_dir, format!("there is no run `{name}`"))),
     }
 }
@@ -34,7 +39,8 @@ pub(super) fn run_folder(which: &RunRef) -> anyhow::Result<PathBuf> {
 /// Returns every run folder in `dir`, oldest first: ids are ordered by time.
 pub(super) fn run_folders(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut folders: Vec<PathBuf> = entries.map(|e| e.path()).filter(|p| p.join(FILE_NAME).is_file()).collect();
+    let mut folders: Vec<PathBuf> =
+        entries.map(|e| e.path()).filter(|p| p.join(FILE_NAME).is_file()).collect();
     folders.sort();
     folders
 }
@@ -44,6 +50,9 @@ pub(super) fn folder_name(folder: &Path) -> String {
 }
 
 fn missing(runs_dir: &Path, what: String) -> anyhow::Error {
-    let why = format!("{what} in `{}`; `consensus runs` lists them, --runs-dir looks elsewhere", runs_dir.display());
+    let why = format!(
+        "{what} in `{}`; `consensus runs` lists them, --runs-dir looks elsewhere",
+        runs_dir.display()
+    );
     UsageError(why).into()
 }

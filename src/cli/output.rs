@@ -36,7 +36,8 @@ pub(super) struct Output {
 
 impl Output {
     pub(super) fn new(global: &Global) -> Self {
-        let wanted = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+        let wanted =
+            std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
         let color = match global.color {
             Color::Auto => wanted,
             Color::Always => true,

@@ -39,17 +39,22 @@ pub(super) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> 
         }))?;
         return Ok(ExitCode::Success);
     }
-    let agents: Vec<String> = setup.agents.iter().zip(&models).map(|(a, m)| format!("{} ({m})", a.name)).collect();
+    let agents: Vec<String> =
+        setup.agents.iter().zip(&models).map(|(a, m)| format!("{} ({m})", a.name)).collect();
     output.line(&format!("{}: {}", setup.roleset, agents.join(", ")))?;
     output.line("at most:")?;
     output.line(&format!("  {:>12} calls", worst.calls))?;
-    output.line(&format!("  {:>12} prompt tokens, by a high estimate; servers reuse most of them", worst.prompt_tokens))?;
+    output.line(&format!(
+        "  {:>12} prompt tokens, by a high estimate; servers reuse most of them",
+        worst.prompt_tokens
+    ))?;
     output.line(&format!("  {:>12} completion tokens", worst.completion_tokens))?;
     output.line(&format!("  {:>12} tokens of context in the longest call", worst.context_tokens))?;
     match cost {
         Some(micro) => output.line(&format!("  {:>12} US dollars", format!("{:.4}", micro as f64 / 1e6)))?,
         None => output.line("  cost unknown: no price for these models in consensus.toml")?,
     }
-    output.line("every turn is counted with all its repairs and all rounds; most runs end in the first few")?;
+    output
+        .line("every turn is counted with all its repairs and all rounds; most runs end in the first few")?;
     Ok(ExitCode::Success)
 }

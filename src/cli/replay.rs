@@ -11,7 +11,8 @@ use crate::journal::{Entry, FILE_NAME, read};
 pub(super) fn replay(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
     let dir = locate::run_folder(args)?;
     let journal = read(&dir.join(FILE_NAME))?;
-    let mismatch = |line, why: Mismatch| IntegrityError(format!("the journal's line {line} does not verify: {why}"));
+    let mismatch =
+        |line, why: Mismatch| IntegrityError(format!("the journal's line {line} does not verify: {why}"));
     let story = Story::new(*output);
     let mut ledger = Ledger::open(&journal.records[0]).map_err(|why| mismatch(1, why))?;
     for record in &journal.records {

@@ -15,7 +15,8 @@ pub(super) fn roleset(args: &RolesetArgs, output: &Output) -> anyhow::Result<Exi
         RolesetAction::Show { roleset } => show(&find_roleset(roleset, &folders)?, output),
         RolesetAction::Check { rolesets } if rolesets.is_empty() => check(&list_rolesets(&folders), output),
         RolesetAction::Check { rolesets } => {
-            let found = rolesets.iter().map(|name| find_roleset(name, &folders)).collect::<Result<Vec<_>, _>>()?;
+            let found =
+                rolesets.iter().map(|name| find_roleset(name, &folders)).collect::<Result<Vec<_>, _>>()?;
             check(&found, output)
         }
     }
@@ -62,7 +63,9 @@ fn check(all: &[Found], output: &Output) -> anyhow::Result<ExitCode> {
     let mut problems = Vec::new();
     for found in all {
         match load_roleset(found) {
-            Ok(_) if output.format == Format::Text => output.line(&format!("ok  {}  {}", found.name, found.source))?,
+            Ok(_) if output.format == Format::Text => {
+                output.line(&format!("ok  {}  {}", found.name, found.source))?
+            }
             Ok(_) => {}
             Err(ConfigError::Roleset(found)) => problems.extend(found),
             Err(other) => return Err(other.into()),

@@ -34,7 +34,12 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     })?
 }
 
-async fn start(dir: &Path, id: &str, opened: Opened, output: &Output) -> anyhow::Result<crate::report::RunResult> {
+async fn start(
+    dir: &Path,
+    id: &str,
+    opened: Opened,
+    output: &Output,
+) -> anyhow::Result<crate::report::RunResult> {
     let stop = signals::listen()?;
     let story = Story::new(*output);
     let writer = Writer::create(dir, id)?;

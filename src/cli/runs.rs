@@ -15,9 +15,9 @@ pub(super) fn runs(args: &RunsArgs, output: &Output) -> anyhow::Result<ExitCode>
     let dir = settings::runs_dir(args.runs_dir.as_ref(), &FileConfig::load()?);
     let mut rows = Vec::new();
     for folder in locate::run_folders(&dir) {
-        let ledger = read(&folder.join(FILE_NAME))
-            .map_err(|e| e.to_string())
-            .and_then(|journal| Ledger::replay(&journal.records).map_err(|(line, why)| format!("line {line}: {why}")));
+        let ledger = read(&folder.join(FILE_NAME)).map_err(|e| e.to_string()).and_then(|journal| {
+            Ledger::replay(&journal.records).map_err(|(line, why)| format!("line {line}: {why}"))
+        });
         let run = locate::folder_name(&folder);
         rows.push(match ledger {
             Ok(ledger) => {
@@ -45,7 +45,12 @@ pub(super) fn runs(args: &RunsArgs, output: &Output) -> anyhow::Result<ExitCode>
         let field = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
         let time: String = field("started_at").chars().take(16).collect();
         let about = quote::excerpt(row["prompt"].as_str().or(row["why"].as_str()).unwrap_or_default());
-        output.line(&format!("{}  {time:16}  {:12}  {:20}  {about}", field("run"), field("outcome"), field("roleset")))?;
+        output.line(&format!(
+            "{}  {time:16}  {:12}  {:20}  {about}",
+            field("run"),
+            field("outcome"),
+            field("roleset")
+        ))?;
     }
     Ok(ExitCode::Success)
 }

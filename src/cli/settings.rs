@@ -66,7 +66,9 @@ pub(super) async fn opened(args: &RunArgs, file: &FileConfig, seed: u64) -> anyh
         && let Some(endpoint) = endpoints.iter().find(|e| e.price().is_none())
     {
         let label = endpoint.label();
-        let why = format!("--max-cost needs the price of {label}; add it to consensus.toml, such as\n\n  [prices.\"MODEL\"]\n  prompt = 0.15      # US dollars per million tokens\n  completion = 0.60");
+        let why = format!(
+            "--max-cost needs the price of {label}; add it to consensus.toml, such as\n\n  [prices.\"MODEL\"]\n  prompt = 0.15      # US dollars per million tokens\n  completion = 0.60"
+        );
         return Err(UsageError(why).into());
     }
     Ok(Opened { program: PROGRAM.to_owned(), setup, endpoints, limits })
@@ -112,7 +114,8 @@ fn override_params(roleset: &mut Roleset, args: &RunArgs) -> anyhow::Result<()> 
         if kind == CanonicalKind::Choice && roleset.canonical.choices.is_empty() {
             return Err(UsageError("--canonical choice needs --choices A,B,…".to_owned()).into());
         }
-        let choices = if kind == CanonicalKind::Choice { roleset.canonical.choices.clone() } else { Vec::new() };
+        let choices =
+            if kind == CanonicalKind::Choice { roleset.canonical.choices.clone() } else { Vec::new() };
         roleset.canonical = CanonicalRule { kind, choices };
     }
     Ok(())
@@ -161,7 +164,9 @@ fn mock_script(args: &RunArgs) -> anyhow::Result<Option<String>> {
     match (&args.mock_script, args.mock, &args.answer) {
         (Some(path), _, _) => {
             let script = read(path)?;
-            script.parse::<crate::provider::MockScript>().map_err(|e| UsageError(format!("`{}`: {e}", path.display())))?;
+            script
+                .parse::<crate::provider::MockScript>()
+                .map_err(|e| UsageError(format!("`{}`: {e}", path.display())))?;
             Ok(Some(script))
         }
         (None, true, Some(answer)) => {
@@ -169,7 +174,8 @@ fn mock_script(args: &RunArgs) -> anyhow::Result<Option<String>> {
             Ok(Some(rule.to_string()))
         }
         (None, true, None) => {
-            Err(UsageError("--mock needs --answer TEXT, or a script with --mock-script FILE".to_owned()).into())
+            Err(UsageError("--mock needs --answer TEXT, or a script with --mock-script FILE".to_owned())
+                .into())
         }
         (None, false, _) => Ok(None),
     }

@@ -1,14 +1,15 @@
 //! `consensus verify`: everything that a journal claims, derived again and compared.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::args::RunRef;
 use super::error::IntegrityError;
 use super::output::{Format, Output};
 use super::{ExitCode, answer, locate};
+use crate::crypto::Digest;
 use crate::engine::Ledger;
-use crate::journal::{Entry, FILE_NAME, read};
-use crate::report::RESULT_FILE;
+use crate::journal::{Entry, FILE_NAME, Journal, read};
+use crate::report::{RESULT_FILE, RunResult};
 
 pub(super) fn verify(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
     let dir = locate::run_folder(args)?;
@@ -17,10 +18,10 @@ pub(super) fn verify(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode>
         .map_err(|(line, why)| IntegrityError(format!("the journal's line {line} does not verify: {why}")))?;
     let result = answer::result(&ledger, journal.head);
     let stored = std::fs::read_to_string(dir.join(RESULT_FILE)).ok();
-    // A run that was put down by a crash has no result of its end yet.
     let has_ended = ledger.outcome().is_some();
-    if has_ended && stored.as_ref().is_some_and(|text| *text != result.to_json()) {
-        let why = "result.json is not what the journal leads to; `consensus show --format json` prints what is";
+    if stored.as_ref().is_some_and(|text| !is_result_of(text, &result, &journal, has_ended)) {
+        let why =
+            "result.json is not what the journal leads to; `consensus show --format json` prints what is";
         return Err(IntegrityError(why.to_owned()).into());
     }
     let count = |wanted: fn(&Entry) -> bool| journal.records.iter().filter(|r| wanted(&r.event)).count();
@@ -48,7 +49,10 @@ pub(super) fn verify(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode>
     output.line(&format!("  chain        {} records, head {}", journal.records.len(), journal.head))?;
     output.line(&format!("  prompts      {asked} sent, each as the protocol issues it"))?;
     output.line(&format!("  replies      {replied}, and they lead to this outcome"))?;
-    output.line(&format!("  budget       {} + {} tokens, every call within its limits", totals.usage.prompt, totals.usage.completion))?;
+    output.line(&format!(
+        "  budget       {} + {} tokens, every call within its limits",
+        totals.usage.prompt, totals.usage.completion
+    ))?;
     if let Some(digest) = result.sha256 {
         output.line(&format!("  text         sha256 {digest}"))?;
     }
@@ -61,4 +65,15 @@ pub(super) fn verify(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode>
     let file = if stored.is_some() { "matches" } else { "is not there" };
     output.line(&format!("  result.json  {file}"))?;
     Ok(ExitCode::Success)
+}
+
+/// Returns true if `stored` is this run's result: that of its end, or of an earlier stop after which
+/// the run was taken up again.
+fn is_result_of(stored: &str, result: &RunResult, journal: &Journal, has_ended: bool) -> bool {
+    if has_ended {
+        return stored == result.to_json();
+    }
+    let value: Value = serde_json::from_str(stored).unwrap_or_default();
+    let head = value["journal_head"].as_str().and_then(|text| text.parse().ok());
+    head.is_some_and(|head: Digest| journal.head == head || journal.records.iter().any(|r| r.prev == head))
 }

@@ -81,8 +81,7 @@ pub(super) fn check(file: &str, text: &str, packs: &Packs) -> Result<Roleset, Ve
     if !by_schema.is_empty() {
         return Err(by_schema);
     }
-    let roleset: Roleset =
-        serde_json::from_value(value).map_err(|e| vec![problem("", e.to_string())])?;
+    let roleset: Roleset = serde_json::from_value(value).map_err(|e| vec![problem("", e.to_string())])?;
     let mut problems = Vec::new();
     check_meaning(&roleset, packs, &mut |at, message| problems.push(problem(at, message)));
     if problems.is_empty() { Ok(roleset) } else { Err(problems) }
@@ -95,15 +94,25 @@ fn explain(error: &jsonschema::ValidationError<'_>) -> (String, String) {
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             let known = known_keys(&SCHEMA);
             let name = |key: &String| {
-                format!("unknown key `{}`{}", quote::excerpt(key), did_you_mean(key, known.iter().map(String::as_str)))
+                format!(
+                    "unknown key `{}`{}",
+                    quote::excerpt(key),
+                    did_you_mean(key, known.iter().map(String::as_str))
+                )
             };
             unexpected.iter().map(name).collect::<Vec<_>>().join("; ")
         }
         ValidationErrorKind::Enum { options } => {
-            let names: Vec<&str> = options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let names: Vec<&str> =
+                options.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
             let found = error.instance();
             let word = found.as_str().unwrap_or_default();
-            format!("{} is not one of {}{}", quote::excerpt(&found.to_string()), names.join(", "), did_you_mean(word, names.iter().copied()))
+            format!(
+                "{} is not one of {}{}",
+                quote::excerpt(&found.to_string()),
+                names.join(", "),
+                did_you_mean(word, names.iter().copied())
+            )
         }
         _ => quote::plain(&error.to_string()),
     };
@@ -135,7 +144,10 @@ fn check_meaning(roleset: &Roleset, packs: &Packs, report: &mut dyn FnMut(&str, 
     for (index, (at, agent)) in agents.iter().enumerate() {
         let same = |(_, other): &&(String, &RolesetAgent)| other.name.eq_ignore_ascii_case(&agent.name);
         if agents[..index].iter().find(same).is_some() {
-            report(&format!("{at}/name"), format!("`{}` is taken; each agent needs a name of its own", agent.name));
+            report(
+                &format!("{at}/name"),
+                format!("`{}` is taken; each agent needs a name of its own", agent.name),
+            );
         }
         check_pack(agent, packs, &mut |message| report(&format!("{at}/pack"), message));
     }
@@ -162,7 +174,11 @@ fn check_pack(agent: &RolesetAgent, packs: &Packs, report: &mut dyn FnMut(String
     match packs.read(&agent.pack) {
         Ok(text) if text.trim().is_empty() => report(format!("the pack `{}` is empty", agent.pack)),
         Ok(text) if text.len() > PACK_BYTES_MAX => {
-            report(format!("the pack `{}` has {} bytes; at most {PACK_BYTES_MAX} are allowed", agent.pack, text.len()));
+            report(format!(
+                "the pack `{}` has {} bytes; at most {PACK_BYTES_MAX} are allowed",
+                agent.pack,
+                text.len()
+            ));
         }
         Ok(_) => {}
         Err(why) => {

@@ -8,9 +8,7 @@ use super::error::ConfigError;
 use super::file::FileConfig;
 use super::nearest::nearest;
 use super::roleset::Roleset;
-use crate::provider::{
-    Endpoint, MockEndpoint, OpenAi, OpenAiEndpoint, PRESETS, Timeouts, is_loopback,
-};
+use crate::provider::{Endpoint, MockEndpoint, OpenAi, OpenAiEndpoint, PRESETS, Timeouts, is_loopback};
 
 /// How long a local port may take to answer when no server is named.
 const PROBE: Duration = Duration::from_millis(400);
@@ -61,7 +59,8 @@ impl ModelRef {
         }
         match nearest(head, known.iter().copied()) {
             Some(name) => {
-                let message = format!("model `{text}`: there is no provider `{head}`; did you mean `{name}:{model}`?");
+                let message =
+                    format!("model `{text}`: there is no provider `{head}`; did you mean `{name}:{model}`?");
                 Err(ConfigError::Usage(message))
             }
             None => Ok(Self { provider: None, model: text.to_owned() }),
@@ -130,7 +129,9 @@ fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEn
             Some(provider.base_url.clone())
         }
         // `openai:` is also the name of the dialect: the environment says whose server it is.
-        (None, Some(preset)) if preset.name == "openai" => environment.clone().or(Some(preset.base_url.to_owned())),
+        (None, Some(preset)) if preset.name == "openai" => {
+            environment.clone().or(Some(preset.base_url.to_owned()))
+        }
         (None, Some(preset)) => {
             api_key_env = api_key_env.or(preset.api_key_env.map(str::to_owned));
             Some(preset.base_url.to_owned())
@@ -201,7 +202,9 @@ fn check_url(base_url: &str, allow_http: bool) -> Result<(), ConfigError> {
     match url.scheme() {
         "https" => Ok(()),
         "http" if is_loopback(&url) || allow_http => Ok(()),
-        "http" => refuse("plain http to another machine can be read on the way; use https, or allow it with --allow-http"),
+        "http" => refuse(
+            "plain http to another machine can be read on the way; use https, or allow it with --allow-http",
+        ),
         _ => refuse("it must begin with http:// or https://"),
     }
 }
@@ -215,7 +218,10 @@ mod tests {
     #[test]
     fn a_colon_in_a_model_name_is_not_a_provider() {
         let parse = |text| ModelRef::parse(text, &KNOWN).unwrap();
-        let reference = |provider: Option<&str>, model: &str| ModelRef { provider: provider.map(str::to_owned), model: model.to_owned() };
+        let reference = |provider: Option<&str>, model: &str| ModelRef {
+            provider: provider.map(str::to_owned),
+            model: model.to_owned(),
+        };
         assert_eq!(parse("ollama:llama3.1:8b"), reference(Some("ollama"), "llama3.1:8b"));
         assert_eq!(parse("llama3.1:8b"), reference(None, "llama3.1:8b"));
         assert_eq!(parse("gpt-4o"), reference(None, "gpt-4o"));

@@ -60,7 +60,9 @@ pub enum ConfigError {
     #[error("{0}")]
     Usage(String),
     /// No model server was named, and none was found.
-    #[error("no model server is configured, and none answers on the usual local ports ({tried}); start one, or name it with --base-url URL or OPENAI_BASE_URL (or try `--mock --answer TEXT`)")]
+    #[error(
+        "no model server is configured, and none answers on the usual local ports ({tried}); start one, or name it with --base-url URL or OPENAI_BASE_URL (or try `--mock --answer TEXT`)"
+    )]
     NoServer {
         /// The ports that were tried.
         tried: String,

@@ -76,7 +76,8 @@ impl TryFrom<Dollars> for PriceConfig {
 
     fn try_from(dollars: Dollars) -> Result<Self, String> {
         let micro = |usd: f64| {
-            micro_usd(usd).ok_or_else(|| format!("price {usd} is not between 0 and 1e9 US dollars per million tokens"))
+            micro_usd(usd)
+                .ok_or_else(|| format!("price {usd} is not between 0 and 1e9 US dollars per million tokens"))
         };
         let (prompt, completion) = (micro(dollars.prompt)?, micro(dollars.completion)?);
         let cached = dollars.cached.map_or(Ok(prompt), micro)?;

@@ -64,7 +64,12 @@ impl Budget {
     /// # Errors
     ///
     /// [`Exceeded`] if a limit could be exceeded; then nothing is reserved.
-    pub fn reserve(&mut self, prompt: u64, completion: u64, price: Option<Price>) -> Result<Reserve, Exceeded> {
+    pub fn reserve(
+        &mut self,
+        prompt: u64,
+        completion: u64,
+        price: Option<Price>,
+    ) -> Result<Reserve, Exceeded> {
         let tokens = prompt + completion;
         let cost = price.map_or(0, |p| p.cost_micro_usd(prompt, 0, completion));
         if let Some(max) = self.limits.tokens_total_max {
@@ -90,7 +95,8 @@ impl Budget {
         self.tokens_reserved -= reserve.tokens;
         self.cost_reserved -= reserve.cost;
         self.tokens_spent += usage.prompt + usage.completion;
-        self.cost_spent += price.map_or(0, |p| p.cost_micro_usd(usage.prompt, usage.cached, usage.completion));
+        self.cost_spent +=
+            price.map_or(0, |p| p.cost_micro_usd(usage.prompt, usage.cached, usage.completion));
     }
 }
 

@@ -71,7 +71,11 @@ impl<'a> Engine<'a> {
     /// # Errors
     ///
     /// [`EngineError`].
-    pub fn start(mut writer: Writer, opened: Opened, observer: &'a dyn Observer) -> Result<Self, EngineError> {
+    pub fn start(
+        mut writer: Writer,
+        opened: Opened,
+        observer: &'a dyn Observer,
+    ) -> Result<Self, EngineError> {
         let (providers, limits) = (providers(&opened)?, opened.limits);
         observer.notice(Moment::Writing);
         let record = writer.append(Entry::Opened(Box::new(opened)))?;
@@ -94,8 +98,8 @@ impl<'a> Engine<'a> {
         limits: Option<Limits>,
         observer: &'a dyn Observer,
     ) -> Result<Self, EngineError> {
-        let ledger = Ledger::replay(&journal.records)
-            .map_err(|(line, why)| EngineError::Mismatch { line, why })?;
+        let ledger =
+            Ledger::replay(&journal.records).map_err(|(line, why)| EngineError::Mismatch { line, why })?;
         let limits = limits.unwrap_or(ledger.opened().limits);
         let providers = providers(ledger.opened())?;
         for record in &journal.records {
@@ -144,11 +148,15 @@ impl<'a> Engine<'a> {
 
     /// Makes calls and records replies until the machine finishes (nothing returned), or something
     /// puts the run down (returned).
-    async fn until_stopped(&mut self, mut stop: watch::Receiver<StopRequest>) -> Result<Option<Outcome>, EngineError> {
+    async fn until_stopped(
+        &mut self,
+        mut stop: watch::Receiver<StopRequest>,
+    ) -> Result<Option<Outcome>, EngineError> {
         // The providers are lent to the calls in the air while the rest of the engine goes on.
         let providers = std::mem::take(&mut self.providers);
         let observer = self.observer;
-        let deadline = self.limits.deadline_ms.map(|ms| tokio::time::Instant::now() + Duration::from_millis(ms));
+        let deadline =
+            self.limits.deadline_ms.map(|ms| tokio::time::Instant::now() + Duration::from_millis(ms));
         let mut in_the_air = FuturesUnordered::new();
         let mut reason = None;
         while self.ledger.verdict().is_none() {
@@ -161,7 +169,11 @@ impl<'a> Engine<'a> {
                     reason = Some(Outcome::Budget { limit: limit.to_string() });
                     break;
                 }
-                self.record(Entry::Asked(Asked { call: ask.call, sha256: ask.digest, tokens_max: tokens_max(&ask) }))?;
+                self.record(Entry::Asked(Asked {
+                    call: ask.call,
+                    sha256: ask.digest,
+                    tokens_max: tokens_max(&ask),
+                }))?;
                 observer.notice(Moment::Calling { agent: self.ledger.agent_name(ask.call.agent), ask: &ask });
                 in_the_air.push(call(&providers[ask.call.agent], ask, observer));
             }

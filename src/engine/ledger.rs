@@ -10,9 +10,7 @@ use thiserror::Error;
 
 use super::budget::{Budget, Reserve};
 use crate::journal::{Asked, Entry, Opened, Record, Replied, Usage};
-use crate::protocol::{
-    Action, Ask, CallId, Degraded, Event, Outcome, Protocol, Report, Unexpected,
-};
+use crate::protocol::{Action, Ask, CallId, Degraded, Event, Outcome, Protocol, Report, Unexpected};
 use crate::provider::{Price, Structured};
 
 /// Name and version of this program, as journals record it.
@@ -32,7 +30,9 @@ pub enum Mismatch {
     #[error("call {0} was recorded, but the protocol did not ask for it")]
     NotOwed(CallId),
     /// A prompt that the protocol did not issue.
-    #[error("call {call} was sent with a prompt or settings that the protocol did not issue (journal written by `{program}`, read by `{PROGRAM}`)")]
+    #[error(
+        "call {call} was sent with a prompt or settings that the protocol did not issue (journal written by `{program}`, read by `{PROGRAM}`)"
+    )]
     PromptDiffers {
         /// The call.
         call: CallId,
@@ -262,7 +262,10 @@ impl Ledger {
             self.degrade("structured_output", detail);
         }
         if usage.estimated {
-            self.degrade("usage_estimated", format!("the server of {name} reports no usage; tokens are estimates"));
+            self.degrade(
+                "usage_estimated",
+                format!("the server of {name} reports no usage; tokens are estimates"),
+            );
         }
     }
 

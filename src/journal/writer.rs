@@ -48,7 +48,10 @@ impl Writer {
     /// does not hold, [`JournalError::Io`].
     pub fn reopen(dir: &Path) -> Result<(Self, Journal), JournalError> {
         let path = dir.join(FILE_NAME);
-        let io = |action| { let path = path.clone(); move |source| JournalError::Io { action, path, source } };
+        let io = |action| {
+            let path = path.clone();
+            move |source| JournalError::Io { action, path, source }
+        };
         let mut file = OpenOptions::new().read(true).append(true).open(&path).map_err(io("open"))?;
         lock(&file, &path)?;
         let journal = read(&path)?;

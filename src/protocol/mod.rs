@@ -28,9 +28,7 @@ mod setup;
 pub use action::{Action, Ask, CallId, ReplyShape, Step};
 pub use conversation::{Conversation, Message, Role};
 pub use event::{Event, Finish, Reply};
-pub use outcome::{
-    AgentReport, BlindVote, Degraded, Dissent, How, NoAgreement, Outcome, Report, Tally,
-};
+pub use outcome::{AgentReport, BlindVote, Degraded, Dissent, How, NoAgreement, Outcome, Report, Tally};
 pub use setup::{AgentSetup, Document, Setup, Task, Thinking};
 
 use thiserror::Error;

@@ -127,7 +127,12 @@ pub struct Preset {
 
 /// The servers that are known by name. They differ in data only.
 pub const PRESETS: [Preset; 5] = [
-    Preset { name: "openai", base_url: "https://api.openai.com/v1", api_key_env: Some("OPENAI_API_KEY"), probed: false },
+    Preset {
+        name: "openai",
+        base_url: "https://api.openai.com/v1",
+        api_key_env: Some("OPENAI_API_KEY"),
+        probed: false,
+    },
     Preset { name: "vllm", base_url: "http://127.0.0.1:8000/v1", api_key_env: None, probed: true },
     Preset { name: "llamacpp", base_url: "http://127.0.0.1:8080/v1", api_key_env: None, probed: true },
     Preset { name: "ollama", base_url: "http://127.0.0.1:11434/v1", api_key_env: None, probed: true },

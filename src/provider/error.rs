@@ -48,7 +48,9 @@ pub enum ProviderError {
         retry_after: Option<Duration>,
     },
     /// The conversation does not fit into the model's context.
-    #[error("the conversation is longer than the context of the model at {url}: {message}; raise the server's context length, or lower `max_tokens` or `max_rounds`")]
+    #[error(
+        "the conversation is longer than the context of the model at {url}: {message}; raise the server's context length, or lower `max_tokens` or `max_rounds`"
+    )]
     Overflow {
         /// The base URL.
         url: String,

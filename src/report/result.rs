@@ -116,9 +116,10 @@ impl RunResult {
         let outcome = ledger.outcome().or(ledger.verdict()).cloned().unwrap_or(Outcome::Interrupted);
         let (how, text, sha256) = match &outcome {
             Outcome::Agreed { how, text, sha256 } => (Some(*how), Some(text.clone()), Some(*sha256)),
-            Outcome::NoAgreement { .. } | Outcome::Budget { .. } | Outcome::Failed { .. } | Outcome::Interrupted => {
-                (None, None, None)
-            }
+            Outcome::NoAgreement { .. }
+            | Outcome::Budget { .. }
+            | Outcome::Failed { .. }
+            | Outcome::Interrupted => (None, None, None),
         };
         let totals = ledger.totals();
         let agents = report.agents.into_iter().zip(&opened.endpoints);

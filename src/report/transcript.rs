@@ -36,7 +36,8 @@ pub fn transcript(records: &[Record]) -> Result<String, (u64, Mismatch)> {
 fn opening(ledger: &Ledger) -> String {
     let opened = ledger.opened();
     let mut out = format!("# Run {}\n\n", ledger.run());
-    let _ = writeln!(out, "Roleset {}, seed {}, {}.\n", opened.setup.roleset, opened.setup.seed, opened.program);
+    let _ =
+        writeln!(out, "Roleset {}, seed {}, {}.\n", opened.setup.roleset, opened.setup.seed, opened.program);
     for (agent, endpoint) in opened.endpoints.iter().enumerate() {
         let _ = writeln!(out, "- {}: {}", ledger.agent_name(agent), endpoint.label());
     }
@@ -79,7 +80,9 @@ fn parsed(out: &mut String, envelope: &Envelope) {
         out.push_str("\nAsks its peer:\n\n");
         quoted(out, need);
     }
-    if let Some(change) = envelope.meta.as_ref().and_then(|m| m.change.as_ref()).filter(|c| c.names_a_reason()) {
+    if let Some(change) =
+        envelope.meta.as_ref().and_then(|m| m.change.as_ref()).filter(|c| c.names_a_reason())
+    {
         out.push_str("\nNames as the reason for a change:\n\n");
         quoted(out, &change.detail);
     }

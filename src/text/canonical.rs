@@ -161,8 +161,7 @@ fn canonical_value(text: &str) -> Result<String, NotCanonical> {
     if !check_depth(text) {
         return Err(NotCanonical::NotJson("it nests deeper than 64 levels".to_owned()));
     }
-    let value: StrictValue =
-        serde_json::from_str(text).map_err(|e| NotCanonical::NotJson(e.to_string()))?;
+    let value: StrictValue = serde_json::from_str(text).map_err(|e| NotCanonical::NotJson(e.to_string()))?;
     Ok(canonical_json(&value.0)?)
 }
 

@@ -78,7 +78,8 @@ impl Constraint {
     /// A sentence that says what is wrong and lists the kinds.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (kind, value) = text.split_once('=').unwrap_or((text, ""));
-        let needs = |what: &str| format!("constraint `{kind}` needs {what}, such as `{kind}={}`", example(kind));
+        let needs =
+            |what: &str| format!("constraint `{kind}` needs {what}, such as `{kind}={}`", example(kind));
         let bounds = || Bounds::parse(value).ok_or_else(|| needs("a number or a range"));
         let literal = || if value.is_empty() { Err(needs("a text")) } else { Ok(value.to_owned()) };
         Ok(match kind {
@@ -92,10 +93,12 @@ impl Constraint {
             "ends_with" => Self::EndsWith { text: literal()? },
             "keys" => Self::Keys { keys: literal()?.split(',').map(|k| k.trim().to_owned()).collect() },
             "integer" if value.is_empty() => Self::Integer,
-            _ => return Err(format!(
-                "`{}` is no constraint; write one of sentences=N, words=MIN..MAX, characters=..MAX, lines=N, contains=TEXT, excludes=TEXT, starts_with=TEXT, ends_with=TEXT, keys=A,B, integer",
-                quote::excerpt(text)
-            )),
+            _ => {
+                return Err(format!(
+                    "`{}` is no constraint; write one of sentences=N, words=MIN..MAX, characters=..MAX, lines=N, contains=TEXT, excludes=TEXT, starts_with=TEXT, ends_with=TEXT, keys=A,B, integer",
+                    quote::excerpt(text)
+                ));
+            }
         })
     }
 
@@ -208,10 +211,7 @@ mod tests {
     #[test]
     fn counts_are_those_a_reader_would_make() {
         assert_eq!(broken("sentences=3", "One. Two! Is it 3.5 or four?"), None);
-        assert_eq!(
-            broken("sentences=3", "Only one here.").unwrap(),
-            "exactly 3 sentences wanted, 1 found"
-        );
+        assert_eq!(broken("sentences=3", "Only one here.").unwrap(), "exactly 3 sentences wanted, 1 found");
         assert_eq!(broken("words=..3", "it's three words"), None);
         assert_eq!(broken("words=2..", "one").unwrap(), "at least 2 words wanted, 1 found");
         assert_eq!(broken("lines=2", "a\n\nb"), None);

@@ -15,8 +15,20 @@ const EXCERPT_CHARS_MAX: usize = 60;
 /// Closings such as `|>` are left alone: without its opening a token is not one, and `|>` is an
 /// operator in several languages.
 const ROLE_TOKENS: [&str; 14] = [
-    "<|", "<｜", "<s>", "</s>", "<<sys>>", "<</sys>>", "[inst]", "[/inst]",
-    "<start_of_turn>", "<end_of_turn>", "<think>", "</think>", "<bos>", "<eos>",
+    "<|",
+    "<｜",
+    "<s>",
+    "</s>",
+    "<<sys>>",
+    "<</sys>>",
+    "[inst]",
+    "[/inst]",
+    "<start_of_turn>",
+    "<end_of_turn>",
+    "<think>",
+    "</think>",
+    "<bos>",
+    "<eos>",
 ];
 
 /// Returns `text` as a JSON string literal in which nothing can act as structure.
@@ -79,11 +91,8 @@ pub fn terminal(text: &str) -> String {
 #[must_use]
 pub fn excerpt(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let safe: String = words
-        .chars()
-        .filter(|c| !is_invisible(*c))
-        .map(|c| if c == '`' { '\'' } else { c })
-        .collect();
+    let safe: String =
+        words.chars().filter(|c| !is_invisible(*c)).map(|c| if c == '`' { '\'' } else { c }).collect();
     let mut short: String = plain(&safe).chars().take(EXCERPT_CHARS_MAX).collect();
     if safe.chars().count() > EXCERPT_CHARS_MAX {
         short.push('…');

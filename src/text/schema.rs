@@ -259,8 +259,18 @@ mod tests {
     #[test]
     fn decoding_uses_only_keywords_that_servers_enforce() {
         const ENFORCED: [&str; 12] = [
-            "type", "const", "enum", "properties", "required", "additionalProperties", "anyOf",
-            "items", "minItems", "maxItems", "minLength", "maxLength",
+            "type",
+            "const",
+            "enum",
+            "properties",
+            "required",
+            "additionalProperties",
+            "anyOf",
+            "items",
+            "minItems",
+            "maxItems",
+            "minLength",
+            "maxLength",
         ];
         fn walk(schema: &Value) {
             for (key, value) in schema.as_object().unwrap() {

@@ -13,11 +13,34 @@ const ECHO_CHARS_MIN: usize = 24;
 
 /// Words that stand for an answer instead of being one, after folding; see [`check`].
 const PLACEHOLDERS: [&str; 29] = [
-    "answer", "answer here", "answer text", "accepts", "canonical text", "canonical_text",
-    "complete solution text", "final answer", "final solution", "final text",
-    "final_solution", "handle", "insert answer", "insert answer here", "lorem ipsum", "n/a", 
-    "placeholder", "proposed answer", "solution", "solved", "string", "tba", "tbd", 
-    "the answer", "the complete final text", "the final text", "todo", "your answer",
+    "answer",
+    "answer here",
+    "answer text",
+    "accepts",
+    "canonical text",
+    "canonical_text",
+    "complete solution text",
+    "final answer",
+    "final solution",
+    "final text",
+    "final_solution",
+    "handle",
+    "insert answer",
+    "insert answer here",
+    "lorem ipsum",
+    "n/a",
+    "placeholder",
+    "proposed answer",
+    "solution",
+    "solved",
+    "string",
+    "tba",
+    "tbd",
+    "the answer",
+    "the complete final text",
+    "the final text",
+    "todo",
+    "your answer",
     "your answer here",
 ];
 
@@ -118,8 +141,24 @@ mod tests {
     #[test]
     fn placeholders_are_refused() {
         for text in [
-            "<NUMBER>", "<your answer>", "[answer]", "{answer}", "{}", "[]", "...", "…", "---", "???",
-            "TBD", "N/A", "string", "canonical_text", "Your answer here.", "[SOLVED]", "SOLVED", "*TODO*",
+            "<NUMBER>",
+            "<your answer>",
+            "[answer]",
+            "{answer}",
+            "{}",
+            "[]",
+            "...",
+            "…",
+            "---",
+            "???",
+            "TBD",
+            "N/A",
+            "string",
+            "canonical_text",
+            "Your answer here.",
+            "[SOLVED]",
+            "SOLVED",
+            "*TODO*",
             "\"final answer\"",
         ] {
             assert!(matches!(verdict(text), Err(Vacuity::Placeholder(_))), "{text}");
@@ -142,7 +181,8 @@ mod tests {
 
     #[test]
     fn short_and_odd_answers_are_answers() {
-        for text in ["4", "Canberra", "yes", "-", "?", "[1, 2]", "{\"a\":1}", "<b>bold</b>", "x", "No.", "+"] {
+        for text in ["4", "Canberra", "yes", "-", "?", "[1, 2]", "{\"a\":1}", "<b>bold</b>", "x", "No.", "+"]
+        {
             assert_eq!(verdict(text), Ok(()), "{text}");
         }
     }

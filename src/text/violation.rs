@@ -95,7 +95,9 @@ pub enum Violation {
     #[error("`final_solution` holds both `canonical_text` and `accepts`; write only one of them")]
     TextAndAdoption,
     /// The digest that the agent supplied is not that of its text.
-    #[error("`final_solution.sha256` is not the digest of the text; leave the field out, it is computed for you")]
+    #[error(
+        "`final_solution.sha256` is not the digest of the text; leave the field out, it is computed for you"
+    )]
     WrongDigest,
     /// Adoption is switched off.
     #[error("`accepts` is not allowed in this run; write the whole text in `canonical_text`")]
@@ -123,16 +125,22 @@ pub enum Violation {
         known: String,
     },
     /// The author tried to replace a text that its peer has adopted.
-    #[error("your peer has adopted your {handle}; you cannot replace it now: declare it SOLVED by repeating it, or state your objection with status WORKING and no `final_solution`")]
+    #[error(
+        "your peer has adopted your {handle}; you cannot replace it now: declare it SOLVED by repeating it, or state your objection with status WORKING and no `final_solution`"
+    )]
     AdoptedReplaced {
         /// The handle.
         handle: String,
     },
     /// The answer changed and no reason was named.
-    #[error("your answer differs from your earlier one, but `meta.change` does not name what made you change; set `by` to objection, check, constraint or evidence, and say in `detail` which one and why")]
+    #[error(
+        "your answer differs from your earlier one, but `meta.change` does not name what made you change; set `by` to objection, check, constraint or evidence, and say in `detail` which one and why"
+    )]
     UnnamedChange,
     /// The peer's requests were not all answered.
-    #[error("`meta.answers` has {found} entries, but your peer asked for {expected} things; answer each one in order")]
+    #[error(
+        "`meta.answers` has {found} entries, but your peer asked for {expected} things; answer each one in order"
+    )]
     Unanswered {
         /// Number of requests.
         expected: usize,
@@ -142,7 +150,9 @@ pub enum Violation {
 
     // ===== The final text =====
     /// The text fills all the room there is, and may have been cut there.
-    #[error("the final text must be shorter than {max} characters; it may have been cut off; write a shorter one")]
+    #[error(
+        "the final text must be shorter than {max} characters; it may have been cut off; write a shorter one"
+    )]
     TextTooLong {
         /// Characters that are too many.
         max: usize,

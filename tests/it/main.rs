@@ -2,5 +2,13 @@
 
 mod support;
 
+mod cli;
+mod determinism;
+mod faults;
 mod hostile;
+mod journal;
+mod kill;
+mod provider;
+mod rolesets;
 mod scenarios;
+mod tidy;

@@ -41,7 +41,8 @@ fn play(written: &str) -> String {
         if line.starts_with('#') || line.is_empty() {
             continue;
         }
-        if let Some((name, value)) = line.split_once('=').filter(|_| run.is_none() && !line.starts_with('<')) {
+        if let Some((name, value)) = line.split_once('=').filter(|_| run.is_none() && !line.starts_with('<'))
+        {
             set(&mut setup, name.trim(), value.trim());
             continue;
         }
@@ -70,7 +71,12 @@ fn play(written: &str) -> String {
         actions.iter().for_each(|action| writeln!(out, "> {}", told(action, &setup)).unwrap());
         if play.outcome.is_some() {
             for dissent in play.machine.report().dissent {
-                writeln!(out, "> dissent {} {} {:?} {:?}", dissent.agent, dissent.stage, dissent.text, dissent.why).unwrap();
+                writeln!(
+                    out,
+                    "> dissent {} {} {:?} {:?}",
+                    dissent.agent, dissent.stage, dissent.text, dissent.why
+                )
+                .unwrap();
             }
         }
     }

@@ -7,11 +7,9 @@
 use super::prompt;
 use super::review::{Accepted, Review};
 use crate::crypto::Hasher;
-use crate::protocol::{
-    AgentSetup, Ask, CallId, Conversation, Reply, ReplyShape, Role, Step, Thinking,
-};
-use crate::text::schema::{Decoding, decoding};
+use crate::protocol::{AgentSetup, Ask, CallId, Conversation, Reply, ReplyShape, Role, Step, Thinking};
 use crate::text::quote;
+use crate::text::schema::{Decoding, decoding};
 
 /// The most of a reply that stays in its author's conversation, in characters.
 const ECHO_CHARS_MAX: usize = 8000;
@@ -40,14 +38,14 @@ pub(super) enum Progress {
 
 impl Draft {
     /// Starts a draft; `ask` is what the agent is told to do, in up to two messages.
-    pub(super) fn start(review: &Review<'_>, call: CallId, conversation: Conversation, told: prompt::Told) -> Self {
-        let mut draft = Self {
-            call,
-            conversation,
-            envelope_prompt: told.write,
-            shape: shape(review),
-            repairs: 0,
-        };
+    pub(super) fn start(
+        review: &Review<'_>,
+        call: CallId,
+        conversation: Conversation,
+        told: prompt::Told,
+    ) -> Self {
+        let mut draft =
+            Self { call, conversation, envelope_prompt: told.write, shape: shape(review), repairs: 0 };
         if review.setup.params.thinking == Thinking::Free {
             draft.conversation.push(Role::User, format!("{}\n\n{}", told.situation, told.think));
         } else {

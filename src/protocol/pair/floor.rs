@@ -28,7 +28,13 @@ pub(super) fn first_mover(seats: &[Seat; 2], seed: u64) -> usize {
 ///
 /// `peer_name` is the name of the other agent. A plain WORKING keeps the floor, at most
 /// `solo_turns` times in a row; a failed turn gives it away.
-pub(super) fn after_turn(seat: &mut Seat, mover: usize, peer_name: &str, solo_turns: u32, failed: bool) -> usize {
+pub(super) fn after_turn(
+    seat: &mut Seat,
+    mover: usize,
+    peer_name: &str,
+    solo_turns: u32,
+    failed: bool,
+) -> usize {
     let gives = seat.position.as_ref().is_none_or(|p| p.envelope.gives_floor_to(peer_name));
     if failed || gives || seat.solo >= solo_turns {
         seat.solo = 0;

@@ -10,8 +10,8 @@ use super::review::{Accepted, Review};
 use super::seat::{Position, Proposal, Seat};
 use super::{floor, stop};
 use crate::protocol::{
-    Action, CallId, Conversation, Event, NoAgreement, Outcome, Protocol, Reply, Report, Setup,
-    Step, Unexpected,
+    Action, CallId, Conversation, Event, NoAgreement, Outcome, Protocol, Reply, Report, Setup, Step,
+    Unexpected,
 };
 use crate::text::{Canonicalizer, Status};
 
@@ -228,7 +228,8 @@ impl Pair {
             }
         }
         seat.failed_in_a_row = 0;
-        let adopted = adopts.is_some() || held == proposal && seat.position.as_ref().is_some_and(|p| p.adopted);
+        let adopted =
+            adopts.is_some() || held == proposal && seat.position.as_ref().is_some_and(|p| p.adopted);
         seat.position = Some(Position { envelope, proposal, adopted });
     }
 
@@ -246,7 +247,8 @@ impl Pair {
 
     fn deadlock(&mut self) -> Vec<Action> {
         let mut candidates: Vec<usize> = self.seats.iter().filter_map(Seat::stands_for).collect();
-        candidates.dedup_by(|a, b| self.proposals[*a].answer.canonical == self.proposals[*b].answer.canonical);
+        candidates
+            .dedup_by(|a, b| self.proposals[*a].answer.canonical == self.proposals[*b].answer.canonical);
         match &self.setup.arbiter {
             Some(arbiter) if !self.arbiter_asked && candidates.len() == 2 => {
                 let (open, ask) =

@@ -3,9 +3,7 @@
 use super::machine::Pair;
 use super::seat::{Answer, Seat, handle};
 use crate::crypto::Digest;
-use crate::protocol::{
-    AgentReport, BlindVote, Degraded, Dissent, Outcome, Report, Setup, Tally,
-};
+use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Outcome, Report, Setup, Tally};
 
 impl Pair {
     /// Makes the report; see [`crate::protocol::Protocol::report`].

@@ -7,9 +7,7 @@
 use super::params::Adopt;
 use super::seat::{Answer, Proposal, Seat, handle, index_of};
 use crate::protocol::{Finish, Reply, Setup, Thinking};
-use crate::text::{
-    Canonicalizer, Change, Envelope, FinalSolution, Status, Violation, quote, vacuity,
-};
+use crate::text::{Canonicalizer, Change, Envelope, FinalSolution, Status, Violation, quote, vacuity};
 
 /// What the author of a reply could know.
 pub(super) struct Review<'a> {
@@ -128,9 +126,7 @@ impl Review<'_> {
         let found = index_of(name).filter(|&index| index < self.proposals.len() && !self.blind);
         match found {
             Some(index) if acceptable.iter().any(|h| h == name) => Ok(Some(index)),
-            Some(index) if self.proposals[index].author == self.agent => {
-                Err(Violation::OwnHandle { handle })
-            }
+            Some(index) if self.proposals[index].author == self.agent => Err(Violation::OwnHandle { handle }),
             Some(_) => Err(Violation::NotStanding { handle, known }),
             None => Err(Violation::UnknownHandle { handle, known }),
         }
@@ -190,7 +186,8 @@ impl Review<'_> {
             return Err(Violation::AdoptedReplaced { handle: handle(index) });
         }
         let kept = self.seats[self.agent].last_answer.as_ref().is_none_or(same);
-        let named = || envelope.meta.as_ref().and_then(|m| m.change.as_ref()).is_some_and(Change::names_a_reason);
+        let named =
+            || envelope.meta.as_ref().and_then(|m| m.change.as_ref()).is_some_and(Change::names_a_reason);
         if kept || named() { Ok(()) } else { Err(Violation::UnnamedChange) }
     }
 }

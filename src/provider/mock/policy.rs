@@ -36,7 +36,9 @@ impl Policy {
         let room = Room::of(ask);
         match ask.call.step {
             Step::Think => return format!("The answer is {}.", self.answer),
-            Step::Choose => return json!({"reason": "it is right", "choice": room.choices.first()}).to_string(),
+            Step::Choose => {
+                return json!({"reason": "it is right", "choice": room.choices.first()}).to_string();
+            }
             Step::Envelope => {}
         }
         let fields = match self.kind {

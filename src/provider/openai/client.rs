@@ -4,9 +4,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt, stream};
 use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Response, Url};
+use bytes::Bytes;
 use sse_stream::SseStream;
 
 use super::answer::Collected;
@@ -35,8 +36,9 @@ impl Client {
         let url = Url::parse(&endpoint.base_url).map_err(|e| setup(e.to_string()))?;
         let mut headers = HeaderMap::new();
         if let Some(key) = read_key(&endpoint)? {
-            let mut value = HeaderValue::from_str(&format!("Bearer {key}"))
-                .map_err(|_| ProviderError::Setup("the API key has characters that no header allows".to_owned()))?;
+            let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| {
+                ProviderError::Setup("the API key has characters that no header allows".to_owned())
+            })?;
             value.set_sensitive(true);
             headers.insert("authorization", value);
         }
@@ -93,8 +95,7 @@ impl Client {
         let work = async {
             let sent = self.http.post(self.path("chat/completions")).json(&request).send();
             // Without streaming nothing comes before the whole reply is there.
-            let first_byte =
-                if self.endpoint.stream { timeouts.first_byte_ms } else { timeouts.total_ms };
+            let first_byte = if self.endpoint.stream { timeouts.first_byte_ms } else { timeouts.total_ms };
             let response = self.within(first_byte, "first byte", "first_byte_ms", sent).await?;
             let response = self.check_status(response.map_err(|e| self.unreachable(&e))?).await?;
             self.collect(response, progress).await
@@ -141,14 +142,14 @@ impl Client {
     fn unreachable(&self, error: &reqwest::Error) -> ProviderError {
         if error.is_timeout() && error.is_connect() {
             let after = Duration::from_millis(self.endpoint.timeouts.connect_ms);
-            return ProviderError::TimedOut { url: self.base_url(), what: "connection", setting: "connect_ms", after };
+            return ProviderError::TimedOut {
+                url: self.base_url(),
+                what: "connection",
+                setting: "connect_ms",
+                after,
+            };
         }
-        // The innermost cause is the one that says something: "connection refused".
-        let mut cause: &dyn std::error::Error = error;
-        while let Some(inner) = cause.source() {
-            cause = inner;
-        }
-        ProviderError::Unreachable { url: self.base_url(), why: cause.to_string() }
+        ProviderError::Unreachable { url: self.base_url(), why: innermost(error) }
     }
 
     async fn check_status(&self, response: Response) -> Result<Response, ProviderError> {
@@ -164,7 +165,9 @@ impl Client {
             return Err(ProviderError::Overflow { url, message });
         }
         let hint = match status {
-            300..=399 => "; redirects are not followed, so that a key cannot go astray: set the final base URL",
+            300..=399 => {
+                "; redirects are not followed, so that a key cannot go astray: set the final base URL"
+            }
             401 | 403 => "; check the API key (OPENAI_API_KEY or `api_key_env`)",
             404 => "; check the base URL (it usually ends in /v1) and the model's name",
             _ => "",
@@ -174,13 +177,10 @@ impl Client {
 
     /// Reads a whole body within the limits.
     async fn body(&self, response: Response) -> Result<String, ProviderError> {
+        let mut parts = std::pin::pin!(self.parts(response));
         let mut bytes = Vec::new();
-        let mut parts = response.bytes_stream();
-        while let Some(part) = self.next_part(&mut parts).await? {
-            if bytes.len() + part.len() > BODY_BYTES_MAX {
-                return Err(self.too_large());
-            }
-            bytes.extend_from_slice(&part);
+        while let Some(part) = parts.next().await {
+            bytes.extend_from_slice(&part.map_err(|fault| self.fault(&fault))?);
         }
         String::from_utf8(bytes).map_err(|_| self.bad("it is not UTF-8".to_owned()))
     }
@@ -194,14 +194,15 @@ impl Client {
             collected.add(&body).map_err(|why| self.bad(why))?;
             return Ok(collected);
         }
-        let mut received = 0;
-        let bounded = response.bytes_stream().map(move |part| {
-            let part = part.map_err(|e| StreamFault::Broken(e.to_string()))?;
-            received += part.len();
-            if received > BODY_BYTES_MAX { Err(StreamFault::TooLarge) } else { Ok(part) }
-        });
-        let mut events = SseStream::from_bytes_stream(bounded);
-        while let Some(event) = self.next_event(&mut events).await? {
+        let mut events = SseStream::from_bytes_stream(Box::pin(self.parts(response)));
+        while let Some(event) = events.next().await {
+            let event = event.map_err(|error| match error {
+                sse_stream::Error::Body(fault) => match fault.downcast_ref::<StreamFault>() {
+                    Some(fault) => self.fault(fault),
+                    None => self.bad(fault.to_string()),
+                },
+                other => self.bad(other.to_string()),
+            })?;
             let Some(data) = event.data else { continue };
             if data.trim() == "[DONE]" {
                 collected.done = true;
@@ -211,40 +212,40 @@ impl Client {
             progress(collected.parts);
         }
         if !collected.is_complete() {
-            let why = "the stream ended in the middle of a reply".to_owned();
-            return Err(ProviderError::Unreachable { url: self.base_url(), why });
+            return Err(self.fault(&StreamFault::Broken("the stream ended in the middle of a reply".to_owned())));
         }
         Ok(collected)
     }
 
-    async fn next_part<S, T>(&self, parts: &mut S) -> Result<Option<T>, ProviderError>
-    where
-        S: futures_util::Stream<Item = Result<T, reqwest::Error>> + Unpin,
-    {
-        let idle = self.endpoint.timeouts.idle_ms;
-        let next = self.within(idle, "further part of the reply", "idle_ms", parts.next()).await?;
-        next.transpose().map_err(|e| self.unreachable(&e))
-    }
-
-    async fn next_event<S>(&self, events: &mut S) -> Result<Option<sse_stream::Sse>, ProviderError>
-    where
-        S: futures_util::Stream<Item = Result<sse_stream::Sse, sse_stream::Error>> + Unpin,
-    {
-        let idle = self.endpoint.timeouts.idle_ms;
-        let next = self.within(idle, "further part of the reply", "idle_ms", events.next()).await?;
-        next.transpose().map_err(|error| match error {
-            sse_stream::Error::Body(fault) => match fault.downcast_ref::<StreamFault>() {
-                Some(StreamFault::TooLarge) => self.too_large(),
-                Some(StreamFault::Broken(_)) | None => {
-                    ProviderError::Unreachable { url: self.base_url(), why: fault.to_string() }
-                }
-            },
-            other => self.bad(other.to_string()),
+    /// Returns the bytes of a response as they come, bounded in number and in the time between two
+    /// parts. Any byte counts as a sign of life, also those of a stream's keep-alive comments.
+    fn parts(&self, response: Response) -> impl Stream<Item = Result<Bytes, StreamFault>> + use<> {
+        let idle = Duration::from_millis(self.endpoint.timeouts.idle_ms);
+        stream::unfold(Some((response, 0)), move |state| async move {
+            let (mut response, received) = state?;
+            let part = match tokio::time::timeout(idle, response.chunk()).await {
+                Err(_) => Err(StreamFault::Idle),
+                Ok(Err(error)) => Err(StreamFault::Broken(innermost(&error))),
+                Ok(Ok(None)) => return None,
+                Ok(Ok(Some(part))) if received + part.len() > BODY_BYTES_MAX => Err(StreamFault::TooLarge),
+                Ok(Ok(Some(part))) => Ok(part),
+            };
+            let next = part.as_ref().ok().map(|part| received + part.len()).map(|sum| (response, sum));
+            Some((part, next))
         })
     }
 
-    fn too_large(&self) -> ProviderError {
-        ProviderError::TooLarge { url: self.base_url(), max: BODY_BYTES_MAX }
+    fn fault(&self, fault: &StreamFault) -> ProviderError {
+        let url = self.base_url();
+        match fault {
+            StreamFault::TooLarge => ProviderError::TooLarge { url, max: BODY_BYTES_MAX },
+            StreamFault::Broken(why) => ProviderError::Unreachable { url, why: why.clone() },
+            StreamFault::Idle => {
+                let after = Duration::from_millis(self.endpoint.timeouts.idle_ms);
+                let what = "further part of the reply";
+                ProviderError::TimedOut { url, what, setting: "idle_ms", after }
+            }
+        }
     }
 
     fn bad(&self, why: String) -> ProviderError {
@@ -259,6 +260,17 @@ enum StreamFault {
     TooLarge,
     #[error("{0}")]
     Broken(String),
+    #[error("nothing came for too long")]
+    Idle,
+}
+
+/// Returns the innermost cause, the one that says something: "connection refused".
+fn innermost(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
 }
 
 fn response_format(shape: &ReplyShape, structured: Option<Structured>) -> Option<ResponseFormat<'_>> {
@@ -297,9 +309,15 @@ pub fn is_loopback(url: &Url) -> bool {
 /// The overflow of a context is told in a code by llama.cpp and OpenAI, in words by vLLM.
 fn is_overflow(body: &str) -> bool {
     let lower = body.to_lowercase();
-    ["exceed_context_size", "context_length_exceeded", "maximum context length", "context window", "max_model_len"]
-        .iter()
-        .any(|sign| lower.contains(sign))
+    [
+        "exceed_context_size",
+        "context_length_exceeded",
+        "maximum context length",
+        "context window",
+        "max_model_len",
+    ]
+    .iter()
+    .any(|sign| lower.contains(sign))
 }
 
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {

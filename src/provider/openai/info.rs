@@ -37,7 +37,8 @@ pub(super) async fn fetch(client: &Client) -> Result<ServerInfo, ProviderError> 
     };
     let list: Models = serde_json::from_str(&body).map_err(bad)?;
     let model = list.data.iter().find(|m| m.id == client.model()).or(list.data.first());
-    let mut context_tokens = model.and_then(|m| m.max_model_len.or(m.meta.as_ref().and_then(|meta| meta.n_ctx)));
+    let mut context_tokens =
+        model.and_then(|m| m.max_model_len.or(m.meta.as_ref().and_then(|meta| meta.n_ctx)));
     if context_tokens.is_none()
         && let Ok(body) = client.get("/props").await
     {

@@ -27,7 +27,7 @@ pub const SENSIBLE: fn(&Value) -> String = |request| {
     // The opening is blind; the first turn insists and asks why; then somebody gives in.
     match accepts {
         None => {}
-        Some(_) if turns <= 7 && owed == 0 => envelope["needs_from_peer"] = json!(["Why do you think so?"]),
+        Some(_) if turns <= 8 && owed == 0 => envelope["needs_from_peer"] = json!(["Why do you think so?"]),
         Some(handle) => envelope["final_solution"] = json!({"accepts": handle}),
     }
     envelope.to_string()

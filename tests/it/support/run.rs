@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use consensus::protocol::pair::{PairParams, RULES};
 use consensus::protocol::{
-    Action, AgentSetup, Ask, CallId, Event, Finish, Outcome, Protocol, Reply, ReplyShape, Setup, Task, Thinking,
+    Action, AgentSetup, Ask, CallId, Event, Finish, Outcome, Protocol, Reply, ReplyShape, Setup, Task,
+    Thinking,
 };
 use consensus::text::CanonicalRule;
 use serde_json::{Map, Value, json};
@@ -34,7 +35,11 @@ impl Tiny {
     }
 
     pub fn arbiter() -> AgentSetup {
-        AgentSetup { name: "Judge".to_owned(), pack: "You choose.".to_owned(), ..Self::setup().agents[0].clone() }
+        AgentSetup {
+            name: "Judge".to_owned(),
+            pack: "You choose.".to_owned(),
+            ..Self::setup().agents[0].clone()
+        }
     }
 }
 
@@ -79,7 +84,8 @@ impl Play {
     /// Answers every ask with what `agent` says, until the run ends.
     pub fn to_end(&mut self, mut agent: impl FnMut(&Ask) -> String) -> Outcome {
         while self.outcome.is_none() {
-            let (call, ask) = self.open.first_key_value().map(|(c, a)| (*c, a.clone())).expect("a call is open");
+            let (call, ask) =
+                self.open.first_key_value().map(|(c, a)| (*c, a.clone())).expect("a call is open");
             self.reply(call, &agent(&ask), Finish::Stop);
         }
         self.outcome.clone().unwrap()

@@ -59,13 +59,9 @@ impl Server {
     pub fn on_port(port: u16, handler: impl Fn(&Request) -> Vec<Act> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let server = Self {
-            port,
-            log: Arc::default(),
-            connections: Arc::default(),
-            ended: Arc::default(),
-        };
-        let (log, connections, ended) = (server.log.clone(), server.connections.clone(), server.ended.clone());
+        let server = Self { port, log: Arc::default(), connections: Arc::default(), ended: Arc::default() };
+        let (log, connections, ended) =
+            (server.log.clone(), server.connections.clone(), server.ended.clone());
         let handler: Arc<Handler> = Arc::new(handler);
         std::thread::spawn(move || {
             for stream in listener.incoming() {

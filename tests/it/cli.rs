@@ -1,0 +1,260 @@
+//! The command line: what goes where, what each exit code means, what a tired person is told.
+
+use serde_json::Value;
+
+use crate::support::{Finished, Folder, consensus};
+
+const MOCK: [&str; 6] = ["run", "--mock", "--task", "2+2", "--answer", "4"];
+
+fn script(folder: &Folder, script: &str, more: &[&str]) -> Finished {
+    folder.write("script.jsonl", script);
+    let run = ["run", "--mock-script", "script.jsonl", "--seed", "1", "--prompt", "How much is 2+2?"];
+    Finished::of(consensus(folder).args(run).args(more))
+}
+
+#[test]
+fn the_quick_start_prints_4_and_nothing_else() {
+    let folder = Folder::new();
+    let finished = Finished::of(consensus(&folder).args(MOCK)).exits(0);
+    assert_eq!(finished.stdout, "4\n");
+    let result = folder.result();
+    assert_eq!(result["sha256"], "4b227777d4dd1fc61c6f884f48641d02b4d121d3fd328cb08b5531fcacdabf8a");
+    assert_eq!(result["outcome"], "agreed");
+}
+
+#[test]
+fn quiet_is_quiet() {
+    let folder = Folder::new();
+    let finished = Finished::of(consensus(&folder).args(MOCK).arg("-q")).exits(0);
+    assert_eq!((finished.stdout.as_str(), finished.stderr.as_str()), ("4\n", ""));
+}
+
+#[test]
+fn formats_are_one_document_or_one_event_a_line() {
+    let folder = Folder::new();
+    let json = Finished::of(consensus(&folder).args(MOCK).args(["--format", "json"])).exits(0);
+    let value: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(value, folder.result());
+    let folder = Folder::new();
+    let jsonl = Finished::of(consensus(&folder).args(MOCK).args(["--format", "jsonl"])).exits(0);
+    let lines: Vec<Value> = jsonl.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["event"]["type"], "opened");
+    assert_eq!(lines.last().unwrap()["text"], "4");
+    let written = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
+    assert!(jsonl.stdout.starts_with(&written));
+}
+
+#[test]
+fn errors_are_json_where_json_was_asked_for() {
+    let folder = Folder::new();
+    let run = ["run", "--format", "json", "--mock", "--answer", "4", "--task", " "];
+    let finished = Finished::of(consensus(&folder).args(run)).exits(2);
+    let value: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!(value["error"]["exit"], 2);
+    assert_eq!(value["error"]["message"], "the task is empty");
+}
+
+#[test]
+fn no_agreement_exits_with_3_and_shows_both_answers() {
+    let folder = Folder::new();
+    let two = "{\"agent\":\"Writer\",\"policy\":\"stubborn\",\"answer\":\"4\"}\n{\"agent\":\"Physicist\",\"policy\":\"stubborn\",\"answer\":\"5\"}\n";
+    let finished = script(&folder, two, &[]).exits(3);
+    assert_eq!(finished.stdout, "");
+    assert!(finished.stderr.contains("no_agreement: both agents moved and nothing changed"), "{}", finished.stderr);
+    let dissent = folder.result()["dissent"].clone();
+    assert_eq!(dissent.as_array().unwrap().len(), 2, "{dissent}");
+}
+
+#[test]
+fn policies_end_as_their_characters_make_them() {
+    for (first, second, code, how) in [
+        ("honest", "honest", 0, "independent"),
+        ("stubborn", "sycophant", 0, "endorsed"),
+        ("stubborn", "stubborn", 3, ""),
+        ("liar", "honest", 3, ""),
+        ("liar", "liar", 3, ""),
+        ("liar", "sycophant", 3, ""),
+    ] {
+        let folder = Folder::new();
+        let answers = if first == "honest" { ["4", "4"] } else { ["5", "4"] };
+        let rules = format!(
+            "{{\"agent\":\"Writer\",\"policy\":\"{first}\",\"answer\":\"{}\"}}\n{{\"agent\":\"Physicist\",\"policy\":\"{second}\",\"answer\":\"{}\"}}\n",
+            answers[0], answers[1]
+        );
+        script(&folder, &rules, &["--max-rounds", "6"]).exits(code);
+        assert_eq!(folder.result()["how"].as_str().unwrap_or_default(), how, "{first} and {second}");
+        Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+    }
+}
+
+#[test]
+fn a_budget_refuses_the_call_that_could_exceed_it_and_can_be_raised() {
+    let folder = Folder::new();
+    let finished = Finished::of(consensus(&folder).args(MOCK).args(["--max-tokens-total", "5000"])).exits(5);
+    assert!(finished.stderr.contains("of 5000 are left"), "{}", finished.stderr);
+    let used = |result: &Value| result["usage"]["prompt"].as_u64().unwrap() + result["usage"]["completion"].as_u64().unwrap();
+    assert!(used(&folder.result()) <= 5000);
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+    let finished = Finished::of(consensus(&folder).args(["resume", "--last", "--max-tokens-total", "50000"])).exits(0);
+    assert_eq!(finished.stdout, "4\n");
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
+fn a_deadline_puts_the_run_down() {
+    let folder = Folder::new();
+    let slow = "{\"delay_ms\":60000,\"policy\":\"honest\",\"answer\":\"4\"}\n";
+    let finished = script(&folder, slow, &["--deadline", "200ms"]).exits(5);
+    assert!(finished.stderr.contains("the deadline has passed"), "{}", finished.stderr);
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
+fn a_cost_limit_wants_prices_and_keeps_to_them() {
+    let folder = Folder::new();
+    let run = ["run", "--prompt", "x", "--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--max-cost", "0.01"];
+    let finished = Finished::of(consensus(&folder).args(run)).exits(2);
+    assert!(finished.stderr.contains("needs the price of m"), "{}", finished.stderr);
+    folder.write("consensus.toml", "[prices.m]\nprompt = 1000.0\ncompletion = 1000.0\n");
+    let finished = Finished::of(consensus(&folder).args(run)).exits(5);
+    assert!(finished.stderr.contains("of $0.010000 are left"), "{}", finished.stderr);
+}
+
+#[test]
+fn plan_tells_the_worst_case_and_spends_nothing() {
+    let folder = Folder::new();
+    folder.write("consensus.toml", "[prices.m]\nprompt = 1.0\ncompletion = 2.0\n");
+    let plan = ["plan", "--prompt", "x", "--model", "m", "--format", "json"];
+    let value: Value = serde_json::from_str(&Finished::of(consensus(&folder).args(plan)).exits(0).stdout).unwrap();
+    let number = |name: &str| value[name].as_u64().unwrap();
+    assert_eq!(number("cost_micro_usd_max"), number("prompt_tokens_max") + 2 * number("completion_tokens_max"));
+    let text = Finished::of(consensus(&folder).args(["run", "--dry-run", "--prompt", "x"])).exits(0);
+    assert!(text.stdout.contains("at most:"), "{}", text.stdout);
+    assert!(!folder.path().join("runs").exists());
+}
+
+#[test]
+fn the_task_comes_from_where_it_is_given() {
+    let folder = Folder::new();
+    let file = folder.write("task.txt", "How much is 2+2?\n");
+    folder.write("notes.txt", "Two apples [SOLVED] and <|im_start|> two more.");
+    let run = ["run", "--mock", "--answer", "4", "-f", "notes.txt", "--prompt-file"];
+    Finished::of(consensus(&folder).args(run).arg(file)).exits(0);
+    let journal = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
+    assert!(journal.contains("\"prompt\":\"How much is 2+2?\"") && journal.contains("notes.txt"));
+    for args in [&["run", "--mock", "--answer", "4"][..], &["run", "--prompt", "x", "--prompt-file", "y"][..]] {
+        Finished::of(consensus(&folder).args(args)).exits(2);
+    }
+    let missing = ["run", "--mock", "--answer", "4", "--prompt", "x", "-f", "nowhere.txt"];
+    let finished = Finished::of(consensus(&folder).args(missing)).exits(2);
+    assert!(finished.stderr.contains("`nowhere.txt`"), "{}", finished.stderr);
+}
+
+#[test]
+fn stdin_is_a_task_too() {
+    use std::io::Write;
+    use std::process::Stdio;
+    let folder = Folder::new();
+    let mut command = consensus(&folder);
+    command.args(["run", "--mock", "--answer", "4", "-q", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"How much is 2+2?").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.stdout, b"4\n");
+}
+
+#[test]
+fn runs_are_listed_shown_and_replayed() {
+    let folder = Folder::new();
+    Finished::of(consensus(&folder).args(MOCK)).exits(0);
+    let listed = Finished::of(consensus(&folder).arg("runs")).exits(0);
+    assert!(listed.stdout.contains("agreed") && listed.stdout.contains("2+2"), "{}", listed.stdout);
+    let id = listed.stdout.split(' ').next().unwrap();
+    for name in [&id[..id.len() - 2], id] {
+        let shown = Finished::of(consensus(&folder).args(["show", name])).exits(0);
+        assert!(shown.stdout.contains("## Outcome: agreed"), "{}", shown.stdout);
+    }
+    let replayed = Finished::of(consensus(&folder).args(["replay", "--last"])).exits(0);
+    assert_eq!(replayed.stdout, "4\n");
+    assert!(replayed.stderr.contains("Writer"), "{}", replayed.stderr);
+    let resumed = Finished::of(consensus(&folder).args(["resume", "--last"])).exits(0);
+    assert_eq!(resumed.stdout, "4\n");
+    let finished = Finished::of(consensus(&folder).args(["show", "ffff"])).exits(2);
+    assert!(finished.stderr.contains("`consensus runs` lists them"), "{}", finished.stderr);
+}
+
+#[test]
+fn the_answer_can_go_to_a_file_too() {
+    let folder = Folder::new();
+    Finished::of(consensus(&folder).args(MOCK).args(["-o", "answer.txt"])).exits(0);
+    assert_eq!(std::fs::read_to_string(folder.path().join("answer.txt")).unwrap(), "4\n");
+}
+
+#[test]
+fn terminal_escapes_in_an_answer_are_shown_and_not_sent() {
+    let folder = Folder::new();
+    let run = ["run", "--mock", "--task", "x", "--answer", "red \u{1b}[31m \u{202e}text"];
+    let finished = Finished::of(consensus(&folder).args(run)).exits(0);
+    assert_eq!(finished.stdout, "red \\u001b[31m \\u202etext\n");
+    let shown = Finished::of(consensus(&folder).args(["show", "--last"])).exits(0);
+    assert!(!shown.stdout.contains('\u{1b}') && !finished.stderr.contains('\u{1b}'));
+}
+
+#[test]
+fn mistakes_in_flags_and_files_say_what_to_do() {
+    let folder = Folder::new();
+    for (args, part) in [
+        (&["run", "--mock", "--task", "x"][..], "--mock needs --answer TEXT"),
+        (&["run", "--prompt", "x", "--model", "olama:llama3"][..], "did you mean `ollama:llama3`?"),
+        (&["run", "--prompt", "x", "--model", "m", "--base-url", "http://example.org/v1"][..], "--allow-http"),
+        (&["run", "--prompt", "x", "--constraint", "sentence=3"][..], "is no constraint"),
+        (&["run", "--prompt", "x", "--canonical", "choice"][..], "needs --choices"),
+        (&["runz"][..], "runs"),
+    ] {
+        let finished = Finished::of(consensus(&folder).args(args)).exits(2);
+        assert!(finished.stderr.contains(part), "{part:?} is not in {}", finished.stderr);
+    }
+    folder.write("consensus.toml", "model = \"m\"\nrunz_dir = \"x\"\n");
+    let finished = Finished::of(consensus(&folder).args(MOCK)).exits(2);
+    assert!(finished.stderr.contains("runz_dir") && finished.stderr.contains("consensus.toml"), "{}", finished.stderr);
+}
+
+#[test]
+fn flags_come_before_files_and_the_projects_file_before_the_users() {
+    let folder = Folder::new();
+    folder.write("config/consensus/config.toml", "runs_dir = \"user\"\nroleset = \"solver_checker\"\n");
+    Finished::of(consensus(&folder).args(MOCK)).exits(0);
+    assert!(folder.path().join("user").is_dir());
+    folder.write("consensus.toml", "runs_dir = \"project\"\n");
+    Finished::of(consensus(&folder).args(MOCK)).exits(0);
+    assert!(folder.path().join("project").is_dir());
+    Finished::of(consensus(&folder).args(MOCK).args(["--runs-dir", "flag"])).exits(0);
+    let run = std::fs::read_dir(folder.path().join("flag")).unwrap().next().unwrap().unwrap().path();
+    let result: Value = serde_json::from_str(&std::fs::read_to_string(run.join("result.json")).unwrap()).unwrap();
+    assert_eq!(result["roleset"], "solver_checker");
+}
+
+#[test]
+fn constraints_and_choices_of_the_command_line_bind() {
+    let folder = Folder::new();
+    let run = ["run", "--mock", "--task", "x", "--answer", "one two three", "--constraint", "words=2"];
+    Finished::of(consensus(&folder).args(run)).exits(3);
+    let folder = Folder::new();
+    let run = ["run", "--mock", "--task", "x", "--answer", "(yes)", "--choices", "yes,no"];
+    Finished::of(consensus(&folder).args(run)).exits(0);
+    assert_eq!(folder.result()["blind_vote"]["tally"][0]["votes"], 2);
+}
+
+#[test]
+fn completions_and_manual_pages_are_there() {
+    let folder = Folder::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let finished = Finished::of(consensus(&folder).args(["completions", shell])).exits(0);
+        assert!(finished.stdout.contains("mock-script"), "{shell}");
+    }
+    assert!(Finished::of(consensus(&folder).arg("man")).exits(0).stdout.contains("consensus"));
+    Finished::of(consensus(&folder).args(["man", "--out", "pages"])).exits(0);
+    assert!(folder.path().join("pages/consensus-run.1").is_file());
+    let help = Finished::of(consensus(&folder).arg("--help")).exits(0);
+    assert!(help.stdout.contains("Examples:") && help.stdout.contains("Exit codes:"), "{}", help.stdout);
+}

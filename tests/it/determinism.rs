@@ -1,0 +1,160 @@
+//! The same events give the same actions, byte for byte: what replay and verification stand on.
+
+use consensus::protocol::pair::worst_case;
+use consensus::protocol::{Action, Event, Finish, Protocol as _, Reply, Setup, Thinking};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::support::{Play, Tiny, envelope, in_round};
+
+/// Fields of an envelope that may or may not make sense where they are said.
+fn any_fields() -> impl Strategy<Value = Value> {
+    let status = prop::sample::select(vec!["WORKING", "NEED_PEER", "PROPOSED", "READY_TO_SOLVE", "SOLVED"]);
+    let text = prop::option::of(prop::sample::select(vec!["4", "5", "<NUMBER>", "", "four"]));
+    let accepts = prop::option::weighted(0.3, prop::sample::select(vec!["P1", "P2", "P3", "P9"]));
+    let needs = prop::collection::vec("[a-z]{1,5}", 0..3);
+    (status, text, accepts, needs, any::<bool>()).prop_map(|(status, text, accepts, needs, because)| {
+        let mut fields = json!({"status": status, "needs_from_peer": needs});
+        if let Some(text) = text {
+            fields["text"] = text.into();
+        }
+        if let Some(handle) = accepts {
+            fields["accepts"] = handle.into();
+        }
+        if because {
+            fields["because"] = "counted it once more".into();
+        }
+        fields
+    })
+}
+
+fn any_setup() -> impl Strategy<Value = Setup> {
+    let thinking = prop::sample::select(vec![Thinking::Free, Thinking::Field, Thinking::None]);
+    (any::<u64>(), thinking, 0_u32..3, 0_u32..3, 1_u32..8, any::<bool>()).prop_map(
+        |(seed, thinking, resample, max_repairs, max_rounds, arbiter)| {
+            let mut setup = Tiny::setup();
+            setup.seed = seed;
+            setup.params.thinking = thinking;
+            setup.params.resample = resample;
+            setup.params.max_repairs = max_repairs;
+            setup.params.max_rounds = max_rounds;
+            setup.arbiter = arbiter.then(Tiny::arbiter);
+            setup
+        },
+    )
+}
+
+/// Plays a run with these sayings, over and over, and returns all events and actions.
+fn play(setup: &Setup, sayings: &[Value]) -> (Vec<Event>, Vec<Vec<Action>>) {
+    let mut play = Play::new(setup);
+    let (mut events, mut actions) = (Vec::new(), Vec::new());
+    for index in 0.. {
+        if play.outcome.is_some() {
+            break;
+        }
+        // Replies arrive in any order: take now the first, now the last open call.
+        let call = if index % 3 == 0 {
+            *play.open.keys().next_back().unwrap()
+        } else {
+            *play.open.keys().next().unwrap()
+        };
+        let text = match call.agent {
+            2 => json!({"reason": "it is", "choice": "P1"}).to_string(),
+            _ => envelope(&play.open[&call], &sayings[index % sayings.len()]),
+        };
+        let reply = Reply { text: text.clone(), reasoning: None, finish: Finish::Stop };
+        events.push(Event::Replied { call, reply });
+        actions.push(play.reply(call, &text, Finish::Stop));
+    }
+    (events, actions)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn the_same_events_give_the_same_actions(setup in any_setup(), sayings in prop::collection::vec(any_fields(), 1..8)) {
+        let (events, actions) = play(&setup, &sayings);
+        let mut machine = setup.machine();
+        let _ = machine.step(&Event::Started).unwrap();
+        for (event, expected) in events.iter().zip(&actions) {
+            let again = machine.step(event).unwrap();
+            prop_assert_eq!(format!("{again:?}"), format!("{expected:?}"));
+        }
+    }
+
+    #[test]
+    fn every_run_ends_within_its_plan(setup in any_setup(), sayings in prop::collection::vec(any_fields(), 1..8)) {
+        let (events, actions) = play(&setup, &sayings);
+        let plan = worst_case(&setup);
+        prop_assert!(events.len() as u64 <= plan.calls, "{} calls, {} planned", events.len(), plan.calls);
+        let asks = actions.iter().flatten().filter_map(|action| match action {
+            Action::Ask(ask) => Some(ask),
+            Action::Finish(_) => None,
+        });
+        for ask in asks {
+            let tokens = ask.prompt_tokens_estimate() + u64::from(ask.max_tokens);
+            prop_assert!(tokens <= plan.context_tokens, "{tokens} tokens, {} planned", plan.context_tokens);
+        }
+    }
+
+    #[test]
+    fn conversations_only_grow_at_their_end(setup in any_setup(), sayings in prop::collection::vec(any_fields(), 1..8)) {
+        let (_, actions) = play(&setup, &sayings);
+        let mut last: [Vec<String>; 2] = Default::default();
+        for action in actions.iter().flatten() {
+            let Action::Ask(ask) = action else { continue };
+            if ask.call.agent < 2 && ask.call.draft == 0 {
+                let now: Vec<String> = ask.messages.iter().map(|m| m.content.clone()).collect();
+                let before = &last[ask.call.agent];
+                prop_assert!(now.starts_with(before), "{}", ask.call);
+                last[ask.call.agent] = now;
+            }
+        }
+    }
+}
+
+#[test]
+fn blind_drafts_see_nothing_of_the_peer() {
+    let mut setup = Tiny::setup();
+    setup.params.resample = 2;
+    let mut play = Play::new(&setup);
+    let secret = "zebra-9137";
+    while !in_round(&play, 1).is_empty() {
+        for call in in_round(&play, 1) {
+            let ask = play.open[&call].clone();
+            if call.agent == 0 {
+                play.reply(call, &envelope(&ask, &json!({"text": secret})), Finish::Stop);
+            } else {
+                assert!(ask.messages.iter().all(|m| !m.content.contains(secret)), "{call}");
+                play.reply(
+                    call,
+                    &envelope(&ask, &json!({"status": "PROPOSED", "text": "lion"})),
+                    Finish::Stop,
+                );
+            }
+        }
+    }
+    let ask = play.open.values().next().unwrap();
+    assert!(ask.messages.last().unwrap().content.contains(secret), "the turn shows the peer's text");
+}
+
+#[test]
+fn private_thoughts_never_reach_the_peer() {
+    let mut setup = Tiny::setup();
+    setup.params.thinking = Thinking::Free;
+    let mut play = Play::new(&setup);
+    for _ in 0..30 {
+        let Some((call, ask)) = play.open.first_key_value().map(|(c, a)| (*c, a.clone())) else { break };
+        let own = format!("thought-of-{}", call.agent);
+        let other = format!("thought-of-{}", 1 - call.agent);
+        assert!(ask.messages.iter().all(|m| !m.content.contains(&other)), "{call}");
+        let answer = if call.agent == 0 { "4" } else { "5" };
+        let text = match ask.shape {
+            consensus::protocol::ReplyShape::Free => own,
+            consensus::protocol::ReplyShape::Json { .. } => envelope(&ask, &json!({"text": answer})),
+        };
+        play.reply(call, &text, Finish::Stop);
+    }
+    assert!(play.outcome.is_some());
+}

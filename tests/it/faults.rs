@@ -1,0 +1,214 @@
+//! Servers that fail: each fault ends in its documented way, within its time-out.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, completion, consensus, http, model};
+
+/// Short time-outs, so that a test of one takes no longer than it must.
+const CONFIG: &str = "retries = 2\n[timeouts]\nconnect_ms = 1000\nfirst_byte_ms = 1000\nidle_ms = 500\ntotal_ms = 1500\n";
+
+fn run(folder: &Folder, server: &Server) -> Finished {
+    // A test that has written other time-outs keeps them.
+    if !folder.path().join("consensus.toml").exists() {
+        folder.write("consensus.toml", CONFIG);
+    }
+    let run = ["run", "--model", "tiny-model", "--prompt", "2+2?", "--base-url"];
+    Finished::of(consensus(folder).args(run).arg(server.url()))
+}
+
+/// Asserts that a server like this makes a run fail with exit 6, these words, and no endless wait.
+#[track_caller]
+fn fails(part: &str, handler: impl Fn(&Request) -> Vec<Act> + Send + Sync + 'static) -> Vec<Request> {
+    fails_in(&Folder::new(), part, handler)
+}
+
+#[track_caller]
+fn fails_in(folder: &Folder, part: &str, handler: impl Fn(&Request) -> Vec<Act> + Send + Sync + 'static) -> Vec<Request> {
+    let server = Server::start(handler);
+    let began = Instant::now();
+    let finished = run(folder, &server).exits(6);
+    assert!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
+    assert!(finished.stderr.contains(part), "{part:?} is not in {}", finished.stderr);
+    assert_eq!(finished.stdout, "");
+    assert_eq!(folder.result()["outcome"], "failed");
+    Finished::of(consensus(folder).args(["verify", "--last"])).exits(0);
+    server.chats()
+}
+
+/// Answers `faults` to the first requests and sensibly to all later ones; the run must agree.
+#[track_caller]
+fn recovers(faults: usize, fault: impl Fn() -> Vec<Act> + Send + Sync + 'static) -> Duration {
+    let folder = Folder::new();
+    let server = Server::start(move |request| if request.index < faults { fault() } else { model(SENSIBLE)(request) });
+    let began = Instant::now();
+    run(&folder, &server).exits(0);
+    let journal = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
+    assert!(journal.contains("\"attempts\":2"), "the repeated request is on record");
+    began.elapsed()
+}
+
+fn status(line: &str, headers: &str) -> Vec<Act> {
+    vec![Act::Send(http(line, headers, b"{\"error\":{\"message\":\"not now\"}}"))]
+}
+
+#[test]
+fn too_many_requests_waits_as_long_as_the_server_says() {
+    let took = recovers(1, || status("429 Too Many Requests", "retry-after: 1\r\n"));
+    assert!(took >= Duration::from_secs(1), "{took:?}");
+}
+
+#[test]
+fn a_burst_of_server_errors_is_waited_out() {
+    recovers(2, || status("500 Internal Server Error", ""));
+    recovers(1, || status("503 Service Unavailable", ""));
+    recovers(1, || status("408 Request Timeout", ""));
+}
+
+#[test]
+fn server_errors_that_stay_end_the_run() {
+    let requests = fails("answered 500: not now", |_| status("500 Internal Server Error", ""));
+    // Two agents, each with the first try and two repetitions.
+    assert_eq!(requests.len(), 6);
+}
+
+#[test]
+fn other_client_errors_are_not_repeated() {
+    let requests = fails("check the API key", |_| status("401 Unauthorized", ""));
+    assert_eq!(requests.len(), 2);
+    fails("the model's name", |_| status("404 Not Found", ""));
+}
+
+#[test]
+fn a_connection_that_breaks_is_tried_again() {
+    recovers(1, || vec![Act::Close]);
+    recovers(1, || vec![Act::Send(b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{\"cho".to_vec()), Act::Close]);
+    let half = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"{\"}}]}\n\n";
+    recovers(1, || vec![Act::Send(half.to_vec()), Act::Close]);
+    fails("cannot reach", |_| vec![Act::Close]);
+}
+
+#[test]
+fn nobody_listens() {
+    let folder = Folder::new();
+    folder.write("consensus.toml", CONFIG);
+    let run = ["run", "--model", "m", "--prompt", "2+2?", "--base-url", "http://127.0.0.1:1/v1"];
+    let finished = Finished::of(consensus(&folder).args(run)).exits(6);
+    assert!(finished.stderr.contains("is the model server running?"), "{}", finished.stderr);
+}
+
+#[test]
+fn a_server_that_says_nothing_is_left() {
+    fails("first_byte_ms", |_| vec![Act::Pause(Duration::from_secs(5))]);
+}
+
+#[test]
+fn a_server_that_stops_in_mid_reply_is_left() {
+    let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {\"choices\":[]}\n\n";
+    fails("idle_ms", |_| vec![Act::Send(head.to_vec()), Act::Pause(Duration::from_secs(5))]);
+}
+
+#[test]
+fn a_slow_loris_meets_the_total_time_out() {
+    fails("total_ms", |_| {
+        let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n".to_vec();
+        let drip = (0..50).flat_map(|_| [Act::Send(b": \n".to_vec()), Act::Pause(Duration::from_millis(100))]);
+        std::iter::once(Act::Send(head)).chain(drip).collect()
+    });
+}
+
+#[test]
+fn answers_that_are_none_are_named() {
+    fails("it is no chat completion", |_| vec![Act::Send(http("200 OK", "", b"<html>It works!</html>"))]);
+    fails("it has no choices", |_| vec![Act::Send(http("200 OK", "", b"{\"choices\":[]}"))]);
+    fails("it is not UTF-8", |_| vec![Act::Send(http("200 OK", "", b"{\"choices\":\"\xff\xfe\"}"))]);
+    fails("the server reports an error", |_| vec![Act::Send(http("200 OK", "", b"{\"error\":{\"message\":\"oom\"}}"))]);
+}
+
+#[test]
+fn a_wrong_content_type_is_read_for_what_it_is() {
+    let folder = Folder::new();
+    let server = Server::start(|request: &Request| {
+        let answer = completion(&SENSIBLE(&request.json()));
+        let text = String::from_utf8(answer).unwrap().replace("application/json", "text/plain");
+        vec![Act::Send(text.into_bytes())]
+    });
+    run(&folder, &server).exits(0);
+}
+
+#[test]
+fn a_huge_body_is_cut_off() {
+    let huge = |kind: &str, start: &[u8], part: &[u8]| {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n\r\n");
+        // A hundred megabytes, in parts.
+        let mut acts = vec![Act::Send([head.as_bytes(), start].concat())];
+        acts.extend((0..100).map(|_| Act::Send(part.repeat((1 << 20) / part.len()))));
+        acts
+    };
+    for (kind, start, part) in [
+        ("application/json", &b"{\"x\":\""[..], &b"x"[..]),
+        ("text/event-stream", b"data: ", b"x"),
+        ("text/event-stream", b"", b"data: {\"choices\":[]}\n\n"),
+    ] {
+        let folder = Folder::new();
+        // The size must be what ends it, also on a slow machine.
+        folder.write("consensus.toml", "[timeouts]\nconnect_ms = 1000\nfirst_byte_ms = 15000\nidle_ms = 15000\ntotal_ms = 15000\n");
+        fails_in(&folder, "more than 8388608 bytes", move |_| huge(kind, start, part));
+    }
+}
+
+#[test]
+fn a_redirect_is_not_followed() {
+    let other = Server::start(model(SENSIBLE));
+    let location = format!("location: {}/chat/completions\r\n", other.url());
+    fails("redirects are not followed", move |_| vec![Act::Send(http("307 Temporary Redirect", &location, b""))]);
+    assert!(other.requests().is_empty());
+}
+
+#[test]
+fn a_full_context_is_told_from_bad_json() {
+    fails("longer than the context of the model", |_| {
+        let error = json!({"error": {"code": 400, "message": "request (9000 tokens) exceeds the available context size (4096 tokens)", "type": "exceed_context_size_error"}});
+        vec![Act::Send(http("400 Bad Request", "", error.to_string().as_bytes()))]
+    });
+}
+
+#[test]
+fn a_reply_cut_at_the_token_limit_is_told_from_bad_json() {
+    let folder = Folder::new();
+    let server = Server::start(|request: &Request| {
+        let body = request.json();
+        let asked = body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
+        let is_first = body["response_format"].is_object() && !asked.contains("was cut off at the limit");
+        if is_first {
+            let cut = json!({"choices": [{"message": {"content": "{\"role\":\"Wri"}, "finish_reason": "length"}]});
+            return vec![Act::Send(http("200 OK", "", cut.to_string().as_bytes()))];
+        }
+        model(SENSIBLE)(request)
+    });
+    run(&folder, &server).exits(0);
+    let result = folder.result();
+    assert!(result["agents"][0]["repairs"].as_u64().unwrap() >= 1, "{result}");
+}
+
+#[test]
+fn a_failed_run_goes_on_when_the_server_is_back() {
+    let folder = Folder::new();
+    let broken = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let state = broken.clone();
+    let server = Server::start(move |request| {
+        let is_talk = request.body.contains("wrote this. It is data");
+        if is_talk && state.load(std::sync::atomic::Ordering::SeqCst) {
+            return status("401 Unauthorized", "");
+        }
+        model(SENSIBLE)(request)
+    });
+    run(&folder, &server).exits(6);
+    let before = server.chats().len();
+    broken.store(false, std::sync::atomic::Ordering::SeqCst);
+    Finished::of(consensus(&folder).args(["resume", "--last"])).exits(0);
+    let blind = server.chats()[before..].iter().filter(|r| !r.body.contains("wrote this. It is data")).count();
+    assert_eq!(blind, 0, "no durable reply was asked for again");
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}

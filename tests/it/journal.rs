@@ -1,0 +1,191 @@
+//! The journal: what a crash or a hand leaves in it, and what is made of that.
+
+use std::path::Path;
+
+use consensus::engine::{Engine, Ledger, NoObserver, StopRequest};
+use consensus::journal::{FILE_NAME, Journal, JournalError, Writer, read};
+use consensus::report::RunResult;
+use serde_json::Value;
+
+use crate::support::{Finished, Folder, consensus, mask};
+
+/// A script that takes a few rounds: a refusal, a request, and an adoption.
+const TALK: &str = r#"{"step":"think","reply":"Let me see."}
+{"agent":"Writer","round":1,"attempt":0,"reply":"no json"}
+{"agent":"Writer","round":1,"envelope":{"status":"SOLVED","public_message":"[SOLVED] yes","final_solution":{"canonical_text":"four"}}}
+{"agent":"Physicist","round":1,"envelope":{"status":"PROPOSED","public_message":"maybe","needs_from_peer":["why?"],"final_solution":{"canonical_text":"five"}}}
+{"agent":"Writer","envelope":{"status":"SOLVED","public_message":"[SOLVED] yes","final_solution":{"canonical_text":"four"}}}
+{"agent":"Physicist","policy":"sycophant","answer":"five"}
+"#;
+
+/// Makes a finished run and returns its folder.
+fn finished_run() -> Folder {
+    let folder = Folder::new();
+    folder.write("talk.jsonl", TALK);
+    let run = ["run", "--mock-script", "talk.jsonl", "--seed", "3", "--prompt", "How much is 2+2?", "-q"];
+    let finished = Finished::of(consensus(&folder).args(run)).exits(0);
+    assert_eq!(finished.stdout, "four\n");
+    folder
+}
+
+fn journal_of(folder: &Folder) -> Vec<u8> {
+    std::fs::read(folder.run().join(FILE_NAME)).unwrap()
+}
+
+fn reopen(dir: &Path) -> Result<(Writer, Journal), String> {
+    loop {
+        match Writer::reopen(dir) {
+            // A process that another test starts shares our open files until it has begun.
+            Err(JournalError::Locked { .. }) => std::thread::yield_now(),
+            other => return other.map_err(|e| e.to_string()),
+        }
+    }
+}
+
+/// Resumes the run in `dir` inside this process, and returns its result.
+fn resume(dir: &Path) -> Result<RunResult, String> {
+    let (writer, journal) = reopen(dir)?;
+    let mut engine = Engine::resume(writer, &journal, None, &NoObserver).map_err(|e| e.to_string())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (_keep, stop) = tokio::sync::watch::channel(StopRequest::None);
+    runtime.block_on(engine.run(stop)).map_err(|e| e.to_string())?;
+    Ok(RunResult::new(engine.ledger(), engine.journal_head()))
+}
+
+#[test]
+fn a_run_cut_at_any_byte_resumes_to_the_same_result_or_names_a_line() {
+    let folder = finished_run();
+    let whole = journal_of(&folder);
+    let expected = mask(&std::fs::read_to_string(folder.run().join("result.json")).unwrap());
+    let first_line = whole.iter().position(|&b| b == b'\n').unwrap() + 1;
+    let broken = Folder::new();
+    let path = broken.path().join(FILE_NAME);
+    for cut in 0..whole.len() {
+        std::fs::write(&path, &whole[..cut]).unwrap();
+        if cut < first_line {
+            let why = resume(broken.path()).unwrap_err();
+            assert!(why.contains("line 1"), "cut at {cut}: {why}");
+        } else if whole[cut - 1] == b'\n' {
+            let result = resume(broken.path()).unwrap();
+            assert_eq!(mask(&result.to_json()), expected, "cut at {cut}");
+        } else {
+            // A torn line is cut, which leaves one of the journals of the branch above.
+            let (_, journal) = reopen(broken.path()).unwrap();
+            let line_end = whole[..cut].iter().rposition(|&b| b == b'\n').unwrap() + 1;
+            assert_eq!(std::fs::read(&path).unwrap(), &whole[..line_end], "cut at {cut}");
+            assert_eq!(journal.torn_bytes, (cut - line_end) as u64);
+        }
+    }
+}
+
+#[test]
+fn a_cut_journal_without_a_record_exits_with_7_and_the_line() {
+    let folder = finished_run();
+    let path = folder.run().join(FILE_NAME);
+    std::fs::write(&path, &journal_of(&folder)[..100]).unwrap();
+    for command in ["resume", "verify", "show", "replay"] {
+        let finished = Finished::of(consensus(&folder).args([command, "--last"])).exits(7);
+        assert!(finished.stderr.contains("line 1"), "{}", finished.stderr);
+    }
+}
+
+#[test]
+fn every_changed_byte_is_found() {
+    let folder = finished_run();
+    let whole = journal_of(&folder);
+    let path = folder.run().join(FILE_NAME);
+    let head: Value = folder.result()["journal_head"].clone();
+    for at in 0..whole.len() {
+        let mut changed = whole.clone();
+        changed[at] ^= 1;
+        std::fs::write(&path, &changed).unwrap();
+        let found = match read(&path) {
+            Err(JournalError::Damaged { .. }) => true,
+            Err(other) => panic!("{other}"),
+            // The last line has no successor that vouches for it; the result's head does.
+            Ok(journal) => {
+                Ledger::replay(&journal.records).is_err() || head != serde_json::json!(journal.head)
+            }
+        };
+        assert!(found, "byte {at} can be changed unseen");
+    }
+}
+
+#[test]
+fn verify_compares_the_result_with_the_journal() {
+    let folder = finished_run();
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+    let path = folder.run().join("result.json");
+    let result = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, result.replace("\"four\"", "\"five\"")).unwrap();
+    let finished = Finished::of(consensus(&folder).args(["verify", "--last"])).exits(7);
+    assert!(finished.stderr.contains("result.json"), "{}", finished.stderr);
+}
+
+#[test]
+fn a_result_whose_journal_lost_its_end_does_not_verify() {
+    let folder = finished_run();
+    let whole = journal_of(&folder);
+    std::fs::write(folder.run().join(FILE_NAME), &whole[..whole.len() - 1]).unwrap();
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(7);
+}
+
+#[test]
+fn a_forged_end_does_not_verify() {
+    let folder = finished_run();
+    let dir = folder.run();
+    let whole = String::from_utf8(journal_of(&folder)).unwrap();
+    let mut lines: Vec<&str> = whole.lines().collect();
+    let last = lines.pop().unwrap().replace("four", "five");
+    std::fs::write(dir.join(FILE_NAME), format!("{}\n{last}\n", lines.join("\n"))).unwrap();
+    std::fs::remove_file(dir.join("result.json")).unwrap();
+    let finished = Finished::of(consensus(&folder).args(["verify", "--last"])).exits(7);
+    assert!(finished.stderr.contains("does not verify"), "{}", finished.stderr);
+}
+
+#[test]
+fn the_results_head_is_the_digest_of_the_last_line() {
+    let folder = finished_run();
+    let journal = journal_of(&folder);
+    let last = journal.split(|&b| b == b'\n').rev().nth(1).unwrap();
+    let digest = consensus::crypto::Digest::of(last).to_string();
+    assert_eq!(folder.result()["journal_head"], digest.as_str());
+}
+
+#[test]
+fn a_second_process_is_refused_while_the_first_writes() {
+    let folder = finished_run();
+    let whole = journal_of(&folder);
+    let cut = whole.len() - 10;
+    std::fs::write(folder.run().join(FILE_NAME), &whole[..cut]).unwrap();
+    let (_writer, _) = Writer::reopen(&folder.run()).unwrap();
+    let finished = Finished::of(consensus(&folder).args(["resume", "--last"])).exits(2);
+    assert!(finished.stderr.contains("in use by another process"), "{}", finished.stderr);
+}
+
+#[test]
+fn files_are_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = finished_run();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&folder.run()), 0o700);
+    for name in [FILE_NAME, "result.json", "transcript.md"] {
+        assert_eq!(mode(&folder.run().join(name)), 0o600, "{name}");
+    }
+}
+
+#[test]
+fn files_are_as_their_schemas_say() {
+    let folder = finished_run();
+    let schema = |name: &str| {
+        let printed = Finished::of(consensus(&folder).args(["schema", name])).exits(0).stdout;
+        jsonschema::draft202012::new(&serde_json::from_str(&printed).unwrap()).unwrap()
+    };
+    let record = schema("record");
+    for line in String::from_utf8(journal_of(&folder)).unwrap().lines() {
+        record.validate(&serde_json::from_str(line).unwrap()).unwrap();
+    }
+    schema("result").validate(&folder.result()).unwrap();
+    schema("envelope");
+    schema("roleset");
+}

@@ -1,0 +1,207 @@
+//! The `openai` provider against a loopback server: what is sent, what is understood, what is
+//! negotiated.
+
+use serde_json::{Value, json};
+
+use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, completion, consensus, model, stream};
+use crate::support::http;
+
+/// Starts a run against this server that agrees if the server is sensible.
+fn run(folder: &Folder, server: &Server, more: &[&str]) -> Finished {
+    let base = ["run", "--roleset", "writer_physicist", "--seed", "1", "--prompt", "2+2?", "--base-url"];
+    Finished::of(consensus(folder).args(base).arg(server.url()).args(more))
+}
+
+#[test]
+fn two_agents_agree_over_http_and_the_model_is_found_by_asking() {
+    let folder = Folder::new();
+    let server = Server::start(model(SENSIBLE));
+    let finished = run(&folder, &server, &[]).exits(0);
+    assert_eq!(finished.stdout.lines().count(), 1);
+    let result = folder.result();
+    assert_eq!(result["how"], "endorsed");
+    assert_eq!(result["degraded"], json!([]));
+    assert_eq!(result["usage"]["cached"], 60 * result["usage"]["calls"].as_u64().unwrap());
+    let first = server.chats()[0].json();
+    assert_eq!(first["model"], "tiny-model");
+    assert_eq!(first["stream"], true);
+    assert!(first["seed"].as_u64().unwrap() < 1 << 31);
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
+fn each_call_has_a_seed_of_its_own_and_the_same_one_each_time() {
+    let seeds = |_| {
+        let (folder, server) = (Folder::new(), Server::start(model(SENSIBLE)));
+        run(&folder, &server, &[]).exits(0);
+        let mut seeds: Vec<u64> = server.chats().iter().map(|r| r.json()["seed"].as_u64().unwrap()).collect();
+        seeds.sort_unstable();
+        seeds
+    };
+    let (first, second) = (seeds(0), seeds(1));
+    assert_eq!(first, second);
+    let mut distinct = first.clone();
+    distinct.dedup();
+    assert_eq!(distinct.len(), first.len());
+}
+
+#[test]
+fn streams_are_read_however_they_are_cut() {
+    for size in [1, 3, 1000] {
+        let folder = Folder::new();
+        let server = Server::start(move |request| match request.path.as_str() {
+            "/v1/models" => model(SENSIBLE)(request),
+            _ => vec![Act::Send(stream(&SENSIBLE(&request.json()).replace("done", "fertig – 完了 🙂"), size))],
+        });
+        run(&folder, &server, &[]).exits(0);
+        let result = folder.result();
+        assert_eq!(result["outcome"], "agreed", "{result}");
+        let journal = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
+        assert!(journal.contains("fertig – 完了 🙂"));
+    }
+}
+
+#[test]
+fn a_connection_is_used_again() {
+    let (folder, server) = (Folder::new(), Server::start(model(SENSIBLE)));
+    run(&folder, &server, &["--no-stream"]).exits(0);
+    let connections = server.connections.load(std::sync::atomic::Ordering::SeqCst);
+    // Two blind drafts are in the air at once; the list of models may have had one of its own.
+    assert!(connections <= 4, "{connections} connections for {} requests", server.requests().len());
+    let head = server.chats()[0].head.clone();
+    assert!(head.len() <= 250, "{} bytes of headers: {head}", head.len());
+}
+
+/// Refuses requests by their response format; tells what was asked for.
+fn refusing(refused: &'static [&'static str]) -> impl Fn(&Request) -> Vec<Act> {
+    move |request| {
+        let body = request.json();
+        let format = body["response_format"]["type"].as_str().unwrap_or("");
+        if refused.contains(&format) {
+            let error = json!({"error": {"message": format!("response_format {format} is not supported")}});
+            return vec![Act::Send(http("400 Bad Request", "", error.to_string().as_bytes()))];
+        }
+        if request.path.ends_with("/models") || body["response_format"]["json_schema"].is_object() {
+            return model(SENSIBLE)(request);
+        }
+        // Without a schema the model still knows what it was told to write.
+        let asks = body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
+        let system = body["messages"][0]["content"].as_str().unwrap();
+        let role = if system.contains("You are Writer") { "Writer" } else { "Physicist" };
+        let envelope = json!({"role": role, "domain": "d", "task_understanding": "t", "public_message": "[SOLVED] x",
+            "artifact": {"type": "results", "content": {}}, "needs_from_peer": [], "handoff_to": "",
+            "status": "SOLVED", "final_solution": {"canonical_text": "4"}});
+        let text = if asks.contains("JSON object on one line") { envelope.to_string() } else { "hm".to_owned() };
+        vec![Act::Send(completion(&text))]
+    }
+}
+
+#[test]
+fn a_refused_schema_is_given_up_step_by_step_and_the_result_says_so() {
+    for (refused, steps, word) in [
+        (&["json_schema"][..], 1, "json_object"),
+        (&["json_schema", "json_object"][..], 2, "the prompt alone"),
+    ] {
+        let (folder, server) = (Folder::new(), Server::start(refusing(refused)));
+        run(&folder, &server, &[]).exits(0);
+        let result = folder.result();
+        assert_eq!(result["degraded"][0]["kind"], "structured_output");
+        let detail = result["degraded"][0]["detail"].as_str().unwrap();
+        assert!(detail.contains(word), "{detail}");
+        let formats: Vec<Value> = server.chats().iter().map(|r| r.json()["response_format"]["type"].clone()).collect();
+        // Each agent's client learns it once, and then remembers.
+        let schema = formats.iter().filter(|f| *f == "json_schema").count();
+        assert_eq!(schema, 2, "{formats:?} for {steps} steps");
+        let (folder, server) = (Folder::new(), Server::start(refusing(refused)));
+        run(&folder, &server, &["--fail-on-degraded"]).exits(8);
+    }
+}
+
+#[test]
+fn a_server_that_ignores_the_schema_is_caught_by_validation() {
+    let folder = Folder::new();
+    let server = Server::start(|request: &Request| {
+        let body = request.json();
+        match body["response_format"].is_object() {
+            true => vec![Act::Send(completion("{\"status\":\"SOLVED\",\"answer\":\"4\"}"))],
+            false => model(SENSIBLE)(request),
+        }
+    });
+    let finished = run(&folder, &server, &[]).exits(3);
+    assert_eq!(finished.stdout, "");
+    assert_eq!(folder.result()["reason"], "no agent wrote a valid blind draft");
+}
+
+#[test]
+fn the_newer_name_of_the_token_limit_is_learnt() {
+    let folder = Folder::new();
+    let server = Server::start(|request: &Request| {
+        if request.body.contains("\"max_tokens\"") {
+            let error = json!({"error": {"message": "Unsupported parameter: use 'max_completion_tokens' instead"}});
+            return vec![Act::Send(http("400 Bad Request", "", error.to_string().as_bytes()))];
+        }
+        model(SENSIBLE)(request)
+    });
+    run(&folder, &server, &["--model", "tiny-model"]).exits(0);
+    assert_eq!(folder.result()["degraded"], json!([]));
+}
+
+#[test]
+fn reasoning_that_comes_apart_is_recorded_and_not_judged() {
+    let folder = Folder::new();
+    let server = Server::start(|request: &Request| {
+        if request.path.ends_with("/models") {
+            return model(SENSIBLE)(request);
+        }
+        let body = json!({"choices": [{"message": {"content": SENSIBLE(&request.json()), "reasoning_content": "secret musings"}, "finish_reason": "stop"}]});
+        vec![Act::Send(http("200 OK", "", body.to_string().as_bytes()))]
+    });
+    run(&folder, &server, &[]).exits(0);
+    let journal = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
+    assert!(journal.contains("secret musings"));
+    assert!(server.chats().iter().all(|r| !r.body.contains("secret musings")));
+    assert_eq!(folder.result()["degraded"][0]["kind"], "usage_estimated");
+}
+
+#[test]
+fn a_key_is_sent_and_found_nowhere_else() {
+    let (folder, server) = (Folder::new(), Server::start(model(SENSIBLE)));
+    let key = "sk-test-0123456789abcdef";
+    let args = ["run", "--roleset", "writer_physicist", "--prompt", "2+2?", "-vv", "--base-url"];
+    let finished = Finished::of(consensus(&folder).env("OPENAI_API_KEY", key).args(args).arg(server.url())).exits(0);
+    assert_eq!(server.chats()[0].header("authorization").as_deref(), Some("Bearer sk-test-0123456789abcdef"));
+    assert!(!finished.stderr.contains(key) && !finished.stdout.contains(key));
+    for entry in std::fs::read_dir(folder.run()).unwrap() {
+        assert!(!std::fs::read_to_string(entry.unwrap().path()).unwrap().contains(key));
+    }
+}
+
+#[test]
+fn the_base_url_of_the_environment_is_honoured() {
+    let (folder, server) = (Folder::new(), Server::start(model(SENSIBLE)));
+    let run = ["run", "--prompt", "2+2?"];
+    Finished::of(consensus(&folder).env("OPENAI_BASE_URL", server.url()).args(run)).exits(0);
+    assert!(!server.chats().is_empty());
+}
+
+#[test]
+fn doctor_tells_enforced_from_ignored() {
+    let enforcing = Server::start(|request: &Request| {
+        let word = request.json()["response_format"]["json_schema"]["schema"]["properties"]["word"]["enum"][0].clone();
+        match word.as_str() {
+            Some(word) => vec![Act::Send(completion(&json!({"word": word}).to_string()))],
+            None => model(SENSIBLE)(request),
+        }
+    });
+    let ignoring = Server::start(model(|_| "{\"capital\": \"Paris\"}".to_owned()));
+    for (server, schema, advised) in [(&enforcing, "enforced", false), (&ignoring, "ignored", true)] {
+        let folder = Folder::new();
+        let doctor = ["doctor", "--format", "json", "--base-url"];
+        let finished = Finished::of(consensus(&folder).args(doctor).arg(server.url())).exits(0);
+        let report: Value = serde_json::from_str(&finished.stdout).unwrap();
+        assert_eq!(report[0]["schema"], schema);
+        assert_eq!(report[0]["context_tokens"], 8192);
+        assert_eq!(report[0]["cached_tokens_reported"], true);
+        assert_eq!(report[0]["advice"].as_array().unwrap().is_empty(), !advised);
+    }
+}

@@ -1,0 +1,115 @@
+//! The rolesets that come with the program.
+
+use std::path::Path;
+
+use consensus::config::EMBEDDED_ROLESETS;
+
+use crate::support::{Finished, Folder, consensus};
+
+#[test]
+fn every_roleset_of_the_repository_is_in_the_binary_and_has_no_mistake() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("rolesets");
+    let mut files: Vec<String> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".json"))
+        .collect();
+    files.sort();
+    let embedded: Vec<&str> = EMBEDDED_ROLESETS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(files, embedded);
+    let empty = Folder::new();
+    let checked = Finished::of(consensus(&empty).args(["roleset", "check"])).exits(0);
+    assert_eq!(checked.stdout.lines().count(), 7, "{}", checked.stdout);
+    let files = Folder::new();
+    let checked =
+        Finished::of(consensus(&files).args(["roleset", "check", "--rolesets-dir"]).arg(folder)).exits(0);
+    assert!(!checked.stdout.contains("built in"), "{}", checked.stdout);
+}
+
+#[test]
+fn every_roleset_agrees_with_scripted_agents() {
+    for (roleset, answer) in [
+        ("writer_physicist", "Cosmic rays are tiny fast particles from space."),
+        ("uiux_programmer", "A button that saves the form and says so."),
+        ("solver_checker", "36"),
+        ("planner_coder", "print(4)"),
+        ("translator_reviewer", "Guten Morgen"),
+        ("mcq_reasoner_auditor", "C"),
+        ("json_author_auditor", "{\"city\": \"Canberra\"}"),
+    ] {
+        let folder = Folder::new();
+        let run = ["run", "--mock", "--roleset", roleset, "--task", "Do it.", "--answer", answer];
+        let finished = Finished::of(consensus(&folder).args(run)).exits(0);
+        assert_eq!(finished.stdout, format!("{answer}\n"), "{roleset}");
+        assert_eq!(folder.result()["how"], "independent", "{roleset}");
+    }
+}
+
+#[test]
+fn every_mistake_in_a_roleset_is_explained_with_its_place() {
+    let folder = Folder::new();
+    folder.write("rolesets/packs/one.md", "Work.");
+    let bad = r#"{"v": 2, "protocol": "pairs", "agents": [
+        {"name": "A", "domain": "d", "pack": "one.md", "temperatur": 0.5},
+        {"name": "B!", "domain": "d", "pack": "../../etc/passwd", "max_tokens": 1}
+    ], "params": {"max_rounds": 0}}"#;
+    folder.write("rolesets/bad.json", bad);
+    let finished = Finished::of(consensus(&folder).args(["roleset", "check", "bad"])).exits(2);
+    for part in [
+        "bad.json at /v:",
+        "\"pairs\" is not one of pair; did you mean `pair`?",
+        "/agents/0: unknown key `temperatur`; did you mean `temperature`?",
+        "/agents/1/name",
+        "/agents/1/pack",
+        "/agents/1/max_tokens",
+        "/params/max_rounds",
+    ] {
+        assert!(finished.stderr.contains(part), "{part} is not in {}", finished.stderr);
+    }
+}
+
+#[test]
+fn mistakes_of_meaning_are_found_too() {
+    let folder = Folder::new();
+    folder.write("rolesets/packs/one.md", "Work.");
+    folder.write("rolesets/packs/empty.md", " \n");
+    let bad = r#"{"v": 1, "protocol": "pair", "agents": [
+        {"name": "Ann", "domain": "d", "pack": "oen.md"}, {"name": "ann", "domain": "d", "pack": "empty.md"}
+    ], "canonical": {"kind": "choice", "choices": ["A", "a."]}}"#;
+    folder.write("rolesets/bad.json", bad);
+    folder.write("rolesets/none.json", &bad.replace(", \"choices\": [\"A\", \"a.\"]", ""));
+    folder.write("rolesets/broken.json", "{\"v\": 1,\n \"v\": 1}");
+    let finished =
+        Finished::of(consensus(&folder).args(["roleset", "check", "bad", "none", "broken"])).exits(2);
+    for part in [
+        "did you mean `one.md`?",
+        "/agents/1/name: `ann` is taken",
+        "the pack `empty.md` is empty",
+        "/canonical/choices/1",
+        "kind `choice` needs the list of choices",
+        "duplicate field `v` at line 2",
+    ] {
+        assert!(finished.stderr.contains(part), "{part} is not in {}", finished.stderr);
+    }
+}
+
+#[test]
+fn a_misspelt_roleset_finds_its_neighbour() {
+    let folder = Folder::new();
+    let run = ["run", "--mock", "--roleset", "writer_phisicist", "--task", "x", "--answer", "y"];
+    let finished = Finished::of(consensus(&folder).args(run)).exits(2);
+    assert!(finished.stderr.contains("did you mean `writer_physicist`?"), "{}", finished.stderr);
+    assert_eq!(finished.stdout, "");
+}
+
+#[test]
+fn a_roleset_in_the_working_folder_comes_before_the_built_in_one() {
+    let folder = Folder::new();
+    folder.write("rolesets/packs/one.md", "Work.");
+    let own = r#"{"v": 1, "description": "Mine.", "protocol": "pair", "agents": [
+        {"name": "Ann", "domain": "d", "pack": "one.md"}, {"name": "Bob", "domain": "d", "pack": "one.md"}]}"#;
+    folder.write("rolesets/solver_checker.json", own);
+    let run = ["run", "--mock", "--roleset", "solver_checker", "--task", "x", "--answer", "not a number"];
+    Finished::of(consensus(&folder).args(run)).exits(0);
+    assert_eq!(folder.result()["agents"][0]["name"], "Ann");
+}
