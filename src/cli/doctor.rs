@@ -62,7 +62,7 @@ async fn examine(endpoint: OpenAiEndpoint) -> Value {
     };
     let seconds = began.elapsed().as_secs_f64();
     let second = server.ask(&prose(1), &|_| {}).await;
-    let cached = second.as_ref().map(|a| a.usage.cached).unwrap_or(0);
+    let cached = second.as_ref().map_or(0, |a| a.usage.cached);
     let schema = schema_enforcement(&server).await;
     let speed = first.usage.completion as f64 / seconds.max(0.001);
     let advice = advice(&endpoint, &info.models, info.context_tokens, &first, cached, &schema);

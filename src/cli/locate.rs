@@ -13,10 +13,7 @@ pub(super) fn run_folder(which: &RunRef) -> anyhow::Result<PathBuf> {
     let runs_dir = settings::runs_dir(which.runs_dir.as_ref(), &FileConfig::load()?);
     let folders = run_folders(&runs_dir);
     let Some(name) = &which.run else {
-        return folders
-            .into_iter()
-            .next_back()
-            .ok_or_else(|| missing(&runs_dir, "there is no run".to_owned()));
+        return folders.into_iter().next_back().ok_or_else(|| missing(&runs_dir, "there is no run"));
     };
     let path = Path::new(name);
     if path.join(FILE_NAME).is_file() {
@@ -30,9 +27,9 @@ pub(super) fn run_folder(which: &RunRef) -> anyhow::Result<PathBuf> {
     match (matching.next(), matching.next()) {
         (Some(folder), None) => Ok(folder.clone()),
         (Some(_), Some(_)) => {
-            Err(missing(&runs_dir, format!("`{name}` is the beginning of more than one run's id")))
+            Err(missing(&runs_dir, &format!("`{name}` is the beginning of more than one run's id")))
         }
-        (None, _) => Err(missing(&runs_dir, format!("there is no run `{name}`"))),
+        (None, _) => Err(missing(&runs_dir, &format!("there is no run `{name}`"))),
     }
 }
 
@@ -49,7 +46,7 @@ pub(super) fn folder_name(folder: &Path) -> String {
     folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn missing(runs_dir: &Path, what: String) -> anyhow::Error {
+fn missing(runs_dir: &Path, what: &str) -> anyhow::Error {
     let why = format!(
         "{what} in `{}`; `consensus runs` lists them, --runs-dir looks elsewhere",
         runs_dir.display()

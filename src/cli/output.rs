@@ -66,6 +66,7 @@ impl Output {
     }
 
     /// Writes to stdout. A reader that has gone away is no error.
+    #[expect(clippy::unused_self, reason = "whoever prints goes through an Output")]
     pub(super) fn print(&self, text: &str) -> anyhow::Result<()> {
         let mut stdout = std::io::stdout().lock();
         match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -87,14 +88,14 @@ impl Output {
     /// Tells a line of the story, unless it is not wanted.
     pub(super) fn tell(&self, text: &str) {
         if !self.quiet {
-            self.stderr(text);
+            to_stderr(text);
         }
     }
 
     /// Reports an error, as JSON on stdout too where JSON was asked for.
     pub(super) fn error(&self, error: &anyhow::Error, code: ExitCode) {
         let message = format!("{error:#}");
-        self.stderr(&format!("{}: {message}", self.paint("error", "1;31")));
+        to_stderr(&format!("{}: {message}", self.paint("error", "1;31")));
         if self.format != Format::Text {
             let value = json!({"error": {"message": message, "exit": u8::from(code)}});
             // There is nobody left to tell if stdout is gone.
@@ -106,10 +107,10 @@ impl Output {
     pub(super) fn paint(&self, text: &str, sgr: &str) -> String {
         if self.color { format!("\u{1b}[{sgr}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
+}
 
-    fn stderr(&self, text: &str) {
-        let mut stderr = std::io::stderr().lock();
-        // A closed stderr must not end a run.
-        let _ = writeln!(stderr, "{text}");
-    }
+fn to_stderr(text: &str) {
+    let mut stderr = std::io::stderr().lock();
+    // A closed stderr must not end a run.
+    let _ = writeln!(stderr, "{text}");
 }

@@ -110,7 +110,7 @@ impl Observer for Story {
 /// One line about a reply that should be an envelope. It shows what the agent claims; whether the
 /// claim counts is for the protocol to say.
 fn envelope_line(reply: &str) -> String {
-    let object = extract(reply).map(|found| found.object).unwrap_or(reply);
+    let object = extract(reply).map_or(reply, |found| found.object);
     let Ok(value) = serde_json::from_str::<Value>(object) else {
         return format!("writes no envelope: {}", quote::excerpt(reply));
     };

@@ -64,7 +64,7 @@ fn check(all: &[Found], output: &Output) -> anyhow::Result<ExitCode> {
     for found in all {
         match load_roleset(found) {
             Ok(_) if output.format == Format::Text => {
-                output.line(&format!("ok  {}  {}", found.name, found.source))?
+                output.line(&format!("ok  {}  {}", found.name, found.source))?;
             }
             Ok(_) => {}
             Err(ConfigError::Roleset(found)) => problems.extend(found),

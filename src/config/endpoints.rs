@@ -115,18 +115,18 @@ pub async fn resolve_endpoints(
 /// Fills in what is known without asking anybody; the base URL may stay empty.
 fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEndpoint, ConfigError> {
     let presets = PRESETS.iter().map(|p| p.name);
-    let names: Vec<&str> = presets.chain(file.providers.keys().map(String::as_str)).collect();
-    let ModelRef { provider, model } = ModelRef::parse(reference, &names)?;
+    let known: Vec<&str> = presets.chain(file.providers.keys().map(String::as_str)).collect();
+    let ModelRef { provider, model } = ModelRef::parse(reference, &known)?;
     let environment = std::env::var("OPENAI_BASE_URL").ok().filter(|url| !url.is_empty());
     let mut api_key_env = file.api_key_env.clone();
     let mut api_key_file = file.api_key_file.clone();
     let configured = provider.as_ref().and_then(|name| file.providers.get(name));
     let preset = provider.as_ref().and_then(|name| PRESETS.iter().find(|p| p.name == name));
     let named = match (configured, preset) {
-        (Some(provider), _) => {
-            api_key_env.clone_from(&provider.api_key_env);
-            api_key_file.clone_from(&provider.api_key_file);
-            Some(provider.base_url.clone())
+        (Some(own), _) => {
+            api_key_env.clone_from(&own.api_key_env);
+            api_key_file.clone_from(&own.api_key_file);
+            Some(own.base_url.clone())
         }
         // `openai:` is also the name of the dialect: the environment says whose server it is.
         (None, Some(preset)) if preset.name == "openai" => {

@@ -73,5 +73,5 @@ pub enum ConfigError {
 }
 
 fn list(problems: &[Problem]) -> String {
-    problems.iter().map(|p| format!("\n  {p}")).collect()
+    problems.iter().fold(String::new(), |list, problem| list + "\n  " + &problem.to_string())
 }

@@ -125,7 +125,7 @@ pub fn list_rolesets(folders: &[PathBuf]) -> Vec<Found> {
 /// [`ConfigError::NoRoleset`] with the nearest name.
 pub fn find_roleset(name: &str, folders: &[PathBuf]) -> Result<Found, ConfigError> {
     let path = Path::new(name);
-    if name.ends_with(".json") || name.contains('/') {
+    if path.extension().is_some_and(|e| e == "json") || name.contains('/') {
         let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or(name);
         return Ok(Found { name: stem.to_owned(), source: Source::File(path.to_owned()) });
     }

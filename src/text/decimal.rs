@@ -41,7 +41,8 @@ impl Decimal {
     fn normalised(mut self) -> Option<Self> {
         let kept = self.digits.trim_end_matches('0');
         self.exponent += i64::try_from(self.digits.len() - kept.len()).ok()?;
-        self.digits = kept.trim_start_matches('0').to_owned();
+        let kept = kept.trim_start_matches('0').to_owned();
+        self.digits = kept;
         if self.digits.is_empty() {
             return Some(Self { negative: false, digits: String::new(), exponent: 0 });
         }

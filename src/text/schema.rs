@@ -94,7 +94,7 @@ pub fn decoding(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Value {
     let open = variant(ask, &["WORKING", "NEED_PEER"], None);
     let mut variants = vec![solved_text];
     if !ask.acceptable.is_empty() {
-        let accepts = closed(json!({"accepts": {"type": "string", "enum": ask.acceptable}}));
+        let accepts = closed(&json!({"accepts": {"type": "string", "enum": ask.acceptable}}));
         variants.insert(0, variant(ask, &["SOLVED"], Some(accepts)));
     }
     variants.extend([proposed, open]);
@@ -122,7 +122,7 @@ fn variant(ask: &Decoding<'_>, statuses: &[&str], final_solution: Option<Value>)
     if let Some(solution) = final_solution {
         put("final_solution", solution);
     }
-    closed(Value::Object(fields))
+    closed(&Value::Object(fields))
 }
 
 fn public_message(statuses: &[&str]) -> Value {
@@ -145,16 +145,16 @@ fn meta(ask: &Decoding<'_>) -> Option<Value> {
     if ask.has_answer {
         let by = &ENVELOPE_VALUE["properties"]["meta"]["properties"]["change"]["properties"]["by"]["enum"];
         let change = json!({"detail": string(LINE_CHARS_MAX), "by": {"type": "string", "enum": by}});
-        fields.insert("change".to_owned(), closed(change));
+        fields.insert("change".to_owned(), closed(&change));
     }
-    if fields.is_empty() { None } else { Some(closed(Value::Object(fields))) }
+    if fields.is_empty() { None } else { Some(closed(&Value::Object(fields))) }
 }
 
 fn artifact() -> Value {
     let kinds = &ENVELOPE_VALUE["properties"]["artifact"]["properties"]["type"]["enum"];
-    closed(json!({
+    closed(&json!({
         "type": {"type": "string", "enum": kinds},
-        "content": closed(json!({"summary": string(LINE_CHARS_MAX)})),
+        "content": closed(&json!({"summary": string(LINE_CHARS_MAX)})),
     }))
 }
 
@@ -172,7 +172,7 @@ fn typed_text(canonicalizer: &Canonicalizer, chars_max: usize) -> Value {
             non_empty_string(chars_max)
         }
     };
-    closed(json!({ "canonical_text": text }))
+    closed(&json!({ "canonical_text": text }))
 }
 
 fn fixed(text: &str) -> Value {
@@ -188,7 +188,7 @@ fn non_empty_string(chars_max: usize) -> Value {
 }
 
 /// An object with exactly these fields.
-fn closed(properties: Value) -> Value {
+fn closed(properties: &Value) -> Value {
     let names: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
     let required = json!(names);
     json!({

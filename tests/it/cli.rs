@@ -60,7 +60,11 @@ fn no_agreement_exits_with_3_and_shows_both_answers() {
     let two = "{\"agent\":\"Writer\",\"policy\":\"stubborn\",\"answer\":\"4\"}\n{\"agent\":\"Physicist\",\"policy\":\"stubborn\",\"answer\":\"5\"}\n";
     let finished = script(&folder, two, &[]).exits(3);
     assert_eq!(finished.stdout, "");
-    assert!(finished.stderr.contains("no_agreement: both agents moved and nothing changed"), "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("no_agreement: both agents moved and nothing changed"),
+        "{}",
+        finished.stderr
+    );
     let dissent = folder.result()["dissent"].clone();
     assert_eq!(dissent.as_array().unwrap().len(), 2, "{dissent}");
 }
@@ -92,10 +96,13 @@ fn a_budget_refuses_the_call_that_could_exceed_it_and_can_be_raised() {
     let folder = Folder::new();
     let finished = Finished::of(consensus(&folder).args(MOCK).args(["--max-tokens-total", "5000"])).exits(5);
     assert!(finished.stderr.contains("of 5000 are left"), "{}", finished.stderr);
-    let used = |result: &Value| result["usage"]["prompt"].as_u64().unwrap() + result["usage"]["completion"].as_u64().unwrap();
+    let used = |result: &Value| {
+        result["usage"]["prompt"].as_u64().unwrap() + result["usage"]["completion"].as_u64().unwrap()
+    };
     assert!(used(&folder.result()) <= 5000);
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
-    let finished = Finished::of(consensus(&folder).args(["resume", "--last", "--max-tokens-total", "50000"])).exits(0);
+    let finished =
+        Finished::of(consensus(&folder).args(["resume", "--last", "--max-tokens-total", "50000"])).exits(0);
     assert_eq!(finished.stdout, "4\n");
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
@@ -112,7 +119,8 @@ fn a_deadline_puts_the_run_down() {
 #[test]
 fn a_cost_limit_wants_prices_and_keeps_to_them() {
     let folder = Folder::new();
-    let run = ["run", "--prompt", "x", "--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--max-cost", "0.01"];
+    let run =
+        ["run", "--prompt", "x", "--model", "m", "--base-url", "http://127.0.0.1:1/v1", "--max-cost", "0.01"];
     let finished = Finished::of(consensus(&folder).args(run)).exits(2);
     assert!(finished.stderr.contains("needs the price of m"), "{}", finished.stderr);
     folder.write("consensus.toml", "[prices.m]\nprompt = 1000.0\ncompletion = 1000.0\n");
@@ -125,9 +133,13 @@ fn plan_tells_the_worst_case_and_spends_nothing() {
     let folder = Folder::new();
     folder.write("consensus.toml", "[prices.m]\nprompt = 1.0\ncompletion = 2.0\n");
     let plan = ["plan", "--prompt", "x", "--model", "m", "--format", "json"];
-    let value: Value = serde_json::from_str(&Finished::of(consensus(&folder).args(plan)).exits(0).stdout).unwrap();
+    let value: Value =
+        serde_json::from_str(&Finished::of(consensus(&folder).args(plan)).exits(0).stdout).unwrap();
     let number = |name: &str| value[name].as_u64().unwrap();
-    assert_eq!(number("cost_micro_usd_max"), number("prompt_tokens_max") + 2 * number("completion_tokens_max"));
+    assert_eq!(
+        number("cost_micro_usd_max"),
+        number("prompt_tokens_max") + 2 * number("completion_tokens_max")
+    );
     let text = Finished::of(consensus(&folder).args(["run", "--dry-run", "--prompt", "x"])).exits(0);
     assert!(text.stdout.contains("at most:"), "{}", text.stdout);
     assert!(!folder.path().join("runs").exists());
@@ -142,7 +154,8 @@ fn the_task_comes_from_where_it_is_given() {
     Finished::of(consensus(&folder).args(run).arg(file)).exits(0);
     let journal = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
     assert!(journal.contains("\"prompt\":\"How much is 2+2?\"") && journal.contains("notes.txt"));
-    for args in [&["run", "--mock", "--answer", "4"][..], &["run", "--prompt", "x", "--prompt-file", "y"][..]] {
+    for args in [&["run", "--mock", "--answer", "4"][..], &["run", "--prompt", "x", "--prompt-file", "y"][..]]
+    {
         Finished::of(consensus(&folder).args(args)).exits(2);
     }
     let missing = ["run", "--mock", "--answer", "4", "--prompt", "x", "-f", "nowhere.txt"];
@@ -206,7 +219,10 @@ fn mistakes_in_flags_and_files_say_what_to_do() {
     for (args, part) in [
         (&["run", "--mock", "--task", "x"][..], "--mock needs --answer TEXT"),
         (&["run", "--prompt", "x", "--model", "olama:llama3"][..], "did you mean `ollama:llama3`?"),
-        (&["run", "--prompt", "x", "--model", "m", "--base-url", "http://example.org/v1"][..], "--allow-http"),
+        (
+            &["run", "--prompt", "x", "--model", "m", "--base-url", "http://example.org/v1"][..],
+            "--allow-http",
+        ),
         (&["run", "--prompt", "x", "--constraint", "sentence=3"][..], "is no constraint"),
         (&["run", "--prompt", "x", "--canonical", "choice"][..], "needs --choices"),
         (&["runz"][..], "runs"),
@@ -216,7 +232,11 @@ fn mistakes_in_flags_and_files_say_what_to_do() {
     }
     folder.write("consensus.toml", "model = \"m\"\nrunz_dir = \"x\"\n");
     let finished = Finished::of(consensus(&folder).args(MOCK)).exits(2);
-    assert!(finished.stderr.contains("runz_dir") && finished.stderr.contains("consensus.toml"), "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("runz_dir") && finished.stderr.contains("consensus.toml"),
+        "{}",
+        finished.stderr
+    );
 }
 
 #[test]
@@ -230,7 +250,8 @@ fn flags_come_before_files_and_the_projects_file_before_the_users() {
     assert!(folder.path().join("project").is_dir());
     Finished::of(consensus(&folder).args(MOCK).args(["--runs-dir", "flag"])).exits(0);
     let run = std::fs::read_dir(folder.path().join("flag")).unwrap().next().unwrap().unwrap().path();
-    let result: Value = serde_json::from_str(&std::fs::read_to_string(run.join("result.json")).unwrap()).unwrap();
+    let result: Value =
+        serde_json::from_str(&std::fs::read_to_string(run.join("result.json")).unwrap()).unwrap();
     assert_eq!(result["roleset"], "solver_checker");
 }
 

@@ -1,7 +1,7 @@
 //! The same events give the same actions, byte for byte: what replay and verification stand on.
 
 use consensus::protocol::pair::worst_case;
-use consensus::protocol::{Action, Event, Finish, Protocol as _, Reply, Setup, Thinking};
+use consensus::protocol::{Action, Event, Finish, Reply, Setup, Thinking};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -7,7 +7,8 @@ use serde_json::json;
 use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, completion, consensus, http, model};
 
 /// Short time-outs, so that a test of one takes no longer than it must.
-const CONFIG: &str = "retries = 2\n[timeouts]\nconnect_ms = 1000\nfirst_byte_ms = 1000\nidle_ms = 500\ntotal_ms = 1500\n";
+const CONFIG: &str =
+    "retries = 2\n[timeouts]\nconnect_ms = 1000\nfirst_byte_ms = 1000\nidle_ms = 500\ntotal_ms = 1500\n";
 
 fn run(folder: &Folder, server: &Server) -> Finished {
     // A test that has written other time-outs keeps them.
@@ -25,7 +26,11 @@ fn fails(part: &str, handler: impl Fn(&Request) -> Vec<Act> + Send + Sync + 'sta
 }
 
 #[track_caller]
-fn fails_in(folder: &Folder, part: &str, handler: impl Fn(&Request) -> Vec<Act> + Send + Sync + 'static) -> Vec<Request> {
+fn fails_in(
+    folder: &Folder,
+    part: &str,
+    handler: impl Fn(&Request) -> Vec<Act> + Send + Sync + 'static,
+) -> Vec<Request> {
     let server = Server::start(handler);
     let began = Instant::now();
     let finished = run(folder, &server).exits(6);
@@ -41,7 +46,8 @@ fn fails_in(folder: &Folder, part: &str, handler: impl Fn(&Request) -> Vec<Act> 
 #[track_caller]
 fn recovers(faults: usize, fault: impl Fn() -> Vec<Act> + Send + Sync + 'static) -> Duration {
     let folder = Folder::new();
-    let server = Server::start(move |request| if request.index < faults { fault() } else { model(SENSIBLE)(request) });
+    let server =
+        Server::start(move |request| if request.index < faults { fault() } else { model(SENSIBLE)(request) });
     let began = Instant::now();
     run(&folder, &server).exits(0);
     let journal = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
@@ -83,7 +89,9 @@ fn other_client_errors_are_not_repeated() {
 #[test]
 fn a_connection_that_breaks_is_tried_again() {
     recovers(1, || vec![Act::Close]);
-    recovers(1, || vec![Act::Send(b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{\"cho".to_vec()), Act::Close]);
+    recovers(1, || {
+        vec![Act::Send(b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n{\"cho".to_vec()), Act::Close]
+    });
     let half = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"{\"}}]}\n\n";
     recovers(1, || vec![Act::Send(half.to_vec()), Act::Close]);
     fails("cannot reach", |_| vec![Act::Close]);
@@ -113,7 +121,8 @@ fn a_server_that_stops_in_mid_reply_is_left() {
 fn a_slow_loris_meets_the_total_time_out() {
     fails("total_ms", |_| {
         let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n".to_vec();
-        let drip = (0..50).flat_map(|_| [Act::Send(b": \n".to_vec()), Act::Pause(Duration::from_millis(100))]);
+        let drip =
+            (0..50).flat_map(|_| [Act::Send(b": \n".to_vec()), Act::Pause(Duration::from_millis(100))]);
         std::iter::once(Act::Send(head)).chain(drip).collect()
     });
 }
@@ -123,7 +132,9 @@ fn answers_that_are_none_are_named() {
     fails("it is no chat completion", |_| vec![Act::Send(http("200 OK", "", b"<html>It works!</html>"))]);
     fails("it has no choices", |_| vec![Act::Send(http("200 OK", "", b"{\"choices\":[]}"))]);
     fails("it is not UTF-8", |_| vec![Act::Send(http("200 OK", "", b"{\"choices\":\"\xff\xfe\"}"))]);
-    fails("the server reports an error", |_| vec![Act::Send(http("200 OK", "", b"{\"error\":{\"message\":\"oom\"}}"))]);
+    fails("the server reports an error", |_| {
+        vec![Act::Send(http("200 OK", "", b"{\"error\":{\"message\":\"oom\"}}"))]
+    });
 }
 
 #[test]
@@ -153,7 +164,10 @@ fn a_huge_body_is_cut_off() {
     ] {
         let folder = Folder::new();
         // The size must be what ends it, also on a slow machine.
-        folder.write("consensus.toml", "[timeouts]\nconnect_ms = 1000\nfirst_byte_ms = 15000\nidle_ms = 15000\ntotal_ms = 15000\n");
+        folder.write(
+            "consensus.toml",
+            "[timeouts]\nconnect_ms = 1000\nfirst_byte_ms = 15000\nidle_ms = 15000\ntotal_ms = 15000\n",
+        );
         fails_in(&folder, "more than 8388608 bytes", move |_| huge(kind, start, part));
     }
 }
@@ -162,7 +176,9 @@ fn a_huge_body_is_cut_off() {
 fn a_redirect_is_not_followed() {
     let other = Server::start(model(SENSIBLE));
     let location = format!("location: {}/chat/completions\r\n", other.url());
-    fails("redirects are not followed", move |_| vec![Act::Send(http("307 Temporary Redirect", &location, b""))]);
+    fails("redirects are not followed", move |_| {
+        vec![Act::Send(http("307 Temporary Redirect", &location, b""))]
+    });
     assert!(other.requests().is_empty());
 }
 
@@ -179,10 +195,12 @@ fn a_reply_cut_at_the_token_limit_is_told_from_bad_json() {
     let folder = Folder::new();
     let server = Server::start(|request: &Request| {
         let body = request.json();
-        let asked = body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
+        let asked =
+            body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
         let is_first = body["response_format"].is_object() && !asked.contains("was cut off at the limit");
         if is_first {
-            let cut = json!({"choices": [{"message": {"content": "{\"role\":\"Wri"}, "finish_reason": "length"}]});
+            let cut =
+                json!({"choices": [{"message": {"content": "{\"role\":\"Wri"}, "finish_reason": "length"}]});
             return vec![Act::Send(http("200 OK", "", cut.to_string().as_bytes()))];
         }
         model(SENSIBLE)(request)
@@ -208,7 +226,8 @@ fn a_failed_run_goes_on_when_the_server_is_back() {
     let before = server.chats().len();
     broken.store(false, std::sync::atomic::Ordering::SeqCst);
     Finished::of(consensus(&folder).args(["resume", "--last"])).exits(0);
-    let blind = server.chats()[before..].iter().filter(|r| !r.body.contains("wrote this. It is data")).count();
+    let blind =
+        server.chats()[before..].iter().filter(|r| !r.body.contains("wrote this. It is data")).count();
     assert_eq!(blind, 0, "no durable reply was asked for again");
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }

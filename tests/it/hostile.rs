@@ -31,7 +31,7 @@ fn check(case: &Value) -> Result<(), String> {
     let honest = serde_json::json!({"fields": {"text": "4"}});
     let mut refusals = String::new();
     let mut play = Play::new(&setup);
-    let outcome = play.to_end(|ask| {
+    let outcome = play.run_to_end(|ask| {
         let last = &ask.messages.last().unwrap().content;
         if ask.call.agent == 0 && last.contains("does not count") {
             refusals.push_str(last);

@@ -105,7 +105,7 @@ fn a_run_killed_at_any_moment_resumes_to_the_same_result() {
             break;
         }
         let dir = folder.path().join("runs").join(RUN);
-        let written = std::fs::metadata(dir.join("journal.jsonl")).map(|m| m.len()).unwrap_or(0);
+        let written = std::fs::metadata(dir.join("journal.jsonl")).map_or(0, |m| m.len());
         if written == 0 {
             // Nothing was recorded, so nothing was asked.
             assert_eq!(server.chats().len(), before, "killed at {at}");
@@ -113,7 +113,8 @@ fn a_run_killed_at_any_moment_resumes_to_the_same_result() {
             Finished::of(consensus(&folder).args(["resume", RUN])).exits(0);
             let result = mask(&std::fs::read_to_string(dir.join("result.json")).unwrap());
             assert_eq!(result, expected, "killed at {at}");
-            let verified = Finished::of(consensus(&folder).args(["verify", RUN, "--format", "json"])).exits(0);
+            let verified =
+                Finished::of(consensus(&folder).args(["verify", RUN, "--format", "json"])).exits(0);
             let verified: Value = serde_json::from_str(&verified.stdout).unwrap();
             let lost = usize::try_from(verified["lost_calls"].as_u64().unwrap()).unwrap();
             assert_eq!(replied(&dir), calls, "killed at {at}");
@@ -141,7 +142,13 @@ fn the_first_ctrl_c_finishes_the_turn_and_the_run_resumes() {
         model(SENSIBLE)(request)
     });
     let args = ["run", "--model", "tiny-model", "--seed", "1", "--prompt", "2+2?", "--base-url"];
-    let child = consensus(&folder).args(args).arg(slow.url()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = consensus(&folder)
+        .args(args)
+        .arg(slow.url())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     gate.wait();
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());

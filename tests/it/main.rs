@@ -1,5 +1,7 @@
 //! The promises that users rely on, one file each. One binary, so that it links once.
 
+#![expect(clippy::unwrap_used, unreachable_pub, reason = "a test that cannot go on should say where")]
+
 mod support;
 
 mod cli;

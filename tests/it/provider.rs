@@ -3,8 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, completion, consensus, model, stream};
 use crate::support::http;
+use crate::support::{
+    Act, Finished, Folder, Request, SENSIBLE, Server, completion, consensus, model, stream,
+};
 
 /// Starts a run against this server that agrees if the server is sensible.
 fn run(folder: &Folder, server: &Server, more: &[&str]) -> Finished {
@@ -51,7 +53,9 @@ fn streams_are_read_however_they_are_cut() {
         let folder = Folder::new();
         let server = Server::start(move |request| match request.path.as_str() {
             "/v1/models" => model(SENSIBLE)(request),
-            _ => vec![Act::Send(stream(&SENSIBLE(&request.json()).replace("done", "fertig – 完了 🙂"), size))],
+            _ => {
+                vec![Act::Send(stream(&SENSIBLE(&request.json()).replace("done", "fertig – 完了 🙂"), size))]
+            }
         });
         run(&folder, &server, &[]).exits(0);
         let result = folder.result();
@@ -85,13 +89,15 @@ fn refusing(refused: &'static [&'static str]) -> impl Fn(&Request) -> Vec<Act> {
             return model(SENSIBLE)(request);
         }
         // Without a schema the model still knows what it was told to write.
-        let asks = body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
+        let asks =
+            body["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
         let system = body["messages"][0]["content"].as_str().unwrap();
         let role = if system.contains("You are Writer") { "Writer" } else { "Physicist" };
         let envelope = json!({"role": role, "domain": "d", "task_understanding": "t", "public_message": "[SOLVED] x",
             "artifact": {"type": "results", "content": {}}, "needs_from_peer": [], "handoff_to": "",
             "status": "SOLVED", "final_solution": {"canonical_text": "4"}});
-        let text = if asks.contains("JSON object on one line") { envelope.to_string() } else { "hm".to_owned() };
+        let text =
+            if asks.contains("JSON object on one line") { envelope.to_string() } else { "hm".to_owned() };
         vec![Act::Send(completion(&text))]
     }
 }
@@ -108,7 +114,8 @@ fn a_refused_schema_is_given_up_step_by_step_and_the_result_says_so() {
         assert_eq!(result["degraded"][0]["kind"], "structured_output");
         let detail = result["degraded"][0]["detail"].as_str().unwrap();
         assert!(detail.contains(word), "{detail}");
-        let formats: Vec<Value> = server.chats().iter().map(|r| r.json()["response_format"]["type"].clone()).collect();
+        let formats: Vec<Value> =
+            server.chats().iter().map(|r| r.json()["response_format"]["type"].clone()).collect();
         // Each agent's client learns it once, and then remembers.
         let schema = formats.iter().filter(|f| *f == "json_schema").count();
         assert_eq!(schema, 2, "{formats:?} for {steps} steps");
@@ -122,10 +129,10 @@ fn a_server_that_ignores_the_schema_is_caught_by_validation() {
     let folder = Folder::new();
     let server = Server::start(|request: &Request| {
         let body = request.json();
-        match body["response_format"].is_object() {
-            true => vec![Act::Send(completion("{\"status\":\"SOLVED\",\"answer\":\"4\"}"))],
-            false => model(SENSIBLE)(request),
+        if body["response_format"].is_object() {
+            return vec![Act::Send(completion("{\"status\":\"SOLVED\",\"answer\":\"4\"}"))];
         }
+        model(SENSIBLE)(request)
     });
     let finished = run(&folder, &server, &[]).exits(3);
     assert_eq!(finished.stdout, "");
@@ -137,7 +144,8 @@ fn the_newer_name_of_the_token_limit_is_learnt() {
     let folder = Folder::new();
     let server = Server::start(|request: &Request| {
         if request.body.contains("\"max_tokens\"") {
-            let error = json!({"error": {"message": "Unsupported parameter: use 'max_completion_tokens' instead"}});
+            let error =
+                json!({"error": {"message": "Unsupported parameter: use 'max_completion_tokens' instead"}});
             return vec![Act::Send(http("400 Bad Request", "", error.to_string().as_bytes()))];
         }
         model(SENSIBLE)(request)
@@ -168,7 +176,8 @@ fn a_key_is_sent_and_found_nowhere_else() {
     let (folder, server) = (Folder::new(), Server::start(model(SENSIBLE)));
     let key = "sk-test-0123456789abcdef";
     let args = ["run", "--roleset", "writer_physicist", "--prompt", "2+2?", "-vv", "--base-url"];
-    let finished = Finished::of(consensus(&folder).env("OPENAI_API_KEY", key).args(args).arg(server.url())).exits(0);
+    let finished =
+        Finished::of(consensus(&folder).env("OPENAI_API_KEY", key).args(args).arg(server.url())).exits(0);
     assert_eq!(server.chats()[0].header("authorization").as_deref(), Some("Bearer sk-test-0123456789abcdef"));
     assert!(!finished.stderr.contains(key) && !finished.stdout.contains(key));
     for entry in std::fs::read_dir(folder.run()).unwrap() {
@@ -187,7 +196,9 @@ fn the_base_url_of_the_environment_is_honoured() {
 #[test]
 fn doctor_tells_enforced_from_ignored() {
     let enforcing = Server::start(|request: &Request| {
-        let word = request.json()["response_format"]["json_schema"]["schema"]["properties"]["word"]["enum"][0].clone();
+        let word = request.json()["response_format"]["json_schema"]["schema"]["properties"]["word"]["enum"]
+            [0]
+        .clone();
         match word.as_str() {
             Some(word) => vec![Act::Send(completion(&json!({"word": word}).to_string()))],
             None => model(SENSIBLE)(request),

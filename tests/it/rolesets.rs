@@ -11,8 +11,9 @@ fn every_roleset_of_the_repository_is_in_the_binary_and_has_no_mistake() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("rolesets");
     let mut files: Vec<String> = std::fs::read_dir(&folder)
         .unwrap()
-        .map(|e| e.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.ends_with(".json"))
+        .map(|e| e.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "json"))
+        .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
         .collect();
     files.sort();
     let embedded: Vec<&str> = EMBEDDED_ROLESETS.iter().map(|(name, _)| *name).collect();

@@ -68,7 +68,9 @@ fn play(written: &str) -> String {
             }
         };
         let actions = play.reply(call, &text, finish);
-        actions.iter().for_each(|action| writeln!(out, "> {}", told(action, &setup)).unwrap());
+        for action in &actions {
+            writeln!(out, "> {}", told(action, &setup)).unwrap();
+        }
         if play.outcome.is_some() {
             for dissent in play.machine.report().dissent {
                 writeln!(

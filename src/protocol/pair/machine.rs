@@ -39,6 +39,9 @@ pub struct Pair {
     pub(super) outcome: Option<Outcome>,
 }
 
+/// An agent's status, text and requests, and its message while it has no text.
+type Standing = (Status, Option<usize>, Vec<String>, Option<String>);
+
 /// Where a run is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Phase {
@@ -200,7 +203,7 @@ impl Pair {
 
     /// What must differ between two turns of an agent for the talk to be going anywhere: its status,
     /// its text and its requests, and while it has no text its message.
-    fn standing(&self, agent: usize) -> Option<(Status, Option<usize>, Vec<String>, Option<String>)> {
+    fn standing(&self, agent: usize) -> Option<Standing> {
         let Position { envelope, proposal, .. } = self.seats[agent].position.as_ref()?;
         let message = proposal.is_none().then(|| envelope.public_message.clone());
         Some((envelope.status, *proposal, envelope.needs_from_peer.clone(), message))

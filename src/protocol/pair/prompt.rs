@@ -81,9 +81,9 @@ pub(super) fn turn(situation: &Situation<'_>) -> Told {
         text.push_str(&tally(vote, &mark));
     }
     if let Some(index) = review.arbiter_choice {
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "An arbiter who read both texts chose {}. Both of you must accept it, or there is no agreement.\n",
+            "An arbiter who read both texts chose {}. Both of you must accept it, or there is no agreement.",
             handle(index)
         );
     }

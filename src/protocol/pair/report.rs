@@ -75,7 +75,7 @@ pub(super) fn blind_vote(seats: &[Seat; 2]) -> BlindVote {
             None => tally.push(Tally { text: shown.clone(), sha256: canonical.digest, votes: 1 }),
         }
     }
-    tally.sort_by(|a, b| b.votes.cmp(&a.votes));
+    tally.sort_by_key(|entry| std::cmp::Reverse(entry.votes));
     let winner = match tally.as_slice() {
         [only] => Some(only),
         [first, second, ..] if first.votes > second.votes => Some(first),

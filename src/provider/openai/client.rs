@@ -4,10 +4,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Response, Url};
-use bytes::Bytes;
 use sse_stream::SseStream;
 
 use super::answer::Collected;
@@ -196,13 +196,7 @@ impl Client {
         }
         let mut events = SseStream::from_bytes_stream(Box::pin(self.parts(response)));
         while let Some(event) = events.next().await {
-            let event = event.map_err(|error| match error {
-                sse_stream::Error::Body(fault) => match fault.downcast_ref::<StreamFault>() {
-                    Some(fault) => self.fault(fault),
-                    None => self.bad(fault.to_string()),
-                },
-                other => self.bad(other.to_string()),
-            })?;
+            let event = event.map_err(|error| self.stream_error(&error))?;
             let Some(data) = event.data else { continue };
             if data.trim() == "[DONE]" {
                 collected.done = true;
@@ -212,7 +206,9 @@ impl Client {
             progress(collected.parts);
         }
         if !collected.is_complete() {
-            return Err(self.fault(&StreamFault::Broken("the stream ended in the middle of a reply".to_owned())));
+            return Err(
+                self.fault(&StreamFault::Broken("the stream ended in the middle of a reply".to_owned()))
+            );
         }
         Ok(collected)
     }
@@ -233,6 +229,19 @@ impl Client {
             let next = part.as_ref().ok().map(|part| received + part.len()).map(|sum| (response, sum));
             Some((part, next))
         })
+    }
+
+    fn stream_error(&self, error: &sse_stream::Error) -> ProviderError {
+        let fault = match error {
+            sse_stream::Error::Body(fault) => fault.downcast_ref::<StreamFault>(),
+            sse_stream::Error::InvalidLine
+            | sse_stream::Error::DuplicatedEventLine
+            | sse_stream::Error::DuplicatedIdLine
+            | sse_stream::Error::DuplicatedRetry
+            | sse_stream::Error::Utf8Parse(_)
+            | sse_stream::Error::IntParse(_) => None,
+        };
+        fault.map_or_else(|| self.bad(error.to_string()), |fault| self.fault(fault))
     }
 
     fn fault(&self, fault: &StreamFault) -> ProviderError {

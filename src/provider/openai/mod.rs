@@ -23,7 +23,7 @@ use crate::protocol::{Ask, ReplyShape};
 use client::Client;
 
 /// The longest that a server's Retry-After is obeyed.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(120);
+const RETRY_AFTER_MAX: Duration = Duration::from_mins(2);
 
 /// An OpenAI-compatible server.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ pub const SENSIBLE: fn(&Value) -> String = |request| {
     let own = if role == "Writer" || role == "Ann" { "4" } else { "four" };
     let mut envelope = json!({
         "role": role, "domain": first["domain"]["enum"][0], "task_understanding": "add",
-        "meta": {"answers": vec!["because"; owed as usize], "change": {"by": "check", "detail": "counted it once more"}},
+        "meta": {"answers": (0..owed).map(|_| "because").collect::<Vec<_>>(), "change": {"by": "check", "detail": "counted it once more"}},
         "public_message": "[SOLVED] done", "artifact": {"type": "results", "content": {}},
         "needs_from_peer": [], "handoff_to": peer, "status": "SOLVED",
         "final_solution": {"canonical_text": own},

@@ -82,7 +82,7 @@ impl Play {
     }
 
     /// Answers every ask with what `agent` says, until the run ends.
-    pub fn to_end(&mut self, mut agent: impl FnMut(&Ask) -> String) -> Outcome {
+    pub fn run_to_end(&mut self, mut agent: impl FnMut(&Ask) -> String) -> Outcome {
         while self.outcome.is_none() {
             let (call, ask) =
                 self.open.first_key_value().map(|(c, a)| (*c, a.clone())).expect("a call is open");

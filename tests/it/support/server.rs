@@ -122,7 +122,7 @@ fn serve(mut stream: TcpStream, log: &Mutex<Vec<Request>>, handler: &Handler) ->
 }
 
 fn receive(stream: &mut TcpStream, pending: &mut Vec<u8>) -> std::io::Result<Option<Request>> {
-    let mut buffer = [0; 65536];
+    let mut buffer = vec![0; 65536];
     loop {
         if let Some(end) = pending.windows(4).position(|w| w == b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&pending[..end]).into_owned();
@@ -166,7 +166,7 @@ pub fn completion(text: &str) -> Vec<u8> {
 /// Returns a completion with this text as a stream, `size` bytes of text in each chunk.
 pub fn stream(text: &str, size: usize) -> Vec<u8> {
     let mut body = String::new();
-    let mut event = |value: Value| body.push_str(&format!("data: {value}\n\n"));
+    let mut event = |value: Value| body.extend(["data: ", &value.to_string(), "\n\n"]);
     event(json!({"choices": [{"index": 0, "delta": {"role": "assistant", "content": null}}]}));
     let characters: Vec<char> = text.chars().collect();
     for part in characters.chunks(size) {
