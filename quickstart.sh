@@ -125,7 +125,7 @@ build() {
 # agree ROLESET PROMPT: one run, which must end in agreement, and its verification.
 agree() {
     say "" "== $1: $2"
-    attend "$bin" run --roleset "$1" --base-url "$url" --runs-dir "$runs" --prompt "$2"
+    attend "$bin" run --roleset "$1" --base-url "$url/v1" --runs-dir "$runs" --prompt "$2"
     attend "$bin" verify --last --runs-dir "$runs"
 }
 
@@ -139,7 +139,7 @@ case ${1:-all} in
         prepare
         build
         start_server
-        agree solver_checker "A box holds 12 eggs. Three eggs break in each of 4 boxes. How many whole eggs are left?" # 36
+        agree solver_checker "A farm packs 4 boxes with 12 eggs in each box. Then 3 eggs in each box break. How many unbroken eggs are there in all?" # 36
         agree writer_physicist "In one short sentence, explain to a child why the sky is blue."
         say "" "both agreed and verified; the run folders are in $runs" ;;
     *)

@@ -11,6 +11,7 @@ mod hostile;
 mod journal;
 mod kill;
 mod provider;
+mod readme;
 mod rolesets;
 mod scenarios;
 mod tidy;

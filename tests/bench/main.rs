@@ -1,0 +1,277 @@
+//! Measures one run, beside a bare HTTP loop that sends the same bytes to the same server.
+//!
+//! `cargo bench` prints the table. The server is on loopback and answers at once with about 1 KB, so
+//! that what is measured is this program. The bare loop is a reqwest client that sends the bodies
+//! recorded from the run, one after another, and reads the answers. Absolute times depend on the
+//! machine; the ratio to the bare loop in the same row much less.
+
+#[path = "../it/support/server.rs"]
+#[expect(dead_code, unreachable_pub, clippy::unwrap_used, reason = "shared with the tests, which use all of it")]
+mod server;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use consensus::engine::Ledger;
+use consensus::journal::{Entry, FILE_NAME, read};
+use nix::sys::resource::{UsageWho, getrusage};
+use serde_json::{Value, json};
+use server::{Act, Request, Server, completion};
+
+/// Runs of each command; medians are printed.
+const RUNS: usize = 15;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, word, url, bodies] = arguments.as_slice()
+        && word == "bare-loop"
+    {
+        return bare_loop(url, Path::new(bodies));
+    }
+    let folder = Folder::new()?;
+    println!("consensus {}; {RUNS} runs each, medians\n", env!("CARGO_PKG_VERSION"));
+    println!("{:52} {:>12} {:>12} {:>8}", "quantity", "consensus", "bare loop", "ratio");
+    let version = median_of(RUNS, || timed(Command::new(program()).arg("--version")))?;
+    row("--version, ms", ms(version.wall), None);
+    for (name, turns) in [("cold durable 2-turn run", 2), ("20 turns", 20), ("200 turns", 200)] {
+        let cost = measure(&folder, turns)?;
+        let per = |time: Duration| ms(time) / turns as f64;
+        if turns == 2 {
+            row(&format!("{name}, ms"), ms(cost.run.wall), Some(ms(cost.bare.wall)));
+        } else {
+            row(&format!("{name}: ms a turn"), per(cost.run.wall), Some(per(cost.bare.wall)));
+        }
+        row(&format!("{name}: CPU ms a turn"), per(cost.run.cpu), Some(per(cost.bare.cpu)));
+        row(&format!("{name}: peak resident MiB"), cost.run.rss_mib, Some(cost.bare.rss_mib));
+        if turns == 20 {
+            row("20 turns: TCP connections", cost.connections as f64, None);
+            row("20 turns: header bytes a request", cost.header_bytes as f64, None);
+            row("20 turns: uncached / distinct prompt bytes", cost.amplification, None);
+            let (p50, p99) = compute(&folder.0.join("runs"))?;
+            row("20 turns: compute a turn without disk, µs p50", p50, None);
+            row("20 turns: compute a turn without disk, µs p99", p99, None);
+        }
+    }
+    let size = std::fs::metadata(program())?.len();
+    row("binary, MB", size as f64 / 1e6, None);
+    Ok(())
+}
+
+fn row(name: &str, ours: f64, bare: Option<f64>) {
+    let show = |value: f64| if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") };
+    let bare_text = bare.map(show).unwrap_or_default();
+    let ratio = bare.map(|b| format!("{:.1}×", ours / b)).unwrap_or_default();
+    println!("{name:52} {:>12} {bare_text:>12} {ratio:>8}", show(ours));
+}
+
+fn program() -> &'static str {
+    env!("CARGO_BIN_EXE_consensus")
+}
+
+fn ms(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+/// What one process took.
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    wall: Duration,
+    cpu: Duration,
+    rss_mib: f64,
+}
+
+/// What a run and the bare loop took, and what the server saw of the run.
+struct Comparison {
+    run: Cost,
+    bare: Cost,
+    connections: usize,
+    header_bytes: usize,
+    amplification: f64,
+}
+
+/// Runs a talk of this many turns and then the bare loop with the same bodies, in turn.
+fn measure(folder: &Folder, turns: usize) -> Result<Comparison> {
+    let roleset = write_roleset(&folder.0, turns)?;
+    let server = Server::start(move |request: &Request| {
+        vec![Act::Send(completion(&talkative(&request.json(), turns)))]
+    });
+    let bodies = folder.0.join("bodies.jsonl");
+    let runs = folder.0.join("runs");
+    let once = || {
+        // Only the newest run is needed afterwards.
+        let _ = std::fs::remove_dir_all(&runs);
+        timed(
+            Command::new(program())
+                .current_dir(&folder.0)
+                .args(["run", "-q", "--no-stream", "--model", "m", "--seed", "1", "--prompt", "Talk.", "--roleset"])
+                .arg(&roleset)
+                .args(["--base-url", &server.url()]),
+        )
+    };
+    once()?;
+    let seen = server.chats();
+    let connections = server.connections.load(Ordering::SeqCst);
+    let lines: Vec<&str> = seen.iter().map(|r| r.body.as_str()).collect();
+    std::fs::write(&bodies, lines.join("\n"))?;
+    let bare = || {
+        let own = std::env::current_exe()?;
+        timed(Command::new(own).args(["bare-loop", &server.url()]).arg(&bodies))
+    };
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..RUNS {
+        ours.push(once()?);
+        theirs.push(bare()?);
+    }
+    Ok(Comparison {
+        run: median(ours),
+        bare: median(theirs),
+        connections,
+        header_bytes: seen.first().map_or(0, |r| r.head.len()),
+        amplification: amplification(&seen),
+    })
+}
+
+fn timed(command: &mut Command) -> Result<Cost> {
+    let before = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let began = Instant::now();
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    child.wait()?;
+    let wall = began.elapsed();
+    let after = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let micros = |usage: nix::sys::resource::Usage| {
+        let (user, system) = (usage.user_time(), usage.system_time());
+        let seconds = user.tv_sec() + system.tv_sec();
+        u64::try_from(seconds * 1_000_000 + user.tv_usec() + system.tv_usec()).unwrap_or(0)
+    };
+    let cpu = Duration::from_micros(micros(after) - micros(before));
+    // The largest child so far: rows are measured from small to large.
+    Ok(Cost { wall, cpu, rss_mib: after.max_rss() as f64 / 1024.0 })
+}
+
+fn median_of(count: usize, mut once: impl FnMut() -> Result<Cost>) -> Result<Cost> {
+    (0..count).map(|_| once()).collect::<Result<Vec<Cost>>>().map(median)
+}
+
+fn median(costs: Vec<Cost>) -> Cost {
+    let pick = |key: fn(&Cost) -> Duration| {
+        let mut all: Vec<Duration> = costs.iter().map(key).collect();
+        all.sort();
+        all.get(all.len() / 2).copied().unwrap_or_default()
+    };
+    let rss_mib = costs.iter().map(|c| c.rss_mib).fold(0.0, f64::max);
+    Cost { wall: pick(|c| c.wall), cpu: pick(|c| c.cpu), rss_mib }
+}
+
+/// Sends the recorded bodies, one after another, on one client.
+fn bare_loop(url: &str, bodies: &Path) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let tls = rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(rustls::RootCertStore::empty())
+            .with_no_client_auth();
+        let client = reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy().build()?;
+        for body in std::fs::read_to_string(bodies)?.lines() {
+            let request = client.post(format!("{url}/chat/completions"));
+            let answer = request.header("content-type", "application/json").body(body.to_owned()).send().await?;
+            answer.bytes().await?;
+        }
+        Ok(())
+    })
+}
+
+/// Returns p50 and p99 of what the controller computes for one turn: it reads the reply, checks it,
+/// moves the machine, makes the next prompt and the next request's body.
+fn compute(runs: &Path) -> Result<(f64, f64)> {
+    let run = std::fs::read_dir(runs)?.next().ok_or("no run")??.path();
+    let journal = read(&run.join(FILE_NAME))?;
+    let mut times = Vec::new();
+    for _ in 0..50 {
+        let mut ledger = Ledger::open(&journal.records[0])?;
+        for record in &journal.records[1..] {
+            let began = Instant::now();
+            ledger.apply(record)?;
+            for ask in ledger.to_ask() {
+                std::hint::black_box(serde_json::to_vec(&ask.messages)?);
+            }
+            if matches!(record.event, Entry::Replied(_)) {
+                times.push(began.elapsed().as_secs_f64() * 1e6);
+            }
+        }
+    }
+    times.sort_by(f64::total_cmp);
+    let at = |part: f64| times[((times.len() - 1) as f64 * part) as usize];
+    Ok((at(0.50), at(0.99)))
+}
+
+/// Prompt bytes that a prefix cache has not seen, over the bytes of distinct messages.
+fn amplification(requests: &[Request]) -> f64 {
+    let mut seen: Vec<Vec<String>> = Vec::new();
+    let mut distinct: BTreeSet<String> = BTreeSet::new();
+    let (mut uncached, mut total) = (0, 0);
+    for request in requests {
+        let messages: Vec<String> =
+            request.json()["messages"].as_array().into_iter().flatten().map(Value::to_string).collect();
+        let common = |earlier: &Vec<String>| earlier.iter().zip(&messages).take_while(|(a, b)| a == b).count();
+        let reused = seen.iter().map(common).max().unwrap_or(0);
+        uncached += messages[reused..].iter().map(String::len).sum::<usize>();
+        for message in &messages {
+            if distinct.insert(message.clone()) {
+                total += message.len();
+            }
+        }
+        seen.push(messages);
+    }
+    uncached as f64 / total as f64
+}
+
+/// A model that never agrees: each turn another text of about 1 KB, with a reason.
+fn talkative(request: &Value, turns: usize) -> String {
+    let schema = &request["response_format"]["json_schema"]["schema"]["anyOf"][0]["properties"];
+    let length = request["messages"].as_array().map_or(0, Vec::len);
+    let role = &schema["role"]["enum"][0];
+    // A talk of two turns ends in agreement, as the quick start does.
+    let (status, message) = if turns == 2 { ("SOLVED", "[SOLVED] yes") } else { ("PROPOSED", "not yet") };
+    let text = if turns == 2 { "x".repeat(600) } else { format!("{role} {length} {}", "x".repeat(600)) };
+    json!({
+        "role": role, "domain": schema["domain"]["enum"][0], "task_understanding": "talk",
+        "meta": {"change": {"by": "check", "detail": "thought about it once more"}},
+        "public_message": message, "artifact": {"type": "results", "content": {}}, "needs_from_peer": [],
+        "handoff_to": "", "status": status, "final_solution": {"canonical_text": text},
+    })
+    .to_string()
+}
+
+fn write_roleset(folder: &Path, turns: usize) -> Result<PathBuf> {
+    std::fs::create_dir_all(folder.join("packs"))?;
+    std::fs::write(folder.join("packs/talk.md"), "You talk.")?;
+    let agent = |name: &str| json!({"name": name, "domain": "talk", "pack": "talk.md"});
+    // The opening is two turns and one round.
+    let params = json!({"max_rounds": turns - 1, "thinking": "none"});
+    let roleset = json!({"v": 1, "protocol": "pair", "agents": [agent("Ann"), agent("Bob")], "params": params});
+    let path = folder.join(format!("talk{turns}.json"));
+    std::fs::write(&path, roleset.to_string())?;
+    Ok(path)
+}
+
+/// A folder on a real disk, gone afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self> {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{}", std::process::id()));
+        std::fs::create_dir_all(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,121 @@
+//! Every command of the README is run, so that it cannot rot.
+//!
+//! Lines that begin with `$ ` in `console` blocks run in one folder, one after another, against a
+//! loopback server that stands in for the model servers that are named; lines below a command are
+//! what it must print. The two commands in `sh` blocks are what `.ci/run` runs.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::{Act, Finished, Folder, Request, Server, completion, consensus, model};
+
+fn repository(name: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
+}
+
+/// Returns the lines of every code block in this language.
+fn blocks<'a>(text: &'a str, language: &str) -> Vec<Vec<&'a str>> {
+    let mut found = Vec::new();
+    let mut open: Option<Vec<&str>> = None;
+    for line in text.lines() {
+        match (&mut open, line) {
+            (None, line) if line == format!("```{language}") => open = Some(Vec::new()),
+            (Some(_), "```") => found.extend(open.take()),
+            (Some(lines), line) => lines.push(line),
+            (None, _) => {}
+        }
+    }
+    found
+}
+
+/// Agrees at once with a text that fits whatever is asked for.
+fn agreeable(request: &Request) -> Vec<Act> {
+    let body = request.json();
+    let fields = &body["response_format"]["json_schema"]["schema"];
+    if let Some(word) = fields["properties"]["word"]["enum"][0].as_str() {
+        return vec![Act::Send(completion(&json!({"word": word}).to_string()))];
+    }
+    let fields = &fields["anyOf"][0]["properties"];
+    if fields.is_null() {
+        return model(|_| "hm".to_owned())(request);
+    }
+    let is_number = fields["final_solution"]["properties"]["canonical_text"]["pattern"].is_string();
+    let text = if is_number { "391" } else { "One. Two. Three." };
+    let envelope = json!({
+        "role": fields["role"]["enum"][0], "domain": "d", "task_understanding": "t", "public_message": "[SOLVED] x",
+        "artifact": {"type": "results", "content": {}}, "needs_from_peer": [], "handoff_to": "",
+        "status": "SOLVED", "final_solution": {"canonical_text": text},
+    });
+    vec![Act::Send(completion(&envelope.to_string()))]
+}
+
+#[test]
+fn every_command_of_the_readme_works() {
+    let readme = repository("README.md");
+    let server = Server::start(agreeable);
+    let folder = Folder::new();
+    folder.write("notes.txt", "Two apples and two more.");
+    let url = server.url();
+    let places: String =
+        ["vllm", "llamacpp", "ollama"].iter().map(|name| format!("[providers.{name}]\nbase_url = \"{url}\"\n")).collect();
+    folder.write("consensus.toml", &places);
+    let program = Path::new(env!("CARGO_BIN_EXE_consensus")).parent().unwrap();
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let mut count = 0;
+    for block in blocks(&readme, "console") {
+        for (index, line) in block.iter().enumerate() {
+            let Some(command) = line.strip_prefix("$ ") else { continue };
+            count += 1;
+            let expected: Vec<&str> =
+                block[index + 1..].iter().take_while(|l| !l.starts_with("$ ")).copied().collect();
+            let mut shell = std::process::Command::new("bash");
+            shell.args(["-c", command]).current_dir(folder.path());
+            let clean = consensus(&folder);
+            for (name, value) in clean.get_envs() {
+                match value {
+                    Some(value) => shell.env(name, value),
+                    None => shell.env_remove(name),
+                };
+            }
+            shell.env("PATH", &path).env("OPENAI_BASE_URL", &url).env("URL", &url).env_remove("OPENAI_API_KEY");
+            let finished = Finished::of(&mut shell);
+            assert_eq!(finished.code, 0, "{command}\n{}\n{}", finished.stdout, finished.stderr);
+            if !expected.is_empty() {
+                assert_eq!(finished.stdout.lines().collect::<Vec<_>>(), expected, "{command}");
+            }
+        }
+    }
+    assert!(count >= 20, "{count} commands");
+}
+
+#[test]
+fn the_two_commands_for_a_fresh_machine_are_those_of_the_gate() {
+    let (readme, gate) = (repository("README.md"), repository(".ci/run"));
+    let commands: Vec<Vec<&str>> = blocks(&readme, "sh");
+    assert_eq!(commands, [["./quickstart.sh"], ["cargo test --locked"]]);
+    for command in commands.concat() {
+        assert!(gate.contains(command), "{command}");
+    }
+}
+
+#[test]
+fn the_configuration_of_the_readme_is_read() {
+    let readme = repository("README.md");
+    let folder = Folder::new();
+    let toml = blocks(&readme, "toml").concat().join("\n").replace("roleset = \"solver_checker\"", "");
+    folder.write("consensus.toml", &toml);
+    let plan = ["plan", "--model", "gpt-4o-mini", "--prompt", "x", "--format", "json"];
+    let value: Value = serde_json::from_str(&Finished::of(consensus(&folder).args(plan)).exits(0).stdout).unwrap();
+    assert!(value["cost_micro_usd_max"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn the_exit_codes_of_the_readme_are_those_of_the_program() {
+    let readme = repository("README.md");
+    let source = repository("src/cli/exit.rs");
+    let listed: Vec<&str> =
+        readme.lines().filter_map(|l| l.strip_prefix("| ")?.split(" |").next()).filter(|c| c.parse::<u8>().is_ok()).collect();
+    let defined: Vec<&str> = source.lines().filter_map(|l| l.trim().strip_suffix(',')?.split(" = ").nth(1)).collect();
+    assert_eq!(listed, defined);
+}
