@@ -4,6 +4,7 @@
 #   ./quickstart.sh            everything: prepare, start the server, two runs, verify both
 #   ./quickstart.sh serve      prepare, then run the server in the foreground (Ctrl-C ends it)
 #   ./quickstart.sh prepare    the Python environment and the weights only
+#   ./quickstart.sh cache      how much of a growing prompt the server reuses (at least 80 %)
 #
 # Environment:
 #   MODEL=/path/file.gguf      your own weights. Best: the publisher's own file, for example
@@ -129,12 +130,28 @@ agree() {
     attend "$bin" verify --last --runs-dir "$runs"
 }
 
+# A talk that goes on without agreement (exit 3), and what the server reused of its prompts.
+cache_share() {
+    local status=0
+    attend "$bin" run --roleset "$root/tests/real/talkers.json" --base-url "$url/v1" --runs-dir "$runs" --seed 1 \
+        --prompt "Find a name for a cat." || status=$?
+    [[ $status -eq 3 || $status -eq 0 ]] || die "the talk failed with exit code $status"
+    local journal
+    journal=$(find "$runs" -name journal.jsonl | sort | tail -n 1)
+    attend "$py" "$root/tests/real/cached_share.py" "$journal" 80
+}
+
 case ${1:-all} in
     prepare) prepare ;;
     serve)
         prepare
         server_command
         attend "${serve[@]}" ;;
+    cache)
+        prepare
+        build
+        start_server
+        cache_share ;;
     all)
         prepare
         build

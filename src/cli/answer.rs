@@ -1,5 +1,6 @@
 //! What a finished run leaves: its files, its answer on stdout, its exit code.
 
+use std::io::IsTerminal;
 use std::path::Path;
 
 use anyhow::Context;
@@ -26,7 +27,9 @@ pub(super) fn print(output: &Output, result: &RunResult, fail_on_degraded: bool)
     match output.format {
         Format::Text => {
             if let Some(text) = &result.text {
-                output.line(&quote::terminal(text))?;
+                // A program gets the text as it is; a terminal must not be driven by it.
+                let is_terminal = std::io::stdout().is_terminal();
+                output.line(&if is_terminal { quote::terminal(text) } else { text.clone() })?;
             }
         }
         Format::Json => output.print(&result.to_json())?,

@@ -86,7 +86,7 @@ pub(super) struct RunArgs {
     /// A file that holds the task.
     #[arg(long, value_name = "FILE")]
     pub(super) prompt_file: Option<PathBuf>,
-    /// A text file to work with, as data; may be given more than once.
+    /// A text file to work with, as data; `-` reads stdin; may be given more than once.
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     pub(super) files: Vec<PathBuf>,
     /// The roleset: a name, or the path of its JSON file.

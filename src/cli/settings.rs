@@ -1,6 +1,6 @@
 //! From flags, environment and files to a run that is ready to start.
 
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -20,6 +20,10 @@ const DEFAULT_ROLESET: &str = "writer_physicist";
 
 /// Where run folders go when nothing else is said.
 const DEFAULT_RUNS_DIR: &str = "runs";
+
+/// What is said when nothing is asked.
+const NO_TASK: &str =
+    "there is no task; give it as an argument, with --prompt TEXT, with --prompt-file FILE, or on stdin";
 
 /// The largest document, in bytes.
 const DOCUMENT_BYTES_MAX: u64 = 4 << 20;
@@ -121,22 +125,25 @@ fn override_params(roleset: &mut Roleset, args: &RunArgs) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Reads the task from where it was given; stdin joins a prompt as a document.
+/// Reads the task from where it was given: a flag, a file, or stdin. `-f -` reads a document from stdin.
 fn task(args: &RunArgs) -> anyhow::Result<Task> {
     let given = args.prompt.as_ref().or(args.positional.as_ref());
     let prompt = match (given.map(String::as_str), &args.prompt_file) {
         (Some("-"), _) => stdin()?,
         (Some(text), _) => text.to_owned(),
         (None, Some(path)) => read(path)?,
-        (None, None) => {
-            let why = "there is no task; give it as an argument, with --prompt TEXT, with --prompt-file FILE, or `-` for stdin";
-            return Err(UsageError(why.to_owned()).into());
-        }
+        (None, None) if std::io::stdin().is_terminal() => String::new(),
+        (None, None) => stdin()?,
     };
     if prompt.trim().is_empty() {
-        return Err(UsageError("the task is empty".to_owned()).into());
+        let is_given = given.is_some() || args.prompt_file.is_some();
+        let why = if is_given { "the task is empty" } else { NO_TASK };
+        return Err(UsageError(why.to_owned()).into());
     }
     let document = |path: &PathBuf| {
+        if path.as_os_str() == "-" {
+            return anyhow::Ok(Document { name: "stdin".to_owned(), text: stdin()? });
+        }
         let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("document").to_owned();
         anyhow::Ok(Document { name, text: read(path)? })
     };

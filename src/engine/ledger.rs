@@ -26,6 +26,9 @@ pub enum Mismatch {
     /// The opening cannot be one that this program wrote.
     #[error("the opening is not usable: {0}")]
     BadOpening(&'static str),
+    /// A parameter that no roleset may have.
+    #[error("the opening is not usable: the parameter `{0}` is out of its range")]
+    OutOfRange(&'static str),
     /// A call that the protocol did not ask for.
     #[error("call {0} was recorded, but the protocol did not ask for it")]
     NotOwed(CallId),
@@ -119,7 +122,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Mismatch::NotOpened`], [`Mismatch::BadOpening`].
+    /// [`Mismatch::NotOpened`], [`Mismatch::BadOpening`], [`Mismatch::OutOfRange`].
     pub fn open(record: &Record) -> Result<Self, Mismatch> {
         let Entry::Opened(opened) = &record.event else { return Err(Mismatch::NotOpened) };
         let agents = opened.setup.agents.len() + usize::from(opened.setup.arbiter.is_some());
@@ -128,6 +131,9 @@ impl Ledger {
         }
         if opened.endpoints.len() != agents {
             return Err(Mismatch::BadOpening("there must be one endpoint for each agent"));
+        }
+        if let Some(name) = opened.setup.params.out_of_range() {
+            return Err(Mismatch::OutOfRange(name));
         }
         let known = opened.endpoints.iter().all(|e| e.price().is_some());
         let mut ledger = Self {

@@ -113,7 +113,7 @@ pub enum ChangeBy {
 }
 
 /// The shortest detail that can name a reason, in characters.
-const DETAIL_CHARS_MIN: usize = 8;
+pub(super) const DETAIL_CHARS_MIN: usize = 8;
 
 impl Change {
     /// Returns true if a reason is named: a kind other than `none`, and words that say which.

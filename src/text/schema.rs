@@ -11,6 +11,7 @@ use std::sync::LazyLock;
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
+use super::envelope::DETAIL_CHARS_MIN;
 use super::{CanonicalKind, Canonicalizer, Violation, quote};
 
 /// The full schema, as `consensus schema envelope` prints it.
@@ -79,6 +80,8 @@ pub struct Decoding<'a> {
     pub has_answer: bool,
     /// Handles that may be accepted; none in a blind draft.
     pub acceptable: &'a [String],
+    /// Whether accepting would change the agent's answer, so that a reason must be named.
+    pub accepting_changes: bool,
     /// Longest final text, in characters.
     pub text_chars_max: usize,
 }
@@ -88,21 +91,23 @@ pub struct Decoding<'a> {
 /// Every object that it admits is admitted by the full schema too.
 #[must_use]
 pub fn decoding(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Value {
-    let solved_text = variant(ask, &["SOLVED"], Some(typed_text(canonicalizer, ask.text_chars_max)));
-    let proposed =
-        variant(ask, &["PROPOSED", "READY_TO_SOLVE"], Some(typed_text(canonicalizer, ask.text_chars_max)));
-    let open = variant(ask, &["WORKING", "NEED_PEER"], None);
+    let typed = || Some(typed_text(canonicalizer, ask.text_chars_max));
+    let solved_text = variant(ask, false, &["SOLVED"], typed());
+    let proposed = variant(ask, false, &["PROPOSED", "READY_TO_SOLVE"], typed());
+    let open = variant(ask, false, &["WORKING", "NEED_PEER"], None);
     let mut variants = vec![solved_text];
     if !ask.acceptable.is_empty() {
         let accepts = closed(&json!({"accepts": {"type": "string", "enum": ask.acceptable}}));
-        variants.insert(0, variant(ask, &["SOLVED"], Some(accepts)));
+        variants.insert(0, variant(ask, ask.accepting_changes, &["SOLVED"], Some(accepts)));
     }
     variants.extend([proposed, open]);
     json!({ "anyOf": variants })
 }
 
 /// One shape of envelope: the statuses it may have, and the final solution that goes with them.
-fn variant(ask: &Decoding<'_>, statuses: &[&str], final_solution: Option<Value>) -> Value {
+///
+/// `changes` says that this shape always changes the answer, and so must name a reason.
+fn variant(ask: &Decoding<'_>, changes: bool, statuses: &[&str], final_solution: Option<Value>) -> Value {
     let mut fields = Map::new();
     let mut put = |name: &str, schema: Value| fields.insert(name.to_owned(), schema);
     if let Some(chars_max) = ask.thinking_chars_max {
@@ -111,7 +116,7 @@ fn variant(ask: &Decoding<'_>, statuses: &[&str], final_solution: Option<Value>)
     put("role", fixed(ask.role));
     put("domain", fixed(ask.domain));
     put("task_understanding", string(SHORT_CHARS_MAX));
-    if let Some(meta) = meta(ask) {
+    if let Some(meta) = meta(ask, changes) {
         put("meta", meta);
     }
     put("public_message", public_message(statuses));
@@ -135,7 +140,7 @@ fn public_message(statuses: &[&str]) -> Value {
     }
 }
 
-fn meta(ask: &Decoding<'_>) -> Option<Value> {
+fn meta(ask: &Decoding<'_>, changes: bool) -> Option<Value> {
     let mut fields = Map::new();
     if ask.answers > 0 {
         let (count, item) = (ask.answers, non_empty_string(LINE_CHARS_MAX));
@@ -143,11 +148,19 @@ fn meta(ask: &Decoding<'_>) -> Option<Value> {
         fields.insert("answers".to_owned(), answers);
     }
     if ask.has_answer {
-        let by = &ENVELOPE_VALUE["properties"]["meta"]["properties"]["change"]["properties"]["by"]["enum"];
-        let change = json!({"detail": string(LINE_CHARS_MAX), "by": {"type": "string", "enum": by}});
-        fields.insert("change".to_owned(), closed(&change));
+        fields.insert("change".to_owned(), change(changes));
     }
     if fields.is_empty() { None } else { Some(closed(&Value::Object(fields))) }
+}
+
+/// The named reason for a change; `none` is no reason where there is a change.
+fn change(changes: bool) -> Value {
+    let all = &ENVELOPE_VALUE["properties"]["meta"]["properties"]["change"]["properties"]["by"]["enum"];
+    let kinds = all.as_array().into_iter().flatten().filter(|kind| !changes || *kind != "none");
+    let by: Vec<&Value> = kinds.collect();
+    let shortest = if changes { DETAIL_CHARS_MIN } else { 0 };
+    let detail = json!({"type": "string", "minLength": shortest, "maxLength": LINE_CHARS_MAX});
+    closed(&json!({"detail": detail, "by": {"type": "string", "enum": by}}))
 }
 
 fn artifact() -> Value {
@@ -213,6 +226,7 @@ mod tests {
             answers: 2,
             has_answer: true,
             acceptable,
+            accepting_changes: true,
             text_chars_max: 500,
         }
     }
@@ -236,7 +250,7 @@ mod tests {
             }
             _ if schema["pattern"].as_str().is_some_and(|p| p.contains("SOLVED")) => "[SOLVED] x".into(),
             _ if schema["pattern"].is_string() => "7".into(),
-            _ => "x".into(),
+            _ => "x".repeat(usize::try_from(schema["minLength"].as_u64().unwrap_or(1)).unwrap()).into(),
         }
     }
 
@@ -289,6 +303,15 @@ mod tests {
             assert!(bounds.is_none_or(|(min, max)| min <= max));
         }
         walk(&decoding(&Canonicalizer::new(&CanonicalRule::default()), &ask(&[])));
+    }
+
+    #[test]
+    fn accepting_another_text_needs_a_reason() {
+        let handles = ["P2".to_owned()];
+        let schema = decoding(&Canonicalizer::new(&CanonicalRule::default()), &ask(&handles));
+        let by =
+            |which: usize| schema["anyOf"][which]["properties"]["meta"]["properties"]["change"].to_string();
+        assert!(!by(0).contains("none") && by(1).contains("none"));
     }
 
     #[test]

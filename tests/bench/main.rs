@@ -6,7 +6,12 @@
 //! machine; the ratio to the bare loop in the same row much less.
 
 #[path = "../it/support/server.rs"]
-#[expect(dead_code, unreachable_pub, clippy::unwrap_used, reason = "shared with the tests, which use all of it")]
+#[expect(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    reason = "shared with the tests, which use all of it"
+)]
 mod server;
 
 use std::collections::BTreeSet;
@@ -108,7 +113,18 @@ fn measure(folder: &Folder, turns: usize) -> Result<Comparison> {
         timed(
             Command::new(program())
                 .current_dir(&folder.0)
-                .args(["run", "-q", "--no-stream", "--model", "m", "--seed", "1", "--prompt", "Talk.", "--roleset"])
+                .args([
+                    "run",
+                    "-q",
+                    "--no-stream",
+                    "--model",
+                    "m",
+                    "--seed",
+                    "1",
+                    "--prompt",
+                    "Talk.",
+                    "--roleset",
+                ])
                 .arg(&roleset)
                 .args(["--base-url", &server.url()]),
         )
@@ -128,8 +144,8 @@ fn measure(folder: &Folder, turns: usize) -> Result<Comparison> {
         theirs.push(bare()?);
     }
     Ok(Comparison {
-        run: median(ours),
-        bare: median(theirs),
+        run: median(&ours),
+        bare: median(&theirs),
         connections,
         header_bytes: seen.first().map_or(0, |r| r.head.len()),
         amplification: amplification(&seen),
@@ -154,10 +170,10 @@ fn timed(command: &mut Command) -> Result<Cost> {
 }
 
 fn median_of(count: usize, mut once: impl FnMut() -> Result<Cost>) -> Result<Cost> {
-    (0..count).map(|_| once()).collect::<Result<Vec<Cost>>>().map(median)
+    (0..count).map(|_| once()).collect::<Result<Vec<Cost>>>().map(|costs| median(&costs))
 }
 
-fn median(costs: Vec<Cost>) -> Cost {
+fn median(costs: &[Cost]) -> Cost {
     let pick = |key: fn(&Cost) -> Duration| {
         let mut all: Vec<Duration> = costs.iter().map(key).collect();
         all.sort();
@@ -171,14 +187,16 @@ fn median(costs: Vec<Cost>) -> Cost {
 fn bare_loop(url: &str, bodies: &Path) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let tls = rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(rustls::RootCertStore::empty())
-            .with_no_client_auth();
+        let tls =
+            rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
+                .with_safe_default_protocol_versions()?
+                .with_root_certificates(rustls::RootCertStore::empty())
+                .with_no_client_auth();
         let client = reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy().build()?;
         for body in std::fs::read_to_string(bodies)?.lines() {
             let request = client.post(format!("{url}/chat/completions"));
-            let answer = request.header("content-type", "application/json").body(body.to_owned()).send().await?;
+            let answer =
+                request.header("content-type", "application/json").body(body.to_owned()).send().await?;
             answer.bytes().await?;
         }
         Ok(())
@@ -205,8 +223,8 @@ fn compute(runs: &Path) -> Result<(f64, f64)> {
         }
     }
     times.sort_by(f64::total_cmp);
-    let at = |part: f64| times[((times.len() - 1) as f64 * part) as usize];
-    Ok((at(0.50), at(0.99)))
+    let at = |percent: usize| times[(times.len() - 1) * percent / 100];
+    Ok((at(50), at(99)))
 }
 
 /// Prompt bytes that a prefix cache has not seen, over the bytes of distinct messages.
@@ -217,7 +235,8 @@ fn amplification(requests: &[Request]) -> f64 {
     for request in requests {
         let messages: Vec<String> =
             request.json()["messages"].as_array().into_iter().flatten().map(Value::to_string).collect();
-        let common = |earlier: &Vec<String>| earlier.iter().zip(&messages).take_while(|(a, b)| a == b).count();
+        let common =
+            |earlier: &Vec<String>| earlier.iter().zip(&messages).take_while(|(a, b)| a == b).count();
         let reused = seen.iter().map(common).max().unwrap_or(0);
         uncached += messages[reused..].iter().map(String::len).sum::<usize>();
         for message in &messages {
@@ -253,7 +272,8 @@ fn write_roleset(folder: &Path, turns: usize) -> Result<PathBuf> {
     let agent = |name: &str| json!({"name": name, "domain": "talk", "pack": "talk.md"});
     // The opening is two turns and one round.
     let params = json!({"max_rounds": turns - 1, "thinking": "none"});
-    let roleset = json!({"v": 1, "protocol": "pair", "agents": [agent("Ann"), agent("Bob")], "params": params});
+    let roleset =
+        json!({"v": 1, "protocol": "pair", "agents": [agent("Ann"), agent("Bob")], "params": params});
     let path = folder.join(format!("talk{turns}.json"));
     std::fs::write(&path, roleset.to_string())?;
     Ok(path)

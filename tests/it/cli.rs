@@ -92,6 +92,26 @@ fn policies_end_as_their_characters_make_them() {
 }
 
 #[test]
+fn scripts_reach_every_fault() {
+    let honest = "{\"policy\":\"honest\",\"answer\":\"4\"}\n";
+    for (fault, repairs) in [
+        ("{\"step\":\"envelope\",\"attempt\":0,\"garbage\":true}\n", 1),
+        ("{\"step\":\"envelope\",\"attempt\":0,\"truncate\":20,\"policy\":\"honest\",\"answer\":\"4\"}\n", 1),
+        ("{\"step\":\"envelope\",\"attempt\":0,\"envelope\":{\"role\":null}}\n", 1),
+        ("{\"delay_ms\":1,\"policy\":\"honest\",\"answer\":\"4\"}\n", 0),
+    ] {
+        let folder = Folder::new();
+        script(&folder, &format!("{fault}{honest}"), &[]).exits(0);
+        assert_eq!(folder.result()["agents"][0]["repairs"], repairs, "{fault}");
+    }
+    let folder = Folder::new();
+    let finished = script(&folder, "{\"status\":503,\"retry_after_s\":1}\n", &[]).exits(6);
+    assert!(finished.stderr.contains("mock answered 503"), "{}", finished.stderr);
+    let finished = script(&Folder::new(), "{\"agent\":\"Nobody\",\"garbage\":true}\n", &[]).exits(6);
+    assert!(finished.stderr.contains("no rule for agent `Writer`"), "{}", finished.stderr);
+}
+
+#[test]
 fn a_budget_refuses_the_call_that_could_exceed_it_and_can_be_raised() {
     let folder = Folder::new();
     let finished = Finished::of(consensus(&folder).args(MOCK).args(["--max-tokens-total", "5000"])).exits(5);
@@ -174,6 +194,11 @@ fn stdin_is_a_task_too() {
     child.stdin.take().unwrap().write_all(b"How much is 2+2?").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.stdout, b"4\n");
+    let mut command = consensus(&folder);
+    command.args(["run", "--mock", "--answer", "4", "-q"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"Without a dash, too.").unwrap();
+    assert_eq!(child.wait_with_output().unwrap().stdout, b"4\n");
 }
 
 #[test]
@@ -206,9 +231,15 @@ fn the_answer_can_go_to_a_file_too() {
 #[test]
 fn terminal_escapes_in_an_answer_are_shown_and_not_sent() {
     let folder = Folder::new();
-    let run = ["run", "--mock", "--task", "x", "--answer", "red \u{1b}[31m \u{202e}text"];
-    let finished = Finished::of(consensus(&folder).args(run)).exits(0);
-    assert_eq!(finished.stdout, "red \\u001b[31m \\u202etext\n");
+    let answer = "red \u{1b}[31m \u{202e}text";
+    let finished =
+        Finished::of(consensus(&folder).args(["run", "--mock", "--task", "x", "--answer", answer])).exits(0);
+    assert_eq!(finished.stdout, format!("{answer}\n"), "a program gets the text as it is");
+    let mut script = std::process::Command::new("script");
+    let inside = format!("{} replay -q --last", env!("CARGO_BIN_EXE_consensus"));
+    let on_terminal =
+        Finished::of(script.args(["-qec", &inside, "/dev/null"]).current_dir(folder.path())).exits(0);
+    assert_eq!(on_terminal.stdout.trim(), "red \\u001b[31m \\u202etext");
     let shown = Finished::of(consensus(&folder).args(["show", "--last"])).exits(0);
     assert!(!shown.stdout.contains('\u{1b}') && !finished.stderr.contains('\u{1b}'));
 }

@@ -57,8 +57,10 @@ fn every_command_of_the_readme_works() {
     let folder = Folder::new();
     folder.write("notes.txt", "Two apples and two more.");
     let url = server.url();
-    let places: String =
-        ["vllm", "llamacpp", "ollama"].iter().map(|name| format!("[providers.{name}]\nbase_url = \"{url}\"\n")).collect();
+    let mut places = String::new();
+    for name in ["vllm", "llamacpp", "ollama"] {
+        places.extend(["[providers.", name, "]\nbase_url = \"", &url, "\"\n"]);
+    }
     folder.write("consensus.toml", &places);
     let program = Path::new(env!("CARGO_BIN_EXE_consensus")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
@@ -78,7 +80,11 @@ fn every_command_of_the_readme_works() {
                     None => shell.env_remove(name),
                 };
             }
-            shell.env("PATH", &path).env("OPENAI_BASE_URL", &url).env("URL", &url).env_remove("OPENAI_API_KEY");
+            shell
+                .env("PATH", &path)
+                .env("OPENAI_BASE_URL", &url)
+                .env("URL", &url)
+                .env_remove("OPENAI_API_KEY");
             let finished = Finished::of(&mut shell);
             assert_eq!(finished.code, 0, "{command}\n{}\n{}", finished.stdout, finished.stderr);
             if !expected.is_empty() {
@@ -106,7 +112,8 @@ fn the_configuration_of_the_readme_is_read() {
     let toml = blocks(&readme, "toml").concat().join("\n").replace("roleset = \"solver_checker\"", "");
     folder.write("consensus.toml", &toml);
     let plan = ["plan", "--model", "gpt-4o-mini", "--prompt", "x", "--format", "json"];
-    let value: Value = serde_json::from_str(&Finished::of(consensus(&folder).args(plan)).exits(0).stdout).unwrap();
+    let value: Value =
+        serde_json::from_str(&Finished::of(consensus(&folder).args(plan)).exits(0).stdout).unwrap();
     assert!(value["cost_micro_usd_max"].as_u64().unwrap() > 0);
 }
 
@@ -114,8 +121,12 @@ fn the_configuration_of_the_readme_is_read() {
 fn the_exit_codes_of_the_readme_are_those_of_the_program() {
     let readme = repository("README.md");
     let source = repository("src/cli/exit.rs");
-    let listed: Vec<&str> =
-        readme.lines().filter_map(|l| l.strip_prefix("| ")?.split(" |").next()).filter(|c| c.parse::<u8>().is_ok()).collect();
-    let defined: Vec<&str> = source.lines().filter_map(|l| l.trim().strip_suffix(',')?.split(" = ").nth(1)).collect();
+    let listed: Vec<&str> = readme
+        .lines()
+        .filter_map(|l| l.strip_prefix("| ")?.split(" |").next())
+        .filter(|c| c.parse::<u8>().is_ok())
+        .collect();
+    let defined: Vec<&str> =
+        source.lines().filter_map(|l| l.trim().strip_suffix(',')?.split(" = ").nth(1)).collect();
     assert_eq!(listed, defined);
 }

@@ -147,6 +147,7 @@ fn shape(review: &Review<'_>) -> ReplyShape {
             answers: review.owed_answers(),
             has_answer: !review.blind && seat.last_answer.is_some(),
             acceptable: &review.acceptable(),
+            accepting_changes: review.accepting_changes(),
             text_chars_max,
         },
     );

@@ -39,6 +39,24 @@ impl Default for PairParams {
     }
 }
 
+impl PairParams {
+    /// Returns the name of the first parameter that is out of its range, if one is.
+    ///
+    /// The ranges are those of the schema `roleset`; a journal is checked against them again, because
+    /// nobody vouches for one.
+    #[must_use]
+    pub fn out_of_range(&self) -> Option<&'static str> {
+        let ranges = [
+            ("max_rounds", self.max_rounds, 1, 200),
+            ("solo_turns", self.solo_turns, 0, 20),
+            ("max_repairs", self.max_repairs, 0, 10),
+            ("resample", self.resample, 0, 20),
+        ];
+        let wrong = ranges.iter().find(|(_, value, min, max)| !(min..=max).contains(&value));
+        wrong.map(|(name, ..)| *name)
+    }
+}
+
 /// How an agent takes over its peer's text.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]

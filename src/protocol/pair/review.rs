@@ -80,6 +80,14 @@ impl Review<'_> {
         indices.into_iter().map(handle).collect()
     }
 
+    /// Returns true if accepting the peer's text would change the author's answer.
+    pub(super) fn accepting_changes(&self) -> bool {
+        let theirs =
+            self.seats[1 - self.agent].stands_for().map(|index| &self.proposals[index].answer.canonical);
+        let own = self.seats[self.agent].last_answer.as_ref().map(|answer| &answer.canonical);
+        own.is_some() && own != theirs
+    }
+
     /// Returns the number of things the peer asked for that this reply must answer.
     pub(super) fn owed_answers(&self) -> usize {
         let peer = &self.seats[1 - self.agent];
