@@ -161,7 +161,7 @@ fn under_schema() -> Ask {
         "required": ["word"],
         "additionalProperties": false,
     });
-    let shape = ReplyShape::Json { name: "probe", schema };
+    let shape = ReplyShape::Json { name: "probe", schema: (&schema).into() };
     ask(
         2,
         "You write plain prose.".to_owned(),

@@ -5,10 +5,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 
 use super::{Message, Outcome};
 use crate::crypto::{Digest, Hasher};
+use crate::text::schema::SchemaText;
 
 /// What must follow from an event.
 #[must_use]
@@ -60,7 +60,7 @@ pub enum ReplyShape {
         /// A short name for servers that want one.
         name: &'static str,
         /// The decoding schema.
-        schema: Value,
+        schema: SchemaText,
     },
 }
 
@@ -75,8 +75,8 @@ impl Ask {
         seed: u32,
     ) -> Digest {
         let shape = match shape {
-            ReplyShape::Free => String::new(),
-            ReplyShape::Json { schema, .. } => schema.to_string(),
+            ReplyShape::Free => "",
+            ReplyShape::Json { schema, .. } => schema.as_str(),
         };
         let sampling = format!("{max_tokens} {temperature} {seed}");
         let mut hasher = Hasher::default();

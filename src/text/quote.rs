@@ -45,7 +45,8 @@ pub fn json_string(text: &str) -> String {
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
-            c if is_invisible(c) || token_scan.starts_at(at) => push_escape(&mut out, c),
+            '<' | '[' if token_scan.starts_at(at) => push_escape(&mut out, c),
+            c if is_invisible(c) => push_escape(&mut out, c),
             c => out.push(c),
         }
     }
@@ -104,6 +105,9 @@ pub fn excerpt(text: &str) -> String {
 /// Returns true for characters that are not seen but act: controls, bidi, zero-width, tags.
 #[must_use]
 pub fn is_invisible(c: char) -> bool {
+    if c.is_ascii() {
+        return c.is_ascii_control();
+    }
     c.is_control()
         || is_bidi(c)
         || matches!(c,

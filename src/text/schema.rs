@@ -6,9 +6,11 @@
 //! `maxLength` and `items`, and anchored patterns. Its properties stand in the order in which they
 //! are to be generated: what must be thought comes before what it decides.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use jsonschema::Validator;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::envelope::DETAIL_CHARS_MIN;
@@ -63,7 +65,44 @@ pub fn validate_envelope(value: &Value) -> Result<(), Violation> {
     })
 }
 
-/// What one ask allows its agent to write; see [`decoding`].
+/// A decoding schema as JSON text: made once, sent and digested as it stands.
+#[derive(Clone, Debug)]
+pub struct SchemaText(Arc<RawValue>);
+
+impl SchemaText {
+    /// Returns the text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.get()
+    }
+
+    /// Returns the schema as a value, to look into it.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        parse_embedded(self.as_str())
+    }
+}
+
+impl PartialEq for SchemaText {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Serialize for SchemaText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl From<&Value> for SchemaText {
+    fn from(schema: &Value) -> Self {
+        let raw = serde_json::value::to_raw_value(schema).expect("a JSON value is JSON");
+        Self(raw.into())
+    }
+}
+
+/// What the asks of one kind allow their agent to write; see [`Decoder`].
 #[derive(Clone, Copy, Debug)]
 pub struct Decoding<'a> {
     /// The agent's name.
@@ -78,30 +117,60 @@ pub struct Decoding<'a> {
     pub answers: usize,
     /// Whether the agent has an earlier answer, so that it must say what changed it.
     pub has_answer: bool,
-    /// Handles that may be accepted; none in a blind draft.
-    pub acceptable: &'a [String],
     /// Whether accepting would change the agent's answer, so that a reason must be named.
     pub accepting_changes: bool,
     /// Longest final text, in characters.
     pub text_chars_max: usize,
 }
 
-/// Returns the schema for the server's structured decoding of one envelope.
+/// Makes the schemas for the server's structured decoding of envelopes of one kind.
 ///
-/// Every object that it admits is admitted by the full schema too.
-#[must_use]
-pub fn decoding(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Value {
-    let typed = || Some(typed_text(canonicalizer, ask.text_chars_max));
-    let solved_text = variant(ask, false, &["SOLVED"], typed());
-    let proposed = variant(ask, false, &["PROPOSED", "READY_TO_SOLVE"], typed());
-    let open = variant(ask, false, &["WORKING", "NEED_PEER"], None);
-    let mut variants = vec![solved_text];
-    if !ask.acceptable.is_empty() {
-        let accepts = closed(&json!({"accepts": {"type": "string", "enum": ask.acceptable}}));
-        variants.insert(0, variant(ask, ask.accepting_changes, &["SOLVED"], Some(accepts)));
+/// Every object that such a schema admits is admitted by the full schema too. Only the handles that
+/// can be accepted differ from turn to turn, so that the rest is made once.
+#[derive(Clone, Debug)]
+pub struct Decoder {
+    /// The shape that accepts a handle, up to and from the list of handles.
+    accepting: (String, String),
+    /// The other shapes.
+    typing: String,
+}
+
+/// Stands where the handles go; no schema text contains it.
+const HANDLES: &str = "\u{1}handles";
+
+impl Decoder {
+    /// Makes what does not change from turn to turn.
+    #[must_use]
+    pub fn new(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Self {
+        let typed = || Some(typed_text(canonicalizer, ask.text_chars_max));
+        let handle = json!({"accepts": {"type": "string", "enum": HANDLES}});
+        let accepting = variant(ask, ask.accepting_changes, &["SOLVED"], Some(closed(&handle))).to_string();
+        let marker = Value::from(HANDLES).to_string();
+        let (head, tail) = accepting.split_once(&marker).unwrap_or((&accepting, ""));
+        let typing = [
+            variant(ask, false, &["SOLVED"], typed()),
+            variant(ask, false, &["PROPOSED", "READY_TO_SOLVE"], typed()),
+            variant(ask, false, &["WORKING", "NEED_PEER"], None),
+        ];
+        let typing: Vec<String> = typing.iter().map(Value::to_string).collect();
+        Self { accepting: (head.to_owned(), tail.to_owned()), typing: typing.join(",") }
     }
-    variants.extend([proposed, open]);
-    json!({ "anyOf": variants })
+
+    /// Returns the schema of an ask in which these handles can be accepted; none in a blind draft.
+    ///
+    /// # Panics
+    ///
+    /// Never: a JSON array takes the place of a whole JSON string, and what is joined is JSON.
+    #[must_use]
+    pub fn schema(&self, acceptable: &[String]) -> SchemaText {
+        let (head, tail) = &self.accepting;
+        let text = if acceptable.is_empty() {
+            format!("{{\"anyOf\":[{}]}}", self.typing)
+        } else {
+            format!("{{\"anyOf\":[{head}{}{tail},{}]}}", json!(acceptable), self.typing)
+        };
+        SchemaText(RawValue::from_string(text).expect("parts of JSON texts joined as JSON").into())
+    }
 }
 
 /// One shape of envelope: the statuses it may have, and the final solution that goes with them.
@@ -217,18 +286,18 @@ mod tests {
     use super::*;
     use crate::text::{CanonicalRule, Envelope};
 
-    fn ask(acceptable: &[String]) -> Decoding<'_> {
-        Decoding {
+    fn decoding(canonicalizer: &Canonicalizer, acceptable: &[String]) -> Value {
+        let ask = Decoding {
             role: "Writer",
             domain: "prose",
             peer: "Physicist",
             thinking_chars_max: None,
             answers: 2,
             has_answer: true,
-            acceptable,
             accepting_changes: true,
             text_chars_max: 500,
-        }
+        };
+        Decoder::new(canonicalizer, &ask).schema(acceptable).to_value()
     }
 
     /// Builds the smallest instance of a decoding schema: first variant choices, shortest strings.
@@ -260,7 +329,7 @@ mod tests {
             let rule = CanonicalRule { kind, choices: vec!["A".to_owned()] };
             let canonicalizer = Canonicalizer::new(&rule);
             let handles = ["P2".to_owned()];
-            let schema = decoding(&canonicalizer, &ask(&handles));
+            let schema = decoding(&canonicalizer, &handles);
             let validator = compile(&schema);
             for which in 0..schema["anyOf"].as_array().unwrap().len() {
                 let value = instance(&schema, which);
@@ -302,13 +371,13 @@ mod tests {
             let bounds = schema["minLength"].as_u64().zip(schema["maxLength"].as_u64());
             assert!(bounds.is_none_or(|(min, max)| min <= max));
         }
-        walk(&decoding(&Canonicalizer::new(&CanonicalRule::default()), &ask(&[])));
+        walk(&decoding(&Canonicalizer::new(&CanonicalRule::default()), &[]));
     }
 
     #[test]
     fn accepting_another_text_needs_a_reason() {
         let handles = ["P2".to_owned()];
-        let schema = decoding(&Canonicalizer::new(&CanonicalRule::default()), &ask(&handles));
+        let schema = decoding(&Canonicalizer::new(&CanonicalRule::default()), &handles);
         let by =
             |which: usize| schema["anyOf"][which]["properties"]["meta"]["properties"]["change"].to_string();
         assert!(!by(0).contains("none") && by(1).contains("none"));
@@ -317,7 +386,7 @@ mod tests {
     #[test]
     fn a_blind_draft_offers_no_adoption() {
         let canonicalizer = Canonicalizer::new(&CanonicalRule::default());
-        let text = decoding(&canonicalizer, &ask(&[])).to_string();
+        let text = decoding(&canonicalizer, &[]).to_string();
         assert!(!text.contains("accepts"));
     }
 }

@@ -5,13 +5,13 @@
 
 use thiserror::Error;
 
-use super::{CanonicalKind, Canonicalizer};
+use super::CanonicalKind;
 
 /// Shorter texts than this many characters are compared with instructions only as whole lines, so
 /// that a short right answer ("4", "yes") is not refused because a prompt happens to contain it.
 const ECHO_CHARS_MIN: usize = 24;
 
-/// Words that stand for an answer instead of being one, after folding; see [`check`].
+/// Words that stand for an answer instead of being one, after folding; see [`Told::check`].
 const PLACEHOLDERS: [&str; 29] = [
     "answer",
     "answer here",
@@ -58,40 +58,49 @@ pub enum Vacuity {
     Echo(&'static str),
 }
 
-/// Checks a final text against the rule that agreement is never vacuous.
-///
-/// `canonical` is the canonical form of the text; `task` is the user's prompt; `instructions` are
-/// the texts the agent was given (protocol rules, pack). A choice is checked against its list
-/// already and may well be one of the words above.
-///
-/// # Errors
-///
-/// [`Vacuity`] says what the text is instead of an answer.
-pub fn check(
-    canonicalizer: &Canonicalizer,
-    canonical: &str,
-    task: &str,
-    instructions: &[&str],
-) -> Result<(), Vacuity> {
-    let visible = |c: char| !c.is_whitespace() && !super::quote::is_invisible(c);
-    if !canonical.chars().any(visible) {
-        return Err(Vacuity::Empty);
+/// What an agent was told, ready to be recognised when it comes back.
+#[derive(Clone, Debug)]
+pub struct Told {
+    task: String,
+    instructions: Vec<String>,
+}
+
+impl Told {
+    /// Remembers the user's prompt and the texts that the agent was given (protocol rules, pack).
+    #[must_use]
+    pub fn new(task: &str, instructions: &[&str]) -> Self {
+        Self { task: fold(task), instructions: instructions.iter().map(|text| fold(text)).collect() }
     }
-    let is_closed_kind = matches!(canonicalizer.kind(), CanonicalKind::Choice | CanonicalKind::Number);
-    if is_closed_kind {
-        return Ok(());
+
+    /// Checks a final text against the rule that agreement is never vacuous.
+    ///
+    /// `canonical` is the canonical form of the text. A number is no placeholder, and a choice is
+    /// checked against its list already and may well be one of the words above.
+    ///
+    /// # Errors
+    ///
+    /// [`Vacuity`] says what the text is instead of an answer.
+    pub fn check(&self, kind: CanonicalKind, canonical: &str) -> Result<(), Vacuity> {
+        let visible = |c: char| !c.is_whitespace() && !super::quote::is_invisible(c);
+        if !canonical.chars().any(visible) {
+            return Err(Vacuity::Empty);
+        }
+        if matches!(kind, CanonicalKind::Choice | CanonicalKind::Number) {
+            return Ok(());
+        }
+        let folded = fold(canonical);
+        if is_placeholder(canonical.trim(), &folded) {
+            return Err(Vacuity::Placeholder(super::quote::excerpt(canonical)));
+        }
+        if folded == self.task {
+            return Err(Vacuity::Echo("the task"));
+        }
+        let is_long = folded.chars().count() >= ECHO_CHARS_MIN;
+        if is_long && self.instructions.iter().any(|text| text.contains(&folded)) {
+            return Err(Vacuity::Echo("the instructions"));
+        }
+        Ok(())
     }
-    let folded = fold(canonical);
-    if is_placeholder(canonical.trim(), &folded) {
-        return Err(Vacuity::Placeholder(super::quote::excerpt(canonical)));
-    }
-    if folded == fold(task) {
-        return Err(Vacuity::Echo("the task"));
-    }
-    if instructions.iter().any(|text| is_echo(&folded, text)) {
-        return Err(Vacuity::Echo("the instructions"));
-    }
-    Ok(())
 }
 
 /// Lower case, letters and digits with single spaces: how two texts are compared here.
@@ -118,24 +127,17 @@ fn is_label(text: &str) -> bool {
     text.trim().is_empty() || has_letter && words_only
 }
 
-fn is_echo(folded: &str, instructions: &str) -> bool {
-    if folded.chars().count() >= ECHO_CHARS_MIN {
-        return fold(instructions).contains(folded);
-    }
-    false
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::CanonicalRule;
+    use crate::text::{CanonicalRule, Canonicalizer};
 
     #[track_caller]
     fn verdict(text: &str) -> Result<(), Vacuity> {
         let canonicalizer = Canonicalizer::new(&CanonicalRule::default());
         let canonical = canonicalizer.canonicalize(text).unwrap();
         let rules = "Write the complete final text here, exactly as the user should read it.";
-        check(&canonicalizer, &canonical.text, "What is the capital of Australia?", &[rules])
+        Told::new("What is the capital of Australia?", &[rules]).check(CanonicalKind::Text, &canonical.text)
     }
 
     #[test]

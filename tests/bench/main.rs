@@ -38,10 +38,15 @@ fn main() -> Result<()> {
     {
         return bare_loop(url, Path::new(bodies));
     }
+    if let [_, word, command @ ..] = arguments.as_slice()
+        && word == "measure"
+    {
+        return report_cost(command);
+    }
     let folder = Folder::new()?;
     println!("consensus {}; {RUNS} runs each, medians\n", env!("CARGO_PKG_VERSION"));
     println!("{:52} {:>12} {:>12} {:>8}", "quantity", "consensus", "bare loop", "ratio");
-    let version = median_of(RUNS, || timed(Command::new(program()).arg("--version")))?;
+    let version = median_of(RUNS, || timed(&[program(), "--version"], &folder.0))?;
     row("--version, ms", ms(version.wall), None);
     for (name, turns) in [("cold durable 2-turn run", 2), ("20 turns", 20), ("200 turns", 200)] {
         let cost = measure(&folder, turns)?;
@@ -101,43 +106,27 @@ struct Comparison {
 
 /// Runs a talk of this many turns and then the bare loop with the same bodies, in turn.
 fn measure(folder: &Folder, turns: usize) -> Result<Comparison> {
-    let roleset = write_roleset(&folder.0, turns)?;
+    let roleset = write_roleset(&folder.0, turns)?.display().to_string();
     let server = Server::start(move |request: &Request| {
         vec![Act::Send(completion(&talkative(&request.json(), turns)))]
     });
+    let url = server.url();
     let bodies = folder.0.join("bodies.jsonl");
     let runs = folder.0.join("runs");
     let once = || {
         // Only the newest run is needed afterwards.
         let _ = std::fs::remove_dir_all(&runs);
-        timed(
-            Command::new(program())
-                .current_dir(&folder.0)
-                .args([
-                    "run",
-                    "-q",
-                    "--no-stream",
-                    "--model",
-                    "m",
-                    "--seed",
-                    "1",
-                    "--prompt",
-                    "Talk.",
-                    "--roleset",
-                ])
-                .arg(&roleset)
-                .args(["--base-url", &server.url()]),
-        )
+        let fixed = ["run", "-q", "--no-stream", "--model", "m", "--seed", "1", "--prompt", "Talk."];
+        let places = ["--roleset", &roleset, "--base-url", &url];
+        timed(&[&[program()][..], &fixed, &places].concat(), &folder.0)
     };
     once()?;
     let seen = server.chats();
     let connections = server.connections.load(Ordering::SeqCst);
     let lines: Vec<&str> = seen.iter().map(|r| r.body.as_str()).collect();
     std::fs::write(&bodies, lines.join("\n"))?;
-    let bare = || {
-        let own = std::env::current_exe()?;
-        timed(Command::new(own).args(["bare-loop", &server.url()]).arg(&bodies))
-    };
+    let own = std::env::current_exe()?.display().to_string();
+    let bare = || timed(&[&own, "bare-loop", &url, &bodies.display().to_string()], &folder.0);
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..RUNS {
         ours.push(once()?);
@@ -152,24 +141,32 @@ fn measure(folder: &Folder, turns: usize) -> Result<Comparison> {
     })
 }
 
-fn timed(command: &mut Command) -> Result<Cost> {
-    let before = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    let began = Instant::now();
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-    child.wait()?;
-    let wall = began.elapsed();
-    let after = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    let micros = |usage: nix::sys::resource::Usage| {
-        let (user, system) = (usage.user_time(), usage.system_time());
-        let seconds = user.tv_sec() + system.tv_sec();
-        u64::try_from(seconds * 1_000_000 + user.tv_usec() + system.tv_usec()).unwrap_or(0)
-    };
-    let cpu = Duration::from_micros(micros(after) - micros(before));
-    // The largest child so far: rows are measured from small to large.
-    Ok(Cost { wall, cpu, rss_mib: after.max_rss() as f64 / 1024.0 })
+/// Runs a command below a small process of its own, so that its peak memory is its own too: a child
+/// starts as a copy of its parent.
+fn timed(command: &[&str], folder: &Path) -> Result<Cost> {
+    let own = std::env::current_exe()?;
+    let output = Command::new(own).arg("measure").args(command).current_dir(folder).output()?;
+    let text = String::from_utf8(output.stdout)?;
+    let numbers: Vec<u64> = text.split_whitespace().map(str::parse).collect::<std::result::Result<_, _>>()?;
+    let [wall, cpu, kib] = numbers.as_slice() else { return Err(format!("no figures: {text}").into()) };
+    let (wall, cpu) = (Duration::from_micros(*wall), Duration::from_micros(*cpu));
+    Ok(Cost { wall, cpu, rss_mib: *kib as f64 / 1024.0 })
 }
 
-fn median_of(count: usize, mut once: impl FnMut() -> Result<Cost>) -> Result<Cost> {
+/// Runs a command and prints its wall time and CPU time in microseconds and its peak memory in KiB.
+fn report_cost(command: &[String]) -> Result<()> {
+    let (program, arguments) = command.split_first().ok_or("no command")?;
+    let began = Instant::now();
+    Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+    let wall = began.elapsed().as_micros();
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let (user, system) = (usage.user_time(), usage.system_time());
+    let cpu = (user.tv_sec() + system.tv_sec()) * 1_000_000 + user.tv_usec() + system.tv_usec();
+    println!("{wall} {cpu} {}", usage.max_rss());
+    Ok(())
+}
+
+fn median_of(count: usize, once: impl Fn() -> Result<Cost>) -> Result<Cost> {
     (0..count).map(|_| once()).collect::<Result<Vec<Cost>>>().map(|costs| median(&costs))
 }
 

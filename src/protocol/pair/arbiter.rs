@@ -75,7 +75,13 @@ impl Arbitration {
             "required": ["reason", "choice"],
             "additionalProperties": false,
         });
-        ask(self.call, &self.conversation, ReplyShape::Json { name: "choice", schema }, arbiter, seed)
+        ask(
+            self.call,
+            &self.conversation,
+            ReplyShape::Json { name: "choice", schema: (&schema).into() },
+            arbiter,
+            seed,
+        )
     }
 
     /// Takes the arbiter's reply.

@@ -9,7 +9,6 @@ use super::review::{Accepted, Review};
 use crate::crypto::Hasher;
 use crate::protocol::{AgentSetup, Ask, CallId, Conversation, Reply, ReplyShape, Role, Step, Thinking};
 use crate::text::quote;
-use crate::text::schema::{Decoding, decoding};
 
 /// The most of a reply that stays in its author's conversation, in characters.
 const ECHO_CHARS_MAX: usize = 8000;
@@ -37,15 +36,16 @@ pub(super) enum Progress {
 }
 
 impl Draft {
-    /// Starts a draft; `ask` is what the agent is told to do, in up to two messages.
+    /// Starts a draft; `told` is what the agent is told to do, in up to two messages, and `shape` the
+    /// form of its envelope.
     pub(super) fn start(
         review: &Review<'_>,
         call: CallId,
         conversation: Conversation,
         told: prompt::Told,
+        shape: ReplyShape,
     ) -> Self {
-        let mut draft =
-            Self { call, conversation, envelope_prompt: told.write, shape: shape(review), repairs: 0 };
+        let mut draft = Self { call, conversation, envelope_prompt: told.write, shape, repairs: 0 };
         if review.setup.params.thinking == Thinking::Free {
             draft.conversation.push(Role::User, format!("{}\n\n{}", told.situation, told.think));
         } else {
@@ -129,27 +129,4 @@ fn echo(text: &str) -> String {
         "(nothing)".clone_into(&mut kept);
     }
     kept
-}
-
-fn shape(review: &Review<'_>) -> ReplyShape {
-    let (setup, agent) = (review.setup, review.agent);
-    let seat = &review.seats[agent];
-    let own = &setup.agents[agent];
-    let text_chars_max = own.text_chars_max();
-    let thinking = setup.params.thinking == Thinking::Field;
-    let schema = decoding(
-        review.canonicalizer,
-        &Decoding {
-            role: &own.name,
-            domain: &own.domain,
-            peer: &setup.agents[1 - agent].name,
-            thinking_chars_max: thinking.then_some(text_chars_max / 2),
-            answers: review.owed_answers(),
-            has_answer: !review.blind && seat.last_answer.is_some(),
-            acceptable: &review.acceptable(),
-            accepting_changes: review.accepting_changes(),
-            text_chars_max,
-        },
-    );
-    ReplyShape::Json { name: "envelope", schema }
 }

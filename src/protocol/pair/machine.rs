@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::arbiter::{Arbitration, Ruling};
+use super::decoders::Decoders;
 use super::draft::{Draft, Progress};
 use super::prompt::{self, Situation};
 use super::report::blind_vote;
@@ -13,6 +14,7 @@ use crate::protocol::{
     Action, CallId, Conversation, Event, NoAgreement, Outcome, Protocol, Reply, Report, Setup, Step,
     Unexpected,
 };
+use crate::text::vacuity::Told;
 use crate::text::{Canonicalizer, Status};
 
 /// An agent with this many failed turns in a row ends the talk.
@@ -23,6 +25,8 @@ const FAILED_IN_A_ROW_MAX: u32 = 2;
 pub struct Pair {
     pub(super) setup: Setup,
     canonicalizer: Canonicalizer,
+    told: [Told; 2],
+    decoders: Decoders,
     pub(super) seats: [Seat; 2],
     pub(super) proposals: Vec<Proposal>,
     pub(super) round: u32,
@@ -69,6 +73,9 @@ impl Pair {
         let seat = |agent| Seat::new(Conversation::new(prompt::system(&setup, agent)));
         Self {
             canonicalizer: Canonicalizer::new(&setup.canonical),
+            told: [0, 1]
+                .map(|agent| Told::new(&setup.task.prompt, &[&setup.rules, &setup.agents[agent].pack])),
+            decoders: Decoders::default(),
             seats: [seat(0), seat(1)],
             proposals: Vec::new(),
             round: 0,
@@ -88,12 +95,31 @@ impl Pair {
         Review {
             setup: &self.setup,
             canonicalizer: &self.canonicalizer,
+            told: &self.told,
             seats: &self.seats,
             proposals: &self.proposals,
             agent,
             blind,
             arbiter_choice: self.arbiter_choice,
         }
+    }
+
+    /// Starts an envelope in the making.
+    fn start(
+        &mut self,
+        agent: usize,
+        blind: bool,
+        call: CallId,
+        conversation: Conversation,
+        told: prompt::Told,
+    ) -> Draft {
+        // Taken out for the moment, since a review borrows the rest of the machine.
+        let mut decoders = std::mem::take(&mut self.decoders);
+        let review = self.review(agent, blind);
+        let shape = decoders.shape(&review);
+        let draft = Draft::start(&review, call, conversation, told, shape);
+        self.decoders = decoders;
+        draft
     }
 
     // ===== Opening =====
@@ -107,7 +133,7 @@ impl Pair {
                 let call = CallId { round: 1, agent, draft, step: Step::Think, attempt: 0 };
                 let told = prompt::opening(&self.setup, agent);
                 let fresh = Conversation::new(prompt::system(&self.setup, agent));
-                let making = Draft::start(&self.review(agent, true), call, fresh, told);
+                let making = self.start(agent, true, call, fresh, told);
                 actions.push(Action::Ask(making.ask(&self.setup.agents[agent], self.setup.seed)));
                 self.open.insert(making.call(), making);
             }
@@ -164,7 +190,7 @@ impl Pair {
         let tally = resampled.then(|| blind_vote(&self.seats));
         let told = prompt::turn(&Situation { review: &review, call, tally });
         let conversation = self.seats[mover].conversation.clone();
-        let making = Draft::start(&review, call, conversation, told);
+        let making = self.start(mover, false, call, conversation, told);
         let ask = making.ask(&self.setup.agents[mover], self.setup.seed);
         self.open.insert(making.call(), making);
         vec![Action::Ask(ask)]

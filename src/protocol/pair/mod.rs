@@ -28,6 +28,7 @@
 //!   there are at most `max_rounds` rounds.
 
 mod arbiter;
+mod decoders;
 mod draft;
 mod floor;
 mod machine;

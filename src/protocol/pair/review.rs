@@ -13,6 +13,8 @@ use crate::text::{Canonicalizer, Change, Envelope, FinalSolution, Status, Violat
 pub(super) struct Review<'a> {
     pub(super) setup: &'a Setup,
     pub(super) canonicalizer: &'a Canonicalizer,
+    /// What each agent was told, to be recognised when it comes back as an answer.
+    pub(super) told: &'a [vacuity::Told; 2],
     pub(super) seats: &'a [Seat; 2],
     pub(super) proposals: &'a [Proposal],
     /// The author.
@@ -169,8 +171,7 @@ impl Review<'_> {
             // A server that enforces the length closes the string in mid-sentence.
             return Err(Violation::TextTooLong { max });
         }
-        let told = [self.setup.rules.as_str(), agent.pack.as_str()];
-        vacuity::check(self.canonicalizer, &canonical.text, &self.setup.task.prompt, &told)?;
+        self.told[self.agent].check(self.canonicalizer.kind(), &canonical.text)?;
         Ok(Answer { shown: text.trim().to_owned(), canonical })
     }
 

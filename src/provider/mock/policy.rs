@@ -130,6 +130,7 @@ struct Room {
 impl Room {
     fn of(ask: &Ask) -> Self {
         let ReplyShape::Json { schema, .. } = &ask.shape else { return Self::default() };
+        let schema = schema.to_value();
         let fields = &schema["anyOf"][0]["properties"];
         let names = |value: &Value| -> Vec<String> {
             let list = value["enum"].as_array().cloned().unwrap_or_default();

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::protocol::Message;
+use crate::text::schema::SchemaText;
 
 /// A request.
 #[derive(Serialize)]
@@ -39,7 +40,7 @@ pub(super) enum ResponseFormat<'a> {
 pub(super) struct NamedSchema<'a> {
     pub(super) name: &'a str,
     pub(super) strict: bool,
-    pub(super) schema: &'a Value,
+    pub(super) schema: &'a SchemaText,
 }
 
 #[derive(Serialize)]

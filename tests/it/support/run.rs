@@ -98,6 +98,7 @@ impl Play {
 /// status of SOLVED brings its marker unless a `public_message` is given.
 pub fn envelope(ask: &Ask, fields: &Value) -> String {
     let ReplyShape::Json { schema, .. } = &ask.shape else { return "hm".to_owned() };
+    let schema = schema.to_value();
     let known = &schema["anyOf"][0]["properties"];
     let fields = fields.as_object().expect("fields are an object");
     let owed = known["meta"]["properties"]["answers"]["minItems"].as_u64().unwrap_or(0);

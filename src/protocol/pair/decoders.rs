@@ -1,0 +1,43 @@
+//! The decoding schemas of a run, each made once.
+
+use std::collections::BTreeMap;
+
+use super::review::Review;
+use crate::protocol::{ReplyShape, Thinking};
+use crate::text::schema::{Decoder, Decoding};
+
+/// Decoders by what they depend on: agent, whether the draft is blind, how many answers are owed, and
+/// whether there is an own answer that accepting would change.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Decoders(BTreeMap<(usize, bool, usize, bool, bool), Decoder>);
+
+impl Decoders {
+    /// Returns the shape of the envelope that is asked for.
+    pub(super) fn shape(&mut self, review: &Review<'_>) -> ReplyShape {
+        let (setup, agent) = (review.setup, review.agent);
+        let own = &setup.agents[agent];
+        let answers = review.owed_answers();
+        let has_answer = !review.blind && review.seats[agent].last_answer.is_some();
+        let accepting_changes = review.accepting_changes();
+        let text_chars_max = own.text_chars_max();
+        let thinking = setup.params.thinking == Thinking::Field;
+        let make = || {
+            Decoder::new(
+                review.canonicalizer,
+                &Decoding {
+                    role: &own.name,
+                    domain: &own.domain,
+                    peer: &setup.agents[1 - agent].name,
+                    thinking_chars_max: thinking.then_some(text_chars_max / 2),
+                    answers,
+                    has_answer,
+                    accepting_changes,
+                    text_chars_max,
+                },
+            )
+        };
+        let key = (agent, review.blind, answers, has_answer, accepting_changes);
+        let decoder = self.0.entry(key).or_insert_with(make);
+        ReplyShape::Json { name: "envelope", schema: decoder.schema(&review.acceptable()) }
+    }
+}
