@@ -5,7 +5,9 @@ use serde_json::json;
 use super::args::{RolesetAction, RolesetArgs};
 use super::output::{Format, Output};
 use super::{ExitCode, settings};
-use crate::config::{ConfigError, FileConfig, Found, find_roleset, list_rolesets, load_roleset};
+use crate::config::{
+    ConfigError, FileConfig, Found, check_roleset, find_roleset, list_rolesets, load_roleset,
+};
 use crate::protocol::Task;
 
 pub(super) fn roleset(args: &RolesetArgs, output: &Output) -> anyhow::Result<ExitCode> {
@@ -62,7 +64,7 @@ fn show(found: &Found, output: &Output) -> anyhow::Result<ExitCode> {
 fn check(all: &[Found], output: &Output) -> anyhow::Result<ExitCode> {
     let mut problems = Vec::new();
     for found in all {
-        match load_roleset(found) {
+        match check_roleset(found) {
             Ok(_) if output.format == Format::Text => {
                 output.line(&format!("ok  {}  {}", found.name, found.source))?;
             }

@@ -24,4 +24,6 @@ pub use endpoints::{Chosen, ModelRef, resolve_endpoints};
 pub use error::{ConfigError, Problem};
 pub use file::{FileConfig, PriceConfig, ProviderConfig, config_folder, micro_usd};
 pub use nearest::nearest;
-pub use roleset::{Found, Roleset, RolesetAgent, Source, find_roleset, list_rolesets, load_roleset};
+pub use roleset::{
+    Found, Roleset, RolesetAgent, Source, check_roleset, find_roleset, list_rolesets, load_roleset,
+};

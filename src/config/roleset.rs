@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::{self, Packs};
 use super::embedded::{EMBEDDED_PACKS, EMBEDDED_ROLESETS};
-use super::error::ConfigError;
+use super::error::{ConfigError, Problem};
 use super::nearest::did_you_mean;
 use crate::protocol::pair::{PairParams, RULES};
 use crate::protocol::{AgentSetup, Setup, Task};
@@ -138,24 +138,50 @@ pub fn find_roleset(name: &str, folders: &[PathBuf]) -> Result<Found, ConfigErro
 
 /// Reads a roleset and its packs, and reports every mistake in them.
 ///
+/// Built-in rolesets have been checked when the program was tested, and are only read;
+/// [`check_roleset`] checks them too.
+///
 /// # Errors
 ///
 /// [`ConfigError::Read`], or [`ConfigError::Roleset`] with all mistakes.
 pub fn load_roleset(found: &Found) -> Result<(Roleset, Packs), ConfigError> {
-    let (file, text, packs) = match &found.source {
+    match &found.source {
+        Source::File(_) => check_roleset(found),
+        Source::Embedded(_) => {
+            let (file, text, packs) = open(found)?;
+            let problem = |message| Problem { file, at: String::new(), message };
+            let roleset = serde_json::from_str(&text);
+            let roleset = roleset.map_err(|e| ConfigError::Roleset(vec![problem(e.to_string())]))?;
+            Ok((roleset, packs))
+        }
+    }
+}
+
+/// Checks a roleset and its packs, wherever they are.
+///
+/// # Errors
+///
+/// As [`load_roleset`].
+pub fn check_roleset(found: &Found) -> Result<(Roleset, Packs), ConfigError> {
+    let (file, text, packs) = open(found)?;
+    let roleset = check::check(&file, &text, &packs).map_err(ConfigError::Roleset)?;
+    Ok((roleset, packs))
+}
+
+/// Returns a roleset's name in messages, its text, and where its packs are.
+fn open(found: &Found) -> Result<(String, String, Packs), ConfigError> {
+    match &found.source {
         Source::File(path) => {
             let read = std::fs::read_to_string(path);
             let text = read.map_err(|source| ConfigError::Read { path: path.clone(), source })?;
             let folder = path.parent().unwrap_or(Path::new("")).join("packs");
-            (path.display().to_string(), text, Packs::in_folder(folder))
+            Ok((path.display().to_string(), text, Packs::in_folder(folder)))
         }
         Source::Embedded(name) => {
             let text = EMBEDDED_ROLESETS.iter().find(|(n, _)| n == name).map_or("", |(_, text)| text);
-            (found.source.to_string(), text.to_owned(), Packs::embedded(EMBEDDED_PACKS))
+            Ok((found.source.to_string(), text.to_owned(), Packs::embedded(EMBEDDED_PACKS)))
         }
-    };
-    let roleset = check::check(&file, &text, &packs).map_err(ConfigError::Roleset)?;
-    Ok((roleset, packs))
+    }
 }
 
 impl Roleset {
