@@ -123,11 +123,20 @@ build() {
     [[ -x $bin ]] || die "no binary at $bin"
 }
 
-# agree ROLESET PROMPT: one run, which must end in agreement, and its verification.
+# agree ROLESET PROMPT: a run that must end in agreement, and its verification. Small models disagree
+# now and then, which is an honest outcome (exit code 3); then the next seed has its turn, at most three.
 agree() {
-    say "" "== $1: $2"
-    attend "$bin" run --roleset "$1" --base-url "$url/v1" --runs-dir "$runs" --prompt "$2"
-    attend "$bin" verify --last --runs-dir "$runs"
+    local seed status
+    for seed in 1 2 3; do
+        say "" "== $1, seed $seed: $2"
+        status=0
+        attend "$bin" run --roleset "$1" --base-url "$url/v1" --runs-dir "$runs" --seed "$seed" --max-tokens 500 \
+            --prompt "$2" || status=$?
+        attend "$bin" verify --last --runs-dir "$runs"
+        [[ $status -eq 0 ]] && return
+        [[ $status -eq 3 ]] || die "the run ended with exit code $status"
+    done
+    die "no agreement with three seeds"
 }
 
 # A talk that goes on without agreement (exit 3), and what the server reused of its prompts.
@@ -156,7 +165,7 @@ case ${1:-all} in
         prepare
         build
         start_server
-        agree solver_checker "A farm packs 4 boxes with 12 eggs in each box. Then 3 eggs in each box break. How many unbroken eggs are there in all?" # 36
+        agree solver_checker "One crate holds 12 bottles. How many bottles do 4 full crates hold?" # 48
         agree writer_physicist "In one short sentence, explain to a child why the sky is blue."
         say "" "both agreed and verified; the run folders are in $runs" ;;
     *)

@@ -11,7 +11,7 @@ use super::progress::Story;
 use super::{ExitCode, answer, block_on, plan, settings, signals};
 use crate::config::FileConfig;
 use crate::engine::Engine;
-use crate::journal::{Opened, Writer, read};
+use crate::journal::{Opened, read};
 
 pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     if args.dry_run {
@@ -42,8 +42,7 @@ async fn start(
 ) -> anyhow::Result<crate::report::RunResult> {
     let stop = signals::listen()?;
     let story = Story::new(*output);
-    let writer = Writer::create(dir, id)?;
-    let mut engine = Engine::start(writer, opened, &story)?;
+    let mut engine = Engine::start(dir, id, opened, &story)?;
     finish(&mut engine, stop, dir, &story, output).await
 }
 

@@ -1,5 +1,6 @@
 //! Performing what a run owes, until it ends or is put down.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
@@ -66,17 +67,19 @@ impl std::fmt::Debug for Engine<'_> {
 }
 
 impl<'a> Engine<'a> {
-    /// Starts a new run: records what it starts from, durably.
+    /// Starts a new run with this id in the run folder `dir`: records what it starts from, durably.
     ///
     /// # Errors
     ///
-    /// [`EngineError`].
+    /// [`EngineError`]. Nothing is written if an endpoint cannot be used.
     pub fn start(
-        mut writer: Writer,
+        dir: &Path,
+        run: &str,
         opened: Opened,
         observer: &'a dyn Observer,
     ) -> Result<Self, EngineError> {
         let (providers, limits) = (providers(&opened)?, opened.limits);
+        let mut writer = Writer::create(dir, run)?;
         observer.notice(Moment::Writing);
         let record = writer.append(Entry::Opened(Box::new(opened)))?;
         writer.sync()?;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use consensus::engine::{Engine, Moment, Observer, StopRequest};
-use consensus::journal::{Opened, Writer};
+use consensus::journal::Opened;
 use serde_json::Value;
 
 use crate::support::{Finished, Folder, SENSIBLE, Server, consensus, mask, model};
@@ -50,8 +50,8 @@ fn child() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (_keep, stop) = tokio::sync::watch::channel(StopRequest::None);
-        let writer = Writer::create(&dir.join("runs").join(RUN), RUN).unwrap();
-        Engine::start(writer, opened, &killer).unwrap().run(stop).await.unwrap();
+        let mut engine = Engine::start(&dir.join("runs").join(RUN), RUN, opened, &killer).unwrap();
+        engine.run(stop).await.unwrap();
     });
 }
 
