@@ -250,6 +250,12 @@ pub(super) struct ResumeArgs {
     pub(super) which: RunRef,
     #[command(flatten)]
     pub(super) limits: LimitArgs,
+    /// Allow the journal's API key to be sent to this URL.
+    #[arg(long, value_name = "URL", env = "CONSENSUS_BASE_URL")]
+    pub(super) base_url: Option<String>,
+    /// Allow plain http to other machines.
+    #[arg(long)]
+    pub(super) allow_http: bool,
     /// Exit with 8 if the run agrees but something was lost on the way.
     #[arg(long)]
     pub(super) fail_on_degraded: bool,

@@ -13,6 +13,7 @@ use super::{ExitCode, block_on, settings};
 use crate::config::{FileConfig, resolve_endpoints};
 use crate::protocol::{Ask, CallId, Conversation, ReplyShape, Role, Step};
 use crate::provider::{Answer, Endpoint, OpenAi, OpenAiEndpoint, ProviderError, Structured};
+use crate::text::quote;
 
 /// What no model writes unless a grammar makes it.
 const UNLIKELY: &str = "vq7-kestrel-0419";
@@ -122,7 +123,7 @@ fn advice(
 }
 
 fn print(report: &Value, output: &Output) -> anyhow::Result<()> {
-    let text = |name: &str| report[name].as_str().unwrap_or_default().to_owned();
+    let text = |name: &str| quote::terminal(report[name].as_str().unwrap_or_default());
     output.line(&text("provider"))?;
     if report["usable"] != true {
         output.line(&format!("  not usable  {}", text("problem")))?;
@@ -134,7 +135,7 @@ fn print(report: &Value, output: &Output) -> anyhow::Result<()> {
     let context = report["context_tokens"].as_u64().map_or("not told".to_owned(), |t| format!("{t} tokens"));
     output.line(&format!(
         "  models           {}",
-        if models.is_empty() { "not told".to_owned() } else { models.join(", ") }
+        if models.is_empty() { "not told".to_owned() } else { quote::terminal(&models.join(", ")) }
     ))?;
     output.line(&format!("  context          {context}"))?;
     output.line(&format!("  schema           {}", text("schema")))?;
@@ -142,7 +143,7 @@ fn print(report: &Value, output: &Output) -> anyhow::Result<()> {
     output.line(&format!("  cached reported  {}", yes_no("cached_tokens_reported")))?;
     output.line(&format!("  speed            {} tokens/s", report["tokens_per_second"]))?;
     for advice in report["advice"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        output.line(&format!("  change           {advice}"))?;
+        output.line(&format!("  change           {}", quote::terminal(advice)))?;
     }
     Ok(())
 }

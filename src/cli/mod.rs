@@ -36,12 +36,22 @@ use output::Output;
 
 /// Runs the program with these arguments, the program's name first, and returns its exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let cli = match Cli::try_parse_from(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and versions go to stdout and are no failure; clap knows which is which.
             let _ = error.print();
-            return if error.use_stderr() { ExitCode::Usage.into() } else { 0 };
+            if !error.use_stderr() {
+                return ExitCode::Success.into();
+            }
+            let wants_json = |a: &OsString| {
+                a.to_str().is_some_and(|a| a.trim_start_matches("--format=").starts_with("json"))
+            };
+            if arguments.iter().any(wants_json) {
+                output::json_error(&error.to_string(), ExitCode::Usage);
+            }
+            return ExitCode::Usage.into();
         }
     };
     let output = Output::new(&cli.global);

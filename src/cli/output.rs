@@ -8,6 +8,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::ExitCode;
 use super::args::Global;
+use crate::text::quote;
 
 /// What stdout carries.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
@@ -94,12 +95,11 @@ impl Output {
 
     /// Reports an error, as JSON on stdout too where JSON was asked for.
     pub(super) fn error(&self, error: &anyhow::Error, code: ExitCode) {
-        let message = format!("{error:#}");
+        // Messages may quote files, servers and models.
+        let message = quote::terminal(&format!("{error:#}"));
         to_stderr(&format!("{}: {message}", self.paint("error", "1;31")));
         if self.format != Format::Text {
-            let value = json!({"error": {"message": message, "exit": u8::from(code)}});
-            // There is nobody left to tell if stdout is gone.
-            let _ = self.line(&value.to_string());
+            json_error(&message, code);
         }
     }
 
@@ -107,6 +107,14 @@ impl Output {
     pub(super) fn paint(&self, text: &str, sgr: &str) -> String {
         if self.color { format!("\u{1b}[{sgr}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
+}
+
+/// Writes an error as one JSON object to stdout.
+pub(super) fn json_error(message: &str, code: ExitCode) {
+    let value = json!({"error": {"message": message, "exit": u8::from(code)}});
+    let mut stdout = std::io::stdout().lock();
+    // There is nobody left to tell if stdout is gone.
+    let _ = writeln!(stdout, "{value}");
 }
 
 fn to_stderr(text: &str) {

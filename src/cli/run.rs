@@ -69,5 +69,6 @@ fn introduce(output: &Output, opened: &Opened, id: &Uuid) {
     let mut distinct = labels.clone();
     distinct.dedup();
     let (roleset, seed) = (&opened.setup.roleset, opened.setup.seed);
-    output.tell(&format!("run {id}: {roleset}, seed {seed}, {}", distinct.join(" and ")));
+    let line = format!("run {id}: {roleset}, seed {seed}, {}", distinct.join(" and "));
+    output.tell(&crate::text::quote::terminal(&line));
 }

@@ -42,7 +42,7 @@ pub(super) fn runs(args: &RunsArgs, output: &Output) -> anyhow::Result<ExitCode>
             output.line(&row.to_string())?;
             continue;
         }
-        let field = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+        let field = |name: &str| quote::terminal(row[name].as_str().unwrap_or_default());
         let time: String = field("started_at").chars().take(16).collect();
         let about = quote::excerpt(row["prompt"].as_str().or(row["why"].as_str()).unwrap_or_default());
         output.line(&format!(

@@ -3,16 +3,16 @@
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
-
 use super::args::{LimitArgs, RunArgs, ServerArgs};
 use super::error::UsageError;
 use crate::config::{
-    Chosen, FileConfig, Roleset, config_folder, find_roleset, load_roleset, resolve_endpoints,
+    Chosen, ConfigError, FileConfig, Roleset, check_meaning, config_folder, find_roleset, load_roleset,
+    resolve_endpoints,
 };
 use crate::engine::PROGRAM;
 use crate::journal::{Limits, Opened};
 use crate::protocol::{Document, Setup, Task};
+use crate::provider::Endpoint;
 use crate::text::{CanonicalKind, CanonicalRule};
 
 /// The roleset of a run that names none.
@@ -56,6 +56,10 @@ pub(super) fn roleset(
 pub(super) fn setup(args: &RunArgs, file: &FileConfig, seed: u64) -> anyhow::Result<(Setup, Roleset)> {
     let (name, mut roleset, packs) = roleset(args.roleset.as_ref(), args.rolesets_dir.as_ref(), file)?;
     override_params(&mut roleset, args)?;
+    let problems = check_meaning(&roleset);
+    if !problems.is_empty() {
+        return Err(ConfigError::Roleset(problems).into());
+    }
     let task = task(args)?;
     Ok((roleset.setup(&name, &packs, task, seed), roleset))
 }
@@ -66,16 +70,23 @@ pub(super) async fn opened(args: &RunArgs, file: &FileConfig, seed: u64) -> anyh
     let chosen = chosen(&args.server, mock_script(args)?);
     let endpoints = resolve_endpoints(&chosen, file, &roleset).await?;
     let limits = limits(&args.limits);
-    if limits.cost_micro_usd_max.is_some()
-        && let Some(endpoint) = endpoints.iter().find(|e| e.price().is_none())
-    {
-        let label = endpoint.label();
-        let why = format!(
-            "--max-cost needs the price of {label}; add it to consensus.toml, such as\n\n  [prices.\"MODEL\"]\n  prompt = 0.15      # US dollars per million tokens\n  completion = 0.60"
-        );
-        return Err(UsageError(why).into());
-    }
+    check_prices(limits, &endpoints)?;
     Ok(Opened { program: PROGRAM.to_owned(), setup, endpoints, limits })
+}
+
+/// Refuses a cost limit that could never bind because a price is missing.
+pub(super) fn check_prices(limits: Limits, endpoints: &[Endpoint]) -> anyhow::Result<()> {
+    let unpriced = endpoints.iter().find(|e| e.price().is_none());
+    match unpriced.filter(|_| limits.cost_micro_usd_max.is_some()) {
+        None => Ok(()),
+        Some(endpoint) => {
+            let label = endpoint.label();
+            let why = format!(
+                "--max-cost needs the price of {label}; add it to consensus.toml, such as\n\n  [prices.\"MODEL\"]\n  prompt = 0.15      # US dollars per million tokens\n  completion = 0.60"
+            );
+            Err(UsageError(why).into())
+        }
+    }
 }
 
 pub(super) fn chosen(server: &ServerArgs, mock_script: Option<String>) -> Chosen {
@@ -152,18 +163,23 @@ fn task(args: &RunArgs) -> anyhow::Result<Task> {
 }
 
 fn stdin() -> anyhow::Result<String> {
-    let mut text = String::new();
-    std::io::stdin().take(DOCUMENT_BYTES_MAX).read_to_string(&mut text).context("cannot read stdin")?;
-    Ok(text)
+    bounded(std::io::stdin(), "stdin")
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {
-    let usage = |why: String| UsageError(format!("`{}`: {why}", path.display()));
-    let size = std::fs::metadata(path).map_err(|e| usage(e.to_string()))?.len();
-    if size > DOCUMENT_BYTES_MAX {
-        return Err(usage(format!("it has {size} bytes; at most {DOCUMENT_BYTES_MAX} fit into a run")).into());
+    let name = format!("`{}`", path.display());
+    let file = std::fs::File::open(path).map_err(|e| UsageError(format!("{name}: {e}")))?;
+    bounded(file, &name)
+}
+
+/// Reads text of a bounded size, whatever it comes from.
+fn bounded(source: impl Read, name: &str) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    let usage = |why: String| UsageError(format!("{name}: {why}"));
+    source.take(DOCUMENT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|e| usage(e.to_string()))?;
+    if bytes.len() as u64 > DOCUMENT_BYTES_MAX {
+        return Err(usage(format!("more than {DOCUMENT_BYTES_MAX} bytes do not fit into a run")).into());
     }
-    let bytes = std::fs::read(path).map_err(|e| usage(e.to_string()))?;
     String::from_utf8(bytes).map_err(|_| usage("it is not UTF-8 text".to_owned()).into())
 }
 

@@ -10,6 +10,7 @@ use crate::crypto::Digest;
 use crate::engine::Ledger;
 use crate::journal::{Entry, FILE_NAME, Journal, read};
 use crate::report::{RESULT_FILE, RunResult};
+use crate::text::quote;
 
 pub(super) fn verify(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
     let dir = locate::run_folder(args)?;
@@ -17,9 +18,13 @@ pub(super) fn verify(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode>
     let ledger = Ledger::replay(&journal.records)
         .map_err(|(line, why)| IntegrityError(format!("the journal's line {line} does not verify: {why}")))?;
     let result = answer::result(&ledger, journal.head);
-    let stored = std::fs::read_to_string(dir.join(RESULT_FILE)).ok();
+    let stored = match std::fs::read(dir.join(RESULT_FILE)) {
+        Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
+        Err(e) => return Err(IntegrityError(format!("result.json cannot be read: {e}")).into()),
+    };
     let has_ended = ledger.outcome().is_some();
-    if stored.as_ref().is_some_and(|text| !is_result_of(text, &result, &journal, has_ended)) {
+    if stored.as_ref().is_some_and(|text| !is_result_of(text, &journal)) {
         let why =
             "result.json is not what the journal leads to; `consensus show --format json` prints what is";
         return Err(IntegrityError(why.to_owned()).into());
@@ -45,10 +50,14 @@ pub(super) fn verify(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode>
         return Ok(ExitCode::Success);
     }
     let outcome = if has_ended { result.outcome } else { "open (no end on record)" };
-    output.line(&format!("verified: run {}, {outcome}", result.run))?;
+    output.line(&format!("verified: run {}, {outcome}", quote::terminal(&result.run)))?;
     output.line(&format!("  chain        {} records, head {}", journal.records.len(), journal.head))?;
     output.line(&format!("  prompts      {asked} sent, each as the protocol issues it"))?;
-    output.line(&format!("  replies      {replied}, and they lead to this outcome"))?;
+    let leads = match ledger.verdict() {
+        Some(_) => "they lead to this outcome",
+        None => "they lead to no outcome yet; why the run was put down is the record's word",
+    };
+    output.line(&format!("  replies      {replied}; {leads}"))?;
     output.line(&format!(
         "  budget       {} + {} tokens, every call within its limits",
         totals.usage.prompt, totals.usage.completion
@@ -67,13 +76,16 @@ pub(super) fn verify(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode>
     Ok(ExitCode::Success)
 }
 
-/// Returns true if `stored` is this run's result: that of its end, or of an earlier stop after which
-/// the run was taken up again.
-fn is_result_of(stored: &str, result: &RunResult, journal: &Journal, has_ended: bool) -> bool {
-    if has_ended {
-        return stored == result.to_json();
-    }
+/// Returns true if `stored` is the result of this run's end, or of an earlier stop after which the run
+/// was taken up again: what the journal led to when its last line had the head that it names.
+fn is_result_of(stored: &str, journal: &Journal) -> bool {
     let value: Value = serde_json::from_str(stored).unwrap_or_default();
-    let head = value["journal_head"].as_str().and_then(|text| text.parse().ok());
-    head.is_some_and(|head: Digest| journal.head == head || journal.records.iter().any(|r| r.prev == head))
+    let head: Option<Digest> = value["journal_head"].as_str().and_then(|text| text.parse().ok());
+    let Some(head) = head else { return false };
+    // A record names the head of all records before it.
+    let mut heads = journal.records.iter().skip(1).map(|record| record.prev).chain([journal.head]);
+    let Some(count) = heads.position(|h| h == head).map(|index| index + 1) else { return false };
+    let earlier = Ledger::replay(&journal.records[..count]);
+    earlier
+        .is_ok_and(|ledger| ledger.outcome().is_some() && stored == RunResult::new(&ledger, head).to_json())
 }

@@ -12,7 +12,7 @@ use super::embedded::ROLESET_SCHEMA;
 use super::error::Problem;
 use super::nearest::did_you_mean;
 use super::roleset::{Roleset, RolesetAgent};
-use crate::text::{CanonicalKind, Canonicalizer, StrictValue, check_depth, quote, schema};
+use crate::text::{CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, quote, schema};
 
 /// The largest pack, in bytes; more would crowd out the task.
 const PACK_BYTES_MAX: usize = 64 * 1024;
@@ -82,8 +82,11 @@ pub(super) fn check(file: &str, text: &str, packs: &Packs) -> Result<Roleset, Ve
         return Err(by_schema);
     }
     let roleset: Roleset = serde_json::from_value(value).map_err(|e| vec![problem("", e.to_string())])?;
-    let mut problems = Vec::new();
-    check_meaning(&roleset, packs, &mut |at, message| problems.push(problem(at, message)));
+    let found = check_meaning(&roleset).into_iter();
+    let mut problems: Vec<Problem> = found.map(|p| problem(&p.at, p.message)).collect();
+    for (at, agent) in agents(&roleset) {
+        check_pack(agent, packs, &mut |message| problems.push(problem(&format!("{at}/pack"), message)));
+    }
     if problems.is_empty() { Ok(roleset) } else { Err(problems) }
 }
 
@@ -133,25 +136,40 @@ fn known_keys(schema: &Value) -> Vec<String> {
     keys
 }
 
-/// Checks what a schema cannot say.
-fn check_meaning(roleset: &Roleset, packs: &Packs, report: &mut dyn FnMut(&str, String)) {
-    let agents: Vec<(String, &RolesetAgent)> = roleset
-        .agents
-        .iter()
-        .enumerate()
-        .map(|(i, agent)| (format!("/agents/{i}"), agent))
-        .chain(roleset.arbiter.as_ref().map(|agent| ("/arbiter".to_owned(), agent)))
-        .collect();
-    for (index, (at, agent)) in agents.iter().enumerate() {
-        let same = |(_, other): &&(String, &RolesetAgent)| other.name.eq_ignore_ascii_case(&agent.name);
-        if agents[..index].iter().find(same).is_some() {
+/// Checks what a schema cannot say about a roleset, flags included; packs aside.
+#[must_use]
+pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut report = |at: &str, message: String| {
+        problems.push(Problem { file: "the roleset with its flags".to_owned(), at: at.to_owned(), message });
+    };
+    let mut names: Vec<String> = Vec::new();
+    for (at, agent) in agents(roleset) {
+        let name = agent.name.to_ascii_lowercase();
+        if names.contains(&name) {
             report(
                 &format!("{at}/name"),
                 format!("`{}` is taken; each agent needs a name of its own", agent.name),
             );
         }
-        check_pack(agent, packs, &mut |message| report(&format!("{at}/pack"), message));
+        names.push(name);
     }
+    check_choices(roleset, &mut report);
+    let by_line = matches!(roleset.canonical.kind, CanonicalKind::Lines | CanonicalKind::Verbatim);
+    for (index, constraint) in roleset.params.constraints.iter().enumerate() {
+        let at = format!("/params/constraints/{index}");
+        if matches!(constraint, Constraint::Lines(_)) && !by_line {
+            let why = "lines cannot be counted in a text whose line breaks do not count; use kind `lines` (--canonical lines)";
+            report(&at, why.to_owned());
+        }
+        if constraint.is_impossible() {
+            report(&at, format!("no text can have {constraint}"));
+        }
+    }
+    problems
+}
+
+fn check_choices(roleset: &Roleset, report: &mut dyn FnMut(&str, String)) {
     let canonicalizer = Canonicalizer::new(&roleset.canonical);
     let is_choice = roleset.canonical.kind == CanonicalKind::Choice;
     if is_choice && roleset.canonical.choices.is_empty() {
@@ -169,6 +187,12 @@ fn check_meaning(roleset: &Roleset, packs: &Packs, report: &mut dyn FnMut(&str, 
         }
         seen.push(folded);
     }
+}
+
+/// Returns every agent with its JSON pointer, the arbiter last.
+fn agents(roleset: &Roleset) -> impl Iterator<Item = (String, &RolesetAgent)> {
+    let pair = roleset.agents.iter().enumerate().map(|(i, agent)| (format!("/agents/{i}"), agent));
+    pair.chain(roleset.arbiter.as_ref().map(|agent| ("/arbiter".to_owned(), agent)))
 }
 
 fn check_pack(agent: &RolesetAgent, packs: &Packs, report: &mut dyn FnMut(String)) {

@@ -6,12 +6,14 @@ use reqwest::Url;
 
 use super::error::ConfigError;
 use super::file::FileConfig;
-use super::nearest::nearest;
 use super::roleset::Roleset;
 use crate::provider::{Endpoint, MockEndpoint, OpenAi, OpenAiEndpoint, PRESETS, Timeouts, is_loopback};
 
 /// How long a local port may take to answer when no server is named.
 const PROBE: Duration = Duration::from_millis(400);
+
+/// The variable that holds the key of the server that `OPENAI_BASE_URL` names.
+const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
 
 /// Requests repeated by default after a fault that may pass.
 const RETRIES: u32 = 4;
@@ -57,7 +59,8 @@ impl ModelRef {
         if known.contains(&head) {
             return Ok(Self { provider: Some(head.to_owned()), model: model.to_owned() });
         }
-        match nearest(head, known.iter().copied()) {
+        // One letter off is a slip; `llama3` is a model, not a misspelt `ollama`.
+        match known.iter().find(|name| strsim::damerau_levenshtein(head, name) == 1) {
             Some(name) => {
                 let message =
                     format!("model `{text}`: there is no provider `{head}`; did you mean `{name}:{model}`?");
@@ -117,38 +120,17 @@ fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEn
     let presets = PRESETS.iter().map(|p| p.name);
     let known: Vec<&str> = presets.chain(file.providers.keys().map(String::as_str)).collect();
     let ModelRef { provider, model } = ModelRef::parse(reference, &known)?;
-    let environment = std::env::var("OPENAI_BASE_URL").ok().filter(|url| !url.is_empty());
-    let mut api_key_env = file.api_key_env.clone();
-    let mut api_key_file = file.api_key_file.clone();
-    let configured = provider.as_ref().and_then(|name| file.providers.get(name));
-    let preset = provider.as_ref().and_then(|name| PRESETS.iter().find(|p| p.name == name));
-    let named = match (configured, preset) {
-        (Some(own), _) => {
-            api_key_env.clone_from(&own.api_key_env);
-            api_key_file.clone_from(&own.api_key_file);
-            Some(own.base_url.clone())
-        }
-        // `openai:` is also the name of the dialect: the environment says whose server it is.
-        (None, Some(preset)) if preset.name == "openai" => {
-            environment.clone().or(Some(preset.base_url.to_owned()))
-        }
-        (None, Some(preset)) => {
-            api_key_env = api_key_env.or(preset.api_key_env.map(str::to_owned));
-            Some(preset.base_url.to_owned())
-        }
-        (None, None) => None,
-    };
-    let base_url = chosen.base_url.clone().or(named).or(environment).or_else(|| file.base_url.clone());
+    let place = place(chosen, file, provider.as_deref());
     let mut timeouts = file.timeouts.unwrap_or_default();
     if let Some(total) = chosen.timeout {
         let total_ms = u64::try_from(total.as_millis()).unwrap_or(u64::MAX);
         timeouts = Timeouts { total_ms, first_byte_ms: timeouts.first_byte_ms.min(total_ms), ..timeouts };
     }
     Ok(OpenAiEndpoint {
-        base_url: base_url.unwrap_or_default().trim_end_matches('/').to_owned(),
+        base_url: place.base_url.trim_end_matches('/').to_owned(),
         model,
-        api_key_env: api_key_env.or(Some("OPENAI_API_KEY".to_owned())),
-        api_key_file,
+        api_key_env: place.api_key_env,
+        api_key_file: place.api_key_file,
         stream: !chosen.no_stream && file.stream.unwrap_or(true),
         retries: file.retries.unwrap_or(RETRIES),
         timeouts,
@@ -156,17 +138,76 @@ fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEn
     })
 }
 
+/// A server and the key that belongs to it. A key goes only where the user sends it: to the URL it
+/// is configured with, never to whoever listens on a usual port.
+#[derive(Default)]
+struct Place {
+    /// Empty if no server is named.
+    base_url: String,
+    api_key_env: Option<String>,
+    api_key_file: Option<String>,
+}
+
+fn place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) -> Place {
+    let own_key = |base_url: String| Place {
+        base_url,
+        api_key_env: file.api_key_env.clone().or(Some(OPENAI_API_KEY.to_owned())),
+        api_key_file: file.api_key_file.clone(),
+    };
+    let environment = std::env::var("OPENAI_BASE_URL").ok().filter(|url| !url.is_empty());
+    if let Some(url) = &chosen.base_url {
+        return own_key(url.clone());
+    }
+    if let Some(configured) = provider.and_then(|name| file.providers.get(name)) {
+        return Place {
+            base_url: configured.base_url.clone(),
+            api_key_env: configured.api_key_env.clone(),
+            api_key_file: configured.api_key_file.clone(),
+        };
+    }
+    match provider.and_then(|name| PRESETS.iter().find(|p| p.name == name)) {
+        // `openai` is also the name of the dialect: the environment says whose server it is.
+        Some(preset) if preset.api_key_env.is_some() => {
+            own_key(environment.unwrap_or_else(|| preset.base_url.to_owned()))
+        }
+        Some(preset) => Place { base_url: preset.base_url.to_owned(), ..Place::default() },
+        None => environment.or_else(|| file.base_url.clone()).map(own_key).unwrap_or_default(),
+    }
+}
+
+/// Checks that a journal's endpoint may be used again: nobody vouches for a journal, so a key goes
+/// only to a URL that the configuration, the environment or a flag names too.
+///
+/// # Errors
+///
+/// [`ConfigError::Usage`] with the flag that allows it.
+pub fn vouch(endpoint: &Endpoint, chosen: &Chosen, file: &FileConfig) -> Result<(), ConfigError> {
+    let Endpoint::OpenAi(endpoint) = endpoint else { return Ok(()) };
+    check_url(&endpoint.base_url, chosen.allow_http || file.allow_http.unwrap_or(false))?;
+    let is_set = |name: &String| std::env::var(name).is_ok_and(|key| !key.is_empty());
+    let has_key = endpoint.api_key_file.is_some() || endpoint.api_key_env.as_ref().is_some_and(is_set);
+    let names = PRESETS.iter().map(|p| p.name).chain(file.providers.keys().map(String::as_str));
+    let vouched = names.map(Some).chain([None]).any(|name| {
+        let known = place(chosen, file, name);
+        known.base_url.trim_end_matches('/') == endpoint.base_url
+            && known.api_key_env == endpoint.api_key_env
+            && known.api_key_file == endpoint.api_key_file
+    });
+    if vouched || !has_key {
+        return Ok(());
+    }
+    let url = &endpoint.base_url;
+    let why = format!(
+        "the journal sends an API key to {url}, which nothing here names; allow it with --base-url {url}"
+    );
+    Err(ConfigError::Usage(why))
+}
+
 /// Looks for a server on the usual local ports.
 async fn probe(template: &OpenAiEndpoint) -> Result<String, ConfigError> {
     let mut tried = Vec::new();
     for preset in PRESETS.iter().filter(|p| p.probed) {
-        let endpoint = OpenAiEndpoint {
-            base_url: preset.base_url.to_owned(),
-            // A key must not go to whoever happens to listen on a port.
-            api_key_env: None,
-            api_key_file: None,
-            ..template.clone()
-        };
+        let endpoint = OpenAiEndpoint { base_url: preset.base_url.to_owned(), ..template.clone() };
         let server = OpenAi::new(endpoint)?;
         if let Ok(Ok(_)) = tokio::time::timeout(PROBE, server.info()).await {
             tracing::info!("found a server at {} ({})", preset.base_url, preset.name);
@@ -198,6 +239,11 @@ fn check_url(base_url: &str, allow_http: bool) -> Result<(), ConfigError> {
         // The URL itself is not shown: it holds a secret.
         let why = "the base URL holds a user name or password; put the key into OPENAI_API_KEY instead";
         return Err(ConfigError::Usage(why.to_owned()));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(ConfigError::Usage(
+            "the base URL has a `?` or `#` part, which may hold a key; leave it out".to_owned(),
+        ));
     }
     match url.scheme() {
         "https" => Ok(()),

@@ -18,9 +18,9 @@ mod file;
 mod nearest;
 mod roleset;
 
-pub use check::Packs;
+pub use check::{Packs, check_meaning};
 pub use embedded::{EMBEDDED_ROLESETS, ROLESET_SCHEMA};
-pub use endpoints::{Chosen, ModelRef, resolve_endpoints};
+pub use endpoints::{Chosen, ModelRef, resolve_endpoints, vouch};
 pub use error::{ConfigError, Problem};
 pub use file::{FileConfig, PriceConfig, ProviderConfig, config_folder, micro_usd};
 pub use nearest::nearest;

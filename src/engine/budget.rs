@@ -6,6 +6,8 @@ use crate::journal::{Limits, Usage};
 use crate::provider::Price;
 
 /// What has been spent and what calls in the air may still spend.
+///
+/// Figures come from servers and journals, so that every sum saturates instead of overflowing.
 #[derive(Clone, Debug, Default)]
 pub struct Budget {
     limits: Limits,
@@ -70,33 +72,34 @@ impl Budget {
         completion: u64,
         price: Option<Price>,
     ) -> Result<Reserve, Exceeded> {
-        let tokens = prompt + completion;
+        let tokens = prompt.saturating_add(completion);
         let cost = price.map_or(0, |p| p.cost_micro_usd(prompt, 0, completion));
         if let Some(max) = self.limits.tokens_total_max {
-            let left = max.saturating_sub(self.tokens_spent + self.tokens_reserved);
+            let left = max.saturating_sub(self.tokens_spent.saturating_add(self.tokens_reserved));
             if tokens > left {
                 return Err(Exceeded::Tokens { needed: tokens, left, max });
             }
         }
         if let Some(max) = self.limits.cost_micro_usd_max {
-            let left = max.saturating_sub(self.cost_spent + self.cost_reserved);
+            let left = max.saturating_sub(self.cost_spent.saturating_add(self.cost_reserved));
             if cost > left {
                 return Err(Exceeded::Cost { needed: cost, left, max });
             }
         }
-        self.tokens_reserved += tokens;
-        self.cost_reserved += cost;
+        self.tokens_reserved = self.tokens_reserved.saturating_add(tokens);
+        self.cost_reserved = self.cost_reserved.saturating_add(cost);
         Ok(Reserve { tokens, cost })
     }
 
     /// Replaces a reserve by what the call used. A call whose reply was lost keeps its reserve: it
     /// may have been paid for.
     pub fn settle(&mut self, reserve: Reserve, usage: Usage, price: Option<Price>) {
-        self.tokens_reserved -= reserve.tokens;
-        self.cost_reserved -= reserve.cost;
-        self.tokens_spent += usage.prompt + usage.completion;
-        self.cost_spent +=
-            price.map_or(0, |p| p.cost_micro_usd(usage.prompt, usage.cached, usage.completion));
+        self.tokens_reserved = self.tokens_reserved.saturating_sub(reserve.tokens);
+        self.cost_reserved = self.cost_reserved.saturating_sub(reserve.cost);
+        let used = usage.prompt.saturating_add(usage.completion);
+        self.tokens_spent = self.tokens_spent.saturating_add(used);
+        let cost = price.map_or(0, |p| p.cost_micro_usd(usage.prompt, usage.cached, usage.completion));
+        self.cost_spent = self.cost_spent.saturating_add(cost);
     }
 }
 

@@ -103,7 +103,7 @@ impl<'a> Engine<'a> {
     ) -> Result<Self, EngineError> {
         let ledger =
             Ledger::replay(&journal.records).map_err(|(line, why)| EngineError::Mismatch { line, why })?;
-        let limits = limits.unwrap_or(ledger.opened().limits);
+        let limits = limits.unwrap_or(ledger.limits());
         let providers = providers(ledger.opened())?;
         for record in &journal.records {
             if let Entry::Replied(Replied { call, structured: Some(held), .. }) = &record.event
@@ -190,7 +190,7 @@ impl<'a> Engine<'a> {
                         observer.notice(Moment::Stopping);
                     }
                 }
-                () = at(deadline), if !matches!(reason, Some(Outcome::Budget { .. })) => {
+                () = at(deadline) => {
                     let limit = "the deadline has passed".to_owned();
                     reason = Some(Outcome::Budget { limit });
                     break;

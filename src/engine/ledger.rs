@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use super::budget::{Budget, Reserve};
-use crate::journal::{Asked, Entry, Opened, Record, Replied, Usage};
+use crate::journal::{Asked, Entry, Limits, Opened, Record, Replied, Usage};
 use crate::protocol::{Action, Ask, CallId, Degraded, Event, Outcome, Protocol, Report, Unexpected};
 use crate::provider::{Price, Structured};
 
@@ -60,6 +60,9 @@ pub enum Mismatch {
         /// Which limit.
         why: String,
     },
+    /// A call that was made again although it was in the air.
+    #[error("call {0} was recorded as made twice")]
+    AskedTwice(CallId),
     /// A reply to a call that was not recorded as made.
     #[error("a reply to call {0} was recorded, but not that it was asked")]
     NotAsked(CallId),
@@ -84,6 +87,7 @@ pub struct Ledger {
     opened: Opened,
     machine: Box<dyn Protocol>,
     budget: Budget,
+    limits: Limits,
     /// Calls that must still be answered, with what was reserved once they were made.
     owed: BTreeMap<CallId, (Ask, Option<Reserve>)>,
     /// How the protocol ended, once it did.
@@ -135,10 +139,16 @@ impl Ledger {
         if let Some(name) = opened.setup.params.out_of_range() {
             return Err(Mismatch::OutOfRange(name));
         }
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let named = opened.setup.agents.iter().chain(&opened.setup.arbiter);
+        if named.into_iter().any(|a| a.name.is_empty() || a.name.len() > 40 || !a.name.chars().all(plain)) {
+            return Err(Mismatch::BadOpening("an agent's name is letters, digits, `-` and `_`"));
+        }
         let known = opened.endpoints.iter().all(|e| e.price().is_some());
         let mut ledger = Self {
             machine: opened.setup.machine(),
             budget: Budget::new(opened.limits),
+            limits: opened.limits,
             opened: (**opened).clone(),
             owed: BTreeMap::new(),
             verdict: None,
@@ -187,6 +197,7 @@ impl Ledger {
             Entry::Resumed { limits, .. } => {
                 self.stopped = None;
                 self.budget.set_limits(*limits);
+                self.limits = *limits;
                 // A call in the air when the process died keeps what it reserved, and is made again.
                 for (_, reserve) in self.owed.values_mut() {
                     self.totals.lost += u64::from(reserve.take().is_some());
@@ -202,6 +213,9 @@ impl Ledger {
         let (ask, reserve) = self.owed.get_mut(&call).ok_or(Mismatch::NotOwed(call))?;
         if ask.digest != asked.sha256 {
             return Err(Mismatch::PromptDiffers { call, program: self.opened.program.clone() });
+        }
+        if reserve.is_some() {
+            return Err(Mismatch::AskedTwice(call));
         }
         let expected = tokens_max(ask);
         if asked.tokens_max != expected {
@@ -252,12 +266,12 @@ impl Ledger {
     fn count(&mut self, replied: &Replied, price: Option<Price>) {
         let (usage, sum) = (replied.usage, &mut self.totals.usage);
         self.totals.calls += 1;
-        sum.prompt += usage.prompt;
-        sum.cached += usage.cached;
-        sum.completion += usage.completion;
+        sum.prompt = sum.prompt.saturating_add(usage.prompt);
+        sum.cached = sum.cached.saturating_add(usage.cached);
+        sum.completion = sum.completion.saturating_add(usage.completion);
         sum.estimated |= usage.estimated;
         let cost = price.map(|p| p.cost_micro_usd(usage.prompt, usage.cached, usage.completion));
-        self.totals.cost_micro_usd = self.totals.cost_micro_usd.zip(cost).map(|(a, b)| a + b);
+        self.totals.cost_micro_usd = self.totals.cost_micro_usd.zip(cost).map(|(a, b)| a.saturating_add(b));
         let name = self.agent_name(replied.call.agent).to_owned();
         if let Some(held @ (Structured::JsonObject | Structured::Prompt)) = replied.structured {
             let how = match held {
@@ -313,6 +327,12 @@ impl Ledger {
     #[must_use]
     pub fn opened(&self) -> &Opened {
         &self.opened
+    }
+
+    /// Returns the limits that hold now.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.limits
     }
 
     /// Returns how the protocol ended, if it has.

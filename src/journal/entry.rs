@@ -26,7 +26,7 @@ pub struct Record {
 
 /// What happened.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Entry {
     /// The run began, from this.
     Opened(Box<Opened>),

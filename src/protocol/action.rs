@@ -10,7 +10,8 @@ use super::{Message, Outcome};
 use crate::crypto::{Digest, Hasher};
 use crate::text::schema::SchemaText;
 
-/// What must follow from an event.
+/// What must follow from an event. Each action leaves the process only once the event is on disk: a
+/// reply that was paid for must never be asked for again because of what came after it.
 #[must_use]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
@@ -18,17 +19,6 @@ pub enum Action {
     Ask(Ask),
     /// End the run.
     Finish(Outcome),
-}
-
-impl Action {
-    /// Returns true if the journal must be on disk before this action leaves the process.
-    #[must_use]
-    pub fn needs_sync(&self) -> bool {
-        match self {
-            // A reply that was paid for must never be asked for again because of what came after it.
-            Self::Ask(_) | Self::Finish(_) => true,
-        }
-    }
 }
 
 /// One model call.

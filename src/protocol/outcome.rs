@@ -8,7 +8,7 @@ use crate::crypto::Digest;
 
 /// How a run ended.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
+#[serde(tag = "outcome", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Outcome {
     /// Both agents declared the same canonical text final.
     Agreed {

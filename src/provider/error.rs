@@ -81,12 +81,10 @@ impl ProviderError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
+            // Without a connection nothing was asked yet.
+            Self::TimedOut { setting, .. } => *setting == "connect_ms",
             Self::Status { status, .. } => matches!(status, 408 | 429 | 500..=599),
-            Self::Setup(_)
-            | Self::TimedOut { .. }
-            | Self::Overflow { .. }
-            | Self::BadAnswer { .. }
-            | Self::TooLarge { .. } => false,
+            Self::Setup(_) | Self::Overflow { .. } | Self::BadAnswer { .. } | Self::TooLarge { .. } => false,
         }
     }
 

@@ -10,7 +10,7 @@ use thiserror::Error;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use super::decimal::Decimal;
-use super::{StrictValue, check_depth};
+use super::{StrictValue, check_depth, quote};
 use crate::crypto::{Digest, NotInteroperable, canonical_json};
 
 /// What kind of text the answer is, hence which differences do not count.
@@ -119,6 +119,23 @@ impl Canonicalizer {
         Ok(Canonical { text, digest })
     }
 
+    /// Returns `text` as it is shown: without what its kind ignores at both ends, so that what is
+    /// shown has the canonical form of what was written.
+    #[must_use]
+    pub fn shown(&self, text: &str) -> String {
+        match self.kind {
+            CanonicalKind::Text | CanonicalKind::Number | CanonicalKind::Json | CanonicalKind::Choice => {
+                text.trim().to_owned()
+            }
+            CanonicalKind::Lines => {
+                let blank = |line: &&str| line.trim().is_empty();
+                let skipped: usize = text.split_inclusive('\n').take_while(blank).map(str::len).sum();
+                text[skipped..].trim_end().to_owned()
+            }
+            CanonicalKind::Verbatim => text.to_owned(),
+        }
+    }
+
     fn choose(&self, text: &str) -> Result<String, NotCanonical> {
         let folded = fold_choice(text);
         if self.choices.iter().any(|(_, choice)| *choice == folded) {
@@ -161,7 +178,8 @@ fn canonical_value(text: &str) -> Result<String, NotCanonical> {
     if !check_depth(text) {
         return Err(NotCanonical::NotJson("it nests deeper than 64 levels".to_owned()));
     }
-    let value: StrictValue = serde_json::from_str(text).map_err(|e| NotCanonical::NotJson(e.to_string()))?;
+    let value: StrictValue =
+        serde_json::from_str(text).map_err(|e| NotCanonical::NotJson(quote::message(&e.to_string())))?;
     Ok(canonical_json(&value.0)?)
 }
 
@@ -243,6 +261,13 @@ mod tests {
             let canonicalizer = of_kind(kind);
             let once = canonicalizer.canonicalize(&text).unwrap();
             prop_assert_eq!(canonicalizer.canonicalize(&once.text).unwrap(), once);
+        }
+
+        #[test]
+        fn what_is_shown_has_the_same_canonical_form(kind in any_kind(), text in RICH) {
+            let canonicalizer = of_kind(kind);
+            let shown = canonicalizer.shown(&text);
+            prop_assert_eq!(canonicalizer.canonicalize(&shown), canonicalizer.canonicalize(&text));
         }
 
         #[test]

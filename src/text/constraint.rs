@@ -127,6 +127,22 @@ impl Constraint {
         }
     }
 
+    /// Returns true if no text can hold this.
+    #[must_use]
+    pub fn is_impossible(&self) -> bool {
+        match self {
+            Self::Sentences(b) | Self::Words(b) | Self::Characters(b) | Self::Lines(b) => {
+                b.min.zip(b.max).is_some_and(|(min, max)| min > max)
+            }
+            Self::Contains { .. }
+            | Self::Excludes { .. }
+            | Self::StartsWith { .. }
+            | Self::EndsWith { .. }
+            | Self::Integer
+            | Self::Keys { .. } => false,
+        }
+    }
+
     fn holds_if(&self, holds: bool) -> Result<(), Broken> {
         if holds { Ok(()) } else { Err(Broken(self.to_string())) }
     }

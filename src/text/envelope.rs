@@ -211,7 +211,7 @@ fn read_one<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Violation> {
     let value = match stream.next() {
         Some(Ok(value)) => value,
         Some(Err(error)) => {
-            return Err(Violation::Json { message: quote::plain(&error.to_string()) });
+            return Err(Violation::Json { message: quote::message(&error.to_string()) });
         }
         None => return Err(Violation::NoObject),
     };

@@ -10,19 +10,30 @@ use std::fmt::Write as _;
 /// The longest excerpt of untrusted text in a message, in characters.
 const EXCERPT_CHARS_MAX: usize = 60;
 
+/// The longest message of another program that is passed on, in characters.
+const MESSAGE_CHARS_MAX: usize = 300;
+
 /// Tokens with which chat templates mark roles and turns; matched without regard to case.
 ///
 /// Closings such as `|>` are left alone: without its opening a token is not one, and `|>` is an
 /// operator in several languages.
-const ROLE_TOKENS: [&str; 14] = [
+const ROLE_TOKENS: [&str; 22] = [
     "<|",
     "<｜",
     "<s>",
     "</s>",
     "<<sys>>",
     "<</sys>>",
+    "<sop>",
+    "<tool_call>",
+    "[|",
     "[inst]",
     "[/inst]",
+    "[system_prompt]",
+    "[/system_prompt]",
+    "[available_tools]",
+    "[tool_results]",
+    "[tool_calls]",
     "<start_of_turn>",
     "<end_of_turn>",
     "<think>",
@@ -59,18 +70,28 @@ pub fn json_string(text: &str) -> String {
 /// For the user's own task, which stays readable prose in the prompt. Line breaks and tabs stay.
 #[must_use]
 pub fn plain(text: &str) -> String {
-    let mut token_scan = RoleTokens::new(text);
-    let mut out = String::with_capacity(text.len());
-    for (at, c) in text.char_indices() {
+    // Invisible characters go first, so that taking one out cannot put a token together.
+    let visible: String = text.chars().filter(|&c| matches!(c, '\n' | '\t') || !is_invisible(c)).collect();
+    let mut token_scan = RoleTokens::new(&visible);
+    let mut out = String::with_capacity(visible.len());
+    for (at, c) in visible.char_indices() {
         match c {
-            '\n' | '\t' => out.push(c),
-            c if is_invisible(c) => {}
             '<' if token_scan.starts_at(at) => out.push('‹'),
             '[' if token_scan.starts_at(at) => out.push('('),
             c => out.push(c),
         }
     }
     out
+}
+
+/// Returns a message about untrusted text, which may quote it: neutralised and bounded.
+#[must_use]
+pub fn message(text: &str) -> String {
+    let mut short: String = plain(text).chars().take(MESSAGE_CHARS_MAX).collect();
+    if short.chars().count() == MESSAGE_CHARS_MAX {
+        short.push('…');
+    }
+    short
 }
 
 /// Returns `text` for a terminal: control characters (escape sequences among them) and
@@ -172,6 +193,12 @@ mod tests {
                 prop_assert!(!shown.chars().any(is_invisible), "{:?}", shown);
             }
         }
+    }
+
+    #[test]
+    fn an_invisible_character_inside_a_token_does_not_save_it() {
+        assert!(!plain("<\u{200b}|im_end|>").contains("<|"));
+        assert!(!plain("[\u{200d}INST]").to_lowercase().contains("[inst]"));
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub const ENVELOPE: &str = include_str!("envelope.schema.json");
 const SHORT_CHARS_MAX: usize = 160;
 const LINE_CHARS_MAX: usize = 240;
 
+/// A number of this many characters or more may have been cut off by the grammar.
+pub const NUMBER_CHARS_MAX: usize = 48;
+
 /// Characters allowed inside a patterned string: what needs no escape in JSON.
 const PLAIN_CHARS: &str = r#"[^"\\\x00-\x1F\x7F]"#;
 
@@ -248,7 +251,9 @@ fn typed_text(canonicalizer: &Canonicalizer, chars_max: usize) -> Value {
             json!({"type": "string", "enum": choices})
         }
         CanonicalKind::Number => {
-            json!({"type": "string", "pattern": r"^-?[0-9]{1,18}(\.[0-9]{1,12})?$"})
+            // Whatever fills this room is refused as cut off: a grammar closes a number that runs away.
+            let (whole, rest) = (NUMBER_CHARS_MAX, NUMBER_CHARS_MAX);
+            json!({"type": "string", "pattern": format!(r"^-?[0-9]{{1,{whole}}}(\.[0-9]{{1,{rest}}})?$")})
         }
         CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
             non_empty_string(chars_max)

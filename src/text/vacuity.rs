@@ -11,12 +11,11 @@ use super::CanonicalKind;
 /// that a short right answer ("4", "yes") is not refused because a prompt happens to contain it.
 const ECHO_CHARS_MIN: usize = 24;
 
-/// Words that stand for an answer instead of being one, after folding; see [`Told::check`].
-const PLACEHOLDERS: [&str; 29] = [
-    "answer",
+/// Phrases that stand for an answer instead of being one, after folding; see [`Told::check`]. Single
+/// everyday words are not among them: "string" may be the right answer.
+const PLACEHOLDERS: [&str; 24] = [
     "answer here",
     "answer text",
-    "accepts",
     "canonical text",
     "canonical_text",
     "complete solution text",
@@ -24,16 +23,12 @@ const PLACEHOLDERS: [&str; 29] = [
     "final solution",
     "final text",
     "final_solution",
-    "handle",
     "insert answer",
     "insert answer here",
     "lorem ipsum",
     "n/a",
     "placeholder",
     "proposed answer",
-    "solution",
-    "solved",
-    "string",
     "tba",
     "tbd",
     "the answer",
@@ -42,12 +37,13 @@ const PLACEHOLDERS: [&str; 29] = [
     "todo",
     "your answer",
     "your answer here",
+    "your final answer",
 ];
 
 /// Why a text counts as vacuous.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 pub enum Vacuity {
-    /// Nothing is left after canonicalisation, or only invisible characters and punctuation.
+    /// Nothing is left after canonicalisation, or only invisible characters.
     #[error("it is empty")]
     Empty,
     /// A template's placeholder.
@@ -74,25 +70,33 @@ impl Told {
 
     /// Checks a final text against the rule that agreement is never vacuous.
     ///
-    /// `canonical` is the canonical form of the text. A number is no placeholder, and a choice is
-    /// checked against its list already and may well be one of the words above.
+    /// `canonical` is the canonical form of the text.
     ///
     /// # Errors
     ///
     /// [`Vacuity`] says what the text is instead of an answer.
     pub fn check(&self, kind: CanonicalKind, canonical: &str) -> Result<(), Vacuity> {
-        let visible = |c: char| !c.is_whitespace() && !super::quote::is_invisible(c);
+        // The blank braille pattern and variation selectors show nothing either.
+        let blank = |c: char| matches!(c, '\u{2800}' | '\u{FE00}'..='\u{FE0F}');
+        let visible = |c: char| !c.is_whitespace() && !super::quote::is_invisible(c) && !blank(c);
         if !canonical.chars().any(visible) {
             return Err(Vacuity::Empty);
         }
-        if matches!(kind, CanonicalKind::Choice | CanonicalKind::Number) {
-            return Ok(());
-        }
-        let folded = fold(canonical);
-        if is_placeholder(canonical.trim(), &folded) {
+        // A number is no placeholder, and a choice is checked against its list already; a JSON value
+        // can be one only if it is a string.
+        let text = match kind {
+            CanonicalKind::Choice | CanonicalKind::Number => return Ok(()),
+            CanonicalKind::Json => match canonical.strip_prefix('"') {
+                Some(string) => string.trim_end_matches('"'),
+                None => return Ok(()),
+            },
+            CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => canonical.trim(),
+        };
+        let folded = fold(text);
+        if is_placeholder(text, &folded) || kind == CanonicalKind::Text && has_blank_to_fill(text) {
             return Err(Vacuity::Placeholder(super::quote::excerpt(canonical)));
         }
-        if folded == self.task {
+        if folded == self.task || folded.strip_prefix("task ") == Some(&self.task) {
             return Err(Vacuity::Echo("the task"));
         }
         let is_long = folded.chars().count() >= ECHO_CHARS_MIN;
@@ -111,20 +115,35 @@ fn fold(text: &str) -> String {
 }
 
 fn is_placeholder(text: &str, folded: &str) -> bool {
-    let bracketed = [('<', '>'), ('[', ']'), ('{', '}')].iter().any(|&(open, close)| {
-        let inside = text.strip_prefix(open).and_then(|t| t.strip_suffix(close));
-        inside.is_some_and(|t| is_label(t) && !t.contains([open, close]))
-    });
+    let mut inside = text;
+    // `<NUMBER>`, and `{{NUMBER}}` as template languages write it.
+    for _ in 0..3 {
+        let bare = [('<', '>'), ('[', ']'), ('{', '}')]
+            .iter()
+            .find_map(|&(open, close)| inside.strip_prefix(open)?.strip_suffix(close));
+        inside = bare.unwrap_or(inside);
+    }
+    let bracketed = inside.len() < text.len() && is_label(inside);
     // `…`, `...`, `---`, `???`: punctuation alone, repeated.
-    let dots = text.chars().count() > 1 && text.chars().all(|c| ".…-_?*#".contains(c));
-    bracketed || dots || text == "…" || PLACEHOLDERS.contains(&folded.trim_matches('*'))
+    let dots = text.chars().count() > 1 && text.chars().all(|c| ".…-_?".contains(c));
+    let bare = folded.trim_matches(['*', '_', ' ']);
+    bracketed || dots || text == "…" || PLACEHOLDERS.contains(&bare)
 }
 
-/// A label such as `NUMBER` or `your answer`: words only, so `[1, 2]` and `<b>x</b>` are not.
+/// A label such as `NUMBER` or `answer 1`: at most four words, so `[1, 2]`, `<b>x</b>` and
+/// `[x for x in xs]` are none.
 fn is_label(text: &str) -> bool {
     let has_letter = text.chars().any(char::is_alphabetic);
-    let words_only = text.chars().all(|c| c.is_alphabetic() || " _-|.'".contains(c));
-    text.trim().is_empty() || has_letter && words_only
+    let words_only = text.chars().all(|c| c.is_alphanumeric() || " _-|.'".contains(c));
+    text.trim().is_empty() || has_letter && words_only && text.split_whitespace().count() <= 4
+}
+
+/// Returns true if prose holds a blank to fill in, such as `The answer is <NUMBER>.`
+fn has_blank_to_fill(text: &str) -> bool {
+    text.split('<').skip(1).filter_map(|rest| rest.split_once('>')).any(|(label, _)| {
+        let capitals = label.chars().filter(char::is_ascii_uppercase).count();
+        capitals >= 3 && label.chars().all(|c| c.is_ascii_uppercase() || "_ -".contains(c))
+    })
 }
 
 #[cfg(test)]
@@ -155,11 +174,13 @@ mod tests {
             "???",
             "TBD",
             "N/A",
-            "string",
+            "{{NUMBER}}",
+            "<<answer 1>>",
+            "The answer is <NUMBER>.",
+            "__your answer__",
             "canonical_text",
             "Your answer here.",
             "[SOLVED]",
-            "SOLVED",
             "*TODO*",
             "\"final answer\"",
         ] {
@@ -169,7 +190,7 @@ mod tests {
 
     #[test]
     fn invisible_text_is_empty() {
-        for text in ["", " \n", "\u{200b}\u{feff}", "\u{202e}"] {
+        for text in ["", " \n", "\u{200b}\u{feff}", "\u{202e}", "\u{2800}\u{fe0f}"] {
             assert_eq!(verdict(text), Err(Vacuity::Empty), "{text:?}");
         }
     }
@@ -182,9 +203,34 @@ mod tests {
     }
 
     #[test]
+    fn json_and_code_are_not_templates() {
+        let told = Told::new("task", &[]);
+        for text in ["[]", "{}", "[true]", "\"string\"", "null"] {
+            assert_eq!(told.check(CanonicalKind::Json, text), Ok(()), "{text}");
+        }
+        assert!(told.check(CanonicalKind::Json, "\"<NUMBER>\"").is_err());
+        for text in ["[x for x in xs if x]", "Vec<String>", "let a: Vec<T> = b;"] {
+            assert_eq!(told.check(CanonicalKind::Lines, text), Ok(()), "{text}");
+        }
+    }
+
+    #[test]
     fn short_and_odd_answers_are_answers() {
-        for text in ["4", "Canberra", "yes", "-", "?", "[1, 2]", "{\"a\":1}", "<b>bold</b>", "x", "No.", "+"]
-        {
+        for text in [
+            "4",
+            "Canberra",
+            "yes",
+            "string",
+            "solution",
+            "-",
+            "?",
+            "[1, 2]",
+            "{\"a\":1}",
+            "<b>bold</b>",
+            "x",
+            "No.",
+            "+",
+        ] {
             assert_eq!(verdict(text), Ok(()), "{text}");
         }
     }

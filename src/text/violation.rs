@@ -99,6 +99,14 @@ pub enum Violation {
         "`final_solution.sha256` is not the digest of the text; leave the field out, it is computed for you"
     )]
     WrongDigest,
+    /// A handle was typed where a text belongs.
+    #[error(
+        "`canonical_text` is the handle {handle}; to take over that text write it in `accepts`, otherwise write the text itself"
+    )]
+    HandleAsText {
+        /// The handle.
+        handle: String,
+    },
     /// Adoption is switched off.
     #[error("`accepts` is not allowed in this run; write the whole text in `canonical_text`")]
     AdoptionOff,

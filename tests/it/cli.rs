@@ -105,7 +105,7 @@ fn scripts_reach_every_fault() {
         assert_eq!(folder.result()["agents"][0]["repairs"], repairs, "{fault}");
     }
     let folder = Folder::new();
-    let finished = script(&folder, "{\"status\":503,\"retry_after_s\":1}\n", &[]).exits(6);
+    let finished = script(&folder, "{\"status\":503}\n", &[]).exits(6);
     assert!(finished.stderr.contains("mock answered 503"), "{}", finished.stderr);
     let finished = script(&Folder::new(), "{\"agent\":\"Nobody\",\"garbage\":true}\n", &[]).exits(6);
     assert!(finished.stderr.contains("no rule for agent `Writer`"), "{}", finished.stderr);

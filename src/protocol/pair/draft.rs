@@ -83,7 +83,7 @@ impl Draft {
         }
         let violation = match review.check(reply) {
             Ok(accepted) => {
-                self.conversation.push(Role::Assistant, accepted.object.clone());
+                self.conversation.push(Role::Assistant, quote::plain(&accepted.object));
                 return Progress::Valid(Box::new(accepted));
             }
             Err(violation) => violation,

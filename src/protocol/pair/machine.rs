@@ -73,8 +73,11 @@ impl Pair {
         let seat = |agent| Seat::new(Conversation::new(prompt::system(&setup, agent)));
         Self {
             canonicalizer: Canonicalizer::new(&setup.canonical),
-            told: [0, 1]
-                .map(|agent| Told::new(&setup.task.prompt, &[&setup.rules, &setup.agents[agent].pack])),
+            told: [0, 1].map(|agent| {
+                let opening = prompt::opening(&setup, agent);
+                let said = [&setup.rules, &setup.agents[agent].pack, &opening.think, &opening.write];
+                Told::new(&setup.task.prompt, &said.map(String::as_str))
+            }),
             decoders: Decoders::default(),
             seats: [seat(0), seat(1)],
             proposals: Vec::new(),

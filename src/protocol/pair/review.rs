@@ -7,7 +7,9 @@
 use super::params::Adopt;
 use super::seat::{Answer, Proposal, Seat, handle, index_of};
 use crate::protocol::{Finish, Reply, Setup, Thinking};
-use crate::text::{Canonicalizer, Change, Envelope, FinalSolution, Status, Violation, quote, vacuity};
+use crate::text::{
+    CanonicalKind, Canonicalizer, Change, Envelope, FinalSolution, Status, Violation, quote, schema, vacuity,
+};
 
 /// What the author of a reply could know.
 pub(super) struct Review<'a> {
@@ -164,15 +166,25 @@ impl Review<'_> {
     }
 
     fn typed(&self, text: &str) -> Result<Answer, Violation> {
+        if index_of(text.trim()).is_some_and(|index| index < self.proposals.len()) {
+            return Err(Violation::HandleAsText { handle: quote::excerpt(text) });
+        }
         let canonical = self.canonicalizer.canonicalize(text)?;
         let agent = &self.setup.agents[self.agent];
-        let max = agent.text_chars_max();
+        let max = match self.canonicalizer.kind() {
+            CanonicalKind::Number => schema::NUMBER_CHARS_MAX,
+            CanonicalKind::Text
+            | CanonicalKind::Lines
+            | CanonicalKind::Json
+            | CanonicalKind::Choice
+            | CanonicalKind::Verbatim => agent.text_chars_max(),
+        };
         if text.chars().count() >= max {
             // A server that enforces the length closes the string in mid-sentence.
             return Err(Violation::TextTooLong { max });
         }
         self.told[self.agent].check(self.canonicalizer.kind(), &canonical.text)?;
-        Ok(Answer { shown: text.trim().to_owned(), canonical })
+        Ok(Answer { shown: self.canonicalizer.shown(text), canonical })
     }
 
     fn check_answers(&self, envelope: &Envelope) -> Result<(), Violation> {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use super::{Answer, MockEndpoint, ProviderError};
 use crate::journal::Usage;
 use crate::protocol::{Ask, Finish, Reply};
-use script::{Act, Rule};
+use script::Act;
 
 /// A scripted agent.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Mock {
             Act::Envelope(fields) => policy::envelope(ask, fields),
             Act::Policy(policy) => policy.reply(ask),
             Act::Garbage => garbage(ask),
-            Act::Status(status) => return Err(fault(*status, rule)),
+            Act::Status(status) => return Err(fault(*status)),
         };
         Ok(answer(ask, text, rule.truncate))
     }
@@ -78,13 +78,13 @@ fn answer(ask: &Ask, mut text: String, truncate: Option<usize>) -> Answer {
     Answer { reply: Reply { text, reasoning: None, finish }, usage, structured: None, attempts: 1 }
 }
 
-fn fault(status: u16, rule: &Rule) -> ProviderError {
+fn fault(status: u16) -> ProviderError {
     ProviderError::Status {
         url: "mock".to_owned(),
         status,
         message: "as the script says".to_owned(),
         hint: "",
-        retry_after: rule.retry_after_s.map(Duration::from_secs),
+        retry_after: None,
     }
 }
 

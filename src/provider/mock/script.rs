@@ -29,7 +29,6 @@ pub(super) struct Rule {
     when: When,
     pub(super) delay_ms: u64,
     pub(super) truncate: Option<usize>,
-    pub(super) retry_after_s: Option<u64>,
     pub(super) act: Act,
 }
 
@@ -65,7 +64,6 @@ struct Line {
     #[serde(default)]
     delay_ms: u64,
     truncate: Option<usize>,
-    retry_after_s: Option<u64>,
     reply: Option<String>,
     envelope: Option<Map<String, Value>>,
     policy: Option<PolicyKind>,
@@ -130,8 +128,7 @@ impl Line {
         });
         let (agent, round, draft, attempt) = (self.agent, self.round, self.draft, self.attempt);
         let when = When { agent, round, step, draft, attempt };
-        let (delay_ms, truncate, retry_after_s) = (self.delay_ms, self.truncate, self.retry_after_s);
-        Ok(Rule { when, delay_ms, truncate, retry_after_s, act })
+        Ok(Rule { when, delay_ms: self.delay_ms, truncate: self.truncate, act })
     }
 }
 

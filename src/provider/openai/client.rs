@@ -26,6 +26,8 @@ const POOL_IDLE: Duration = Duration::from_secs(4);
 #[derive(Debug)]
 pub(super) struct Client {
     http: reqwest::Client,
+    /// The key, to be taken out of whatever the server says.
+    key: Option<String>,
     endpoint: OpenAiEndpoint,
     url: Url,
 }
@@ -35,7 +37,8 @@ impl Client {
         let setup = |why: String| ProviderError::Setup(format!("base URL `{}`: {why}", endpoint.base_url));
         let url = Url::parse(&endpoint.base_url).map_err(|e| setup(e.to_string()))?;
         let mut headers = HeaderMap::new();
-        if let Some(key) = read_key(&endpoint)? {
+        let key = read_key(&endpoint)?;
+        if let Some(key) = &key {
             let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| {
                 ProviderError::Setup("the API key has characters that no header allows".to_owned())
             })?;
@@ -59,7 +62,7 @@ impl Client {
             builder = builder.no_proxy();
         }
         let http = builder.build().map_err(|e| setup(e.to_string()))?;
-        Ok(Self { http, endpoint, url })
+        Ok(Self { http, key, endpoint, url })
     }
 
     /// Returns the base URL, for messages.
@@ -159,7 +162,7 @@ impl Client {
         }
         let retry_after = retry_after(response.headers());
         let body = self.body(response).await.unwrap_or_default();
-        let message = wire::error_message(&body);
+        let message = self.redact(wire::error_message(&body));
         let url = self.base_url();
         if status == 400 && is_overflow(&body) {
             return Err(ProviderError::Overflow { url, message });
@@ -216,11 +219,16 @@ impl Client {
     /// Returns the bytes of a response as they come, bounded in number and in the time between two
     /// parts. Any byte counts as a sign of life, also those of a stream's keep-alive comments.
     fn parts(&self, response: Response) -> impl Stream<Item = Result<Bytes, StreamFault>> + use<> {
-        let idle = Duration::from_millis(self.endpoint.timeouts.idle_ms);
+        let timeouts = self.endpoint.timeouts;
         stream::unfold(Some((response, 0)), move |state| async move {
             let (mut response, received) = state?;
-            let part = match tokio::time::timeout(idle, response.chunk()).await {
-                Err(_) => Err(StreamFault::Idle),
+            // Some servers send their headers at once and compute the prompt after that.
+            let (limit_ms, fault) = match received {
+                0 => (timeouts.first_byte_ms.max(timeouts.idle_ms), StreamFault::Silent),
+                _ => (timeouts.idle_ms, StreamFault::Idle),
+            };
+            let part = match tokio::time::timeout(Duration::from_millis(limit_ms), response.chunk()).await {
+                Err(_) => Err(fault),
                 Ok(Err(error)) => Err(StreamFault::Broken(innermost(&error))),
                 Ok(Ok(None)) => return None,
                 Ok(Ok(Some(part))) if received + part.len() > BODY_BYTES_MAX => Err(StreamFault::TooLarge),
@@ -249,6 +257,10 @@ impl Client {
         match fault {
             StreamFault::TooLarge => ProviderError::TooLarge { url, max: BODY_BYTES_MAX },
             StreamFault::Broken(why) => ProviderError::Unreachable { url, why: why.clone() },
+            StreamFault::Silent => {
+                let after = Duration::from_millis(self.endpoint.timeouts.first_byte_ms);
+                ProviderError::TimedOut { url, what: "first byte", setting: "first_byte_ms", after }
+            }
             StreamFault::Idle => {
                 let after = Duration::from_millis(self.endpoint.timeouts.idle_ms);
                 let what = "further part of the reply";
@@ -257,8 +269,16 @@ impl Client {
         }
     }
 
+    /// Takes this client's key out of a text that a server made.
+    fn redact(&self, text: String) -> String {
+        match &self.key {
+            Some(key) if !key.is_empty() => text.replace(key.as_str(), "[key]"),
+            Some(_) | None => text,
+        }
+    }
+
     fn bad(&self, why: String) -> ProviderError {
-        ProviderError::BadAnswer { url: self.base_url(), why }
+        ProviderError::BadAnswer { url: self.base_url(), why: self.redact(why) }
     }
 }
 
@@ -269,6 +289,8 @@ enum StreamFault {
     TooLarge,
     #[error("{0}")]
     Broken(String),
+    #[error("nothing came at all")]
+    Silent,
     #[error("nothing came for too long")]
     Idle,
 }

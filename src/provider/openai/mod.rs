@@ -118,7 +118,7 @@ impl OpenAi {
     /// Weakens the request if the server refused its form; returns false if there is nothing left
     /// to give.
     fn gives_way(&self, error: &ProviderError, structured: Option<Structured>, new_limit_name: bool) -> bool {
-        let ProviderError::Status { status: 400 | 404 | 415 | 422 | 501, message, .. } = error else {
+        let ProviderError::Status { status: 400 | 422 | 501, message, .. } = error else {
             return false;
         };
         if message.contains("max_completion_tokens") && !new_limit_name {
@@ -130,7 +130,7 @@ impl OpenAi {
             Some(Structured::JsonObject) => Structured::Prompt,
             Some(Structured::Prompt) | None => return false,
         };
-        if is_unknown_model(message) {
+        if !is_about_the_form(message) {
             return false;
         }
         tracing::warn!("{error}; trying again with a weaker hold on the reply's form");
@@ -148,8 +148,9 @@ impl OpenAi {
     }
 }
 
-/// Tells a missing model from a refused parameter: both are 400 or 404 somewhere.
-fn is_unknown_model(message: &str) -> bool {
+/// Tells a refused response format from every other refusal: its message names the form, or nothing.
+fn is_about_the_form(message: &str) -> bool {
     let lower = message.to_lowercase();
-    lower.contains("model") && ["not found", "not exist", "unknown"].iter().any(|w| lower.contains(w))
+    let words = ["response_format", "schema", "grammar", "json", "structured", "guided", "(no message)"];
+    words.iter().any(|word| lower.contains(word))
 }
