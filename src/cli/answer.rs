@@ -47,9 +47,9 @@ pub(super) fn tell(output: &Output, result: &RunResult, dir: &Path) {
     };
     let color = if result.text.is_some() { "1;32" } else { "1;33" };
     let usage = &result.usage;
+    output.tell(&format!("{}{detail}", output.paint(result.outcome, color)));
     output.tell(&format!(
-        "{}{detail} after {} rounds, {} calls, {} + {} tokens ({} cached), {:.1} s",
-        output.paint(result.outcome, color),
+        "rounds {}, calls {}, tokens {} + {} ({} cached), {:.1} s",
         result.rounds,
         usage.calls,
         usage.prompt,
@@ -65,8 +65,13 @@ pub(super) fn tell(output: &Output, result: &RunResult, dir: &Path) {
         output.tell(&format!("{}: {}", output.paint("degraded", "33"), quote::terminal(&loss.detail)));
     }
     let name = dir.display();
-    let resumable = matches!(result.outcome, "interrupted" | "failed" | "budget");
-    let hint = if resumable { format!("; go on with `consensus resume {name}`") } else { String::new() };
+    let hint = match result.outcome {
+        "interrupted" | "failed" => format!("; go on with `consensus resume {name}`"),
+        "budget" => format!(
+            "; go on with `consensus resume {name}` and a higher --max-tokens-total, --max-cost or --deadline"
+        ),
+        _ => String::new(),
+    };
     output.tell(&format!("record: {name}{hint}"));
 }
 

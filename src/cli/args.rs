@@ -81,7 +81,14 @@ pub(super) struct RunArgs {
     #[arg(value_name = "PROMPT", conflicts_with_all = ["prompt", "prompt_file"])]
     pub(super) positional: Option<String>,
     /// The task; `-` reads stdin.
-    #[arg(short, long, alias = "task", value_name = "TEXT", conflicts_with = "prompt_file")]
+    #[arg(
+        short,
+        long,
+        visible_alias = "task",
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        conflicts_with = "prompt_file"
+    )]
     pub(super) prompt: Option<String>,
     /// A file that holds the task.
     #[arg(long, value_name = "FILE")]
@@ -101,7 +108,7 @@ pub(super) struct RunArgs {
     #[arg(long)]
     pub(super) mock: bool,
     /// What the scripted agents answer.
-    #[arg(long, value_name = "TEXT", requires = "mock")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, requires = "mock")]
     pub(super) answer: Option<String>,
     /// A file of rules for scripted agents, one JSON object a line.
     #[arg(long, value_name = "FILE", conflicts_with = "answer")]
@@ -165,7 +172,9 @@ pub(super) struct ParamArgs {
     /// The allowed answers, separated by commas; implies --canonical choice.
     #[arg(long, value_delimiter = ',', value_name = "A,B,…")]
     pub(super) choices: Vec<String>,
-    /// A rule that code checks on the final text, such as sentences=3 or words=..40; repeatable.
+    /// A rule that code checks on the final text; repeatable. One of sentences=N, words=MIN..MAX,
+    /// characters=..MAX, lines=N, contains=TEXT, excludes=TEXT, `starts_with=TEXT`,
+    /// `ends_with=TEXT`, keys=A,B, integer.
     #[arg(long = "constraint", value_name = "RULE", value_parser = Constraint::parse)]
     pub(super) constraints: Vec<Constraint>,
     /// Tokens of one reply at most, for every agent.
@@ -233,7 +242,7 @@ impl From<CanonicalArg> for CanonicalKind {
 /// Which run.
 #[derive(Args, Clone, Debug)]
 pub(super) struct RunRef {
-    /// The run: its id, the beginning of its id, or its folder.
+    /// The run: its id, the beginning of its id, or its folder. Or --last.
     #[arg(value_name = "RUN", required_unless_present = "last")]
     pub(super) run: Option<String>,
     /// The newest run.

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::output::{Format, Output};
 use crate::engine::{Moment, Observer};
 use crate::journal::{Record, Replied};
+use crate::protocol::pair::REFUSED;
 use crate::protocol::{CallId, Step};
 use crate::text::{extract, quote};
 
@@ -88,6 +89,9 @@ impl Observer for Story {
             Moment::Writing => {}
             Moment::Written(record) => self.written(record),
             Moment::Calling { agent, ask } => {
+                if let Some(why) = ask.messages.last().and_then(|m| refusal(&m.content)) {
+                    self.tell(&format!("          {}", quote::terminal(why)));
+                }
                 self.waiting.borrow_mut().insert(ask.call, (agent.to_owned(), 0));
                 self.move_on();
             }
@@ -105,6 +109,11 @@ impl Observer for Story {
             Moment::Stopping => self.tell("stopping after the open calls; once more to stop at once"),
         }
     }
+}
+
+/// Returns the first line of a message that refuses a reply.
+fn refusal(message: &str) -> Option<&str> {
+    message.lines().next().filter(|line| line.starts_with(REFUSED))
 }
 
 /// One line about a reply that should be an envelope. It shows what the agent claims; whether the

@@ -1,11 +1,14 @@
 //! `consensus run`.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use uuid::Uuid;
 
 use super::args::RunArgs;
+use super::error::UsageError;
 use super::output::Output;
 use super::progress::Story;
 use super::{ExitCode, answer, block_on, plan, settings, signals};
@@ -24,13 +27,14 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let dir = settings::runs_dir(args.runs_dir.as_ref(), &file).join(id.to_string());
     block_on(async {
         let opened = settings::opened(args, &file, seed).await?;
+        let mut copy = args.output.as_deref().map(create_copy).transpose()?;
         introduce(output, &opened, &id);
         let result = start(&dir, &id.to_string(), opened, output).await?;
-        if let (Some(path), Some(text)) = (&args.output, &result.text) {
-            std::fs::write(path, format!("{text}\n"))
-                .with_context(|| format!("cannot write `{}`", path.display()))?;
+        let code = answer::print(output, &result, args.fail_on_degraded)?;
+        if let (Some(file), Some(text)) = (&mut copy, &result.text) {
+            writeln!(file, "{text}").context("cannot write the copy of the answer")?;
         }
-        answer::print(output, &result, args.fail_on_degraded)
+        Ok(code)
     })?
 }
 
@@ -71,4 +75,11 @@ fn introduce(output: &Output, opened: &Opened, id: &Uuid) {
     let (roleset, seed) = (&opened.setup.roleset, opened.setup.seed);
     let line = format!("run {id}: {roleset}, seed {seed}, {}", distinct.join(" and "));
     output.tell(&crate::text::quote::terminal(&line));
+}
+
+/// Makes the file for the answer before anything is spent; without an answer it stays empty, so that
+/// nobody reads an older one.
+fn create_copy(path: &Path) -> anyhow::Result<File> {
+    let why = |e: std::io::Error| UsageError(format!("cannot write the answer to `{}`: {e}", path.display()));
+    Ok(File::create(path).map_err(why)?)
 }

@@ -139,6 +139,14 @@ fn override_params(roleset: &mut Roleset, args: &RunArgs) -> anyhow::Result<()> 
 /// Reads the task from where it was given: a flag, a file, or stdin. `-f -` reads a document from stdin.
 fn task(args: &RunArgs) -> anyhow::Result<Task> {
     let given = args.prompt.as_ref().or(args.positional.as_ref());
+    let wants_stdin = usize::from(given.is_some_and(|text| text == "-"))
+        + usize::from(given.is_none() && args.prompt_file.is_none())
+        + args.files.iter().filter(|path| path.as_os_str() == "-").count();
+    if wants_stdin > 1 {
+        return Err(
+            UsageError("stdin can be read only once, as the task or as one document".to_owned()).into()
+        );
+    }
     let prompt = match (given.map(String::as_str), &args.prompt_file) {
         (Some("-"), _) => stdin()?,
         (Some(text), _) => text.to_owned(),

@@ -172,8 +172,8 @@ pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
 fn check_choices(roleset: &Roleset, report: &mut dyn FnMut(&str, String)) {
     let canonicalizer = Canonicalizer::new(&roleset.canonical);
     let is_choice = roleset.canonical.kind == CanonicalKind::Choice;
-    if is_choice && roleset.canonical.choices.is_empty() {
-        report("/canonical/choices", "kind `choice` needs the list of choices".to_owned());
+    if is_choice && roleset.canonical.choices.len() < 2 {
+        report("/canonical/choices", "kind `choice` needs the list of choices, two at least".to_owned());
     }
     if !is_choice && !roleset.canonical.choices.is_empty() {
         report("/canonical/choices", "choices go with kind `choice` only".to_owned());
@@ -207,7 +207,8 @@ fn check_pack(agent: &RolesetAgent, packs: &Packs, report: &mut dyn FnMut(String
         }
         Ok(_) => {}
         Err(why) => {
-            let names = packs.names();
+            let mut names = packs.names();
+            names.retain(|name| *name != agent.pack);
             report(format!("{why}{}", did_you_mean(&agent.pack, names.iter().map(String::as_str))));
         }
     }

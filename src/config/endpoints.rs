@@ -231,9 +231,8 @@ async fn only_model(endpoint: &OpenAiEndpoint) -> Result<String, ConfigError> {
 /// Refuses URLs that would leak what is sent.
 fn check_url(base_url: &str, allow_http: bool) -> Result<(), ConfigError> {
     let refuse = |why: &str| Err(ConfigError::Usage(format!("base URL `{base_url}`: {why}")));
-    let url = match Url::parse(base_url) {
-        Ok(url) => url,
-        Err(e) => return refuse(&e.to_string()),
+    let Ok(url) = Url::parse(base_url) else {
+        return refuse("it must be a URL that begins with http:// or https://");
     };
     if !url.username().is_empty() || url.password().is_some() {
         // The URL itself is not shown: it holds a secret.

@@ -30,7 +30,7 @@ impl fmt::Display for Problem {
 #[non_exhaustive]
 pub enum ConfigError {
     /// A file cannot be read.
-    #[error("cannot read `{path}`: {source}")]
+    #[error("cannot read `{path}`")]
     Read {
         /// The file.
         path: PathBuf,

@@ -26,7 +26,7 @@ pub struct Roleset {
     /// The two agents.
     pub agents: Vec<RolesetAgent>,
     /// A third agent that is asked only on deadlock.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arbiter: Option<RolesetAgent>,
     /// Which differences between texts do not count.
     #[serde(default)]
@@ -47,7 +47,7 @@ pub struct RolesetAgent {
     /// File name of its pack.
     pub pack: String,
     /// Model reference; the run's default if absent.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Sampling temperature, 0 to 2.
     #[serde(default = "default_temperature")]

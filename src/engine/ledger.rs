@@ -12,6 +12,7 @@ use super::budget::{Budget, Reserve};
 use crate::journal::{Asked, Entry, Limits, Opened, Record, Replied, Usage};
 use crate::protocol::{Action, Ask, CallId, Degraded, Event, Outcome, Protocol, Report, Unexpected};
 use crate::provider::{Price, Structured};
+use crate::text::quote;
 
 /// Name and version of this program, as journals record it.
 pub const PROGRAM: &str = concat!("consensus ", env!("CARGO_PKG_VERSION"));
@@ -246,9 +247,10 @@ impl Ledger {
             None => outcome.is_final(),
         };
         if differs {
-            let expected = self.verdict.as_ref().map_or("more turns", Outcome::name);
-            let found = outcome.name().to_owned();
-            return Err(Mismatch::OutcomeDiffers { found, expected: expected.to_owned() });
+            let show =
+                |outcome: &Outcome| quote::message(&serde_json::to_string(outcome).unwrap_or_default());
+            let expected = self.verdict.as_ref().map_or_else(|| "more turns".to_owned(), show);
+            return Err(Mismatch::OutcomeDiffers { found: show(outcome), expected });
         }
         self.stopped = Some(outcome.clone());
         Ok(())

@@ -9,7 +9,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum JournalError {
     /// The file system said no.
-    #[error("cannot {action} `{path}`: {source}")]
+    #[error("cannot {action} `{path}`")]
     Io {
         /// What was tried.
         action: &'static str,

@@ -119,13 +119,16 @@ impl Canonicalizer {
         Ok(Canonical { text, digest })
     }
 
-    /// Returns `text` as it is shown: without what its kind ignores at both ends, so that what is
-    /// shown has the canonical form of what was written.
+    /// Returns `text` as it is shown: without what its kind ignores at both ends, and a choice as the
+    /// roleset writes it. What is shown has the canonical form of what was written.
     #[must_use]
     pub fn shown(&self, text: &str) -> String {
         match self.kind {
-            CanonicalKind::Text | CanonicalKind::Number | CanonicalKind::Json | CanonicalKind::Choice => {
-                text.trim().to_owned()
+            CanonicalKind::Text | CanonicalKind::Number | CanonicalKind::Json => text.trim().to_owned(),
+            CanonicalKind::Choice => {
+                let folded = fold_choice(text);
+                let listed = self.choices.iter().find(|(_, choice)| *choice == folded);
+                listed.map_or(text, |(written, _)| written).to_owned()
             }
             CanonicalKind::Lines => {
                 let blank = |line: &&str| line.trim().is_empty();

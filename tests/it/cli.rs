@@ -112,6 +112,44 @@ fn scripts_reach_every_fault() {
 }
 
 #[test]
+fn limits_of_a_run_hold_until_they_are_raised() {
+    let folder = Folder::new();
+    Finished::of(consensus(&folder).args(MOCK).args(["--max-tokens-total", "5000"])).exits(5);
+    let resumed = Finished::of(consensus(&folder).args(["resume", "--last", "--deadline", "10m"])).exits(5);
+    assert!(resumed.stderr.contains("of 5000 are left"), "{}", resumed.stderr);
+}
+
+#[test]
+fn a_copy_that_cannot_be_written_is_refused_before_anything_is_spent() {
+    let folder = Folder::new();
+    let finished = Finished::of(consensus(&folder).args(MOCK).args(["-o", "nowhere/answer.txt"])).exits(2);
+    assert!(finished.stderr.contains("nowhere/answer.txt"), "{}", finished.stderr);
+    assert!(!folder.path().join("runs").exists());
+}
+
+#[test]
+fn a_temperature_with_many_digits_survives_the_journal() {
+    let folder = Folder::new();
+    Finished::of(consensus(&folder).args(MOCK).args(["--temperature", "1.0666666666666667"])).exits(0);
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
+fn tasks_that_do_not_fit_are_refused_and_not_cut() {
+    let folder = Folder::new();
+    folder.write("big.txt", &"a".repeat((4 << 20) + 1));
+    for args in [["--prompt-file", "big.txt"], ["--prompt-file", "/dev/zero"], ["-f", "/dev/zero"]] {
+        let run = ["run", "--mock", "--answer", "4"];
+        let finished = Finished::of(consensus(&folder).args(run).args(args).args(["-q"])).exits(2);
+        assert!(
+            finished.stderr.contains("do not fit") || finished.stderr.contains("no task"),
+            "{}",
+            finished.stderr
+        );
+    }
+}
+
+#[test]
 fn a_budget_refuses_the_call_that_could_exceed_it_and_can_be_raised() {
     let folder = Folder::new();
     let finished = Finished::of(consensus(&folder).args(MOCK).args(["--max-tokens-total", "5000"])).exits(5);
@@ -256,6 +294,13 @@ fn mistakes_in_flags_and_files_say_what_to_do() {
         ),
         (&["run", "--prompt", "x", "--constraint", "sentence=3"][..], "is no constraint"),
         (&["run", "--prompt", "x", "--canonical", "choice"][..], "needs --choices"),
+        (&["run", "--prompt", "x", "--choices", "x²,x2"][..], "cannot be told from another choice"),
+        (&["run", "--prompt", "x", "--choices", "a"][..], "two at least"),
+        (&["run", "--prompt", "x", "--constraint", "lines=3"][..], "--canonical lines"),
+        (
+            &["run", "--prompt", "x", "--model", "m", "--base-url", "http://127.0.0.1:1/v1?key=s"][..],
+            "`?` or `#`",
+        ),
         (&["runz"][..], "runs"),
     ] {
         let finished = Finished::of(consensus(&folder).args(args)).exits(2);
@@ -294,7 +339,7 @@ fn constraints_and_choices_of_the_command_line_bind() {
     let folder = Folder::new();
     let run = ["run", "--mock", "--task", "x", "--answer", "(yes)", "--choices", "yes,no"];
     Finished::of(consensus(&folder).args(run)).exits(0);
-    assert_eq!(folder.result()["blind_vote"]["tally"][0]["votes"], 2);
+    assert_eq!(folder.result()["text"], "yes");
 }
 
 #[test]

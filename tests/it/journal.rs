@@ -131,6 +131,32 @@ fn a_result_whose_journal_lost_its_end_does_not_verify() {
 }
 
 #[test]
+fn a_forged_result_of_an_open_run_does_not_verify() {
+    let folder = finished_run();
+    let dir = folder.run();
+    let whole = journal_of(&folder);
+    let end = whole[..whole.len() - 1].iter().rposition(|&b| b == b'\n').unwrap() + 1;
+    std::fs::write(dir.join(FILE_NAME), &whole[..end]).unwrap();
+    let head = read(&dir.join(FILE_NAME)).unwrap().head;
+    let mut forged = folder.result();
+    for head in [head.to_string(), "0".repeat(64)] {
+        forged["journal_head"] = head.into();
+        std::fs::write(dir.join("result.json"), forged.to_string()).unwrap();
+        Finished::of(consensus(&folder).args(["verify", "--last"])).exits(7);
+    }
+}
+
+#[test]
+fn escapes_in_a_hostile_journal_are_not_sent_to_the_terminal() {
+    let folder = finished_run();
+    std::fs::write(folder.run().join(FILE_NAME), "{\"\\u001b[2J\":1}\n").unwrap();
+    for command in ["verify", "show", "resume"] {
+        let finished = Finished::of(consensus(&folder).args([command, "--last"])).exits(7);
+        assert!(!finished.stderr.contains('\u{1b}'), "{:?}", finished.stderr);
+    }
+}
+
+#[test]
 fn a_forged_end_does_not_verify() {
     let folder = finished_run();
     let dir = folder.run();

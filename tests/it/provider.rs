@@ -186,6 +186,43 @@ fn a_key_is_sent_and_found_nowhere_else() {
 }
 
 #[test]
+fn a_journal_cannot_send_a_key_to_a_place_that_nobody_named() {
+    let (folder, server) = (Folder::new(), Server::start(model(SENSIBLE)));
+    run(&folder, &server, &["--max-tokens-total", "2500"]).exits(5);
+    let before = server.chats().len();
+    let resume = ["resume", "--last", "--max-tokens-total", "90000"];
+    let refused = Finished::of(consensus(&folder).env("OPENAI_API_KEY", "sk-secret").args(resume)).exits(2);
+    assert!(refused.stderr.contains("allow it with --base-url"), "{}", refused.stderr);
+    assert_eq!(server.chats().len(), before);
+    let mut allowed = consensus(&folder);
+    allowed.env("OPENAI_API_KEY", "sk-secret").args(resume).arg("--base-url").arg(server.url());
+    Finished::of(&mut allowed).exits(0);
+}
+
+#[test]
+fn a_local_preset_is_called_without_the_openai_key() {
+    let (folder, server) = (Folder::new(), Server::start(model(SENSIBLE)));
+    folder.write("consensus.toml", &format!("[providers.lab]\nbase_url = \"{}\"\n", server.url()));
+    let run = ["run", "--model", "lab:tiny-model", "--prompt", "2+2?"];
+    Finished::of(consensus(&folder).env("OPENAI_API_KEY", "sk-secret").args(run)).exits(0);
+    assert!(server.chats().iter().all(|request| request.header("authorization").is_none()));
+}
+
+#[test]
+fn a_server_that_repeats_the_key_does_not_get_it_into_the_record() {
+    let folder = Folder::new();
+    let server = Server::start(|_: &Request| {
+        vec![Act::Send(http("403 Forbidden", "", b"{\"error\":{\"message\":\"bad key sk-secret\"}}"))]
+    });
+    let run = ["run", "--model", "m", "--prompt", "x", "--base-url"];
+    let finished =
+        Finished::of(consensus(&folder).env("OPENAI_API_KEY", "sk-secret").args(run).arg(server.url()))
+            .exits(6);
+    assert!(finished.stderr.contains("bad key [key]"), "{}", finished.stderr);
+    assert!(!std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap().contains("sk-secret"));
+}
+
+#[test]
 fn the_base_url_of_the_environment_is_honoured() {
     let (folder, server) = (Folder::new(), Server::start(model(SENSIBLE)));
     let run = ["run", "--prompt", "2+2?"];

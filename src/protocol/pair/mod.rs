@@ -43,4 +43,4 @@ mod stop;
 pub use machine::Pair;
 pub use params::{Adopt, PairParams};
 pub use plan::{WorstCase, worst_case};
-pub use prompt::RULES;
+pub use prompt::{REFUSED, RULES};

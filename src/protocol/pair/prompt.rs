@@ -19,6 +19,9 @@ use crate::text::{CanonicalKind, ChangeBy, Status, Violation, quote};
 /// The protocol text that precedes every pack in a system prompt.
 pub const RULES: &str = include_str!("rules.md");
 
+/// How every message begins that sends a reply back to its author.
+pub const REFUSED: &str = "That reply does not count";
+
 /// What an agent is told in one turn.
 pub(super) struct Told {
     /// What there is to know.
@@ -93,14 +96,12 @@ pub(super) fn turn(situation: &Situation<'_>) -> Told {
 
 /// Returns the refusal of a reply, for its author.
 pub(super) fn repair(violation: &Violation) -> String {
-    format!(
-        "That reply does not count: {violation}.\nWrite the envelope again: exactly one JSON object and nothing else."
-    )
+    format!("{REFUSED}: {violation}.\nWrite the envelope again: exactly one JSON object and nothing else.")
 }
 
 /// Returns the end of a failed turn, for its author.
 pub(super) fn given_up(violation: &Violation) -> String {
-    format!("That reply does not count either: {violation}.\nThis turn is over.")
+    format!("{REFUSED} either: {violation}.\nThis turn is over.")
 }
 
 /// Returns what an arbiter is told: the task and the texts, by handle and without their authors.

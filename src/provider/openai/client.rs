@@ -318,6 +318,9 @@ fn read_key(endpoint: &OpenAiEndpoint) -> Result<Option<String>, ProviderError> 
     if let Some(key) = endpoint.api_key_env.as_ref().and_then(|name| std::env::var(name).ok()) {
         return Ok(Some(key.trim().to_owned()).filter(|k| !k.is_empty()));
     }
+    if let Some(name) = endpoint.api_key_env.as_ref().filter(|name| *name != "OPENAI_API_KEY") {
+        tracing::warn!("`{name}` is not set, so {} is called without a key", endpoint.base_url);
+    }
     let Some(path) = &endpoint.api_key_file else { return Ok(None) };
     let read = std::fs::read_to_string(path);
     let key = read.map_err(|e| ProviderError::Setup(format!("cannot read the key file `{path}`: {e}")))?;
