@@ -139,17 +139,6 @@ agree() {
     die "no agreement with three seeds"
 }
 
-# A talk that goes on without agreement (exit 3), and what the server reused of its prompts.
-cache_share() {
-    local status=0
-    attend "$bin" run --roleset "$root/tests/real/talkers.json" --base-url "$url/v1" --runs-dir "$runs" --seed 1 \
-        --prompt "Find a name for a cat." || status=$?
-    [[ $status -eq 3 || $status -eq 0 ]] || die "the talk failed with exit code $status"
-    local journal
-    journal=$(find "$runs" -name journal.jsonl | sort | tail -n 1)
-    attend "$py" "$root/tests/real/cached_share.py" "$journal" 80
-}
-
 case ${1:-all} in
     prepare) prepare ;;
     serve)
@@ -160,7 +149,7 @@ case ${1:-all} in
         prepare
         build
         start_server
-        cache_share ;;
+        attend "$py" "$root/tests/real/prefix_cache.py" "$bin" "$url/v1" "$runs" 80 ;;
     all)
         prepare
         build

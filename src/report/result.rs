@@ -53,25 +53,14 @@ pub struct RunResult {
     pub journal_head: Digest,
 }
 
-/// One agent at the end of a run.
+/// One agent at the end of a run, and where its model was called.
 #[derive(Clone, Debug, Serialize)]
 pub struct AgentResult {
-    /// Its name.
-    pub name: String,
+    /// What the protocol knows of it.
+    #[serde(flatten)]
+    pub report: AgentReport,
     /// Its model and server.
     pub endpoint: String,
-    /// Status of its latest valid envelope.
-    pub status: Option<crate::text::Status>,
-    /// Its latest answer.
-    pub text: Option<String>,
-    /// Digest of the answer's canonical form.
-    pub sha256: Option<Digest>,
-    /// Turns in which it changed its answer.
-    pub changes: u32,
-    /// Replies that were refused and asked for again.
-    pub repairs: u32,
-    /// Turns in which no valid envelope came.
-    pub failed_turns: u32,
 }
 
 /// What a run used.
@@ -135,7 +124,9 @@ impl RunResult {
             sha256,
             rounds: report.rounds,
             blind_vote: report.blind_vote,
-            agents: agents.map(|(agent, endpoint)| agent_result(agent, endpoint.label())).collect(),
+            agents: agents
+                .map(|(report, endpoint)| AgentResult { report, endpoint: endpoint.label() })
+                .collect(),
             dissent: report.dissent,
             degraded: report.degraded,
             usage: UsageResult {
@@ -158,11 +149,6 @@ impl RunResult {
         json.push('\n');
         json
     }
-}
-
-fn agent_result(agent: AgentReport, endpoint: String) -> AgentResult {
-    let AgentReport { name, status, text, sha256, changes, repairs, failed_turns } = agent;
-    AgentResult { name, endpoint, status, text, sha256, changes, repairs, failed_turns }
 }
 
 fn reason(outcome: &Outcome) -> Option<String> {
