@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use consensus::engine::{Engine, Ledger, NoObserver, StopRequest};
-use consensus::journal::{FILE_NAME, Journal, JournalError, Writer, read};
+use consensus::journal::{Entry, FILE_NAME, Journal, JournalError, Writer, read};
+use consensus::protocol::Outcome;
 use consensus::report::RunResult;
 use serde_json::Value;
 
@@ -214,4 +215,25 @@ fn files_are_as_their_schemas_say() {
     schema("result").validate(&folder.result()).unwrap();
     schema("envelope");
     schema("roleset");
+}
+
+#[test]
+fn what_is_appended_is_read_back_and_a_run_has_one_writer() {
+    let folder = Folder::new();
+    let dir = folder.path().join("run");
+    let entry = || Entry::Stopped { outcome: Outcome::Interrupted };
+    let mut writer = Writer::create(&dir, "one").unwrap();
+    let first = writer.append(entry()).unwrap();
+    let second = writer.append(entry()).unwrap();
+    writer.sync().unwrap();
+    let journal = read(&dir.join(FILE_NAME)).unwrap();
+    assert_eq!(journal.records, [first, second]);
+    assert_eq!(journal.head, writer.head());
+    assert!(matches!(Writer::reopen(&dir), Err(JournalError::Locked { .. })));
+    assert!(matches!(Writer::create(&dir, "two"), Err(JournalError::Io { .. })));
+    drop(writer);
+    let (mut writer, _) = reopen(&dir).map_err(std::io::Error::other).unwrap();
+    assert_eq!(writer.append(entry()).unwrap().seq, 2);
+    assert!(matches!(read(&dir.join("nothing")), Err(JournalError::Io { .. })));
+    assert!(matches!(Writer::reopen(folder.path()), Err(JournalError::Io { .. })));
 }
