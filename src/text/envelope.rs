@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_fields_are_enough() {
+    fn the_required_fields_are_enough() {
         let envelope = Envelope::parse(SOLVED).unwrap();
         assert_eq!(envelope.status, Status::Solved);
         assert!(envelope.has_solved_marker());
