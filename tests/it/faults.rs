@@ -51,7 +51,9 @@ fn recovers(faults: usize, fault: impl Fn() -> Vec<Act> + Send + Sync + 'static)
     let began = Instant::now();
     run(&folder, &server).exits(0);
     let journal = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
-    assert!(journal.contains("\"attempts\":2"), "the repeated request is on record");
+    // Both agents call at once, so that one of them may meet all faults.
+    let repeated = (2..=3).any(|attempts| journal.contains(&format!("\"attempts\":{attempts}")));
+    assert!(repeated, "the repeated request is on record");
     began.elapsed()
 }
 
