@@ -343,6 +343,16 @@ fn constraints_and_choices_of_the_command_line_bind() {
 }
 
 #[test]
+fn a_choice_may_look_like_a_handle() {
+    let folder = Folder::new();
+    let rules = "{\"agent\":\"Writer\",\"policy\":\"stubborn\",\"answer\":\"P1\"}\n{\"agent\":\"Physicist\",\"policy\":\"honest\",\"draft_answer\":\"P2\",\"answer\":\"P1\"}\n";
+    script(&folder, rules, &["--choices", "P1,P2"]).exits(0);
+    let result = folder.result();
+    assert_eq!((&result["text"], &result["how"]), (&"P1".into(), &"converged".into()));
+    assert_eq!(result["agents"][1]["repairs"], 0);
+}
+
+#[test]
 fn completions_and_manual_pages_are_there() {
     let folder = Folder::new();
     for shell in ["bash", "zsh", "fish"] {

@@ -166,7 +166,9 @@ impl Review<'_> {
     }
 
     fn typed(&self, text: &str) -> Result<Answer, Violation> {
-        if index_of(text.trim()).is_some_and(|index| index < self.proposals.len()) {
+        // A choice is held to its list, which may well have a `P1` in it.
+        let is_choice = self.canonicalizer.kind() == CanonicalKind::Choice;
+        if !is_choice && index_of(text.trim()).is_some_and(|index| index < self.proposals.len()) {
             return Err(Violation::HandleAsText { handle: quote::excerpt(text) });
         }
         let canonical = self.canonicalizer.canonicalize(text)?;
