@@ -7,8 +7,6 @@ use anyhow::Context;
 
 use super::ExitCode;
 use super::output::{Format, Output};
-use crate::crypto::Digest;
-use crate::engine::Ledger;
 use crate::journal::Record;
 use crate::protocol::Outcome;
 use crate::report::{RESULT_FILE, RunResult, TRANSCRIPT_FILE, transcript, write_result};
@@ -73,11 +71,6 @@ pub(super) fn tell(output: &Output, result: &RunResult, dir: &Path) {
         _ => String::new(),
     };
     output.tell(&format!("record: {name}{hint}"));
-}
-
-/// Makes the result of a ledger that has reached its end.
-pub(super) fn result(ledger: &Ledger, head: Digest) -> RunResult {
-    RunResult::new(ledger, head)
 }
 
 fn exit_code(result: &RunResult, fail_on_degraded: bool) -> ExitCode {

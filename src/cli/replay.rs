@@ -7,6 +7,7 @@ use super::progress::Story;
 use super::{ExitCode, answer, locate};
 use crate::engine::{Ledger, Mismatch};
 use crate::journal::{Entry, FILE_NAME, read};
+use crate::report::RunResult;
 
 pub(super) fn replay(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
     let dir = locate::run_folder(args)?;
@@ -27,7 +28,7 @@ pub(super) fn replay(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode>
         }
     }
     story.finish();
-    let result = answer::result(&ledger, journal.head);
+    let result = RunResult::new(&ledger, journal.head);
     answer::tell(output, &result, &dir);
     answer::print(output, &result, false)
 }

@@ -15,6 +15,7 @@ use super::{ExitCode, answer, block_on, plan, settings, signals};
 use crate::config::FileConfig;
 use crate::engine::Engine;
 use crate::journal::{Opened, read};
+use crate::report::RunResult;
 
 pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     if args.dry_run {
@@ -38,12 +39,7 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     })?
 }
 
-async fn start(
-    dir: &Path,
-    id: &str,
-    opened: Opened,
-    output: &Output,
-) -> anyhow::Result<crate::report::RunResult> {
+async fn start(dir: &Path, id: &str, opened: Opened, output: &Output) -> anyhow::Result<RunResult> {
     let stop = signals::listen()?;
     let story = Story::new(*output);
     let mut engine = Engine::start(dir, id, opened, &story)?;
@@ -57,11 +53,11 @@ pub(super) async fn finish(
     dir: &Path,
     story: &Story,
     output: &Output,
-) -> anyhow::Result<crate::report::RunResult> {
+) -> anyhow::Result<RunResult> {
     let ended = engine.run(stop).await;
     story.finish();
     ended?;
-    let result = answer::result(engine.ledger(), engine.journal_head());
+    let result = RunResult::new(engine.ledger(), engine.journal_head());
     let journal: PathBuf = dir.join(crate::journal::FILE_NAME);
     answer::write_files(dir, &result, &read(&journal)?.records)?;
     answer::tell(output, &result, dir);

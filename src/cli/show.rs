@@ -3,10 +3,10 @@
 use super::args::RunRef;
 use super::error::IntegrityError;
 use super::output::{Format, Output};
-use super::{ExitCode, answer, locate};
+use super::{ExitCode, locate};
 use crate::engine::Ledger;
 use crate::journal::{FILE_NAME, read};
-use crate::report::transcript;
+use crate::report::{RunResult, transcript};
 use crate::text::quote;
 
 pub(super) fn show(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
@@ -20,7 +20,7 @@ pub(super) fn show(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
         }
         Format::Json => {
             let ledger = Ledger::replay(&journal.records).map_err(mismatch)?;
-            output.print(&answer::result(&ledger, journal.head).to_json())?;
+            output.print(&RunResult::new(&ledger, journal.head).to_json())?;
         }
         Format::Jsonl => {
             for record in &journal.records {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::args::RunRef;
 use super::error::IntegrityError;
 use super::output::{Format, Output};
-use super::{ExitCode, answer, locate};
+use super::{ExitCode, locate};
 use crate::crypto::Digest;
 use crate::engine::Ledger;
 use crate::journal::{Entry, FILE_NAME, Journal, read};
@@ -17,7 +17,7 @@ pub(super) fn verify(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode>
     let journal = read(&dir.join(FILE_NAME))?;
     let ledger = Ledger::replay(&journal.records)
         .map_err(|(line, why)| IntegrityError(format!("the journal's line {line} does not verify: {why}")))?;
-    let result = answer::result(&ledger, journal.head);
+    let result = RunResult::new(&ledger, journal.head);
     let stored = match std::fs::read(dir.join(RESULT_FILE)) {
         Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
