@@ -1,0 +1,190 @@
+"""Runs a suite of tasks on a real model server and reports how often two agents agree, and are right.
+
+    agreement.py run BIN OUT.jsonl [--tasks DIR] [--only REGEX] [--seeds 1,2] -- FLAGS OF `consensus run`
+    agreement.py report OUT.jsonl...            one table for each file
+
+A task file NAME.jsonl in DIR holds the tasks of the roleset NAME, one JSON object a line: `id`, `kind`,
+`prompt`, and where the right answer is known `answer`, one text or a list of texts. `run` adds a line to OUT
+for each finished run and skips what is there already, so that a long sweep can be cut and taken up again.
+
+What is counted:
+- agreed: outcome `agreed`. right: the agreed text is an answer, as its kind compares texts.
+- vote: the plain majority of the blind drafts, which no talk has touched; a tie is no answer.
+- valid: envelopes that were valid at the first attempt, of all envelopes asked for.
+- flips: agents whose blind draft was right and whose last text is wrong, and the other way round.
+- vacuous: agreed on an empty text, a placeholder, or the task's own words.
+"""
+
+import argparse
+import collections
+import decimal
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+TASKS = pathlib.Path(__file__).resolve().parent.parent / "it" / "tasks"
+SHORT = {"number", "choice", "fact", "code", "translation", "json"}
+
+
+def plain(text):
+    """A text as people compare short answers: without case, layout and a last full stop."""
+    return " ".join(text.split()).casefold().rstrip(".! ")
+
+
+def same(kind, text, answer):
+    try:
+        if kind == "number":
+            return decimal.Decimal(text.replace(",", "")) == decimal.Decimal(answer)
+        if kind == "json":
+            return json.loads(text) == json.loads(answer)
+    except (decimal.InvalidOperation, ValueError):
+        return False
+    if kind == "code":
+        return " ".join(text.split()).replace("'", '"') == " ".join(answer.split()).replace("'", '"')
+    return plain(text) == plain(answer)
+
+
+def right(task, text):
+    """True or False where the answer is known, else None; no text is no right answer."""
+    if "answer" not in task:
+        return None
+    answers = task["answer"] if isinstance(task["answer"], list) else [task["answer"]]
+    return text is not None and any(same(task["kind"], text, answer) for answer in answers)
+
+
+def vacuous(task, text):
+    return not text.strip(" .…\"'") or bool(re.search(r"<[A-Z_ ]+>", text)) or plain(text) in plain(task["prompt"]) and task["kind"] in ("explanation", "spec")
+
+
+def envelopes(journal):
+    """Counts (asked for, valid at the first attempt): an envelope refused is asked for again as attempt 1."""
+    first = again = 0
+    for line in journal.read_text(encoding="utf-8").splitlines():
+        event = json.loads(line)["event"]
+        if event["type"] == "replied" and ".envelope." in event["call"]:
+            first += event["call"].endswith(".0")
+            again += event["call"].endswith(".1")
+    return first, first - again
+
+
+def load(folder, only):
+    for file in sorted(folder.glob("*.jsonl")):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            task = json.loads(line)
+            if re.search(only, f"{file.stem}/{task['kind']}/{task['id']}"):
+                yield {**task, "roleset": file.stem}
+
+
+def measure(binary, task, seed, flags, runs):
+    command = [binary, "run", "--quiet", "--format", "json", "--roleset", task["roleset"], "--seed", str(seed),
+               "--runs-dir", str(runs), "--prompt", task["prompt"]]
+    command += [word for rule in task.get("constraints", []) for word in ("--constraint", rule)]
+    began = time.monotonic()
+    done = subprocess.run([*command, *flags], capture_output=True, text=True, check=False)
+    seconds = time.monotonic() - began
+    if done.returncode not in (0, 3):
+        sys.exit(f"{task['id']}: exit code {done.returncode}: {done.stdout}{done.stderr}")
+    result = json.loads(done.stdout)
+    asked, valid = envelopes(runs / result["run"] / "journal.jsonl")
+    blind = {d["agent"]: d["text"] for d in result["dissent"] if d["stage"] == "blind"}
+    drafts = [blind.get(a["name"], a["text"]) for a in result["agents"]]
+    text = result["text"]
+    return {
+        "task": task["id"], "kind": task["kind"], "roleset": task["roleset"], "seed": seed, "run": result["run"],
+        "outcome": result["outcome"], "how": result["how"], "reason": result["reason"], "text": text,
+        "right": right(task, text), "vote_right": right(task, result["blind_vote"]["text"]),
+        "drafts": drafts, "drafts_right": [right(task, d) for d in drafts],
+        "ends_right": [right(task, a["text"]) for a in result["agents"]],
+        "vacuous": text is not None and vacuous(task, text),
+        "rounds": result["rounds"], "usage": result["usage"], "envelopes": asked, "valid": valid,
+        "degraded": [d["kind"] for d in result["degraded"]], "seconds": round(seconds, 1),
+    }
+
+
+def run(args):
+    out = pathlib.Path(args.out)
+    done = {(r["task"], r["seed"]) for r in read(out)} if out.exists() else set()
+    runs = out.with_suffix(".runs")
+    wanted = [(seed, task) for seed in args.seeds for task in load(args.tasks, args.only)]
+    for number, (seed, task) in enumerate(wanted, 1):
+        if (task["id"], seed) in done:
+            continue
+        row = measure(args.binary, task, seed, args.flags, runs)
+        with out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+        mark = {True: "right", False: "wrong", None: "-"}[row["right"]]
+        print(f"[{number}/{len(wanted)}] {task['id']}, seed {seed}: {row['outcome']} {row['how'] or row['reason']}, {mark}, "
+              f"{row['rounds']} rounds, {row['seconds']} s: {row['text']}", file=sys.stderr, flush=True)
+
+
+def read(path):
+    return [json.loads(line) for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()]
+
+
+def share(part, whole):
+    return f"{part} of {whole}" if whole else "-"
+
+
+def line(name, rows):
+    agreed = [r for r in rows if r["outcome"] == "agreed"]
+    known = [r for r in rows if r["right"] is not None]
+    total = lambda key: sum(r["usage"][key] for r in rows)
+    mean = lambda values: sum(values) / len(rows)
+    cells = [
+        name, share(len(agreed), len(rows)), share(sum(r["right"] for r in known), len(known)),
+        share(sum(r["vote_right"] for r in known), len(known)), f"{mean(r['rounds'] for r in rows):.1f}",
+        f"{total('prompt') / len(rows):.0f} / {total('cached') / len(rows):.0f} / {total('completion') / len(rows):.0f}",
+        share(sum(r["valid"] for r in rows), sum(r["envelopes"] for r in rows)), f"{mean(r['seconds'] for r in rows):.0f}",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def report(path):
+    rows = read(path)
+    print(f"\n### {pathlib.Path(path).stem}: {len(rows)} runs\n")
+    print("| roleset | agreed | right | blind vote right | rounds | tokens: prompt / cached / completion | valid at once | seconds |")
+    print("|---|---|---|---|---|---|---|---|")
+    for roleset in sorted({r["roleset"] for r in rows}):
+        print(line(f"`{roleset}`", [r for r in rows if r["roleset"] == roleset]))
+    print(line("all", rows))
+    for name, part in (("short answers", [r for r in rows if r["kind"] in SHORT]),
+                       ("three sentences", [r for r in rows if r["kind"] not in SHORT])):
+        print(line(name, part)) if part else None
+    known = [r for r in rows if r["right"] is not None and r["outcome"] == "agreed"]
+    for how in ("independent", "converged", "endorsed"):
+        of = [r for r in known if r["how"] == how]
+        print(f"- {how}: {sum(r['how'] == how for r in rows)} runs; right where known: {share(sum(r['right'] for r in of), len(of))}")
+    flips = collections.Counter((a, b) for r in rows if r["right"] is not None for a, b in zip(r["drafts_right"], r["ends_right"]))
+    print(f"- flips of an agent: right to wrong {flips[True, False]}, wrong to right {flips[False, True]}")
+    print(f"- vacuous agreements: {sum(r['vacuous'] for r in rows)}")
+    reasons = collections.Counter(r["reason"] for r in rows if r["outcome"] != "agreed")
+    print(f"- not agreed: {dict(reasons) or 'none'}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    sweep = commands.add_parser("run")
+    sweep.add_argument("binary")
+    sweep.add_argument("out")
+    sweep.add_argument("--tasks", type=pathlib.Path, default=TASKS)
+    sweep.add_argument("--only", default="", help="a regular expression on ROLESET/KIND/ID")
+    sweep.add_argument("--seeds", type=lambda text: [int(n) for n in text.split(",")], default=[1])
+    tables = commands.add_parser("report")
+    tables.add_argument("out", nargs="+")
+    words = sys.argv[1:]
+    cut = words.index("--") if "--" in words else len(words)
+    args = parser.parse_args(words[:cut])
+    args.flags = words[cut + 1:]
+    if args.command == "run":
+        run(args)
+    else:
+        for path in args.out:
+            report(path)
+
+
+if __name__ == "__main__":
+    main()
