@@ -14,6 +14,7 @@ Examples:
   consensus run --mock --task \"2+2\" --answer \"4\"
   consensus run --roleset writer_physicist --prompt \"Explain cosmic rays to kids.\"
   consensus run --roleset solver_checker --model ollama:llama3.1 -f invoice.txt \"What is the total?\"
+  consensus run --launch llama-server --model ~/models/qwen.gguf --prompt \"Why is the sky blue?\"
   consensus verify --last
 
 Exit codes: 0 agreed, 1 internal error, 2 usage or roleset, 3 no agreement, 5 budget or deadline,
@@ -72,6 +73,9 @@ pub(super) enum Command {
     Completions(CompletionsArgs),
     /// Print the manual page.
     Man(ManArgs),
+    /// Run a command until standard input closes, and then end its process group.
+    #[command(hide = true)]
+    Guard(GuardArgs),
 }
 
 /// What a run is made of.
@@ -137,12 +141,17 @@ pub(super) struct RunArgs {
 /// Where models are called.
 #[derive(Args, Clone, Debug)]
 pub(super) struct ServerArgs {
-    /// The model: NAME, or PROVIDER:NAME with openai, vllm, llamacpp, ollama, lmstudio or a configured one.
+    /// The model: NAME, or PROVIDER:NAME with openai, openrouter, vllm, llamacpp, ollama, lmstudio or a
+    /// configured one. With --launch, the path or name that the server is started with.
     #[arg(short, long, env = "CONSENSUS_MODEL")]
     pub(super) model: Option<String>,
     /// URL of an OpenAI-compatible server, up to and including /v1.
     #[arg(long, value_name = "URL", env = "CONSENSUS_BASE_URL")]
     pub(super) base_url: Option<String>,
+    /// Start this server for the run, and end it after it: llama-server or vllm (with further
+    /// arguments of theirs), or a command with {port} and {model}. Goes with --model PATH or NAME.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "base_url")]
+    pub(super) launch: Option<String>,
     /// Ask for whole replies instead of streams.
     #[arg(long)]
     pub(super) no_stream: bool,
@@ -259,9 +268,15 @@ pub(super) struct ResumeArgs {
     pub(super) which: RunRef,
     #[command(flatten)]
     pub(super) limits: LimitArgs,
-    /// Allow the journal's API key to be sent to this URL.
+    /// Go on with this server in place of the journal's, or allow the journal's key to be sent to it.
     #[arg(long, value_name = "URL", env = "CONSENSUS_BASE_URL")]
     pub(super) base_url: Option<String>,
+    /// Start this server for the rest of the run; see `consensus run --help`.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "base_url")]
+    pub(super) launch: Option<String>,
+    /// The model for --launch.
+    #[arg(short, long, env = "CONSENSUS_MODEL")]
+    pub(super) model: Option<String>,
     /// Allow plain http to other machines.
     #[arg(long)]
     pub(super) allow_http: bool,
@@ -345,6 +360,13 @@ pub(super) struct ManArgs {
     /// Write one page for each command into this folder instead.
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct GuardArgs {
+    /// The command.
+    #[arg(required = true, last = true)]
+    pub(super) command: Vec<String>,
 }
 
 fn temperature(text: &str) -> Result<f64, String> {

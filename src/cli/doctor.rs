@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::args::DoctorArgs;
 use super::output::{Format, Output};
-use super::{ExitCode, block_on, settings};
-use crate::config::{FileConfig, resolve_endpoints};
+use super::{ExitCode, block_on, launch, settings};
+use crate::config::{FileConfig, launch_command, resolve_endpoints};
 use crate::protocol::{Ask, CallId, Conversation, ReplyShape, Role, Step};
 use crate::provider::{Answer, Endpoint, OpenAi, OpenAiEndpoint, ProviderError, Structured};
 use crate::text::quote;
@@ -25,7 +25,10 @@ pub(super) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitC
     let file = FileConfig::load()?;
     let (_, roleset, _) = settings::roleset(args.roleset.as_ref(), args.rolesets_dir.as_ref(), &file)?;
     block_on(async {
-        let chosen = settings::chosen(&args.server, None);
+        let mut chosen = settings::chosen(&args.server, None);
+        let command = launch_command(&chosen, &file, Some(&roleset))?;
+        let logs = settings::runs_dir(None, &file).join("doctor");
+        let server = launch::launch(command.as_ref(), &mut chosen, &file, &logs, output).await?;
         let mut endpoints = resolve_endpoints(&chosen, &file, &roleset).await?;
         endpoints.dedup_by(|a, b| a.label() == b.label());
         let mut reports = Vec::new();
@@ -34,6 +37,9 @@ pub(super) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitC
                 output.tell(&format!("examining {} at {} …", endpoint.model, endpoint.base_url));
                 reports.push(examine(endpoint).await);
             }
+        }
+        if let Some(server) = server {
+            server.end().await;
         }
         let healthy = reports.iter().all(|r| r["usable"] == true);
         if output.format == Format::Text {

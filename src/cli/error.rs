@@ -5,6 +5,7 @@ use crate::config::ConfigError;
 use crate::engine::EngineError;
 use crate::journal::JournalError;
 use crate::provider::ProviderError;
+use crate::provider::launch::LaunchError;
 
 /// A mistake in how the program was called.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,7 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
         return Some(match error {
             ConfigError::Provider(error) => of_provider(error),
             ConfigError::NoServer { .. } => ExitCode::Provider,
+            ConfigError::Launch(error) => of_launch(error),
             ConfigError::Read { .. }
             | ConfigError::File { .. }
             | ConfigError::NoRoleset { .. }
@@ -49,6 +51,9 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
     if let Some(error) = cause.downcast_ref::<JournalError>() {
         return Some(of_journal(error));
     }
+    if let Some(error) = cause.downcast_ref::<LaunchError>() {
+        return Some(of_launch(error));
+    }
     cause.downcast_ref::<ProviderError>().map(of_provider)
 }
 
@@ -60,9 +65,17 @@ fn of_journal(error: &JournalError) -> ExitCode {
     }
 }
 
+fn of_launch(error: &LaunchError) -> ExitCode {
+    match error {
+        LaunchError::Command(_) => ExitCode::Usage,
+        LaunchError::Start(_) | LaunchError::Ended { .. } | LaunchError::NotReady { .. } => ExitCode::Provider,
+    }
+}
+
 fn of_provider(error: &ProviderError) -> ExitCode {
     match error {
         ProviderError::Setup(_) => ExitCode::Usage,
+        ProviderError::Launch(error) => of_launch(error),
         ProviderError::Unreachable { .. }
         | ProviderError::TimedOut { .. }
         | ProviderError::Status { .. }

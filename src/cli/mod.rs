@@ -9,6 +9,7 @@ mod completions;
 mod doctor;
 mod error;
 mod exit;
+mod launch;
 mod locate;
 mod man;
 mod output;
@@ -81,6 +82,7 @@ fn dispatch(cli: &Cli, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Doctor(args) => doctor::doctor(args, output),
         Command::Completions(args) => completions::completions(args, output),
         Command::Man(args) => man::man(args, output),
+        Command::Guard(args) => launch::run_guard(args),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The story of a run on stderr, live: a line for each reply, and a moving line while one streams in.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -25,16 +25,7 @@ pub(super) struct Story {
 
 impl Story {
     pub(super) fn new(output: Output) -> Self {
-        let live = !output.quiet && std::io::stderr().is_terminal();
-        let spinner = live.then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            // The template is a constant and valid; the default serves if it ever were not.
-            let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-            bar.enable_steady_tick(Duration::from_millis(120));
-            bar
-        });
-        Self { output, spinner, waiting: RefCell::default() }
+        Self { output, spinner: spinner(output), waiting: RefCell::default() }
     }
 
     /// Tells one finished line, above the moving one.
@@ -80,6 +71,56 @@ impl Story {
             let line = serde_json::to_string(record).unwrap_or_default();
             let _ = self.output.line(&line);
         }
+    }
+}
+
+/// Returns a moving line, where somebody can see it.
+fn spinner(output: Output) -> Option<ProgressBar> {
+    let live = !output.quiet && std::io::stderr().is_terminal();
+    live.then(|| {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        // The template is a constant and valid; the default serves if it ever were not.
+        let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        bar.enable_steady_tick(Duration::from_millis(120));
+        bar
+    })
+}
+
+/// Tells that something outside takes its time.
+pub(super) struct Waiting {
+    output: Output,
+    spinner: Option<ProgressBar>,
+    /// Seconds after which the next line is told where nothing moves.
+    next: Cell<u64>,
+}
+
+impl Waiting {
+    /// Begins to wait for `what`.
+    pub(super) fn new(output: Output, what: &str) -> Self {
+        let spinner = spinner(output);
+        match &spinner {
+            Some(bar) => bar.set_message(what.to_owned()),
+            None => output.tell(what),
+        }
+        Self { output, spinner, next: Cell::new(30) }
+    }
+
+    /// Tells how long it has taken: a line now and then, each after twice the time of the last.
+    pub(super) fn since(&self, after: Duration) {
+        let seconds = after.as_secs();
+        if self.spinner.is_none() && seconds >= self.next.get() {
+            self.output.tell(&format!("still waiting after {seconds} s"));
+            self.next.set(seconds * 2);
+        }
+    }
+
+    /// Ends with a last line.
+    pub(super) fn done(self, text: &str) {
+        if let Some(bar) = &self.spinner {
+            bar.finish_and_clear();
+        }
+        self.output.tell(text);
     }
 }
 

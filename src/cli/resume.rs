@@ -1,13 +1,17 @@
 //! `consensus resume`.
 
+use std::path::Path;
+
 use super::args::ResumeArgs;
 use super::error::IntegrityError;
 use super::output::Output;
 use super::progress::Story;
-use super::{ExitCode, answer, block_on, locate, run, settings, signals};
-use crate::config::{Chosen, FileConfig, vouch};
+use super::{ExitCode, answer, block_on, launch, locate, run, settings, signals};
+use crate::config::{Chosen, FileConfig, launch_command, resumed_endpoints};
 use crate::engine::{Engine, Ledger};
 use crate::journal::{Journal, Limits, Writer};
+use crate::provider::Endpoint;
+use crate::provider::launch::Launched;
 
 pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let dir = locate::run_folder(&args.which)?;
@@ -17,34 +21,53 @@ pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
         if journal.torn_bytes > 0 {
             output.tell(&format!("cut a torn last line of {} bytes off the journal", journal.torn_bytes));
         }
-        let limits = prepare(args, &journal)?;
+        let Prepared { limits, endpoints, server } = prepare(args, &journal, &dir, output).await?;
         let story = Story::new(*output);
-        let mut engine = Engine::resume(writer, &journal, limits, &story)?;
+        let mut engine = Engine::resume(writer, &journal, limits, endpoints, &story)?;
         if answer::is_complete(engine.ledger().outcome()) {
             output.tell("the run has ended already; this is its result");
         }
-        let result = run::finish(&mut engine, stop, &dir, &story, output).await?;
+        let result = run::finish(&mut engine, server, stop, &dir, &story, output).await?;
         answer::print(output, &result, args.fail_on_degraded)
     })?
 }
 
-/// Checks that the journal's endpoints may be used, and returns the limits: what is given now over
+/// What a resume needs besides the journal; nothing, for a run that has ended.
+#[derive(Default)]
+struct Prepared {
+    limits: Option<Limits>,
+    endpoints: Option<Vec<Endpoint>>,
+    server: Option<Launched>,
+}
+
+/// Finds out where models are called from here on, and which limits hold: what is given now over
 /// what held before.
-fn prepare(args: &ResumeArgs, journal: &Journal) -> anyhow::Result<Option<Limits>> {
+async fn prepare(args: &ResumeArgs, journal: &Journal, dir: &Path, output: &Output) -> anyhow::Result<Prepared> {
     let mismatch = |(line, why)| IntegrityError(format!("the journal's line {line} does not verify: {why}"));
     let ledger = Ledger::replay(&journal.records).map_err(mismatch)?;
     if answer::is_complete(ledger.outcome()) {
-        return Ok(None);
+        return Ok(Prepared::default());
     }
     let file = FileConfig::load()?;
-    let chosen = Chosen { base_url: args.base_url.clone(), allow_http: args.allow_http, ..Chosen::default() };
-    let endpoints = &ledger.opened().endpoints;
-    endpoints.iter().try_for_each(|endpoint| vouch(endpoint, &chosen, &file))?;
+    let mut chosen = Chosen {
+        model: args.model.clone(),
+        base_url: args.base_url.clone(),
+        launch: args.launch.clone(),
+        allow_http: args.allow_http,
+        ..Chosen::default()
+    };
+    // A configured server is started again for a run that had one, and for no other.
+    let is_launched = |endpoint: &Endpoint| matches!(endpoint, Endpoint::OpenAi(e) if e.launched);
+    let wants_server = args.launch.is_some() || ledger.endpoints().iter().any(is_launched);
+    let command = if wants_server { launch_command(&chosen, &file, None)? } else { None };
+    let server = launch::launch(command.as_ref(), &mut chosen, &file, dir, output).await?;
+    let endpoints = resumed_endpoints(ledger.endpoints(), &chosen, &file).await?;
     let (given, before) = (settings::limits(&args.limits), ledger.limits());
-    settings::check_prices(given, endpoints)?;
-    Ok(Some(Limits {
+    settings::check_prices(given, &endpoints)?;
+    let limits = Limits {
         tokens_total_max: given.tokens_total_max.or(before.tokens_total_max),
         cost_micro_usd_max: given.cost_micro_usd_max.or(before.cost_micro_usd_max),
         deadline_ms: given.deadline_ms.or(before.deadline_ms),
-    }))
+    };
+    Ok(Prepared { limits: Some(limits), endpoints: Some(endpoints), server })
 }

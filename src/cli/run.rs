@@ -15,6 +15,7 @@ use super::{ExitCode, answer, block_on, plan, settings, signals};
 use crate::config::FileConfig;
 use crate::engine::Engine;
 use crate::journal::{Opened, read};
+use crate::provider::launch::Launched;
 use crate::report::RunResult;
 
 pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
@@ -27,10 +28,10 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let seed = args.seed.unwrap_or(id.as_u64_pair().1 >> 11);
     let dir = settings::runs_dir(args.runs_dir.as_ref(), &file).join(id.to_string());
     block_on(async {
-        let opened = settings::opened(args, &file, seed).await?;
+        let (opened, server) = settings::opened(args, &file, seed, &dir, output).await?;
         let mut copy = args.output.as_deref().map(create_copy).transpose()?;
         introduce(output, &opened, &id);
-        let result = start(&dir, &id.to_string(), opened, output).await?;
+        let result = start(&dir, &id.to_string(), opened, server, output).await?;
         let code = answer::print(output, &result, args.fail_on_degraded)?;
         if let (Some(file), Some(text)) = (&mut copy, &result.text) {
             writeln!(file, "{text}").context("cannot write the copy of the answer")?;
@@ -39,23 +40,36 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     })?
 }
 
-async fn start(dir: &Path, id: &str, opened: Opened, output: &Output) -> anyhow::Result<RunResult> {
+async fn start(
+    dir: &Path,
+    id: &str,
+    opened: Opened,
+    server: Option<Launched>,
+    output: &Output,
+) -> anyhow::Result<RunResult> {
     let stop = signals::listen()?;
     let story = Story::new(*output);
     let mut engine = Engine::start(dir, id, opened, &story)?;
-    finish(&mut engine, stop, dir, &story, output).await
+    finish(&mut engine, server, stop, dir, &story, output).await
 }
 
 /// Runs an engine to its end and writes the run's files.
 pub(super) async fn finish(
     engine: &mut Engine<'_>,
+    server: Option<Launched>,
     stop: tokio::sync::watch::Receiver<crate::engine::StopRequest>,
     dir: &Path,
     story: &Story,
     output: &Output,
 ) -> anyhow::Result<RunResult> {
+    if let Some(server) = &server {
+        engine.attach(&server.lifeline());
+    }
     let ended = engine.run(stop).await;
     story.finish();
+    if let Some(server) = server {
+        server.end().await;
+    }
     ended?;
     let result = RunResult::new(engine.ledger(), engine.journal_head());
     let journal: PathBuf = dir.join(crate::journal::FILE_NAME);

@@ -5,14 +5,17 @@ use std::path::{Path, PathBuf};
 
 use super::args::{LimitArgs, RunArgs, ServerArgs};
 use super::error::UsageError;
+use super::launch;
+use super::output::Output;
 use crate::config::{
-    Chosen, ConfigError, FileConfig, Roleset, check_meaning, config_folder, find_roleset, load_roleset,
-    resolve_endpoints,
+    Chosen, ConfigError, FileConfig, Roleset, check_meaning, config_folder, find_roleset, launch_command,
+    load_roleset, resolve_endpoints,
 };
 use crate::engine::PROGRAM;
 use crate::journal::{Limits, Opened};
 use crate::protocol::{Document, Setup, Task};
 use crate::provider::Endpoint;
+use crate::provider::launch::Launched;
 use crate::text::{CanonicalKind, CanonicalRule};
 
 /// The roleset of a run that names none.
@@ -65,13 +68,23 @@ pub(super) fn setup(args: &RunArgs, file: &FileConfig, seed: u64) -> anyhow::Res
 }
 
 /// Makes everything that a run starts from; may ask a server which model it serves.
-pub(super) async fn opened(args: &RunArgs, file: &FileConfig, seed: u64) -> anyhow::Result<Opened> {
+///
+/// A server that has to be started first is started with its log in `dir`.
+pub(super) async fn opened(
+    args: &RunArgs,
+    file: &FileConfig,
+    seed: u64,
+    dir: &Path,
+    output: &Output,
+) -> anyhow::Result<(Opened, Option<Launched>)> {
     let (setup, roleset) = setup(args, file, seed)?;
-    let chosen = chosen(&args.server, mock_script(args)?);
+    let mut chosen = chosen(&args.server, mock_script(args)?);
+    let command = launch_command(&chosen, file, Some(&roleset))?;
+    let server = launch::launch(command.as_ref(), &mut chosen, file, dir, output).await?;
     let endpoints = resolve_endpoints(&chosen, file, &roleset).await?;
     let limits = limits(&args.limits);
     check_prices(limits, &endpoints)?;
-    Ok(Opened { program: PROGRAM.to_owned(), setup, endpoints, limits })
+    Ok((Opened { program: PROGRAM.to_owned(), setup, endpoints, limits }, server))
 }
 
 /// Refuses a cost limit that could never bind because a price is missing.
@@ -93,6 +106,8 @@ pub(super) fn chosen(server: &ServerArgs, mock_script: Option<String>) -> Chosen
     Chosen {
         model: server.model.clone(),
         base_url: server.base_url.clone(),
+        launch: server.launch.clone(),
+        launched: None,
         no_stream: server.no_stream,
         allow_http: server.allow_http,
         timeout: server.timeout,

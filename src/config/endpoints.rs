@@ -7,10 +7,17 @@ use reqwest::Url;
 use super::error::ConfigError;
 use super::file::FileConfig;
 use super::roleset::Roleset;
-use crate::provider::{Endpoint, MockEndpoint, OpenAi, OpenAiEndpoint, PRESETS, Timeouts, is_loopback};
+use crate::provider::launch::LaunchCommand;
+use crate::provider::{
+    Dialect, Endpoint, MockEndpoint, MockScript, OpenAi, OpenAiEndpoint, PRESETS, Preset, ScriptError, Timeouts,
+    is_loopback,
+};
 
 /// How long a local port may take to answer when no server is named.
 const PROBE: Duration = Duration::from_millis(400);
+
+/// The preset whose name stands for every server of its kind.
+const OPENAI: &str = "openai";
 
 /// The variable that holds the key of the server that `OPENAI_BASE_URL` names.
 const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
@@ -25,6 +32,10 @@ pub struct Chosen {
     pub model: Option<String>,
     /// `--base-url`.
     pub base_url: Option<String>,
+    /// `--launch`.
+    pub launch: Option<String>,
+    /// The base URL of the server that was started, once it is there.
+    pub launched: Option<String>,
     /// `--no-stream`.
     pub no_stream: bool,
     /// `--allow-http`.
@@ -86,9 +97,10 @@ pub async fn resolve_endpoints(
 ) -> Result<Vec<Endpoint>, ConfigError> {
     let mut endpoints: Vec<Endpoint> = Vec::new();
     let mut found_server = None;
-    for agent in roleset.agents.iter().chain(&roleset.arbiter) {
-        if let Some(script) = &chosen.mock_script {
-            endpoints.push(Endpoint::Mock(MockEndpoint { script: script.clone() }));
+    let scripted = scripted(chosen, file, roleset)?;
+    for (agent, script) in roleset.agents.iter().chain(&roleset.arbiter).zip(scripted) {
+        if let Some(script) = script {
+            endpoints.push(Endpoint::Mock(MockEndpoint { script }));
             continue;
         }
         let reference = chosen.model.as_ref().or(agent.model.as_ref()).or(file.model.as_ref());
@@ -115,12 +127,84 @@ pub async fn resolve_endpoints(
     Ok(endpoints)
 }
 
+/// Returns each agent's script, the arbiter's last; none for those that a model plays.
+///
+/// A script may play some agents and leave the others to a server, but only to one that is named:
+/// a forgotten rule must not reach out into the network.
+///
+/// # Errors
+///
+/// [`ConfigError::Usage`] if a script has a rule for nobody, or leaves somebody to nobody.
+fn scripted(chosen: &Chosen, file: &FileConfig, roleset: &Roleset) -> Result<Vec<Option<String>>, ConfigError> {
+    let names: Vec<&str> = roleset.agents.iter().chain(&roleset.arbiter).map(|a| a.name.as_str()).collect();
+    let Some(text) = &chosen.mock_script else { return Ok(vec![None; names.len()]) };
+    let usage = |why: String| ConfigError::Usage(format!("the mock script {why}"));
+    let script: MockScript = text.parse().map_err(|e: ScriptError| ConfigError::Usage(e.to_string()))?;
+    if let Some(stranger) = script.agents().find(|agent| !names.contains(agent)) {
+        let known = names.join(", ");
+        return Err(usage(format!("has a rule for `{stranger}`, but the roleset's agents are {known}")));
+    }
+    let plays = |name: &&str| script.plays(name);
+    let has_server = chosen.model.is_some()
+        || chosen.base_url.is_some()
+        || chosen.launch.is_some()
+        || file.launch.is_some();
+    // An arbiter is asked on deadlock only, so that most scripts do not know it.
+    let left = names.iter().take(roleset.agents.len()).find(|name| !plays(name));
+    if let Some(name) = left.filter(|_| !has_server) {
+        return Err(usage(format!(
+            "has no rule for `{name}`; add one, or name a server for it with --model, --base-url or --launch"
+        )));
+    }
+    let of_agent = |name: &&str| (plays(name) || !has_server).then(|| text.clone());
+    Ok(names.iter().map(of_agent).collect())
+}
+
+/// Returns the command of the server that is to be started for a run of this roleset, if one is.
+///
+/// A flag comes first, then what the environment and `--base-url` name instead, then the file.
+///
+/// # Errors
+///
+/// [`ConfigError::Usage`], [`ConfigError::Launch`].
+pub fn launch_command(
+    chosen: &Chosen,
+    file: &FileConfig,
+    roleset: Option<&Roleset>,
+) -> Result<Option<LaunchCommand>, ConfigError> {
+    let scripted = roleset.map(|roleset| scripted(chosen, file, roleset)).transpose()?;
+    if scripted.is_some_and(|agents| agents.iter().all(Option::is_some)) {
+        return Ok(None);
+    }
+    let is_named = chosen.base_url.is_some() || openai_base_url().is_some();
+    let from_file = file.launch.as_ref().filter(|_| !is_named);
+    let Some(text) = chosen.launch.as_ref().or(from_file) else { return Ok(None) };
+    let reference = chosen.model.as_ref().or(file.model.as_ref()).map_or("", String::as_str);
+    let ModelRef { provider, model } = ModelRef::parse(reference, &known_providers(file))?;
+    match (provider, &chosen.launch) {
+        (None, _) => {
+            let model = Some(model.as_str()).filter(|model| !model.is_empty());
+            Ok(Some(LaunchCommand::parse(text, model)?))
+        }
+        (Some(_), None) => Ok(None),
+        (Some(provider), Some(_)) => Err(ConfigError::Usage(format!(
+            "--launch starts a server of its own, and `{provider}:` in --model names another; leave one of them out"
+        ))),
+    }
+}
+
+fn known_providers(file: &FileConfig) -> Vec<&str> {
+    PRESETS.iter().map(|p| p.name).chain(file.providers.keys().map(String::as_str)).collect()
+}
+
 /// Fills in what is known without asking anybody; the base URL may stay empty.
 fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEndpoint, ConfigError> {
-    let presets = PRESETS.iter().map(|p| p.name);
-    let known: Vec<&str> = presets.chain(file.providers.keys().map(String::as_str)).collect();
-    let ModelRef { provider, model } = ModelRef::parse(reference, &known)?;
+    let ModelRef { provider, model } = ModelRef::parse(reference, &known_providers(file))?;
     let place = place(chosen, file, provider.as_deref());
+    let launched = provider.is_none() && chosen.launched.is_some();
+    // A launched server is asked what it calls its one model, which may be the name of a file.
+    let is_its_own = chosen.model.as_ref().or(file.model.as_ref()).is_some_and(|own| own == reference);
+    let model = if launched && is_its_own { String::new() } else { model };
     let mut timeouts = file.timeouts.unwrap_or_default();
     if let Some(total) = chosen.timeout {
         let total_ms = u64::try_from(total.as_millis()).unwrap_or(u64::MAX);
@@ -131,6 +215,8 @@ fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEn
         model,
         api_key_env: place.api_key_env,
         api_key_file: place.api_key_file,
+        launched,
+        dialect: place.dialect,
         stream: !chosen.no_stream && file.stream.unwrap_or(true),
         retries: file.retries.unwrap_or(RETRIES),
         timeouts,
@@ -141,66 +227,58 @@ fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEn
 /// A server and the key that belongs to it. A key goes only where the user sends it: to the URL it
 /// is configured with, never to whoever listens on a usual port.
 #[derive(Default)]
-struct Place {
+pub(super) struct Place {
     /// Empty if no server is named.
-    base_url: String,
-    api_key_env: Option<String>,
-    api_key_file: Option<String>,
+    pub(super) base_url: String,
+    pub(super) api_key_env: Option<String>,
+    pub(super) api_key_file: Option<String>,
+    pub(super) dialect: Dialect,
 }
 
-fn place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) -> Place {
+pub(super) fn place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) -> Place {
     let own_key = |base_url: String| Place {
         base_url,
         api_key_env: file.api_key_env.clone().or(Some(OPENAI_API_KEY.to_owned())),
         api_key_file: file.api_key_file.clone(),
+        dialect: Dialect::default(),
     };
-    let environment = std::env::var("OPENAI_BASE_URL").ok().filter(|url| !url.is_empty());
+    let preset = provider.and_then(|name| PRESETS.iter().find(|p| p.name == name));
+    let dialect = preset.map(Preset::dialect).unwrap_or_default();
     if let Some(url) = &chosen.base_url {
-        return own_key(url.clone());
+        return Place { dialect, ..own_key(url.clone()) };
     }
     if let Some(configured) = provider.and_then(|name| file.providers.get(name)) {
+        let mut dialect = dialect;
+        dialect.body.extend(configured.body.clone());
         return Place {
             base_url: configured.base_url.clone(),
             api_key_env: configured.api_key_env.clone(),
             api_key_file: configured.api_key_file.clone(),
+            dialect,
         };
     }
-    match provider.and_then(|name| PRESETS.iter().find(|p| p.name == name)) {
-        // `openai` is also the name of the dialect: the environment says whose server it is.
-        Some(preset) if preset.api_key_env.is_some() => {
-            own_key(environment.unwrap_or_else(|| preset.base_url.to_owned()))
-        }
-        Some(preset) => Place { base_url: preset.base_url.to_owned(), ..Place::default() },
-        None => environment.or_else(|| file.base_url.clone()).map(own_key).unwrap_or_default(),
+    match preset {
+        // `openai` is also the name of the interface: the environment says whose server it is, and
+        // somebody else's server is no less strict than most.
+        Some(preset) if preset.name == OPENAI => match openai_base_url() {
+            Some(url) => own_key(url),
+            None => Place { dialect, ..own_key(preset.base_url.to_owned()) },
+        },
+        Some(preset) => Place {
+            base_url: preset.base_url.to_owned(),
+            api_key_env: preset.api_key_env.map(str::to_owned),
+            api_key_file: None,
+            dialect,
+        },
+        None => match &chosen.launched {
+            Some(url) => Place { base_url: url.clone(), ..Place::default() },
+            None => openai_base_url().or_else(|| file.base_url.clone()).map(own_key).unwrap_or_default(),
+        },
     }
 }
 
-/// Checks that a journal's endpoint may be used again: nobody vouches for a journal, so a key goes
-/// only to a URL that the configuration, the environment or a flag names too.
-///
-/// # Errors
-///
-/// [`ConfigError::Usage`] with the flag that allows it.
-pub fn vouch(endpoint: &Endpoint, chosen: &Chosen, file: &FileConfig) -> Result<(), ConfigError> {
-    let Endpoint::OpenAi(endpoint) = endpoint else { return Ok(()) };
-    check_url(&endpoint.base_url, chosen.allow_http || file.allow_http.unwrap_or(false))?;
-    let is_set = |name: &String| std::env::var(name).is_ok_and(|key| !key.is_empty());
-    let has_key = endpoint.api_key_file.is_some() || endpoint.api_key_env.as_ref().is_some_and(is_set);
-    let names = PRESETS.iter().map(|p| p.name).chain(file.providers.keys().map(String::as_str));
-    let vouched = names.map(Some).chain([None]).any(|name| {
-        let known = place(chosen, file, name);
-        known.base_url.trim_end_matches('/') == endpoint.base_url
-            && known.api_key_env == endpoint.api_key_env
-            && known.api_key_file == endpoint.api_key_file
-    });
-    if vouched || !has_key {
-        return Ok(());
-    }
-    let url = &endpoint.base_url;
-    let why = format!(
-        "the journal sends an API key to {url}, which nothing here names; allow it with --base-url {url}"
-    );
-    Err(ConfigError::Usage(why))
+fn openai_base_url() -> Option<String> {
+    std::env::var("OPENAI_BASE_URL").ok().filter(|url| !url.is_empty())
 }
 
 /// Looks for a server on the usual local ports.
@@ -220,7 +298,7 @@ async fn probe(template: &OpenAiEndpoint) -> Result<String, ConfigError> {
 }
 
 /// Returns the model that a server serves, when it serves one or lists one first.
-async fn only_model(endpoint: &OpenAiEndpoint) -> Result<String, ConfigError> {
+pub(super) async fn only_model(endpoint: &OpenAiEndpoint) -> Result<String, ConfigError> {
     let info = OpenAi::new(endpoint.clone())?.info().await?;
     info.models.into_iter().next().ok_or_else(|| {
         let message = format!("{} lists no model; name one with --model", endpoint.base_url);
@@ -229,7 +307,7 @@ async fn only_model(endpoint: &OpenAiEndpoint) -> Result<String, ConfigError> {
 }
 
 /// Refuses URLs that would leak what is sent.
-fn check_url(base_url: &str, allow_http: bool) -> Result<(), ConfigError> {
+pub(super) fn check_url(base_url: &str, allow_http: bool) -> Result<(), ConfigError> {
     let refuse = |why: &str| Err(ConfigError::Usage(format!("base URL `{base_url}`: {why}")));
     let Ok(url) = Url::parse(base_url) else {
         return refuse("it must be a URL that begins with http:// or https://");

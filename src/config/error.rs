@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::provider::ProviderError;
+use crate::provider::launch::LaunchError;
 
 /// One mistake, with its place.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -67,6 +68,9 @@ pub enum ConfigError {
         /// The ports that were tried.
         tried: String,
     },
+    /// A server cannot be launched.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
     /// A server had to be asked for its model, and could not be.
     #[error(transparent)]
     Provider(#[from] ProviderError),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::error::ConfigError;
 use crate::provider::{Price, Timeouts};
@@ -20,6 +21,8 @@ pub struct FileConfig {
     pub model: Option<String>,
     /// Default base URL, up to and including `/v1`.
     pub base_url: Option<String>,
+    /// The server to start for each run: a known one, or a command with `{port}` and `{model}`.
+    pub launch: Option<String>,
     /// Environment variable that holds the API key.
     pub api_key_env: Option<String>,
     /// File that holds the API key.
@@ -56,6 +59,10 @@ pub struct ProviderConfig {
     /// File that holds the API key.
     #[serde(default)]
     pub api_key_file: Option<String>,
+    /// Further fields of each request's body, such as `chat_template_kwargs`. No secrets: they are
+    /// recorded.
+    #[serde(default)]
+    pub body: Map<String, Value>,
 }
 
 /// Prices, written in US dollars per million tokens.
@@ -122,6 +129,8 @@ impl FileConfig {
         prices.extend(self.prices);
         Self {
             model: self.model.or(other.model),
+            // Who names a server here does not mean the one that is started there.
+            launch: self.launch.or(if self.base_url.is_some() { None } else { other.launch }),
             base_url: self.base_url.or(other.base_url),
             api_key_env: self.api_key_env.or(other.api_key_env),
             api_key_file: self.api_key_file.or(other.api_key_file),

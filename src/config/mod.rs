@@ -16,14 +16,16 @@ mod endpoints;
 mod error;
 mod file;
 mod nearest;
+mod resumed;
 mod roleset;
 
 pub use check::{Packs, check_meaning};
 pub use embedded::{EMBEDDED_ROLESETS, ROLESET_SCHEMA};
-pub use endpoints::{Chosen, ModelRef, resolve_endpoints, vouch};
+pub use endpoints::{Chosen, ModelRef, launch_command, resolve_endpoints};
 pub use error::{ConfigError, Problem};
 pub use file::{FileConfig, PriceConfig, ProviderConfig, config_folder, micro_usd};
 pub use nearest::nearest;
+pub use resumed::resumed_endpoints;
 pub use roleset::{
     Found, Roleset, RolesetAgent, Source, check_roleset, find_roleset, list_rolesets, load_roleset,
 };

@@ -11,8 +11,9 @@ use tokio::sync::watch;
 use super::ledger::{Ledger, Mismatch, PROGRAM, tokens_max};
 use super::observer::{Moment, Observer};
 use crate::journal::{Asked, Entry, Journal, JournalError, Limits, Opened, Replied, Writer};
-use crate::protocol::{Ask, CallId, Outcome};
-use crate::provider::{Answer, Provider, ProviderError};
+use crate::protocol::{Ask, CallId, Outcome, Setup};
+use crate::provider::launch::Lifeline;
+use crate::provider::{Answer, Endpoint, Provider, ProviderError};
 
 /// What somebody outside wants of a run under way.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
@@ -78,7 +79,7 @@ impl<'a> Engine<'a> {
         opened: Opened,
         observer: &'a dyn Observer,
     ) -> Result<Self, EngineError> {
-        let (providers, limits) = (providers(&opened)?, opened.limits);
+        let (providers, limits) = (providers(&opened.setup, &opened.endpoints)?, opened.limits);
         let mut writer = Writer::create(dir, run)?;
         observer.notice(Moment::Writing);
         let record = writer.append(Entry::Opened(Box::new(opened)))?;
@@ -88,7 +89,7 @@ impl<'a> Engine<'a> {
         Ok(Self { writer, ledger, providers, limits, observer })
     }
 
-    /// Takes up a run where its journal ends; `limits` replace the earlier ones.
+    /// Takes up a run where its journal ends; `limits` and `endpoints` replace the earlier ones.
     ///
     /// A run that has reached its end is returned as it is, with nothing left to do.
     ///
@@ -99,12 +100,14 @@ impl<'a> Engine<'a> {
         writer: Writer,
         journal: &Journal,
         limits: Option<Limits>,
+        endpoints: Option<Vec<Endpoint>>,
         observer: &'a dyn Observer,
     ) -> Result<Self, EngineError> {
         let ledger =
             Ledger::replay(&journal.records).map_err(|(line, why)| EngineError::Mismatch { line, why })?;
         let limits = limits.unwrap_or(ledger.limits());
-        let providers = providers(ledger.opened())?;
+        let endpoints = endpoints.filter(|now| now != ledger.endpoints());
+        let providers = providers(&ledger.opened().setup, endpoints.as_deref().unwrap_or(ledger.endpoints()))?;
         for record in &journal.records {
             if let Entry::Replied(Replied { call, structured: Some(held), .. }) = &record.event
                 && let Some(provider) = providers.get(call.agent)
@@ -114,9 +117,16 @@ impl<'a> Engine<'a> {
         }
         let mut engine = Self { writer, ledger, providers, limits, observer };
         if engine.ledger.outcome().is_none_or(|outcome| !outcome.is_final()) {
-            engine.record(Entry::Resumed { program: PROGRAM.to_owned(), limits })?;
+            engine.record(Entry::Resumed { program: PROGRAM.to_owned(), limits, endpoints })?;
         }
         Ok(engine)
+    }
+
+    /// Lets calls to a server that was launched for this run know how it is doing.
+    pub fn attach(&self, lifeline: &Lifeline) {
+        for provider in &self.providers {
+            provider.attach(lifeline);
+        }
     }
 
     /// Returns the state of the run.
@@ -254,12 +264,11 @@ fn stop_reason(request: StopRequest) -> Option<Outcome> {
     }
 }
 
-fn providers(opened: &Opened) -> Result<Vec<Provider>, EngineError> {
-    let setup = &opened.setup;
+fn providers(setup: &Setup, endpoints: &[Endpoint]) -> Result<Vec<Provider>, EngineError> {
     let agents = setup.agents.iter().chain(&setup.arbiter);
     let make = |(agent, endpoint): (&crate::protocol::AgentSetup, _)| {
         Provider::new(endpoint, &agent.name)
             .map_err(|why| EngineError::Provider { agent: agent.name.clone(), why })
     };
-    agents.zip(&opened.endpoints).map(make).collect()
+    agents.zip(endpoints).map(make).collect()
 }

@@ -10,8 +10,10 @@ use thiserror::Error;
 
 use super::budget::{Budget, Reserve};
 use crate::journal::{Asked, Entry, Limits, Opened, Record, Replied, Usage};
-use crate::protocol::{Action, Ask, CallId, Degraded, Event, Outcome, Protocol, Report, Unexpected};
-use crate::provider::{Price, Structured};
+use crate::protocol::{
+    Action, Ask, CallId, Degraded, Event, Finish, Outcome, Protocol, ReplyShape, Report, Unexpected,
+};
+use crate::provider::{Endpoint, Price, Structured};
 use crate::text::quote;
 
 /// Name and version of this program, as journals record it.
@@ -89,6 +91,8 @@ pub struct Ledger {
     machine: Box<dyn Protocol>,
     budget: Budget,
     limits: Limits,
+    /// Where each agent's model is called now; a resumed run may have another server.
+    endpoints: Vec<Endpoint>,
     /// Calls that must still be answered, with what was reserved once they were made.
     owed: BTreeMap<CallId, (Ask, Option<Reserve>)>,
     /// How the protocol ended, once it did.
@@ -150,6 +154,7 @@ impl Ledger {
             machine: opened.setup.machine(),
             budget: Budget::new(opened.limits),
             limits: opened.limits,
+            endpoints: opened.endpoints.clone(),
             opened: (**opened).clone(),
             owed: BTreeMap::new(),
             verdict: None,
@@ -195,7 +200,13 @@ impl Ledger {
             Entry::Asked(asked) => self.asked(asked),
             Entry::Replied(replied) => self.replied(replied),
             Entry::Stopped { outcome } => self.stopped(outcome),
-            Entry::Resumed { limits, .. } => {
+            Entry::Resumed { limits, endpoints, .. } => {
+                if let Some(endpoints) = endpoints {
+                    if endpoints.len() != self.endpoints.len() {
+                        return Err(Mismatch::BadOpening("there must be one endpoint for each agent"));
+                    }
+                    self.endpoints.clone_from(endpoints);
+                }
                 self.stopped = None;
                 self.budget.set_limits(*limits);
                 self.limits = *limits;
@@ -231,12 +242,17 @@ impl Ledger {
     fn replied(&mut self, replied: &Replied) -> Result<(), Mismatch> {
         let call = replied.call;
         let price = self.price(call.agent);
-        let (_, reserve) = self.owed.remove(&call).ok_or(Mismatch::NotOwed(call))?;
+        let (ask, reserve) = self.owed.remove(&call).ok_or(Mismatch::NotOwed(call))?;
         let reserve = reserve.ok_or(Mismatch::NotAsked(call))?;
         self.budget.settle(reserve, replied.usage, price);
         self.count(replied, price);
         let event = Event::Replied { call, reply: replied.reply.clone() };
         let actions = self.machine.step(&event)?;
+        if is_asked_again(&actions, call) && ignores_schema(&ask, replied) {
+            let name = self.agent_name(call.agent).to_owned();
+            let detail = format!("the server of {name} accepts a schema and does not hold its replies to it");
+            self.degrade("schema_ignored", detail);
+        }
         self.take_actions(actions);
         Ok(())
     }
@@ -299,7 +315,7 @@ impl Ledger {
     }
 
     fn price(&self, agent: usize) -> Option<Price> {
-        self.opened.endpoints.get(agent).and_then(crate::provider::Endpoint::price)
+        self.endpoints.get(agent).and_then(Endpoint::price)
     }
 
     // ===== What is known =====
@@ -329,6 +345,12 @@ impl Ledger {
     #[must_use]
     pub fn opened(&self) -> &Opened {
         &self.opened
+    }
+
+    /// Returns where each agent's model is called now, the arbiter's last.
+    #[must_use]
+    pub fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
     }
 
     /// Returns the limits that hold now.
@@ -370,6 +392,22 @@ impl Ledger {
         let found = setup.agents.get(agent).or(setup.arbiter.as_ref());
         found.map_or("", |a| &a.name)
     }
+}
+
+/// Returns true if the protocol refused the reply to `call` and wants another.
+fn is_asked_again(actions: &[Action], call: CallId) -> bool {
+    let again = CallId { attempt: call.attempt + 1, ..call };
+    actions.iter().any(|action| matches!(action, Action::Ask(ask) if ask.call == again))
+}
+
+/// Returns true if a reply that ended by itself breaks the schema that its server accepted.
+///
+/// Asked of refused replies only, since it takes as long as a whole turn.
+fn ignores_schema(ask: &Ask, replied: &Replied) -> bool {
+    let ReplyShape::Json { schema, .. } = &ask.shape else { return false };
+    replied.structured == Some(Structured::JsonSchema)
+        && replied.reply.finish == Finish::Stop
+        && !schema.admits(&replied.reply.text)
 }
 
 /// Returns what a record of a call says that it may use.

@@ -45,6 +45,9 @@ pub enum Entry {
         program: String,
         /// The limits from here on.
         limits: Limits,
+        /// Where each agent's model is called from here on, where that has changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        endpoints: Option<Vec<Endpoint>>,
     },
 }
 

@@ -1,6 +1,9 @@
 //! Where a model is called, as data: what the journal records and what presets fill in.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// Where one agent's model is called. Holds no secret: keys are named, not stored.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -48,6 +51,12 @@ pub struct OpenAiEndpoint {
     /// File that holds the key, if one is needed and no variable is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_file: Option<String>,
+    /// Whether this program started the server, so that its port means nothing to a later one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub launched: bool,
+    /// What this kind of server wants besides the common request.
+    #[serde(default, skip_serializing_if = "Dialect::is_plain")]
+    pub dialect: Dialect,
     /// Whether replies are streamed.
     pub stream: bool,
     /// Requests repeated at most after 408, 429, 5xx and connection faults.
@@ -57,6 +66,46 @@ pub struct OpenAiEndpoint {
     /// Price of tokens, for cost and for `--max-cost`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+}
+
+impl OpenAiEndpoint {
+    /// Returns a server about which nothing is known but its URL: no key, no model, no retries.
+    #[must_use]
+    pub fn bare(base_url: &str) -> Self {
+        Self {
+            base_url: base_url.to_owned(),
+            model: String::new(),
+            api_key_env: None,
+            api_key_file: None,
+            launched: false,
+            dialect: Dialect::default(),
+            stream: true,
+            retries: 0,
+            timeouts: Timeouts::default(),
+            price: None,
+        }
+    }
+}
+
+/// What a kind of server wants besides the common request. Holds no secret.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Dialect {
+    /// Whether a schema is sent as a wish: for servers that refuse most of JSON Schema otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub lenient_schema: bool,
+    /// Further fields of the request's body.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub body: Map<String, Value>,
+    /// Further headers.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+}
+
+impl Dialect {
+    fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// How long to wait for what, in milliseconds.
@@ -71,12 +120,23 @@ pub struct Timeouts {
     pub idle_ms: u64,
     /// For the whole reply.
     pub total_ms: u64,
+    /// For a launched server to be ready; large models are read from slow disks in this time.
+    #[serde(skip_serializing_if = "is_default_ready")]
+    pub ready_ms: u64,
+}
+
+/// How long a launched server may take by default.
+const READY_MS: u64 = 1_800_000;
+
+/// Only a launched server has this time, and most servers are not.
+fn is_default_ready(ready_ms: &u64) -> bool {
+    *ready_ms == READY_MS
 }
 
 impl Default for Timeouts {
     /// Long enough for a small model on two processor cores.
     fn default() -> Self {
-        Self { connect_ms: 10_000, first_byte_ms: 300_000, idle_ms: 120_000, total_ms: 1_800_000 }
+        Self { connect_ms: 10_000, first_byte_ms: 300_000, idle_ms: 120_000, total_ms: 1_800_000, ready_ms: READY_MS }
     }
 }
 
@@ -123,25 +183,84 @@ pub struct Preset {
     pub api_key_env: Option<&'static str>,
     /// Whether to look for it on its usual port when nothing is configured.
     pub probed: bool,
+    /// Whether it takes a schema as a wish only; see [`Dialect::lenient_schema`].
+    pub lenient_schema: bool,
+    /// Further fields of the request's body, as a JSON object; empty for none.
+    pub body: &'static str,
+    /// Further headers.
+    pub headers: &'static [(&'static str, &'static str)],
 }
 
+/// What most servers are: local, without a key, with nothing of their own.
+const LOCAL: Preset = Preset {
+    name: "",
+    base_url: "",
+    api_key_env: None,
+    probed: true,
+    lenient_schema: false,
+    body: "",
+    headers: &[],
+};
+
 /// The servers that are known by name. They differ in data only.
-pub const PRESETS: [Preset; 5] = [
+///
+/// - `openai` in its strict mode refuses a schema with a choice at its root, as ours has; as a wish it
+///   takes any, and replies are validated here all the same.
+/// - `openrouter` sends a request to whichever of its providers is cheapest; `require_parameters`
+///   keeps it from those that would drop the schema.
+/// - `vllm`, `llamacpp`, `ollama` and `lmstudio` take a schema as `response_format` and need nothing more.
+pub const PRESETS: [Preset; 6] = [
     Preset {
         name: "openai",
         base_url: "https://api.openai.com/v1",
         api_key_env: Some("OPENAI_API_KEY"),
         probed: false,
+        lenient_schema: true,
+        ..LOCAL
     },
-    Preset { name: "vllm", base_url: "http://127.0.0.1:8000/v1", api_key_env: None, probed: true },
-    Preset { name: "llamacpp", base_url: "http://127.0.0.1:8080/v1", api_key_env: None, probed: true },
-    Preset { name: "ollama", base_url: "http://127.0.0.1:11434/v1", api_key_env: None, probed: true },
-    Preset { name: "lmstudio", base_url: "http://127.0.0.1:1234/v1", api_key_env: None, probed: true },
+    Preset {
+        name: "openrouter",
+        base_url: "https://openrouter.ai/api/v1",
+        api_key_env: Some("OPENROUTER_API_KEY"),
+        probed: false,
+        body: r#"{"provider":{"require_parameters":true}}"#,
+        headers: &[("x-title", "consensus")],
+        ..LOCAL
+    },
+    Preset { name: "vllm", base_url: "http://127.0.0.1:8000/v1", ..LOCAL },
+    Preset { name: "llamacpp", base_url: "http://127.0.0.1:8080/v1", ..LOCAL },
+    Preset { name: "ollama", base_url: "http://127.0.0.1:11434/v1", ..LOCAL },
+    Preset { name: "lmstudio", base_url: "http://127.0.0.1:1234/v1", ..LOCAL },
 ];
+
+impl Preset {
+    /// Returns what this kind of server wants besides the common request.
+    ///
+    /// # Panics
+    ///
+    /// If a body in the table is no JSON object; every one is read by a test.
+    #[must_use]
+    pub fn dialect(&self) -> Dialect {
+        let body = if self.body.is_empty() { "{}" } else { self.body };
+        Dialect {
+            lenient_schema: self.lenient_schema,
+            body: serde_json::from_str(body).expect("bodies in the table are JSON objects (tested)"),
+            headers: self.headers.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_preset_has_a_dialect_and_a_url() {
+        for preset in PRESETS {
+            assert!(preset.base_url.ends_with("/v1"), "{}", preset.name);
+            assert!(!preset.dialect().body.contains_key("model"), "{}", preset.name);
+        }
+    }
 
     #[test]
     fn cost_is_exact_and_rounds_up() {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use super::launch::LaunchError;
+
 /// A call that came to nothing.
 ///
 /// Messages never contain a key. Text from a server is shown only as a short neutralised excerpt.
@@ -65,6 +67,9 @@ pub enum ProviderError {
         /// What is wrong with it.
         why: String,
     },
+    /// The server that this program started is gone.
+    #[error(transparent)]
+    Launch(Box<LaunchError>),
     /// The server's answer is too large.
     #[error("{url} sent more than {max} bytes for one reply")]
     TooLarge {
@@ -84,7 +89,11 @@ impl ProviderError {
             // Without a connection nothing was asked yet.
             Self::TimedOut { setting, .. } => *setting == "connect_ms",
             Self::Status { status, .. } => matches!(status, 408 | 429 | 500..=599),
-            Self::Setup(_) | Self::Overflow { .. } | Self::BadAnswer { .. } | Self::TooLarge { .. } => false,
+            Self::Setup(_)
+            | Self::Overflow { .. }
+            | Self::BadAnswer { .. }
+            | Self::Launch(_)
+            | Self::TooLarge { .. } => false,
         }
     }
 
@@ -98,6 +107,7 @@ impl ProviderError {
             | Self::TimedOut { .. }
             | Self::Overflow { .. }
             | Self::BadAnswer { .. }
+            | Self::Launch(_)
             | Self::TooLarge { .. } => None,
         }
     }

@@ -7,13 +7,14 @@
 
 mod endpoint;
 mod error;
+pub mod launch;
 mod mock;
 mod openai;
 
-pub use endpoint::{Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Price, Timeouts};
+pub use endpoint::{Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Price, Timeouts};
 pub use error::ProviderError;
 pub use mock::{Mock, MockScript, ScriptError};
-pub use openai::{OpenAi, ServerInfo, is_loopback};
+pub use openai::{OpenAi, Probe, ServerInfo, is_loopback};
 
 use serde::{Deserialize, Serialize};
 
@@ -80,6 +81,14 @@ impl Provider {
         match self {
             Self::OpenAi(server) => server.ask(ask, progress).await,
             Self::Mock(mock) => mock.ask(ask).await,
+        }
+    }
+
+    /// Tells the provider that its server was launched by this program, if `lifeline` is its own.
+    pub fn attach(&self, lifeline: &launch::Lifeline) {
+        match self {
+            Self::OpenAi(server) => server.attach(lifeline),
+            Self::Mock(_) => {}
         }
     }
 

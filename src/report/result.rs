@@ -111,7 +111,7 @@ impl RunResult {
             | Outcome::Interrupted => (None, None, None),
         };
         let totals = ledger.totals();
-        let agents = report.agents.into_iter().zip(&opened.endpoints);
+        let agents = report.agents.into_iter().zip(ledger.endpoints());
         Self {
             v: 1,
             run: ledger.run().to_owned(),

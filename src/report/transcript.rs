@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::engine::{Ledger, Mismatch};
 use crate::journal::{Entry, Record, Replied};
 use crate::protocol::{Outcome, Step};
-use crate::text::{Envelope, quote};
+use crate::text::{Envelope, FinalText, quote};
 
 /// Returns the transcript of a whole journal.
 ///
@@ -100,7 +100,7 @@ fn parsed(out: &mut String, envelope: &Envelope) {
     if let Some(handle) = &solution.accepts {
         let _ = writeln!(out, "\nAccepts {}.", quote::excerpt(handle));
     }
-    if let Some(text) = &solution.canonical_text {
+    if let Some(FinalText { text, .. }) = &solution.canonical_text {
         out.push_str("\nFinal text:\n\n");
         quoted(out, text);
     }

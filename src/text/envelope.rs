@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{StrictValue, Violation, extract, quote, schema};
+use super::{FinalText, StrictValue, Violation, extract, quote, schema};
 
 /// The mark in `public_message` that must go with status SOLVED, and only with it.
 pub const SOLVED_MARKER: &str = "[SOLVED]";
@@ -130,7 +130,7 @@ impl Change {
 pub struct FinalSolution {
     /// The complete final text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub canonical_text: Option<String>,
+    pub canonical_text: Option<FinalText>,
     /// The handle of the peer's proposal that is adopted as it stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepts: Option<String>,

@@ -14,6 +14,7 @@ mod constraint;
 mod decimal;
 mod envelope;
 mod extract;
+mod final_text;
 pub mod quote;
 pub mod schema;
 mod strict_json;
@@ -26,5 +27,6 @@ pub use envelope::{
     Answer, Artifact, Change, ChangeBy, Envelope, FinalSolution, Meta, SOLVED_MARKER, Status,
 };
 pub use extract::{Extracted, REPLY_BYTES_MAX, extract};
+pub use final_text::FinalText;
 pub use strict_json::{DEPTH_MAX, StrictValue, check_depth};
 pub use violation::Violation;

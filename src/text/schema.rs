@@ -14,14 +14,20 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::envelope::DETAIL_CHARS_MIN;
-use super::{CanonicalKind, Canonicalizer, Violation, quote};
+use super::{CanonicalKind, Canonicalizer, Constraint, Violation, quote};
 
 /// The full schema, as `consensus schema envelope` prints it.
 pub const ENVELOPE: &str = include_str!("envelope.schema.json");
 
 /// Longest generated strings, in characters, for fields that are not the answer.
-const SHORT_CHARS_MAX: usize = 160;
-const LINE_CHARS_MAX: usize = 240;
+const SHORT_CHARS_MAX: usize = 80;
+const LINE_CHARS_MAX: usize = 160;
+
+/// The longest sentence that a grammar can be asked for, in characters: about forty words.
+const SENTENCE_CHARS_MAX: usize = 240;
+
+/// More sentences than this are counted afterwards, and not forced.
+const SENTENCES_MAX: usize = 12;
 
 /// A number of this many characters or more may have been cut off by the grammar.
 pub const NUMBER_CHARS_MAX: usize = 48;
@@ -86,6 +92,14 @@ impl SchemaText {
     }
 }
 
+impl SchemaText {
+    /// Returns true if `reply` is JSON and nothing else, and valid under this schema.
+    #[must_use]
+    pub fn admits(&self, reply: &str) -> bool {
+        serde_json::from_str(reply.trim()).is_ok_and(|value: Value| compile(&self.to_value()).is_valid(&value))
+    }
+}
+
 impl PartialEq for SchemaText {
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str()
@@ -114,6 +128,8 @@ pub struct Decoding<'a> {
     pub domain: &'a str,
     /// Its peer's name.
     pub peer: &'a str,
+    /// Whether this is a blind draft.
+    pub is_blind: bool,
     /// Whether the envelope begins with a private `thinking` field, and its length in characters.
     pub thinking_chars_max: Option<usize>,
     /// Number of things that the peer asked for.
@@ -124,6 +140,8 @@ pub struct Decoding<'a> {
     pub accepting_changes: bool,
     /// Longest final text, in characters.
     pub text_chars_max: usize,
+    /// Rules about the final text; those that a grammar can force are forced.
+    pub constraints: &'a [Constraint],
 }
 
 /// Makes the schemas for the server's structured decoding of envelopes of one kind.
@@ -145,7 +163,7 @@ impl Decoder {
     /// Makes what does not change from turn to turn.
     #[must_use]
     pub fn new(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Self {
-        let typed = || Some(typed_text(canonicalizer, ask.text_chars_max));
+        let typed = || Some(typed_text(canonicalizer, ask));
         let handle = json!({"accepts": {"type": "string", "enum": HANDLES}});
         let accepting = variant(ask, ask.accepting_changes, &["SOLVED"], Some(closed(&handle))).to_string();
         let marker = Value::from(HANDLES).to_string();
@@ -188,17 +206,20 @@ fn variant(ask: &Decoding<'_>, changes: bool, statuses: &[&str], final_solution:
     put("role", fixed(ask.role));
     put("domain", fixed(ask.domain));
     put("task_understanding", string(SHORT_CHARS_MAX));
+    // What was checked comes before what it decides; a blind draft has nothing to check against.
+    put("artifact", artifact(ask.is_blind));
     if let Some(meta) = meta(ask, changes) {
         put("meta", meta);
     }
-    put("public_message", public_message(statuses));
-    put("artifact", artifact());
-    put("needs_from_peer", json!({"type": "array", "items": string(SHORT_CHARS_MAX), "maxItems": 2}));
-    put("handoff_to", fixed(ask.peer));
     put("status", json!({"type": "string", "enum": statuses}));
     if let Some(solution) = final_solution {
         put("final_solution", solution);
     }
+    put("public_message", public_message(statuses));
+    // Whoever declares a text final has nothing left to ask.
+    let needs_max = if statuses.contains(&"SOLVED") { 0 } else { 2 };
+    put("needs_from_peer", json!({"type": "array", "items": string(SHORT_CHARS_MAX), "maxItems": needs_max}));
+    put("handoff_to", fixed(ask.peer));
     closed(&Value::Object(fields))
 }
 
@@ -235,7 +256,10 @@ fn change(changes: bool) -> Value {
     closed(&json!({"detail": detail, "by": {"type": "string", "enum": by}}))
 }
 
-fn artifact() -> Value {
+fn artifact(is_blind: bool) -> Value {
+    if is_blind {
+        return closed(&json!({"type": fixed("results"), "content": {"enum": [{}]}}));
+    }
     let kinds = &ENVELOPE_VALUE["properties"]["artifact"]["properties"]["type"]["enum"];
     closed(&json!({
         "type": {"type": "string", "enum": kinds},
@@ -244,7 +268,8 @@ fn artifact() -> Value {
 }
 
 /// The schema of a typed final text; forms that a grammar can force are forced.
-fn typed_text(canonicalizer: &Canonicalizer, chars_max: usize) -> Value {
+fn typed_text(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Value {
+    let chars_max = ask.text_chars_max;
     let text = match canonicalizer.kind() {
         CanonicalKind::Choice => {
             let choices: Vec<&str> = canonicalizer.choices().collect();
@@ -253,13 +278,66 @@ fn typed_text(canonicalizer: &Canonicalizer, chars_max: usize) -> Value {
         CanonicalKind::Number => {
             // Whatever fills this room is refused as cut off: a grammar closes a number that runs away.
             let (whole, rest) = (NUMBER_CHARS_MAX, NUMBER_CHARS_MAX);
-            json!({"type": "string", "pattern": format!(r"^-?[0-9]{{1,{whole}}}(\.[0-9]{{1,{rest}}})?$")})
+            let decimals = if ask.constraints.contains(&Constraint::Integer) {
+                String::new()
+            } else {
+                format!(r"(\.[0-9]{{1,{rest}}})?")
+            };
+            json!({"type": "string", "pattern": format!("^-?[0-9]{{1,{whole}}}{decimals}$")})
         }
-        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
-            non_empty_string(chars_max)
+        CanonicalKind::Json => json_value(ask.constraints),
+        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => {
+            let rule = ask.constraints.iter().find_map(|rule| sentences(rule, chars_max));
+            rule.map_or_else(|| non_empty_string(chars_max), |pattern| json!({"type": "string", "pattern": pattern}))
         }
     };
     closed(&json!({ "canonical_text": text }))
+}
+
+/// The answer as a JSON value, which needs no escapes; with the keys that the task wants.
+///
+/// A bare string is left out: it would be read as the text of a JSON value.
+fn json_value(constraints: &[Constraint]) -> Value {
+    let of_types = |names: &[&str]| -> Value {
+        let types: Vec<Value> = names.iter().map(|name| json!({"type": name})).collect();
+        json!({"anyOf": types})
+    };
+    let keys = constraints.iter().find_map(|rule| match rule {
+        Constraint::Keys { keys } => Some(keys),
+        Constraint::Sentences(_)
+        | Constraint::Words(_)
+        | Constraint::Characters(_)
+        | Constraint::Lines(_)
+        | Constraint::Contains { .. }
+        | Constraint::Excludes { .. }
+        | Constraint::StartsWith { .. }
+        | Constraint::EndsWith { .. }
+        | Constraint::Integer => None,
+    });
+    let Some(keys) = keys else {
+        return of_types(&["object", "array", "number", "boolean"]);
+    };
+    let any = of_types(&["string", "number", "boolean", "null", "array", "object"]);
+    closed(&keys.iter().map(|key| (key.clone(), any.clone())).collect::<Map<_, _>>().into())
+}
+
+/// The pattern of a text with a stated number of sentences.
+///
+/// It forbids full stops inside a sentence, so it admits less than the rule does, and what it admits
+/// holds to the rule: a sentence does not begin with a small letter (UAX #29, SB8).
+fn sentences(rule: &Constraint, chars_max: usize) -> Option<String> {
+    let Constraint::Sentences(bounds) = rule else { return None };
+    let min = bounds.min.unwrap_or(1).max(1);
+    let max = bounds.max.unwrap_or(SENTENCES_MAX).min(SENTENCES_MAX);
+    if min > max {
+        return None;
+    }
+    let room = (chars_max / max).saturating_sub(4).min(SENTENCE_CHARS_MAX);
+    let first = r"[^a-z\x00-\x2F\x3A-\x40\x5B-\x60\x7B-\x7F]";
+    let rest = r#"[^.!?"\\\x00-\x1F\x7F]"#;
+    let sentence = format!("{first}{rest}{{2,{room}}}[.!?]");
+    let (fewest, most) = (min - 1, max - 1);
+    (room > 2).then(|| format!("^{sentence}( {sentence}){{{fewest},{most}}}$"))
 }
 
 fn fixed(text: &str) -> Value {
@@ -296,11 +374,13 @@ mod tests {
             role: "Writer",
             domain: "prose",
             peer: "Physicist",
+            is_blind: false,
             thinking_chars_max: None,
             answers: 2,
             has_answer: true,
             accepting_changes: true,
             text_chars_max: 500,
+            constraints: &[],
         };
         Decoder::new(canonicalizer, &ask).schema(acceptable).to_value()
     }
@@ -315,7 +395,7 @@ mod tests {
         }
         match schema["type"].as_str() {
             Some("object") => {
-                let fields = schema["properties"].as_object().unwrap();
+                let Some(fields) = schema["properties"].as_object() else { return json!({}) };
                 fields.iter().map(|(k, v)| (k.clone(), instance(v, which))).collect::<Map<_, _>>().into()
             }
             Some("array") => {

@@ -91,6 +91,9 @@ pub enum Violation {
     /// A SOLVED envelope with no text and no adoption.
     #[error("`status` is SOLVED but `final_solution` holds neither `canonical_text` nor `accepts`")]
     TextMissing,
+    /// A JSON value where the answer is not JSON.
+    #[error("`canonical_text` must be a string; write the text in quotes")]
+    TextNotString,
     /// Both a text and an adoption.
     #[error("`final_solution` holds both `canonical_text` and `accepts`; write only one of them")]
     TextAndAdoption,

@@ -46,7 +46,7 @@ fn reopen(dir: &Path) -> Result<(Writer, Journal), String> {
 /// Resumes the run in `dir` inside this process, and returns its result.
 fn resume(dir: &Path) -> Result<RunResult, String> {
     let (writer, journal) = reopen(dir)?;
-    let mut engine = Engine::resume(writer, &journal, None, &NoObserver).map_err(|e| e.to_string())?;
+    let mut engine = Engine::resume(writer, &journal, None, None, &NoObserver).map_err(|e| e.to_string())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (_keep, stop) = tokio::sync::watch::channel(StopRequest::None);
     runtime.block_on(engine.run(stop)).map_err(|e| e.to_string())?;

@@ -10,6 +10,7 @@ mod faults;
 mod hostile;
 mod journal;
 mod kill;
+mod launch;
 mod provider;
 mod readme;
 mod rolesets;

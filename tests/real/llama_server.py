@@ -70,7 +70,7 @@ def main():
     params.n_parallel = args.parallel
     params.n_ctx = args.ctx * args.parallel
     params.kv_unified = False
-    params.slot_prompt_similarity = 0.9
+    params.slot_prompt_similarity = 0.6
     params.cache_ram_mib = 512  # a conversation that loses its slot is kept here
     params.cpuparams.n_threads = args.threads
     params.cpuparams_batch.n_threads = args.threads

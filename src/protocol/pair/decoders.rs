@@ -28,11 +28,13 @@ impl Decoders {
                     role: &own.name,
                     domain: &own.domain,
                     peer: &setup.agents[1 - agent].name,
+                    is_blind: review.blind,
                     thinking_chars_max: thinking.then_some(text_chars_max / 2),
                     answers,
                     has_answer,
                     accepting_changes,
                     text_chars_max,
+                    constraints: &setup.params.constraints,
                 },
             )
         };

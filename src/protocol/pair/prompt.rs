@@ -53,8 +53,9 @@ pub(super) fn opening(setup: &Setup, agent: usize) -> Told {
         form = reminder(setup, agent),
         example = example(setup, agent),
     );
-    let think = "Work on the task alone now, in plain text and not in JSON. Nobody else will see this. \
-                 Go step by step, check your result, and end with the best final text you have."
+    let think = "Work on the task alone now, in plain words. Nobody else will see this. Go step by step, one step \
+                 a line. Then check the result against every word of the task. End with a line that begins with \
+                 `Final text:` and holds the best final text you have."
         .to_owned();
     Told { situation: task(setup), think, write }
 }
@@ -157,7 +158,7 @@ fn form(setup: &Setup) -> String {
             "the complete code or lines that the user asked for, without any comment or code fence".to_owned()
         }
         CanonicalKind::Number => "one number in digits, without unit and without words".to_owned(),
-        CanonicalKind::Json => "one JSON value, written as a string".to_owned(),
+        CanonicalKind::Json => "one JSON value, written as it is and not inside quotes".to_owned(),
         CanonicalKind::Choice => format!("exactly one of {}", setup.canonical.choices.join(", ")),
         CanonicalKind::Verbatim => {
             "the complete text that the user asked for; every character counts".to_owned()
@@ -258,8 +259,9 @@ fn think_again(review: &Review<'_>) -> String {
         None => "Say what is still missing for a complete final text.".to_owned(),
     };
     format!(
-        "Think first, in plain text and not in JSON. Nobody else will see this. Solve the task again on your own, \
-         step by step, and compare the result with every text there is. {compare} End with which text is right, and why."
+        "Think first, in plain words. Nobody else will see this. Solve the task again on your own, step by step, one \
+         step a line, and compare the result with every text there is. {compare} End with a line that begins with \
+         `Verdict:` and says which text is right, and why."
     )
 }
 
@@ -321,10 +323,12 @@ fn example(setup: &Setup, agent: usize) -> String {
         Thinking::Field => "\"thinking\":\"…\",",
         Thinking::Free | Thinking::None => "",
     };
+    let text = if setup.canonical.kind == CanonicalKind::Json { "…" } else { "\"…\"" };
     format!(
-        "{{{thinking}\"role\":{},\"domain\":{},\"task_understanding\":\"…\",\"public_message\":\"[SOLVED] …\",\
-         \"artifact\":{{\"type\":\"results\",\"content\":{{\"summary\":\"…\"}}}},\"needs_from_peer\":[],\
-         \"handoff_to\":{},\"status\":\"SOLVED\",\"final_solution\":{{\"canonical_text\":\"…\"}}}}",
+        "{{{thinking}\"role\":{},\"domain\":{},\"task_understanding\":\"…\",\
+         \"artifact\":{{\"type\":\"results\",\"content\":{{}}}},\"status\":\"SOLVED\",\
+         \"final_solution\":{{\"canonical_text\":{text}}},\"public_message\":\"[SOLVED] …\",\"needs_from_peer\":[],\
+         \"handoff_to\":{}}}",
         quote::json_string(&own.name),
         quote::json_string(&own.domain),
         quote::json_string(&peer.name),

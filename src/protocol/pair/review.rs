@@ -8,7 +8,7 @@ use super::params::Adopt;
 use super::seat::{Answer, Proposal, Seat, handle, index_of};
 use crate::protocol::{Finish, Reply, Setup, Thinking};
 use crate::text::{
-    CanonicalKind, Canonicalizer, Change, Envelope, FinalSolution, Status, Violation, quote, schema, vacuity,
+    CanonicalKind, Canonicalizer, Change, Envelope, FinalSolution, FinalText, Status, Violation, quote, schema, vacuity,
 };
 
 /// What the author of a reply could know.
@@ -146,7 +146,7 @@ impl Review<'_> {
 
     /// Returns the text that the envelope commits to, checked.
     fn answer(&self, envelope: &Envelope, adopts: Option<usize>) -> Result<Option<Answer>, Violation> {
-        let typed = envelope.final_solution.as_ref().and_then(|s| s.canonical_text.as_deref());
+        let typed = envelope.final_solution.as_ref().and_then(|s| s.canonical_text.as_ref());
         if envelope.status == Status::Solved && typed.is_none() && adopts.is_none() {
             return Err(Violation::TextMissing);
         }
@@ -165,7 +165,11 @@ impl Review<'_> {
         Ok(Some(answer))
     }
 
-    fn typed(&self, text: &str) -> Result<Answer, Violation> {
+    fn typed(&self, written: &FinalText) -> Result<Answer, Violation> {
+        let text = written.text.as_str();
+        if written.is_value && self.canonicalizer.kind() != CanonicalKind::Json {
+            return Err(Violation::TextNotString);
+        }
         // A choice is held to its list, which may well have a `P1` in it.
         let is_choice = self.canonicalizer.kind() == CanonicalKind::Choice;
         if !is_choice && index_of(text.trim()).is_some_and(|index| index < self.proposals.len()) {
@@ -231,6 +235,6 @@ fn fill_in(envelope: &mut Envelope, answer: &Answer) -> Result<(), Violation> {
         return Err(Violation::WrongDigest);
     }
     solution.sha256 = Some(digest);
-    solution.canonical_text.get_or_insert_with(|| answer.shown.clone());
+    solution.canonical_text.get_or_insert_with(|| FinalText::from(answer.shown.as_str()));
     Ok(())
 }

@@ -82,6 +82,19 @@ enum StepName {
     Choose,
 }
 
+impl MockScript {
+    /// Returns the names of the agents that have rules of their own.
+    pub fn agents(&self) -> impl Iterator<Item = &str> {
+        self.rules.iter().filter_map(|rule| rule.when.agent.as_deref())
+    }
+
+    /// Returns true if some rule may answer calls of the agent named `agent`.
+    #[must_use]
+    pub fn plays(&self, agent: &str) -> bool {
+        self.rules.iter().any(|rule| rule.when.agent.as_ref().is_none_or(|name| name == agent))
+    }
+}
+
 impl FromStr for MockScript {
     type Err = ScriptError;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
-use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Response, Url};
 use sse_stream::SseStream;
 
@@ -44,6 +44,13 @@ impl Client {
             })?;
             value.set_sensitive(true);
             headers.insert("authorization", value);
+        }
+        for (name, value) in &endpoint.dialect.headers {
+            let (name, value) = (HeaderName::try_from(name.as_str()), HeaderValue::try_from(value.as_str()));
+            let (Ok(name), Ok(value)) = (name, value) else {
+                return Err(ProviderError::Setup("a header of the endpoint is not a valid one".to_owned()));
+            };
+            headers.entry(name).or_insert(value);
         }
         let mut builder = reqwest::Client::builder()
             .default_headers(headers)
@@ -90,9 +97,10 @@ impl Client {
             seed: ask.seed,
             max_tokens: (!new_limit_name).then_some(ask.max_tokens),
             max_completion_tokens: new_limit_name.then_some(ask.max_tokens),
-            response_format: response_format(&ask.shape, structured),
+            response_format: response_format(&ask.shape, structured, !self.endpoint.dialect.lenient_schema),
             stream: self.endpoint.stream,
             stream_options: self.endpoint.stream.then_some(StreamOptions { include_usage: true }),
+            further: &self.endpoint.dialect.body,
         };
         let timeouts = self.endpoint.timeouts;
         let work = async {
@@ -304,10 +312,10 @@ fn innermost(error: &reqwest::Error) -> String {
     cause.to_string()
 }
 
-fn response_format(shape: &ReplyShape, structured: Option<Structured>) -> Option<ResponseFormat<'_>> {
+fn response_format(shape: &ReplyShape, structured: Option<Structured>, strict: bool) -> Option<ResponseFormat<'_>> {
     match (shape, structured?) {
         (ReplyShape::Json { name, schema }, Structured::JsonSchema) => {
-            Some(ResponseFormat::JsonSchema { json_schema: NamedSchema { name, strict: true, schema } })
+            Some(ResponseFormat::JsonSchema { json_schema: NamedSchema { name, strict, schema } })
         }
         (ReplyShape::Json { .. }, Structured::JsonObject) => Some(ResponseFormat::JsonObject),
         (ReplyShape::Json { .. }, Structured::Prompt) | (ReplyShape::Free, _) => None,

@@ -10,7 +10,7 @@ mod client;
 mod info;
 mod wire;
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable};
@@ -18,6 +18,7 @@ use backon::{ExponentialBuilder, Retryable};
 pub use client::is_loopback;
 pub use info::ServerInfo;
 
+use super::launch::Lifeline;
 use super::{Answer, OpenAiEndpoint, Progress, ProviderError, Structured};
 use crate::protocol::{Ask, ReplyShape};
 use client::Client;
@@ -34,6 +35,8 @@ pub struct OpenAi {
     structured: Cell<Structured>,
     /// Whether the server wants `max_completion_tokens` in place of `max_tokens`.
     new_limit_name: Cell<bool>,
+    /// Set if this program launched the server.
+    lifeline: OnceCell<Lifeline>,
 }
 
 impl OpenAi {
@@ -49,6 +52,7 @@ impl OpenAi {
             retries,
             structured: Cell::new(Structured::JsonSchema),
             new_limit_name: Cell::new(false),
+            lifeline: OnceCell::new(),
         })
     }
 
@@ -57,23 +61,52 @@ impl OpenAi {
         self.structured.set(self.structured.get().max(structured));
     }
 
+    /// Takes `lifeline` for its own if it belongs to this server.
+    pub fn attach(&self, lifeline: &Lifeline) {
+        if lifeline.serves(&self.client.base_url()) {
+            // A second one would say the same.
+            let _ = self.lifeline.set(lifeline.clone());
+        }
+    }
+
     /// Calls the model; see [`super::Provider::ask`].
+    ///
+    /// A call that meets the end of a launched server is made again once the server is back.
     ///
     /// # Errors
     ///
     /// [`ProviderError`].
     pub async fn ask(&self, ask: &Ask, progress: Progress<'_>) -> Result<Answer, ProviderError> {
         let mut attempts = 0;
+        let Some(lifeline) = self.lifeline.get() else {
+            return self.negotiate(ask, progress, &mut attempts).await;
+        };
+        loop {
+            let starts = lifeline.ready().await?;
+            match self.negotiate(ask, progress, &mut attempts).await {
+                Err(ProviderError::Unreachable { .. }) if lifeline.died_since(starts).await => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Calls the model with the strongest hold that the server takes.
+    async fn negotiate(
+        &self,
+        ask: &Ask,
+        progress: Progress<'_>,
+        attempts: &mut u32,
+    ) -> Result<Answer, ProviderError> {
         loop {
             let structured = match ask.shape {
                 ReplyShape::Free => None,
                 ReplyShape::Json { .. } => Some(self.structured.get()),
             };
             let new_limit_name = self.new_limit_name.get();
-            let result = self.with_retries(ask, structured, progress, &mut attempts).await;
+            let result = self.with_retries(ask, structured, progress, attempts).await;
             match result {
                 Ok(mut answer) => {
-                    answer.attempts = attempts;
+                    answer.attempts = *attempts;
                     answer.structured = structured;
                     return Ok(answer);
                 }
@@ -145,6 +178,29 @@ impl OpenAi {
     /// [`ProviderError`] if it cannot be reached or lists no models.
     pub async fn info(&self) -> Result<ServerInfo, ProviderError> {
         info::fetch(&self.client).await
+    }
+}
+
+/// Finds out whether a server has come up.
+#[derive(Debug)]
+pub struct Probe(Client);
+
+impl Probe {
+    /// Makes a probe of the server at this base URL; connects to nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// [`ProviderError::Setup`].
+    pub fn new(base_url: &str) -> Result<Self, ProviderError> {
+        Ok(Self(Client::new(OpenAiEndpoint::bare(base_url))?))
+    }
+
+    /// Returns true if the server answers and has loaded its model.
+    pub async fn is_ready(&self) -> bool {
+        // llama.cpp lists its model while it still loads it, and says 503 here. Others have no such path.
+        let health = self.0.get("/health").await;
+        let is_loading = matches!(health, Err(ProviderError::Status { status: 503, .. }));
+        !is_loading && info::fetch(&self.0).await.is_ok()
     }
 }
 

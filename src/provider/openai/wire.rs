@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::protocol::Message;
 use crate::text::schema::SchemaText;
@@ -27,6 +27,8 @@ pub(super) struct Request<'a> {
     pub(super) stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) stream_options: Option<StreamOptions>,
+    #[serde(flatten)]
+    pub(super) further: &'a Map<String, Value>,
 }
 
 #[derive(Serialize)]

@@ -1,0 +1,46 @@
+//! Starting a model server for a run, and telling how long it takes; and the process that guards it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::ExitCode;
+use super::args::GuardArgs;
+use super::output::Output;
+use super::progress::Waiting;
+use crate::config::{Chosen, FileConfig};
+use crate::provider::launch::{LaunchCommand, Launched, guard};
+
+/// The server's log inside a run folder.
+const LOG: &str = "server.log";
+
+/// Starts the server that is wanted, if one is, and tells `chosen` where it is.
+pub(super) async fn launch(
+    command: Option<&LaunchCommand>,
+    chosen: &mut Chosen,
+    file: &FileConfig,
+    dir: &Path,
+    output: &Output,
+) -> anyhow::Result<Option<Launched>> {
+    let Some(command) = command else { return Ok(None) };
+    let log = dir.join(LOG);
+    let waiting = Waiting::new(*output, &format!("starting {command}; its log is {}", log.display()));
+    let timeouts = file.timeouts.unwrap_or_default();
+    let tell = |after: Duration| waiting.since(after);
+    let server = Launched::start(command, &log, timeouts, tell).await?;
+    waiting.done(&format!("the server is ready at {}", server.base_url()));
+    chosen.launched = Some(server.base_url().to_owned());
+    Ok(Some(server))
+}
+
+/// `consensus guard`: never called by people.
+pub(super) fn run_guard(args: &GuardArgs) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let code = runtime.block_on(guard(&args.command)).unwrap_or_else(|error| {
+        let program = args.command.first().map_or("", String::as_str);
+        // This goes to the server's log, whose end is what the user is shown.
+        eprintln!("cannot start `{program}`: {error}");
+        127
+    });
+    // A thread may still wait for standard input.
+    std::process::exit(code.into())
+}

@@ -1,0 +1,116 @@
+//! From a journal's endpoints to those of a resumed run.
+//!
+//! In: what the journal says, and what flags, environment and configuration say now. Out: the
+//! endpoints from here on. A journal is untrusted input: it never names a command to run, and a key
+//! goes only to a URL that the user names too.
+
+use super::endpoints::{Chosen, Place, check_url, only_model, place};
+use super::error::ConfigError;
+use super::file::FileConfig;
+use crate::provider::{Endpoint, OpenAiEndpoint, PRESETS};
+
+/// Returns the endpoints of a resumed run, one for each of the journal's.
+///
+/// `--base-url`, or a server that was launched for the resume, takes the place of the server that
+/// the run had; a run with several servers keeps them.
+///
+/// # Errors
+///
+/// [`ConfigError::Usage`] with the flag that is missing, [`ConfigError::Provider`] if the new server
+/// does not answer.
+pub async fn resumed_endpoints(
+    before: &[Endpoint],
+    chosen: &Chosen,
+    file: &FileConfig,
+) -> Result<Vec<Endpoint>, ConfigError> {
+    let named = chosen.launched.as_ref().or(chosen.base_url.as_ref()).map(|url| url.trim_end_matches('/'));
+    let moves = match named {
+        Some(url) => moved_from(before, url)?,
+        None => None,
+    };
+    let mut now = Vec::with_capacity(before.len());
+    for endpoint in before {
+        let endpoint = match (endpoint, named) {
+            (Endpoint::OpenAi(old), Some(url)) if moves.as_ref() == Some(&old.base_url) => {
+                Endpoint::OpenAi(moved(old, url, chosen, file).await?)
+            }
+            (Endpoint::OpenAi(_) | Endpoint::Mock(_), _) => endpoint.clone(),
+        };
+        vouch(&endpoint, chosen, file)?;
+        now.push(endpoint);
+    }
+    Ok(now)
+}
+
+/// Returns the URL of the server that is replaced, if one is.
+fn moved_from(before: &[Endpoint], url: &str) -> Result<Option<String>, ConfigError> {
+    let servers = before.iter().filter_map(|endpoint| match endpoint {
+        Endpoint::OpenAi(endpoint) => Some(endpoint),
+        Endpoint::Mock(_) => None,
+    });
+    let servers: Vec<&OpenAiEndpoint> = servers.collect();
+    if servers.iter().any(|server| server.base_url == url) {
+        return Ok(None);
+    }
+    let launched = servers.iter().find(|server| server.launched);
+    let mut urls: Vec<&String> = servers.iter().map(|server| &server.base_url).collect();
+    urls.dedup();
+    match (launched, urls.as_slice()) {
+        (Some(server), _) => Ok(Some(server.base_url.clone())),
+        (None, []) => Ok(None),
+        (None, [one]) => Ok(Some(String::clone(one))),
+        (None, several) => {
+            let list: Vec<&str> = several.iter().map(|url| url.as_str()).collect();
+            let why = format!("the run has several servers ({}), and {url} is none of them", list.join(", "));
+            Err(ConfigError::Usage(why))
+        }
+    }
+}
+
+/// Returns `old` at another address, as a new run would address it.
+async fn moved(
+    old: &OpenAiEndpoint,
+    url: &str,
+    chosen: &Chosen,
+    file: &FileConfig,
+) -> Result<OpenAiEndpoint, ConfigError> {
+    let Place { api_key_env, api_key_file, .. } = place(chosen, file, None);
+    let launched = chosen.launched.is_some();
+    let mut new =
+        OpenAiEndpoint { base_url: url.to_owned(), api_key_env, api_key_file, launched, ..old.clone() };
+    check_url(url, chosen.allow_http || file.allow_http.unwrap_or(false))?;
+    if launched || old.launched {
+        // A server that is started for a run names its model as it likes.
+        new.model = only_model(&new).await?;
+    }
+    Ok(new)
+}
+
+/// Checks that an endpoint may be used again: nobody vouches for a journal, so a key goes only to a
+/// URL that the configuration, the environment or a flag names too.
+fn vouch(endpoint: &Endpoint, chosen: &Chosen, file: &FileConfig) -> Result<(), ConfigError> {
+    let Endpoint::OpenAi(endpoint) = endpoint else { return Ok(()) };
+    let url = &endpoint.base_url;
+    if endpoint.launched && chosen.launched.as_ref() != Some(url) {
+        return Err(ConfigError::Usage(
+            "this run had a server started for it; start one again with --launch COMMAND --model MODEL, or name a running one with --base-url URL".to_owned(),
+        ));
+    }
+    check_url(url, chosen.allow_http || file.allow_http.unwrap_or(false))?;
+    let is_set = |name: &String| std::env::var(name).is_ok_and(|key| !key.is_empty());
+    let has_key = endpoint.api_key_file.is_some() || endpoint.api_key_env.as_ref().is_some_and(is_set);
+    let names = PRESETS.iter().map(|p| p.name).chain(file.providers.keys().map(String::as_str));
+    let vouched = names.map(Some).chain([None]).any(|name| {
+        let known = place(chosen, file, name);
+        known.base_url.trim_end_matches('/') == url
+            && known.api_key_env == endpoint.api_key_env
+            && known.api_key_file == endpoint.api_key_file
+    });
+    if vouched || !has_key {
+        return Ok(());
+    }
+    let why = format!(
+        "the journal sends an API key to {url}, which nothing here names; allow it with --base-url {url}"
+    );
+    Err(ConfigError::Usage(why))
+}

@@ -1,0 +1,158 @@
+//! From what the user types to the words of a server's command.
+
+use std::fmt;
+use std::path::Path;
+
+use super::LaunchError;
+use crate::text::quote;
+
+/// A server that can be launched by its name alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Launcher {
+    /// The program's name.
+    pub name: &'static str,
+    /// Its arguments for a model that is a file or folder here.
+    pub local: &'static [&'static str],
+    /// Its arguments for a model that it knows or fetches by name.
+    pub named: &'static [&'static str],
+}
+
+/// The servers that are known by name; they differ in data only.
+///
+/// llama.cpp: one slot for each of two agents, each with its own part of the cache, and a
+/// conversation goes to the slot that it extends. Measured, that reuses all that was sent before.
+pub const LAUNCHERS: [Launcher; 2] = [
+    Launcher { name: "llama-server", local: &LLAMA_LOCAL, named: &LLAMA_NAMED },
+    Launcher { name: "vllm", local: &VLLM, named: &VLLM },
+];
+
+const LLAMA_LOCAL: [&str; 13] = [
+    "--model", "{model}", "--host", "127.0.0.1", "--port", "{port}", "--parallel", "2", "--ctx-size", "16384",
+    "--no-kv-unified", "--slot-prompt-similarity", "0.6",
+];
+const LLAMA_NAMED: [&str; 13] = [
+    "-hf", "{model}", "--host", "127.0.0.1", "--port", "{port}", "--parallel", "2", "--ctx-size", "16384",
+    "--no-kv-unified", "--slot-prompt-similarity", "0.6",
+];
+const VLLM: [&str; 8] = [
+    "serve", "{model}", "--host", "127.0.0.1", "--port", "{port}", "--enable-prefix-caching",
+    "--enable-prompt-tokens-details",
+];
+
+/// A server's command, whose port is still open.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LaunchCommand {
+    /// The words, with `{port}` where the port goes.
+    words: Vec<String>,
+}
+
+impl LaunchCommand {
+    /// Reads a command: a known server with further arguments of its own, such as
+    /// `vllm --max-model-len 8192`, or a whole command with `{port}` and, if it needs it, `{model}`.
+    ///
+    /// Words are split as a shell does, and no shell reads them.
+    ///
+    /// # Errors
+    ///
+    /// [`LaunchError::Command`] with what to write instead.
+    pub fn parse(text: &str, model: Option<&str>) -> Result<Self, LaunchError> {
+        let refuse = |why: String| Err(LaunchError::Command(format!("--launch `{text}`: {why}")));
+        let Some(given) = shlex::split(text).filter(|words| !words.is_empty()) else {
+            return refuse("it is empty, or a quote in it is not closed".to_owned());
+        };
+        let (program, rest) = (&given[0], &given[1..]);
+        let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let is_template = given.iter().any(|word| word.contains("{port}"));
+        let mut words = match LAUNCHERS.iter().find(|launcher| launcher.name == name && !is_template) {
+            Some(launcher) => {
+                let Some(model) = model else {
+                    return refuse(format!("name the model with --model PATH or --model NAME for {name}"));
+                };
+                let arguments = launcher.arguments(model)?;
+                let known = arguments.iter().map(|word| (*word).to_owned());
+                [program.clone()].into_iter().chain(known).chain(rest.iter().cloned()).collect()
+            }
+            None => given.clone(),
+        };
+        if !words.iter().any(|word| word.contains("{port}")) {
+            let known = LAUNCHERS.map(|launcher| launcher.name).join(" or ");
+            return refuse(format!(
+                "write {known}, or a command that says where its port goes, such as \"my-server --model {{model}} --port {{port}}\""
+            ));
+        }
+        for word in &mut words {
+            if word.contains("{model}") {
+                let Some(model) = model else { return refuse("it wants a model; name it with --model".to_owned()) };
+                *word = word.replace("{model}", model);
+            }
+        }
+        Ok(Self { words })
+    }
+
+    /// Returns the words with a port.
+    #[must_use]
+    pub fn words(&self, port: u16) -> Vec<String> {
+        self.words.iter().map(|word| word.replace("{port}", &port.to_string())).collect()
+    }
+}
+
+/// The program and its arguments, as one line.
+impl fmt::Display for LaunchCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&quote::terminal(&self.words.join(" ")))
+    }
+}
+
+impl Launcher {
+    fn arguments(&self, model: &str) -> Result<&'static [&'static str], LaunchError> {
+        if Path::new(model).exists() {
+            return Ok(self.local);
+        }
+        let looks_like_a_file = model.starts_with(['/', '.', '~']) || model.ends_with(".gguf");
+        if looks_like_a_file {
+            return Err(LaunchError::Command(format!("--model `{model}`: there is no such file")));
+        }
+        Ok(self.named)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str, model: Option<&str>) -> Vec<String> {
+        LaunchCommand::parse(text, model).unwrap().words(4321)
+    }
+
+    #[track_caller]
+    fn refused(text: &str, model: Option<&str>, part: &str) {
+        let message = LaunchCommand::parse(text, model).unwrap_err().to_string();
+        assert!(message.contains(part), "{message}");
+    }
+
+    #[test]
+    fn a_known_server_takes_further_arguments_and_a_path() {
+        let vllm = words("/opt/venv/bin/vllm --max-model-len 8192", Some("Qwen/Qwen2.5-7B-Instruct"));
+        assert_eq!(vllm[..3], ["/opt/venv/bin/vllm", "serve", "Qwen/Qwen2.5-7B-Instruct"]);
+        assert_eq!(vllm[5..7], ["--port", "4321"]);
+        assert_eq!(vllm[vllm.len() - 2..], ["--max-model-len", "8192"]);
+        assert_eq!(words("llama-server", Some("org/model-GGUF"))[1..3], ["-hf", "org/model-GGUF"]);
+        assert_eq!(words("llama-server", Some("Cargo.toml"))[1..3], ["--model", "Cargo.toml"]);
+    }
+
+    #[test]
+    fn a_command_of_ones_own_is_split_as_a_shell_does_and_never_run_by_one() {
+        let own = words("python 'my server.py' --port={port} -m {model}", Some("a b; rm -rf /"));
+        assert_eq!(own, ["python", "my server.py", "--port=4321", "-m", "a b; rm -rf /"]);
+    }
+
+    #[test]
+    fn mistakes_say_what_to_write() {
+        refused("", None, "it is empty");
+        refused("python 'x", None, "a quote in it is not closed");
+        refused("vllm", None, "name the model with --model");
+        refused("my-server --port 1", None, "says where its port goes");
+        refused("my-server {port} {model}", None, "name it with --model");
+        refused("llama-server", Some("./missing.gguf"), "there is no such file");
+    }
+}

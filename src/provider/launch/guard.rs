@@ -1,0 +1,77 @@
+//! The process between this program and a model server.
+
+use std::io::{Read, stdin};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use tokio::process::Command;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+
+/// How long a server may take to end by itself.
+const GRACE: Duration = Duration::from_secs(8);
+
+/// Runs a command in a process group of its own until it ends, or until standard input closes or a
+/// signal comes; then ends the group. Returns the exit code to leave with.
+///
+/// The caller must leave the process right after it: a thread still reads standard input.
+///
+/// # Errors
+///
+/// Any error in starting the command.
+pub async fn guard(command: &[String]) -> std::io::Result<u8> {
+    let (program, arguments) = command.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
+    let (mut interrupt, mut terminate, mut hang_up) =
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
+    let mut child =
+        Command::new(program).args(arguments).stdin(std::process::Stdio::null()).process_group(0).spawn()?;
+    let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+    let ended = tokio::select! {
+        status = child.wait() => Some(status?),
+        _ = owner_gone() => None,
+        _ = interrupt.recv() => None,
+        _ = terminate.recv() => None,
+        _ = hang_up.recv() => None,
+    };
+    let send = |signal| {
+        // A group without members is what is wanted.
+        let _ = group.map(|group| killpg(group, signal));
+    };
+    let status = match ended {
+        Some(status) => status,
+        None => {
+            send(Signal::SIGTERM);
+            match tokio::time::timeout(GRACE, child.wait()).await {
+                Ok(status) => status?,
+                Err(_) => {
+                    send(Signal::SIGKILL);
+                    child.wait().await?
+                }
+            }
+        }
+    };
+    // Workers that the server left behind.
+    send(Signal::SIGKILL);
+    Ok(code(status))
+}
+
+/// Resolves when whoever holds the other end of standard input has let go of it.
+async fn owner_gone() {
+    let (sender, receiver) = oneshot::channel();
+    std::thread::spawn(move || {
+        let mut byte = [0];
+        while stdin().read(&mut byte).is_ok_and(|count| count > 0) {}
+        // The guard may have ended meanwhile.
+        let _ = sender.send(());
+    });
+    let _ = receiver.await;
+}
+
+/// The exit code as a shell would show it: 128 and the signal for a process that a signal ended.
+fn code(status: ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt;
+    let code = status.code().or(status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}

@@ -1,0 +1,327 @@
+//! A model server of one's own: started for a run, watched during it, and gone after it.
+//!
+//! In: a [`LaunchCommand`], a log file, and how long to wait. Out: the base URL of a server that
+//! answers, and a [`Lifeline`] that tells calls how it is doing. A server that dies is started again
+//! once, on the same port; calls that met its end wait for that and are made again.
+//!
+//! The server belongs to a [`guard`], a small process of this program that holds the other end of a
+//! pipe. When the pipe closes, for whatever reason (a normal end, an error, a panic, a signal, even
+//! SIGKILL), the guard ends the server's whole process group. So nothing here has to be remembered
+//! on the way out, and no way out leaves an orphan.
+//!
+//! Commands come from the user alone, never from a journal or a roleset, and no shell reads them.
+
+mod command;
+mod guard;
+
+pub use command::{LAUNCHERS, LaunchCommand, Launcher};
+pub use guard::guard;
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom};
+use std::net::TcpListener;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+use tokio::process::{Child, Command};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+
+use super::{Probe, ProviderError, Timeouts};
+use crate::text::quote;
+
+/// How often a starting server is asked whether it is ready.
+const POLL: Duration = Duration::from_millis(250);
+
+/// How long the guard may take to end the server, with some room beyond its own grace.
+const END_MAX: Duration = Duration::from_secs(15);
+
+/// How long a broken call waits to hear whether its server has died.
+const NEWS_MAX: Duration = Duration::from_secs(3);
+
+/// How much of the log's end is shown when a server ends.
+const TAIL_BYTES: u64 = 8 << 10;
+const TAIL_LINES: usize = 12;
+
+/// Why there is no server.
+#[derive(Clone, Debug, Error)]
+pub enum LaunchError {
+    /// The command cannot be used.
+    #[error("{0}")]
+    Command(String),
+    /// The machine does not give what is needed to start it.
+    #[error("cannot start the model server: {0}")]
+    Start(String),
+    /// It ended.
+    #[error("the model server `{program}` ended {when} ({status}); its log is `{log}` and ends:\n{tail}")]
+    Ended {
+        /// The program.
+        program: String,
+        /// At what time, in words.
+        when: &'static str,
+        /// Exit status.
+        status: String,
+        /// Its log.
+        log: PathBuf,
+        /// The log's last lines, neutralised.
+        tail: String,
+    },
+    /// It does not answer.
+    #[error(
+        "the model server `{program}` is not ready after {after:?}; raise `timeouts.ready_ms` if it is only slow; its log is `{log}` and ends:\n{tail}"
+    )]
+    NotReady {
+        /// The program.
+        program: String,
+        /// How long it was waited for.
+        after: Duration,
+        /// Its log.
+        log: PathBuf,
+        /// The log's last lines, neutralised.
+        tail: String,
+    },
+}
+
+/// How a launched server is doing.
+#[derive(Clone, Debug)]
+enum Life {
+    /// It answers; it was started this many times.
+    Ready(u32),
+    /// It died and is starting again.
+    Starting,
+    /// It died for good.
+    Dead(LaunchError),
+}
+
+/// Tells calls how their server is doing.
+#[derive(Clone, Debug)]
+pub struct Lifeline {
+    life: watch::Receiver<Life>,
+    base_url: String,
+}
+
+impl Lifeline {
+    /// Returns true if calls to this base URL go to the launched server.
+    #[must_use]
+    pub fn serves(&self, base_url: &str) -> bool {
+        self.base_url == base_url
+    }
+
+    /// Waits until the server answers, and returns how often it was started.
+    pub(super) async fn ready(&self) -> Result<u32, ProviderError> {
+        let mut life = self.life.clone();
+        loop {
+            let now = life.borrow_and_update().clone();
+            match now {
+                Life::Ready(starts) => return Ok(starts),
+                Life::Dead(why) => return Err(ProviderError::Launch(Box::new(why))),
+                Life::Starting => {}
+            }
+            if life.changed().await.is_err() {
+                let why = LaunchError::Start("it was ended".to_owned());
+                return Err(ProviderError::Launch(Box::new(why)));
+            }
+        }
+    }
+
+    /// Returns true if the server has died since it was started for the `starts`th time; waits a
+    /// moment for the news, since a broken connection is noticed before an ended process.
+    pub(super) async fn died_since(&self, starts: u32) -> bool {
+        let mut life = self.life.clone();
+        let news = life.wait_for(|now| !matches!(now, Life::Ready(count) if *count == starts));
+        tokio::time::timeout(NEWS_MAX, news).await.is_ok_and(|news| news.is_ok())
+    }
+}
+
+/// A running server that this program started.
+#[derive(Debug)]
+pub struct Launched {
+    lifeline: Lifeline,
+    stop: Option<oneshot::Sender<()>>,
+    watch: JoinHandle<()>,
+}
+
+impl Launched {
+    /// Starts a server and waits until it answers.
+    ///
+    /// Its output is appended to `log`. `waiting` is told now and then how long it has taken.
+    ///
+    /// # Errors
+    ///
+    /// [`LaunchError`]; then nothing is left running.
+    pub async fn start(
+        command: &LaunchCommand,
+        log: &Path,
+        timeouts: Timeouts,
+        waiting: impl Fn(Duration),
+    ) -> Result<Self, LaunchError> {
+        let place = Place::new(command, log, timeouts)?;
+        let mut child = place.spawn()?;
+        if let Err(why) = place.until_ready(&mut child, waiting).await {
+            end(child).await;
+            return Err(why);
+        }
+        let (sender, life) = watch::channel(Life::Ready(1));
+        let (stop, stopped) = oneshot::channel();
+        let lifeline = Lifeline { life, base_url: place.base_url.clone() };
+        let watch = tokio::spawn(place.watch(child, sender, stopped));
+        Ok(Self { lifeline, stop: Some(stop), watch })
+    }
+
+    /// Returns the server's base URL, up to and including `/v1`.
+    #[must_use]
+    pub fn base_url(&self) -> &str {
+        &self.lifeline.base_url
+    }
+
+    /// Returns what calls need to know.
+    #[must_use]
+    pub fn lifeline(&self) -> Lifeline {
+        self.lifeline.clone()
+    }
+
+    /// Ends the server and waits until it is gone.
+    pub async fn end(mut self) {
+        // A watcher that has ended has ended the server too.
+        let _ = self.stop.take().map(|stop| stop.send(()));
+        let _ = self.watch.await;
+    }
+}
+
+/// What it takes to start one server, the first time and again.
+struct Place {
+    words: Vec<String>,
+    log: PathBuf,
+    base_url: String,
+    probe: Probe,
+    ready_max: Duration,
+}
+
+impl Place {
+    fn new(command: &LaunchCommand, log: &Path, timeouts: Timeouts) -> Result<Self, LaunchError> {
+        let io = |e: std::io::Error| LaunchError::Start(e.to_string());
+        // Free now; whoever takes it in between makes the server say so in its log.
+        let port = TcpListener::bind(("127.0.0.1", 0)).and_then(|l| l.local_addr()).map_err(io)?.port();
+        let base_url = format!("http://127.0.0.1:{port}/v1");
+        let probe = Probe::new(&base_url).map_err(|e| LaunchError::Start(e.to_string()))?;
+        if let Some(folder) = log.parent() {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
+        }
+        let ready_max = Duration::from_millis(timeouts.ready_ms);
+        Ok(Self { words: command.words(port), log: log.to_owned(), base_url, probe, ready_max })
+    }
+
+    fn program(&self) -> String {
+        self.words.first().cloned().unwrap_or_default()
+    }
+
+    /// Starts a guard that starts the server.
+    fn spawn(&self) -> Result<Child, LaunchError> {
+        let io = |e: std::io::Error| LaunchError::Start(e.to_string());
+        let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.log).map_err(io)?;
+        let this = std::env::current_exe().map_err(io)?;
+        // A group of its own, so that Ctrl-C in a terminal reaches this process alone.
+        Command::new(this)
+            .arg("guard")
+            .arg("--")
+            .args(&self.words)
+            .stdin(Stdio::piped())
+            .stdout(log.try_clone().map_err(io)?)
+            .stderr(log)
+            .process_group(0)
+            .spawn()
+            .map_err(io)
+    }
+
+    /// Waits until the server answers or ends.
+    async fn until_ready(&self, child: &mut Child, waiting: impl Fn(Duration)) -> Result<(), LaunchError> {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait().map_err(|e| LaunchError::Start(e.to_string()))? {
+                return Err(self.ended("before it was ready", status));
+            }
+            if self.probe.is_ready().await {
+                return Ok(());
+            }
+            let after = began.elapsed();
+            if after >= self.ready_max {
+                let (program, log, tail) = (self.program(), self.log.clone(), tail(&self.log));
+                return Err(LaunchError::NotReady { program, after: self.ready_max, log, tail });
+            }
+            waiting(after);
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    /// Watches a server until it is to end; starts it again once.
+    async fn watch(self, mut child: Child, life: watch::Sender<Life>, mut stop: oneshot::Receiver<()>) {
+        let mut starts = 1;
+        loop {
+            let status = tokio::select! {
+                // An owner that is gone wants it to end as well.
+                _ = &mut stop => return end(child).await,
+                status = child.wait() => status.unwrap_or_default(),
+            };
+            let ended = self.ended("in the middle of the run", status);
+            if starts > 1 {
+                life.send_replace(Life::Dead(ended));
+                return;
+            }
+            tracing::warn!("{ended}\nstarting it again");
+            starts += 1;
+            life.send_replace(Life::Starting);
+            child = match self.spawn() {
+                Ok(child) => child,
+                Err(why) => {
+                    life.send_replace(Life::Dead(why));
+                    return;
+                }
+            };
+            let ready = tokio::select! {
+                _ = &mut stop => None,
+                ready = self.until_ready(&mut child, |_| {}) => Some(ready),
+            };
+            match ready {
+                None => return end(child).await,
+                Some(Ok(())) => drop(life.send_replace(Life::Ready(starts))),
+                Some(Err(why)) => {
+                    life.send_replace(Life::Dead(why));
+                    return end(child).await;
+                }
+            }
+        }
+    }
+
+    fn ended(&self, when: &'static str, status: ExitStatus) -> LaunchError {
+        let (program, log, tail) = (self.program(), self.log.clone(), tail(&self.log));
+        LaunchError::Ended { program, when, status: status.to_string(), log, tail }
+    }
+}
+
+/// Lets go of the pipe, and waits for the guard to do the rest.
+async fn end(mut child: Child) {
+    drop(child.stdin.take());
+    if tokio::time::timeout(END_MAX, child.wait()).await.is_err() {
+        tracing::warn!("the model server is taking long to end; it is left to its guard");
+    }
+}
+
+/// Returns the last lines of a log, safe to print.
+fn tail(log: &Path) -> String {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = File::open(log)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().unwrap_or_default();
+    let text = quote::terminal(&String::from_utf8_lossy(&bytes));
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(TAIL_LINES)..];
+    if last.is_empty() { "  (nothing)".to_owned() } else { format!("  {}", last.join("\n  ")) }
+}

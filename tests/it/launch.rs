@@ -1,0 +1,213 @@
+//! A server that a run starts is there for the run, and gone after it, whatever happens.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use consensus::provider::launch::LAUNCHERS;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use crate::support::{Finished, Folder, SENSIBLE, Server, consensus, model};
+
+/// How long a process that is being ended may take: longer than the guard's own grace.
+const GONE_MAX: Duration = Duration::from_secs(30);
+
+/// Returns the command of the tests' model server with these behaviours.
+fn command(behaviours: &str) -> String {
+    let program = Path::new(env!("CARGO_BIN_EXE_consensus")).with_file_name("examples").join("model_server");
+    assert!(program.exists(), "`cargo test` builds {}", program.display());
+    format!("{} {{port}} {behaviours}", program.display())
+}
+
+fn run(folder: &Folder, behaviours: &str) -> Command {
+    let mut run = consensus(folder);
+    run.args(["run", "--prompt", "2+2?", "--launch", &command(behaviours)]);
+    run
+}
+
+/// Returns the ids of the processes that the server said it is, from its log.
+fn processes(folder: &Folder) -> Vec<i32> {
+    let log = std::fs::read_to_string(folder.run().join("server.log")).unwrap();
+    let ids = log.lines().filter_map(|line| line.split("process ").nth(1));
+    let ids: Vec<i32> = ids.map(|id| id.trim().parse().unwrap()).collect();
+    assert!(!ids.is_empty(), "{log}");
+    ids
+}
+
+/// Asserts that none of the server's processes is left.
+#[track_caller]
+fn assert_gone(folder: &Folder) {
+    for id in processes(folder) {
+        let state = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        // Whoever adopts orphans may not have collected it yet; it has ended all the same.
+        let ended = kill(Pid::from_raw(id), None).is_err() || state.contains(") Z ");
+        assert!(ended, "process {id} is left: {state}");
+    }
+}
+
+#[test]
+fn a_launched_server_serves_the_run_and_is_gone_after_it() {
+    let folder = Folder::new();
+    let finished = Finished::of(&mut run(&folder, "worker loads=2")).exits(0);
+    assert_eq!(finished.stdout, "4\n");
+    assert_eq!(processes(&folder).len(), 2, "the server and its worker");
+    assert_gone(&folder);
+    let result = folder.result();
+    assert!(result["agents"][0]["endpoint"].as_str().unwrap().starts_with("tiny-model at http://127.0.0.1:"));
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
+fn a_server_that_cannot_start_is_reported_with_the_end_of_its_log() {
+    let folder = Folder::new();
+    let finished = Finished::of(&mut run(&folder, "refuses")).exits(6);
+    assert!(finished.stderr.contains("ended before it was ready (exit status: 3)"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("there is no such model"), "{}", finished.stderr);
+    let missing = ["run", "--prompt", "2+2?", "--launch", "no-such-program --port {port}"];
+    let finished = Finished::of(consensus(&Folder::new()).args(missing)).exits(6);
+    assert!(finished.stderr.contains("cannot start `no-such-program`"), "{}", finished.stderr);
+    assert_eq!(Finished::of(consensus(&folder).arg("runs")).exits(0).stdout, "");
+}
+
+#[test]
+fn a_server_that_is_never_ready_is_given_up_and_ended() {
+    let folder = Folder::new();
+    folder.write("consensus.toml", "[timeouts]\nready_ms = 600\n");
+    let finished = Finished::of(&mut run(&folder, "loads=100000")).exits(6);
+    assert!(finished.stderr.contains("raise `timeouts.ready_ms`"), "{}", finished.stderr);
+    assert_gone(&folder);
+}
+
+#[test]
+fn a_server_that_dies_is_started_again_once_and_the_run_goes_on() {
+    let folder = Folder::new();
+    let mark = folder.path().join("died");
+    let finished = Finished::of(&mut run(&folder, &format!("dies_once={}", mark.display()))).exits(0);
+    assert_eq!(finished.stdout, "4\n");
+    assert!(finished.stderr.contains("starting it again"), "{}", finished.stderr);
+    assert_eq!(processes(&folder).len(), 2, "two lives");
+    assert_gone(&folder);
+}
+
+#[test]
+fn a_server_that_dies_again_puts_the_run_down_for_a_resume() {
+    let folder = Folder::new();
+    let finished = Finished::of(&mut run(&folder, "dies=2")).exits(6);
+    assert!(finished.stderr.contains("ended in the middle of the run"), "{}", finished.stderr);
+    assert_gone(&folder);
+    // A journal never says what to start.
+    let refused = Finished::of(consensus(&folder).args(["resume", "--last"])).exits(2);
+    assert!(refused.stderr.contains("start one again with --launch"), "{}", refused.stderr);
+    let resume = ["resume", "--last", "--launch", &command("")];
+    assert_eq!(Finished::of(consensus(&folder).args(resume)).exits(0).stdout, "4\n");
+    assert_gone(&folder);
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+/// What a run tells while it goes.
+type Story = Box<dyn Iterator<Item = String> + Send>;
+
+/// Starts a run whose server never answers, and returns it with its story and with a connection that
+/// ends with the server.
+fn hanging(folder: &Folder) -> (Child, Story, TcpStream) {
+    let mut child = run(folder, "hangs worker").stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let ready = lines.find(|line| line.contains("the server is ready at")).expect("the server comes up");
+    let address = ready.split("http://").nth(1).unwrap().trim_end_matches("/v1");
+    let connection = TcpStream::connect(address).unwrap();
+    // The run says who it is once it has begun.
+    assert!(lines.any(|line| line.starts_with("run ")));
+    (child, Box::new(lines), connection)
+}
+
+/// Waits until the server at the other end is gone.
+#[track_caller]
+fn await_end(mut connection: TcpStream) {
+    connection.set_read_timeout(Some(GONE_MAX)).unwrap();
+    // Nothing is ever sent here: this returns when the connection ends, or with the time-out.
+    let read = connection.read(&mut [0]);
+    assert!(!matches!(&read, Err(e) if e.kind() == std::io::ErrorKind::WouldBlock), "the server is left");
+}
+
+#[test]
+fn no_signal_leaves_a_server_behind() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL, Signal::SIGHUP] {
+        let folder = Folder::new();
+        let (mut child, mut story, connection) = hanging(&folder);
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
+        kill(pid, signal).unwrap();
+        if matches!(signal, Signal::SIGINT | Signal::SIGTERM) {
+            // The first waits for open calls, which never end here; the second does not.
+            assert!(story.any(|line| line.contains("once more to stop at once")));
+            kill(pid, signal).unwrap();
+        }
+        child.wait().unwrap();
+        await_end(connection);
+        let began = Instant::now();
+        // The guard ends the worker right after the server.
+        while began.elapsed() < GONE_MAX && processes(&folder).iter().any(|id| is_alive(*id)) {
+            std::thread::yield_now();
+        }
+        assert_gone(&folder);
+    }
+}
+
+fn is_alive(id: i32) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    kill(Pid::from_raw(id), None).is_ok() && !state.contains(") Z ")
+}
+
+#[test]
+fn the_configuration_can_name_the_server_and_a_flag_another() {
+    let folder = Folder::new();
+    let quoted = command("").replace('\\', "\\\\").replace('"', "\\\"");
+    folder.write("consensus.toml", &format!("launch = \"{quoted}\"\nmodel = \"some/model\"\n"));
+    Finished::of(consensus(&folder).args(["run", "--prompt", "2+2?"])).exits(0);
+    assert_gone(&folder);
+    let own = Server::start(model(SENSIBLE));
+    let folder = Folder::new();
+    folder.write("consensus.toml", "launch = \"no-such-program {port}\"\n");
+    Finished::of(consensus(&folder).args(["run", "--prompt", "2+2?", "--base-url"]).arg(own.url())).exits(0);
+    Finished::of(consensus(&folder).args(["run", "--prompt", "2+2?", "--mock", "--answer", "4"])).exits(0);
+}
+
+#[test]
+fn mistakes_in_a_launch_are_explained_before_anything_starts() {
+    let folder = Folder::new();
+    for (arguments, part) in [
+        (&["--launch", "vllm"][..], "name the model with --model"),
+        (&["--launch", "my-server"], "says where its port goes"),
+        (&["--launch", "vllm", "--model", "ollama:llama3.1"], "leave one of them out"),
+        (&["--launch", "vllm", "--base-url", "http://127.0.0.1:1/v1"], "cannot be used with"),
+    ] {
+        let finished = Finished::of(consensus(&folder).args(["run", "--prompt", "x"]).args(arguments)).exits(2);
+        assert!(finished.stderr.contains(part), "{}", finished.stderr);
+    }
+    assert!(!folder.path().join("runs").exists());
+}
+
+#[test]
+fn doctor_examines_a_server_that_it_starts() {
+    let folder = Folder::new();
+    let doctor = ["doctor", "--format", "json", "--launch", &command("")];
+    let finished = Finished::of(consensus(&folder).args(doctor)).exits(0);
+    let report: Value = serde_json::from_str(&finished.stdout).unwrap();
+    assert_eq!(report[0]["models"], json!(["tiny-model"]));
+    let log: PathBuf = folder.path().join("runs").join("doctor").join("server.log");
+    let id = std::fs::read_to_string(log).unwrap().split("process ").nth(1).unwrap().trim().parse().unwrap();
+    assert!(!is_alive(id));
+}
+
+#[test]
+fn every_known_server_is_told_its_model_and_its_port() {
+    for launcher in LAUNCHERS {
+        for arguments in [launcher.local, launcher.named] {
+            assert!(arguments.contains(&"{model}") && arguments.contains(&"{port}"), "{}", launcher.name);
+            assert!(arguments.contains(&"127.0.0.1"), "{} must listen on loopback alone", launcher.name);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! A model server as a process of its own, for tests that start and end one.
+//!
+//! Usage: `model_server PORT [BEHAVIOUR...]`. It says who it is on stdout, and answers as the tests'
+//! sensible model does, except for what its behaviours say:
+//!
+//! - `refuses` ends at once, with a reason;
+//! - `loads=N` says 503 to the first N looks at its health;
+//! - `dies=N` ends at chat number N, each time it is started;
+//! - `dies_once=FILE` ends at the first chat of its first life, and remembers that in FILE;
+//! - `hangs` never answers a chat;
+//! - `worker` starts another process, as servers with workers do.
+
+#[path = "../it/support/model.rs"]
+mod model;
+#[allow(dead_code, reason = "the tests that share it use the rest")]
+#[path = "../it/support/server.rs"]
+mod server;
+
+use std::path::Path;
+use std::process::{Command, exit};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use model::{SENSIBLE, model};
+use server::{Act, Request, Server, http};
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let port: u16 = words.first().and_then(|word| word.parse().ok()).expect("the first word is a port");
+    let says = |name: &str| words.iter().any(|word| word == name);
+    let value = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    let number = |name: &str| value(name).map(|n| n.parse::<usize>().expect("a number"));
+    println!("serving as process {}", std::process::id());
+    if says("refuses") {
+        eprintln!("there is no such model");
+        exit(3);
+    }
+    if says("worker") {
+        let worker = Command::new("sleep").arg("1000").spawn().expect("there is a program `sleep`");
+        println!("with worker process {}", worker.id());
+    }
+    let (loads, hangs) = (number("loads").unwrap_or(0), says("hangs"));
+    let dies = number("dies").unwrap_or(usize::MAX);
+    let dies_once = value("dies_once").map(str::to_owned);
+    let (looks, chats) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let _server = Server::on_port(port, move |request: &Request| {
+        if request.path == "/health" {
+            let loaded = looks.fetch_add(1, Ordering::SeqCst) >= loads;
+            return vec![Act::Send(http(if loaded { "200 OK" } else { "503 Service Unavailable" }, "", b"{}"))];
+        }
+        if request.path.ends_with("/chat/completions") {
+            let chat = chats.fetch_add(1, Ordering::SeqCst) + 1;
+            let is_first_life = dies_once.as_ref().is_some_and(|file| !Path::new(file).exists());
+            if let Some(file) = dies_once.as_ref().filter(|_| is_first_life) {
+                std::fs::write(file, "died once").expect("the file can be written");
+                exit(9);
+            }
+            if chat >= dies {
+                exit(9);
+            }
+            if hangs {
+                std::thread::sleep(Duration::from_secs(1000));
+            }
+        }
+        model(SENSIBLE)(request)
+    });
+    loop {
+        std::thread::park();
+    }
+}
