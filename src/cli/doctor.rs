@@ -35,7 +35,7 @@ pub(super) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitC
         for endpoint in endpoints {
             if let Endpoint::OpenAi(endpoint) = endpoint {
                 output.tell(&format!("examining {} at {} …", endpoint.model, endpoint.base_url));
-                reports.push(examine(endpoint).await);
+                reports.push(examine(*endpoint).await);
             }
         }
         if let Some(server) = server {

@@ -68,7 +68,9 @@ fn of_journal(error: &JournalError) -> ExitCode {
 fn of_launch(error: &LaunchError) -> ExitCode {
     match error {
         LaunchError::Command(_) => ExitCode::Usage,
-        LaunchError::Start(_) | LaunchError::Ended { .. } | LaunchError::NotReady { .. } => ExitCode::Provider,
+        LaunchError::Start(_) | LaunchError::Ended { .. } | LaunchError::NotReady { .. } => {
+            ExitCode::Provider
+        }
     }
 }
 

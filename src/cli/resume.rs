@@ -16,12 +16,17 @@ use crate::provider::launch::Launched;
 pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let dir = locate::run_folder(&args.which)?;
     block_on(async {
-        let stop = signals::listen()?;
+        let mut stop = signals::listen()?;
         let (writer, journal) = Writer::reopen(&dir)?;
         if journal.torn_bytes > 0 {
             output.tell(&format!("cut a torn last line of {} bytes off the journal", journal.torn_bytes));
         }
-        let Prepared { limits, endpoints, server } = prepare(args, &journal, &dir, output).await?;
+        let prepared = tokio::select! {
+            prepared = prepare(args, &journal, &dir, output) => prepared?,
+            // Nothing has been asked yet, and a server that was starting ends with this.
+            _ = stop.changed() => return Ok(ExitCode::Interrupted),
+        };
+        let Prepared { limits, endpoints, server } = prepared;
         let story = Story::new(*output);
         let mut engine = Engine::resume(writer, &journal, limits, endpoints, &story)?;
         if answer::is_complete(engine.ledger().outcome()) {
@@ -42,7 +47,12 @@ struct Prepared {
 
 /// Finds out where models are called from here on, and which limits hold: what is given now over
 /// what held before.
-async fn prepare(args: &ResumeArgs, journal: &Journal, dir: &Path, output: &Output) -> anyhow::Result<Prepared> {
+async fn prepare(
+    args: &ResumeArgs,
+    journal: &Journal,
+    dir: &Path,
+    output: &Output,
+) -> anyhow::Result<Prepared> {
     let mismatch = |(line, why)| IntegrityError(format!("the journal's line {line} does not verify: {why}"));
     let ledger = Ledger::replay(&journal.records).map_err(mismatch)?;
     if answer::is_complete(ledger.outcome()) {

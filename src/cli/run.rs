@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::args::RunArgs;
@@ -13,7 +14,7 @@ use super::output::Output;
 use super::progress::Story;
 use super::{ExitCode, answer, block_on, plan, settings, signals};
 use crate::config::FileConfig;
-use crate::engine::Engine;
+use crate::engine::{Engine, StopRequest};
 use crate::journal::{Opened, read};
 use crate::provider::launch::Launched;
 use crate::report::RunResult;
@@ -28,10 +29,15 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let seed = args.seed.unwrap_or(id.as_u64_pair().1 >> 11);
     let dir = settings::runs_dir(args.runs_dir.as_ref(), &file).join(id.to_string());
     block_on(async {
-        let (opened, server) = settings::opened(args, &file, seed, &dir, output).await?;
+        let mut stop = signals::listen()?;
+        let (opened, server) = tokio::select! {
+            opened = settings::opened(args, &file, seed, &dir, output) => opened?,
+            // Nothing has been asked yet, and a server that was starting ends with this.
+            _ = stop.changed() => return Ok(ExitCode::Interrupted),
+        };
         let mut copy = args.output.as_deref().map(create_copy).transpose()?;
         introduce(output, &opened, &id);
-        let result = start(&dir, &id.to_string(), opened, server, output).await?;
+        let result = start(&dir, &id.to_string(), opened, server, stop, output).await?;
         let code = answer::print(output, &result, args.fail_on_degraded)?;
         if let (Some(file), Some(text)) = (&mut copy, &result.text) {
             writeln!(file, "{text}").context("cannot write the copy of the answer")?;
@@ -45,9 +51,9 @@ async fn start(
     id: &str,
     opened: Opened,
     server: Option<Launched>,
+    stop: watch::Receiver<StopRequest>,
     output: &Output,
 ) -> anyhow::Result<RunResult> {
-    let stop = signals::listen()?;
     let story = Story::new(*output);
     let mut engine = Engine::start(dir, id, opened, &story)?;
     finish(&mut engine, server, stop, dir, &story, output).await
@@ -57,7 +63,7 @@ async fn start(
 pub(super) async fn finish(
     engine: &mut Engine<'_>,
     server: Option<Launched>,
-    stop: tokio::sync::watch::Receiver<crate::engine::StopRequest>,
+    stop: watch::Receiver<StopRequest>,
     dir: &Path,
     story: &Story,
     output: &Output,

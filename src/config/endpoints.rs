@@ -9,8 +9,8 @@ use super::file::FileConfig;
 use super::roleset::Roleset;
 use crate::provider::launch::LaunchCommand;
 use crate::provider::{
-    Dialect, Endpoint, MockEndpoint, MockScript, OpenAi, OpenAiEndpoint, PRESETS, Preset, ScriptError, Timeouts,
-    is_loopback,
+    Dialect, Endpoint, MockEndpoint, MockScript, OpenAi, OpenAiEndpoint, PRESETS, Preset, ScriptError,
+    Timeouts, is_loopback,
 };
 
 /// How long a local port may take to answer when no server is named.
@@ -122,7 +122,7 @@ pub async fn resolve_endpoints(
             };
         }
         endpoint.price = file.price_of(&endpoint.model);
-        endpoints.push(Endpoint::OpenAi(endpoint));
+        endpoints.push(Endpoint::OpenAi(Box::new(endpoint)));
     }
     Ok(endpoints)
 }
@@ -135,7 +135,11 @@ pub async fn resolve_endpoints(
 /// # Errors
 ///
 /// [`ConfigError::Usage`] if a script has a rule for nobody, or leaves somebody to nobody.
-fn scripted(chosen: &Chosen, file: &FileConfig, roleset: &Roleset) -> Result<Vec<Option<String>>, ConfigError> {
+fn scripted(
+    chosen: &Chosen,
+    file: &FileConfig,
+    roleset: &Roleset,
+) -> Result<Vec<Option<String>>, ConfigError> {
     let names: Vec<&str> = roleset.agents.iter().chain(&roleset.arbiter).map(|a| a.name.as_str()).collect();
     let Some(text) = &chosen.mock_script else { return Ok(vec![None; names.len()]) };
     let usage = |why: String| ConfigError::Usage(format!("the mock script {why}"));

@@ -32,7 +32,7 @@ pub async fn resumed_endpoints(
     for endpoint in before {
         let endpoint = match (endpoint, named) {
             (Endpoint::OpenAi(old), Some(url)) if moves.as_ref() == Some(&old.base_url) => {
-                Endpoint::OpenAi(moved(old, url, chosen, file).await?)
+                Endpoint::OpenAi(Box::new(moved(old, url, chosen, file).await?))
             }
             (Endpoint::OpenAi(_) | Endpoint::Mock(_), _) => endpoint.clone(),
         };
@@ -45,7 +45,7 @@ pub async fn resumed_endpoints(
 /// Returns the URL of the server that is replaced, if one is.
 fn moved_from(before: &[Endpoint], url: &str) -> Result<Option<String>, ConfigError> {
     let servers = before.iter().filter_map(|endpoint| match endpoint {
-        Endpoint::OpenAi(endpoint) => Some(endpoint),
+        Endpoint::OpenAi(endpoint) => Some(&**endpoint),
         Endpoint::Mock(_) => None,
     });
     let servers: Vec<&OpenAiEndpoint> = servers.collect();

@@ -107,7 +107,8 @@ impl<'a> Engine<'a> {
             Ledger::replay(&journal.records).map_err(|(line, why)| EngineError::Mismatch { line, why })?;
         let limits = limits.unwrap_or(ledger.limits());
         let endpoints = endpoints.filter(|now| now != ledger.endpoints());
-        let providers = providers(&ledger.opened().setup, endpoints.as_deref().unwrap_or(ledger.endpoints()))?;
+        let providers =
+            providers(&ledger.opened().setup, endpoints.as_deref().unwrap_or(ledger.endpoints()))?;
         for record in &journal.records {
             if let Entry::Replied(Replied { call, structured: Some(held), .. }) = &record.event
                 && let Some(provider) = providers.get(call.agent)

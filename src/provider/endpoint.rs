@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 pub enum Endpoint {
     /// An OpenAI-compatible server.
     #[serde(rename = "openai")]
-    OpenAi(OpenAiEndpoint),
+    OpenAi(Box<OpenAiEndpoint>),
     /// A script.
     Mock(MockEndpoint),
 }
@@ -136,7 +136,13 @@ fn is_default_ready(ready_ms: &u64) -> bool {
 impl Default for Timeouts {
     /// Long enough for a small model on two processor cores.
     fn default() -> Self {
-        Self { connect_ms: 10_000, first_byte_ms: 300_000, idle_ms: 120_000, total_ms: 1_800_000, ready_ms: READY_MS }
+        Self {
+            connect_ms: 10_000,
+            first_byte_ms: 300_000,
+            idle_ms: 120_000,
+            total_ms: 1_800_000,
+            ready_ms: READY_MS,
+        }
     }
 }
 

@@ -67,7 +67,7 @@ impl Provider {
     /// that is none.
     pub fn new(endpoint: &Endpoint, agent: &str) -> Result<Self, ProviderError> {
         Ok(match endpoint {
-            Endpoint::OpenAi(endpoint) => Self::OpenAi(Box::new(OpenAi::new(endpoint.clone())?)),
+            Endpoint::OpenAi(endpoint) => Self::OpenAi(Box::new(OpenAi::new((**endpoint).clone())?)),
             Endpoint::Mock(endpoint) => Self::Mock(Mock::new(endpoint, agent)?),
         })
     }

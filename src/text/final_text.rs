@@ -52,9 +52,11 @@ mod tests {
 
     #[test]
     fn a_value_keeps_its_digits_and_a_string_its_text() {
-        for (json, text, is_value) in
-            [(r#""a \"b\"""#, r#"a "b""#, false), (r#"{"x": 1.50}"#, r#"{"x": 1.50}"#, true), ("null", "null", true)]
-        {
+        for (json, text, is_value) in [
+            (r#""a \"b\"""#, r#"a "b""#, false),
+            (r#"{"x": 1.50}"#, r#"{"x": 1.50}"#, true),
+            ("null", "null", true),
+        ] {
             let found: FinalText = serde_json::from_str(json).unwrap();
             assert_eq!((found.text.as_str(), found.is_value), (text, is_value));
             assert_eq!(serde_json::to_string(&found).unwrap(), json);

@@ -96,7 +96,8 @@ impl SchemaText {
     /// Returns true if `reply` is JSON and nothing else, and valid under this schema.
     #[must_use]
     pub fn admits(&self, reply: &str) -> bool {
-        serde_json::from_str(reply.trim()).is_ok_and(|value: Value| compile(&self.to_value()).is_valid(&value))
+        serde_json::from_str(reply.trim())
+            .is_ok_and(|value: Value| compile(&self.to_value()).is_valid(&value))
     }
 }
 
@@ -288,7 +289,10 @@ fn typed_text(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Value {
         CanonicalKind::Json => json_value(ask.constraints),
         CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => {
             let rule = ask.constraints.iter().find_map(|rule| sentences(rule, chars_max));
-            rule.map_or_else(|| non_empty_string(chars_max), |pattern| json!({"type": "string", "pattern": pattern}))
+            rule.map_or_else(
+                || non_empty_string(chars_max),
+                |pattern| json!({"type": "string", "pattern": pattern}),
+            )
         }
     };
     closed(&json!({ "canonical_text": text }))
@@ -402,6 +406,8 @@ mod tests {
                 let count = schema["minItems"].as_u64().unwrap_or(0);
                 (0..count).map(|_| instance(&schema["items"], which)).collect()
             }
+            Some("number") => json!(7),
+            Some("boolean") => json!(true),
             _ if schema["pattern"].as_str().is_some_and(|p| p.contains("SOLVED")) => "[SOLVED] x".into(),
             _ if schema["pattern"].is_string() => "7".into(),
             _ => "x".repeat(usize::try_from(schema["minLength"].as_u64().unwrap_or(1)).unwrap()).into(),

@@ -107,8 +107,10 @@ fn scripts_reach_every_fault() {
     let folder = Folder::new();
     let finished = script(&folder, "{\"status\":503}\n", &[]).exits(6);
     assert!(finished.stderr.contains("mock answered 503"), "{}", finished.stderr);
-    let finished = script(&Folder::new(), "{\"agent\":\"Nobody\",\"garbage\":true}\n", &[]).exits(6);
-    assert!(finished.stderr.contains("no rule for agent `Writer`"), "{}", finished.stderr);
+    let finished = script(&Folder::new(), "{\"agent\":\"Nobody\",\"garbage\":true}\n", &[]).exits(2);
+    assert!(finished.stderr.contains("has a rule for `Nobody`"), "{}", finished.stderr);
+    let finished = script(&Folder::new(), "{\"agent\":\"Writer\",\"garbage\":true}\n", &[]).exits(2);
+    assert!(finished.stderr.contains("has no rule for `Physicist`"), "{}", finished.stderr);
 }
 
 #[test]

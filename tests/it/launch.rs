@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -25,13 +25,17 @@ fn command(behaviours: &str) -> String {
 
 fn run(folder: &Folder, behaviours: &str) -> Command {
     let mut run = consensus(folder);
-    run.args(["run", "--prompt", "2+2?", "--launch", &command(behaviours)]);
+    run.args(["run", "--seed", "1", "--prompt", "2+2?", "--launch", &command(behaviours)]);
     run
 }
 
-/// Returns the ids of the processes that the server said it is, from its log.
+/// Returns the ids of the processes that the server said it is, from its log in the run folder.
 fn processes(folder: &Folder) -> Vec<i32> {
-    let log = std::fs::read_to_string(folder.run().join("server.log")).unwrap();
+    in_log(&folder.run().join("server.log"))
+}
+
+fn in_log(path: &Path) -> Vec<i32> {
+    let log = std::fs::read_to_string(path).unwrap();
     let ids = log.lines().filter_map(|line| line.split("process ").nth(1));
     let ids: Vec<i32> = ids.map(|id| id.trim().parse().unwrap()).collect();
     assert!(!ids.is_empty(), "{log}");
@@ -53,7 +57,7 @@ fn assert_gone(folder: &Folder) {
 fn a_launched_server_serves_the_run_and_is_gone_after_it() {
     let folder = Folder::new();
     let finished = Finished::of(&mut run(&folder, "worker loads=2")).exits(0);
-    assert_eq!(finished.stdout, "4\n");
+    assert_eq!(finished.stdout, "four\n");
     assert_eq!(processes(&folder).len(), 2, "the server and its worker");
     assert_gone(&folder);
     let result = folder.result();
@@ -87,7 +91,7 @@ fn a_server_that_dies_is_started_again_once_and_the_run_goes_on() {
     let folder = Folder::new();
     let mark = folder.path().join("died");
     let finished = Finished::of(&mut run(&folder, &format!("dies_once={}", mark.display()))).exits(0);
-    assert_eq!(finished.stdout, "4\n");
+    assert_eq!(finished.stdout, "four\n");
     assert!(finished.stderr.contains("starting it again"), "{}", finished.stderr);
     assert_eq!(processes(&folder).len(), 2, "two lives");
     assert_gone(&folder);
@@ -103,25 +107,34 @@ fn a_server_that_dies_again_puts_the_run_down_for_a_resume() {
     let refused = Finished::of(consensus(&folder).args(["resume", "--last"])).exits(2);
     assert!(refused.stderr.contains("start one again with --launch"), "{}", refused.stderr);
     let resume = ["resume", "--last", "--launch", &command("")];
-    assert_eq!(Finished::of(consensus(&folder).args(resume)).exits(0).stdout, "4\n");
+    assert_eq!(Finished::of(consensus(&folder).args(resume)).exits(0).stdout, "four\n");
     assert_gone(&folder);
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
 
-/// What a run tells while it goes.
-type Story = Box<dyn Iterator<Item = String> + Send>;
+/// A run whose server never answers.
+struct Hanging {
+    child: Child,
+    /// What it tells while it goes.
+    story: Box<dyn Iterator<Item = String>>,
+    /// Ends with the server.
+    connection: TcpStream,
+}
 
-/// Starts a run whose server never answers, and returns it with its story and with a connection that
-/// ends with the server.
-fn hanging(folder: &Folder) -> (Child, Story, TcpStream) {
-    let mut child = run(folder, "hangs worker").stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let ready = lines.find(|line| line.contains("the server is ready at")).expect("the server comes up");
-    let address = ready.split("http://").nth(1).unwrap().trim_end_matches("/v1");
-    let connection = TcpStream::connect(address).unwrap();
-    // The run says who it is once it has begun.
-    assert!(lines.any(|line| line.starts_with("run ")));
-    (child, Box::new(lines), connection)
+impl Hanging {
+    /// Starts one and waits until both of its calls are in the air.
+    fn start(folder: &Folder) -> Self {
+        let mut run = run(folder, "hangs worker");
+        let mut child =
+            run.args(["--format", "jsonl"]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut story = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let ready = story.find(|line| line.contains("the server is ready at")).expect("the server comes up");
+        let address = ready.split("http://").nth(1).unwrap().trim_end_matches("/v1");
+        let connection = TcpStream::connect(address).unwrap();
+        let records = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert_eq!(records.filter(|record| record.contains("\"asked\"")).take(2).count(), 2);
+        Self { child, story: Box::new(story), connection }
+    }
 }
 
 /// Waits until the server at the other end is gone.
@@ -137,7 +150,7 @@ fn await_end(mut connection: TcpStream) {
 fn no_signal_leaves_a_server_behind() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL, Signal::SIGHUP] {
         let folder = Folder::new();
-        let (mut child, mut story, connection) = hanging(&folder);
+        let Hanging { mut child, mut story, connection } = Hanging::start(&folder);
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
         kill(pid, signal).unwrap();
         if matches!(signal, Signal::SIGINT | Signal::SIGTERM) {
@@ -176,6 +189,43 @@ fn the_configuration_can_name_the_server_and_a_flag_another() {
 }
 
 #[test]
+fn a_script_can_play_one_agent_and_a_server_the_other() {
+    let script = json!({"agent": "Writer", "policy": "stubborn", "answer": "five"}).to_string();
+    let folder = Folder::new();
+    folder.write("writer.jsonl", &script);
+    let mixed = |more: &[&str]| {
+        let mut run = consensus(&folder);
+        run.args(["run", "--prompt", "2+2?", "--mock-script", "writer.jsonl"]).args(more);
+        Finished::of(&mut run)
+    };
+    let left = mixed(&[]).exits(2);
+    assert!(left.stderr.contains("has no rule for `Physicist`"), "{}", left.stderr);
+    // The sensible model gives in to whoever stands firm; that is why its blind draft is kept.
+    assert_eq!(mixed(&["--launch", &command("")]).exits(0).stdout, "five\n");
+    let result = folder.result();
+    assert_eq!((&result["agents"][0]["endpoint"], &result["how"]), (&json!("mock"), &json!("endorsed")));
+    assert_eq!(result["blind_vote"]["tally"][1]["text"], "four");
+    folder.write("writer.jsonl", &script.replace("Writer", "Wirter"));
+    let stranger = mixed(&["--launch", &command("")]).exits(2);
+    assert!(stranger.stderr.contains("has a rule for `Wirter`"), "{}", stranger.stderr);
+}
+
+#[test]
+fn a_run_goes_on_at_another_address() {
+    let folder = Folder::new();
+    let first = Server::start(model(SENSIBLE));
+    let run = ["run", "--prompt", "2+2?", "--max-tokens-total", "2500", "--base-url"];
+    Finished::of(consensus(&folder).args(run).arg(first.url())).exits(5);
+    drop(first);
+    let second = Server::start(model(SENSIBLE));
+    let resume = ["resume", "--last", "--max-tokens-total", "90000", "--base-url"];
+    Finished::of(consensus(&folder).args(resume).arg(second.url())).exits(0);
+    assert!(!second.chats().is_empty());
+    assert!(folder.result()["agents"][0]["endpoint"].as_str().unwrap().ends_with(&second.url()));
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
 fn mistakes_in_a_launch_are_explained_before_anything_starts() {
     let folder = Folder::new();
     for (arguments, part) in [
@@ -184,7 +234,8 @@ fn mistakes_in_a_launch_are_explained_before_anything_starts() {
         (&["--launch", "vllm", "--model", "ollama:llama3.1"], "leave one of them out"),
         (&["--launch", "vllm", "--base-url", "http://127.0.0.1:1/v1"], "cannot be used with"),
     ] {
-        let finished = Finished::of(consensus(&folder).args(["run", "--prompt", "x"]).args(arguments)).exits(2);
+        let finished =
+            Finished::of(consensus(&folder).args(["run", "--prompt", "x"]).args(arguments)).exits(2);
         assert!(finished.stderr.contains(part), "{}", finished.stderr);
     }
     assert!(!folder.path().join("runs").exists());
@@ -197,9 +248,8 @@ fn doctor_examines_a_server_that_it_starts() {
     let finished = Finished::of(consensus(&folder).args(doctor)).exits(0);
     let report: Value = serde_json::from_str(&finished.stdout).unwrap();
     assert_eq!(report[0]["models"], json!(["tiny-model"]));
-    let log: PathBuf = folder.path().join("runs").join("doctor").join("server.log");
-    let id = std::fs::read_to_string(log).unwrap().split("process ").nth(1).unwrap().trim().parse().unwrap();
-    assert!(!is_alive(id));
+    let log = folder.path().join("runs").join("doctor").join("server.log");
+    assert!(!in_log(&log).into_iter().any(is_alive));
 }
 
 #[test]

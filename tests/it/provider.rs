@@ -136,7 +136,11 @@ fn a_server_that_ignores_the_schema_is_caught_by_validation() {
     });
     let finished = run(&folder, &server, &[]).exits(3);
     assert_eq!(finished.stdout, "");
-    assert_eq!(folder.result()["reason"], "no agent wrote a valid blind draft");
+    let result = folder.result();
+    assert_eq!(result["reason"], "no agent wrote a valid blind draft");
+    let kinds: Vec<&Value> = result["degraded"].as_array().unwrap().iter().map(|d| &d["kind"]).collect();
+    assert!(kinds.contains(&&json!("schema_ignored")), "{kinds:?}");
+    assert!(finished.stderr.contains("does not hold its replies to it"), "{}", finished.stderr);
 }
 
 #[test]

@@ -40,7 +40,9 @@ fn agreeable(request: &Request) -> Vec<Act> {
     if fields.is_null() {
         return model(|_| "hm".to_owned())(request);
     }
-    let is_number = fields["final_solution"]["properties"]["canonical_text"]["pattern"].is_string();
+    let pattern =
+        fields["final_solution"]["properties"]["canonical_text"]["pattern"].as_str().unwrap_or_default();
+    let is_number = pattern.contains("[0-9]");
     let text = if is_number { "391" } else { "One. Two. Three." };
     let envelope = json!({
         "role": fields["role"]["enum"][0], "domain": "d", "task_understanding": "t", "public_message": "[SOLVED] x",

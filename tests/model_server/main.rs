@@ -10,6 +10,8 @@
 //! - `hangs` never answers a chat;
 //! - `worker` starts another process, as servers with workers do.
 
+#![allow(clippy::unwrap_used, unreachable_pub, reason = "the tests' support is shared")]
+
 #[path = "../it/support/model.rs"]
 mod model;
 #[allow(dead_code, reason = "the tests that share it use the rest")]
@@ -46,7 +48,11 @@ fn main() {
     let _server = Server::on_port(port, move |request: &Request| {
         if request.path == "/health" {
             let loaded = looks.fetch_add(1, Ordering::SeqCst) >= loads;
-            return vec![Act::Send(http(if loaded { "200 OK" } else { "503 Service Unavailable" }, "", b"{}"))];
+            return vec![Act::Send(http(
+                if loaded { "200 OK" } else { "503 Service Unavailable" },
+                "",
+                b"{}",
+            ))];
         }
         if request.path.ends_with("/chat/completions") {
             let chat = chats.fetch_add(1, Ordering::SeqCst) + 1;

@@ -8,7 +8,8 @@ use super::params::Adopt;
 use super::seat::{Answer, Proposal, Seat, handle, index_of};
 use crate::protocol::{Finish, Reply, Setup, Thinking};
 use crate::text::{
-    CanonicalKind, Canonicalizer, Change, Envelope, FinalSolution, FinalText, Status, Violation, quote, schema, vacuity,
+    CanonicalKind, Canonicalizer, Change, Envelope, FinalSolution, FinalText, Status, Violation, quote,
+    schema, vacuity,
 };
 
 /// What the author of a reply could know.

@@ -27,15 +27,43 @@ pub const LAUNCHERS: [Launcher; 2] = [
 ];
 
 const LLAMA_LOCAL: [&str; 13] = [
-    "--model", "{model}", "--host", "127.0.0.1", "--port", "{port}", "--parallel", "2", "--ctx-size", "16384",
-    "--no-kv-unified", "--slot-prompt-similarity", "0.6",
+    "--model",
+    "{model}",
+    "--host",
+    "127.0.0.1",
+    "--port",
+    "{port}",
+    "--parallel",
+    "2",
+    "--ctx-size",
+    "16384",
+    "--no-kv-unified",
+    "--slot-prompt-similarity",
+    "0.6",
 ];
 const LLAMA_NAMED: [&str; 13] = [
-    "-hf", "{model}", "--host", "127.0.0.1", "--port", "{port}", "--parallel", "2", "--ctx-size", "16384",
-    "--no-kv-unified", "--slot-prompt-similarity", "0.6",
+    "-hf",
+    "{model}",
+    "--host",
+    "127.0.0.1",
+    "--port",
+    "{port}",
+    "--parallel",
+    "2",
+    "--ctx-size",
+    "16384",
+    "--no-kv-unified",
+    "--slot-prompt-similarity",
+    "0.6",
 ];
 const VLLM: [&str; 8] = [
-    "serve", "{model}", "--host", "127.0.0.1", "--port", "{port}", "--enable-prefix-caching",
+    "serve",
+    "{model}",
+    "--host",
+    "127.0.0.1",
+    "--port",
+    "{port}",
+    "--enable-prefix-caching",
     "--enable-prompt-tokens-details",
 ];
 
@@ -82,7 +110,9 @@ impl LaunchCommand {
         }
         for word in &mut words {
             if word.contains("{model}") {
-                let Some(model) = model else { return refuse("it wants a model; name it with --model".to_owned()) };
+                let Some(model) = model else {
+                    return refuse("it wants a model; name it with --model".to_owned());
+                };
                 *word = word.replace("{model}", model);
             }
         }
@@ -108,7 +138,7 @@ impl Launcher {
         if Path::new(model).exists() {
             return Ok(self.local);
         }
-        let looks_like_a_file = model.starts_with(['/', '.', '~']) || model.ends_with(".gguf");
+        let looks_like_a_file = model.starts_with(['/', '.', '~']) || Path::new(model).extension().is_some_and(|e| e == "gguf");
         if looks_like_a_file {
             return Err(LaunchError::Command(format!("--model `{model}`: there is no such file")));
         }

@@ -29,8 +29,8 @@ pub async fn guard(command: &[String]) -> std::io::Result<u8> {
         Command::new(program).args(arguments).stdin(std::process::Stdio::null()).process_group(0).spawn()?;
     let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
     let ended = tokio::select! {
-        status = child.wait() => Some(status?),
-        _ = owner_gone() => None,
+        status = child.wait() => Some(status),
+        () = owner_gone() => None,
         _ = interrupt.recv() => None,
         _ = terminate.recv() => None,
         _ = hang_up.recv() => None,
@@ -39,22 +39,14 @@ pub async fn guard(command: &[String]) -> std::io::Result<u8> {
         // A group without members is what is wanted.
         let _ = group.map(|group| killpg(group, signal));
     };
-    let status = match ended {
-        Some(status) => status,
-        None => {
-            send(Signal::SIGTERM);
-            match tokio::time::timeout(GRACE, child.wait()).await {
-                Ok(status) => status?,
-                Err(_) => {
-                    send(Signal::SIGKILL);
-                    child.wait().await?
-                }
-            }
-        }
-    };
-    // Workers that the server left behind.
+    if ended.is_none() {
+        send(Signal::SIGTERM);
+        // Whoever has not ended by then is ended below.
+        let _ = tokio::time::timeout(GRACE, child.wait()).await;
+    }
+    // Also for workers that the server left behind.
     send(Signal::SIGKILL);
-    Ok(code(status))
+    Ok(code(child.wait().await?))
 }
 
 /// Resolves when whoever holds the other end of standard input has let go of it.

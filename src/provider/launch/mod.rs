@@ -26,7 +26,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
@@ -159,15 +159,15 @@ impl Launched {
         waiting: impl Fn(Duration),
     ) -> Result<Self, LaunchError> {
         let place = Place::new(command, log, timeouts)?;
-        let mut child = place.spawn()?;
-        if let Err(why) = place.until_ready(&mut child, waiting).await {
-            end(child).await;
+        let mut guarded = place.spawn()?;
+        if let Err(why) = place.until_ready(&mut guarded, waiting).await {
+            guarded.end().await;
             return Err(why);
         }
         let (sender, life) = watch::channel(Life::Ready(1));
         let (stop, stopped) = oneshot::channel();
         let lifeline = Lifeline { life, base_url: place.base_url.clone() };
-        let watch = tokio::spawn(place.watch(child, sender, stopped));
+        let watch = tokio::spawn(place.watch(guarded, sender, stopped));
         Ok(Self { lifeline, stop: Some(stop), watch })
     }
 
@@ -188,6 +188,23 @@ impl Launched {
         // A watcher that has ended has ended the server too.
         let _ = self.stop.take().map(|stop| stop.send(()));
         let _ = self.watch.await;
+    }
+}
+
+/// A guard and the pipe that it watches. The two are apart because waiting for a child closes its
+/// standard input.
+struct Guarded {
+    guard: Child,
+    pipe: Option<ChildStdin>,
+}
+
+impl Guarded {
+    /// Lets go of the pipe, and waits for the guard to do the rest.
+    async fn end(mut self) {
+        drop(self.pipe.take());
+        if tokio::time::timeout(END_MAX, self.guard.wait()).await.is_err() {
+            tracing::warn!("the model server is taking long to end; it is left to its guard");
+        }
     }
 }
 
@@ -219,12 +236,12 @@ impl Place {
     }
 
     /// Starts a guard that starts the server.
-    fn spawn(&self) -> Result<Child, LaunchError> {
+    fn spawn(&self) -> Result<Guarded, LaunchError> {
         let io = |e: std::io::Error| LaunchError::Start(e.to_string());
         let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.log).map_err(io)?;
         let this = std::env::current_exe().map_err(io)?;
         // A group of its own, so that Ctrl-C in a terminal reaches this process alone.
-        Command::new(this)
+        let mut guard = Command::new(this)
             .arg("guard")
             .arg("--")
             .args(&self.words)
@@ -233,14 +250,20 @@ impl Place {
             .stderr(log)
             .process_group(0)
             .spawn()
-            .map_err(io)
+            .map_err(io)?;
+        let pipe = guard.stdin.take();
+        Ok(Guarded { guard, pipe })
     }
 
     /// Waits until the server answers or ends.
-    async fn until_ready(&self, child: &mut Child, waiting: impl Fn(Duration)) -> Result<(), LaunchError> {
+    async fn until_ready(
+        &self,
+        guarded: &mut Guarded,
+        waiting: impl Fn(Duration),
+    ) -> Result<(), LaunchError> {
         let began = Instant::now();
         loop {
-            if let Some(status) = child.try_wait().map_err(|e| LaunchError::Start(e.to_string()))? {
+            if let Some(status) = guarded.guard.try_wait().map_err(|e| LaunchError::Start(e.to_string()))? {
                 return Err(self.ended("before it was ready", status));
             }
             if self.probe.is_ready().await {
@@ -257,13 +280,13 @@ impl Place {
     }
 
     /// Watches a server until it is to end; starts it again once.
-    async fn watch(self, mut child: Child, life: watch::Sender<Life>, mut stop: oneshot::Receiver<()>) {
+    async fn watch(self, mut guarded: Guarded, life: watch::Sender<Life>, mut stop: oneshot::Receiver<()>) {
         let mut starts = 1;
         loop {
             let status = tokio::select! {
                 // An owner that is gone wants it to end as well.
-                _ = &mut stop => return end(child).await,
-                status = child.wait() => status.unwrap_or_default(),
+                _ = &mut stop => return guarded.end().await,
+                status = guarded.guard.wait() => status.unwrap_or_default(),
             };
             let ended = self.ended("in the middle of the run", status);
             if starts > 1 {
@@ -273,8 +296,8 @@ impl Place {
             tracing::warn!("{ended}\nstarting it again");
             starts += 1;
             life.send_replace(Life::Starting);
-            child = match self.spawn() {
-                Ok(child) => child,
+            guarded = match self.spawn() {
+                Ok(guarded) => guarded,
                 Err(why) => {
                     life.send_replace(Life::Dead(why));
                     return;
@@ -282,14 +305,14 @@ impl Place {
             };
             let ready = tokio::select! {
                 _ = &mut stop => None,
-                ready = self.until_ready(&mut child, |_| {}) => Some(ready),
+                ready = self.until_ready(&mut guarded, |_| {}) => Some(ready),
             };
             match ready {
-                None => return end(child).await,
+                None => return guarded.end().await,
                 Some(Ok(())) => drop(life.send_replace(Life::Ready(starts))),
                 Some(Err(why)) => {
                     life.send_replace(Life::Dead(why));
-                    return end(child).await;
+                    return guarded.end().await;
                 }
             }
         }
@@ -298,14 +321,6 @@ impl Place {
     fn ended(&self, when: &'static str, status: ExitStatus) -> LaunchError {
         let (program, log, tail) = (self.program(), self.log.clone(), tail(&self.log));
         LaunchError::Ended { program, when, status: status.to_string(), log, tail }
-    }
-}
-
-/// Lets go of the pipe, and waits for the guard to do the rest.
-async fn end(mut child: Child) {
-    drop(child.stdin.take());
-    if tokio::time::timeout(END_MAX, child.wait()).await.is_err() {
-        tracing::warn!("the model server is taking long to end; it is left to its guard");
     }
 }
 

