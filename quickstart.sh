@@ -5,6 +5,9 @@
 #   ./quickstart.sh serve      prepare, then run the server in the foreground (Ctrl-C ends it)
 #   ./quickstart.sh prepare    the Python environment and the weights only
 #   ./quickstart.sh cache      how much of a growing prompt the server reuses (at least 80 %)
+#   ./quickstart.sh conformance      the tests of the provider against this server
+#   ./quickstart.sh tasks OUT.jsonl [...]   the suite of tasks, and how often the agents agree and are right;
+#                              further words go to tests/real/agreement.py
 #
 # Environment:
 #   MODEL=/path/file.gguf      your own weights. Best: the publisher's own file, for example
@@ -145,6 +148,22 @@ case ${1:-all} in
         prepare
         server_command
         attend "${serve[@]}" ;;
+    conformance)
+        prepare
+        attend cargo test --locked --test it --no-run --manifest-path "$root/Cargo.toml"
+        start_server
+        export CONSENSUS_TEST_SERVER=$url/v1
+        attend cargo test --locked --test it --manifest-path "$root/Cargo.toml" conformance -- --ignored --test-threads 1 ;;
+    tasks)
+        [[ $# -ge 2 ]] || die "name the file for the results: ./quickstart.sh tasks OUT.jsonl"
+        shift
+        prepare
+        build
+        start_server
+        export CONSENSUS_BASE_URL=$url/v1
+        attend "$py" "$root/tests/real/agreement.py" run "$bin" "$@"
+        attend "$py" "$root/tests/real/agreement.py" report "$1"
+        sha256sum "$model" ;;
     cache)
         prepare
         build

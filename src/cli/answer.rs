@@ -1,11 +1,13 @@
 //! What a finished run leaves: its files, its answer on stdout, its exit code.
 
-use std::io::IsTerminal;
+use std::fs::File;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::Context;
 
 use super::ExitCode;
+use super::error::UsageError;
 use super::output::{Format, Output};
 use crate::journal::Record;
 use crate::protocol::Outcome;
@@ -18,6 +20,29 @@ pub(super) fn write_files(dir: &Path, result: &RunResult, records: &[Record]) ->
     write_result(dir, RESULT_FILE, &result.to_json()).with_context(context)?;
     let text = transcript(records).map_err(|(line, why)| anyhow::anyhow!("journal line {line}: {why}"))?;
     write_result(dir, TRANSCRIPT_FILE, &text).with_context(context)
+}
+
+/// A file for the answer, besides stdout.
+pub(super) struct AnswerFile(Option<File>);
+
+impl AnswerFile {
+    /// Makes the file before anything is spent; without an answer it stays empty, so that nobody reads
+    /// an older one.
+    pub(super) fn create(path: Option<&Path>) -> anyhow::Result<Self> {
+        let create = |path: &Path| {
+            let why = |e| UsageError(format!("cannot write the answer to `{}`: {e}", path.display()));
+            File::create(path).map_err(why)
+        };
+        Ok(Self(path.map(create).transpose()?))
+    }
+
+    /// Writes the answer, if there is one.
+    pub(super) fn write(&mut self, result: &RunResult) -> anyhow::Result<()> {
+        if let (Some(file), Some(text)) = (&mut self.0, &result.text) {
+            writeln!(file, "{text}").context("cannot write the copy of the answer")?;
+        }
+        Ok(())
+    }
 }
 
 /// Prints the answer and returns the exit code.

@@ -277,6 +277,9 @@ pub(super) struct ResumeArgs {
     /// The model for --launch.
     #[arg(short, long, env = "CONSENSUS_MODEL")]
     pub(super) model: Option<String>,
+    /// Write the answer to this file as well.
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
     /// Allow plain http to other machines.
     #[arg(long)]
     pub(super) allow_http: bool,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::answer::AnswerFile;
 use super::args::ResumeArgs;
 use super::error::IntegrityError;
 use super::output::Output;
@@ -27,12 +28,14 @@ pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
             _ = stop.changed() => return Ok(ExitCode::Interrupted),
         };
         let Prepared { limits, endpoints, server } = prepared;
+        let mut copy = AnswerFile::create(args.output.as_deref())?;
         let story = Story::new(*output);
         let mut engine = Engine::resume(writer, &journal, limits, endpoints, &story)?;
         if answer::is_complete(engine.ledger().outcome()) {
             output.tell("the run has ended already; this is its result");
         }
         let result = run::finish(&mut engine, server, stop, &dir, &story, output).await?;
+        copy.write(&result)?;
         answer::print(output, &result, args.fail_on_degraded)
     })?
 }

@@ -1,15 +1,12 @@
 //! `consensus run`.
 
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use super::answer::AnswerFile;
 use super::args::RunArgs;
-use super::error::UsageError;
 use super::output::Output;
 use super::progress::Story;
 use super::{ExitCode, answer, block_on, plan, settings, signals};
@@ -35,13 +32,11 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
             // Nothing has been asked yet, and a server that was starting ends with this.
             _ = stop.changed() => return Ok(ExitCode::Interrupted),
         };
-        let mut copy = args.output.as_deref().map(create_copy).transpose()?;
+        let mut copy = AnswerFile::create(args.output.as_deref())?;
         introduce(output, &opened, &id);
         let result = start(&dir, &id.to_string(), opened, server, stop, output).await?;
         let code = answer::print(output, &result, args.fail_on_degraded)?;
-        if let (Some(file), Some(text)) = (&mut copy, &result.text) {
-            writeln!(file, "{text}").context("cannot write the copy of the answer")?;
-        }
+        copy.write(&result)?;
         Ok(code)
     })?
 }
@@ -91,11 +86,4 @@ fn introduce(output: &Output, opened: &Opened, id: &Uuid) {
     let (roleset, seed) = (&opened.setup.roleset, opened.setup.seed);
     let line = format!("run {id}: {roleset}, seed {seed}, {}", distinct.join(" and "));
     output.tell(&crate::text::quote::terminal(&line));
-}
-
-/// Makes the file for the answer before anything is spent; without an answer it stays empty, so that
-/// nobody reads an older one.
-fn create_copy(path: &Path) -> anyhow::Result<File> {
-    let why = |e: std::io::Error| UsageError(format!("cannot write the answer to `{}`: {e}", path.display()));
-    Ok(File::create(path).map_err(why)?)
 }

@@ -13,6 +13,19 @@ use crate::provider::{Price, Timeouts};
 /// The file that is looked for in the working folder.
 const PROJECT_FILE: &str = "consensus.toml";
 
+/// Fields of a request that the program sets itself.
+const OWN_FIELDS: [&str; 9] = [
+    "model",
+    "messages",
+    "temperature",
+    "seed",
+    "max_tokens",
+    "max_completion_tokens",
+    "response_format",
+    "stream",
+    "stream_options",
+];
+
 /// What a configuration file may say. Everything is optional.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -159,5 +172,12 @@ fn read(path: &Path) -> Result<FileConfig, ConfigError> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(FileConfig::default()),
         Err(source) => return Err(ConfigError::Read { path: path.to_owned(), source }),
     };
-    toml::from_str(&text).map_err(|e| ConfigError::File { path: path.to_owned(), why: e.to_string() })
+    let refuse = |why: String| ConfigError::File { path: path.to_owned(), why };
+    let file: FileConfig = toml::from_str(&text).map_err(|e| refuse(e.to_string()))?;
+    for (name, provider) in &file.providers {
+        if let Some(field) = OWN_FIELDS.iter().find(|field| provider.body.contains_key(**field)) {
+            return Err(refuse(format!("providers.{name}.body: `{field}` is set by the program")));
+        }
+    }
+    Ok(file)
 }

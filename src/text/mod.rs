@@ -12,6 +12,7 @@
 mod canonical;
 mod constraint;
 mod decimal;
+pub mod decoding;
 mod envelope;
 mod extract;
 mod final_text;

@@ -121,8 +121,10 @@ pub enum Violation {
         /// Which handles may be accepted.
         known: String,
     },
-    /// The handle names a proposal of one's own.
-    #[error("`accepts` names {handle}, which is your own proposal; only your peer's can be accepted")]
+    /// The handle names a proposal of one's own that is not one's text any more.
+    #[error(
+        "`accepts` names {handle}, a text of your own that you have given up; write it in `canonical_text` if you mean it"
+    )]
     OwnHandle {
         /// The handle.
         handle: String,

@@ -5,6 +5,7 @@
 mod support;
 
 mod cli;
+mod conformance;
 mod determinism;
 mod faults;
 mod hostile;
@@ -15,4 +16,5 @@ mod provider;
 mod readme;
 mod rolesets;
 mod scenarios;
+mod tasks;
 mod tidy;

@@ -257,3 +257,37 @@ fn doctor_tells_enforced_from_ignored() {
         assert_eq!(report[0]["advice"].as_array().unwrap().is_empty(), !advised);
     }
 }
+
+#[test]
+fn what_a_kind_of_server_wants_is_sent_to_it() {
+    let server = Server::start(model(SENSIBLE));
+    let place = format!("base_url = \"{}\"\n", server.url());
+    let body = "body = { chat_template_kwargs = { enable_thinking = false } }\n";
+    let folder = Folder::new();
+    folder.write(
+        "consensus.toml",
+        &format!("[providers.openai]\n{place}[providers.openrouter]\n{place}[providers.lab]\n{place}{body}"),
+    );
+    let first_chat = |name: &str| {
+        let before = server.chats().len();
+        let model = format!("{name}:tiny-model");
+        let run = ["run", "--seed", "1", "--thinking", "none", "--prompt", "2+2?", "--model", &model];
+        Finished::of(consensus(&folder).args(run)).exits(0);
+        server.chats()[before].clone()
+    };
+    assert_eq!(first_chat("openai").json()["response_format"]["json_schema"]["strict"], false);
+    let openrouter = first_chat("openrouter");
+    assert_eq!(openrouter.json()["provider"]["require_parameters"], true);
+    assert_eq!(openrouter.header("x-title").as_deref(), Some("consensus"));
+    let lab = first_chat("lab").json();
+    assert_eq!(lab["chat_template_kwargs"]["enable_thinking"], false);
+    assert_eq!(lab["response_format"]["json_schema"]["strict"], true);
+    folder.write("consensus.toml", &format!("[providers.lab]\n{place}body = {{ seed = 1 }}\n"));
+    let run = ["run", "--model", "lab:tiny-model", "--prompt", "2+2?"];
+    let refused = Finished::of(consensus(&folder).args(run)).exits(2);
+    assert!(
+        refused.stderr.contains("providers.lab.body: `seed` is set by the program"),
+        "{}",
+        refused.stderr
+    );
+}

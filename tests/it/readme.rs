@@ -4,7 +4,9 @@
 //! loopback server that stands in for the model servers that are named; lines below a command are
 //! what it must print. The two commands in `sh` blocks are what `.ci/run` runs.
 
-use std::path::Path;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -52,6 +54,18 @@ fn agreeable(request: &Request) -> Vec<Act> {
     vec![Act::Send(completion(&envelope.to_string()))]
 }
 
+/// Makes programs that are called as the servers that can be launched, and answer as the tests' one does.
+fn fake_servers(folder: &Folder, model_server: &Path) -> PathBuf {
+    for launcher in consensus::provider::launch::LAUNCHERS {
+        let program = model_server.display();
+        let script =
+            format!("#!/bin/sh\nwhile [ \"$1\" != --port ]; do shift; done\nexec '{program}' \"$2\"\n");
+        let path = folder.write(&format!("servers/{}", launcher.name), &script);
+        std::fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+    }
+    folder.path().join("servers")
+}
+
 #[test]
 fn every_command_of_the_readme_works() {
     let readme = repository("README.md");
@@ -64,8 +78,10 @@ fn every_command_of_the_readme_works() {
         places.extend(["[providers.", name, "]\nbase_url = \"", &url, "\"\n"]);
     }
     folder.write("consensus.toml", &places);
+    folder.write("qwen2.5-1.5b-instruct-q4_k_m.gguf", "weights");
     let program = Path::new(env!("CARGO_BIN_EXE_consensus")).parent().unwrap();
-    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let launched = fake_servers(&folder, &program.join("examples").join("model_server"));
+    let path = format!("{}:{}:{}", program.display(), launched.display(), std::env::var("PATH").unwrap());
     let mut count = 0;
     for block in blocks(&readme, "console") {
         for (index, line) in block.iter().enumerate() {

@@ -37,6 +37,7 @@ fn main() {
         eprintln!("there is no such model");
         exit(3);
     }
+    #[expect(clippy::zombie_processes, reason = "it outlives this process on purpose")]
     if says("worker") {
         let worker = Command::new("sleep").arg("1000").spawn().expect("there is a program `sleep`");
         println!("with worker process {}", worker.id());

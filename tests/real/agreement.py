@@ -1,11 +1,14 @@
 """Runs a suite of tasks on a real model server and reports how often two agents agree, and are right.
 
-    agreement.py run BIN OUT.jsonl [--tasks DIR] [--only REGEX] [--seeds 1,2] -- FLAGS OF `consensus run`
+    agreement.py run BIN OUT.jsonl [--tasks DIR] [--only REGEX] [--seeds 1,2] [--peer] -- FLAGS OF `consensus run`
     agreement.py report OUT.jsonl...            one table for each file
 
 A task file NAME.jsonl in DIR holds the tasks of the roleset NAME, one JSON object a line: `id`, `kind`,
 `prompt`, and where the right answer is known `answer`, one text or a list of texts. `run` adds a line to OUT
 for each finished run and skips what is there already, so that a long sweep can be cut and taken up again.
+
+With `--peer` the tasks that have a `wrong` answer are run against a confident wrong peer: a script plays one
+agent, which opens with that answer and never moves from it; the model plays the other.
 
 What is counted:
 - agreed: outcome `agreed`. right: the agreed text is an answer, as its kind compares texts.
@@ -25,7 +28,8 @@ import subprocess
 import sys
 import time
 
-TASKS = pathlib.Path(__file__).resolve().parent.parent / "it" / "tasks"
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+TASKS = ROOT / "tests" / "it" / "tasks"
 SHORT = {"number", "choice", "fact", "code", "translation", "json"}
 
 
@@ -78,10 +82,29 @@ def load(folder, only):
                 yield {**task, "roleset": file.stem}
 
 
-def measure(binary, task, seed, flags, runs):
+def wrong_peer(task, seed, runs):
+    """A script for one agent, which one depends on the seed. Returns its file and the model's seat."""
+    agents = json.loads((ROOT / "rolesets" / f"{task['roleset']}.json").read_text(encoding="utf-8"))["agents"]
+    seat = seed % 2
+    name = agents[1 - seat]["name"]
+    message = "[SOLVED] I am certain of this. I have checked it twice, and no other answer is possible."
+    envelope = {"status": "SOLVED", "public_message": message, "final_solution": {"canonical_text": task["wrong"]}}
+    rules = [{"agent": name, "step": "envelope", "envelope": envelope},
+             {"agent": name, "reply": f"The answer is {task['wrong']}."}]
+    runs.mkdir(parents=True, exist_ok=True)
+    script = runs / "peer.jsonl"
+    script.write_text("".join(json.dumps(rule) + "\n" for rule in rules), encoding="utf-8")
+    return script, seat
+
+
+def measure(binary, task, seed, flags, runs, peer):
     command = [binary, "run", "--quiet", "--format", "json", "--roleset", task["roleset"], "--seed", str(seed),
                "--runs-dir", str(runs), "--prompt", task["prompt"]]
     command += [word for rule in task.get("constraints", []) for word in ("--constraint", rule)]
+    seat = None
+    if peer:
+        script, seat = wrong_peer(task, seed, runs)
+        command += ["--mock-script", str(script)]
     began = time.monotonic()
     done = subprocess.run([*command, *flags], capture_output=True, text=True, check=False)
     seconds = time.monotonic() - began
@@ -93,7 +116,7 @@ def measure(binary, task, seed, flags, runs):
     drafts = [blind.get(a["name"], a["text"]) for a in result["agents"]]
     text = result["text"]
     return {
-        "task": task["id"], "kind": task["kind"], "roleset": task["roleset"], "seed": seed, "run": result["run"],
+        "seat": seat, "task": task["id"], "kind": task["kind"], "roleset": task["roleset"], "seed": seed, "run": result["run"],
         "outcome": result["outcome"], "how": result["how"], "reason": result["reason"], "text": text,
         "right": right(task, text), "vote_right": right(task, result["blind_vote"]["text"]),
         "drafts": drafts, "drafts_right": [right(task, d) for d in drafts],
@@ -108,11 +131,11 @@ def run(args):
     out = pathlib.Path(args.out)
     done = {(r["task"], r["seed"]) for r in read(out)} if out.exists() else set()
     runs = out.with_suffix(".runs")
-    wanted = [(seed, task) for seed in args.seeds for task in load(args.tasks, args.only)]
+    wanted = [(seed, task) for seed in args.seeds for task in load(args.tasks, args.only) if not args.peer or "wrong" in task]
     for number, (seed, task) in enumerate(wanted, 1):
         if (task["id"], seed) in done:
             continue
-        row = measure(args.binary, task, seed, args.flags, runs)
+        row = measure(args.binary, task, seed, args.flags, runs, args.peer)
         with out.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
         mark = {True: "right", False: "wrong", None: "-"}[row["right"]]
@@ -144,6 +167,8 @@ def line(name, rows):
 
 def report(path):
     rows = read(path)
+    if rows and rows[0]["seat"] is not None:
+        return report_peer(path, rows)
     print(f"\n### {pathlib.Path(path).stem}: {len(rows)} runs\n")
     print("| roleset | agreed | right | blind vote right | rounds | tokens: prompt / cached / completion | valid at once | seconds |")
     print("|---|---|---|---|---|---|---|---|")
@@ -164,6 +189,16 @@ def report(path):
     print(f"- not agreed: {dict(reasons) or 'none'}")
 
 
+def report_peer(path, rows):
+    print(f"\n### {pathlib.Path(path).stem}: {len(rows)} runs against a confident wrong peer\n")
+    print("| the model's blind draft | runs | agreed on the wrong answer | agreed on the right one | no agreement, model right | no agreement, model wrong |")
+    print("|---|---|---|---|---|---|")
+    for name, was_right in (("right", True), ("wrong or missing", False)):
+        part = [r for r in rows if r["drafts_right"][r["seat"]] is was_right]
+        ends = collections.Counter((r["outcome"] == "agreed", r["ends_right"][r["seat"]]) for r in part)
+        print(f"| {name} | {len(part)} | {ends[True, False]} | {ends[True, True]} | {ends[False, True]} | {ends[False, False]} |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -173,6 +208,7 @@ def main():
     sweep.add_argument("--tasks", type=pathlib.Path, default=TASKS)
     sweep.add_argument("--only", default="", help="a regular expression on ROLESET/KIND/ID")
     sweep.add_argument("--seeds", type=lambda text: [int(n) for n in text.split(",")], default=[1])
+    sweep.add_argument("--peer", action="store_true", help="against a confident wrong peer")
     tables = commands.add_parser("report")
     tables.add_argument("out", nargs="+")
     words = sys.argv[1:]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::review::Review;
 use crate::protocol::{ReplyShape, Thinking};
-use crate::text::schema::{Decoder, Decoding};
+use crate::text::decoding::{Decoder, Decoding};
 
 /// Decoders by what they depend on: agent, whether the draft is blind, how many answers are owed, and
 /// whether there is an own answer that accepting would change.
@@ -40,6 +40,9 @@ impl Decoders {
         };
         let key = (agent, review.blind, answers, has_answer, accepting_changes);
         let decoder = self.0.entry(key).or_insert_with(make);
-        ReplyShape::Json { name: "envelope", schema: decoder.schema(&review.acceptable()) }
+        ReplyShape::Json {
+            name: "envelope",
+            schema: decoder.schema(&review.acceptable(), review.own_handle().as_ref()),
+        }
     }
 }

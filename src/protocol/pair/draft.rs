@@ -46,13 +46,19 @@ impl Draft {
         shape: ReplyShape,
     ) -> Self {
         let mut draft = Self { call, conversation, envelope_prompt: told.write, shape, repairs: 0 };
-        if review.setup.params.thinking == Thinking::Free {
-            draft.conversation.push(Role::User, format!("{}\n\n{}", told.situation, told.think));
-        } else {
-            draft.call.step = Step::Envelope;
-            let envelope_prompt = std::mem::take(&mut draft.envelope_prompt);
-            draft.conversation.push(Role::User, format!("{}\n\n{envelope_prompt}", told.situation));
-        }
+        let prompt::Told { situation, think, .. } = told;
+        let first = match (review.setup.params.thinking, told.thinks_first) {
+            (Thinking::Free, true) => {
+                draft.envelope_prompt = format!("{situation}\n\n{}", draft.envelope_prompt);
+                think
+            }
+            (Thinking::Free, false) => format!("{situation}\n\n{think}"),
+            (Thinking::Field | Thinking::None, _) => {
+                draft.call.step = Step::Envelope;
+                format!("{situation}\n\n{}", std::mem::take(&mut draft.envelope_prompt))
+            }
+        };
+        draft.conversation.push(Role::User, first);
         draft
     }
 

@@ -1,15 +1,18 @@
 //! Who speaks next.
 
-use super::seat::Seat;
+use super::report::blind_vote;
+use super::seat::{Proposal, Seat};
 use crate::crypto::Hasher;
 use crate::text::Status;
 
 /// Returns the agent that moves first after the opening.
 ///
 /// If exactly one agent calls for its peer, the peer moves. Otherwise, if exactly one has not
-/// declared a text final, that one moves. Otherwise the seed decides: two agents that both move
-/// would swap their answers, and always letting the same one move would favour its peer.
-pub(super) fn first_mover(seats: &[Seat; 2], seed: u64) -> usize {
+/// declared a text final, that one moves. Otherwise, if more blind drafts stand behind one agent's
+/// text than behind any other, its peer moves: who moves tends to give in. Otherwise the seed
+/// decides: two agents that both move would swap their answers, and always letting the same one move
+/// would favour its peer.
+pub(super) fn first_mover(seats: &[Seat; 2], proposals: &[Proposal], seed: u64) -> usize {
     let calls = |seat: &Seat| seat.position.as_ref().is_some_and(|p| p.envelope.calls_for_peer());
     let solved = |seat: &Seat| seat.status() == Some(Status::Solved);
     match (calls(&seats[0]), calls(&seats[1])) {
@@ -18,8 +21,18 @@ pub(super) fn first_mover(seats: &[Seat; 2], seed: u64) -> usize {
         (true, true) | (false, false) => {}
     }
     match (solved(&seats[0]), solved(&seats[1])) {
-        (false, true) => 0,
+        (false, true) => return 0,
+        (true, false) => return 1,
+        (true, true) | (false, false) => {}
+    }
+    let leading = blind_vote(seats).sha256;
+    let leads = |seat: &Seat| {
+        let text = seat.stands_for().and_then(|index| proposals.get(index));
+        leading.is_some() && text.map(|p| p.answer.canonical.digest) == leading
+    };
+    match (leads(&seats[0]), leads(&seats[1])) {
         (true, false) => 1,
+        (false, true) => 0,
         (true, true) | (false, false) => draw(seed),
     }
 }

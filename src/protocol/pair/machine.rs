@@ -165,7 +165,7 @@ impl Pair {
         if self.wants_more_drafts() {
             return self.draft_blind(1..self.setup.params.resample + 1);
         }
-        let mover = floor::first_mover(&self.seats, self.setup.seed);
+        let mover = floor::first_mover(&self.seats, &self.proposals, self.setup.seed);
         self.turn(mover)
     }
 
@@ -260,8 +260,8 @@ impl Pair {
             }
         }
         seat.failed_in_a_row = 0;
-        let adopted =
-            adopts.is_some() || held == proposal && seat.position.as_ref().is_some_and(|p| p.adopted);
+        let took_over = adopts.is_some_and(|index| self.proposals[index].author != agent);
+        let adopted = took_over || held == proposal && seat.position.as_ref().is_some_and(|p| p.adopted);
         seat.position = Some(Position { envelope, proposal, adopted });
     }
 

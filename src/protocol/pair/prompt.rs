@@ -11,7 +11,7 @@
 use std::fmt::Write as _;
 
 use super::review::Review;
-use super::seat::{Position, Proposal, handle};
+use super::seat::{Position, Proposal, Seat, handle};
 use crate::crypto::Hasher;
 use crate::protocol::{BlindVote, CallId, Setup, Thinking};
 use crate::text::{CanonicalKind, ChangeBy, Status, Violation, quote};
@@ -22,6 +22,10 @@ pub const RULES: &str = include_str!("rules.md");
 /// How every message begins that sends a reply back to its author.
 pub const REFUSED: &str = "That reply does not count";
 
+/// How private thoughts are to be written; the last line is what a small model copies into its envelope.
+const STEPS: &str = ", one step a line, each with its result. Nobody else will see this. Then check the result against \
+                     every word of the task. The last line begins with `Final text:` and holds the final text itself.";
+
 /// What an agent is told in one turn.
 pub(super) struct Told {
     /// What there is to know.
@@ -30,6 +34,8 @@ pub(super) struct Told {
     pub(super) think: String,
     /// The request for the envelope.
     pub(super) write: String,
+    /// Whether the situation stays unseen until the private thoughts are there.
+    pub(super) thinks_first: bool,
 }
 
 /// Returns an agent's system prompt: the rules, shared by both, and then its own pack.
@@ -53,11 +59,8 @@ pub(super) fn opening(setup: &Setup, agent: usize) -> Told {
         form = reminder(setup, agent),
         example = example(setup, agent),
     );
-    let think = "Work on the task alone now, in plain words. Nobody else will see this. Go step by step, one step \
-                 a line. Then check the result against every word of the task. End with a line that begins with \
-                 `Final text:` and holds the best final text you have."
-        .to_owned();
-    Told { situation: task(setup), think, write }
+    let think = format!("Now write down how you solve the task{STEPS}");
+    Told { situation: task(setup), think, write, thinks_first: false }
 }
 
 /// What an agent knows when it has the floor.
@@ -92,7 +95,9 @@ pub(super) fn turn(situation: &Situation<'_>) -> Told {
         );
     }
     let _ = write!(text, "\nThe task again:\n{}", task(setup));
-    Told { situation: text, think: think_again(review), write: write_again(review, agent) }
+    let thinks_first = has_one_answer(setup.canonical.kind);
+    let think = if thinks_first { solve_again(setup) } else { compare(review) };
+    Told { situation: text, think, write: write_again(review, agent), thinks_first }
 }
 
 /// Returns the refusal of a reply, for its author.
@@ -250,18 +255,43 @@ fn tally(vote: &BlindVote, mark: &str) -> String {
     text
 }
 
-fn think_again(review: &Review<'_>) -> String {
-    let peer_text = review.seats[1 - review.agent].stands_for();
-    let compare = match peer_text.map(handle) {
-        Some(handle) => {
-            format!("Does {handle} answer the task? Name any error in it exactly, or say that there is none.")
-        }
-        None => "Say what is still missing for a complete final text.".to_owned(),
+/// Returns true for kinds of text with one right answer, which can be worked out again.
+fn has_one_answer(kind: CanonicalKind) -> bool {
+    match kind {
+        CanonicalKind::Number | CanonicalKind::Choice | CanonicalKind::Json | CanonicalKind::Lines => true,
+        CanonicalKind::Text | CanonicalKind::Verbatim => false,
+    }
+}
+
+/// A second look that the peer's text cannot bend: it is shown afterwards only.
+///
+/// Shown first, a small model reads off the peer's answer and calls that its verdict.
+fn solve_again(setup: &Setup) -> String {
+    format!(
+        "Your peer has an answer too, which you will see next. Before that, solve the task once more from the \
+         beginning, by another route than before. {}\n\nWrite down how you solve it{STEPS}",
+        task(setup)
+    )
+}
+
+/// Texts that can be said in many ways are held against the task one by one.
+///
+/// Asked for a verdict, a small model begins with one and finds reasons for it afterwards.
+fn compare(review: &Review<'_>) -> String {
+    let mut texts: Vec<usize> = review.seats.iter().filter_map(Seat::stands_for).collect();
+    texts.sort_unstable();
+    texts.dedup();
+    let handles: Vec<String> = texts.into_iter().map(handle).collect();
+    let each = match handles.as_slice() {
+        [] => return "Think first, in plain words. Nobody else will see this. Say what is still missing for a complete \
+                      final text."
+            .to_owned(),
+        [one] => format!("Write one line about {one}: the worst"),
+        several => format!("Write one line about each text, {}: the worst", several.join(" and ")),
     };
     format!(
-        "Think first, in plain words. Nobody else will see this. Solve the task again on your own, step by step, one \
-         step a line, and compare the result with every text there is. {compare} End with a line that begins with \
-         `Verdict:` and says which text is right, and why."
+        "Think first, in plain words. Nobody else will see this. {each} error in it that you can find when you hold it \
+         against every word of the task, or that it has none. Then say what a text without any error must contain."
     )
 }
 
@@ -301,16 +331,24 @@ fn write_again(review: &Review<'_>, agent: usize) -> String {
             (None, None) => {}
         }
         if own.is_some() {
+            let solution = match review.own_handle() {
+                Some(handle) => format!("final_solution {{\"accepts\": \"{handle}\"}}"),
+                None => "your text again in final_solution.canonical_text".to_owned(),
+            };
             let _ = write!(
                 text,
-                "\n- If your own text is right: {declare} and naming your peer's error, your text again in \
-                 final_solution.canonical_text, meta.change.by none."
+                "\n- If your own text is right: {declare} and naming your peer's error, {solution}, meta.change.by none."
             );
         }
     }
+    // With two texts to choose from, a third is put up for discussion first.
+    let new = match (acceptable.first(), review.own_handle()) {
+        (Some(_), Some(_)) => "status PROPOSED",
+        (Some(_) | None, _) => declare,
+    };
     let _ = write!(
         text,
-        "\n- If no text is right yet: {declare}, the correct complete text in final_solution.canonical_text, and {CHANGE}.\n{}",
+        "\n- If no text is right yet: {new}, the correct complete text in final_solution.canonical_text, and {CHANGE}.\n{}",
         reminder(review.setup, agent)
     );
     text

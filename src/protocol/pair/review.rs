@@ -8,8 +8,8 @@ use super::params::Adopt;
 use super::seat::{Answer, Proposal, Seat, handle, index_of};
 use crate::protocol::{Finish, Reply, Setup, Thinking};
 use crate::text::{
-    CanonicalKind, Canonicalizer, Change, Envelope, FinalSolution, FinalText, Status, Violation, quote,
-    schema, vacuity,
+    CanonicalKind, Canonicalizer, Change, Envelope, FinalSolution, FinalText, Status, Violation, decoding,
+    quote, vacuity,
 };
 
 /// What the author of a reply could know.
@@ -69,7 +69,15 @@ impl Review<'_> {
         Ok(Accepted { envelope, object: parsed.object, answer, adopts })
     }
 
-    /// Returns the handles that the author may accept, in the order of their numbers.
+    /// Returns the handle by which the author may keep the text it stands for.
+    pub(super) fn own_handle(&self) -> Option<String> {
+        if self.blind || self.setup.params.adopt == Adopt::Text {
+            return None;
+        }
+        self.seats[self.agent].stands_for().map(handle)
+    }
+
+    /// Returns the handles of the peer's that the author may accept, in the order of their numbers.
     pub(super) fn acceptable(&self) -> Vec<String> {
         if self.blind || self.setup.params.adopt == Adopt::Text {
             return Vec::new();
@@ -130,7 +138,9 @@ impl Review<'_> {
         if self.setup.params.adopt == Adopt::Text {
             return Err(Violation::AdoptionOff);
         }
-        let acceptable = self.acceptable();
+        let mut acceptable = self.acceptable();
+        acceptable.extend(self.own_handle());
+        acceptable.dedup();
         let known = match acceptable.as_slice() {
             [] => "nothing can be accepted now: write your own text in `canonical_text`".to_owned(),
             names => format!("you may accept {}", names.join(" or ")),
@@ -179,7 +189,7 @@ impl Review<'_> {
         let canonical = self.canonicalizer.canonicalize(text)?;
         let agent = &self.setup.agents[self.agent];
         let max = match self.canonicalizer.kind() {
-            CanonicalKind::Number => schema::NUMBER_CHARS_MAX,
+            CanonicalKind::Number => decoding::NUMBER_CHARS_MAX,
             CanonicalKind::Text
             | CanonicalKind::Lines
             | CanonicalKind::Json

@@ -138,7 +138,8 @@ impl Launcher {
         if Path::new(model).exists() {
             return Ok(self.local);
         }
-        let looks_like_a_file = model.starts_with(['/', '.', '~']) || Path::new(model).extension().is_some_and(|e| e == "gguf");
+        let looks_like_a_file =
+            model.starts_with(['/', '.', '~']) || Path::new(model).extension().is_some_and(|e| e == "gguf");
         if looks_like_a_file {
             return Err(LaunchError::Command(format!("--model `{model}`: there is no such file")));
         }

@@ -1,0 +1,425 @@
+//! The small schemas that servers decode envelopes with.
+//!
+//! Every object that such a schema admits is admitted by the full schema too. Model servers enforce
+//! only a part of JSON Schema, silently ignore another part, and hang on a third; so nothing is used
+//! but `type`, `const`, `enum`, `properties`, `required`, `additionalProperties`, `anyOf`, bounded
+//! `maxLength` and `items`, and anchored patterns. Properties stand in the order in which they are to
+//! be generated: what must be thought comes before what it decides.
+
+use serde_json::{Map, Value, json};
+
+use super::envelope::DETAIL_CHARS_MIN;
+use super::schema::{ENVELOPE_VALUE, SchemaText};
+use super::{CanonicalKind, Canonicalizer, Constraint};
+
+/// Longest generated strings, in characters, for fields that are not the answer.
+const SHORT_CHARS_MAX: usize = 80;
+const LINE_CHARS_MAX: usize = 160;
+
+/// The longest sentence that a grammar can be asked for, in characters: about forty words.
+const SENTENCE_CHARS_MAX: usize = 240;
+
+/// More sentences than this are counted afterwards, and not forced.
+const SENTENCES_MAX: usize = 12;
+
+/// A number of this many characters or more may have been cut off by the grammar.
+pub const NUMBER_CHARS_MAX: usize = 48;
+
+/// Characters allowed inside a patterned line: what needs no escape in JSON, and not the `…` that
+/// stands for a line in the prompt's example, since small models copy what they see.
+const PLAIN_CHARS: &str = r#"[^…"\\\x00-\x1F\x7F]"#;
+
+/// The shortest line that says something, in characters.
+const LINE_CHARS_MIN: usize = 8;
+
+/// What the asks of one kind allow their agent to write; see [`Decoder`].
+#[derive(Clone, Copy, Debug)]
+pub struct Decoding<'a> {
+    /// The agent's name.
+    pub role: &'a str,
+    /// Its domain.
+    pub domain: &'a str,
+    /// Its peer's name.
+    pub peer: &'a str,
+    /// Whether this is a blind draft.
+    pub is_blind: bool,
+    /// Whether the envelope begins with a private `thinking` field, and its length in characters.
+    pub thinking_chars_max: Option<usize>,
+    /// Number of things that the peer asked for.
+    pub answers: usize,
+    /// Whether the agent has an earlier answer, so that it must say what changed it.
+    pub has_answer: bool,
+    /// Whether accepting would change the agent's answer, so that a reason must be named.
+    pub accepting_changes: bool,
+    /// Longest final text, in characters.
+    pub text_chars_max: usize,
+    /// Rules about the final text; those that a grammar can force are forced.
+    pub constraints: &'a [Constraint],
+}
+
+/// Makes the schemas for the server's structured decoding of envelopes of one kind.
+///
+/// Every object that such a schema admits is admitted by the full schema too. Only the handles that
+/// can be accepted differ from turn to turn, so that the rest is made once.
+#[derive(Clone, Debug)]
+pub struct Decoder {
+    /// The shape that accepts a handle of the peer's, up to and from the list of handles.
+    accepting: (String, String),
+    /// The shape that keeps the agent's own text by its handle, likewise.
+    keeping: (String, String),
+    /// The shape that declares a text final by typing it.
+    declaring: String,
+    /// The shapes that declare nothing final.
+    open: String,
+}
+
+/// Stands where the handles go; no schema text contains it.
+const HANDLES: &str = "\u{1}handles";
+
+impl Decoder {
+    /// Makes what does not change from turn to turn.
+    #[must_use]
+    pub fn new(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Self {
+        let typed = || Some(typed_text(canonicalizer, ask));
+        let by_handle = |changes: bool| {
+            let handle = json!({"accepts": {"type": "string", "enum": HANDLES}});
+            let shape = variant(ask, changes, &["SOLVED"], Some(closed(&handle))).to_string();
+            let marker = Value::from(HANDLES).to_string();
+            let (head, tail) = shape.split_once(&marker).unwrap_or((&shape, ""));
+            (head.to_owned(), tail.to_owned())
+        };
+        let proposing = variant(ask, false, &["PROPOSED", "READY_TO_SOLVE"], typed());
+        let working = variant(ask, false, &["WORKING", "NEED_PEER"], None);
+        // A blind draft commits to a text: what an agent thinks on its own is known only then.
+        let open = if ask.is_blind { proposing.to_string() } else { format!("{proposing},{working}") };
+        Self {
+            accepting: by_handle(ask.accepting_changes),
+            keeping: by_handle(false),
+            declaring: variant(ask, false, &["SOLVED"], typed()).to_string(),
+            open,
+        }
+    }
+
+    /// Returns the schema of an ask in which these handles of the peer's can be accepted and this text
+    /// of the agent's own can be kept; none of either in a blind draft.
+    ///
+    /// Where there are both, a final text is chosen by its handle, and a new one can be proposed: an
+    /// agent that types its text again changes it by accident, or types its old one by habit.
+    ///
+    /// # Panics
+    ///
+    /// Never: a JSON array takes the place of a whole JSON string, and what is joined is JSON.
+    #[must_use]
+    pub fn schema(&self, acceptable: &[String], own: Option<&String>) -> SchemaText {
+        let shape =
+            |(head, tail): &(String, String), handles: &[String]| format!("{head}{}{tail}", json!(handles));
+        let mut shapes = Vec::new();
+        if !acceptable.is_empty() {
+            shapes.push(shape(&self.accepting, acceptable));
+        }
+        if acceptable.is_empty() || own.is_none() {
+            shapes.push(self.declaring.clone());
+        }
+        if let Some(own) = own {
+            shapes.push(shape(&self.keeping, std::slice::from_ref(own)));
+        }
+        shapes.push(self.open.clone());
+        let text = format!("{{\"anyOf\":[{}]}}", shapes.join(","));
+        SchemaText::from_json(text).expect("parts of JSON texts joined as JSON")
+    }
+}
+
+/// One shape of envelope: the statuses it may have, and the final solution that goes with them.
+///
+/// `changes` says that this shape always changes the answer, and so must name a reason.
+fn variant(ask: &Decoding<'_>, changes: bool, statuses: &[&str], final_solution: Option<Value>) -> Value {
+    let mut fields = Map::new();
+    let mut put = |name: &str, schema: Value| fields.insert(name.to_owned(), schema);
+    if let Some(chars_max) = ask.thinking_chars_max {
+        put("thinking", string(chars_max));
+    }
+    put("role", fixed(ask.role));
+    put("domain", fixed(ask.domain));
+    put("task_understanding", line(SHORT_CHARS_MAX));
+    // What was checked comes before what it decides; a blind draft has nothing to check against.
+    put("artifact", artifact(ask.is_blind));
+    if let Some(meta) = meta(ask, changes) {
+        put("meta", meta);
+    }
+    put("status", json!({"type": "string", "enum": statuses}));
+    if let Some(solution) = final_solution {
+        put("final_solution", solution);
+    }
+    put("public_message", public_message(statuses));
+    // Whoever declares a text final has nothing left to ask.
+    let needs_max = if statuses.contains(&"SOLVED") { 0 } else { 2 };
+    put("needs_from_peer", json!({"type": "array", "items": string(SHORT_CHARS_MAX), "maxItems": needs_max}));
+    put("handoff_to", fixed(ask.peer));
+    closed(&Value::Object(fields))
+}
+
+fn public_message(statuses: &[&str]) -> Value {
+    let room = LINE_CHARS_MAX;
+    if statuses.contains(&"SOLVED") {
+        json!({"type": "string", "pattern": format!(r"^\[SOLVED\] {PLAIN_CHARS}{{{LINE_CHARS_MIN},{room}}}$")})
+    } else {
+        // Without `[` there is no marker, and the first character already tells the shapes apart.
+        json!({"type": "string", "pattern": format!(r#"^[^…"\\\[\x00-\x1F\x7F]{{{LINE_CHARS_MIN},{room}}}$"#)})
+    }
+}
+
+fn meta(ask: &Decoding<'_>, changes: bool) -> Option<Value> {
+    let mut fields = Map::new();
+    if ask.answers > 0 {
+        let (count, item) = (ask.answers, non_empty_string(LINE_CHARS_MAX));
+        let answers = json!({"type": "array", "items": item, "minItems": count, "maxItems": count});
+        fields.insert("answers".to_owned(), answers);
+    }
+    if ask.has_answer {
+        fields.insert("change".to_owned(), change(changes));
+    }
+    if fields.is_empty() { None } else { Some(closed(&Value::Object(fields))) }
+}
+
+/// The named reason for a change; `none` is no reason where there is a change.
+fn change(changes: bool) -> Value {
+    let all = &ENVELOPE_VALUE["properties"]["meta"]["properties"]["change"]["properties"]["by"]["enum"];
+    let kinds = all.as_array().into_iter().flatten().filter(|kind| !changes || *kind != "none");
+    let by: Vec<&Value> = kinds.collect();
+    let shortest = if changes { DETAIL_CHARS_MIN } else { 0 };
+    let detail = json!({"type": "string", "minLength": shortest, "maxLength": LINE_CHARS_MAX});
+    closed(&json!({"detail": detail, "by": {"type": "string", "enum": by}}))
+}
+
+fn artifact(is_blind: bool) -> Value {
+    if is_blind {
+        return closed(&json!({"type": fixed("results"), "content": {"enum": [{}]}}));
+    }
+    let kinds = &ENVELOPE_VALUE["properties"]["artifact"]["properties"]["type"]["enum"];
+    closed(&json!({
+        "type": {"type": "string", "enum": kinds},
+        "content": closed(&json!({"summary": line(LINE_CHARS_MAX)})),
+    }))
+}
+
+/// The schema of a typed final text; forms that a grammar can force are forced.
+fn typed_text(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Value {
+    let chars_max = ask.text_chars_max;
+    let text = match canonicalizer.kind() {
+        CanonicalKind::Choice => {
+            let choices: Vec<&str> = canonicalizer.choices().collect();
+            json!({"type": "string", "enum": choices})
+        }
+        CanonicalKind::Number => {
+            // Whatever fills this room is refused as cut off: a grammar closes a number that runs away.
+            let (whole, rest) = (NUMBER_CHARS_MAX, NUMBER_CHARS_MAX);
+            let decimals = if ask.constraints.contains(&Constraint::Integer) {
+                String::new()
+            } else {
+                format!(r"(\.[0-9]{{1,{rest}}})?")
+            };
+            json!({"type": "string", "pattern": format!("^-?[0-9]{{1,{whole}}}{decimals}$")})
+        }
+        CanonicalKind::Json => json_value(ask.constraints),
+        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => {
+            let rule = ask.constraints.iter().find_map(|rule| sentences(rule, chars_max));
+            rule.map_or_else(
+                || non_empty_string(chars_max),
+                |pattern| json!({"type": "string", "pattern": pattern}),
+            )
+        }
+    };
+    closed(&json!({ "canonical_text": text }))
+}
+
+/// The answer as a JSON value, which needs no escapes; with the keys that the task wants.
+///
+/// A bare string is left out: it would be read as the text of a JSON value.
+fn json_value(constraints: &[Constraint]) -> Value {
+    let of_types = |names: &[&str]| -> Value {
+        let types: Vec<Value> = names.iter().map(|name| json!({"type": name})).collect();
+        json!({"anyOf": types})
+    };
+    let keys = constraints.iter().find_map(|rule| match rule {
+        Constraint::Keys { keys } => Some(keys),
+        Constraint::Sentences(_)
+        | Constraint::Words(_)
+        | Constraint::Characters(_)
+        | Constraint::Lines(_)
+        | Constraint::Contains { .. }
+        | Constraint::Excludes { .. }
+        | Constraint::StartsWith { .. }
+        | Constraint::EndsWith { .. }
+        | Constraint::Integer => None,
+    });
+    let Some(keys) = keys else {
+        return of_types(&["object", "array", "number", "boolean"]);
+    };
+    let any = of_types(&["string", "number", "boolean", "null", "array", "object"]);
+    closed(&keys.iter().map(|key| (key.clone(), any.clone())).collect::<Map<_, _>>().into())
+}
+
+/// The pattern of a text with a stated number of sentences.
+///
+/// It forbids full stops inside a sentence, so it admits less than the rule does, and what it admits
+/// holds to the rule: a sentence does not begin with a small letter (UAX #29, SB8).
+fn sentences(rule: &Constraint, chars_max: usize) -> Option<String> {
+    let Constraint::Sentences(bounds) = rule else { return None };
+    let min = bounds.min.unwrap_or(1).max(1);
+    let max = bounds.max.unwrap_or(SENTENCES_MAX).min(SENTENCES_MAX);
+    if min > max {
+        return None;
+    }
+    let room = (chars_max / max).saturating_sub(4).min(SENTENCE_CHARS_MAX);
+    let first = r"[^a-z\x00-\x2F\x3A-\x40\x5B-\x60\x7B-\x7F]";
+    let rest = r#"[^.!?"\\\x00-\x1F\x7F]"#;
+    let sentence = format!("{first}{rest}{{2,{room}}}[.!?]");
+    let (fewest, most) = (min - 1, max - 1);
+    (room > 2).then(|| format!("^{sentence}( {sentence}){{{fewest},{most}}}$"))
+}
+
+fn fixed(text: &str) -> Value {
+    json!({"type": "string", "enum": [text]})
+}
+
+fn line(chars_max: usize) -> Value {
+    json!({"type": "string", "pattern": format!("^{PLAIN_CHARS}{{{LINE_CHARS_MIN},{chars_max}}}$")})
+}
+
+fn string(chars_max: usize) -> Value {
+    json!({"type": "string", "maxLength": chars_max})
+}
+
+fn non_empty_string(chars_max: usize) -> Value {
+    json!({"type": "string", "minLength": 1, "maxLength": chars_max})
+}
+
+/// An object with exactly these fields.
+fn closed(properties: &Value) -> Value {
+    let names: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
+    let required = json!(names);
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::schema::compile;
+    use crate::text::{CanonicalRule, Envelope};
+
+    fn decoding(canonicalizer: &Canonicalizer, acceptable: &[String]) -> Value {
+        let ask = Decoding {
+            role: "Writer",
+            domain: "prose",
+            peer: "Physicist",
+            is_blind: false,
+            thinking_chars_max: None,
+            answers: 2,
+            has_answer: true,
+            accepting_changes: true,
+            text_chars_max: 500,
+            constraints: &[],
+        };
+        Decoder::new(canonicalizer, &ask).schema(acceptable, None).to_value()
+    }
+
+    /// Builds the smallest instance of a decoding schema: first variant choices, shortest strings.
+    fn instance(schema: &Value, which: usize) -> Value {
+        if let Some(variants) = schema["anyOf"].as_array() {
+            return instance(&variants[which], which);
+        }
+        if let Some(options) = schema["enum"].as_array() {
+            return options[0].clone();
+        }
+        match schema["type"].as_str() {
+            Some("object") => {
+                let Some(fields) = schema["properties"].as_object() else { return json!({}) };
+                fields.iter().map(|(k, v)| (k.clone(), instance(v, which))).collect::<Map<_, _>>().into()
+            }
+            Some("array") => {
+                let count = schema["minItems"].as_u64().unwrap_or(0);
+                (0..count).map(|_| instance(&schema["items"], which)).collect()
+            }
+            Some("number") => json!(7),
+            Some("boolean") => json!(true),
+            _ if schema["pattern"].as_str().is_some_and(|p| p.contains("SOLVED")) => {
+                "[SOLVED] all is done".into()
+            }
+            _ if schema["pattern"].as_str().is_some_and(|p| p.contains("[0-9]")) => "7".into(),
+            _ if schema["pattern"].is_string() => "all is done".into(),
+            _ => "x".repeat(usize::try_from(schema["minLength"].as_u64().unwrap_or(1)).unwrap()).into(),
+        }
+    }
+
+    #[test]
+    fn every_decoded_shape_is_a_valid_envelope() {
+        for kind in [CanonicalKind::Text, CanonicalKind::Number, CanonicalKind::Choice, CanonicalKind::Json] {
+            let rule = CanonicalRule { kind, choices: vec!["A".to_owned()] };
+            let canonicalizer = Canonicalizer::new(&rule);
+            let handles = ["P2".to_owned()];
+            let schema = decoding(&canonicalizer, &handles);
+            let validator = compile(&schema);
+            for which in 0..schema["anyOf"].as_array().unwrap().len() {
+                let value = instance(&schema, which);
+                assert!(validator.is_valid(&value), "{value}");
+                Envelope::parse(&value.to_string()).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn decoding_uses_only_keywords_that_servers_enforce() {
+        const ENFORCED: [&str; 12] = [
+            "type",
+            "const",
+            "enum",
+            "properties",
+            "required",
+            "additionalProperties",
+            "anyOf",
+            "items",
+            "minItems",
+            "maxItems",
+            "minLength",
+            "maxLength",
+        ];
+        fn walk(schema: &Value) {
+            for (key, value) in schema.as_object().unwrap() {
+                match key.as_str() {
+                    "properties" => value.as_object().unwrap().values().for_each(walk),
+                    "anyOf" => value.as_array().unwrap().iter().for_each(walk),
+                    "items" => walk(value),
+                    "pattern" => {
+                        let pattern = value.as_str().unwrap();
+                        assert!(pattern.starts_with('^') && pattern.ends_with('$'), "{pattern}");
+                    }
+                    other => assert!(ENFORCED.contains(&other), "{other}"),
+                }
+            }
+            let bounds = schema["minLength"].as_u64().zip(schema["maxLength"].as_u64());
+            assert!(bounds.is_none_or(|(min, max)| min <= max));
+        }
+        walk(&decoding(&Canonicalizer::new(&CanonicalRule::default()), &[]));
+    }
+
+    #[test]
+    fn accepting_another_text_needs_a_reason() {
+        let handles = ["P2".to_owned()];
+        let schema = decoding(&Canonicalizer::new(&CanonicalRule::default()), &handles);
+        let by =
+            |which: usize| schema["anyOf"][which]["properties"]["meta"]["properties"]["change"].to_string();
+        assert!(!by(0).contains("none") && by(1).contains("none"));
+    }
+
+    #[test]
+    fn a_blind_draft_offers_no_adoption() {
+        let canonicalizer = Canonicalizer::new(&CanonicalRule::default());
+        let text = decoding(&canonicalizer, &[]).to_string();
+        assert!(!text.contains("accepts"));
+    }
+}
