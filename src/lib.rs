@@ -23,7 +23,8 @@
 //! - [`text`]: what models write. Envelope, schema, extraction, canonical forms, vacuity, quoting.
 //! - [`protocol`]: the contract of a state machine, and [`protocol::pair`], two agents with a dual stop.
 //! - [`journal`]: the append-only, hash-chained record of one run.
-//! - [`provider`]: where models are called: OpenAI-compatible servers, and scripts.
+//! - [`provider`]: where models are called: OpenAI-compatible servers, and scripts;
+//!   [`provider::launch`] starts a server for a run and ends it on every way out.
 //! - [`engine`]: the ledger, which folds records into the state of a run, and the loop that drives it.
 //! - [`report`]: `result.json` and the transcript.
 //! - [`config`]: flags, environment, files and rolesets turned into a setup.
@@ -42,6 +43,7 @@
 //! - **Nothing is promoted.** A reply is taken as it stands or refused; no status, score or text is
 //!   ever filled in.
 //! - **The journal is written ahead**, and a reply that is durable is never asked for again.
+//! - **A launched server lives as long as a pipe**: whatever ends this program closes it.
 //! - **Only `cli` prints**, and only `engine` and `provider` await.
 //! - **Secrets are named, never stored**: an API key is in no journal, log or message.
 //!

@@ -65,7 +65,7 @@ impl Outcome {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
-    /// The blind drafts were the same already.
+    /// The blind drafts were the same already, and both were declared final.
     Independent,
     /// The same text was typed by both after talk.
     Converged,

@@ -1,6 +1,6 @@
 """Runs a suite of tasks on a real model server and reports how often two agents agree, and are right.
 
-    agreement.py run BIN OUT.jsonl [--tasks DIR] [--only REGEX] [--seeds 1,2] [--peer] -- FLAGS OF `consensus run`
+    agreement.py run BIN OUT.jsonl [--tasks DIR] [--only REGEX] [--seeds 1,2] [--peer] [--params JSON] -- FLAGS OF `consensus run`
     agreement.py report OUT.jsonl...            one table for each file
 
 A task file NAME.jsonl in DIR holds the tasks of the roleset NAME, one JSON object a line: `id`, `kind`,
@@ -9,6 +9,8 @@ for each finished run and skips what is there already, so that a long sweep can 
 
 With `--peer` the tasks that have a `wrong` answer are run against a confident wrong peer: a script plays one
 agent, which opens with that answer and never moves from it; the model plays the other.
+
+`--params '{"adopt": "text"}'` changes parameters of every roleset for this sweep.
 
 What is counted:
 - agreed: outcome `agreed`. right: the agreed text is an answer, as its kind compares texts.
@@ -24,6 +26,7 @@ import decimal
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -127,8 +130,20 @@ def measure(binary, task, seed, flags, runs, peer):
     }
 
 
+def changed_rolesets(params, folder):
+    """Copies the rolesets with other parameters, for `--rolesets-dir`."""
+    shutil.copytree(ROOT / "rolesets", folder, dirs_exist_ok=True)
+    for file in folder.glob("*.json"):
+        roleset = json.loads(file.read_text(encoding="utf-8"))
+        roleset["params"].update(params)
+        file.write_text(json.dumps(roleset, indent=2), encoding="utf-8")
+    return folder
+
+
 def run(args):
     out = pathlib.Path(args.out)
+    if args.params:
+        args.flags += ["--rolesets-dir", str(changed_rolesets(args.params, out.with_suffix(".rolesets")))]
     done = {(r["task"], r["seed"]) for r in read(out)} if out.exists() else set()
     runs = out.with_suffix(".runs")
     wanted = [(seed, task) for seed in args.seeds for task in load(args.tasks, args.only) if not args.peer or "wrong" in task]
@@ -209,6 +224,7 @@ def main():
     sweep.add_argument("--only", default="", help="a regular expression on ROLESET/KIND/ID")
     sweep.add_argument("--seeds", type=lambda text: [int(n) for n in text.split(",")], default=[1])
     sweep.add_argument("--peer", action="store_true", help="against a confident wrong peer")
+    sweep.add_argument("--params", type=json.loads, help="parameters that replace those of the rolesets")
     tables = commands.add_parser("report")
     tables.add_argument("out", nargs="+")
     words = sys.argv[1:]

@@ -6,10 +6,11 @@ the server's log goes to stderr. Ends on SIGTERM, SIGINT, or when its parent end
 
 Two agents talk in turns, and each wants its own conversation to stay in the prefix cache. The
 server gives a request to the idle slot that shares the longest prefix with it, so with its
-default threshold (0.1) two agents with common rules keep evicting each other from one slot:
-60-65 % of the prompt tokens of alternating turns came from the cache. With one slot per agent,
-a cache that is not unified, and a threshold of 0.9, a conversation goes to the slot that it
-extends, and anything else to the least recently used one: 91-94 %.
+default threshold (0.1) two agents with common rules keep evicting each other from one slot.
+So: one slot per agent, a cache that is not unified, and a threshold between the share of a
+prompt that two agents have in common (about 0.4) and the share that a turn leaves of its own
+agent's last prompt (about 0.75). Then a conversation goes to the slot that it extends, and
+anything else to the least recently used one.
 """
 
 import argparse

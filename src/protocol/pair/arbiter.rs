@@ -79,7 +79,8 @@ impl Arbitration {
             self.call,
             &self.conversation,
             ReplyShape::Json { name: "choice", schema: (&schema).into() },
-            arbiter,
+            arbiter.max_tokens,
+            arbiter.temperature,
             seed,
         )
     }

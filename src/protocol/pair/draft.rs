@@ -21,6 +21,8 @@ pub(super) struct Draft {
     /// What to say once the private thoughts are in.
     envelope_prompt: String,
     shape: ReplyShape,
+    /// Whether the private thoughts are in.
+    has_thought: bool,
     /// Replies refused so far.
     pub(super) repairs: u32,
 }
@@ -45,7 +47,8 @@ impl Draft {
         told: prompt::Told,
         shape: ReplyShape,
     ) -> Self {
-        let mut draft = Self { call, conversation, envelope_prompt: told.write, shape, repairs: 0 };
+        let mut draft =
+            Self { call, conversation, envelope_prompt: told.write, shape, has_thought: false, repairs: 0 };
         let prompt::Told { situation, think, .. } = told;
         let first = match (review.setup.params.thinking, told.thinks_first) {
             (Thinking::Free, true) => {
@@ -73,7 +76,11 @@ impl Draft {
             Step::Think | Step::Choose => ReplyShape::Free,
             Step::Envelope => self.shape.clone(),
         };
-        ask(self.call, &self.conversation, shape, agent, seed)
+        // Think warm, commit cold: with the thoughts written down, the envelope only copies their
+        // result, and sampling would make it slip. A refused one is written warm again.
+        let is_copy = self.has_thought && self.call.step == Step::Envelope && self.call.attempt == 0;
+        let temperature = if is_copy { 0.0 } else { agent.temperature };
+        ask(self.call, &self.conversation, shape, agent.max_tokens, temperature, seed)
     }
 
     /// Takes a reply and says what follows.
@@ -85,6 +92,7 @@ impl Draft {
             self.conversation.push(Role::Assistant, echo(&reply.text));
             self.conversation.push(Role::User, std::mem::take(&mut self.envelope_prompt));
             self.call.step = Step::Envelope;
+            self.has_thought = true;
             return Progress::Ask(self.ask(agent, seed));
         }
         let violation = match review.check(reply) {
@@ -116,13 +124,13 @@ pub(super) fn ask(
     call: CallId,
     conversation: &Conversation,
     shape: ReplyShape,
-    agent: &AgentSetup,
+    max_tokens: u32,
+    temperature: f64,
     seed: u64,
 ) -> Ask {
     let derived = Hasher::default().part(&seed.to_be_bytes()).part(call.to_string().as_bytes()).finish();
     // Servers differ in how they read large seeds; 31 bits are safe everywhere.
     let seed = u32::try_from(derived.leading_u64() >> 33).unwrap_or(0);
-    let (max_tokens, temperature) = (agent.max_tokens, agent.temperature);
     let digest = Ask::digest_of(conversation.digest(), &shape, max_tokens, temperature, seed);
     let messages = conversation.messages().to_vec();
     Ask { call, messages, shape, max_tokens, temperature, seed, digest }

@@ -75,7 +75,7 @@ impl Pair {
             canonicalizer: Canonicalizer::new(&setup.canonical),
             told: [0, 1].map(|agent| {
                 let opening = prompt::opening(&setup, agent);
-                let said = [&setup.rules, &setup.agents[agent].pack, &opening.think, &opening.write];
+                let said = [&setup.agents[agent].pack, &opening.think, &opening.write];
                 Told::new(&setup.task.prompt, &said.map(String::as_str))
             }),
             decoders: Decoders::default(),
@@ -150,6 +150,8 @@ impl Pair {
             let answer = accepted.as_ref().and_then(|a| a.answer.clone());
             self.seats[agent].blind.push(answer);
             if draft == 0 {
+                self.seats[agent].blind_final =
+                    accepted.as_ref().is_some_and(|a| a.envelope.status == Status::Solved);
                 match accepted {
                     Some(accepted) => self.take_position(agent, *accepted),
                     None => self.count_failure(agent),

@@ -16,15 +16,18 @@ use crate::crypto::Hasher;
 use crate::protocol::{BlindVote, CallId, Setup, Thinking};
 use crate::text::{CanonicalKind, ChangeBy, Status, Violation, quote};
 
-/// The protocol text that precedes every pack in a system prompt.
+/// The protocol text that every agent reads before its first envelope.
+///
+/// It comes after the private thoughts on the task, not before them: a page about envelopes in front
+/// of a task costs a small model answers that it gets right without.
 pub const RULES: &str = include_str!("rules.md");
 
 /// How every message begins that sends a reply back to its author.
 pub const REFUSED: &str = "That reply does not count";
 
 /// How private thoughts are to be written; the last line is what a small model copies into its envelope.
-const STEPS: &str = ", one step a line, each with its result. Nobody else will see this. Then check the result against \
-                     every word of the task. The last line begins with `Final text:` and holds the final text itself.";
+const STEPS: &str = "step by step, and check the result. Nobody else will see this. End with a line that begins with \
+                     `Answer:` and holds the final text.";
 
 /// What an agent is told in one turn.
 pub(super) struct Told {
@@ -38,12 +41,12 @@ pub(super) struct Told {
     pub(super) thinks_first: bool,
 }
 
-/// Returns an agent's system prompt: the rules, shared by both, and then its own pack.
+/// Returns an agent's system prompt: who it is, and its pack.
 pub(super) fn system(setup: &Setup, agent: usize) -> String {
     let (own, peer) = (&setup.agents[agent], &setup.agents[1 - agent]);
     format!(
-        "{rules}\nYou are {name}, field: {domain}. Your peer is {peer}.\n\n{pack}",
-        rules = setup.rules,
+        "You are {name}, field: {domain}. You and {peer} work on the same task until both of you declare the same \
+         final text.\n\n{pack}",
         name = own.name,
         domain = own.domain,
         peer = peer.name,
@@ -54,12 +57,13 @@ pub(super) fn system(setup: &Setup, agent: usize) -> String {
 /// Returns what both are told before they know anything of each other.
 pub(super) fn opening(setup: &Setup, agent: usize) -> Told {
     let write = format!(
-        "Now write your envelope, one JSON object on one line and nothing else. {form}\n\
+        "{rules}\nNow write your envelope, one JSON object on one line and nothing else. {form}\n\
          If your text is complete, write status SOLVED and begin public_message with [SOLVED]. For example:\n{example}",
+        rules = setup.rules,
         form = reminder(setup, agent),
         example = example(setup, agent),
     );
-    let think = format!("Now write down how you solve the task{STEPS}");
+    let think = format!("Solve the task {STEPS}");
     Told { situation: task(setup), think, write, thinks_first: false }
 }
 
@@ -268,8 +272,8 @@ fn has_one_answer(kind: CanonicalKind) -> bool {
 /// Shown first, a small model reads off the peer's answer and calls that its verdict.
 fn solve_again(setup: &Setup) -> String {
     format!(
-        "Your peer has an answer too, which you will see next. Before that, solve the task once more from the \
-         beginning, by another route than before. {}\n\nWrite down how you solve it{STEPS}",
+        "Your peer has an answer too, which you will see next. Before that, solve the task once more by another route \
+         than before, {STEPS}\n\n{}",
         task(setup)
     )
 }

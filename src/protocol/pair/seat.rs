@@ -10,6 +10,8 @@ pub(super) struct Seat {
     pub(super) conversation: Conversation,
     /// Its valid blind drafts, the committed one first.
     pub(super) blind: Vec<Option<Answer>>,
+    /// Whether the committed one was declared final.
+    pub(super) blind_final: bool,
     /// Its latest valid envelope.
     pub(super) position: Option<Position>,
     /// The last answer it committed to, also while it has gone back to WORKING.
@@ -31,6 +33,7 @@ impl Seat {
         Self {
             conversation,
             blind: Vec::new(),
+            blind_final: false,
             position: None,
             last_answer: None,
             changes: 0,

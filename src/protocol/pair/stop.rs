@@ -8,6 +8,9 @@ use crate::text::Status;
 ///
 /// Both must have status SOLVED, carry the marker, and stand for texts with one canonical form and
 /// one digest. The text is shown in the first agent's layout.
+///
+/// It is independent if both had declared this text final blind: a draft that its author would not
+/// stand for is a guess, and two equal guesses are worth little.
 pub(super) fn agreement(seats: &[Seat; 2], proposals: &[Proposal]) -> Option<Outcome> {
     let (first, second) = (declared(&seats[0])?, declared(&seats[1])?);
     let text = |position: &Position| proposals.get(position.proposal?).map(|p| &p.answer);
@@ -16,7 +19,7 @@ pub(super) fn agreement(seats: &[Seat; 2], proposals: &[Proposal]) -> Option<Out
         return None;
     }
     let was_blind = seats.iter().all(|seat| {
-        let committed = seat.blind.first().and_then(Option::as_ref);
+        let committed = seat.blind.first().and_then(Option::as_ref).filter(|_| seat.blind_final);
         committed.is_some_and(|draft| draft.canonical == mine.canonical)
     });
     let how = if was_blind {
