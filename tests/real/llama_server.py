@@ -5,12 +5,8 @@ Prints exactly one line on stdout, `listening http://127.0.0.1:PORT`, when the m
 the server's log goes to stderr. Ends on SIGTERM, SIGINT, or when its parent ends.
 
 Two agents talk in turns, and each wants its own conversation to stay in the prefix cache. The
-server gives a request to the idle slot that shares the longest prefix with it, so with its
-default threshold (0.1) two agents with common rules keep evicting each other from one slot.
-So: one slot per agent, a cache that is not unified, and a threshold between the share of a
-prompt that two agents have in common (about 0.4) and the share that a turn leaves of its own
-agent's last prompt (about 0.75). Then a conversation goes to the slot that it extends, and
-anything else to the least recently used one.
+server gives a request to the idle slot that shares the longest prefix with it: so one slot for
+each agent, and a cache that is not unified.
 """
 
 import argparse
@@ -71,7 +67,6 @@ def main():
     params.n_parallel = args.parallel
     params.n_ctx = args.ctx * args.parallel
     params.kv_unified = False
-    params.slot_prompt_similarity = 0.6
     params.cache_ram_mib = 512  # a conversation that loses its slot is kept here
     params.cpuparams.n_threads = args.threads
     params.cpuparams_batch.n_threads = args.threads

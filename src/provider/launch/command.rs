@@ -11,60 +11,31 @@ use crate::text::quote;
 pub struct Launcher {
     /// The program's name.
     pub name: &'static str,
-    /// Its arguments for a model that is a file or folder here.
+    /// How it is told a model that is a file or folder here.
     pub local: &'static [&'static str],
-    /// Its arguments for a model that it knows or fetches by name.
+    /// How it is told a model that it knows or fetches by name.
     pub named: &'static [&'static str],
+    /// Its other arguments, separated by single spaces.
+    pub others: &'static str,
 }
 
 /// The servers that are known by name; they differ in data only.
 ///
-/// llama.cpp: one slot for each of two agents, each with its own part of the cache, and a
-/// conversation goes to the slot that it extends. Measured, that reuses all that was sent before.
+/// llama.cpp: one slot for each of two agents, each with its own part of the cache, so that neither
+/// agent's conversation evicts the other's; and 8192 tokens of context for each.
 pub const LAUNCHERS: [Launcher; 2] = [
-    Launcher { name: "llama-server", local: &LLAMA_LOCAL, named: &LLAMA_NAMED },
-    Launcher { name: "vllm", local: &VLLM, named: &VLLM },
-];
-
-const LLAMA_LOCAL: [&str; 13] = [
-    "--model",
-    "{model}",
-    "--host",
-    "127.0.0.1",
-    "--port",
-    "{port}",
-    "--parallel",
-    "2",
-    "--ctx-size",
-    "16384",
-    "--no-kv-unified",
-    "--slot-prompt-similarity",
-    "0.6",
-];
-const LLAMA_NAMED: [&str; 13] = [
-    "-hf",
-    "{model}",
-    "--host",
-    "127.0.0.1",
-    "--port",
-    "{port}",
-    "--parallel",
-    "2",
-    "--ctx-size",
-    "16384",
-    "--no-kv-unified",
-    "--slot-prompt-similarity",
-    "0.6",
-];
-const VLLM: [&str; 8] = [
-    "serve",
-    "{model}",
-    "--host",
-    "127.0.0.1",
-    "--port",
-    "{port}",
-    "--enable-prefix-caching",
-    "--enable-prompt-tokens-details",
+    Launcher {
+        name: "llama-server",
+        local: &["--model", "{model}"],
+        named: &["-hf", "{model}"],
+        others: "--host 127.0.0.1 --port {port} --parallel 2 --ctx-size 16384 --no-kv-unified",
+    },
+    Launcher {
+        name: "vllm",
+        local: &["serve", "{model}"],
+        named: &["serve", "{model}"],
+        others: "--host 127.0.0.1 --port {port} --enable-prefix-caching --enable-prompt-tokens-details",
+    },
 ];
 
 /// A server's command, whose port is still open.
@@ -96,8 +67,8 @@ impl LaunchCommand {
                 let Some(model) = model else {
                     return refuse(format!("name the model with --model PATH or --model NAME for {name}"));
                 };
-                let arguments = launcher.arguments(model)?;
-                let known = arguments.iter().map(|word| (*word).to_owned());
+                let known = launcher.how(model)?.iter().copied().chain(launcher.others.split(' '));
+                let known = known.map(str::to_owned);
                 [program.clone()].into_iter().chain(known).chain(rest.iter().cloned()).collect()
             }
             None => given.clone(),
@@ -134,7 +105,8 @@ impl fmt::Display for LaunchCommand {
 }
 
 impl Launcher {
-    fn arguments(&self, model: &str) -> Result<&'static [&'static str], LaunchError> {
+    /// Returns how this server is told the model.
+    fn how(&self, model: &str) -> Result<&'static [&'static str], LaunchError> {
         if Path::new(model).exists() {
             return Ok(self.local);
         }
