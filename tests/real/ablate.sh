@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Measures what one decision of the protocol is worth: builds the program without it, and runs the suite.
+#
+#   tests/real/ablate.sh NAME OUT.jsonl [words for agreement.py]
+#   tests/real/ablate.sh check            only whether every patch still applies (no model, no build)
+#
+# NAME is a patch in tests/real/ablations; its first line says what it changes. What flags and parameters can
+# change needs no patch: `./quickstart.sh tasks OUT.jsonl -- --thinking none`, or `--params '{"adopt": "text"}'`.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+patches=$root/tests/real/ablations
+tree=$(mktemp -d)
+cleanup() { rm -rf "$tree"; }
+trap cleanup EXIT
+
+# A copy of what is tracked, to be patched.
+copy() { git -C "$root" ls-files -z | tar -C "$root" --null -T - -cf - | tar -C "$tree" -xf -; }
+
+if [[ ${1:-} == check ]]; then
+    copy
+    for patch in "$patches"/*.patch; do
+        (cd "$tree" && git apply --check "$patch") || {
+            echo "ablate: $(basename "$patch") does not apply any more; make it again" >&2
+            exit 1
+        }
+    done
+    exit
+fi
+
+[[ $# -ge 2 && -r $patches/$1.patch ]] || {
+    sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "${BASH_SOURCE[0]}" >&2
+    for patch in "$patches"/*.patch; do
+        printf '  %-20s %s\n' "$(basename "$patch" .patch)" "$(head -n 1 "$patch")" >&2
+    done
+    exit 64
+}
+name=$1
+shift
+copy
+# A model takes seconds where an unoptimised program takes milliseconds.
+target=${XDG_CACHE_HOME:-$HOME/.cache}/consensus/ablations
+(cd "$tree" && git apply "$patches/$name.patch" && cargo build --locked --target-dir "$target")
+CONSENSUS_BIN=$target/debug/consensus "$root/quickstart.sh" tasks "$@"
