@@ -28,7 +28,7 @@ pub struct Setup {
     pub canonical: CanonicalRule,
     /// The protocol's parameters.
     pub params: PairParams,
-    /// The protocol text that precedes every pack in the system prompt.
+    /// What the protocol says to every agent before its first turn with its peer.
     pub rules: String,
 }
 
@@ -100,4 +100,15 @@ pub enum Thinking {
     Field,
     /// None: for models that reason by themselves.
     None,
+}
+
+impl Thinking {
+    /// Returns true if thoughts are written down before the envelope's other fields.
+    #[must_use]
+    pub fn comes_first(self) -> bool {
+        match self {
+            Self::Free | Self::Field => true,
+            Self::None => false,
+        }
+    }
 }

@@ -13,7 +13,7 @@ use super::schema::{ENVELOPE_VALUE, SchemaText};
 use super::{CanonicalKind, Canonicalizer, Constraint};
 
 /// Longest generated strings, in characters, for fields that are not the answer.
-const SHORT_CHARS_MAX: usize = 80;
+const SHORT_CHARS_MAX: usize = 120;
 const LINE_CHARS_MAX: usize = 160;
 
 /// The longest sentence that a grammar can be asked for, in characters: about forty words.
@@ -34,6 +34,7 @@ const LINE_CHARS_MIN: usize = 8;
 
 /// What the asks of one kind allow their agent to write; see [`Decoder`].
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact about the ask, and none excludes another")]
 pub struct Decoding<'a> {
     /// The agent's name.
     pub role: &'a str,
@@ -43,6 +44,8 @@ pub struct Decoding<'a> {
     pub peer: &'a str,
     /// Whether this is a blind draft.
     pub is_blind: bool,
+    /// Whether thoughts have been written down, so that the decision need not wait for other fields.
+    pub has_thought: bool,
     /// Whether the envelope begins with a private `thinking` field, and its length in characters.
     pub thinking_chars_max: Option<usize>,
     /// Number of things that the peer asked for.
@@ -140,22 +143,35 @@ fn variant(ask: &Decoding<'_>, changes: bool, statuses: &[&str], final_solution:
     }
     put("role", fixed(ask.role));
     put("domain", fixed(ask.domain));
-    put("task_understanding", line(SHORT_CHARS_MAX));
-    // What was checked comes before what it decides; a blind draft has nothing to check against.
-    put("artifact", artifact(ask.is_blind));
-    if let Some(meta) = meta(ask, changes) {
-        put("meta", meta);
-    }
-    put("status", json!({"type": "string", "enum": statuses}));
-    if let Some(solution) = final_solution {
-        put("final_solution", solution);
-    }
+    let grounds = grounds(ask, changes);
+    let decision = decision(statuses, final_solution);
+    // What must be thought comes before what it decides. With thoughts written down, the decision comes
+    // first: a small model that is cut off in a line about the task goes astray in what follows.
+    let (first, second) = if ask.has_thought { (decision, grounds) } else { (grounds, decision) };
+    fields.extend(first.into_iter().chain(second));
+    let mut put = |name: &str, schema: Value| fields.insert(name.to_owned(), schema);
     put("public_message", public_message(statuses));
     // Whoever declares a text final has nothing left to ask.
     let needs_max = if statuses.contains(&"SOLVED") { 0 } else { 2 };
     put("needs_from_peer", json!({"type": "array", "items": string(SHORT_CHARS_MAX), "maxItems": needs_max}));
     put("handoff_to", fixed(ask.peer));
     closed(&Value::Object(fields))
+}
+
+/// What an agent understood, checked, and changed.
+fn grounds(ask: &Decoding<'_>, changes: bool) -> Map<String, Value> {
+    let mut fields = Map::new();
+    fields.insert("task_understanding".to_owned(), line(SHORT_CHARS_MAX));
+    fields.insert("artifact".to_owned(), artifact(ask.is_blind));
+    fields.extend(meta(ask, changes).map(|meta| ("meta".to_owned(), meta)));
+    fields
+}
+
+fn decision(statuses: &[&str], final_solution: Option<Value>) -> Map<String, Value> {
+    let mut fields = Map::new();
+    fields.insert("status".to_owned(), json!({"type": "string", "enum": statuses}));
+    fields.extend(final_solution.map(|solution| ("final_solution".to_owned(), solution)));
+    fields
 }
 
 fn public_message(statuses: &[&str]) -> Value {
@@ -318,6 +334,7 @@ mod tests {
             domain: "prose",
             peer: "Physicist",
             is_blind: false,
+            has_thought: false,
             thinking_chars_max: None,
             answers: 2,
             has_answer: true,

@@ -96,8 +96,7 @@ fn refusing(refused: &'static [&'static str]) -> impl Fn(&Request) -> Vec<Act> {
         let envelope = json!({"role": role, "domain": "d", "task_understanding": "t", "public_message": "[SOLVED] x",
             "artifact": {"type": "results", "content": {}}, "needs_from_peer": [], "handoff_to": "",
             "status": "SOLVED", "final_solution": {"canonical_text": "4"}});
-        let text =
-            if asks.contains("JSON object on one line") { envelope.to_string() } else { "hm".to_owned() };
+        let text = if asks.contains("on one line") { envelope.to_string() } else { "hm".to_owned() };
         vec![Act::Send(completion(&text))]
     }
 }

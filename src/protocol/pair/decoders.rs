@@ -29,6 +29,7 @@ impl Decoders {
                     domain: &own.domain,
                     peer: &setup.agents[1 - agent].name,
                     is_blind: review.blind,
+                    has_thought: setup.params.thinking.comes_first(),
                     thinking_chars_max: thinking.then_some(text_chars_max / 2),
                     answers,
                     has_answer,

@@ -75,7 +75,7 @@ impl Pair {
             canonicalizer: Canonicalizer::new(&setup.canonical),
             told: [0, 1].map(|agent| {
                 let opening = prompt::opening(&setup, agent);
-                let said = [&setup.agents[agent].pack, &opening.think, &opening.write];
+                let said = [&setup.agents[agent].pack, &opening.think, &opening.write, &setup.rules];
                 Told::new(&setup.task.prompt, &said.map(String::as_str))
             }),
             decoders: Decoders::default(),
@@ -193,7 +193,9 @@ impl Pair {
         let resampled = self.seats[0].blind.len() > 1;
         let review = self.review(mover, false);
         let tally = resampled.then(|| blind_vote(&self.seats));
-        let told = prompt::turn(&Situation { review: &review, call, tally });
+        let is_first = !self.seats[mover].has_talked;
+        let told = prompt::turn(&Situation { review: &review, call, tally, is_first });
+        self.seats[mover].has_talked = true;
         let conversation = self.seats[mover].conversation.clone();
         let making = self.start(mover, false, call, conversation, told);
         let ask = making.ask(&self.setup.agents[mover], self.setup.seed);

@@ -16,10 +16,11 @@ use crate::crypto::Hasher;
 use crate::protocol::{BlindVote, CallId, Setup, Thinking};
 use crate::text::{CanonicalKind, ChangeBy, Status, Violation, quote};
 
-/// The protocol text that every agent reads before its first envelope.
+/// What `pair` says to every agent, before its first turn with its peer.
 ///
-/// It comes after the private thoughts on the task, not before them: a page about envelopes in front
-/// of a task costs a small model answers that it gets right without.
+/// Never before, and never between thoughts and the envelope that commits to them: with a page about
+/// envelopes in front of the task a small model got fewer answers right, and with one after its thoughts
+/// it copied 7 of 15 answers into the envelope that it copies all 15 of without.
 pub const RULES: &str = include_str!("rules.md");
 
 /// How every message begins that sends a reply back to its author.
@@ -56,10 +57,14 @@ pub(super) fn system(setup: &Setup, agent: usize) -> String {
 
 /// Returns what both are told before they know anything of each other.
 pub(super) fn opening(setup: &Setup, agent: usize) -> Told {
+    let answer = match setup.params.thinking {
+        Thinking::Free => "your answer from above",
+        Thinking::Field | Thinking::None => "your answer",
+    };
     let write = format!(
-        "{rules}\nNow write your envelope, one JSON object on one line and nothing else. {form}\n\
-         If your text is complete, write status SOLVED and begin public_message with [SOLVED]. For example:\n{example}",
-        rules = setup.rules,
+        "Write {answer} as one JSON object, the envelope, on one line and nothing else. canonical_text is the answer: \
+         {form} Status is SOLVED, with [SOLVED] at the beginning of public_message, if you stand by it; else it is \
+         PROPOSED, without. The form:\n{example}",
         form = reminder(setup, agent),
         example = example(setup, agent),
     );
@@ -73,6 +78,8 @@ pub(super) struct Situation<'a> {
     pub(super) call: CallId,
     /// The blind vote, when more drafts than the two were made.
     pub(super) tally: Option<BlindVote>,
+    /// Whether this is the agent's first turn.
+    pub(super) is_first: bool,
 }
 
 /// Returns what the agent with the floor is told.
@@ -82,10 +89,11 @@ pub(super) fn turn(situation: &Situation<'_>) -> Told {
     let (agent, peer) = (review.agent, 1 - review.agent);
     let peer_name = &setup.agents[peer].name;
     let mark = mark(setup.seed, situation.call);
-    let mut text = match &review.seats[peer].position {
-        Some(position) => peer_block(review, &mark, peer_name, position),
-        None => format!("{peer_name} has not written a valid envelope yet."),
-    };
+    let mut text = String::new();
+    match &review.seats[peer].position {
+        Some(position) => text.push_str(&peer_block(review, &mark, peer_name, position)),
+        None => text.extend([peer_name.as_str(), " has not written a valid envelope yet."]),
+    }
     text.push_str("\n\n");
     text.push_str(&standing(review));
     if let Some(vote) = &situation.tally {
@@ -100,7 +108,13 @@ pub(super) fn turn(situation: &Situation<'_>) -> Told {
     }
     let _ = write!(text, "\nThe task again:\n{}", task(setup));
     let thinks_first = has_one_answer(setup.canonical.kind);
-    let think = if thinks_first { solve_again(setup) } else { compare(review) };
+    let mut think = if thinks_first { solve_again(setup) } else { compare(review) };
+    if situation.is_first {
+        // In front of everything that is said in this turn, in whichever message that begins.
+        let thinks = setup.params.thinking == Thinking::Free && thinks_first;
+        let first = if thinks { &mut think } else { &mut text };
+        first.insert_str(0, &format!("{}\n\n", setup.rules.trim()));
+    }
     Told { situation: text, think, write: write_again(review, agent), thinks_first }
 }
 
@@ -179,10 +193,10 @@ fn form(setup: &Setup) -> String {
 
 fn reminder(setup: &Setup, agent: usize) -> String {
     match setup.canonical.kind {
-        CanonicalKind::Number | CanonicalKind::Choice => format!("The final text is {}.", form(setup)),
+        CanonicalKind::Number | CanonicalKind::Choice => format!("{}.", form(setup)),
         CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
             let room = setup.agents[agent].text_chars_max();
-            format!("The final text is {}; it must be shorter than {room} characters.", form(setup))
+            format!("{}; shorter than {room} characters.", form(setup))
         }
     }
 }
@@ -352,7 +366,7 @@ fn write_again(review: &Review<'_>, agent: usize) -> String {
     };
     let _ = write!(
         text,
-        "\n- If no text is right yet: {new}, the correct complete text in final_solution.canonical_text, and {CHANGE}.\n{}",
+        "\n- If no text is right yet: {new}, the correct complete text in final_solution.canonical_text, and {CHANGE}.\nA text is {}",
         reminder(review.setup, agent)
     );
     text
@@ -366,10 +380,13 @@ fn example(setup: &Setup, agent: usize) -> String {
         Thinking::Free | Thinking::None => "",
     };
     let text = if setup.canonical.kind == CanonicalKind::Json { "…" } else { "\"…\"" };
+    let status = format!("\"status\":\"SOLVED\",\"final_solution\":{{\"canonical_text\":{text}}},");
+    // In the order in which the fields are generated.
+    let (decision, later) =
+        if setup.params.thinking.comes_first() { (status.as_str(), "") } else { ("", status.as_str()) };
     format!(
-        "{{{thinking}\"role\":{},\"domain\":{},\"task_understanding\":\"…\",\
-         \"artifact\":{{\"type\":\"results\",\"content\":{{}}}},\"status\":\"SOLVED\",\
-         \"final_solution\":{{\"canonical_text\":{text}}},\"public_message\":\"[SOLVED] …\",\"needs_from_peer\":[],\
+        "{{{thinking}\"role\":{},\"domain\":{},{decision}\"task_understanding\":\"…\",\
+         \"artifact\":{{\"type\":\"results\",\"content\":{{}}}},{later}\"public_message\":\"[SOLVED] …\",\"needs_from_peer\":[],\
          \"handoff_to\":{}}}",
         quote::json_string(&own.name),
         quote::json_string(&own.domain),

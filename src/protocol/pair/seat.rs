@@ -26,6 +26,8 @@ pub(super) struct Seat {
     pub(super) failed_in_a_row: u32,
     /// Turns in a row in which it kept the floor.
     pub(super) solo: u32,
+    /// Whether it has had a turn.
+    pub(super) has_talked: bool,
 }
 
 impl Seat {
@@ -42,6 +44,7 @@ impl Seat {
             failed_turns: 0,
             failed_in_a_row: 0,
             solo: 0,
+            has_talked: false,
         }
     }
 
