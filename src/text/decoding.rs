@@ -137,24 +137,21 @@ impl Decoder {
 /// `changes` says that this shape always changes the answer, and so must name a reason.
 fn variant(ask: &Decoding<'_>, changes: bool, statuses: &[&str], final_solution: Option<Value>) -> Value {
     let mut fields = Map::new();
-    let mut put = |name: &str, schema: Value| fields.insert(name.to_owned(), schema);
-    if let Some(chars_max) = ask.thinking_chars_max {
-        put("thinking", string(chars_max));
-    }
-    put("role", fixed(ask.role));
-    put("domain", fixed(ask.domain));
+    fields.extend(ask.thinking_chars_max.map(|chars_max| ("thinking".to_owned(), string(chars_max))));
+    fields.insert("role".to_owned(), fixed(ask.role));
+    fields.insert("domain".to_owned(), fixed(ask.domain));
     let grounds = grounds(ask, changes);
     let decision = decision(statuses, final_solution);
     // What must be thought comes before what it decides. With thoughts written down, the decision comes
     // first: a small model that is cut off in a line about the task goes astray in what follows.
     let (first, second) = if ask.has_thought { (decision, grounds) } else { (grounds, decision) };
     fields.extend(first.into_iter().chain(second));
-    let mut put = |name: &str, schema: Value| fields.insert(name.to_owned(), schema);
-    put("public_message", public_message(statuses));
+    fields.insert("public_message".to_owned(), public_message(statuses));
     // Whoever declares a text final has nothing left to ask.
     let needs_max = if statuses.contains(&"SOLVED") { 0 } else { 2 };
-    put("needs_from_peer", json!({"type": "array", "items": string(SHORT_CHARS_MAX), "maxItems": needs_max}));
-    put("handoff_to", fixed(ask.peer));
+    let needs = json!({"type": "array", "items": string(SHORT_CHARS_MAX), "maxItems": needs_max});
+    fields.insert("needs_from_peer".to_owned(), needs);
+    fields.insert("handoff_to".to_owned(), fixed(ask.peer));
     closed(&Value::Object(fields))
 }
 

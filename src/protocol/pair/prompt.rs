@@ -107,12 +107,11 @@ pub(super) fn turn(situation: &Situation<'_>) -> Told {
         );
     }
     let _ = write!(text, "\nThe task again:\n{}", task(setup));
-    let thinks_first = has_one_answer(setup.canonical.kind);
+    let thinks_first = setup.params.thinking == Thinking::Free && has_one_answer(setup.canonical.kind);
     let mut think = if thinks_first { solve_again(setup) } else { compare(review) };
     if situation.is_first {
-        // In front of everything that is said in this turn, in whichever message that begins.
-        let thinks = setup.params.thinking == Thinking::Free && thinks_first;
-        let first = if thinks { &mut think } else { &mut text };
+        // In front of everything that is said in this turn.
+        let first = if thinks_first { &mut think } else { &mut text };
         first.insert_str(0, &format!("{}\n\n", setup.rules.trim()));
     }
     Told { situation: text, think, write: write_again(review, agent), thinks_first }

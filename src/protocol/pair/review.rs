@@ -37,7 +37,7 @@ pub(super) struct Accepted {
     pub(super) object: String,
     /// The text it commits to.
     pub(super) answer: Option<Answer>,
-    /// The proposal it took over by handle.
+    /// The proposal that it names by handle: the peer's, taken over, or its own, kept.
     pub(super) adopts: Option<usize>,
 }
 
