@@ -274,8 +274,10 @@ fn json_value(constraints: &[Constraint]) -> Value {
 
 /// The pattern of a text with a stated number of sentences.
 ///
-/// It forbids full stops inside a sentence, so it admits less than the rule does, and what it admits
-/// holds to the rule: a sentence does not begin with a small letter (UAX #29, SB8).
+/// It forbids full stops inside a sentence, so it admits less than the rule does. What it admits in
+/// ASCII holds to the rule: after a full stop a sentence begins only with a capital, since a digit or a
+/// small letter goes on with the one before (UAX #29, SB8). Of other scripts every letter may begin one,
+/// and the full check decides.
 fn sentences(rule: &Constraint, chars_max: usize) -> Option<String> {
     let Constraint::Sentences(bounds) = rule else { return None };
     let min = bounds.min.unwrap_or(1).max(1);
@@ -284,7 +286,7 @@ fn sentences(rule: &Constraint, chars_max: usize) -> Option<String> {
         return None;
     }
     let room = (chars_max / max).saturating_sub(4).min(SENTENCE_CHARS_MAX);
-    let first = r"[^a-z\x00-\x2F\x3A-\x40\x5B-\x60\x7B-\x7F]";
+    let first = r"[^\x00-\x40\x5B-\x7F]";
     let rest = r#"[^.!?"\\\x00-\x1F\x7F]"#;
     let sentence = format!("{first}{rest}{{2,{room}}}[.!?]");
     let (fewest, most) = (min - 1, max - 1);
@@ -322,11 +324,13 @@ fn closed(properties: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
     use crate::text::schema::compile;
     use crate::text::{CanonicalRule, Envelope};
 
-    fn decoding(canonicalizer: &Canonicalizer, acceptable: &[String]) -> Value {
-        let ask = Decoding {
+    fn ask() -> Decoding<'static> {
+        Decoding {
             role: "Writer",
             domain: "prose",
             peer: "Physicist",
@@ -338,8 +342,11 @@ mod tests {
             accepting_changes: true,
             text_chars_max: 500,
             constraints: &[],
-        };
-        Decoder::new(canonicalizer, &ask).schema(acceptable, None).to_value()
+        }
+    }
+
+    fn decoding(canonicalizer: &Canonicalizer, acceptable: &[String]) -> Value {
+        Decoder::new(canonicalizer, &ask()).schema(acceptable, None).to_value()
     }
 
     /// Builds the smallest instance of a decoding schema: first variant choices, shortest strings.
@@ -428,6 +435,47 @@ mod tests {
         let by =
             |which: usize| schema["anyOf"][which]["properties"]["meta"]["properties"]["change"].to_string();
         assert!(!by(0).contains("none") && by(1).contains("none"));
+    }
+
+    #[test]
+    fn an_impossible_or_vast_number_of_sentences_is_not_forced() {
+        let pattern = |rule: &str, room| sentences(&Constraint::parse(rule).unwrap(), room);
+        assert!(pattern("sentences=3", 600).is_some());
+        assert_eq!(pattern("sentences=99..", 600), None);
+        assert_eq!(pattern("sentences=3", 12), None);
+        assert_eq!(pattern("words=3", 600), None);
+    }
+
+    #[test]
+    fn forms_that_a_grammar_can_force_are_forced() {
+        let typed = |kind, rule: &str, text: Value| {
+            let canonicalizer = Canonicalizer::new(&CanonicalRule { kind, choices: vec![] });
+            let constraints = [Constraint::parse(rule).unwrap()];
+            let schema = typed_text(&canonicalizer, &Decoding { constraints: &constraints, ..ask() });
+            compile(&schema).is_valid(&json!({ "canonical_text": text }))
+        };
+        assert!(typed(CanonicalKind::Number, "integer", json!("12")));
+        assert!(!typed(CanonicalKind::Number, "integer", json!("1.5")));
+        assert!(typed(CanonicalKind::Json, "keys=a,b", json!({"a": 1, "b": [true]})));
+        assert!(!typed(CanonicalKind::Json, "keys=a,b", json!({"a": 1})));
+        assert!(typed(CanonicalKind::Text, "sentences=2", json!("One is here. Two is there!")));
+        assert!(!typed(CanonicalKind::Text, "sentences=2", json!("One is here.")));
+        // To UAX #29 this is one sentence.
+        assert!(!typed(CanonicalKind::Text, "sentences=2", json!("It is so. 3 apples fell.")));
+    }
+
+    proptest! {
+        #[test]
+        fn a_forced_number_of_sentences_is_the_number_that_is_counted(
+            parts in prop::collection::vec("[A-Z][ a-zA-Z0-9,;:()'-]{2,30}[.!?]", 1..6),
+        ) {
+            let rule = Constraint::parse(&format!("sentences={}", parts.len())).unwrap();
+            let text = parts.join(" ");
+            let pattern = sentences(&rule, 240).unwrap();
+            let admitted = compile(&json!({"type": "string", "pattern": pattern})).is_valid(&json!(text));
+            prop_assert!(admitted, "{}", text);
+            prop_assert_eq!(rule.check(&text), Ok(()));
+        }
     }
 
     #[test]

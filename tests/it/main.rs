@@ -12,6 +12,7 @@ mod hostile;
 mod journal;
 mod kill;
 mod launch;
+mod prompts;
 mod provider;
 mod readme;
 mod rolesets;
