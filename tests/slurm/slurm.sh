@@ -64,10 +64,9 @@ free_port() {
 start_slurm() {
     local host
     host=$(hostname -s)
-    chmod 755 "$dir"
     mkdir -p "$dir"/{state,spool,log,munge}
-    chmod 700 "$dir/munge"
-    chmod 755 "$dir/munge"
+    # Munge wants its socket where others can reach it.
+    chmod 755 "$dir" "$dir/munge"
     head -c 1024 /dev/urandom >"$dir/munge/key"
     chmod 600 "$dir/munge/key"
     munged --key-file="$dir/munge/key" --socket="$dir/munge/socket" --pid-file="$dir/munged.pid" \
