@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Protocol;
-use super::pair::{Pair, PairParams};
+use super::pair::{Adopt, Pair, PairParams};
 use crate::text::CanonicalRule;
 
 /// One run: task, agents, rules and parameters.
@@ -37,6 +37,12 @@ impl Setup {
     #[must_use]
     pub fn machine(&self) -> Box<dyn Protocol> {
         Box::new(Pair::new(self.clone()))
+    }
+
+    /// Returns how an agent takes over its peer's text.
+    #[must_use]
+    pub fn adopt(&self) -> Adopt {
+        self.params.adopt.unwrap_or_else(|| Adopt::for_kind(self.canonical.kind))
     }
 }
 

@@ -110,8 +110,8 @@ pub enum Violation {
         /// The handle.
         handle: String,
     },
-    /// Adoption is switched off.
-    #[error("`accepts` is not allowed in this run; write the whole text in `canonical_text`")]
+    /// Adoption is switched off, or the author works the task out on its own.
+    #[error("`accepts` is not allowed here; write the whole text in `canonical_text`")]
     AdoptionOff,
     /// The handle names nothing.
     #[error("`accepts` names `{handle}`, which nobody proposed; {known}")]

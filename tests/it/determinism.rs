@@ -1,6 +1,6 @@
 //! The same events give the same actions, byte for byte: what replay and verification stand on.
 
-use consensus::protocol::pair::worst_case;
+use consensus::protocol::pair::{Adopt, worst_case};
 use consensus::protocol::{Action, Event, Finish, Reply, Setup, Thinking};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -30,11 +30,13 @@ fn any_fields() -> impl Strategy<Value = Value> {
 
 fn any_setup() -> impl Strategy<Value = Setup> {
     let thinking = prop::sample::select(vec![Thinking::Free, Thinking::Field, Thinking::None]);
-    (any::<u64>(), thinking, 0_u32..3, 0_u32..3, 1_u32..8, any::<bool>()).prop_map(
-        |(seed, thinking, resample, max_repairs, max_rounds, arbiter)| {
+    let adopt = prop::sample::select(vec![None, Some(Adopt::Text), Some(Adopt::Never)]);
+    (any::<u64>(), thinking, adopt, 0_u32..3, 0_u32..3, 1_u32..8, any::<bool>()).prop_map(
+        |(seed, thinking, adopt, resample, max_repairs, max_rounds, arbiter)| {
             let mut setup = Tiny::setup();
             setup.seed = seed;
             setup.params.thinking = thinking;
+            setup.params.adopt = adopt;
             setup.params.resample = resample;
             setup.params.max_repairs = max_repairs;
             setup.params.max_rounds = max_rounds;
@@ -107,7 +109,9 @@ proptest! {
             if ask.call.agent < 2 && ask.call.draft == 0 {
                 let now: Vec<String> = ask.messages.iter().map(|m| m.content.clone()).collect();
                 let before = &last[ask.call.agent];
-                prop_assert!(now.starts_with(before), "{}", ask.call);
+                // Where no text is taken over, each turn begins with the task again.
+                let anew = setup.params.adopt == Some(Adopt::Never) && now.len() == 2;
+                prop_assert!(anew || now.starts_with(before), "{}", ask.call);
                 last[ask.call.agent] = now;
             }
         }

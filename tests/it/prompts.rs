@@ -1,7 +1,9 @@
 //! What an agent is told when, and how warm it answers.
 
 use consensus::protocol::pair::RULES;
-use consensus::protocol::{Ask, CallId, Finish, ReplyShape, Setup, Step, Thinking};
+use consensus::protocol::{
+    Ask, CallId, Finish, How, NoAgreement, Outcome, ReplyShape, Setup, Step, Thinking,
+};
 use consensus::text::{CanonicalKind, CanonicalRule};
 use serde_json::json;
 
@@ -49,14 +51,36 @@ fn thoughts_are_warm_the_commit_to_them_is_cold_and_a_second_attempt_warm() {
 }
 
 #[test]
-fn a_number_is_worked_out_again_before_the_peers_is_seen() {
+fn a_number_is_worked_out_from_nothing_in_every_turn() {
     let mut play = Play::new(&thoughtful(CanonicalKind::Number));
-    let think = after_the_opening(&mut play);
-    let peers = if think.call.agent == 0 { "\"5\"" } else { "\"4\"" };
-    assert!(think.call.step == Step::Think && !said(&think).contains(peers), "{}", said(&think));
-    play.reply(think.call, "It is what it was.", Finish::Stop);
-    let commit = after_the_opening(&mut play);
-    assert!(commit.call.step == Step::Envelope && said(&commit).contains(peers), "{}", said(&commit));
+    let mut methods = vec![vec![]; 2];
+    let outcome = play.run_to_end(|ask| {
+        let text = said(ask);
+        assert!(!text.contains("4711") && !text.contains("5822"), "{text}");
+        if ask.call.step == Step::Think {
+            let annas = text.contains(Tiny::setup().agents[0].pack.as_str());
+            methods[ask.call.agent].push(if annas { "Ann's" } else { "Bob's" });
+        }
+        envelope(ask, &json!({"text": if ask.call.agent == 0 { "4711" } else { "5822" }}))
+    });
+    // In the opening by its own method, then by the other and by its own again, before both give up.
+    assert_eq!(methods, [["Ann's", "Bob's", "Ann's"], ["Bob's", "Ann's", "Bob's"]]);
+    assert_eq!(outcome, Outcome::NoAgreement { reason: NoAgreement::Deadlock });
+}
+
+#[test]
+fn an_arbiters_choice_is_shown_also_where_no_text_is_taken_over() {
+    let mut setup = thoughtful(CanonicalKind::Number);
+    setup.arbiter = Some(Tiny::arbiter());
+    let mut play = Play::new(&setup);
+    let outcome = play.run_to_end(|ask| match ask.call.step {
+        Step::Choose => r#"{"reason": "it fits", "choice": "P1"}"#.to_owned(),
+        Step::Think | Step::Envelope if said(ask).contains("An arbiter") => {
+            envelope(ask, &json!({"accepts": "P1", "because": "the arbiter's reason holds"}))
+        }
+        Step::Think | Step::Envelope => envelope(ask, &json!({"text": (ask.call.agent + 4).to_string()})),
+    });
+    assert!(matches!(outcome, Outcome::Agreed { how: How::Endorsed, .. }), "{outcome:?}");
 }
 
 #[test]
@@ -69,7 +93,7 @@ fn prose_is_compared_with_the_peers() {
 #[test]
 fn the_rules_of_the_talk_are_told_once_and_with_the_first_turn() {
     for thinking in [Thinking::Free, Thinking::None] {
-        for kind in [CanonicalKind::Text, CanonicalKind::Number] {
+        for kind in [CanonicalKind::Text, CanonicalKind::Json] {
             let mut setup = thoughtful(kind);
             setup.params.thinking = thinking;
             let mut play = Play::new(&setup);

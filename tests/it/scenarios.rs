@@ -7,7 +7,6 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use consensus::protocol::pair::Adopt;
 use consensus::protocol::{Action, CallId, Finish, Outcome, Setup, Thinking};
 use consensus::text::{CanonicalKind, CanonicalRule, Constraint};
 use serde_json::Value;
@@ -99,7 +98,7 @@ fn set(setup: &mut Setup, name: &str, value: &str) {
         "max_repairs" => setup.params.max_repairs = number(),
         "resample" => setup.params.resample = number(),
         "seed" => setup.seed = value.parse().unwrap(),
-        "adopt" => setup.params.adopt = Adopt::Text,
+        "adopt" => setup.params.adopt = serde_json::from_value(value.into()).unwrap(),
         "arbiter" => setup.arbiter = Some(Tiny::arbiter()),
         "constraint" => setup.params.constraints.push(Constraint::parse(value).unwrap()),
         "canonical" => {

@@ -50,13 +50,9 @@ impl Draft {
         let mut draft =
             Self { call, conversation, envelope_prompt: told.write, shape, has_thought: false, repairs: 0 };
         let prompt::Told { situation, think, .. } = told;
-        let first = match (review.setup.params.thinking, told.thinks_first) {
-            (Thinking::Free, true) => {
-                draft.envelope_prompt = format!("{situation}\n\n{}", draft.envelope_prompt);
-                think
-            }
-            (Thinking::Free, false) => format!("{situation}\n\n{think}"),
-            (Thinking::Field | Thinking::None, _) => {
+        let first = match review.setup.params.thinking {
+            Thinking::Free => format!("{situation}\n\n{think}"),
+            Thinking::Field | Thinking::None => {
                 draft.call.step = Step::Envelope;
                 format!("{situation}\n\n{}", std::mem::take(&mut draft.envelope_prompt))
             }

@@ -9,7 +9,7 @@ use super::prompt::{self, Situation};
 use super::report::blind_vote;
 use super::review::{Accepted, Review};
 use super::seat::{Position, Proposal, Seat};
-use super::{floor, stop};
+use super::{Adopt, floor, stop};
 use crate::protocol::{
     Action, CallId, Conversation, Event, NoAgreement, Outcome, Protocol, Reply, Report, Setup, Step,
     Unexpected,
@@ -19,6 +19,9 @@ use crate::text::{Canonicalizer, Status};
 
 /// An agent with this many failed turns in a row ends the talk.
 const FAILED_IN_A_ROW_MAX: u32 = 2;
+
+/// Why an agent gave up an answer without having seen another.
+const FOUND_ANOTHER: &str = "worked out again from nothing, it found another answer";
 
 /// The state of one `pair` run.
 #[derive(Clone, Debug)]
@@ -35,8 +38,8 @@ pub struct Pair {
     open: BTreeMap<CallId, Draft>,
     /// Finished blind drafts, kept until all are in so that their order of arrival does not matter.
     drafted: BTreeMap<(u32, usize), Option<Box<Accepted>>>,
-    /// Which agents have moved since anything last changed.
-    idle: [bool; 2],
+    /// How often each agent has moved since anything last changed.
+    idle: [u32; 2],
     arbitration: Option<Arbitration>,
     arbiter_asked: bool,
     pub(super) arbiter_choice: Option<usize>,
@@ -70,12 +73,12 @@ impl Pair {
     /// `setup` must have exactly two agents, as every loaded roleset has.
     #[must_use]
     pub fn new(setup: Setup) -> Self {
-        let seat = |agent| Seat::new(Conversation::new(prompt::system(&setup, agent)));
+        let seat = |agent| Seat::new(Conversation::new(prompt::system(&setup, agent, agent)));
         Self {
             canonicalizer: Canonicalizer::new(&setup.canonical),
             told: [0, 1].map(|agent| {
-                let opening = prompt::opening(&setup, agent);
-                let said = [&setup.agents[agent].pack, &opening.think, &opening.write, &setup.rules];
+                let alone = prompt::alone(&setup, agent);
+                let said = [&setup.agents[agent].pack, &alone.think, &alone.write, &setup.rules];
                 Told::new(&setup.task.prompt, &said.map(String::as_str))
             }),
             decoders: Decoders::default(),
@@ -85,7 +88,7 @@ impl Pair {
             phase: Phase::New,
             open: BTreeMap::new(),
             drafted: BTreeMap::new(),
-            idle: [false; 2],
+            idle: [0; 2],
             arbitration: None,
             arbiter_asked: false,
             arbiter_choice: None,
@@ -125,6 +128,14 @@ impl Pair {
         draft
     }
 
+    /// Starts an envelope by an agent that works the task out from nothing, by its own or its peer's
+    /// method: nothing it said before can be repeated, and no word of its peer's can bend it.
+    fn start_alone(&mut self, call: CallId, method: usize) -> Draft {
+        let told = prompt::alone(&self.setup, call.agent);
+        let fresh = Conversation::new(prompt::system(&self.setup, call.agent, method));
+        self.start(call.agent, true, call, fresh, told)
+    }
+
     // ===== Opening =====
 
     /// Asks both agents for the blind drafts numbered `drafts`, all at once.
@@ -134,9 +145,7 @@ impl Pair {
         for draft in drafts {
             for agent in 0..2 {
                 let call = CallId { round: 1, agent, draft, step: Step::Think, attempt: 0 };
-                let told = prompt::opening(&self.setup, agent);
-                let fresh = Conversation::new(prompt::system(&self.setup, agent));
-                let making = self.start(agent, true, call, fresh, told);
+                let making = self.start_alone(call, agent);
                 actions.push(Action::Ask(making.ask(&self.setup.agents[agent], self.setup.seed)));
                 self.open.insert(making.call(), making);
             }
@@ -190,17 +199,37 @@ impl Pair {
         self.round += 1;
         self.phase = Phase::Talking { mover };
         let call = CallId { round: self.round, agent: mover, draft: 0, step: Step::Think, attempt: 0 };
-        let resampled = self.seats[0].blind.len() > 1;
+        let making = if self.is_blind() {
+            // By turns its peer's method and its own: what one method misses again and again, another sees.
+            let seat = &mut self.seats[mover];
+            seat.looks += 1;
+            let method = if seat.looks % 2 == 1 { 1 - mover } else { mover };
+            self.start_alone(call, method)
+        } else {
+            self.start_turn(call)
+        };
+        let ask = making.ask(&self.setup.agents[mover], self.setup.seed);
+        self.open.insert(making.call(), making);
+        vec![Action::Ask(ask)]
+    }
+
+    /// Starts the envelope of an agent that sees its peer's.
+    fn start_turn(&mut self, call: CallId) -> Draft {
+        let mover = call.agent;
         let review = self.review(mover, false);
+        let resampled = self.seats[0].blind.len() > 1;
         let tally = resampled.then(|| blind_vote(&self.seats));
         let is_first = !self.seats[mover].has_talked;
         let told = prompt::turn(&Situation { review: &review, call, tally, is_first });
         self.seats[mover].has_talked = true;
         let conversation = self.seats[mover].conversation.clone();
-        let making = self.start(mover, false, call, conversation, told);
-        let ask = making.ask(&self.setup.agents[mover], self.setup.seed);
-        self.open.insert(making.call(), making);
-        vec![Action::Ask(ask)]
+        self.start(mover, false, call, conversation, told)
+    }
+
+    /// Whether an agent with the floor knows nothing of its peer's text: where none is taken over, until
+    /// an arbiter has put one before both.
+    fn is_blind(&self) -> bool {
+        self.phase == Phase::Drafting || self.setup.adopt() == Adopt::Never && self.arbiter_choice.is_none()
     }
 
     fn after_turn(&mut self, mover: usize, accepted: Option<Box<Accepted>>) -> Vec<Action> {
@@ -222,10 +251,12 @@ impl Pair {
         match (failed, self.standing(mover) == before) {
             // A failed turn is no move; two in a row have ended the talk above.
             (true, _) => {}
-            (false, true) => self.idle[mover] = true,
-            (false, false) => self.idle = [false; 2],
+            (false, true) => self.idle[mover] += 1,
+            (false, false) => self.idle = [0; 2],
         }
-        if self.idle == [true; 2] {
+        // Who works the task out again has two methods to try.
+        let tries = if self.is_blind() { 2 } else { 1 };
+        if self.idle.iter().all(|&moves| moves >= tries) {
             return self.deadlock();
         }
         let peer_name = &self.setup.agents[1 - mover].name;
@@ -260,7 +291,8 @@ impl Pair {
             if previous.is_some_and(|p| p.canonical != answer.canonical) {
                 seat.changes += 1;
                 let change = envelope.meta.as_ref().and_then(|m| m.change.as_ref());
-                seat.why_given_up = change.map(|c| c.detail.clone()).unwrap_or_default();
+                let named = change.map(|change| change.detail.clone());
+                seat.why_given_up = named.unwrap_or_else(|| FOUND_ANOTHER.to_owned());
             }
         }
         seat.failed_in_a_row = 0;
@@ -311,7 +343,7 @@ impl Pair {
             Ruling::Chose(index) => {
                 self.arbiter_choice = Some(index);
                 // Whoever did not write the chosen text has to decide first.
-                self.idle = [false; 2];
+                self.idle = [0; 2];
                 self.turn(1 - self.proposals[index].author)
             }
         }
@@ -321,14 +353,14 @@ impl Pair {
     fn after_ruling(&mut self) -> Vec<Action> {
         let chosen = self.arbiter_choice.map(|index| self.proposals[index].answer.canonical.clone());
         if let Phase::Talking { mover } = self.phase {
-            self.idle[mover] = true;
+            self.idle[mover] += 1;
         }
         let accepts = |seat: &Seat| {
             let text = seat.stands_for().map(|index| self.proposals[index].answer.canonical.clone());
             seat.status() == Some(Status::Solved) && text == chosen
         };
-        let waiting = (0..2).find(|&agent| !self.idle[agent] && !accepts(&self.seats[agent]));
-        let refused = (0..2).any(|agent| self.idle[agent] && !accepts(&self.seats[agent]));
+        let waiting = (0..2).find(|&agent| self.idle[agent] == 0 && !accepts(&self.seats[agent]));
+        let refused = (0..2).any(|agent| self.idle[agent] > 0 && !accepts(&self.seats[agent]));
         match waiting {
             Some(agent) if !refused => self.turn(agent),
             Some(_) | None => self.finish_without(NoAgreement::Deadlock),
@@ -355,8 +387,7 @@ impl Pair {
             return Err(Unexpected::NotAsked(call));
         };
         let agent = call.agent;
-        let blind = self.phase == Phase::Drafting;
-        let progress = making.reply(&self.review(agent, blind), reply);
+        let progress = making.reply(&self.review(agent, self.is_blind()), reply);
         let accepted = match progress {
             Progress::Ask(ask) => {
                 self.open.insert(making.call(), making);

@@ -4,7 +4,9 @@
 //!  opening            both draft blind, in parallel (round 1)
 //!     │ drafts differ and `resample` > 0: both draft blind `resample` more times
 //!     ▼
-//!  turn               one agent has the floor and sees the peer's envelope as data
+//!  turn               one agent has the floor: it sees the peer's envelope as data, or, where no
+//!     │               text is taken over (`adopt`), works the task out again from nothing,
+//!     │               by turns by its peer's pack and its own
 //!     │  ├─ both SOLVED, marked, equal digests ──────────────► agreed
 //!     │  ├─ gives the floor away, or kept it `solo_turns` times ─► turn of the other
 //!     │  ├─ both moved and nothing changed ──► arbiter, once ──► turn of who must accept
@@ -21,7 +23,8 @@
 //!   (`stop`).
 //! - **Only an agent's own envelope speaks for it.** A reply is taken as it stands or refused
 //!   (`review`); the machine fills in nothing but the digest.
-//! - **Drafts are blind.** No opening prompt contains a word of the peer's.
+//! - **Drafts are blind.** No opening prompt contains a word of the peer's, and with `adopt` never
+//!   no other prompt does until an arbiter has chosen: an answer changes only to one found anew.
 //! - **Nobody swaps.** After the opening one agent moves at a time; who moves first is drawn from
 //!   the seed.
 //! - **Every run ends.** Each round is one turn, each turn at most `1 + max_repairs` envelopes, and

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::Thinking;
-use crate::text::Constraint;
+use crate::text::{CanonicalKind, Constraint};
 
 /// Parameters of one `pair` run.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -17,8 +17,9 @@ pub struct PairParams {
     pub max_repairs: u32,
     /// Further blind drafts from each agent when the first two differ.
     pub resample: u32,
-    /// Whether a peer's proposal can be accepted by its handle.
-    pub adopt: Adopt,
+    /// How a peer's text is taken over; without it as [`Adopt::for_kind`] says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adopt: Option<Adopt>,
     /// Where agents reason before they commit.
     pub thinking: Thinking,
     /// Rules of the task that code checks on every SOLVED text.
@@ -32,7 +33,7 @@ impl Default for PairParams {
             solo_turns: 2,
             max_repairs: 2,
             resample: 0,
-            adopt: Adopt::Handle,
+            adopt: None,
             thinking: Thinking::Free,
             constraints: Vec::new(),
         }
@@ -58,12 +59,31 @@ impl PairParams {
 }
 
 /// How an agent takes over its peer's text.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Adopt {
     /// By the proposal's handle, or by typing it.
-    #[default]
     Handle,
     /// By typing it, word for word.
     Text,
+    /// Not at all: no agent sees its peer's text. Who has the floor works the task out again from
+    /// nothing, and changes its answer only to one that it has found itself.
+    Never,
+}
+
+impl Adopt {
+    /// Returns how texts of this kind are taken over where a roleset does not say.
+    ///
+    /// A number or a choice can be found again, and two who find the same on their own have said more
+    /// than one who gives in: shown its peer's answer, a small model takes it over against its own
+    /// correct steps more often than not. A text that can be said in many ways is never found again.
+    #[must_use]
+    pub fn for_kind(kind: CanonicalKind) -> Self {
+        match kind {
+            CanonicalKind::Number | CanonicalKind::Choice => Self::Never,
+            CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
+                Self::Handle
+            }
+        }
+    }
 }

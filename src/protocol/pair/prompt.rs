@@ -26,10 +26,6 @@ pub const RULES: &str = include_str!("rules.md");
 /// How every message begins that sends a reply back to its author.
 pub const REFUSED: &str = "That reply does not count";
 
-/// How private thoughts are to be written; the last line is what a small model copies into its envelope.
-const STEPS: &str = "step by step, and check the result. Nobody else will see this. End with a line that begins with \
-                     `Answer:` and holds the final text.";
-
 /// What an agent is told in one turn.
 pub(super) struct Told {
     /// What there is to know.
@@ -38,12 +34,10 @@ pub(super) struct Told {
     pub(super) think: String,
     /// The request for the envelope.
     pub(super) write: String,
-    /// Whether the situation stays unseen until the private thoughts are there.
-    pub(super) thinks_first: bool,
 }
 
-/// Returns an agent's system prompt: who it is, and its pack.
-pub(super) fn system(setup: &Setup, agent: usize) -> String {
+/// Returns an agent's system prompt: who it is, and the pack of the agent by whose method it works.
+pub(super) fn system(setup: &Setup, agent: usize, method: usize) -> String {
     let (own, peer) = (&setup.agents[agent], &setup.agents[1 - agent]);
     format!(
         "You are {name}, field: {domain}. You and {peer} work on the same task until both of you declare the same \
@@ -51,12 +45,13 @@ pub(super) fn system(setup: &Setup, agent: usize) -> String {
         name = own.name,
         domain = own.domain,
         peer = peer.name,
-        pack = own.pack.trim(),
+        pack = setup.agents[method].pack.trim(),
     )
 }
 
-/// Returns what both are told before they know anything of each other.
-pub(super) fn opening(setup: &Setup, agent: usize) -> Told {
+/// Returns what an agent is told that works the task out without sight of its peer's text: in the
+/// opening, and again in each turn where no text is taken over.
+pub(super) fn alone(setup: &Setup, agent: usize) -> Told {
     let answer = match setup.params.thinking {
         Thinking::Free => "your answer from above",
         Thinking::Field | Thinking::None => "your answer",
@@ -68,8 +63,12 @@ pub(super) fn opening(setup: &Setup, agent: usize) -> Told {
         form = reminder(setup, agent),
         example = example(setup, agent),
     );
-    let think = format!("Solve the task {STEPS}");
-    Told { situation: task(setup), think, write, thinks_first: false }
+    // The last line is what a small model copies into its envelope.
+    let think =
+        "Solve the task step by step, and check the result. Nobody else will see this. End with a line that \
+                 begins with `Answer:` and holds the final text."
+            .to_owned();
+    Told { situation: task(setup), think, write }
 }
 
 /// What an agent knows when it has the floor.
@@ -107,14 +106,10 @@ pub(super) fn turn(situation: &Situation<'_>) -> Told {
         );
     }
     let _ = write!(text, "\nThe task again:\n{}", task(setup));
-    let thinks_first = setup.params.thinking == Thinking::Free && has_one_answer(setup.canonical.kind);
-    let mut think = if thinks_first { solve_again(setup) } else { compare(review) };
     if situation.is_first {
-        // In front of everything that is said in this turn.
-        let first = if thinks_first { &mut think } else { &mut text };
-        first.insert_str(0, &format!("{}\n\n", setup.rules.trim()));
+        text.insert_str(0, &format!("{}\n\n", setup.rules.trim()));
     }
-    Told { situation: text, think, write: write_again(review, agent), thinks_first }
+    Told { situation: text, think: compare(review), write: write_again(review, agent) }
 }
 
 /// Returns the refusal of a reply, for its author.
@@ -272,26 +267,7 @@ fn tally(vote: &BlindVote, mark: &str) -> String {
     text
 }
 
-/// Returns true for kinds of text with one right answer, which can be worked out again.
-fn has_one_answer(kind: CanonicalKind) -> bool {
-    match kind {
-        CanonicalKind::Number | CanonicalKind::Choice | CanonicalKind::Json | CanonicalKind::Lines => true,
-        CanonicalKind::Text | CanonicalKind::Verbatim => false,
-    }
-}
-
-/// A second look that the peer's text cannot bend: it is shown afterwards only.
-///
-/// Shown first, a small model reads off the peer's answer and calls that its verdict.
-fn solve_again(setup: &Setup) -> String {
-    format!(
-        "Your peer has an answer too, which you will see next. Before that, solve the task once more by another route \
-         than before, {STEPS}\n\n{}",
-        task(setup)
-    )
-}
-
-/// Texts that can be said in many ways are held against the task one by one.
+/// The texts are held against the task one by one.
 ///
 /// Asked for a verdict, a small model begins with one and finds reasons for it afterwards.
 fn compare(review: &Review<'_>) -> String {

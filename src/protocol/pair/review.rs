@@ -22,7 +22,7 @@ pub(super) struct Review<'a> {
     pub(super) proposals: &'a [Proposal],
     /// The author.
     pub(super) agent: usize,
-    /// Whether this is a blind draft, which knows nothing of the peer.
+    /// Whether the author knows nothing of the peer's text.
     pub(super) blind: bool,
     /// The proposal that an arbiter chose, which both may accept.
     pub(super) arbiter_choice: Option<usize>,
@@ -71,7 +71,7 @@ impl Review<'_> {
 
     /// Returns the handle by which the author may keep the text it stands for.
     pub(super) fn own_handle(&self) -> Option<String> {
-        if self.blind || self.setup.params.adopt == Adopt::Text {
+        if self.blind || self.setup.adopt() == Adopt::Text {
             return None;
         }
         self.seats[self.agent].stands_for().map(handle)
@@ -79,7 +79,7 @@ impl Review<'_> {
 
     /// Returns the handles of the peer's that the author may accept, in the order of their numbers.
     pub(super) fn acceptable(&self) -> Vec<String> {
-        if self.blind || self.setup.params.adopt == Adopt::Text {
+        if self.blind || self.setup.adopt() == Adopt::Text {
             return Vec::new();
         }
         let peer = &self.seats[1 - self.agent];
@@ -135,7 +135,7 @@ impl Review<'_> {
         if solution.is_some_and(|s| s.canonical_text.is_some()) {
             return Err(Violation::TextAndAdoption);
         }
-        if self.setup.params.adopt == Adopt::Text {
+        if self.blind || self.setup.adopt() == Adopt::Text {
             return Err(Violation::AdoptionOff);
         }
         let mut acceptable = self.acceptable();
@@ -146,7 +146,7 @@ impl Review<'_> {
             names => format!("you may accept {}", names.join(" or ")),
         };
         let handle = quote::excerpt(name);
-        let found = index_of(name).filter(|&index| index < self.proposals.len() && !self.blind);
+        let found = index_of(name).filter(|&index| index < self.proposals.len());
         match found {
             Some(index) if acceptable.iter().any(|h| h == name) => Ok(Some(index)),
             Some(index) if self.proposals[index].author == self.agent => Err(Violation::OwnHandle { handle }),

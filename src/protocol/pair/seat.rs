@@ -26,8 +26,10 @@ pub(super) struct Seat {
     pub(super) failed_in_a_row: u32,
     /// Turns in a row in which it kept the floor.
     pub(super) solo: u32,
-    /// Whether it has had a turn.
+    /// Whether it has had a turn in which it saw its peer's text.
     pub(super) has_talked: bool,
+    /// Turns in which it worked the task out again.
+    pub(super) looks: u32,
 }
 
 impl Seat {
@@ -45,6 +47,7 @@ impl Seat {
             failed_in_a_row: 0,
             solo: 0,
             has_talked: false,
+            looks: 0,
         }
     }
 
