@@ -91,6 +91,21 @@ fn prose_is_compared_with_the_peers() {
 }
 
 #[test]
+fn a_text_copied_from_the_task_is_pointed_out() {
+    for (text, is_told) in [("Good morning.", true), ("Guten Morgen.", false), ("Good", false)] {
+        let mut setup = thoughtful(CanonicalKind::Text);
+        setup.task.prompt = "Translate into German: Good  morning.".to_owned();
+        let mut play = Play::new(&setup);
+        let mut turn = None;
+        play.run_to_end(|ask| {
+            turn = turn.take().or_else(|| (ask.call.round == 2).then(|| said(ask)));
+            envelope(ask, &json!({"text": if ask.call.agent == 0 { text } else { "Moin." }}))
+        });
+        assert_eq!(turn.unwrap().contains("stands word for word in the task"), is_told, "{text}");
+    }
+}
+
+#[test]
 fn the_rules_of_the_talk_are_told_once_and_with_the_first_turn() {
     for thinking in [Thinking::Free, Thinking::None] {
         for kind in [CanonicalKind::Text, CanonicalKind::Json] {

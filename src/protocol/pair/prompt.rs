@@ -63,12 +63,26 @@ pub(super) fn alone(setup: &Setup, agent: usize) -> Told {
         form = reminder(setup, agent),
         example = example(setup, agent),
     );
-    // The last line is what a small model copies into its envelope.
-    let think =
-        "Solve the task step by step, and check the result. Nobody else will see this. End with a line that \
-                 begins with `Answer:` and holds the final text."
-            .to_owned();
+    let think = solve(setup.canonical.kind).to_owned();
     Told { situation: task(setup), think, write }
+}
+
+/// Asks for private thoughts about the task; their last line is what a small model copies into its envelope.
+///
+/// Calculations it does step by step of its own accord, and worse when told how to begin. For a text or for
+/// JSON it writes down the first that comes to mind, unless it must begin with what is asked: of 16 drafts on
+/// short translations and JSON 2 were right without that line, and 12 with it.
+fn solve(kind: CanonicalKind) -> &'static str {
+    match kind {
+        CanonicalKind::Number | CanonicalKind::Choice => {
+            "Solve the task step by step, and check the result. Nobody else will see this. End with a line that begins \
+             with `Answer:` and holds the final text."
+        }
+        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
+            "Solve the task step by step, in plain words, and check the result. Nobody else will see this. Begin with \
+             `Step 1:` and what exactly is asked. End with a line that begins with `Answer:` and holds the final text."
+        }
+    }
 }
 
 /// What an agent knows when it has the floor.
@@ -254,8 +268,18 @@ fn standing(review: &Review<'_>) -> String {
         for rule in broken {
             let _ = writeln!(text, "{whose} breaks a rule of the task: {rule}.");
         }
+        // Rightly so now and then, but a small model overlooks that it has only copied.
+        if answer(index).is_some_and(|a| is_copied(&a.canonical.text, &review.setup.task.prompt)) {
+            let _ = writeln!(text, "{whose} stands word for word in the task.");
+        }
     }
     text
+}
+
+/// Whether several words stand one after the other in the task.
+fn is_copied(text: &str, prompt: &str) -> bool {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    text.split_whitespace().nth(1).is_some() && words(prompt).contains(&words(text))
 }
 
 fn tally(vote: &BlindVote, mark: &str) -> String {
@@ -269,81 +293,73 @@ fn tally(vote: &BlindVote, mark: &str) -> String {
 
 /// The texts are held against the task one by one.
 ///
-/// Asked for a verdict, a small model begins with one and finds reasons for it afterwards.
+/// Asked for a verdict, a small model begins with one and finds reasons for it afterwards; without one at
+/// the end it chooses by the order in which the texts are named, against its own reasons.
 fn compare(review: &Review<'_>) -> String {
-    let mut texts: Vec<usize> = review.seats.iter().filter_map(Seat::stands_for).collect();
-    texts.sort_unstable();
-    texts.dedup();
-    let handles: Vec<String> = texts.into_iter().map(handle).collect();
-    let each = match handles.as_slice() {
-        [] => return "Think first, in plain words. Nobody else will see this. Say what is still missing for a complete \
-                      final text."
-            .to_owned(),
-        [one] => format!("Write one line about {one}: the worst"),
-        several => format!("Write one line about each text, {}: the worst", several.join(" and ")),
+    let handles = standing_handles(review);
+    let (each, last) = match handles.as_slice() {
+        [] => {
+            return "Think first, in plain words. Nobody else will see this. Say what is still missing for a complete \
+                    final text, and end with a line that begins with `Answer:` and holds that text."
+                .to_owned();
+        }
+        [one] => (format!("about {one}"), format!("{one} if it can stand")),
+        several => (format!("about each text, {}", several.join(" and ")), several.join(" or ")),
     };
     format!(
-        "Think first, in plain words. Nobody else will see this. {each} error in it that you can find when you hold it \
-         against every word of the task, or that it has none. Then say what a text without any error must contain."
+        "Think first, in plain words. Nobody else will see this. Write one line {each}: the worst error in it that you \
+         can find when you hold it against every word of the task, or that it has none. End with a line that begins \
+         with `Answer:` and holds the name of the text that answers the task, {last}, or a better text if none does."
     )
 }
 
+/// Returns the handles of the texts that the two stand for.
+fn standing_handles(review: &Review<'_>) -> Vec<String> {
+    let mut texts: Vec<usize> = review.seats.iter().filter_map(Seat::stands_for).collect();
+    texts.sort_unstable();
+    texts.dedup();
+    texts.into_iter().map(handle).collect()
+}
+
 fn write_again(review: &Review<'_>, agent: usize) -> String {
-    const CHANGE: &str = "in meta.change what made you change (by: objection, check, constraint or evidence; detail: which one)";
-    let mut text = String::from("Now write your envelope, one JSON object on one line and nothing else.");
+    let decision = match review.setup.params.thinking {
+        Thinking::Free => "your decision from above",
+        Thinking::Field | Thinking::None => "your decision",
+    };
+    let mut text = format!(
+        "Write {decision} as one JSON object, the envelope, on one line and nothing else. final_solution is "
+    );
+    let mut handles = review.acceptable();
+    let has_choice = !handles.is_empty() && review.own_handle().is_some();
+    handles.extend(review.own_handle());
+    handles.sort();
+    handles.dedup();
+    let accepted: Vec<String> =
+        handles.iter().map(|handle| format!("{{\"accepts\": \"{handle}\"}}")).collect();
+    if accepted.is_empty() {
+        text.push_str("{\"canonical_text\": the complete final text}, your own or your peer's word for word");
+    } else {
+        let choice = accepted.join(" or ");
+        let _ = write!(text, "{choice}, or {{\"canonical_text\": a better complete text}}");
+    }
+    // With two texts to choose from, a third is put up for discussion first.
+    text.push_str(if has_choice {
+        ". Status is SOLVED, with [SOLVED] at the beginning of public_message, for a text that stands; PROPOSED, \
+         without, for a new one."
+    } else {
+        ". Status is SOLVED, with [SOLVED] at the beginning of public_message, if you stand by it; else it is PROPOSED, \
+         without."
+    });
+    text.push_str(
+        " public_message says in one sentence what is wrong with the other text, if anything is. If this is another \
+         text than your last, meta.change says what changed it (by: objection, check, constraint or evidence; detail: \
+         which one); else by is none.",
+    );
     let owed = review.owed_answers();
     if owed > 0 {
         let _ = write!(text, " Your peer asked for {owed} things: answer each one in meta.answers.");
     }
-    let text_of =
-        |seat: usize| review.seats[seat].stands_for().map(|index| &review.proposals[index].answer.canonical);
-    let (own, peer) = (text_of(agent), text_of(1 - agent));
-    let acceptable = review.acceptable();
-    let declare = "status SOLVED, public_message beginning with [SOLVED]";
-    if own.is_some() && own == peer {
-        let solution = match acceptable.first() {
-            Some(first) => format!("final_solution {{\"accepts\": \"{first}\"}}"),
-            None => "the same text in final_solution.canonical_text".to_owned(),
-        };
-        let _ =
-            write!(text, "\n- If this text answers the task: {declare}, {solution}, meta.change.by none.");
-    } else {
-        match (acceptable.first(), peer) {
-            (Some(first), _) => {
-                let _ = write!(
-                    text,
-                    "\n- If {first} answers the task correctly: {declare}, final_solution {{\"accepts\": \"{first}\"}}, and {CHANGE}."
-                );
-            }
-            (None, Some(_)) => {
-                let _ = write!(
-                    text,
-                    "\n- If your peer's text is right: {declare}, that text in final_solution.canonical_text, and {CHANGE}."
-                );
-            }
-            (None, None) => {}
-        }
-        if own.is_some() {
-            let solution = match review.own_handle() {
-                Some(handle) => format!("final_solution {{\"accepts\": \"{handle}\"}}"),
-                None => "your text again in final_solution.canonical_text".to_owned(),
-            };
-            let _ = write!(
-                text,
-                "\n- If your own text is right: {declare} and naming your peer's error, {solution}, meta.change.by none."
-            );
-        }
-    }
-    // With two texts to choose from, a third is put up for discussion first.
-    let new = match (acceptable.first(), review.own_handle()) {
-        (Some(_), Some(_)) => "status PROPOSED",
-        (Some(_) | None, _) => declare,
-    };
-    let _ = write!(
-        text,
-        "\n- If no text is right yet: {new}, the correct complete text in final_solution.canonical_text, and {CHANGE}.\nA text is {}",
-        reminder(review.setup, agent)
-    );
+    let _ = write!(text, "\nA text is {}", reminder(review.setup, agent));
     text
 }
 
