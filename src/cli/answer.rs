@@ -11,6 +11,7 @@ use super::error::UsageError;
 use super::output::{Format, Output};
 use crate::journal::Record;
 use crate::protocol::Outcome;
+use crate::provider::{Endpoint, OpenAiEndpoint};
 use crate::report::{RESULT_FILE, RunResult, TRANSCRIPT_FILE, transcript, write_result};
 use crate::text::quote;
 
@@ -62,7 +63,7 @@ pub(super) fn print(output: &Output, result: &RunResult, fail_on_degraded: bool)
 }
 
 /// Tells on stderr how the run ended.
-pub(super) fn tell(output: &Output, result: &RunResult, dir: &Path) {
+pub(super) fn tell(output: &Output, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
     let detail = match (&result.how, &result.reason) {
         (Some(how), _) => format!(" ({})", how.name()),
         (None, Some(reason)) => format!(": {}", quote::terminal(reason)),
@@ -88,14 +89,27 @@ pub(super) fn tell(output: &Output, result: &RunResult, dir: &Path) {
         output.tell(&format!("{}: {}", output.paint("degraded", "33"), quote::terminal(&loss.detail)));
     }
     let name = dir.display();
+    let again = format!("; go on with `consensus resume {name}`{}", needed_again(endpoints));
     let hint = match result.outcome {
-        "interrupted" | "failed" => format!("; go on with `consensus resume {name}`"),
-        "budget" => format!(
-            "; go on with `consensus resume {name}` and a higher --max-tokens-total, --max-cost or --deadline"
-        ),
+        "interrupted" | "failed" => again,
+        "budget" => format!("{again}, and a higher --max-tokens-total, --max-cost or --deadline"),
         _ => String::new(),
     };
     output.tell(&format!("record: {name}{hint}"));
+}
+
+/// What a journal does not hold, and whoever resumes must say again.
+fn needed_again(endpoints: &[Endpoint]) -> &'static str {
+    let any = |is: fn(&OpenAiEndpoint) -> bool| {
+        endpoints.iter().any(|endpoint| matches!(endpoint, Endpoint::OpenAi(e) if is(e)))
+    };
+    if any(|endpoint| endpoint.launched) {
+        " with the same --launch and --model"
+    } else if any(|endpoint| endpoint.api_key_env.is_some() || endpoint.api_key_file.is_some()) {
+        ", with --base-url if it was given"
+    } else {
+        ""
+    }
 }
 
 fn exit_code(result: &RunResult, fail_on_degraded: bool) -> ExitCode {

@@ -76,6 +76,9 @@ pub(super) enum Command {
     /// Run a command until standard input closes, and then end its process group.
     #[command(hide = true)]
     Guard(GuardArgs),
+    /// Become a command that does not outlive the process that started it.
+    #[command(hide = true)]
+    Leash(GuardArgs),
 }
 
 /// What a run is made of.

@@ -1,5 +1,7 @@
 //! From errors to exit codes and hints.
 
+use std::io::ErrorKind;
+
 use super::ExitCode;
 use crate::config::ConfigError;
 use crate::engine::EngineError;
@@ -17,6 +19,11 @@ pub(super) struct UsageError(pub(super) String);
 #[error("{0}")]
 pub(super) struct IntegrityError(pub(super) String);
 
+/// A signal that came while a run was being prepared.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted {0}")]
+pub(super) struct Interrupted(pub(super) &'static str);
+
 /// Returns the exit code for an error.
 pub(super) fn exit_code(error: &anyhow::Error) -> ExitCode {
     error.chain().find_map(of_cause).unwrap_or(ExitCode::Internal)
@@ -25,6 +32,9 @@ pub(super) fn exit_code(error: &anyhow::Error) -> ExitCode {
 fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
     if cause.is::<UsageError>() {
         return Some(ExitCode::Usage);
+    }
+    if cause.is::<Interrupted>() {
+        return Some(ExitCode::Interrupted);
     }
     if cause.is::<IntegrityError>() {
         return Some(ExitCode::Integrity);
@@ -61,8 +71,21 @@ fn of_journal(error: &JournalError) -> ExitCode {
     match error {
         JournalError::Damaged { .. } => ExitCode::Integrity,
         JournalError::Locked { .. } => ExitCode::Usage,
+        JournalError::Io { source, .. } if is_unusable(source.kind()) => ExitCode::Usage,
         JournalError::Io { .. } => ExitCode::Internal,
     }
+}
+
+/// Whether a folder that somebody named cannot be used; a full disk was named by nobody.
+fn is_unusable(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::NotFound
+            | ErrorKind::PermissionDenied
+            | ErrorKind::NotADirectory
+            | ErrorKind::AlreadyExists
+            | ErrorKind::ReadOnlyFilesystem
+    )
 }
 
 fn of_launch(error: &LaunchError) -> ExitCode {

@@ -8,7 +8,7 @@ use super::args::GuardArgs;
 use super::output::Output;
 use super::progress::Waiting;
 use crate::config::{Chosen, FileConfig};
-use crate::provider::launch::{LaunchCommand, Launched, guard};
+use crate::provider::launch::{LaunchCommand, Launched, guard, leash};
 
 /// The server's log inside a run folder.
 const LOG: &str = "server.log";
@@ -35,12 +35,21 @@ pub(super) async fn launch(
 /// `consensus guard`: never called by people.
 pub(super) fn run_guard(args: &GuardArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let code = runtime.block_on(guard(&args.command)).unwrap_or_else(|error| {
-        let program = args.command.first().map_or("", String::as_str);
-        // This goes to the server's log, whose end is what the user is shown.
-        eprintln!("cannot start `{program}`: {error}");
-        127
-    });
+    let code = runtime.block_on(guard(&args.command)).unwrap_or_else(|error| not_started(args, &error));
     // A thread may still wait for standard input.
     std::process::exit(code.into())
+}
+
+/// `consensus leash`: never called by people, and never returns but with an error.
+pub(super) fn run_leash(args: &GuardArgs) -> ! {
+    let error = leash(&args.command);
+    std::process::exit(not_started(args, &error).into())
+}
+
+/// Says why a command did not start, and returns the exit code that shells give for it.
+fn not_started(args: &GuardArgs, error: &std::io::Error) -> u8 {
+    let program = args.command.first().map_or("", String::as_str);
+    // This goes to the server's log, whose end is what the user is shown.
+    eprintln!("cannot start `{program}`: {error}");
+    127
 }

@@ -83,6 +83,7 @@ fn dispatch(cli: &Cli, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Completions(args) => completions::completions(args, output),
         Command::Man(args) => man::man(args, output),
         Command::Guard(args) => launch::run_guard(args),
+        Command::Leash(args) => launch::run_leash(args),
     }
 }
 

@@ -81,9 +81,15 @@ impl Output {
         self.print(&format!("{text}\n"))
     }
 
-    /// Writes a JSON document to stdout.
+    /// Writes a JSON document to stdout; as lines, an array's items are one each.
     pub(super) fn json(&self, value: &Value) -> anyhow::Result<()> {
-        self.line(&serde_json::to_string_pretty(value)?)
+        match (self.format, value) {
+            (Format::Jsonl, Value::Array(items)) => {
+                items.iter().try_for_each(|item| self.line(&item.to_string()))
+            }
+            (Format::Jsonl, _) => self.line(&value.to_string()),
+            (Format::Text | Format::Json, _) => self.line(&serde_json::to_string_pretty(value)?),
+        }
     }
 
     /// Tells a line of the story, unless it is not wanted.

@@ -29,6 +29,6 @@ pub(super) fn replay(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode>
     }
     story.finish();
     let result = RunResult::new(&ledger, journal.head);
-    answer::tell(output, &result, &dir);
+    answer::tell(output, &result, &dir, ledger.endpoints());
     answer::print(output, &result, false)
 }

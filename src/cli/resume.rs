@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::answer::AnswerFile;
 use super::args::ResumeArgs;
-use super::error::IntegrityError;
+use super::error::{IntegrityError, Interrupted};
 use super::output::Output;
 use super::progress::Story;
 use super::{ExitCode, answer, block_on, launch, locate, run, settings, signals};
@@ -13,6 +13,9 @@ use crate::engine::{Engine, Ledger};
 use crate::journal::{Journal, Limits, Writer};
 use crate::provider::Endpoint;
 use crate::provider::launch::Launched;
+
+/// What a signal leaves that comes while a server starts.
+const UNCHANGED: &str = "before the run went on; nothing was asked, and it can be resumed as before";
 
 pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let dir = locate::run_folder(&args.which)?;
@@ -25,7 +28,7 @@ pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
         let prepared = tokio::select! {
             prepared = prepare(args, &journal, &dir, output) => prepared?,
             // Nothing has been asked yet, and a server that was starting ends with this.
-            _ = stop.changed() => return Ok(ExitCode::Interrupted),
+            _ = stop.changed() => return Err(Interrupted(UNCHANGED).into()),
         };
         let Prepared { limits, endpoints, server } = prepared;
         let mut copy = AnswerFile::create(args.output.as_deref())?;

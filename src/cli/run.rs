@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::answer::AnswerFile;
 use super::args::RunArgs;
+use super::error::Interrupted;
 use super::output::Output;
 use super::progress::Story;
 use super::{ExitCode, answer, block_on, plan, settings, signals};
@@ -15,6 +16,9 @@ use crate::engine::{Engine, StopRequest};
 use crate::journal::{Opened, read};
 use crate::provider::launch::Launched;
 use crate::report::RunResult;
+
+/// What a signal leaves that comes while a server starts.
+const UNBEGUN: &str = "before the run began; nothing was asked, and there is nothing to resume";
 
 pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     if args.dry_run {
@@ -30,7 +34,7 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
         let (opened, server) = tokio::select! {
             opened = settings::opened(args, &file, seed, &dir, output) => opened?,
             // Nothing has been asked yet, and a server that was starting ends with this.
-            _ = stop.changed() => return Ok(ExitCode::Interrupted),
+            _ = stop.changed() => return Err(Interrupted(UNBEGUN).into()),
         };
         let mut copy = AnswerFile::create(args.output.as_deref())?;
         introduce(output, &opened, &id);
@@ -75,7 +79,7 @@ pub(super) async fn finish(
     let result = RunResult::new(engine.ledger(), engine.journal_head());
     let journal: PathBuf = dir.join(crate::journal::FILE_NAME);
     answer::write_files(dir, &result, &read(&journal)?.records)?;
-    answer::tell(output, &result, dir);
+    answer::tell(output, &result, dir, engine.ledger().endpoints());
     Ok(result)
 }
 

@@ -171,6 +171,10 @@ impl<'a> Engine<'a> {
         let observer = self.observer;
         let deadline =
             self.limits.deadline_ms.map(|ms| tokio::time::Instant::now() + Duration::from_millis(ms));
+        let (quit, quitting) = watch::channel(false);
+        for provider in &providers {
+            provider.heed(&quitting);
+        }
         let mut in_the_air = FuturesUnordered::new();
         let mut reason = None;
         while self.ledger.verdict().is_none() {
@@ -198,6 +202,7 @@ impl<'a> Engine<'a> {
                 biased;
                 Ok(()) = stop.changed() => {
                     if stop_reason(*stop.borrow()).is_some() {
+                        quit.send_replace(true);
                         observer.notice(Moment::Stopping);
                     }
                 }

@@ -16,7 +16,9 @@ pub enum ProviderError {
     #[error("{0}")]
     Setup(String),
     /// No connection, or it broke.
-    #[error("cannot reach {url}: {why}; is the model server running? `consensus doctor` tells more")]
+    #[error(
+        "the connection to {url} failed: {why}; is the model server running? `consensus doctor` tells more"
+    )]
     Unreachable {
         /// The base URL.
         url: String,

@@ -49,6 +49,9 @@ pub struct Answer {
 /// Called with the number of tokens received so far, while a reply streams in.
 pub type Progress<'a> = &'a dyn Fn(u64);
 
+/// Becomes true when no call is to be made again; those under way are still awaited.
+pub type Quitting = tokio::sync::watch::Receiver<bool>;
+
 /// A place where one agent's model is called.
 #[derive(Debug)]
 pub enum Provider {
@@ -88,6 +91,14 @@ impl Provider {
     pub fn attach(&self, lifeline: &launch::Lifeline) {
         match self {
             Self::OpenAi(server) => server.attach(lifeline),
+            Self::Mock(_) => {}
+        }
+    }
+
+    /// Makes no call again once `quitting` says so.
+    pub fn heed(&self, quitting: &Quitting) {
+        match self {
+            Self::OpenAi(server) => server.heed(quitting),
             Self::Mock(_) => {}
         }
     }

@@ -12,7 +12,7 @@ use consensus::engine::{Engine, Moment, Observer, StopRequest};
 use consensus::journal::Opened;
 use serde_json::Value;
 
-use crate::support::{Finished, Folder, SENSIBLE, Server, consensus, mask, model};
+use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, consensus, http, mask, model};
 
 const RUN: &str = "kill-sweep";
 const DIR: &str = "CONSENSUS_IT_KILL_DIR";
@@ -168,4 +168,27 @@ fn the_first_ctrl_c_finishes_the_turn_and_the_run_resumes() {
     assert!(replied(&folder.run()) >= 1, "the reply in the air was kept");
     drop(slow);
     drop(server);
+}
+
+#[test]
+fn the_first_ctrl_c_makes_no_failed_call_again() {
+    let busy = Server::start(|_: &Request| {
+        vec![Act::Send(http("429 Too Many Requests", "retry-after: 100\r\n", b"{}"))]
+    });
+    let folder = Folder::new();
+    let mut child = consensus(&folder)
+        .args(["run", "--model", "tiny-model", "--prompt", "2+2?", "--base-url"])
+        .arg(busy.url())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stderr = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut story = std::io::BufRead::lines(stderr).map(Result::unwrap);
+    // Both agents wait for their next attempt.
+    assert_eq!(story.by_ref().filter(|line| line.contains("next try in")).take(2).count(), 2);
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    assert!(story.any(|line| line.contains("interrupted")));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(busy.chats().len(), 2);
 }

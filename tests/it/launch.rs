@@ -123,8 +123,8 @@ struct Hanging {
 
 impl Hanging {
     /// Starts one and waits until both of its calls are in the air.
-    fn start(folder: &Folder) -> Self {
-        let mut run = run(folder, "hangs worker");
+    fn start(folder: &Folder, behaviours: &str) -> Self {
+        let mut run = run(folder, behaviours);
         let mut child =
             run.args(["--format", "jsonl"]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut story = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
@@ -150,7 +150,7 @@ fn await_end(mut connection: TcpStream) {
 fn no_signal_leaves_a_server_behind() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL, Signal::SIGHUP] {
         let folder = Folder::new();
-        let Hanging { mut child, mut story, connection } = Hanging::start(&folder);
+        let Hanging { mut child, mut story, connection } = Hanging::start(&folder, "hangs worker");
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
         kill(pid, signal).unwrap();
         if matches!(signal, Signal::SIGINT | Signal::SIGTERM) {
@@ -167,6 +167,36 @@ fn no_signal_leaves_a_server_behind() {
         }
         assert_gone(&folder);
     }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_server_does_not_outlive_its_guard_even_if_both_are_killed() {
+    let folder = Folder::new();
+    let Hanging { mut child, connection, .. } = Hanging::start(&folder, "hangs");
+    let server = processes(&folder)[0];
+    let status = std::fs::read_to_string(format!("/proc/{server}/status")).unwrap();
+    let guard = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().parse().unwrap();
+    assert_ne!(guard, i32::try_from(child.id()).unwrap());
+    kill(Pid::from_raw(guard), Signal::SIGKILL).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    await_end(connection);
+}
+
+#[test]
+fn a_signal_while_a_server_starts_says_that_nothing_was_asked() {
+    let folder = Folder::new();
+    let mut run = run(&folder, "loads=100000");
+    let mut child =
+        run.args(["--format", "json"]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut story = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(story.any(|line| line.contains("starting ")));
+    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGINT).unwrap();
+    assert!(story.any(|line| line.contains("nothing was asked")));
+    let output = child.wait_with_output().unwrap();
+    let error: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &error["error"]["exit"]), (Some(130), &json!(130)));
 }
 
 fn is_alive(id: i32) -> bool {

@@ -22,11 +22,14 @@ const GRACE: Duration = Duration::from_secs(8);
 ///
 /// Any error in starting the command.
 pub async fn guard(command: &[String]) -> std::io::Result<u8> {
-    let (program, arguments) = command.split_first().ok_or(std::io::ErrorKind::InvalidInput)?;
     let (mut interrupt, mut terminate, mut hang_up) =
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
-    let mut child =
-        Command::new(program).args(arguments).stdin(std::process::Stdio::null()).process_group(0).spawn()?;
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(["leash", "--"])
+        .args(command)
+        .stdin(std::process::Stdio::null())
+        .process_group(0)
+        .spawn()?;
     let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
     let ended = tokio::select! {
         status = child.wait() => Some(status),
@@ -47,6 +50,31 @@ pub async fn guard(command: &[String]) -> std::io::Result<u8> {
     // Also for workers that the server left behind.
     send(Signal::SIGKILL);
     Ok(code(child.wait().await?))
+}
+
+/// Becomes a command that does not outlive the process that started it, even if that one is killed.
+///
+/// Returns only if it cannot. The caller must have one thread only, and so must its parent: the kernel
+/// watches the thread that forked. Where the kernel is not Linux, the guard alone ends the command.
+#[must_use]
+pub fn leash(command: &[String]) -> std::io::Error {
+    use std::os::unix::process::CommandExt;
+    let Some((program, arguments)) = command.split_first() else {
+        return std::io::ErrorKind::InvalidInput.into();
+    };
+    #[cfg(target_os = "linux")]
+    {
+        let parent = nix::unistd::getppid();
+        let asked = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
+        if let Err(why) = asked {
+            return why.into();
+        }
+        // It may have ended before the kernel was asked.
+        if nix::unistd::getppid() != parent {
+            return std::io::ErrorKind::BrokenPipe.into();
+        }
+    }
+    std::process::Command::new(program).args(arguments).exec()
 }
 
 /// Resolves when whoever holds the other end of standard input has let go of it.

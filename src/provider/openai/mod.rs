@@ -10,7 +10,7 @@ mod client;
 mod info;
 mod wire;
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable};
@@ -19,7 +19,7 @@ pub use client::is_loopback;
 pub use info::ServerInfo;
 
 use super::launch::Lifeline;
-use super::{Answer, OpenAiEndpoint, Progress, ProviderError, Structured};
+use super::{Answer, OpenAiEndpoint, Progress, ProviderError, Quitting, Structured};
 use crate::protocol::{Ask, ReplyShape};
 use client::Client;
 
@@ -37,6 +37,8 @@ pub struct OpenAi {
     new_limit_name: Cell<bool>,
     /// Set if this program launched the server.
     lifeline: OnceCell<Lifeline>,
+    /// Says when no call is to be made again any more.
+    quitting: OnceCell<Quitting>,
 }
 
 impl OpenAi {
@@ -53,6 +55,7 @@ impl OpenAi {
             structured: Cell::new(Structured::JsonSchema),
             new_limit_name: Cell::new(false),
             lifeline: OnceCell::new(),
+            quitting: OnceCell::new(),
         })
     }
 
@@ -67,6 +70,12 @@ impl OpenAi {
             // A second one would say the same.
             let _ = self.lifeline.set(lifeline.clone());
         }
+    }
+
+    /// Makes no call again once `quitting` says so.
+    pub fn heed(&self, quitting: &Quitting) {
+        // Set once, when the run begins.
+        let _ = self.quitting.set(quitting.clone());
     }
 
     /// Calls the model; see [`super::Provider::ask`].
@@ -125,8 +134,12 @@ impl OpenAi {
         attempts: &mut u32,
     ) -> Result<Answer, ProviderError> {
         let sent = Cell::new(0);
+        // The fault of the last attempt, while the next one is waited for.
+        let failed = RefCell::new(None);
+        let is_quitting = || self.quitting.get().is_some_and(|quitting| *quitting.borrow());
         let once = || {
             sent.set(sent.get() + 1);
+            failed.take();
             self.client.complete(ask, structured, self.new_limit_name.get(), progress)
         };
         let backoff = ExponentialBuilder::default()
@@ -134,16 +147,27 @@ impl OpenAi {
             .with_max_delay(Duration::from_secs(30))
             .with_max_times(self.retries as usize)
             .with_jitter();
-        let result = once
+        let attempted = once
             .retry(backoff)
             .sleep(tokio::time::sleep)
-            .when(ProviderError::is_retryable)
+            .when(|error: &ProviderError| error.is_retryable() && !is_quitting())
             .adjust(|error, planned| {
                 let wait = error.retry_after().map(|wait| wait.min(RETRY_AFTER_MAX));
                 planned.map(|planned| wait.unwrap_or(planned))
             })
-            .notify(|error, wait| tracing::warn!("{error}; next try in {wait:.1?}"))
-            .await;
+            .notify(|error, wait| {
+                tracing::warn!("{error}; next try in {wait:.1?}");
+                failed.replace(Some(error.clone()));
+            });
+        let mut attempted = std::pin::pin!(attempted.into_future());
+        let result = tokio::select! {
+            result = &mut attempted => result,
+            // A wait for the next attempt ends here; an attempt under way is awaited.
+            () = quit(self.quitting.get()) => match failed.take() {
+                Some(error) => Err(error),
+                None => attempted.await,
+            },
+        };
         *attempts += sent.get();
         result
     }
@@ -179,6 +203,16 @@ impl OpenAi {
     pub async fn info(&self) -> Result<ServerInfo, ProviderError> {
         info::fetch(&self.client).await
     }
+}
+
+/// Resolves when no call is to be made again.
+async fn quit(quitting: Option<&Quitting>) {
+    if let Some(quitting) = quitting
+        && quitting.clone().wait_for(|now| *now).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending::<()>().await;
 }
 
 /// Finds out whether a server has come up.
