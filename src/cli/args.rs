@@ -130,7 +130,7 @@ pub(super) struct RunArgs {
     /// Folder for run folders.
     #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
     pub(super) runs_dir: Option<PathBuf>,
-    /// Write the answer to this file as well.
+    /// Write the answer to this file as well; it is emptied before the run.
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     /// Print the most that the run can cost, and do not run.
@@ -280,7 +280,7 @@ pub(super) struct ResumeArgs {
     /// The model for --launch.
     #[arg(short, long, env = "CONSENSUS_MODEL")]
     pub(super) model: Option<String>,
-    /// Write the answer to this file as well.
+    /// Write the answer to this file as well; it is emptied before the run.
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     /// Allow plain http to other machines.
@@ -315,6 +315,14 @@ pub(super) enum RolesetAction {
     Show {
         /// Name or path.
         roleset: String,
+    },
+    /// Copy a roleset with its packs into a folder, to be changed there; overwrites nothing.
+    Copy {
+        /// Name or path.
+        roleset: String,
+        /// The folder.
+        #[arg(default_value = "rolesets")]
+        folder: PathBuf,
     },
     /// Report every mistake in rolesets; all that are found, if none is named.
     Check {

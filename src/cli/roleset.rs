@@ -6,7 +6,7 @@ use super::args::{RolesetAction, RolesetArgs};
 use super::output::{Format, Output};
 use super::{ExitCode, settings};
 use crate::config::{
-    ConfigError, FileConfig, Found, check_roleset, find_roleset, list_rolesets, load_roleset,
+    ConfigError, FileConfig, Found, check_roleset, copy_roleset, find_roleset, list_rolesets, load_roleset,
 };
 use crate::protocol::Task;
 
@@ -15,6 +15,11 @@ pub(super) fn roleset(args: &RolesetArgs, output: &Output) -> anyhow::Result<Exi
     match &args.action {
         RolesetAction::List => list(&list_rolesets(&folders), output),
         RolesetAction::Show { roleset } => show(&find_roleset(roleset, &folders)?, output),
+        RolesetAction::Copy { roleset, folder } => {
+            let path = copy_roleset(&find_roleset(roleset, &folders)?, folder)?;
+            output.line(&path.display().to_string())?;
+            Ok(ExitCode::Success)
+        }
         RolesetAction::Check { rolesets } if rolesets.is_empty() => check(&list_rolesets(&folders), output),
         RolesetAction::Check { rolesets } => {
             let found =

@@ -27,5 +27,6 @@ pub use file::{FileConfig, PriceConfig, ProviderConfig, config_folder, micro_usd
 pub use nearest::nearest;
 pub use resumed::resumed_endpoints;
 pub use roleset::{
-    Found, Roleset, RolesetAgent, Source, check_roleset, find_roleset, list_rolesets, load_roleset,
+    Found, Roleset, RolesetAgent, Source, check_roleset, copy_roleset, find_roleset, list_rolesets,
+    load_roleset,
 };

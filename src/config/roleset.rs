@@ -169,6 +169,38 @@ pub fn check_roleset(found: &Found) -> Result<(Roleset, Packs), ConfigError> {
 }
 
 /// Returns a roleset's name in messages, its text, and where its packs are.
+/// Copies a roleset and its packs into `folder`, to be changed there; returns the roleset's new file.
+///
+/// # Errors
+///
+/// As [`load_roleset`]; and [`ConfigError::Usage`] if a file is there already with other content, or one
+/// cannot be written. What is there is never overwritten.
+pub fn copy_roleset(found: &Found, folder: &Path) -> Result<PathBuf, ConfigError> {
+    let (roleset, packs) = load_roleset(found)?;
+    let (_, text, _) = open(found)?;
+    let path = folder.join(format!("{}.json", found.name));
+    let mut files = vec![(path.clone(), text)];
+    for agent in roleset.agents.iter().chain(&roleset.arbiter) {
+        let pack = packs.read(&agent.pack).map_err(ConfigError::Usage)?;
+        files.push((folder.join("packs").join(&agent.pack), pack));
+    }
+    if let Some((there, _)) =
+        files.iter().find(|(path, text)| std::fs::read_to_string(path).is_ok_and(|now| now != *text))
+    {
+        let why = format!("`{}` is there already and differs; nothing was copied", there.display());
+        return Err(ConfigError::Usage(why));
+    }
+    for (path, text) in files {
+        let write = || {
+            path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+            std::fs::write(&path, text)
+        };
+        let why = |e| ConfigError::Usage(format!("cannot write `{}`: {e}", path.display()));
+        write().map_err(why)?;
+    }
+    Ok(path)
+}
+
 fn open(found: &Found) -> Result<(String, String, Packs), ConfigError> {
     match &found.source {
         Source::File(path) => {

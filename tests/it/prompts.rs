@@ -145,3 +145,18 @@ fn a_decision_comes_first_where_thoughts_are_written_down_and_last_where_not() {
         assert_eq!(place("status") < place("task_understanding"), decides_first, "{thinking:?}");
     }
 }
+
+#[test]
+fn the_description_of_the_final_text_is_no_final_text() {
+    let mut play = Play::new(&thoughtful(CanonicalKind::Text));
+    let call = CallId { round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
+    let asked = said(&play.open[&call]);
+    let form = asked.split("Form of the final text: ").nth(1).unwrap().lines().next().unwrap().to_owned();
+    play.reply(call, "hm", Finish::Stop);
+    let commit = CallId { step: Step::Envelope, ..call };
+    let text = format!("T{}", &form[1..]);
+    let copied = envelope(&play.open[&commit], &json!({ "text": text }));
+    play.reply(commit, &copied, Finish::Stop);
+    let again = CallId { attempt: 1, ..commit };
+    assert!(play.open.contains_key(&again), "{text}");
+}

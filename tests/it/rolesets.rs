@@ -47,6 +47,24 @@ fn every_roleset_agrees_with_scripted_agents() {
 }
 
 #[test]
+fn a_roleset_can_be_copied_with_its_packs_and_changed() {
+    let folder = Folder::new();
+    let copy = || Finished::of(consensus(&folder).args(["roleset", "copy", "solver_checker"]));
+    assert_eq!(copy().exits(0).stdout, "rolesets/solver_checker.json\n");
+    Finished::of(consensus(&folder).args(["roleset", "check", "solver_checker"])).exits(0);
+    // Again it changes nothing.
+    folder.write("rolesets/packs/solver.md", "Add.");
+    copy().exits(0);
+    let shown = Finished::of(consensus(&folder).args(["roleset", "show", "solver_checker"])).exits(0);
+    assert!(shown.stdout.contains("Add."));
+    let other = Folder::new();
+    other.write("rolesets/packs/solver.md", "Mine.");
+    let refused = Finished::of(consensus(&other).args(["roleset", "copy", "solver_checker"])).exits(2);
+    assert!(refused.stderr.contains("solver.md` is there already and differs"), "{}", refused.stderr);
+    assert!(!other.path().join("rolesets/solver_checker.json").exists());
+}
+
+#[test]
 fn every_mistake_in_a_roleset_is_explained_with_its_place() {
     let folder = Folder::new();
     folder.write("rolesets/packs/one.md", "Work.");

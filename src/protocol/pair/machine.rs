@@ -78,7 +78,8 @@ impl Pair {
             canonicalizer: Canonicalizer::new(&setup.canonical),
             told: [0, 1].map(|agent| {
                 let alone = prompt::alone(&setup, agent);
-                let said = [&setup.agents[agent].pack, &alone.think, &alone.write, &setup.rules];
+                let form = prompt::form(&setup);
+                let said = [&setup.agents[agent].pack, &form, &alone.think, &alone.write, &setup.rules];
                 Told::new(&setup.task.prompt, &said.map(String::as_str))
             }),
             decoders: Decoders::default(),

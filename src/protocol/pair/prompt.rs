@@ -52,15 +52,16 @@ pub(super) fn system(setup: &Setup, agent: usize, method: usize) -> String {
 /// Returns what an agent is told that works the task out without sight of its peer's text: in the
 /// opening, and again in each turn where no text is taken over.
 pub(super) fn alone(setup: &Setup, agent: usize) -> Told {
-    let answer = match setup.params.thinking {
-        Thinking::Free => "your answer from above",
-        Thinking::Field | Thinking::None => "your answer",
+    let (answer, text) = match setup.params.thinking {
+        Thinking::Free => ("your answer from above", found(setup, agent)),
+        Thinking::Field | Thinking::None => {
+            ("your answer", format!("the answer: {}", reminder(setup, agent)))
+        }
     };
     let write = format!(
-        "Write {answer} as one JSON object, the envelope, on one line and nothing else. canonical_text is the answer: \
-         {form} Status is SOLVED, with [SOLVED] at the beginning of public_message, if you stand by it; else it is \
-         PROPOSED, without. The form:\n{example}",
-        form = reminder(setup, agent),
+        "Write {answer} as one JSON object, the envelope, on one line and nothing else. canonical_text is {text} Status \
+         is SOLVED, with [SOLVED] at the beginning of public_message, if you stand by it; else it is PROPOSED, without. \
+         The form:\n{example}",
         example = example(setup, agent),
     );
     let think = solve(setup.canonical.kind).to_owned();
@@ -182,7 +183,7 @@ fn task(setup: &Setup) -> String {
 }
 
 /// Says what the final text must look like.
-fn form(setup: &Setup) -> String {
+pub(super) fn form(setup: &Setup) -> String {
     let mut parts = vec![match setup.canonical.kind {
         CanonicalKind::Text => "the complete text that the user asked for, without any comment".to_owned(),
         CanonicalKind::Lines => {
@@ -197,6 +198,24 @@ fn form(setup: &Setup) -> String {
     }];
     parts.extend(setup.params.constraints.iter().map(ToString::to_string));
     parts.join("; ")
+}
+
+/// Says which of the agent's words are the answer.
+///
+/// A description of the final text in place of a pointer to it is what a small model writes as the text.
+fn found(setup: &Setup, agent: usize) -> String {
+    let room = setup.agents[agent].text_chars_max();
+    match setup.canonical.kind {
+        CanonicalKind::Number | CanonicalKind::Choice => format!("the answer: {}", reminder(setup, agent)),
+        CanonicalKind::Json => format!(
+            "the JSON value that you wrote after `Answer:`, as it is and not inside quotes, shorter than {room} characters."
+        ),
+        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => {
+            format!(
+                "what you wrote after `Answer:`, word for word and complete, shorter than {room} characters."
+            )
+        }
+    }
 }
 
 fn reminder(setup: &Setup, agent: usize) -> String {
