@@ -168,7 +168,6 @@ pub fn check_roleset(found: &Found) -> Result<(Roleset, Packs), ConfigError> {
     Ok((roleset, packs))
 }
 
-/// Returns a roleset's name in messages, its text, and where its packs are.
 /// Copies a roleset and its packs into `folder`, to be changed there; returns the roleset's new file.
 ///
 /// # Errors
@@ -184,9 +183,12 @@ pub fn copy_roleset(found: &Found, folder: &Path) -> Result<PathBuf, ConfigError
         let pack = packs.read(&agent.pack).map_err(ConfigError::Usage)?;
         files.push((folder.join("packs").join(&agent.pack), pack));
     }
-    if let Some((there, _)) =
-        files.iter().find(|(path, text)| std::fs::read_to_string(path).is_ok_and(|now| now != *text))
-    {
+    // Whatever cannot be read is taken to differ.
+    let differs = |(path, text): &&(PathBuf, String)| match std::fs::read(path) {
+        Ok(now) => now != text.as_bytes(),
+        Err(why) => why.kind() != std::io::ErrorKind::NotFound,
+    };
+    if let Some((there, _)) = files.iter().find(differs) {
         let why = format!("`{}` is there already and differs; nothing was copied", there.display());
         return Err(ConfigError::Usage(why));
     }
@@ -201,6 +203,7 @@ pub fn copy_roleset(found: &Found, folder: &Path) -> Result<PathBuf, ConfigError
     Ok(path)
 }
 
+/// Returns a roleset's name in messages, its text, and where its packs are.
 fn open(found: &Found) -> Result<(String, String, Packs), ConfigError> {
     match &found.source {
         Source::File(path) => {

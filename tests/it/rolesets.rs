@@ -58,9 +58,12 @@ fn a_roleset_can_be_copied_with_its_packs_and_changed() {
     let shown = Finished::of(consensus(&folder).args(["roleset", "show", "solver_checker"])).exits(0);
     assert!(shown.stdout.contains("Add."));
     let other = Folder::new();
-    other.write("rolesets/packs/solver.md", "Mine.");
+    let mine = other.write("rolesets/packs/solver.md", "");
+    // Also what is no text.
+    std::fs::write(&mine, b"\xff\xfe").unwrap();
     let refused = Finished::of(consensus(&other).args(["roleset", "copy", "solver_checker"])).exits(2);
     assert!(refused.stderr.contains("solver.md` is there already and differs"), "{}", refused.stderr);
+    assert_eq!(std::fs::read(&mine).unwrap(), b"\xff\xfe");
     assert!(!other.path().join("rolesets/solver_checker.json").exists());
 }
 
