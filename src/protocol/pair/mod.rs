@@ -25,8 +25,8 @@
 //!   (`review`); the machine fills in nothing but the digest.
 //! - **Drafts are blind.** No opening prompt contains a word of the peer's, and with `adopt` never
 //!   no other prompt does until an arbiter has chosen: an answer changes only to one found anew.
-//! - **Nobody swaps.** After the opening one agent moves at a time; who moves first is drawn from
-//!   the seed.
+//! - **Nobody swaps.** After the opening one agent moves at a time; who moves first follows from the
+//!   drafts and the seed (`floor`).
 //! - **Every run ends.** Each round is one turn, each turn at most `1 + max_repairs` envelopes, and
 //!   there are at most `max_rounds` rounds.
 

@@ -75,8 +75,9 @@ impl Adopt {
     /// Returns how texts of this kind are taken over where a roleset does not say.
     ///
     /// A number or a choice can be found again, and two who find the same on their own have said more
-    /// than one who gives in: shown its peer's answer, a small model takes it over against its own
-    /// correct steps more often than not. A text that can be said in many ways is never found again.
+    /// than one who gives in: shown its peer's answer between its own steps and its envelope, a small model
+    /// wrote that one in 4 to 11 of 14 cases, by how much else it was told. A text that can be said in many
+    /// ways is never found again.
     #[must_use]
     pub fn for_kind(kind: CanonicalKind) -> Self {
         match kind {

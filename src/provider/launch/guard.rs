@@ -54,8 +54,8 @@ pub async fn guard(command: &[String]) -> std::io::Result<u8> {
 
 /// Becomes a command that does not outlive the process that started it, even if that one is killed.
 ///
-/// Returns only if it cannot. The caller must have one thread only, and so must its parent: the kernel
-/// watches the thread that forked. Where the kernel is not Linux, the guard alone ends the command.
+/// Returns only if it cannot. The kernel watches the thread that started this process, so that thread must
+/// live as long as its process does. Where the kernel is not Linux, the guard alone ends the command.
 #[must_use]
 pub fn leash(command: &[String]) -> std::io::Error {
     use std::os::unix::process::CommandExt;

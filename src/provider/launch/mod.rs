@@ -7,8 +7,9 @@
 //! The server belongs to a [`guard`], a small process of this program that holds the other end of a
 //! pipe. When the pipe closes, for whatever reason (a normal end, an error, a panic, a signal, even
 //! SIGKILL), the guard ends the server's whole process group. If the guard itself is killed, the
-//! kernel ends the server ([`leash`]). So nothing here has to be remembered on the way out, and no way
-//! out leaves an orphan; only what leaves the server's process group of its own will is its own affair.
+//! kernel ends the server ([`leash`]), and its workers have to notice that on their own. So nothing here
+//! has to be remembered on the way out. What leaves the server's process group of its own will is its own
+//! affair.
 //!
 //! Commands come from the user alone, never from a journal or a roleset, and no shell reads them.
 
