@@ -148,7 +148,7 @@ fn a_decision_comes_first_where_thoughts_are_written_down_and_last_where_not() {
 
 #[test]
 fn the_description_of_the_final_text_is_no_final_text() {
-    let mut play = Play::new(&thoughtful(CanonicalKind::Text));
+    let mut play = Play::new(&thoughtful(CanonicalKind::Lines));
     let call = CallId { round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
     let asked = said(&play.open[&call]);
     let form = asked.split("Form of the final text: ").nth(1).unwrap().lines().next().unwrap().to_owned();
