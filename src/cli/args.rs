@@ -112,7 +112,7 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     pub(super) server: ServerArgs,
     /// Use scripted agents that answer --answer, and no network.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "launch")]
     pub(super) mock: bool,
     /// What the scripted agents answer.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, requires = "mock")]

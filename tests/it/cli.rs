@@ -42,6 +42,14 @@ fn formats_are_one_document_or_one_event_a_line() {
     assert_eq!(lines.last().unwrap()["text"], "4");
     let written = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
     assert!(jsonl.stdout.starts_with(&written));
+    // Commands without events write what they write as JSON, one document a line.
+    for words in [&["runs"][..], &["verify", "--last"], &["roleset", "list"]] {
+        let finished = Finished::of(consensus(&folder).args(words).args(["--format", "jsonl"])).exits(0);
+        assert!(!finished.stdout.is_empty(), "{words:?}");
+        for line in finished.stdout.lines() {
+            assert!(serde_json::from_str::<Value>(line).is_ok(), "{words:?}: {line}");
+        }
+    }
 }
 
 #[test]
@@ -303,11 +311,15 @@ fn mistakes_in_flags_and_files_say_what_to_do() {
             &["run", "--prompt", "x", "--model", "m", "--base-url", "http://127.0.0.1:1/v1?key=s"][..],
             "`?` or `#`",
         ),
+        (&["run", "--prompt", "x", "--mock", "--answer", "4", "--launch", "vllm"][..], "cannot be used with"),
         (&["runz"][..], "runs"),
     ] {
         let finished = Finished::of(consensus(&folder).args(args)).exits(2);
         assert!(finished.stderr.contains(part), "{part:?} is not in {}", finished.stderr);
     }
+    folder.write("file", "");
+    let finished = Finished::of(consensus(&folder).args(MOCK).args(["--runs-dir", "file"])).exits(2);
+    assert!(finished.stderr.contains("file"), "{}", finished.stderr);
     folder.write("consensus.toml", "model = \"m\"\nrunz_dir = \"x\"\n");
     let finished = Finished::of(consensus(&folder).args(MOCK)).exits(2);
     assert!(
