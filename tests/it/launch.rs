@@ -102,6 +102,7 @@ fn a_server_that_dies_again_puts_the_run_down_for_a_resume() {
     let folder = Folder::new();
     let finished = Finished::of(&mut run(&folder, "dies=2")).exits(6);
     assert!(finished.stderr.contains("ended in the middle of the run"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("with the same --launch and --model"), "{}", finished.stderr);
     assert_gone(&folder);
     // A journal never says what to start.
     let refused = Finished::of(consensus(&folder).args(["resume", "--last"])).exits(2);
@@ -186,10 +187,22 @@ fn a_server_does_not_outlive_its_guard_even_if_both_are_killed() {
 
 #[test]
 fn a_signal_while_a_server_starts_says_that_nothing_was_asked() {
+    let loading = "loads=100000";
     let folder = Folder::new();
-    let mut run = run(&folder, "loads=100000");
-    let mut child =
-        run.args(["--format", "json"]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    interrupt_at_start(&mut run(&folder, loading));
+    let folder = Folder::new();
+    Finished::of(&mut run(&folder, "dies=2")).exits(6);
+    let journal = std::fs::read(folder.run().join("journal.jsonl")).unwrap();
+    interrupt_at_start(consensus(&folder).args(["resume", "--last", "--launch", &command(loading)]));
+    assert_eq!(std::fs::read(folder.run().join("journal.jsonl")).unwrap(), journal);
+    Finished::of(consensus(&folder).args(["resume", "--last", "--launch", &command("")])).exits(0);
+}
+
+/// Interrupts a command while its server starts, and asserts that it says so.
+#[track_caller]
+fn interrupt_at_start(command: &mut Command) {
+    command.args(["--format", "json"]).stderr(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
     let mut story = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     assert!(story.any(|line| line.contains("starting ")));
     kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGINT).unwrap();
@@ -197,6 +210,27 @@ fn a_signal_while_a_server_starts_says_that_nothing_was_asked() {
     let output = child.wait_with_output().unwrap();
     let error: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((output.status.code(), &error["error"]["exit"]), (Some(130), &json!(130)));
+}
+
+#[test]
+fn the_job_for_a_cluster_takes_flags_with_and_without_a_roleset() {
+    let folder = Folder::new();
+    let job = |words: &[&str]| {
+        let mut bash = Command::new("bash");
+        bash.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/run_gpu.job")).args(words).current_dir(folder.path());
+        bash.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", folder.path());
+        // What it would start is printed instead.
+        bash.envs([("CONSENSUS", "echo"), ("SLURM_JOB_ID", "7"), ("LAUNCH", "serve {port}")]);
+        Finished::of(&mut bash).exits(0).stdout
+    };
+    let started = job(&["2+2?", "--seed", "5"]);
+    assert!(
+        started.starts_with("run --roleset writer_physicist --prompt 2+2? --launch serve {port}"),
+        "{started}"
+    );
+    assert!(started.trim_end().ends_with("--seed 5"), "{started}");
+    let started = job(&["2+2?", "solver_checker", "--seed", "5"]);
+    assert!(started.starts_with("run --roleset solver_checker --prompt 2+2?"), "{started}");
 }
 
 fn is_alive(id: i32) -> bool {
@@ -274,10 +308,11 @@ fn mistakes_in_a_launch_are_explained_before_anything_starts() {
 #[test]
 fn doctor_examines_a_server_that_it_starts() {
     let folder = Folder::new();
-    let doctor = ["doctor", "--format", "json", "--launch", &command("")];
+    let doctor = ["doctor", "--format", "jsonl", "--launch", &command("")];
     let finished = Finished::of(consensus(&folder).args(doctor)).exits(0);
-    let report: Value = serde_json::from_str(&finished.stdout).unwrap();
-    assert_eq!(report[0]["models"], json!(["tiny-model"]));
+    let [line] = finished.stdout.lines().collect::<Vec<_>>()[..] else { panic!("{}", finished.stdout) };
+    let report: Value = serde_json::from_str(line).unwrap();
+    assert_eq!(report["models"], json!(["tiny-model"]));
     let log = folder.path().join("runs").join("doctor").join("server.log");
     assert!(!in_log(&log).into_iter().any(is_alive));
 }

@@ -2,7 +2,7 @@
 # Measures what one decision of the protocol is worth: builds the program without it, and runs the suite.
 #
 #   tests/real/ablate.sh NAME OUT.jsonl [words for agreement.py]
-#   tests/real/ablate.sh check            only whether every patch still applies (no model, no build)
+#   tests/real/ablate.sh check            only whether every patch still applies and compiles (no model)
 #
 # NAME is a patch in tests/real/ablations; its first line says what it changes. What flags and parameters can
 # change needs no patch: `./quickstart.sh tasks OUT.jsonl -- --thinking none`, or `--params '{"adopt": "text"}'`.
@@ -17,13 +17,17 @@ trap cleanup EXIT
 # A copy of what is tracked, to be patched.
 copy() { git -C "$root" ls-files -z | tar -C "$root" --null -T - -cf - | tar -C "$tree" -xf -; }
 
+target=${XDG_CACHE_HOME:-$HOME/.cache}/consensus/ablations
+
 if [[ ${1:-} == check ]]; then
     copy
+    cd "$tree"
     for patch in "$patches"/*.patch; do
-        (cd "$tree" && git apply --check "$patch") || {
-            echo "ablate: $(basename "$patch") does not apply any more; make it again" >&2
-            exit 1
-        }
+        name=$(basename "$patch")
+        git apply "$patch" || { echo "ablate: $name does not apply any more; make it again" >&2; exit 1; }
+        cargo check --quiet --locked --target-dir "$target" ||
+            { echo "ablate: with $name the program does not compile; make it again" >&2; exit 1; }
+        git apply --reverse "$patch"
     done
     exit
 fi
@@ -39,6 +43,5 @@ name=$1
 shift
 copy
 # A model takes seconds where an unoptimised program takes milliseconds.
-target=${XDG_CACHE_HOME:-$HOME/.cache}/consensus/ablations
 (cd "$tree" && git apply "$patches/$name.patch" && cargo build --locked --target-dir "$target")
 CONSENSUS_BIN=$target/debug/consensus "$root/quickstart.sh" tasks "$@"
