@@ -2,8 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use consensus::report::RESULT_SCHEMA;
+use consensus::text::schema::{compile, parse_embedded};
+use jsonschema::Validator;
 use serde_json::Value;
 
 /// A folder that is gone when the test is over.
@@ -40,9 +44,16 @@ impl Folder {
     }
 
     pub fn result(&self) -> Value {
-        serde_json::from_str(&std::fs::read_to_string(self.run().join("result.json")).unwrap()).unwrap()
+        let text = std::fs::read_to_string(self.run().join("result.json")).unwrap();
+        let result = serde_json::from_str(&text).unwrap();
+        // Whatever a test is about, a result is as its schema says.
+        let errors: Vec<String> = RESULT.iter_errors(&result).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}");
+        result
     }
 }
+
+static RESULT: LazyLock<Validator> = LazyLock::new(|| compile(&parse_embedded(RESULT_SCHEMA)));
 
 impl Drop for Folder {
     fn drop(&mut self) {
