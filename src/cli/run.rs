@@ -1,13 +1,14 @@
 //! `consensus run`.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::answer::AnswerFile;
 use super::args::RunArgs;
-use super::error::Interrupted;
+use super::error::{Interrupted, TooLate};
 use super::output::Output;
 use super::progress::Story;
 use super::{ExitCode, answer, block_on, plan, settings, signals};
@@ -24,6 +25,7 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     if args.dry_run {
         return plan::plan(args, output);
     }
+    let began = Instant::now();
     let file = FileConfig::load()?;
     let id = Uuid::now_v7();
     // The low half of the id is random; a seed that is not given is drawn from it and recorded.
@@ -33,32 +35,24 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
         let mut stop = signals::listen()?;
         let (opened, server) = tokio::select! {
             opened = settings::opened(args, &file, seed, &dir, output) => opened?,
+            () = settings::deadline(&args.limits, began) => return Err(TooLate(UNBEGUN).into()),
             // Nothing has been asked yet, and a server that was starting ends with this.
             _ = stop.changed() => return Err(Interrupted(UNBEGUN).into()),
         };
         let mut copy = AnswerFile::create(args.output.as_deref())?;
         introduce(output, &opened, &id);
-        let result = start(&dir, &id.to_string(), opened, server, stop, output).await?;
+        let story = Story::new(*output);
+        let mut engine = Engine::start(&dir, &id.to_string(), opened, &story)?;
+        engine.count_from(began);
+        let (result, written) = finish(&mut engine, server, stop, &dir, &story, output).await?;
+        // An answer that was paid for is printed, whatever became of its files.
         let code = answer::print(output, &result, args.fail_on_degraded)?;
         copy.write(&result)?;
-        Ok(code)
+        written.map(|()| code)
     })?
 }
 
-async fn start(
-    dir: &Path,
-    id: &str,
-    opened: Opened,
-    server: Option<Launched>,
-    stop: watch::Receiver<StopRequest>,
-    output: &Output,
-) -> anyhow::Result<RunResult> {
-    let story = Story::new(*output);
-    let mut engine = Engine::start(dir, id, opened, &story)?;
-    finish(&mut engine, server, stop, dir, &story, output).await
-}
-
-/// Runs an engine to its end and writes the run's files.
+/// Runs an engine to its end and writes the run's files; returns the result, and whether they could be written.
 pub(super) async fn finish(
     engine: &mut Engine<'_>,
     server: Option<Launched>,
@@ -66,7 +60,7 @@ pub(super) async fn finish(
     dir: &Path,
     story: &Story,
     output: &Output,
-) -> anyhow::Result<RunResult> {
+) -> anyhow::Result<(RunResult, anyhow::Result<()>)> {
     if let Some(server) = &server {
         engine.attach(&server.lifeline());
     }
@@ -78,9 +72,9 @@ pub(super) async fn finish(
     ended?;
     let result = RunResult::new(engine.ledger(), engine.journal_head());
     let journal: PathBuf = dir.join(crate::journal::FILE_NAME);
-    answer::write_files(dir, &result, &read(&journal)?.records)?;
+    let written = answer::write_files(dir, &result, &read(&journal)?.records);
     answer::tell(output, &result, dir, engine.ledger().endpoints());
-    Ok(result)
+    Ok((result, written))
 }
 
 fn introduce(output: &Output, opened: &Opened, id: &Uuid) {
