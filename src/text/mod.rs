@@ -18,6 +18,7 @@ mod extract;
 mod final_text;
 pub mod quote;
 pub mod schema;
+mod sentences;
 mod strict_json;
 pub mod vacuity;
 mod violation;
@@ -29,5 +30,6 @@ pub use envelope::{
 };
 pub use extract::{Extracted, REPLY_BYTES_MAX, extract};
 pub use final_text::FinalText;
+pub use sentences::listed_sentences;
 pub use strict_json::{DEPTH_MAX, StrictValue, check_depth};
 pub use violation::Violation;
