@@ -4,7 +4,7 @@ use consensus::protocol::pair::RULES;
 use consensus::protocol::{
     Ask, CallId, Finish, How, NoAgreement, Outcome, ReplyShape, Setup, Step, Thinking,
 };
-use consensus::text::{CanonicalKind, CanonicalRule};
+use consensus::text::{CanonicalKind, CanonicalRule, Constraint};
 use serde_json::json;
 
 use crate::support::{Play, Tiny, envelope};
@@ -146,12 +146,59 @@ fn a_decision_comes_first_where_thoughts_are_written_down_and_last_where_not() {
     }
 }
 
+/// Returns what the agents are told about the form of a text of this kind: with the task, or where one has
+/// the floor.
+fn description(kind: CanonicalKind) -> String {
+    let mut play = Play::new(&thoughtful(kind));
+    let asked = said(&play.open.values().next().unwrap().clone());
+    if let Some(form) = asked.split("Form of the final text: ").nth(1) {
+        return form.lines().next().unwrap().to_owned();
+    }
+    let think = after_the_opening(&mut play);
+    play.reply(think.call, "hm", Finish::Stop);
+    let asked = said(&play.open[&CallId { step: Step::Envelope, ..think.call }]);
+    asked.rsplit("A text is ").next().unwrap().split(';').next().unwrap().to_owned()
+}
+
+#[test]
+fn what_a_text_must_be_is_said_by_its_task_and_its_constraints_alone() {
+    let mut setup = thoughtful(CanonicalKind::Text);
+    let first = |setup: &Setup| said(Play::new(setup).open.values().next().unwrap());
+    assert!(!first(&setup).contains("Form of the final text"), "{}", first(&setup));
+    setup.params.constraints = vec![Constraint::parse("words=..40").unwrap()];
+    assert!(first(&setup).contains("Form of the final text: at most 40 words.\n"), "{}", first(&setup));
+}
+
+#[test]
+fn the_example_shows_the_form_of_the_text() {
+    for (kind, rule, shown) in [
+        (CanonicalKind::Text, "words=..40", "\"canonical_text\":\"…\"}"),
+        (CanonicalKind::Text, "sentences=3", "\"canonical_text\":[\"…\",\"…\",\"…\"]}"),
+        (CanonicalKind::Lines, "sentences=3", "\"canonical_text\":\"…\"}"),
+        (CanonicalKind::Json, "excludes=x", "\"canonical_text\":[…]}"),
+        (CanonicalKind::Json, "keys=a,b", "\"canonical_text\":…}"),
+    ] {
+        let mut setup = thoughtful(kind);
+        setup.params.constraints = vec![Constraint::parse(rule).unwrap()];
+        let mut play = Play::new(&setup);
+        let think = *play.open.keys().next().unwrap();
+        play.reply(think, "hm", Finish::Stop);
+        let asked = said(&play.open[&CallId { step: Step::Envelope, ..think }]);
+        assert!(asked.contains(shown), "{rule}: {asked}");
+    }
+}
+
 #[test]
 fn the_description_of_the_final_text_is_no_final_text() {
-    let mut play = Play::new(&thoughtful(CanonicalKind::Lines));
+    for kind in [CanonicalKind::Text, CanonicalKind::Lines, CanonicalKind::Verbatim] {
+        is_refused(kind, &description(kind));
+    }
+}
+
+#[track_caller]
+fn is_refused(kind: CanonicalKind, form: &str) {
+    let mut play = Play::new(&thoughtful(kind));
     let call = CallId { round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
-    let asked = said(&play.open[&call]);
-    let form = asked.split("Form of the final text: ").nth(1).unwrap().lines().next().unwrap().to_owned();
     play.reply(call, "hm", Finish::Stop);
     let commit = CallId { step: Step::Envelope, ..call };
     let text = format!("T{}", &form[1..]);
