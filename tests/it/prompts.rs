@@ -69,6 +69,40 @@ fn a_number_is_worked_out_from_nothing_in_every_turn() {
 }
 
 #[test]
+fn before_a_talk_about_texts_ends_each_agent_works_the_task_out_once_more_from_nothing() {
+    let mut play = Play::new(&thoughtful(CanonicalKind::Text));
+    let mut alone = Vec::new();
+    let outcome = play.run_to_end(|ask| {
+        if ask.call.round > 3 && ask.call.step == Step::Think {
+            let annas = said(ask).contains(Tiny::setup().agents[0].pack.as_str());
+            alone.push((ask.call.agent, if annas { "Ann's" } else { "Bob's" }));
+        }
+        assert!(ask.call.round <= 3 || !said(ask).contains("4711") && !said(ask).contains("5822"));
+        envelope(ask, &json!({"text": if ask.call.agent == 0 { "4711" } else { "5822" }}))
+    });
+    // Each by its peer's method: its own has spoken.
+    assert_eq!(alone, [(1, "Ann's"), (0, "Bob's")]);
+    assert_eq!(outcome, Outcome::NoAgreement { reason: NoAgreement::Deadlock });
+}
+
+#[test]
+fn what_is_worked_out_once_more_is_talked_about_if_it_is_new() {
+    let mut play = Play::new(&thoughtful(CanonicalKind::Text));
+    let mut seen = false;
+    let outcome = play.run_to_end(|ask| {
+        let text = match (ask.call.agent, ask.call.round) {
+            (0, _) => "4711",
+            (_, 1..=3) => "5822",
+            (_, _) => "6933",
+        };
+        seen |= ask.call.agent == 0 && said(ask).contains("6933") && said(ask).contains(RULES.trim());
+        envelope(ask, &json!({ "text": text }))
+    });
+    assert!(seen, "the new text is put before the peer, with the rules of the talk");
+    assert_eq!(outcome, Outcome::NoAgreement { reason: NoAgreement::Deadlock });
+}
+
+#[test]
 fn an_arbiters_choice_is_shown_also_where_no_text_is_taken_over() {
     let mut setup = thoughtful(CanonicalKind::Number);
     setup.arbiter = Some(Tiny::arbiter());
@@ -114,12 +148,12 @@ fn the_rules_of_the_talk_are_told_once_and_with_the_first_turn() {
             let mut play = Play::new(&setup);
             assert!(play.open.values().all(|ask| !said(ask).contains(RULES.trim())));
             // Both insist until neither has anything new to say.
-            let mut last = vec![String::new(); 2];
             play.run_to_end(|ask| {
-                last[ask.call.agent] = said(ask);
+                // Who works the task out once more has no talk to know the rules of.
+                let told = said(ask).matches(RULES.trim()).count();
+                assert_eq!(told, usize::from((2..=3).contains(&ask.call.round)), "{}", ask.call);
                 envelope(ask, &json!({"text": if ask.call.agent == 0 { "4" } else { "5" }}))
             });
-            assert!(last.iter().all(|text| text.matches(RULES.trim()).count() == 1));
         }
     }
 }
