@@ -30,12 +30,15 @@ import json
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TASKS = ROOT / "tests" / "it" / "tasks"
+# Runs under way, to be ended with the sweep.
+RUNNING = set()
 SHORT = {"number", "choice", "fact", "code", "translation", "json"}
 
 
@@ -103,6 +106,46 @@ def wrong_peer(task, seed, runs):
     return script, seat
 
 
+def result_of(command, codes):
+    """Runs a command that prints a result, and returns the result with the seconds that it took."""
+    began = time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        RUNNING.add(child)
+        stdout, stderr = child.communicate()
+        RUNNING.discard(child)
+    seconds = round(time.monotonic() - began, 1)
+    if child.returncode not in codes:
+        sys.exit(f"exit code {child.returncode} of {command}: {stdout}{stderr}")
+    return json.loads(stdout), seconds
+
+
+def sweep(out, wanted, at_once, name, measure, show):
+    """Measures what is not in the file `out` yet and adds it, a line each; `name` is the same of a task and its row."""
+    done = set()
+    if out.exists():
+        rows = read(out)
+        out.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        done = {name(row) for row in rows}
+    left = [task for task in wanted if name(task) not in done]
+    print(f"{len(left)} of {len(wanted)} are left to run", file=sys.stderr)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    pool = concurrent.futures.ThreadPoolExecutor(at_once)
+    try:
+        open_runs = {pool.submit(measure, task) for task in left}
+        for number, finished in enumerate(concurrent.futures.as_completed(open_runs), len(wanted) - len(left) + 1):
+            row = finished.result()
+            with out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+            print(f"[{number}/{len(wanted)}] {show(row)}", file=sys.stderr, flush=True)
+    except BaseException:
+        # Nothing new begins, and what runs is put down; what has finished is in the file.
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in list(RUNNING):
+            child.terminate()
+        raise
+    pool.shutdown()
+
+
 def measure(binary, task, seed, flags, runs, peer):
     command = [binary, "run", "--quiet", "--format", "json", "--roleset", task["roleset"], "--seed", str(seed),
                "--runs-dir", str(runs), "--prompt", task["prompt"]]
@@ -111,12 +154,7 @@ def measure(binary, task, seed, flags, runs, peer):
     if peer:
         script, seat = wrong_peer(task, seed, runs)
         command += ["--mock-script", str(script)]
-    began = time.monotonic()
-    done = subprocess.run([*command, *flags], capture_output=True, text=True, check=False)
-    seconds = time.monotonic() - began
-    if done.returncode not in (0, 3):
-        sys.exit(f"{task['id']}: exit code {done.returncode}: {done.stdout}{done.stderr}")
-    result = json.loads(done.stdout)
+    result, seconds = result_of([*command, *flags], {0, 3})
     asked, valid = envelopes(runs / result["run"] / "journal.jsonl")
     blind = {d["agent"]: d["text"] for d in result["dissent"] if d["stage"] == "blind"}
     drafts = [blind.get(a["name"], a["text"]) for a in result["agents"]]
@@ -129,7 +167,7 @@ def measure(binary, task, seed, flags, runs, peer):
         "ends_right": [right(task, a["text"]) for a in result["agents"]],
         "vacuous": text is not None and vacuous(task, text),
         "rounds": result["rounds"], "usage": result["usage"], "envelopes": asked, "valid": valid,
-        "degraded": [d["kind"] for d in result["degraded"]], "seconds": round(seconds, 1),
+        "degraded": [d["kind"] for d in result["degraded"]], "seconds": seconds,
     }
 
 
@@ -147,27 +185,26 @@ def run(args):
     out = pathlib.Path(args.out)
     if args.params:
         args.flags += ["--rolesets-dir", str(changed_rolesets(args.params, out.with_suffix(".rolesets")))]
-    done = {(r["task"], r["seed"]) for r in read(out)} if out.exists() else set()
     runs = out.with_suffix(".runs")
-    wanted = [(seed, task) for seed in args.seeds for task in load(args.tasks, args.only) if not args.peer or "wrong" in task]
-    left = [(seed, task) for seed, task in wanted if (task["id"], seed) not in done]
-    with concurrent.futures.ThreadPoolExecutor(args.at_once) as pool:
-        open_runs = {pool.submit(measure, args.binary, task, seed, args.flags, runs, args.peer) for seed, task in left}
-        for number, finished in enumerate(concurrent.futures.as_completed(open_runs), len(done) + 1):
-            try:
-                row = finished.result()
-            except SystemExit:
-                pool.shutdown(cancel_futures=True)
-                raise
-            with out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
-            mark = {True: "right", False: "wrong", None: "-"}[row["right"]]
-            print(f"[{number}/{len(wanted)}] {row['task']}, seed {row['seed']}: {row['outcome']} {row['how'] or row['reason']}, "
-                  f"{mark}, {row['rounds']} rounds, {row['seconds']} s: {row['text']}", file=sys.stderr, flush=True)
+    wanted = [{**task, "task": task["id"], "seed": seed} for seed in args.seeds for task in load(args.tasks, args.only)
+              if not args.peer or "wrong" in task]
+    sweep(out, wanted, args.at_once, lambda task: (task["task"], task["seed"]),
+          lambda task: measure(args.binary, task, task["seed"], args.flags, runs, args.peer), story)
+
+
+def story(row):
+    mark = {True: "right", False: "wrong", None: "-"}[row["right"]]
+    return (f"{row['task']}, seed {row['seed']}: {row['outcome']} {row['how'] or row['reason']}, {mark}, {row['rounds']} rounds, "
+            f"{row['seconds']} s: {row['text']}")
 
 
 def read(path):
-    return [json.loads(line) for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()]
+    """The rows of a file; a last line that was cut short is none."""
+    rows = []
+    for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines(keepends=True):
+        if line.endswith("\n"):
+            rows.append(json.loads(line))
+    return rows
 
 
 def share(part, whole):

@@ -23,6 +23,8 @@ pub(super) struct Draft {
     shape: ReplyShape,
     /// Whether the private thoughts are in.
     has_thought: bool,
+    /// The proposal that they end with.
+    decided: Option<usize>,
     /// Replies refused so far.
     pub(super) repairs: u32,
 }
@@ -47,8 +49,15 @@ impl Draft {
         told: prompt::Told,
         shape: ReplyShape,
     ) -> Self {
-        let mut draft =
-            Self { call, conversation, envelope_prompt: told.write, shape, has_thought: false, repairs: 0 };
+        let mut draft = Self {
+            call,
+            conversation,
+            envelope_prompt: told.write,
+            shape,
+            has_thought: false,
+            decided: None,
+            repairs: 0,
+        };
         let prompt::Told { situation, think, .. } = told;
         let first = match review.setup.params.thinking {
             Thinking::Free => format!("{situation}\n\n{think}"),
@@ -84,14 +93,15 @@ impl Draft {
         let agent = &review.setup.agents[review.agent];
         let seed = review.setup.seed;
         if self.call.step == Step::Think {
-            // Thoughts cut at the limit are thoughts all the same; they are never judged.
+            // Thoughts cut at the limit are thoughts all the same; they are never judged, only held to.
+            self.decided = review.decided(&reply.text);
             self.conversation.push(Role::Assistant, echo(&reply.text));
             self.conversation.push(Role::User, std::mem::take(&mut self.envelope_prompt));
             self.call.step = Step::Envelope;
             self.has_thought = true;
             return Progress::Ask(self.ask(agent, seed));
         }
-        let violation = match review.check(reply) {
+        let violation = match review.check(reply, self.decided) {
             Ok(accepted) => {
                 self.conversation.push(Role::Assistant, quote::plain(&accepted.object));
                 return Progress::Valid(Box::new(accepted));
