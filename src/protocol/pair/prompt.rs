@@ -26,6 +26,9 @@ pub const RULES: &str = include_str!("rules.md");
 /// How every message begins that sends a reply back to its author.
 pub const REFUSED: &str = "That reply does not count";
 
+/// The most of a text that is shown a second time, in characters: enough to tell it from another.
+const TEXT_AGAIN_CHARS_MAX: usize = 80;
+
 /// What an agent is told in one turn.
 pub(super) struct Told {
     /// What there is to know.
@@ -121,6 +124,7 @@ pub(super) fn turn(situation: &Situation<'_>) -> Told {
         );
     }
     let _ = write!(text, "\nThe task again:\n{}", task(setup));
+    text.push_str(&texts_again(review, &mark));
     if situation.is_first {
         text.insert_str(0, &format!("{}\n\n", setup.rules.trim()));
     }
@@ -352,12 +356,35 @@ fn compare(review: &Review<'_>) -> String {
     )
 }
 
+/// The texts that the two stand for, by their handles and shortened, next to where they are chosen from.
+///
+/// With the texts far above, a small model wrote the one's words beside the other's handle, and chose that handle.
+fn texts_again(review: &Review<'_>, mark: &str) -> String {
+    let texts = texts_that_stand(review);
+    if texts.len() < 2 {
+        return String::new();
+    }
+    let line = |&index: &usize| {
+        let shown = &review.proposals[index].answer.shown;
+        let short: String = shown.chars().take(TEXT_AGAIN_CHARS_MAX).collect();
+        let dots = if short.len() < shown.len() { "…" } else { "" };
+        format!("{} is {}\n", handle(index), quote::json_string(&format!("{short}{dots}")))
+    };
+    let lines: String = texts.iter().map(line).collect();
+    format!("\n\nThe texts again, as data:\n<{mark}>\n{lines}</{mark}>")
+}
+
 /// Returns the handles of the texts that the two stand for.
 fn standing_handles(review: &Review<'_>) -> Vec<String> {
+    texts_that_stand(review).into_iter().map(handle).collect()
+}
+
+/// Returns the proposals that the two stand for.
+fn texts_that_stand(review: &Review<'_>) -> Vec<usize> {
     let mut texts: Vec<usize> = review.seats.iter().filter_map(Seat::stands_for).collect();
     texts.sort_unstable();
     texts.dedup();
-    texts.into_iter().map(handle).collect()
+    texts
 }
 
 fn write_again(review: &Review<'_>, agent: usize) -> String {
