@@ -123,8 +123,8 @@ pub(super) fn turn(situation: &Situation<'_>) -> Told {
             handle(index)
         );
     }
-    let _ = write!(text, "\nThe task again:\n{}", task(setup));
     text.push_str(&texts_again(review, &mark));
+    let _ = write!(text, "\nThe task again:\n{}", task(setup));
     if situation.is_first {
         text.insert_str(0, &format!("{}\n\n", setup.rules.trim()));
     }
@@ -356,7 +356,8 @@ fn compare(review: &Review<'_>) -> String {
     )
 }
 
-/// The texts that the two stand for, by their handles and shortened, next to where they are chosen from.
+/// The texts that the two stand for, by their handles and shortened, near to where they are chosen from; the task
+/// alone comes after them.
 ///
 /// With the texts far above, a small model wrote the one's words beside the other's handle, and chose that handle.
 fn texts_again(review: &Review<'_>, mark: &str) -> String {
@@ -371,7 +372,7 @@ fn texts_again(review: &Review<'_>, mark: &str) -> String {
         format!("{} is {}\n", handle(index), quote::json_string(&format!("{short}{dots}")))
     };
     let lines: String = texts.iter().map(line).collect();
-    format!("\n\nThe texts again, as data:\n<{mark}>\n{lines}</{mark}>")
+    format!("The texts again, as data:\n<{mark}>\n{lines}</{mark}>\n")
 }
 
 /// Returns the handles of the texts that the two stand for.
