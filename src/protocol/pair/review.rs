@@ -42,27 +42,22 @@ pub(super) struct Accepted {
 }
 
 impl Review<'_> {
-    /// Returns the proposal that private thoughts end with, by its handle or by its text; none, if that is another
-    /// text, cannot be told, or cannot be accepted.
+    /// Returns the proposal that private thoughts end with, by its text or its handle; none, if that is another
+    /// text, more than one, or cannot be accepted.
     pub(super) fn decided(&self, thoughts: &str) -> Option<usize> {
         let (_, last) = thoughts.rsplit_once("Answer:")?;
-        let last = last.lines().find(|line| !line.trim().is_empty())?.trim();
-        let bare = |text: &str| text.trim_matches(['*', '`', '"', '\'', ' ', '.']).to_owned();
-        let open: Vec<usize> = self
-            .acceptable()
-            .iter()
-            .chain(&self.own_handle())
-            .filter_map(|handle| index_of(handle))
-            .collect();
-        let first = last.split([' ', ':', ',']).find(|word| !word.is_empty()).map(bare)?;
-        if let Some(index) = index_of(&first) {
-            return Some(index).filter(|index| open.contains(index));
+        let last = last.lines().map(|line| line.trim_matches(['*', '`', '"', '\'', ' ', '.']));
+        let last = last.into_iter().find(|line| !line.is_empty())?;
+        let handles = self.acceptable().into_iter().chain(self.own_handle());
+        let open: Vec<usize> = handles.filter_map(|handle| index_of(&handle)).collect();
+        let same =
+            |canonical| open.iter().copied().find(|&i| self.proposals[i].answer.canonical == canonical);
+        if let Some(index) = self.canonicalizer.canonicalize(last).ok().and_then(same) {
+            return Some(index);
         }
-        let same = |text: &str| {
-            let canonical = self.canonicalizer.canonicalize(text).ok()?;
-            open.iter().copied().find(|&index| self.proposals[index].answer.canonical == canonical)
-        };
-        same(last).or_else(|| same(&bare(last)))
+        let mut named = last.split(|c: char| !c.is_alphanumeric()).filter_map(index_of);
+        let first = named.next().filter(|index| open.contains(index))?;
+        named.all(|other| other == first).then_some(first)
     }
 
     /// Checks one reply, whose author's thoughts ended with the proposal `decided`.
