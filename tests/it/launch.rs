@@ -164,6 +164,7 @@ fn no_signal_leaves_a_server_behind() {
             // The first waits for open calls, which never end here; the second does not.
             assert!(story.any(|line| line.contains("once more to stop at once")));
             kill(pid, signal).unwrap();
+            assert!(story.any(|line| line.contains("stopping at once")));
         }
         child.wait().unwrap();
         await_end(connection);
