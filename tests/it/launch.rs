@@ -322,6 +322,26 @@ fn a_job_that_is_cut_goes_on_and_one_that_is_cancelled_does_not() {
 }
 
 #[test]
+fn a_model_that_is_a_link_is_bound_and_served_by_its_real_path() {
+    let folder = Folder::new();
+    folder.write("real/model.gguf", "");
+    std::os::unix::fs::symlink("real/model.gguf", folder.path().join("link")).unwrap();
+    let mut bash = Command::new("bash");
+    bash.args([concat!(env!("CARGO_MANIFEST_DIR"), "/run_gpu.job"), "2+2?"]).current_dir(folder.path());
+    bash.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", folder.path());
+    bash.envs([("CONSENSUS", "echo"), ("SLURM_JOB_ID", "7"), ("IMAGE", "vllm.sif"), ("MODEL", "link")]);
+    let started = Finished::of(&mut bash).exits(0).stdout;
+    let real = folder.path().join("real/model.gguf").canonicalize().unwrap().display().to_string();
+    assert!(started.contains("apptainer exec --nv --bind"), "{started}");
+    assert!(
+        started.contains(&format!(",{real}'")) && started.contains(&format!("--model {real}")),
+        "{started}"
+    );
+    // What is bound must be there.
+    assert!(folder.path().join(".cache/huggingface").is_dir());
+}
+
+#[test]
 fn a_job_goes_on_only_with_a_run_of_its_own() {
     let folder = Folder::new();
     let job = |restarts: &str| {
