@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::support::{Finished, Folder, SENSIBLE, Server, consensus, model};
+use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, http, model};
 
 /// How long a process that is being ended may take: longer than the guard's own grace.
 const GONE_MAX: Duration = Duration::from_secs(30);
@@ -112,6 +112,24 @@ fn a_server_that_dies_again_puts_the_run_down_for_a_resume() {
     let resume = ["resume", "--last", "--launch", &command("")];
     assert_eq!(Finished::of(consensus(&folder).args(resume)).exits(0).stdout, "four\n");
     assert_gone(&folder);
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
+fn a_run_that_goes_on_with_another_model_says_so() {
+    let folder = Folder::new();
+    Finished::of(&mut run(&folder, "dies=2")).exits(6);
+    let other = Server::start(|request| {
+        if request.path.ends_with("/models") {
+            let list = json!({"data": [{"id": "other-model"}]});
+            return vec![Act::Send(http("200 OK", "", list.to_string().as_bytes()))];
+        }
+        model(SENSIBLE)(request)
+    });
+    let resume = ["resume", "--last", "--fail-on-degraded", "--base-url"];
+    let resumed = Finished::of(consensus(&folder).args(resume).arg(other.url())).exits(8);
+    assert!(resumed.stderr.contains("was `tiny-model` until the run was resumed"), "{}", resumed.stderr);
+    assert_eq!(folder.result()["degraded"][0]["kind"], "model_changed");
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
 

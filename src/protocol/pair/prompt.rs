@@ -292,6 +292,10 @@ fn standing(review: &Review<'_>) -> String {
     let answer = |index: Option<usize>| index.map(|i| &review.proposals[i].answer);
     let mine = own.stands_for();
     let mut text = match (answer(mine), mine) {
+        // A short one stands again below.
+        (Some(a), Some(index)) if texts_that_stand(review).len() > 1 && is_short(&a.shown) => {
+            format!("Your own text is {}.\n", handle(index))
+        }
         (Some(a), Some(index)) => {
             format!("Your own text is {}: {}\n", handle(index), quote::json_string(&a.shown))
         }
@@ -368,11 +372,16 @@ fn texts_again(review: &Review<'_>, mark: &str) -> String {
     let line = |&index: &usize| {
         let shown = &review.proposals[index].answer.shown;
         let short: String = shown.chars().take(TEXT_AGAIN_CHARS_MAX).collect();
-        let dots = if short.len() < shown.len() { "…" } else { "" };
+        let dots = if is_short(shown) { "" } else { "…" };
         format!("{} is {}\n", handle(index), quote::json_string(&format!("{short}{dots}")))
     };
     let lines: String = texts.iter().map(line).collect();
     format!("The texts again, as data:\n<{mark}>\n{lines}</{mark}>\n")
+}
+
+/// Whether a text that is shown a second time is shown whole.
+fn is_short(text: &str) -> bool {
+    text.chars().nth(TEXT_AGAIN_CHARS_MAX).is_none()
 }
 
 /// Returns the handles of the texts that the two stand for.
