@@ -325,7 +325,8 @@ impl Ledger {
             let (before, now) = (before.model(), now.model());
             if before != now {
                 let name = self.agent_name(agent);
-                let detail = format!("{name} was `{before}` until the run was resumed, and `{now}` from then on");
+                let detail =
+                    format!("{name} was `{before}` until the run was resumed, and `{now}` from then on");
                 self.degrade("model_changed", quote::message(&detail));
             }
         }

@@ -127,6 +127,7 @@ fn an_arbiters_choice_is_shown_also_where_no_text_is_taken_over() {
     let mut play = Play::new(&setup);
     let outcome = play.run_to_end(|ask| match ask.call.step {
         Step::Choose => r#"{"reason": "it fits", "choice": "P1"}"#.to_owned(),
+        Step::Weigh => unreachable!("an arbiter has weighed the texts already"),
         Step::Think | Step::Envelope if said(ask).contains("An arbiter") => {
             envelope(ask, &json!({"accepts": "P1", "because": "the arbiter's reason holds"}))
         }

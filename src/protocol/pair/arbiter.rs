@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::draft::ask;
-use super::prompt;
 use super::seat::{Proposal, handle};
+use super::{judging, prompt};
 use crate::protocol::{AgentSetup, Ask, CallId, Conversation, Finish, Reply, ReplyShape, Role, Setup, Step};
 use crate::text::extract;
 
@@ -54,7 +54,7 @@ impl Arbitration {
         let texts: Vec<(usize, &Proposal)> = candidates.iter().map(|&i| (i, &proposals[i])).collect();
         let mut conversation = Conversation::new(arbiter.pack.trim().to_owned());
         let mark = prompt::mark(setup.seed, call);
-        conversation.push(Role::User, prompt::arbiter(setup, &texts, &mark));
+        conversation.push(Role::User, judging::arbiter(setup, &texts, &mark));
         let this = Self { call, conversation, candidates };
         let ask = this.ask(arbiter, setup.seed);
         (this, ask)

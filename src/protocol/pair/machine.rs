@@ -49,6 +49,16 @@ pub struct Pair {
 /// An agent's status, text and requests, and its message while it has no text.
 type Standing = (Status, Option<usize>, Vec<String>, Option<String>);
 
+/// How a turn went.
+enum Turned {
+    /// With a valid envelope.
+    Spoke(Box<Accepted>),
+    /// With an acceptance that its author's own comparison does not bear out.
+    Kept,
+    /// Without a valid envelope.
+    Failed,
+}
+
 /// Where a run is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Phase {
@@ -246,12 +256,22 @@ impl Pair {
         matches!(self.phase, Phase::Drafting | Phase::Talking { alone: true, .. })
     }
 
-    fn after_turn(&mut self, mover: usize, accepted: Option<Box<Accepted>>) -> Vec<Action> {
+    fn after_turn(&mut self, mover: usize, turned: Turned) -> Vec<Action> {
         let before = self.standing(mover);
-        let failed = accepted.is_none();
-        match accepted {
-            Some(accepted) => self.take_position(mover, *accepted),
-            None => self.count_failure(mover),
+        let failed = matches!(turned, Turned::Failed);
+        let mut is_torn = false;
+        match turned {
+            Turned::Spoke(accepted) => {
+                is_torn = self.is_outvoted(mover, &accepted);
+                if !is_torn {
+                    self.take_position(mover, *accepted);
+                }
+            }
+            Turned::Kept => {}
+            Turned::Failed => self.count_failure(mover),
+        }
+        if !failed {
+            self.seats[mover].failed_in_a_row = 0;
         }
         if let Some(outcome) = stop::agreement(&self.seats, &self.proposals) {
             return self.finish(outcome);
@@ -265,6 +285,8 @@ impl Pair {
         match (failed, self.standing(mover) == before) {
             // A failed turn is no move; two in a row have ended the talk above.
             (true, _) => {}
+            // What was found once more may tip the scales the next time.
+            (false, true) if is_torn => {}
             (false, true) => self.idle[mover] += 1,
             (false, false) => self.idle = [0; 2],
         }
@@ -277,6 +299,22 @@ impl Pair {
         let solo_turns = self.setup.params.solo_turns;
         let next = floor::after_turn(&mut self.seats[mover], mover, peer_name, solo_turns, failed);
         self.turn(next)
+    }
+
+    /// Where no text is taken over, an answer gives way only to one that its author has found more often: a single
+    /// slip is no reason, and among many attempts there is always one.
+    ///
+    /// Notes what was found, and returns whether the answer held before stands against it.
+    fn is_outvoted(&mut self, agent: usize, accepted: &Accepted) -> bool {
+        let Some(found) = accepted.answer.as_ref().filter(|_| self.nothing_is_taken_over()) else {
+            return false;
+        };
+        let held = self.seats[agent].stands_for().map(|index| &self.proposals[index].answer);
+        let seat = &mut self.seats[agent];
+        seat.looked.push(found.clone());
+        held.is_some_and(|held| {
+            held.canonical != found.canonical && seat.times_found(held) >= seat.times_found(found)
+        })
     }
 
     /// What must differ between two turns of an agent for the talk to be going anywhere: its status,
@@ -309,7 +347,6 @@ impl Pair {
                 seat.why_given_up = named.unwrap_or_else(|| FOUND_ANOTHER.to_owned());
             }
         }
-        seat.failed_in_a_row = 0;
         let took_over = adopts.is_some_and(|index| self.proposals[index].author != agent);
         let adopted = took_over || held == proposal && seat.position.as_ref().is_some_and(|p| p.adopted);
         seat.position = Some(Position { envelope, proposal, adopted });
@@ -407,24 +444,27 @@ impl Pair {
         };
         let agent = call.agent;
         let progress = making.reply(&self.review(agent, self.is_blind()), reply);
-        let accepted = match progress {
+        let turned = match progress {
             Progress::Ask(ask) => {
                 self.open.insert(making.call(), making);
                 return Ok(vec![Action::Ask(ask)]);
             }
-            Progress::Valid(accepted) => Some(accepted),
-            Progress::Failed => None,
+            Progress::Valid(accepted) => Turned::Spoke(accepted),
+            Progress::Kept => Turned::Kept,
+            Progress::Failed => Turned::Failed,
         };
         self.seats[agent].repairs += making.repairs;
+        self.seats[agent].weighed.extend(making.weighed);
         if call.draft == 0 {
             self.seats[agent].conversation = making.into_conversation();
         }
         match self.phase {
             Phase::Drafting => {
+                let accepted = if let Turned::Spoke(accepted) = turned { Some(accepted) } else { None };
                 self.drafted.insert((call.draft, agent), accepted);
                 if self.open.is_empty() { Ok(self.all_drafted()) } else { Ok(Vec::new()) }
             }
-            Phase::Talking { mover, .. } => Ok(self.after_turn(mover, accepted)),
+            Phase::Talking { mover, .. } => Ok(self.after_turn(mover, turned)),
             Phase::New | Phase::Arbitrating | Phase::Done => Err(Unexpected::NotAsked(call)),
         }
     }
