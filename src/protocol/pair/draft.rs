@@ -2,13 +2,10 @@
 //!
 //! A draft owns a copy of its agent's conversation, which only grows. It asks for private thoughts
 //! first if the roleset wants them, then for the envelope, then at most `max_repairs` times for a
-//! better one, each time with the reason for the refusal. An envelope that gives up its author's text for
-//! its peer's counts once the two have been weighed (`weigh`).
+//! better one, each time with the reason for the refusal.
 
 use super::prompt;
-use super::review::{Accepted, Review, Surrender};
-use super::seat::Weighed;
-use super::weigh::Weighing;
+use super::review::{Accepted, Review};
 use crate::crypto::Hasher;
 use crate::protocol::{AgentSetup, Ask, CallId, Conversation, Reply, ReplyShape, Role, Step, Thinking};
 use crate::text::quote;
@@ -28,10 +25,6 @@ pub(super) struct Draft {
     has_thought: bool,
     /// The proposal that they end with.
     decided: Option<usize>,
-    /// An envelope that gives up a text, while the texts are weighed.
-    weighing: Option<(Weighing, Box<Accepted>)>,
-    /// What came of that.
-    pub(super) weighed: Option<Weighed>,
     /// Replies refused so far.
     pub(super) repairs: u32,
 }
@@ -42,8 +35,6 @@ pub(super) enum Progress {
     Ask(Ask),
     /// The envelope is valid.
     Valid(Box<Accepted>),
-    /// The envelope takes over a text, and its author has found its own the better one.
-    Kept,
     /// Every attempt was refused.
     Failed,
 }
@@ -65,8 +56,6 @@ impl Draft {
             shape,
             has_thought: false,
             decided: None,
-            weighing: None,
-            weighed: None,
             repairs: 0,
         };
         let prompt::Told { situation, think, .. } = told;
@@ -83,7 +72,7 @@ impl Draft {
 
     /// Returns the call that this draft waits for.
     pub(super) fn call(&self) -> CallId {
-        self.weighing.as_ref().map_or(self.call, |(weighing, _)| weighing.call())
+        self.call
     }
 
     /// Returns the request for the reply that this draft waits for.
@@ -103,9 +92,6 @@ impl Draft {
     pub(super) fn reply(&mut self, review: &Review<'_>, reply: &Reply) -> Progress {
         let agent = &review.setup.agents[review.agent];
         let seed = review.setup.seed;
-        if let Some((weighing, accepted)) = self.weighing.take() {
-            return self.weigh(review, weighing, accepted, reply);
-        }
         if self.call.step == Step::Think {
             // Thoughts cut at the limit are thoughts all the same; they are never judged, only held to.
             self.decided = review.decided(&reply.text);
@@ -118,16 +104,7 @@ impl Draft {
         let violation = match review.check(reply, self.decided) {
             Ok(accepted) => {
                 self.conversation.push(Role::Assistant, quote::plain(&accepted.object));
-                return match review.surrender(&accepted) {
-                    Surrender::None => Progress::Valid(Box::new(accepted)),
-                    Surrender::OfTheBetter => self.keep(),
-                    Surrender::Unweighed { own, theirs } => {
-                        let weighing = Weighing::new(self.call, own, theirs);
-                        let ask = weighing.ask(review);
-                        self.weighing = Some((weighing, Box::new(accepted)));
-                        Progress::Ask(ask)
-                    }
-                };
+                return Progress::Valid(Box::new(accepted));
             }
             Err(violation) => violation,
         };
@@ -140,32 +117,6 @@ impl Draft {
         self.conversation.push(Role::User, prompt::repair(&violation));
         self.call.attempt += 1;
         Progress::Ask(self.ask(agent, seed))
-    }
-
-    /// Takes a reply to the comparison of two texts.
-    fn weigh(
-        &mut self,
-        review: &Review<'_>,
-        mut weighing: Weighing,
-        accepted: Box<Accepted>,
-        reply: &Reply,
-    ) -> Progress {
-        self.weighed = weighing.reply(review, reply);
-        match self.weighed {
-            None => {
-                let ask = weighing.ask(review);
-                self.weighing = Some((weighing, accepted));
-                Progress::Ask(ask)
-            }
-            Some(weighed) if weighed.stands => self.keep(),
-            Some(_) => Progress::Valid(accepted),
-        }
-    }
-
-    /// Ends the turn with the author's own text as it was.
-    fn keep(&mut self) -> Progress {
-        self.conversation.push(Role::User, prompt::kept());
-        Progress::Kept
     }
 
     /// Returns the conversation with everything that this draft added.

@@ -9,6 +9,7 @@ use super::prompt::{self, Situation};
 use super::report::blind_vote;
 use super::review::{Accepted, Review};
 use super::seat::{Position, Proposal, Seat};
+use super::weigh::Weighing;
 use super::{Adopt, floor, stop};
 use crate::protocol::{
     Action, CallId, Conversation, Event, NoAgreement, Outcome, Protocol, Reply, Report, Setup, Step,
@@ -40,6 +41,8 @@ pub struct Pair {
     drafted: BTreeMap<(u32, usize), Option<Box<Accepted>>>,
     /// How often each agent has moved since anything last changed.
     idle: [u32; 2],
+    /// Two texts that are being weighed, in the middle of a turn.
+    pub(super) weighing: Option<Weighing>,
     arbitration: Option<Arbitration>,
     arbiter_asked: bool,
     pub(super) arbiter_choice: Option<usize>,
@@ -50,7 +53,7 @@ pub struct Pair {
 type Standing = (Status, Option<usize>, Vec<String>, Option<String>);
 
 /// How a turn went.
-enum Turned {
+pub(super) enum Turned {
     /// With a valid envelope.
     Spoke(Box<Accepted>),
     /// With an acceptance that its author's own comparison does not bear out.
@@ -102,6 +105,7 @@ impl Pair {
             open: BTreeMap::new(),
             drafted: BTreeMap::new(),
             idle: [0; 2],
+            weighing: None,
             arbitration: None,
             arbiter_asked: false,
             arbiter_choice: None,
@@ -110,7 +114,7 @@ impl Pair {
         }
     }
 
-    fn review(&self, agent: usize, blind: bool) -> Review<'_> {
+    pub(super) fn review(&self, agent: usize, blind: bool) -> Review<'_> {
         Review {
             setup: &self.setup,
             canonicalizer: &self.canonicalizer,
@@ -252,11 +256,11 @@ impl Pair {
     }
 
     /// Whether the agent whose reply is awaited knows nothing of its peer's text.
-    fn is_blind(&self) -> bool {
+    pub(super) fn is_blind(&self) -> bool {
         matches!(self.phase, Phase::Drafting | Phase::Talking { alone: true, .. })
     }
 
-    fn after_turn(&mut self, mover: usize, turned: Turned) -> Vec<Action> {
+    pub(super) fn after_turn(&mut self, mover: usize, turned: Turned) -> Vec<Action> {
         let before = self.standing(mover);
         let failed = matches!(turned, Turned::Failed);
         let mut is_torn = false;
@@ -439,6 +443,9 @@ impl Pair {
         if let Some(open) = self.arbitration.take_if(|open| open.call() == call) {
             return Ok(self.ruling(open, reply));
         }
+        if let Some(weighing) = self.weighing.take_if(|weighing| weighing.call() == call) {
+            return Ok(self.weigh(weighing, reply));
+        }
         let Some(mut making) = self.open.remove(&call) else {
             return Err(Unexpected::NotAsked(call));
         };
@@ -450,11 +457,9 @@ impl Pair {
                 return Ok(vec![Action::Ask(ask)]);
             }
             Progress::Valid(accepted) => Turned::Spoke(accepted),
-            Progress::Kept => Turned::Kept,
             Progress::Failed => Turned::Failed,
         };
         self.seats[agent].repairs += making.repairs;
-        self.seats[agent].weighed.extend(making.weighed);
         if call.draft == 0 {
             self.seats[agent].conversation = making.into_conversation();
         }
@@ -464,7 +469,7 @@ impl Pair {
                 self.drafted.insert((call.draft, agent), accepted);
                 if self.open.is_empty() { Ok(self.all_drafted()) } else { Ok(Vec::new()) }
             }
-            Phase::Talking { mover, .. } => Ok(self.after_turn(mover, turned)),
+            Phase::Talking { mover, .. } => Ok(self.after_envelope(mover, call, turned)),
             Phase::New | Phase::Arbitrating | Phase::Done => Err(Unexpected::NotAsked(call)),
         }
     }

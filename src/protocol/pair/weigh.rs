@@ -9,10 +9,11 @@
 
 use super::draft::ask;
 use super::judging;
+use super::machine::{Pair, Turned};
 use super::prompt;
-use super::review::{Review, conclusion};
+use super::review::{Accepted, Review, Surrender, conclusion};
 use super::seat::{Answer, Weighed};
-use crate::protocol::{Ask, CallId, Conversation, Reply, ReplyShape, Role, Step};
+use crate::protocol::{Action, Ask, CallId, Conversation, Reply, ReplyShape, Role, Step};
 
 /// The names under which the two texts are shown, in this order.
 pub(super) const NAMES: [&str; 2] = ["First", "Second"];
@@ -21,17 +22,60 @@ pub(super) const NAMES: [&str; 2] = ["First", "Second"];
 #[derive(Clone, Debug)]
 pub(super) struct Weighing {
     call: CallId,
+    /// The envelope that gives up the one for the other.
+    accepted: Box<Accepted>,
     own: Answer,
     theirs: Answer,
     /// How many orders the own text came out better in, less those in which the other did.
     balance: i32,
 }
 
+impl Pair {
+    /// Goes on after an envelope: an acceptance is not yet one if the texts are still to be weighed.
+    pub(super) fn after_envelope(&mut self, mover: usize, call: CallId, turned: Turned) -> Vec<Action> {
+        let Turned::Spoke(accepted) = turned else { return self.after_turn(mover, turned) };
+        let review = self.review(mover, self.is_blind());
+        match review.surrender(&accepted) {
+            Surrender::None => self.after_turn(mover, Turned::Spoke(accepted)),
+            Surrender::OfTheBetter => self.keep(mover),
+            Surrender::Unweighed { own, theirs } => {
+                let weighing = Weighing::new(call, accepted, own, theirs);
+                let ask = weighing.ask(&review);
+                self.weighing = Some(weighing);
+                vec![Action::Ask(ask)]
+            }
+        }
+    }
+
+    /// Takes a reply to a comparison.
+    pub(super) fn weigh(&mut self, mut weighing: Weighing, reply: &Reply) -> Vec<Action> {
+        let agent = weighing.call.agent;
+        let review = self.review(agent, false);
+        let Some(weighed) = weighing.reply(&review, reply) else {
+            let ask = weighing.ask(&review);
+            self.weighing = Some(weighing);
+            return vec![Action::Ask(ask)];
+        };
+        self.seats[agent].weighed.push(weighed);
+        if weighed.stands {
+            self.keep(agent)
+        } else {
+            self.after_turn(agent, Turned::Spoke(weighing.accepted))
+        }
+    }
+
+    /// Ends a turn with the agent's own text as it was.
+    fn keep(&mut self, agent: usize) -> Vec<Action> {
+        self.seats[agent].conversation.push(Role::User, prompt::kept());
+        self.after_turn(agent, Turned::Kept)
+    }
+}
+
 impl Weighing {
     /// Holds the peer's text against the author's own, in the turn of `call`.
-    pub(super) fn new(call: CallId, own: Answer, theirs: Answer) -> Self {
+    fn new(call: CallId, accepted: Box<Accepted>, own: Answer, theirs: Answer) -> Self {
         let call = CallId { step: Step::Weigh, attempt: 0, ..call };
-        Self { call, own, theirs, balance: 0 }
+        Self { call, accepted, own, theirs, balance: 0 }
     }
 
     pub(super) fn call(&self) -> CallId {
@@ -39,7 +83,7 @@ impl Weighing {
     }
 
     /// Returns the request for the reply that this waits for.
-    pub(super) fn ask(&self, review: &Review<'_>) -> Ask {
+    fn ask(&self, review: &Review<'_>) -> Ask {
         let (setup, agent) = (review.setup, &review.setup.agents[review.agent]);
         let mark = prompt::mark(setup.seed, self.call);
         let texts = self.in_order().map(|answer| answer.shown.as_str());
@@ -54,7 +98,7 @@ impl Weighing {
     }
 
     /// Takes a reply. Returns what comes of it all, once both orders are through.
-    pub(super) fn reply(&mut self, review: &Review<'_>, reply: &Reply) -> Option<Weighed> {
+    fn reply(&mut self, review: &Review<'_>, reply: &Reply) -> Option<Weighed> {
         let better = self.better(review, &reply.text);
         self.balance += better.map_or(0, |answer| if *answer == self.own { 1 } else { -1 });
         self.call.attempt += 1;
