@@ -251,7 +251,7 @@ impl Pair {
 
     /// Whether no agent may see its peer's text: where none is taken over, until an arbiter has put one
     /// before both.
-    fn nothing_is_taken_over(&self) -> bool {
+    pub(super) fn nothing_is_taken_over(&self) -> bool {
         self.setup.adopt() == Adopt::Never && self.arbiter_choice.is_none()
     }
 
@@ -303,22 +303,6 @@ impl Pair {
         let solo_turns = self.setup.params.solo_turns;
         let next = floor::after_turn(&mut self.seats[mover], mover, peer_name, solo_turns, failed);
         self.turn(next)
-    }
-
-    /// Where no text is taken over, an answer gives way only to one that its author has found more often: a single
-    /// slip is no reason, and among many attempts there is always one.
-    ///
-    /// Notes what was found, and returns whether the answer held before stands against it.
-    fn is_outvoted(&mut self, agent: usize, accepted: &Accepted) -> bool {
-        let Some(found) = accepted.answer.as_ref().filter(|_| self.nothing_is_taken_over()) else {
-            return false;
-        };
-        let held = self.seats[agent].stands_for().map(|index| &self.proposals[index].answer);
-        let seat = &mut self.seats[agent];
-        seat.looked.push(found.clone());
-        held.is_some_and(|held| {
-            held.canonical != found.canonical && seat.times_found(held) >= seat.times_found(found)
-        })
     }
 
     /// What must differ between two turns of an agent for the talk to be going anywhere: its status,

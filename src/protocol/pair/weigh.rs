@@ -5,7 +5,7 @@
 //! whether the agent's own text stands. Neither request says whose text is whose, what was said about
 //! them, or that one of them has been accepted: a model that is told so defends it. Each text comes first
 //! once, since the one that comes first is favoured. Who finds nothing to choose between them may give
-//! way.
+//! way. Where no text is taken over, the votes of its own attempts are what an answer is weighed by.
 
 use super::draft::ask;
 use super::judging;
@@ -62,6 +62,22 @@ impl Pair {
         } else {
             self.after_turn(agent, Turned::Spoke(weighing.accepted))
         }
+    }
+
+    /// Where no text is taken over, an answer gives way only to one that its author has found more often: a single
+    /// slip is no reason, and among many attempts there is always one.
+    ///
+    /// Notes what was found, and returns whether the answer held before stands against it.
+    pub(super) fn is_outvoted(&mut self, agent: usize, accepted: &Accepted) -> bool {
+        let Some(found) = accepted.answer.as_ref().filter(|_| self.nothing_is_taken_over()) else {
+            return false;
+        };
+        let held = self.seats[agent].stands_for().map(|index| &self.proposals[index].answer);
+        let seat = &mut self.seats[agent];
+        seat.looked.push(found.clone());
+        held.is_some_and(|held| {
+            held.canonical != found.canonical && seat.times_found(held) >= seat.times_found(found)
+        })
     }
 
     /// Ends a turn with the agent's own text as it was.
