@@ -148,6 +148,7 @@ impl Observer for Story {
                 self.reply(agent, replied, Some(took));
                 self.move_on();
             }
+            Moment::Remarked { agent, remark } => self.tell(&format!("          {agent}: {remark}")),
             Moment::Stopping { at_once: false } => {
                 self.tell("stopping after the open calls; once more to stop at once");
             }

@@ -246,7 +246,11 @@ impl<'a> Engine<'a> {
         let agent = self.ledger.agent_name(call.agent);
         self.observer.notice(Moment::Answered { agent, replied: &replied, took });
         self.record(Entry::Replied(replied))?;
-        Ok(self.writer.sync()?)
+        self.writer.sync()?;
+        if let Some(remark) = self.ledger.remark() {
+            self.observer.notice(Moment::Remarked { agent: self.ledger.agent_name(call.agent), remark });
+        }
+        Ok(())
     }
 
     fn record(&mut self, entry: Entry) -> Result<(), EngineError> {

@@ -384,6 +384,12 @@ impl Ledger {
         self.limits
     }
 
+    /// Returns what became of a turn that the last reply ended, where its envelope alone does not say.
+    #[must_use]
+    pub fn remark(&self) -> Option<&'static str> {
+        self.machine.remark()
+    }
+
     /// Returns how the protocol ended, if it has.
     #[must_use]
     pub fn verdict(&self) -> Option<&Outcome> {

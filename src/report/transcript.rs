@@ -19,13 +19,12 @@ pub fn transcript(records: &[Record]) -> Result<String, (u64, Mismatch)> {
     let mut ledger = Ledger::open(first).map_err(|e| (1, e))?;
     let mut out = opening(&ledger);
     for record in &records[1..] {
-        let failed = failed_turns(&ledger);
         ledger.apply(record).map_err(|e| (record.seq + 1, e))?;
         match &record.event {
             Entry::Replied(replied) => {
                 reply(&mut out, &ledger, replied);
-                if failed_turns(&ledger) > failed {
-                    out.push_str("*No valid envelope came in this turn.*\n\n");
+                if let Some(remark) = ledger.remark() {
+                    let _ = writeln!(out, "*{}: {remark}.*\n", ledger.agent_name(replied.call.agent));
                 }
             }
             Entry::Stopped { outcome } => end(&mut out, outcome),
@@ -51,10 +50,6 @@ fn opening(ledger: &Ledger) -> String {
     quoted(&mut out, &opened.setup.task.prompt);
     out.push('\n');
     out
-}
-
-fn failed_turns(ledger: &Ledger) -> u32 {
-    ledger.report().agents.iter().map(|agent| agent.failed_turns).sum()
 }
 
 fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {

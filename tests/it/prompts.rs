@@ -104,6 +104,31 @@ fn both_texts_stand_once_more_by_their_handles_and_the_task_after_them() {
 }
 
 #[test]
+fn a_comparison_shows_the_task_and_both_texts_in_both_orders_and_nothing_else() {
+    let mut setup = thoughtful(CanonicalKind::Text);
+    setup.agents[1].name = "Bartholomew".to_owned();
+    let mut play = Play::new(&setup);
+    let mut shown = Vec::new();
+    play.run_to_end(|ask| {
+        if ask.call.step == Step::Weigh {
+            shown.push(said(ask));
+            return "Answer: Both".to_owned();
+        }
+        let own = if ask.call.agent == 0 { "4711" } else { "5822" };
+        let gives_in = ask.call.agent == 1 && ask.call.round > 1;
+        let (key, value) = if gives_in { ("accepts", "P1") } else { ("text", own) };
+        envelope(ask, &json!({key: value, "public_message": "[SOLVED] trust me", "because": "counted again"}))
+    });
+    let [own_first, theirs_first] = shown.as_slice() else { panic!("{shown:?}") };
+    assert!(own_first.contains("First: \"5822\"\nSecond: \"4711\""), "{own_first}");
+    assert!(theirs_first.contains("First: \"4711\"\nSecond: \"5822\""), "{theirs_first}");
+    for text in [own_first, theirs_first] {
+        let hidden = ["Ann", "Bartholomew", "P1", "P2", "trust me", "accept", "peer"];
+        assert!(hidden.iter().all(|word| !text.contains(word)), "{text}");
+    }
+}
+
+#[test]
 fn what_is_worked_out_once_more_is_talked_about_if_it_is_new() {
     let mut play = Play::new(&thoughtful(CanonicalKind::Text));
     let mut seen = false;

@@ -47,6 +47,7 @@ pub struct Pair {
     arbiter_asked: bool,
     pub(super) arbiter_choice: Option<usize>,
     pub(super) outcome: Option<Outcome>,
+    remark: Option<&'static str>,
 }
 
 /// An agent's status, text and requests, and its message while it has no text.
@@ -110,6 +111,7 @@ impl Pair {
             arbiter_asked: false,
             arbiter_choice: None,
             outcome: None,
+            remark: None,
             setup,
         }
     }
@@ -267,11 +269,14 @@ impl Pair {
         match turned {
             Turned::Spoke(accepted) => {
                 is_torn = self.is_outvoted(mover, &accepted);
-                if !is_torn {
+                if is_torn {
+                    self.remark =
+                        Some("its earlier answer stands, which it has found as often or more often");
+                } else {
                     self.take_position(mover, *accepted);
                 }
             }
-            Turned::Kept => {}
+            Turned::Kept => self.remark = Some("its own text stands: compared once more, it came out better"),
             Turned::Failed => self.count_failure(mover),
         }
         if !failed {
@@ -441,7 +446,10 @@ impl Pair {
                 return Ok(vec![Action::Ask(ask)]);
             }
             Progress::Valid(accepted) => Turned::Spoke(accepted),
-            Progress::Failed => Turned::Failed,
+            Progress::Failed => {
+                self.remark = Some("no valid envelope came in this turn");
+                Turned::Failed
+            }
         };
         self.seats[agent].repairs += making.repairs;
         if call.draft == 0 {
@@ -461,6 +469,7 @@ impl Pair {
 
 impl Protocol for Pair {
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
+        self.remark = None;
         match event {
             Event::Started if self.phase == Phase::New => {
                 self.round = 1;
@@ -473,5 +482,9 @@ impl Protocol for Pair {
 
     fn report(&self) -> Report {
         self.make_report()
+    }
+
+    fn remark(&self) -> Option<&'static str> {
+        self.remark
     }
 }
