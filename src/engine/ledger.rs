@@ -103,6 +103,8 @@ pub struct Ledger {
     degraded: Vec<Degraded>,
     /// Agents whose server has been looked at for whether it holds replies to a schema.
     examined: BTreeSet<usize>,
+    /// The model that each agent's last reply is from.
+    models: BTreeMap<usize, String>,
     run: String,
     /// Time stamps of the first and the last record.
     pub(crate) started_at: String,
@@ -164,6 +166,7 @@ impl Ledger {
             totals: Totals { cost_micro_usd: known.then_some(0), ..Totals::default() },
             degraded: Vec::new(),
             examined: BTreeSet::new(),
+            models: BTreeMap::new(),
             run: record.run.clone(),
             started_at: record.at.clone(),
             ended_at: record.at.clone(),
@@ -208,7 +211,6 @@ impl Ledger {
                     if endpoints.len() != self.endpoints.len() {
                         return Err(Mismatch::BadOpening("there must be one endpoint for each agent"));
                     }
-                    self.note_changed_models(endpoints);
                     self.endpoints.clone_from(endpoints);
                 }
                 self.stopped = None;
@@ -250,6 +252,7 @@ impl Ledger {
         let reserve = reserve.ok_or(Mismatch::NotAsked(call))?;
         self.budget.settle(reserve, replied.usage, price);
         self.count(replied, price);
+        self.note_model(call.agent);
         let event = Event::Replied { call, reply: replied.reply.clone() };
         let actions = self.machine.step(&event)?;
         if self.is_suspect(&ask, replied, &actions) && ignores_schema(&ask, replied) {
@@ -319,16 +322,16 @@ impl Ledger {
         }
     }
 
-    /// Half a run by one model and half by another is no run of either.
-    fn note_changed_models(&mut self, now: &[Endpoint]) {
-        for (agent, (before, now)) in self.endpoints.clone().iter().zip(now).enumerate() {
-            let (before, now) = (before.model(), now.model());
-            if before != now {
-                let name = self.agent_name(agent);
-                let detail =
-                    format!("{name} was `{before}` until the run was resumed, and `{now}` from then on");
-                self.degrade("model_changed", quote::message(&detail));
-            }
+    /// Half a run by one model and half by another is no run of either. A folder is no part of a model's name.
+    fn note_model(&mut self, agent: usize) {
+        let Some(now) = self.endpoints.get(agent).map(|endpoint| endpoint.model().to_owned()) else { return };
+        let bare = |name: &str| name.rsplit('/').next().map(str::to_owned);
+        if let Some(before) = self.models.insert(agent, now.clone())
+            && bare(&before) != bare(&now)
+        {
+            let name = self.agent_name(agent);
+            let detail = format!("{name} was `{before}` until the run was resumed, and `{now}` from then on");
+            self.degrade("model_changed", quote::message(&detail));
         }
     }
 

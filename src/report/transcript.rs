@@ -60,7 +60,11 @@ fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
         Step::Choose => "arbiter's choice",
         Step::Weigh => "private comparison",
     };
-    let again = if call.attempt > 0 { format!(", attempt {}", call.attempt + 1) } else { String::new() };
+    let again = match (call.step, call.attempt) {
+        (_, 0) => String::new(),
+        (Step::Weigh, _) => ", in the other order".to_owned(),
+        (_, attempt) => format!(", attempt {}", attempt + 1),
+    };
     let blind = if call.round == 1 { ", blind" } else { "" };
     let name = ledger.agent_name(call.agent);
     let _ = writeln!(out, "## Round {}: {name}, {what}{blind}{again}\n", call.round);
@@ -69,7 +73,11 @@ fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
         Ok(_) | Err(_) => quoted(out, &replied.reply.text),
     }
     let refused = ledger.to_ask().find(|ask| {
-        ask.call.agent == call.agent && ask.call.draft == call.draft && ask.call.attempt == call.attempt + 1
+        ask.call.agent == call.agent
+            && ask.call.step == call.step
+            && call.step != Step::Weigh
+            && ask.call.draft == call.draft
+            && ask.call.attempt == call.attempt + 1
     });
     if let Some(message) = refused.and_then(|ask| ask.messages.last()) {
         out.push_str("\nNot counted. The agent was told:\n\n");

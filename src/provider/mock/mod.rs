@@ -6,6 +6,8 @@
 //! and neutral ones for the rest, follow a `policy`, answer with an HTTP `status`, or send
 //! `garbage`. `delay_ms` waits first; `truncate` cuts the reply as a token limit would.
 //!
+//! A comparison of two texts that no rule is for ends in a tie.
+//!
 //! A script knows nothing that a model would not: it sees the request alone.
 
 mod policy;
@@ -17,7 +19,7 @@ use std::time::Duration;
 
 use super::{Answer, MockEndpoint, ProviderError};
 use crate::journal::Usage;
-use crate::protocol::{Ask, Finish, Reply};
+use crate::protocol::{Ask, Finish, Reply, Step};
 use script::Act;
 
 /// A scripted agent.
@@ -46,6 +48,9 @@ impl Mock {
     /// matches.
     pub async fn ask(&self, ask: &Ask) -> Result<Answer, ProviderError> {
         let Some(rule) = self.script.rules.iter().find(|rule| rule.matches(&self.agent, ask.call)) else {
+            if ask.call.step == Step::Weigh && self.script.plays(&self.agent) {
+                return Ok(answer(ask, policy::NO_OPINION.to_owned(), None));
+            }
             let why = format!("the mock script has no rule for agent `{}`, call {}", self.agent, ask.call);
             return Err(ProviderError::Setup(why));
         };
