@@ -8,7 +8,8 @@ use futures_util::stream::FuturesUnordered;
 use thiserror::Error;
 use tokio::sync::watch;
 
-use super::ledger::{Ledger, Mismatch, PROGRAM, tokens_max};
+use super::Mismatch;
+use super::ledger::{Ledger, PROGRAM, tokens_max};
 use super::observer::{Moment, Observer};
 use crate::journal::{Asked, Entry, Journal, JournalError, Limits, Opened, Replied, Writer};
 use crate::protocol::{Ask, CallId, Outcome, Setup};

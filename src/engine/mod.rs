@@ -15,9 +15,11 @@
 mod budget;
 mod drive;
 mod ledger;
+mod mismatch;
 mod observer;
 
 pub use budget::{Budget, Exceeded, Reserve};
 pub use drive::{Engine, EngineError, StopRequest};
-pub use ledger::{Ledger, Mismatch, PROGRAM, Totals};
+pub use ledger::{Ledger, PROGRAM, Totals};
+pub use mismatch::Mismatch;
 pub use observer::{Moment, NoObserver, Observer};

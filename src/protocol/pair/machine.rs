@@ -9,7 +9,7 @@ use super::prompt::{self, Situation};
 use super::report::blind_vote;
 use super::review::{Accepted, Review};
 use super::seat::{Position, Proposal, Seat};
-use super::weigh::Weighing;
+use super::weigh::{Turned, Weighing};
 use super::{Adopt, floor, stop};
 use crate::protocol::{
     Action, CallId, Conversation, Event, NoAgreement, Outcome, Protocol, Reply, Report, Setup, Step,
@@ -52,16 +52,6 @@ pub struct Pair {
 
 /// An agent's status, text and requests, and its message while it has no text.
 type Standing = (Status, Option<usize>, Vec<String>, Option<String>);
-
-/// How a turn went.
-pub(super) enum Turned {
-    /// With a valid envelope.
-    Spoke(Box<Accepted>),
-    /// With an acceptance that its author's own comparison does not bear out.
-    Kept,
-    /// Without a valid envelope.
-    Failed,
-}
 
 /// Where a run is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

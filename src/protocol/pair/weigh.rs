@@ -12,7 +12,7 @@
 
 use super::draft::ask;
 use super::judging;
-use super::machine::{Pair, Turned};
+use super::machine::Pair;
 use super::prompt;
 use super::review::{Accepted, Review, Surrender, conclusion};
 use super::seat::{Answer, Weighed};
@@ -20,6 +20,16 @@ use crate::protocol::{Action, Ask, CallId, Conversation, Reply, ReplyShape, Role
 
 /// The names under which the two texts are shown, in this order; the first pair that neither text has in it.
 const NAMES: [[&str; 2]; 3] = [["First", "Second"], ["Alpha", "Beta"], ["Left", "Right"]];
+
+/// How a turn went.
+pub(super) enum Turned {
+    /// With a valid envelope.
+    Spoke(Box<Accepted>),
+    /// With an acceptance that its author's own comparison does not bear out.
+    Kept,
+    /// Without a valid envelope.
+    Failed,
+}
 
 /// A comparison under way.
 #[derive(Clone, Debug)]
