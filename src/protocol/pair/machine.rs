@@ -260,8 +260,9 @@ impl Pair {
             Turned::Spoke(accepted) => {
                 is_torn = self.is_outvoted(mover, &accepted);
                 if is_torn {
-                    self.remark =
-                        Some("its earlier answer stands, which it has found as often or more often");
+                    self.remark = Some(
+                        "its earlier answer stands: the new one is no more than half of what it has found",
+                    );
                 } else {
                     self.take_position(mover, *accepted);
                 }

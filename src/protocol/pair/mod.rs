@@ -28,8 +28,8 @@
 //! - **Only an agent's own envelope speaks for it.** A reply is taken as it stands or refused
 //!   (`review`); the machine fills in nothing but the digest.
 //! - **Drafts are blind.** No opening prompt contains a word of the peer's, and with `adopt` never
-//!   no other prompt does until an arbiter has chosen: an answer changes only to one that its author
-//!   has found more often.
+//!   no other prompt does until an arbiter has chosen: an answer changes only to one that is
+//!   more than half of what its author has found.
 //! - **Nobody swaps.** After the opening one agent moves at a time; who moves first follows from the
 //!   drafts and the seed (`floor`).
 //! - **Every run ends.** Each round is one turn, each turn at most `1 + max_repairs` envelopes and one

@@ -65,10 +65,11 @@ impl Seat {
         self.position.as_ref().map(|p| p.envelope.status)
     }
 
-    /// Returns how often it has found an answer without sight of its peer's.
-    pub(super) fn times_found(&self, answer: &Answer) -> usize {
-        let all = self.blind.iter().flatten().chain(&self.looked);
-        all.filter(|found| found.canonical == answer.canonical).count()
+    /// Returns true if more than half of all that it has found without sight of its peer's text is this answer.
+    pub(super) fn has_mostly_found(&self, answer: &Answer) -> bool {
+        let all = || self.blind.iter().flatten().chain(&self.looked);
+        let same = all().filter(|found| found.canonical == answer.canonical).count();
+        2 * same > all().count()
     }
 
     /// Returns the proposal that its latest envelope stands for.

@@ -80,8 +80,9 @@ impl Pair {
         }
     }
 
-    /// Where no text is taken over, an answer gives way only to one that its author has found more often: a single
-    /// slip is no reason, and among many attempts there is always one.
+    /// Where no text is taken over, an answer gives way only to one that makes up more than half of all that its author
+    /// has found: a single slip is no reason, among many attempts there is always one, and who finds another
+    /// answer each time knows none.
     ///
     /// Notes what was found, and returns whether the answer held before stands against it.
     pub(super) fn is_outvoted(&mut self, agent: usize, accepted: &Accepted) -> bool {
@@ -90,9 +91,8 @@ impl Pair {
         };
         let seat = &mut self.seats[agent];
         seat.looked.push(found.clone());
-        seat.last_answer.as_ref().is_some_and(|held| {
-            held.canonical != found.canonical && seat.times_found(held) >= seat.times_found(found)
-        })
+        let held = seat.last_answer.as_ref();
+        held.is_some_and(|held| held.canonical != found.canonical) && !seat.has_mostly_found(found)
     }
 
     /// Ends a turn with the agent's own text as it was.
