@@ -1,6 +1,6 @@
 //! What an agent is told when, and how warm it answers.
 
-use consensus::protocol::pair::RULES;
+use consensus::protocol::pair::{RULES, worst_case};
 use consensus::protocol::{
     Ask, CallId, Finish, How, NoAgreement, Outcome, ReplyShape, Setup, Step, Thinking,
 };
@@ -226,6 +226,30 @@ fn an_arbiters_choice_is_shown_also_where_no_text_is_taken_over() {
         Step::Think | Step::Envelope => envelope(ask, &json!({"text": (ask.call.agent + 4).to_string()})),
     });
     assert!(matches!(outcome, Outcome::Agreed { how: How::Endorsed, .. }), "{outcome:?}");
+}
+
+#[test]
+fn the_plan_counts_the_comparison_after_an_arbiters_choice() {
+    let mut setup = thoughtful(CanonicalKind::Number);
+    setup.arbiter = Some(Tiny::arbiter());
+    (setup.params.thinking, setup.params.max_repairs, setup.params.max_rounds) = (Thinking::None, 0, 6);
+    let mut play = Play::new(&setup);
+    let (mut calls, mut comparisons) = (0, 0);
+    play.run_to_end(|ask| {
+        calls += 1;
+        comparisons += u32::from(ask.call.step == Step::Weigh);
+        match ask.call.step {
+            Step::Choose => r#"{"reason": "it fits", "choice": "P1"}"#.to_owned(),
+            Step::Weigh => "Answer: Both".to_owned(),
+            // Neither its own text nor the arbiter's choice.
+            Step::Think | Step::Envelope if ask.call.round == 6 => {
+                envelope(ask, &json!({"text": "9", "because": "counted again"}))
+            }
+            Step::Think | Step::Envelope => envelope(ask, &json!({"text": (ask.call.agent + 4).to_string()})),
+        }
+    });
+    assert_eq!(comparisons, 2);
+    assert!(calls <= worst_case(&setup).calls, "{calls} calls, {} planned", worst_case(&setup).calls);
 }
 
 #[test]

@@ -46,8 +46,10 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
         // Both texts and the task enter again with every turn, and what else the peer wrote.
         conversation += TURN_WORDS + 2 * text + reply + opening;
         add_draft(&mut total, &mut conversation, setup, reply);
-        // Both texts, shown without their history in both orders.
-        for _ in 0..if setup.adopt() == Adopt::Never { 0 } else { 2 } {
+        // Both texts, shown without their history in both orders; where none is taken over, an arbiter may put one
+        // before the agents all the same.
+        let is_talk = setup.adopt() != Adopt::Never || setup.arbiter.is_some();
+        for _ in 0..if is_talk { 2 } else { 0 } {
             add_call(&mut total, 2 * opening + 2 * text + TURN_WORDS, reply);
         }
     }
