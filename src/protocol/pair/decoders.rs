@@ -1,19 +1,20 @@
 //! The decoding schemas of a run, each made once.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::review::Review;
-use crate::protocol::{ReplyShape, Thinking};
+use crate::protocol::Thinking;
 use crate::text::decoding::{Decoder, Decoding};
 
 /// Decoders by what they depend on: agent, whether the draft is blind, how many answers are owed, and
 /// whether there is an own answer that accepting would change.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Decoders(BTreeMap<(usize, bool, usize, bool, bool), Decoder>);
+pub(super) struct Decoders(BTreeMap<(usize, bool, usize, bool, bool), Arc<Decoder>>);
 
 impl Decoders {
-    /// Returns the shape of the envelope that is asked for.
-    pub(super) fn shape(&mut self, review: &Review<'_>) -> ReplyShape {
+    /// Returns the maker of the schemas of the envelope that is asked for.
+    pub(super) fn of(&mut self, review: &Review<'_>) -> Arc<Decoder> {
         let (setup, agent) = (review.setup, review.agent);
         let own = &setup.agents[agent];
         let answers = review.owed_answers();
@@ -22,7 +23,7 @@ impl Decoders {
         let text_chars_max = own.text_chars_max();
         let thinking = setup.params.thinking == Thinking::Field;
         let make = || {
-            Decoder::new(
+            Arc::new(Decoder::new(
                 review.canonicalizer,
                 &Decoding {
                     role: &own.name,
@@ -37,13 +38,9 @@ impl Decoders {
                     text_chars_max,
                     constraints: &setup.params.constraints,
                 },
-            )
+            ))
         };
         let key = (agent, review.blind, answers, has_answer, accepting_changes);
-        let decoder = self.0.entry(key).or_insert_with(make);
-        ReplyShape::Json {
-            name: "envelope",
-            schema: decoder.schema(&review.acceptable(), review.own_handle().as_ref()),
-        }
+        Arc::clone(self.0.entry(key).or_insert_with(make))
     }
 }

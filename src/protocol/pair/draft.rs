@@ -4,10 +4,13 @@
 //! first if the roleset wants them, then for the envelope, then at most `max_repairs` times for a
 //! better one, each time with the reason for the refusal.
 
+use std::sync::Arc;
+
 use super::prompt;
 use super::review::{Accepted, Review};
 use crate::crypto::Hasher;
 use crate::protocol::{AgentSetup, Ask, CallId, Conversation, Reply, ReplyShape, Role, Step, Thinking};
+use crate::text::decoding::Decoder;
 use crate::text::quote;
 
 /// The most of a reply that stays in its author's conversation, in characters.
@@ -20,6 +23,7 @@ pub(super) struct Draft {
     conversation: Conversation,
     /// What to say once the private thoughts are in.
     envelope_prompt: String,
+    decoder: Arc<Decoder>,
     shape: ReplyShape,
     /// Whether the private thoughts are in.
     has_thought: bool,
@@ -40,19 +44,21 @@ pub(super) enum Progress {
 }
 
 impl Draft {
-    /// Starts a draft; `told` is what the agent is told to do, in up to two messages, and `shape` the
-    /// form of its envelope.
+    /// Starts a draft; `told` is what the agent is told to do, in up to two messages, and `decoder` makes the form
+    /// of its envelope.
     pub(super) fn start(
         review: &Review<'_>,
         call: CallId,
         conversation: Conversation,
         told: prompt::Told,
-        shape: ReplyShape,
+        decoder: Arc<Decoder>,
     ) -> Self {
+        let shape = shape(&decoder, review, None);
         let mut draft = Self {
             call,
             conversation,
             envelope_prompt: told.write,
+            decoder,
             shape,
             has_thought: false,
             decided: None,
@@ -95,6 +101,11 @@ impl Draft {
         if self.call.step == Step::Think {
             // Thoughts cut at the limit are thoughts all the same; they are never judged, only held to.
             self.decided = review.decided(&reply.text);
+            if self.decided.is_some() {
+                // With both handles before its eyes, a small model named the other one in 10 of 60 envelopes.
+                self.envelope_prompt = prompt::commit(review, self.decided);
+                self.shape = shape(&self.decoder, review, self.decided);
+            }
             self.conversation.push(Role::Assistant, echo(&reply.text));
             self.conversation.push(Role::User, std::mem::take(&mut self.envelope_prompt));
             self.call.step = Step::Envelope;
@@ -123,6 +134,11 @@ impl Draft {
     pub(super) fn into_conversation(self) -> Conversation {
         self.conversation
     }
+}
+
+/// Returns the form of an envelope, whose author's thoughts ended with the proposal `decided`.
+fn shape(decoder: &Decoder, review: &Review<'_>, decided: Option<usize>) -> ReplyShape {
+    ReplyShape::Json { name: "envelope", schema: decoder.schema(&review.offer(decided)) }
 }
 
 /// Makes a request; its sampling seed depends on the run's seed and on the call alone.

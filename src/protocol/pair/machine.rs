@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::arbiter::{Arbitration, Ruling};
+use super::arbiter::Arbitration;
 use super::decoders::Decoders;
 use super::draft::{Draft, Progress};
 use super::prompt::{self, Situation};
@@ -34,17 +34,17 @@ pub struct Pair {
     pub(super) seats: [Seat; 2],
     pub(super) proposals: Vec<Proposal>,
     pub(super) round: u32,
-    phase: Phase,
+    pub(super) phase: Phase,
     /// Envelopes in the making, by the call they wait for.
     open: BTreeMap<CallId, Draft>,
     /// Finished blind drafts, kept until all are in so that their order of arrival does not matter.
     drafted: BTreeMap<(u32, usize), Option<Box<Accepted>>>,
     /// How often each agent has moved since anything last changed.
-    idle: [u32; 2],
+    pub(super) idle: [u32; 2],
     /// Two texts that are being weighed, in the middle of a turn.
     pub(super) weighing: Option<Weighing>,
-    arbitration: Option<Arbitration>,
-    arbiter_asked: bool,
+    pub(super) arbitration: Option<Arbitration>,
+    pub(super) arbiter_asked: bool,
     pub(super) arbiter_choice: Option<usize>,
     pub(super) outcome: Option<Outcome>,
     remark: Option<&'static str>,
@@ -55,7 +55,7 @@ type Standing = (Status, Option<usize>, Vec<String>, Option<String>);
 
 /// Where a run is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Phase {
+pub(super) enum Phase {
     /// Nothing has happened.
     New,
     /// Blind drafts are being made.
@@ -131,8 +131,8 @@ impl Pair {
         // Taken out for the moment, since a review borrows the rest of the machine.
         let mut decoders = std::mem::take(&mut self.decoders);
         let review = self.review(agent, blind);
-        let shape = decoders.shape(&review);
-        let draft = Draft::start(&review, call, conversation, told, shape);
+        let decoder = decoders.of(&review);
+        let draft = Draft::start(&review, call, conversation, told, decoder);
         self.decoders = decoders;
         draft
     }
@@ -201,17 +201,32 @@ impl Pair {
     // ===== Talk =====
 
     /// Gives `mover` the floor, or ends the talk when the rounds are used up.
-    fn turn(&mut self, mover: usize) -> Vec<Action> {
+    pub(super) fn turn(&mut self, mover: usize) -> Vec<Action> {
         self.take_turn(mover, self.nothing_is_taken_over())
     }
 
-    fn take_turn(&mut self, mover: usize, alone: bool) -> Vec<Action> {
+    /// Gives `mover` the floor, to work the task out again from nothing or in sight of its peer's text.
+    pub(super) fn take_turn(&mut self, mover: usize, alone: bool) -> Vec<Action> {
+        match self.next_round(mover, alone) {
+            Some(call) => self.speak(call, alone),
+            None => self.finish_without(NoAgreement::MaxRounds),
+        }
+    }
+
+    /// Begins the next round, in which `mover` has the floor, and returns its first call; none if the rounds are
+    /// used up.
+    pub(super) fn next_round(&mut self, mover: usize, alone: bool) -> Option<CallId> {
         if self.round >= self.setup.params.max_rounds {
-            return self.finish_without(NoAgreement::MaxRounds);
+            return None;
         }
         self.round += 1;
         self.phase = Phase::Talking { mover, alone };
-        let call = CallId { round: self.round, agent: mover, draft: 0, step: Step::Think, attempt: 0 };
+        Some(CallId { round: self.round, agent: mover, draft: 0, step: Step::Think, attempt: 0 })
+    }
+
+    /// Asks for the first reply of a turn.
+    pub(super) fn speak(&mut self, call: CallId, alone: bool) -> Vec<Action> {
+        let mover = call.agent;
         let making = if alone {
             // By turns its peer's method and its own: what one method misses again and again, another sees.
             let seat = &mut self.seats[mover];
@@ -346,77 +361,9 @@ impl Pair {
         self.seats[agent].failed_in_a_row += 1;
     }
 
-    // ===== Deadlock =====
-
-    /// Both have moved and nothing changed. Before the talk ends, each agent works the task out once more
-    /// unseen, which may find its peer's text, or a better one to talk about; and has a last word after it,
-    /// in the conversation that this has begun: what it has said so far no longer holds it.
-    fn deadlock(&mut self, mover: usize) -> Vec<Action> {
-        let order = [1 - mover, mover];
-        if let Some(agent) = order.into_iter().find(|&agent| self.seats[agent].looks == 0) {
-            return self.take_turn(agent, true);
-        }
-        let is_talk = !self.nothing_is_taken_over();
-        if let Some(agent) = order.into_iter().find(|&agent| is_talk && !self.seats[agent].had_last_word) {
-            self.seats[agent].had_last_word = true;
-            return self.take_turn(agent, false);
-        }
-        let mut candidates: Vec<usize> = self.seats.iter().filter_map(Seat::stands_for).collect();
-        candidates
-            .dedup_by(|a, b| self.proposals[*a].answer.canonical == self.proposals[*b].answer.canonical);
-        match &self.setup.arbiter {
-            Some(arbiter) if !self.arbiter_asked && candidates.len() == 2 => {
-                let (open, ask) =
-                    Arbitration::open(&self.setup, arbiter, &self.proposals, candidates, self.round);
-                self.arbitration = Some(open);
-                self.arbiter_asked = true;
-                self.phase = Phase::Arbitrating;
-                vec![Action::Ask(ask)]
-            }
-            Some(_) | None => self.finish_without(NoAgreement::Deadlock),
-        }
-    }
-
-    fn ruling(&mut self, mut open: Arbitration, arbiter_reply: &Reply) -> Vec<Action> {
-        let Some(arbiter) = &self.setup.arbiter else {
-            return self.finish_without(NoAgreement::Deadlock);
-        };
-        match open.reply(&self.setup, arbiter, arbiter_reply) {
-            Ruling::Ask(ask) => {
-                self.arbitration = Some(open);
-                vec![Action::Ask(ask)]
-            }
-            Ruling::None => self.finish_without(NoAgreement::Deadlock),
-            Ruling::Chose(index) => {
-                self.arbiter_choice = Some(index);
-                // Whoever did not write the chosen text has to decide first.
-                self.idle = [0; 2];
-                self.turn(1 - self.proposals[index].author)
-            }
-        }
-    }
-
-    /// After the arbiter's choice each agent that does not stand for it has one turn.
-    fn after_ruling(&mut self) -> Vec<Action> {
-        let chosen = self.arbiter_choice.map(|index| self.proposals[index].answer.canonical.clone());
-        if let Phase::Talking { mover, .. } = self.phase {
-            self.idle[mover] += 1;
-        }
-        let accepts = |seat: &Seat| {
-            let text = seat.stands_for().map(|index| self.proposals[index].answer.canonical.clone());
-            seat.status() == Some(Status::Solved) && text == chosen
-        };
-        let waiting = (0..2).find(|&agent| self.idle[agent] == 0 && !accepts(&self.seats[agent]));
-        let refused = (0..2).any(|agent| self.idle[agent] > 0 && !accepts(&self.seats[agent]));
-        match waiting {
-            Some(agent) if !refused => self.turn(agent),
-            Some(_) | None => self.finish_without(NoAgreement::Deadlock),
-        }
-    }
-
     // ===== Ends and dispatch =====
 
-    fn finish_without(&mut self, reason: NoAgreement) -> Vec<Action> {
+    pub(super) fn finish_without(&mut self, reason: NoAgreement) -> Vec<Action> {
         self.finish(Outcome::NoAgreement { reason })
     }
 

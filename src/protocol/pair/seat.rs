@@ -98,13 +98,22 @@ pub(super) struct Position {
     pub(super) adopted: bool,
 }
 
-/// What came of weighing another text against the own one.
+/// What came of weighing another text against the own one, in this round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Weighed {
+    pub(super) round: u32,
     pub(super) own: Digest,
     pub(super) other: Digest,
-    /// Whether the own text came out better.
-    pub(super) stands: bool,
+    pub(super) found: Found,
+}
+
+/// The text that came out better.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Found {
+    /// The author's own, also if nothing was said that can be read.
+    Own,
+    Neither,
+    Other,
 }
 
 /// A text that somebody put forward; its handle is its index plus one.
