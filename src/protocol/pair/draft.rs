@@ -102,7 +102,7 @@ impl Draft {
             // Thoughts cut at the limit are thoughts all the same; they are never judged, only held to.
             self.decided = review.decided(&reply.text);
             if self.decided.is_some() {
-                // With both handles before its eyes, a small model named the other one in 10 of 60 envelopes.
+                // With both handles before its eyes, a small model named the other one in 11 of 64 envelopes.
                 self.envelope_prompt = prompt::commit(review, self.decided);
                 self.shape = shape(&self.decoder, review, self.decided);
             }
