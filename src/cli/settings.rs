@@ -13,7 +13,7 @@ use crate::config::{
 };
 use crate::engine::PROGRAM;
 use crate::journal::{Limits, Opened};
-use crate::protocol::{Document, Setup, Task};
+use crate::protocol::{Document, Params, Setup, Task};
 use crate::provider::Endpoint;
 use crate::provider::launch::Launched;
 use crate::text::{CanonicalKind, CanonicalRule};
@@ -125,11 +125,14 @@ pub(super) fn limits(args: &LimitArgs) -> Limits {
 
 fn override_params(roleset: &mut Roleset, args: &RunArgs) -> anyhow::Result<()> {
     let params = &args.params;
-    let target = &mut roleset.params;
-    target.max_rounds = params.max_rounds.unwrap_or(target.max_rounds);
-    target.thinking = params.thinking.map_or(target.thinking, Into::into);
-    target.resample = params.resample.unwrap_or(target.resample);
-    target.constraints.extend(params.constraints.iter().cloned());
+    match &mut roleset.params {
+        Params::Pair(target) => {
+            target.max_rounds = params.max_rounds.unwrap_or(target.max_rounds);
+            target.thinking = params.thinking.map_or(target.thinking, Into::into);
+            target.resample = params.resample.unwrap_or(target.resample);
+            target.constraints.extend(params.constraints.iter().cloned());
+        }
+    }
     for agent in roleset.agents.iter_mut().chain(&mut roleset.arbiter) {
         agent.max_tokens = params.max_tokens.unwrap_or(agent.max_tokens);
         agent.temperature = params.temperature.unwrap_or(agent.temperature);

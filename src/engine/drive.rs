@@ -271,10 +271,9 @@ fn stop_reason(request: StopRequest) -> Option<Outcome> {
 }
 
 fn providers(setup: &Setup, endpoints: &[Endpoint]) -> Result<Vec<Provider>, EngineError> {
-    let agents = setup.agents.iter().chain(&setup.arbiter);
     let make = |(agent, endpoint): (&crate::protocol::AgentSetup, _)| {
         Provider::new(endpoint, &agent.name)
             .map_err(|why| EngineError::Provider { agent: agent.name.clone(), why })
     };
-    agents.zip(endpoints).map(make).collect()
+    setup.everybody().zip(endpoints).map(make).collect()
 }

@@ -11,7 +11,7 @@ use thiserror::Error;
 use super::budget::{Budget, Reserve};
 use crate::journal::{Asked, Entry, Limits, Opened, Record, Replied, Usage};
 use crate::protocol::{
-    Action, Ask, CallId, Degraded, Event, Finish, Outcome, Protocol, ReplyShape, Report, Unexpected,
+    Action, Ask, BadSetup, CallId, Degraded, Event, Finish, Outcome, Protocol, ReplyShape, Report, Unexpected,
 };
 use crate::provider::{Endpoint, Price, Structured};
 use crate::text::quote;
@@ -28,10 +28,10 @@ pub enum Mismatch {
     NotOpened,
     /// The opening cannot be one that this program wrote.
     #[error("the opening is not usable: {0}")]
-    BadOpening(&'static str),
-    /// A parameter that no roleset may have.
-    #[error("the opening is not usable: the parameter `{0}` is out of its range")]
-    OutOfRange(&'static str),
+    BadOpening(#[from] BadSetup),
+    /// More or fewer endpoints than agents.
+    #[error("there must be one endpoint for each agent")]
+    Endpoints,
     /// A call that the protocol did not ask for.
     #[error("call {0} was recorded, but the protocol did not ask for it")]
     NotOwed(CallId),
@@ -131,23 +131,12 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Mismatch::NotOpened`], [`Mismatch::BadOpening`], [`Mismatch::OutOfRange`].
+    /// [`Mismatch::NotOpened`], [`Mismatch::BadOpening`], [`Mismatch::Endpoints`].
     pub fn open(record: &Record) -> Result<Self, Mismatch> {
         let Entry::Opened(opened) = &record.event else { return Err(Mismatch::NotOpened) };
-        let agents = opened.setup.agents.len() + usize::from(opened.setup.arbiter.is_some());
-        if opened.setup.agents.len() != 2 {
-            return Err(Mismatch::BadOpening("`pair` has two agents"));
-        }
-        if opened.endpoints.len() != agents {
-            return Err(Mismatch::BadOpening("there must be one endpoint for each agent"));
-        }
-        if let Some(name) = opened.setup.params.out_of_range() {
-            return Err(Mismatch::OutOfRange(name));
-        }
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let named = opened.setup.agents.iter().chain(&opened.setup.arbiter);
-        if named.into_iter().any(|a| a.name.is_empty() || a.name.len() > 40 || !a.name.chars().all(plain)) {
-            return Err(Mismatch::BadOpening("an agent's name is letters, digits, `-` and `_`"));
+        opened.setup.check()?;
+        if opened.endpoints.len() != opened.setup.everybody().count() {
+            return Err(Mismatch::Endpoints);
         }
         let known = opened.endpoints.iter().all(|e| e.price().is_some());
         let mut ledger = Self {
@@ -203,7 +192,7 @@ impl Ledger {
             Entry::Resumed { limits, endpoints, .. } => {
                 if let Some(endpoints) = endpoints {
                     if endpoints.len() != self.endpoints.len() {
-                        return Err(Mismatch::BadOpening("there must be one endpoint for each agent"));
+                        return Err(Mismatch::Endpoints);
                     }
                     self.endpoints.clone_from(endpoints);
                 }
@@ -388,9 +377,7 @@ impl Ledger {
     /// Returns the name of an agent by its index; the arbiter comes last.
     #[must_use]
     pub fn agent_name(&self, agent: usize) -> &str {
-        let setup = &self.opened.setup;
-        let found = setup.agents.get(agent).or(setup.arbiter.as_ref());
-        found.map_or("", |a| &a.name)
+        self.opened.setup.everybody().nth(agent).map_or("", |a| &a.name)
     }
 }
 

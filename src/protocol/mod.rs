@@ -23,13 +23,17 @@ mod conversation;
 mod event;
 mod outcome;
 pub mod pair;
+mod plan;
 mod setup;
 
 pub use action::{Action, Ask, CallId, ReplyShape, Step};
 pub use conversation::{Conversation, Message, Role};
 pub use event::{Event, Finish, Reply};
-pub use outcome::{AgentReport, BlindVote, Degraded, Dissent, How, NoAgreement, Outcome, Report, Tally};
-pub use setup::{AgentSetup, Document, Setup, Task, Thinking};
+pub use outcome::{
+    AgentReport, BlindVote, Degraded, Dissent, How, NoAgreement, Outcome, Report, Section, Tally,
+};
+pub use plan::WorstCase;
+pub use setup::{AgentSetup, BadSetup, Document, Params, Setup, Task, Thinking};
 
 use thiserror::Error;
 

@@ -111,7 +111,7 @@ impl fmt::Display for NoAgreement {
 }
 
 /// What a machine knows about its run.
-#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Report {
     /// Rounds begun.
     pub rounds: u32,
@@ -123,8 +123,17 @@ pub struct Report {
     pub dissent: Vec<Dissent>,
     /// What was lost on the way.
     pub degraded: Vec<Degraded>,
-    /// Handle of the text that the arbiter chose, if one was asked.
-    pub arbiter_choice: Option<String>,
+    /// What only this protocol has.
+    #[serde(flatten)]
+    pub section: Section,
+}
+
+/// The part of a report that only one protocol has, under the protocol's name.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Section {
+    /// Of `pair`.
+    Pair(super::pair::PairSection),
 }
 
 /// The plain vote over all blind drafts, for comparison with what the talk made of them.

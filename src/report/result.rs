@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::crypto::Digest;
 use crate::engine::Ledger;
-use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome};
+use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome, Section};
 
 /// How a run ended.
 #[derive(Clone, Debug, Serialize)]
@@ -47,8 +47,9 @@ pub struct RunResult {
     pub usage: UsageResult,
     /// When.
     pub timing: Timing,
-    /// What only `pair` has.
-    pub pair: PairSection,
+    /// What only its protocol has.
+    #[serde(flatten)]
+    pub section: Section,
     /// SHA-256 of the journal's last line.
     pub journal_head: Digest,
 }
@@ -89,13 +90,6 @@ pub struct Timing {
     pub total_ms: u64,
 }
 
-/// What only `pair` has.
-#[derive(Clone, Debug, Serialize)]
-pub struct PairSection {
-    /// Handle of the text that the arbiter chose, if one was asked.
-    pub arbiter_choice: Option<String>,
-}
-
 impl RunResult {
     /// Makes the result of a run from its journal's ledger and head.
     #[must_use]
@@ -115,7 +109,7 @@ impl RunResult {
         Self {
             v: 1,
             run: ledger.run().to_owned(),
-            protocol: "pair",
+            protocol: opened.setup.params.protocol(),
             roleset: opened.setup.roleset.clone(),
             outcome: outcome.name(),
             reason: reason(&outcome),
@@ -137,7 +131,7 @@ impl RunResult {
                 cost_micro_usd: totals.cost_micro_usd,
             },
             timing: timing(&ledger.started_at, &ledger.ended_at),
-            pair: PairSection { arbiter_choice: report.arbiter_choice },
+            section: report.section,
             journal_head,
         }
     }

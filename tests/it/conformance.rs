@@ -8,7 +8,8 @@ use std::sync::Arc;
 use consensus::config::{EMBEDDED_ROLESETS, find_roleset, load_roleset};
 use consensus::crypto::Digest;
 use consensus::protocol::{
-    Action, Ask, CallId, Conversation, Event, Finish, Message, Reply, ReplyShape, Role, Step, Task, Thinking,
+    Action, Ask, CallId, Conversation, Event, Finish, Message, Params, Reply, ReplyShape, Role, Step, Task,
+    Thinking,
 };
 use consensus::provider::{Answer, OpenAi, OpenAiEndpoint, ProviderError, Structured};
 use serde_json::json;
@@ -96,7 +97,9 @@ fn every_schema_of_every_roleset_holds_the_reply() {
     for (file, _) in EMBEDDED_ROLESETS {
         let name = file.trim_end_matches(".json");
         let (mut roleset, packs) = load_roleset(&find_roleset(name, &[]).unwrap()).unwrap();
-        roleset.params.thinking = Thinking::None;
+        match &mut roleset.params {
+            Params::Pair(params) => params.thinking = Thinking::None,
+        }
         let task = Task { prompt: "Say something short that fits.".to_owned(), documents: vec![] };
         let mut machine = roleset.setup(name, &packs, task, 1).machine();
         let mut asks: Vec<Ask> = asked(machine.step(&Event::Started).unwrap());

@@ -1,7 +1,7 @@
 //! The same events give the same actions, byte for byte: what replay and verification stand on.
 
-use consensus::protocol::pair::{Adopt, worst_case};
-use consensus::protocol::{Action, Event, Finish, Reply, Setup, Thinking};
+use consensus::protocol::pair::{Adopt, Setup, worst_case};
+use consensus::protocol::{Action, Event, Finish, Reply, Thinking};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ proptest! {
     #[test]
     fn the_same_events_give_the_same_actions(setup in any_setup(), sayings in prop::collection::vec(any_fields(), 1..8)) {
         let (events, actions) = play(&setup, &sayings);
-        let mut machine = setup.machine();
+        let mut machine = consensus::protocol::Setup::from(setup.clone()).machine();
         let _ = machine.step(&Event::Started).unwrap();
         for (event, expected) in events.iter().zip(&actions) {
             let again = machine.step(event).unwrap();

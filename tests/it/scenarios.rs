@@ -7,7 +7,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use consensus::protocol::{Action, CallId, Finish, Outcome, Setup, Thinking};
+use consensus::protocol::pair::Setup;
+use consensus::protocol::{Action, CallId, Finish, Outcome, Thinking};
 use consensus::text::{CanonicalKind, CanonicalRule, Constraint};
 use serde_json::Value;
 

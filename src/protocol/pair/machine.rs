@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Setup;
 use super::arbiter::{Arbitration, Ruling};
 use super::decoders::Decoders;
 use super::draft::{Draft, Progress};
@@ -11,8 +12,7 @@ use super::review::{Accepted, Review};
 use super::seat::{Position, Proposal, Seat};
 use super::{Adopt, floor, stop};
 use crate::protocol::{
-    Action, CallId, Conversation, Event, NoAgreement, Outcome, Protocol, Reply, Report, Setup, Step,
-    Unexpected,
+    Action, CallId, Conversation, Event, NoAgreement, Outcome, Protocol, Reply, Report, Step, Unexpected,
 };
 use crate::text::vacuity::Told;
 use crate::text::{Canonicalizer, Status};

@@ -45,5 +45,9 @@ mod stop;
 
 pub use machine::Pair;
 pub use params::{Adopt, PairParams};
-pub use plan::{WorstCase, worst_case};
+pub use plan::worst_case;
 pub use prompt::{REFUSED, RULES};
+pub use report::PairSection;
+
+/// One run of `pair`.
+pub type Setup = crate::protocol::Setup<PairParams>;

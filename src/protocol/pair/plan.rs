@@ -1,27 +1,12 @@
 //! The most that a run may cost, before anything is spent.
 
-use serde::Serialize;
-
-use super::Pair;
-use crate::protocol::{Action, AgentSetup, Event, Protocol, Setup, Thinking};
+use super::{Pair, Setup};
+use crate::protocol::{Action, AgentSetup, Event, Protocol, Thinking, WorstCase};
 
 /// Tokens of the controller's own words in one turn, an upper bound of `prompt`'s texts.
 const TURN_WORDS: u64 = 700;
 /// The same for one refusal.
 const REPAIR_WORDS: u64 = 150;
-
-/// An upper bound on what a run can use. Real runs use far less: most end in the first rounds.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
-pub struct WorstCase {
-    /// Model calls, repeated network attempts aside.
-    pub calls: u64,
-    /// Prompt tokens of all calls together, by estimate.
-    pub prompt_tokens: u64,
-    /// Completion tokens of all calls together.
-    pub completion_tokens: u64,
-    /// The longest single prompt with its reply: the context a model needs.
-    pub context_tokens: u64,
-}
 
 /// Returns the most that a run with this setup can use.
 ///
@@ -48,7 +33,7 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
     if let Some(arbiter) = &setup.arbiter {
         let reply_max = u64::from(arbiter.max_tokens);
         for _ in 0..=params.max_repairs {
-            add_call(&mut total, 2 * opening + 2 * reply + TURN_WORDS, reply_max);
+            total.add_call(2 * opening + 2 * reply + TURN_WORDS, reply_max);
         }
     }
     total
@@ -56,11 +41,11 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
 
 fn add_draft(total: &mut WorstCase, conversation: &mut u64, setup: &Setup, reply: u64) {
     if setup.params.thinking == Thinking::Free {
-        add_call(total, *conversation, reply);
+        total.add_call(*conversation, reply);
         *conversation += reply + REPAIR_WORDS;
     }
     for _ in 0..=setup.params.max_repairs {
-        add_call(total, *conversation, reply);
+        total.add_call(*conversation, reply);
         *conversation += reply + REPAIR_WORDS;
     }
 }
@@ -69,13 +54,6 @@ fn draft_growth(setup: &Setup, reply: u64) -> u64 {
     let (mut scratch, mut conversation) = (WorstCase::default(), 0);
     add_draft(&mut scratch, &mut conversation, setup, reply);
     conversation
-}
-
-fn add_call(total: &mut WorstCase, prompt: u64, reply: u64) {
-    total.calls += 1;
-    total.prompt_tokens += prompt;
-    total.completion_tokens += reply;
-    total.context_tokens = total.context_tokens.max(prompt + reply);
 }
 
 /// Returns the larger of the two opening prompts, by estimate.

@@ -10,10 +10,11 @@
 
 use std::fmt::Write as _;
 
+use super::Setup;
 use super::review::Review;
 use super::seat::{Position, Proposal, Seat, handle};
 use crate::crypto::Hasher;
-use crate::protocol::{BlindVote, CallId, Setup, Thinking};
+use crate::protocol::{BlindVote, CallId, Thinking};
 use crate::text::{CanonicalKind, ChangeBy, Status, Violation, quote};
 
 /// What `pair` says to every agent, before its first turn with its peer.

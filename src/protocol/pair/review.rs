@@ -4,9 +4,10 @@
 //! [`Violation`]. Nothing is mended here; the only thing filled in is the digest, which models
 //! cannot compute, and the text that a handle stands for.
 
+use super::Setup;
 use super::params::Adopt;
 use super::seat::{Answer, Proposal, Seat, handle, index_of};
-use crate::protocol::{Finish, Reply, Setup, Thinking};
+use crate::protocol::{Finish, Reply, Thinking};
 use crate::text::{
     CanonicalKind, Canonicalizer, Change, Envelope, FinalSolution, FinalText, Status, Violation, decoding,
     quote, vacuity,

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use consensus::protocol::pair::{PairParams, RULES};
+use consensus::protocol::pair::{PairParams, RULES, Setup};
 use consensus::protocol::{
-    Action, AgentSetup, Ask, CallId, Event, Finish, Outcome, Protocol, Reply, ReplyShape, Setup, Task,
-    Thinking,
+    Action, AgentSetup, Ask, CallId, Event, Finish, Outcome, Protocol, Reply, ReplyShape, Task, Thinking,
 };
 use consensus::text::CanonicalRule;
 use serde_json::{Map, Value, json};
@@ -53,7 +52,8 @@ pub struct Play {
 
 impl Play {
     pub fn new(setup: &Setup) -> Self {
-        let mut play = Self { machine: setup.machine(), open: BTreeMap::new(), outcome: None, asked: 0 };
+        let machine = consensus::protocol::Setup::from(setup.clone()).machine();
+        let mut play = Self { machine, open: BTreeMap::new(), outcome: None, asked: 0 };
         play.step(&Event::Started);
         play
     }
