@@ -11,8 +11,7 @@ use serde_json::Value;
 use super::output::{Format, Output};
 use crate::engine::{Moment, Observer};
 use crate::journal::{Record, Replied};
-use crate::protocol::pair::REFUSED;
-use crate::protocol::{CallId, Step};
+use crate::protocol::{CallId, REFUSED, Step};
 use crate::text::{extract, quote};
 
 /// Tells what a run is doing.

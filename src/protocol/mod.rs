@@ -20,6 +20,7 @@
 
 mod action;
 mod conversation;
+mod draft;
 mod event;
 mod outcome;
 pub mod pair;
@@ -28,6 +29,7 @@ mod setup;
 
 pub use action::{Action, Ask, CallId, ReplyShape, Step};
 pub use conversation::{Conversation, Message, Role};
+pub use draft::REFUSED;
 pub use event::{Event, Finish, Reply};
 pub use outcome::{
     AgentReport, BlindVote, Degraded, Dissent, How, NoAgreement, Outcome, Report, Section, Tally,

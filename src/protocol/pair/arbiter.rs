@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::Setup;
-use super::draft::ask;
 use super::prompt;
 use super::seat::{Proposal, handle};
+use crate::protocol::draft::ask;
 use crate::protocol::{AgentSetup, Ask, CallId, Conversation, Finish, Reply, ReplyShape, Role, Step};
 use crate::text::extract;
 

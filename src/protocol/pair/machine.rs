@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use super::Setup;
 use super::arbiter::{Arbitration, Ruling};
 use super::decoders::Decoders;
-use super::draft::{Draft, Progress};
 use super::prompt::{self, Situation};
 use super::report::blind_vote;
 use super::review::{Accepted, Review};
 use super::seat::{Position, Proposal, Seat};
 use super::{Adopt, floor, stop};
+use crate::protocol::draft::{self, Draft, Progress};
 use crate::protocol::{
     Action, CallId, Conversation, Event, NoAgreement, Outcome, Protocol, Reply, Report, Step, Unexpected,
 };
@@ -118,13 +118,13 @@ impl Pair {
         blind: bool,
         call: CallId,
         conversation: Conversation,
-        told: prompt::Told,
+        told: draft::Told,
     ) -> Draft {
         // Taken out for the moment, since a review borrows the rest of the machine.
         let mut decoders = std::mem::take(&mut self.decoders);
         let review = self.review(agent, blind);
         let shape = decoders.shape(&review);
-        let draft = Draft::start(&review, call, conversation, told, shape);
+        let draft = Draft::start(self.setup.params.thinking, call, conversation, told, shape);
         self.decoders = decoders;
         draft
     }
@@ -388,7 +388,9 @@ impl Pair {
             return Err(Unexpected::NotAsked(call));
         };
         let agent = call.agent;
-        let progress = making.reply(&self.review(agent, self.is_blind()), reply);
+        let review = self.review(agent, self.is_blind());
+        let (own, max_repairs) = (&self.setup.agents[agent], self.setup.params.max_repairs);
+        let progress = making.reply(own, self.setup.seed, max_repairs, reply, |text| review.check(text));
         let accepted = match progress {
             Progress::Ask(ask) => {
                 self.open.insert(making.call(), making);

@@ -32,7 +32,6 @@
 
 mod arbiter;
 mod decoders;
-mod draft;
 mod floor;
 mod machine;
 mod params;
@@ -46,7 +45,7 @@ mod stop;
 pub use machine::Pair;
 pub use params::{Adopt, PairParams};
 pub use plan::worst_case;
-pub use prompt::{REFUSED, RULES};
+pub use prompt::RULES;
 pub use report::PairSection;
 
 /// One run of `pair`.

@@ -14,8 +14,9 @@ use super::Setup;
 use super::review::Review;
 use super::seat::{Position, Proposal, Seat, handle};
 use crate::crypto::Hasher;
+use crate::protocol::draft::Told;
 use crate::protocol::{BlindVote, CallId, Thinking};
-use crate::text::{CanonicalKind, ChangeBy, Status, Violation, quote};
+use crate::text::{CanonicalKind, ChangeBy, Status, quote};
 
 /// What `pair` says to every agent, before its first turn with its peer.
 ///
@@ -23,19 +24,6 @@ use crate::text::{CanonicalKind, ChangeBy, Status, Violation, quote};
 /// envelopes in front of the task a small model got fewer answers right, and with one after its thoughts
 /// it copied 7 of 15 answers into the envelope that it copies all 15 of without.
 pub const RULES: &str = include_str!("rules.md");
-
-/// How every message begins that sends a reply back to its author.
-pub const REFUSED: &str = "That reply does not count";
-
-/// What an agent is told in one turn.
-pub(super) struct Told {
-    /// What there is to know.
-    pub(super) situation: String,
-    /// The request for private thoughts.
-    pub(super) think: String,
-    /// The request for the envelope.
-    pub(super) write: String,
-}
 
 /// Returns an agent's system prompt: who it is, and the pack of the agent by whose method it works.
 pub(super) fn system(setup: &Setup, agent: usize, method: usize) -> String {
@@ -126,16 +114,6 @@ pub(super) fn turn(situation: &Situation<'_>) -> Told {
         text.insert_str(0, &format!("{}\n\n", setup.rules.trim()));
     }
     Told { situation: text, think: compare(review), write: write_again(review, agent) }
-}
-
-/// Returns the refusal of a reply, for its author.
-pub(super) fn repair(violation: &Violation) -> String {
-    format!("{REFUSED}: {violation}.\nWrite the envelope again: exactly one JSON object and nothing else.")
-}
-
-/// Returns the end of a failed turn, for its author.
-pub(super) fn given_up(violation: &Violation) -> String {
-    format!("{REFUSED} either: {violation}.\nThis turn is over.")
 }
 
 /// Returns what an arbiter is told: the task and the texts, by handle and without their authors.

@@ -7,7 +7,8 @@
 use super::Setup;
 use super::params::Adopt;
 use super::seat::{Answer, Proposal, Seat, handle, index_of};
-use crate::protocol::{Finish, Reply, Thinking};
+use crate::protocol::Thinking;
+use crate::protocol::draft::Valid;
 use crate::text::{
     CanonicalKind, Canonicalizer, Change, Envelope, FinalSolution, FinalText, Status, Violation, decoding,
     quote, vacuity,
@@ -34,8 +35,6 @@ pub(super) struct Review<'a> {
 pub(super) struct Accepted {
     /// The envelope with the digest filled in and an adoption resolved.
     pub(super) envelope: Envelope,
-    /// What the agent wrote, without wrappers and private thinking.
-    pub(super) object: String,
     /// The text it commits to.
     pub(super) answer: Option<Answer>,
     /// The proposal that it names by handle: the peer's, taken over, or its own, kept.
@@ -44,17 +43,9 @@ pub(super) struct Accepted {
 
 impl Review<'_> {
     /// Checks one reply.
-    pub(super) fn check(&self, reply: &Reply) -> Result<Accepted, Violation> {
-        match reply.finish {
-            Finish::Stop => {}
-            Finish::Length => {
-                let max_tokens = self.setup.agents[self.agent].max_tokens;
-                return Err(Violation::Cut { max_tokens });
-            }
-            Finish::Refused => return Err(Violation::Refused),
-        }
+    pub(super) fn check(&self, reply: &str) -> Result<Valid<Box<Accepted>>, Violation> {
         let with_thinking = self.setup.params.thinking == Thinking::Field;
-        let parsed = Envelope::parse_with(&reply.text, with_thinking)?;
+        let parsed = Envelope::parse_with(reply, with_thinking)?;
         let mut envelope = parsed.envelope;
         self.check_names(&envelope)?;
         check_marker(&envelope)?;
@@ -67,7 +58,8 @@ impl Review<'_> {
         if let Some(answer) = &answer {
             fill_in(&mut envelope, answer)?;
         }
-        Ok(Accepted { envelope, object: parsed.object, answer, adopts })
+        let content = Box::new(Accepted { envelope, answer, adopts });
+        Ok(Valid { content, object: parsed.object })
     }
 
     /// Returns the handle by which the author may keep the text it stands for.

@@ -1,60 +1,77 @@
-//! One envelope in the making: think, write, and write again when refused.
+//! One reply in a schema in the making: think, write, and write again when refused.
 //!
 //! A draft owns a copy of its agent's conversation, which only grows. It asks for private thoughts
-//! first if the roleset wants them, then for the envelope, then at most `max_repairs` times for a
-//! better one, each time with the reason for the refusal.
+//! first if the roleset wants them, then for the JSON object, then for a better one, each time with the
+//! reason for the refusal, until the attempts are used up. What makes an object valid is for its protocol
+//! to say.
 
-use super::prompt;
-use super::review::{Accepted, Review};
+use super::{AgentSetup, Ask, CallId, Conversation, Finish, Reply, ReplyShape, Role, Step, Thinking};
 use crate::crypto::Hasher;
-use crate::protocol::{AgentSetup, Ask, CallId, Conversation, Reply, ReplyShape, Role, Step, Thinking};
-use crate::text::quote;
+use crate::text::{Violation, quote};
+
+/// How every message begins that sends a reply back to its author.
+pub const REFUSED: &str = "That reply does not count";
 
 /// The most of a reply that stays in its author's conversation, in characters.
 const ECHO_CHARS_MAX: usize = 8000;
 
-/// One envelope in the making.
+/// What an agent is told in one turn.
+pub(crate) struct Told {
+    /// What there is to know.
+    pub(crate) situation: String,
+    /// The request for private thoughts.
+    pub(crate) think: String,
+    /// The request for the object.
+    pub(crate) write: String,
+}
+
+/// One reply in the making.
 #[derive(Clone, Debug)]
-pub(super) struct Draft {
+pub(crate) struct Draft {
     call: CallId,
     conversation: Conversation,
     /// What to say once the private thoughts are in.
-    envelope_prompt: String,
+    write: String,
     shape: ReplyShape,
     /// Whether the private thoughts are in.
     has_thought: bool,
     /// Replies refused so far.
-    pub(super) repairs: u32,
+    pub(crate) repairs: u32,
 }
 
 /// What follows from a reply to a draft.
-pub(super) enum Progress {
+pub(crate) enum Progress<T> {
     /// Ask again.
     Ask(Ask),
-    /// The envelope is valid.
-    Valid(Box<Accepted>),
+    /// The object is valid.
+    Valid(T),
     /// Every attempt was refused.
     Failed,
 }
 
+/// A reply that its protocol takes, and the object in it as its author's conversation keeps it.
+pub(crate) struct Valid<T> {
+    pub(crate) content: T,
+    pub(crate) object: String,
+}
+
 impl Draft {
     /// Starts a draft; `told` is what the agent is told to do, in up to two messages, and `shape` the
-    /// form of its envelope.
-    pub(super) fn start(
-        review: &Review<'_>,
+    /// form of its object.
+    pub(crate) fn start(
+        thinking: Thinking,
         call: CallId,
         conversation: Conversation,
-        told: prompt::Told,
+        told: Told,
         shape: ReplyShape,
     ) -> Self {
-        let mut draft =
-            Self { call, conversation, envelope_prompt: told.write, shape, has_thought: false, repairs: 0 };
-        let prompt::Told { situation, think, .. } = told;
-        let first = match review.setup.params.thinking {
+        let Told { situation, think, write } = told;
+        let mut draft = Self { call, conversation, write, shape, has_thought: false, repairs: 0 };
+        let first = match thinking {
             Thinking::Free => format!("{situation}\n\n{think}"),
             Thinking::Field | Thinking::None => {
                 draft.call.step = Step::Envelope;
-                format!("{situation}\n\n{}", std::mem::take(&mut draft.envelope_prompt))
+                format!("{situation}\n\n{}", std::mem::take(&mut draft.write))
             }
         };
         draft.conversation.push(Role::User, first);
@@ -62,61 +79,78 @@ impl Draft {
     }
 
     /// Returns the call that this draft waits for.
-    pub(super) fn call(&self) -> CallId {
+    pub(crate) fn call(&self) -> CallId {
         self.call
     }
 
     /// Returns the request for the reply that this draft waits for.
-    pub(super) fn ask(&self, agent: &AgentSetup, seed: u64) -> Ask {
+    pub(crate) fn ask(&self, agent: &AgentSetup, seed: u64) -> Ask {
         let shape = match self.call.step {
             Step::Think | Step::Choose => ReplyShape::Free,
             Step::Envelope => self.shape.clone(),
         };
-        // Think warm, commit cold: with the thoughts written down, the envelope only copies their
+        // Think warm, commit cold: with the thoughts written down, the object only copies their
         // result, and sampling would make it slip. A refused one is written warm again.
         let is_copy = self.has_thought && self.call.step == Step::Envelope && self.call.attempt == 0;
         let temperature = if is_copy { 0.0 } else { agent.temperature };
         ask(self.call, &self.conversation, shape, agent.max_tokens, temperature, seed)
     }
 
-    /// Takes a reply and says what follows.
-    pub(super) fn reply(&mut self, review: &Review<'_>, reply: &Reply) -> Progress {
-        let agent = &review.setup.agents[review.agent];
-        let seed = review.setup.seed;
+    /// Takes a reply and says what follows; `check` says whether the protocol takes its object.
+    pub(crate) fn reply<T>(
+        &mut self,
+        agent: &AgentSetup,
+        seed: u64,
+        max_repairs: u32,
+        reply: &Reply,
+        check: impl FnOnce(&str) -> Result<Valid<T>, Violation>,
+    ) -> Progress<T> {
         if self.call.step == Step::Think {
             // Thoughts cut at the limit are thoughts all the same; they are never judged.
             self.conversation.push(Role::Assistant, echo(&reply.text));
-            self.conversation.push(Role::User, std::mem::take(&mut self.envelope_prompt));
+            self.conversation.push(Role::User, std::mem::take(&mut self.write));
             self.call.step = Step::Envelope;
             self.has_thought = true;
             return Progress::Ask(self.ask(agent, seed));
         }
-        let violation = match review.check(reply) {
-            Ok(accepted) => {
-                self.conversation.push(Role::Assistant, quote::plain(&accepted.object));
-                return Progress::Valid(Box::new(accepted));
+        let checked = match reply.finish {
+            Finish::Stop => check(&reply.text),
+            Finish::Length => Err(Violation::Cut { max_tokens: agent.max_tokens }),
+            Finish::Refused => Err(Violation::Refused),
+        };
+        let violation = match checked {
+            Ok(Valid { content, object }) => {
+                self.conversation.push(Role::Assistant, quote::plain(&object));
+                return Progress::Valid(content);
             }
             Err(violation) => violation,
         };
         self.repairs += 1;
         self.conversation.push(Role::Assistant, echo(&reply.text));
-        if self.repairs > review.setup.params.max_repairs {
-            self.conversation.push(Role::User, prompt::given_up(&violation));
+        if self.repairs > max_repairs {
+            self.conversation.push(Role::User, format!("{REFUSED} either: {violation}.\nThis turn is over."));
             return Progress::Failed;
         }
-        self.conversation.push(Role::User, prompt::repair(&violation));
+        let name = match &self.shape {
+            ReplyShape::Json { name, .. } => name,
+            ReplyShape::Free => "reply",
+        };
+        let again = format!(
+            "{REFUSED}: {violation}.\nWrite the {name} again: exactly one JSON object and nothing else."
+        );
+        self.conversation.push(Role::User, again);
         self.call.attempt += 1;
         Progress::Ask(self.ask(agent, seed))
     }
 
     /// Returns the conversation with everything that this draft added.
-    pub(super) fn into_conversation(self) -> Conversation {
+    pub(crate) fn into_conversation(self) -> Conversation {
         self.conversation
     }
 }
 
 /// Makes a request; its sampling seed depends on the run's seed and on the call alone.
-pub(super) fn ask(
+pub(crate) fn ask(
     call: CallId,
     conversation: &Conversation,
     shape: ReplyShape,
