@@ -132,6 +132,14 @@ fn override_params(roleset: &mut Roleset, args: &RunArgs) -> anyhow::Result<()> 
             target.resample = params.resample.unwrap_or(target.resample);
             target.constraints.extend(params.constraints.iter().cloned());
         }
+        Params::Council(target) => {
+            if params.resample.is_some() {
+                return Err(UsageError("--resample goes with rolesets of `pair` only".to_owned()).into());
+            }
+            target.max_rounds = params.max_rounds.unwrap_or(target.max_rounds);
+            target.thinking = params.thinking.map_or(target.thinking, Into::into);
+            target.constraints.extend(params.constraints.iter().cloned());
+        }
     }
     for agent in roleset.agents.iter_mut().chain(&mut roleset.arbiter) {
         agent.max_tokens = params.max_tokens.unwrap_or(agent.max_tokens);

@@ -20,8 +20,10 @@
 
 mod action;
 mod conversation;
+pub mod council;
 mod draft;
 mod event;
+mod mark;
 mod outcome;
 pub mod pair;
 mod plan;

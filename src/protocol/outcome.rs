@@ -24,6 +24,15 @@ pub enum Outcome {
         /// Why it ended.
         reason: NoAgreement,
     },
+    /// The answer was stopped, with evidence.
+    Vetoed {
+        /// What is wrong with it.
+        reason: String,
+        /// Which source it breaks or contradicts.
+        source: String,
+        /// The words of that source.
+        quote: String,
+    },
     /// The next call would have exceeded a limit, or the deadline passed.
     Budget {
         /// Which limit, with its figures.
@@ -45,6 +54,7 @@ impl Outcome {
         match self {
             Self::Agreed { .. } => "agreed",
             Self::NoAgreement { .. } => "no_agreement",
+            Self::Vetoed { .. } => "vetoed",
             Self::Budget { .. } => "budget",
             Self::Failed { .. } => "failed",
             Self::Interrupted => "interrupted",
@@ -55,7 +65,7 @@ impl Outcome {
     #[must_use]
     pub fn is_final(&self) -> bool {
         match self {
-            Self::Agreed { .. } | Self::NoAgreement { .. } => true,
+            Self::Agreed { .. } | Self::NoAgreement { .. } | Self::Vetoed { .. } => true,
             Self::Budget { .. } | Self::Failed { .. } | Self::Interrupted => false,
         }
     }
@@ -71,6 +81,8 @@ pub enum How {
     Converged,
     /// One adopted the other's text by reference.
     Endorsed,
+    /// The weighted confidence of three reached the threshold.
+    Weighed,
 }
 
 impl How {
@@ -81,6 +93,7 @@ impl How {
             Self::Independent => "independent",
             Self::Converged => "converged",
             Self::Endorsed => "endorsed",
+            Self::Weighed => "weighed",
         }
     }
 }
@@ -97,6 +110,8 @@ pub enum NoAgreement {
     InvalidReplies,
     /// No agent wrote a valid blind draft.
     NoDrafts,
+    /// The weighted confidence stayed below the threshold.
+    Threshold,
 }
 
 impl fmt::Display for NoAgreement {
@@ -106,6 +121,7 @@ impl fmt::Display for NoAgreement {
             Self::Deadlock => "both agents moved and nothing changed",
             Self::InvalidReplies => "an agent wrote no valid envelope in two turns in a row",
             Self::NoDrafts => "no agent wrote a valid blind draft",
+            Self::Threshold => "the weighted confidence stayed below the threshold",
         })
     }
 }
@@ -134,6 +150,8 @@ pub struct Report {
 pub enum Section {
     /// Of `pair`.
     Pair(super::pair::PairSection),
+    /// Of `council`.
+    Council(super::council::CouncilSection),
 }
 
 /// The plain vote over all blind drafts, for comparison with what the talk made of them.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use thiserror::Error;
 
+use super::council::{Council, CouncilParams};
 use super::pair::{Pair, PairParams};
 use super::{Protocol, WorstCase};
 use crate::text::{CanonicalRule, Constraint};
@@ -40,6 +41,8 @@ pub struct Setup<P = Params> {
 pub enum Params {
     /// Two agents, dual stop.
     Pair(PairParams),
+    /// Intent, answer, verification, and a weighted confidence.
+    Council(CouncilParams),
 }
 
 /// A setup that no run may have.
@@ -69,6 +72,7 @@ impl Params {
     pub fn protocol(&self) -> &'static str {
         match self {
             Self::Pair(_) => "pair",
+            Self::Council(_) => "council",
         }
     }
 
@@ -77,6 +81,7 @@ impl Params {
     pub fn rules(&self) -> &'static str {
         match self {
             Self::Pair(_) => super::pair::RULES,
+            Self::Council(_) => super::council::RULES,
         }
     }
 
@@ -85,6 +90,7 @@ impl Params {
     pub fn constraints(&self) -> &[Constraint] {
         match self {
             Self::Pair(params) => &params.constraints,
+            Self::Council(params) => &params.constraints,
         }
     }
 
@@ -93,6 +99,7 @@ impl Params {
     pub fn agents(&self) -> usize {
         match self {
             Self::Pair(_) => 2,
+            Self::Council(_) => 3,
         }
     }
 }
@@ -103,6 +110,7 @@ impl Setup {
     pub fn machine(&self) -> Box<dyn Protocol> {
         match &self.params {
             Params::Pair(params) => Box::new(Pair::new(self.with(params.clone()))),
+            Params::Council(params) => Box::new(Council::new(self.with(params.clone()))),
         }
     }
 
@@ -111,6 +119,7 @@ impl Setup {
     pub fn worst_case(&self) -> WorstCase {
         match &self.params {
             Params::Pair(params) => super::pair::worst_case(&self.with(params.clone())),
+            Params::Council(params) => super::council::worst_case(&self.with(params.clone())),
         }
     }
 
@@ -132,6 +141,7 @@ impl Setup {
         }
         let out_of_range = match &self.params {
             Params::Pair(params) => params.out_of_range(),
+            Params::Council(params) => params.out_of_range(),
         };
         out_of_range.map_or(Ok(()), |name| Err(BadSetup::OutOfRange(name)))
     }

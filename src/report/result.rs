@@ -100,6 +100,7 @@ impl RunResult {
         let (how, text, sha256) = match &outcome {
             Outcome::Agreed { how, text, sha256 } => (Some(*how), Some(text.clone()), Some(*sha256)),
             Outcome::NoAgreement { .. }
+            | Outcome::Vetoed { .. }
             | Outcome::Budget { .. }
             | Outcome::Failed { .. }
             | Outcome::Interrupted => (None, None, None),
@@ -149,6 +150,9 @@ fn reason(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Agreed { .. } => None,
         Outcome::NoAgreement { reason } => Some(reason.to_string()),
+        Outcome::Vetoed { reason, source, quote } => {
+            Some(format!("{reason} (against {source}: \"{quote}\")"))
+        }
         Outcome::Budget { limit } => Some(limit.clone()),
         Outcome::Failed { cause } => Some(cause.clone()),
         Outcome::Interrupted => Some("the run was interrupted and can be resumed".to_owned()),

@@ -116,6 +116,11 @@ fn end(out: &mut String, outcome: &Outcome) {
         Outcome::NoAgreement { reason } => {
             let _ = writeln!(out, "Because {reason}.");
         }
+        Outcome::Vetoed { reason, source, quote } => {
+            quoted(out, reason);
+            let _ = writeln!(out, "\nAgainst {source}:\n");
+            quoted(out, quote);
+        }
         Outcome::Budget { limit } => quoted(out, limit),
         Outcome::Failed { cause } => quoted(out, cause),
         Outcome::Interrupted => out.push_str("The run can be resumed.\n"),

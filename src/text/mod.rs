@@ -20,6 +20,7 @@ pub mod quote;
 pub mod schema;
 mod strict_json;
 pub mod vacuity;
+mod verbatim;
 mod violation;
 
 pub use canonical::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical};
@@ -27,7 +28,9 @@ pub use constraint::{Broken, Constraint};
 pub use envelope::{
     Answer, Artifact, Change, ChangeBy, Envelope, FinalSolution, Meta, SOLVED_MARKER, Status,
 };
+pub(crate) use extract::read_one;
 pub use extract::{Extracted, REPLY_BYTES_MAX, extract};
 pub use final_text::FinalText;
 pub use strict_json::{DEPTH_MAX, StrictValue, check_depth};
+pub use verbatim::find_verbatim;
 pub use violation::Violation;

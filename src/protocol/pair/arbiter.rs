@@ -10,6 +10,7 @@ use super::Setup;
 use super::prompt;
 use super::seat::{Proposal, handle};
 use crate::protocol::draft::ask;
+use crate::protocol::mark::mark;
 use crate::protocol::{AgentSetup, Ask, CallId, Conversation, Finish, Reply, ReplyShape, Role, Step};
 use crate::text::extract;
 
@@ -50,11 +51,11 @@ impl Arbitration {
     ) -> (Self, Ask) {
         let call = CallId { round, agent: 2, draft: 0, step: Step::Choose, attempt: 0 };
         // The order of the texts is drawn, so that being first favours neither author.
-        let key = |index: &usize| prompt::mark(setup.seed ^ *index as u64, call);
+        let key = |index: &usize| mark(setup.seed ^ *index as u64, call);
         candidates.sort_by_key(key);
         let texts: Vec<(usize, &Proposal)> = candidates.iter().map(|&i| (i, &proposals[i])).collect();
         let mut conversation = Conversation::new(arbiter.pack.trim().to_owned());
-        let mark = prompt::mark(setup.seed, call);
+        let mark = mark(setup.seed, call);
         conversation.push(Role::User, prompt::arbiter(setup, &texts, &mark));
         let this = Self { call, conversation, candidates };
         let ask = this.ask(arbiter, setup.seed);

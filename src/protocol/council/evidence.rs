@@ -1,0 +1,96 @@
+//! Sources that may be cited, and what a citation is worth: the words stand there, or it is worth nothing.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use crate::protocol::Task;
+use crate::text::find_verbatim;
+
+/// The name of the task as a source.
+pub(super) const TASK: &str = "task";
+
+/// A text that may be cited.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Source {
+    /// Its short name in prompts: `task`, `D1`, `S1`.
+    pub name: String,
+    /// Where it comes from, for people.
+    pub title: String,
+    /// Its text.
+    pub text: String,
+    /// Where the text begins in the file it was taken from, in bytes.
+    pub start: usize,
+}
+
+/// Words that were found in their source.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Evidence {
+    /// The source's short name.
+    pub source: String,
+    /// Where it comes from.
+    pub title: String,
+    /// The words, as they stand there.
+    pub quote: String,
+    /// Where they stand in the file, in bytes.
+    pub span: Range<usize>,
+}
+
+/// Everything that may be cited in a run.
+#[derive(Clone, Debug, Default)]
+pub struct Sources(Vec<Source>);
+
+impl Sources {
+    /// Begins with the task and its documents.
+    #[must_use]
+    pub fn of_task(task: &Task) -> Self {
+        let source = |name: String, title: &str, text: &str| Source {
+            name,
+            title: title.to_owned(),
+            text: text.to_owned(),
+            start: 0,
+        };
+        let mut all = vec![source(TASK.to_owned(), "the task", task.prompt.trim())];
+        let documents = task.documents.iter().enumerate();
+        all.extend(documents.map(|(i, d)| source(format!("D{}", i + 1), &d.name, &d.text)));
+        Self(all)
+    }
+
+    /// Returns the source of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Source> {
+        self.0.iter().find(|source| source.name == name)
+    }
+
+    /// Returns the names of all sources.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|source| source.name.as_str())
+    }
+
+    /// Returns the sources other than the task.
+    pub fn documents(&self) -> impl Iterator<Item = &Source> {
+        self.0.iter().filter(|source| source.name != TASK)
+    }
+}
+
+impl Source {
+    /// Returns where `quote` stands in this source.
+    #[must_use]
+    pub fn find(&self, quote: &str) -> Option<Evidence> {
+        let Range { start, end } = find_verbatim(&self.text, quote)?;
+        Some(Evidence {
+            source: self.name.clone(),
+            title: self.title.clone(),
+            quote: self.text[start..end].to_owned(),
+            span: self.start + start..self.start + end,
+        })
+    }
+}
+
+impl Evidence {
+    /// Whether two quotes share words of one source: the same defect, said again.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.source == other.source && self.span.start < other.span.end && other.span.start < self.span.end
+    }
+}

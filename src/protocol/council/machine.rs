@@ -1,0 +1,300 @@
+//! The machine of `council`: events in, actions out. The module's essay has the picture.
+
+use std::collections::BTreeMap;
+
+use super::Setup;
+use super::evidence::{Evidence, Sources};
+use super::forms::{self, Framing, Response, Strictness, Verification};
+use super::manifest::Manifest;
+use super::prompt::{self, Situation};
+use super::report::CouncilRound;
+use super::verdict::{ConsensusResult, Member, judge};
+use crate::protocol::draft::{Draft, Progress, Told as Telling, Valid};
+use crate::protocol::{
+    Action, CallId, Conversation, Event, How, NoAgreement, Outcome, Protocol, Reply, ReplyShape, Report,
+    Step, Unexpected,
+};
+use crate::text::vacuity::Told;
+use crate::text::{Canonical, Canonicalizer, Violation};
+
+/// The round of the call that answers alone.
+const BLIND: u32 = 0;
+
+/// The state of one `council` run.
+#[derive(Clone, Debug)]
+pub struct Council {
+    pub(super) setup: Setup,
+    canonicalizer: Canonicalizer,
+    told: Told,
+    pub(super) sources: Sources,
+    pub(super) manifest: Manifest,
+    conversations: [Conversation; 3],
+    /// Who has spoken, and so has seen the sources.
+    has_spoken: [bool; 3],
+    /// Forms in the making, by the call they wait for.
+    open: BTreeMap<CallId, Draft>,
+    phase: Phase,
+    /// What Logos's model answered alone, once that is known.
+    pub(super) blind: Option<Option<Answer>>,
+    /// The answer of the round, in its canonical form.
+    pub(super) answer: Option<Answer>,
+    pub(super) rounds: Vec<CouncilRound>,
+    /// What vetoes rested on.
+    defects: Vec<Evidence>,
+    pub(super) repairs: [u32; 3],
+    pub(super) failed_turns: [u32; 3],
+    pub(super) outcome: Option<Outcome>,
+}
+
+/// A text, and the form in which it is compared.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Answer {
+    pub(super) shown: String,
+    pub(super) canonical: Canonical,
+}
+
+/// What is awaited.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    New,
+    /// The blind answer, the first framing, or both.
+    Opening,
+    /// A form of this member.
+    Of(Member),
+    Done,
+}
+
+/// A valid form.
+enum Form {
+    Framing(Framing),
+    Response(Response, Answer),
+    Verification(Verification),
+}
+
+impl Council {
+    /// Makes the machine for a run that has not started; `setup` must pass its check.
+    #[must_use]
+    pub fn new(setup: Setup) -> Self {
+        let packs = setup.agents.iter().map(|agent| agent.pack.as_str());
+        let said: Vec<&str> = packs.chain([setup.rules.as_str()]).collect();
+        Self {
+            canonicalizer: Canonicalizer::new(&setup.canonical),
+            told: Told::new(&setup.task.prompt, &said),
+            sources: Sources::of_task(&setup.task),
+            manifest: Manifest::new(),
+            conversations: Member::ALL.map(|member| Conversation::new(prompt::system(&setup, member))),
+            has_spoken: [false; 3],
+            open: BTreeMap::new(),
+            phase: Phase::New,
+            blind: None,
+            answer: None,
+            rounds: Vec::new(),
+            defects: Vec::new(),
+            repairs: [0; 3],
+            failed_turns: [0; 3],
+            outcome: None,
+            setup,
+        }
+    }
+
+    // ===== Asking =====
+
+    /// Asks for a form.
+    fn begin(&mut self, call: CallId, conversation: Conversation, told: Telling) -> Action {
+        let member = Member::ALL[call.agent];
+        let agent = &self.setup.agents[call.agent];
+        let (name, schema) = match member {
+            Member::Pathos => ("framing", forms::framing_schema()),
+            Member::Logos => ("response", forms::response_schema(&self.sources, agent.text_chars_max())),
+            Member::Ethos => ("verification", forms::verification_schema(&self.sources)),
+        };
+        let shape = ReplyShape::Json { name, schema: (&schema).into() };
+        let draft = Draft::start(self.setup.params.thinking, call, conversation, told, shape);
+        let ask = draft.ask(agent, self.setup.seed);
+        self.open.insert(draft.call(), draft);
+        Action::Ask(ask)
+    }
+
+    /// Gives a member the floor.
+    fn turn(&mut self, member: Member) -> Vec<Action> {
+        self.phase = Phase::Of(member);
+        vec![self.ask(member)]
+    }
+
+    fn ask(&mut self, member: Member) -> Action {
+        let agent = member.index();
+        let call = CallId { round: self.manifest.round, agent, draft: 0, step: Step::Think, attempt: 0 };
+        let situation = Situation {
+            setup: &self.setup,
+            sources: &self.sources,
+            manifest: &self.manifest,
+            call,
+            is_first: !self.has_spoken[agent],
+        };
+        let told = match member {
+            Member::Pathos => situation.framing(),
+            Member::Logos => situation.response(),
+            Member::Ethos => situation.verification(),
+        };
+        self.has_spoken[agent] = true;
+        let conversation = self.conversations[agent].clone();
+        self.begin(call, conversation, told)
+    }
+
+    fn opening(&mut self) -> Vec<Action> {
+        self.phase = Phase::Opening;
+        let agent = Member::Logos.index();
+        let call = CallId { round: BLIND, agent, draft: 0, step: Step::Think, attempt: 0 };
+        let alone = Conversation::new(prompt::system(&self.setup, Member::Logos));
+        let told = prompt::blind(&self.setup, &self.sources);
+        vec![self.begin(call, alone, told), self.ask(Member::Pathos)]
+    }
+
+    // ===== Taking =====
+
+    fn replied(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
+        let Some(mut draft) = self.open.remove(&call) else { return Err(Unexpected::NotAsked(call)) };
+        let agent = &self.setup.agents[call.agent];
+        let max_repairs = self.setup.params.max_repairs;
+        let strictness = if draft.repairs < max_repairs { Strictness::Refuse } else { Strictness::Void };
+        let check = |text: &str| self.check(Member::ALL[call.agent], text, strictness);
+        let form = match draft.reply(agent, self.setup.seed, max_repairs, reply, check) {
+            Progress::Ask(ask) => {
+                self.open.insert(draft.call(), draft);
+                return Ok(vec![Action::Ask(ask)]);
+            }
+            Progress::Valid(form) => Some(form),
+            Progress::Failed => None,
+        };
+        self.repairs[call.agent] += draft.repairs;
+        if call.round == BLIND {
+            let answer = match form {
+                Some(Form::Response(_, answer)) => Some(answer),
+                Some(Form::Framing(_) | Form::Verification(_)) | None => None,
+            };
+            self.blind = Some(answer);
+            return Ok(self.after_opening());
+        }
+        self.conversations[call.agent] = draft.into_conversation();
+        self.failed_turns[call.agent] += u32::from(form.is_none());
+        match form {
+            Some(Form::Framing(framing)) => self.manifest.framing = Some(framing),
+            Some(Form::Response(response, answer)) => {
+                self.manifest.response = Some(response);
+                self.answer = Some(answer);
+            }
+            Some(Form::Verification(verification)) => self.manifest.verification = Some(verification),
+            None => {}
+        }
+        Ok(match self.phase {
+            Phase::Opening => self.after_opening(),
+            Phase::Of(Member::Pathos) => self.turn(Member::Logos),
+            Phase::Of(Member::Logos) if self.manifest.response.is_some() => self.turn(Member::Ethos),
+            // Without an answer there is nothing to verify.
+            Phase::Of(Member::Logos | Member::Ethos) | Phase::New | Phase::Done => self.verdict(),
+        })
+    }
+
+    fn check(&self, member: Member, text: &str, strictness: Strictness) -> Result<Valid<Form>, Violation> {
+        let valid = |content, object| Valid { content, object };
+        Ok(match member {
+            Member::Pathos => {
+                let Valid { content, object } = forms::framing(text)?;
+                valid(Form::Framing(content), object)
+            }
+            Member::Logos => {
+                let Valid { content, object } = forms::response(text, &self.sources, strictness)?;
+                let answer = self.judge_text(&content.response)?;
+                valid(Form::Response(content, answer), object)
+            }
+            Member::Ethos => {
+                let Valid { content, object } = forms::verification(text, &self.sources, strictness)?;
+                valid(Form::Verification(content), object)
+            }
+        })
+    }
+
+    /// Holds an answer to the rules that code can check.
+    fn judge_text(&self, text: &str) -> Result<Answer, Violation> {
+        let max = self.setup.agents[Member::Logos.index()].text_chars_max();
+        if text.chars().count() >= max {
+            return Err(Violation::TextTooLong { max });
+        }
+        let canonical = self.canonicalizer.canonicalize(text)?;
+        self.told.check(self.canonicalizer.kind(), &canonical.text)?;
+        for constraint in &self.setup.params.constraints {
+            constraint.check(&canonical.text)?;
+        }
+        Ok(Answer { shown: text.trim().to_owned(), canonical })
+    }
+
+    fn after_opening(&mut self) -> Vec<Action> {
+        if self.open.is_empty() { self.turn(Member::Logos) } else { Vec::new() }
+    }
+
+    // ===== Deciding =====
+
+    fn verdict(&mut self) -> Vec<Action> {
+        let names = Member::ALL.map(|member| self.setup.agents[member.index()].name.as_str());
+        let mut result = judge(&self.manifest, &self.setup.params, names, &self.defects);
+        if self.changed_nothing(&result) {
+            let final_confidence = self.setup.params.weights.aggregate(self.manifest.confidences());
+            result = ConsensusResult::NotReached { final_confidence, attempts: self.manifest.round };
+        }
+        self.rounds.push(CouncilRound::new(&self.manifest, self.answer.as_ref(), &result));
+        match result {
+            ConsensusResult::Reached { .. } => match self.answer.clone() {
+                Some(answer) => self.finish(Outcome::Agreed {
+                    how: How::Weighed,
+                    text: answer.shown,
+                    sha256: answer.canonical.digest,
+                }),
+                // Nothing is reached without an answer.
+                None => self.finish(Outcome::NoAgreement { reason: NoAgreement::Threshold }),
+            },
+            ConsensusResult::Vetoed { reason, evidence, .. } => {
+                self.finish(Outcome::Vetoed { reason, source: evidence.source, quote: evidence.quote })
+            }
+            ConsensusResult::NotReached { .. } => {
+                self.finish(Outcome::NoAgreement { reason: NoAgreement::Threshold })
+            }
+            ConsensusResult::NeedsRevision { feedback, weakest, .. } => {
+                let veto = self.manifest.verification.iter().filter(|v| v.veto);
+                self.defects.extend(veto.flat_map(Verification::defects).map(|(_, found)| found.clone()));
+                self.manifest.add_feedback(feedback);
+                self.manifest.next_round();
+                self.answer = None;
+                let reframe = self.manifest.framing.is_none() || weakest.contains(&Member::Pathos);
+                self.turn(if reframe { Member::Pathos } else { Member::Logos })
+            }
+        }
+    }
+
+    /// Whether a round said what the one before it said: the same answer, sent back with the same words.
+    fn changed_nothing(&self, result: &ConsensusResult) -> bool {
+        let ConsensusResult::NeedsRevision { feedback, .. } = result else { return false };
+        let digest = self.answer.as_ref().map(|answer| answer.canonical.digest);
+        self.rounds.last().is_some_and(|last| last.sha256 == digest)
+            && self.manifest.feedback.last() == Some(feedback)
+    }
+
+    fn finish(&mut self, outcome: Outcome) -> Vec<Action> {
+        self.phase = Phase::Done;
+        self.outcome = Some(outcome.clone());
+        vec![Action::Finish(outcome)]
+    }
+}
+
+impl Protocol for Council {
+    fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
+        match event {
+            Event::Started if self.phase == Phase::New => Ok(self.opening()),
+            Event::Started => Err(Unexpected::StartedTwice),
+            Event::Replied { call, reply } => self.replied(*call, reply),
+        }
+    }
+
+    fn report(&self) -> Report {
+        self.make_report()
+    }
+}

@@ -1,0 +1,51 @@
+//! What the council has in hand in one round.
+
+use serde::Serialize;
+
+use super::forms::{Framing, Response, Verification};
+use super::share::{Confidences, Share};
+
+/// What the three have written so far in a round, and what earlier rounds left to mend.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Manifest {
+    /// The round, from 1.
+    pub round: u32,
+    /// What Pathos says is meant; kept from round to round.
+    pub framing: Option<Framing>,
+    /// What Logos answers.
+    pub response: Option<Response>,
+    /// What Ethos makes of it.
+    pub verification: Option<Verification>,
+    /// What each earlier round was sent back with, oldest first.
+    pub feedback: Vec<String>,
+}
+
+impl Manifest {
+    /// Begins with the first round and nothing in hand.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { round: 1, ..Self::default() }
+    }
+
+    /// Adds what the next round has to mend.
+    pub fn add_feedback(&mut self, feedback: String) {
+        self.feedback.push(feedback);
+    }
+
+    /// Begins the next round: the framing and all feedback stay, answer and verification go.
+    pub fn next_round(&mut self) {
+        self.round += 1;
+        self.response = None;
+        self.verification = None;
+    }
+
+    /// Returns how sure each agent is; whoever wrote nothing is not sure at all.
+    #[must_use]
+    pub fn confidences(&self) -> Confidences {
+        Confidences {
+            pathos: self.framing.as_ref().map_or(Share::ZERO, |f| f.confidence),
+            logos: self.response.as_ref().map_or(Share::ZERO, |r| r.confidence),
+            ethos: self.verification.as_ref().map_or(Share::ZERO, |v| v.confidence),
+        }
+    }
+}
