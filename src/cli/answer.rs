@@ -117,6 +117,7 @@ fn exit_code(result: &RunResult, fail_on_degraded: bool) -> ExitCode {
         "agreed" if fail_on_degraded && !result.degraded.is_empty() => ExitCode::Degraded,
         "agreed" => ExitCode::Success,
         "no_agreement" => ExitCode::NoAgreement,
+        "vetoed" => ExitCode::Vetoed,
         "budget" => ExitCode::Budget,
         "failed" => ExitCode::Provider,
         _ => ExitCode::Interrupted,

@@ -164,6 +164,18 @@ fn envelope_line(reply: &str) -> String {
         return format!("writes no envelope: {}", quote::excerpt(reply));
     };
     let field = |name: &str| quote::excerpt(value[name].as_str().unwrap_or_default());
+    if let Some(confidence) = value["confidence"].as_f64() {
+        let checks = value["checks"].as_array().map_or(0, Vec::len);
+        let what = match (value["framing"].is_string(), value["response"].is_string()) {
+            (true, _) => format!("reads it as “{}”", field("framing")),
+            (false, true) => format!("answers “{}”", field("response")),
+            (false, false) if value["veto"] == true => {
+                format!("vetoes after {checks} checks: {}", field("reasoning"))
+            }
+            (false, false) => format!("passes it after {checks} checks"),
+        };
+        return format!("{what}, confidence {confidence:.2}");
+    }
     let solution = &value["final_solution"];
     let text = match (solution["accepts"].as_str(), solution["canonical_text"].as_str()) {
         (Some(handle), _) => format!(", accepts {}", quote::excerpt(handle)),

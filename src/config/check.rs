@@ -12,7 +12,7 @@ use super::embedded::ROLESET_SCHEMA;
 use super::error::Problem;
 use super::nearest::did_you_mean;
 use super::roleset::{Roleset, RolesetAgent};
-use crate::protocol::BadSetup;
+use crate::protocol::{BadSetup, Params};
 use crate::text::{CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, quote, schema};
 
 /// The largest pack, in bytes; more would crowd out the task.
@@ -150,6 +150,11 @@ pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
             "/agents",
             BadSetup::Agents { protocol: roleset.params.protocol(), wanted, found }.to_string(),
         );
+    }
+    if let Params::Council(params) = &roleset.params
+        && !params.weights.is_whole()
+    {
+        report("/params/weights", "the three weights must sum to 1".to_owned());
     }
     let mut names: Vec<String> = Vec::new();
     for (at, agent) in agents(roleset) {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::engine::{Ledger, Mismatch};
 use crate::journal::{Entry, Record, Replied};
-use crate::protocol::{Outcome, Step};
+use crate::protocol::{Outcome, Params, Step};
 use crate::text::{Envelope, FinalText, quote};
 
 /// Returns the transcript of a whole journal.
@@ -61,11 +61,11 @@ fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
     let call = replied.call;
     let what = match call.step {
         Step::Think => "private thoughts",
-        Step::Envelope => "envelope",
+        Step::Envelope => form_name(ledger, call.agent),
         Step::Choose => "arbiter's choice",
     };
     let again = if call.attempt > 0 { format!(", attempt {}", call.attempt + 1) } else { String::new() };
-    let blind = if call.round == 1 { ", blind" } else { "" };
+    let blind = if call.round == blind_round(ledger) { ", blind" } else { "" };
     let name = ledger.agent_name(call.agent);
     let _ = writeln!(out, "## Round {}: {name}, {what}{blind}{again}\n", call.round);
     match Envelope::parse(&replied.reply.text) {
@@ -80,6 +80,22 @@ fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
         quoted(out, &message.content);
     }
     out.push('\n');
+}
+
+/// Returns the round in which nobody knows what another wrote.
+fn blind_round(ledger: &Ledger) -> u32 {
+    match ledger.opened().setup.params {
+        Params::Pair(_) => 1,
+        Params::Council(_) => 0,
+    }
+}
+
+/// Returns what an agent writes when it commits.
+fn form_name(ledger: &Ledger, agent: usize) -> &'static str {
+    match ledger.opened().setup.params {
+        Params::Pair(_) => "envelope",
+        Params::Council(_) => ["framing", "response", "verification"].get(agent).copied().unwrap_or("form"),
+    }
 }
 
 fn parsed(out: &mut String, envelope: &Envelope) {
