@@ -151,7 +151,7 @@ pub enum Section {
     /// Of `pair`.
     Pair(super::pair::PairSection),
     /// Of `council`.
-    Council(super::council::CouncilSection),
+    Council(Box<super::council::CouncilSection>),
 }
 
 /// The plain vote over all blind drafts, for comparison with what the talk made of them.

@@ -153,6 +153,12 @@ impl From<Setup<PairParams>> for Setup {
     }
 }
 
+impl From<Setup<CouncilParams>> for Setup {
+    fn from(setup: Setup<CouncilParams>) -> Self {
+        setup.with(Params::Council(setup.params.clone()))
+    }
+}
+
 impl<P> Setup<P> {
     /// Returns every agent, the arbiter last.
     pub fn everybody(&self) -> impl Iterator<Item = &AgentSetup> {

@@ -99,6 +99,7 @@ fn every_schema_of_every_roleset_holds_the_reply() {
         let (mut roleset, packs) = load_roleset(&find_roleset(name, &[]).unwrap()).unwrap();
         match &mut roleset.params {
             Params::Pair(params) => params.thinking = Thinking::None,
+            Params::Council(params) => params.thinking = Thinking::None,
         }
         let task = Task { prompt: "Say something short that fits.".to_owned(), documents: vec![] };
         let mut machine = roleset.setup(name, &packs, task, 1).machine();

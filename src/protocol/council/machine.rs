@@ -34,8 +34,8 @@ pub struct Council {
     /// Forms in the making, by the call they wait for.
     open: BTreeMap<CallId, Draft>,
     phase: Phase,
-    /// What Logos's model answered alone, once that is known.
-    pub(super) blind: Option<Option<Answer>>,
+    /// What Logos's model answered alone.
+    pub(super) blind: Blind,
     /// The answer of the round, in its canonical form.
     pub(super) answer: Option<Answer>,
     pub(super) rounds: Vec<CouncilRound>,
@@ -51,6 +51,14 @@ pub struct Council {
 pub(super) struct Answer {
     pub(super) shown: String,
     pub(super) canonical: Canonical,
+}
+
+/// What became of the answer that is given alone.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Blind {
+    Awaited,
+    Missing,
+    Given(Answer),
 }
 
 /// What is awaited.
@@ -86,7 +94,7 @@ impl Council {
             has_spoken: [false; 3],
             open: BTreeMap::new(),
             phase: Phase::New,
-            blind: None,
+            blind: Blind::Awaited,
             answer: None,
             rounds: Vec::new(),
             defects: Vec::new(),
@@ -168,11 +176,10 @@ impl Council {
         };
         self.repairs[call.agent] += draft.repairs;
         if call.round == BLIND {
-            let answer = match form {
-                Some(Form::Response(_, answer)) => Some(answer),
-                Some(Form::Framing(_) | Form::Verification(_)) | None => None,
+            self.blind = match form {
+                Some(Form::Response(_, answer)) => Blind::Given(answer),
+                Some(Form::Framing(_) | Form::Verification(_)) | None => Blind::Missing,
             };
-            self.blind = Some(answer);
             return Ok(self.after_opening());
         }
         self.conversations[call.agent] = draft.into_conversation();
@@ -259,12 +266,15 @@ impl Council {
                 self.finish(Outcome::NoAgreement { reason: NoAgreement::Threshold })
             }
             ConsensusResult::NeedsRevision { feedback, weakest, .. } => {
-                let veto = self.manifest.verification.iter().filter(|v| v.veto);
-                self.defects.extend(veto.flat_map(Verification::defects).map(|(_, found)| found.clone()));
+                let veto = self.manifest.verification.as_ref().filter(|verification| verification.veto);
+                let found = veto.into_iter().flat_map(Verification::defects).map(|(_, found)| found.clone());
+                self.defects.extend(found);
+                // What a veto is about, another framing does not mend.
+                let is_unclear = veto.is_none() && weakest.contains(&Member::Pathos);
+                let reframe = self.manifest.framing.is_none() || is_unclear;
                 self.manifest.add_feedback(feedback);
                 self.manifest.next_round();
                 self.answer = None;
-                let reframe = self.manifest.framing.is_none() || weakest.contains(&Member::Pathos);
                 self.turn(if reframe { Member::Pathos } else { Member::Logos })
             }
         }

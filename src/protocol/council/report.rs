@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::evidence::Evidence;
 use super::forms::{Framing, Response, Verification};
-use super::machine::{Answer, Council};
+use super::machine::{Answer, Blind, Council};
 use super::manifest::Manifest;
 use super::share::{Confidences, Share, Weights};
 use super::verdict::{ConsensusResult, Member};
@@ -71,12 +71,12 @@ impl Council {
     /// Makes the report; see [`crate::protocol::Protocol::report`].
     pub(super) fn make_report(&self) -> Report {
         Report {
-            rounds: if self.blind.is_some() || !self.rounds.is_empty() { self.manifest.round } else { 0 },
+            rounds: self.manifest.round,
             blind_vote: self.blind_vote(),
             agents: Member::ALL.map(|member| self.agent(member)).to_vec(),
             dissent: self.dissent(),
             degraded: self.degraded(),
-            section: Section::Council(self.section()),
+            section: Section::Council(Box::new(self.section())),
         }
     }
 
@@ -89,7 +89,10 @@ impl Council {
     }
 
     fn blind_answer(&self) -> Option<&Answer> {
-        self.blind.as_ref().and_then(Option::as_ref)
+        match &self.blind {
+            Blind::Given(answer) => Some(answer),
+            Blind::Awaited | Blind::Missing => None,
+        }
     }
 
     fn section(&self) -> CouncilSection {
@@ -119,7 +122,7 @@ impl Council {
             text: answer.map(|answer| answer.shown.clone()),
             sha256: answer.map(|answer| answer.canonical.digest),
             tally: tally.into_iter().collect(),
-            missing: u32::from(self.blind == Some(None)),
+            missing: u32::from(self.blind == Blind::Missing),
         }
     }
 
@@ -173,7 +176,7 @@ impl Council {
 
     fn degraded(&self) -> Vec<Degraded> {
         let mut found = Vec::new();
-        if self.blind == Some(None) {
+        if self.blind == Blind::Missing {
             let detail = "Logos's model gave no valid answer alone".to_owned();
             found.push(Degraded { kind: "blind_draft_missing", detail });
         }

@@ -185,3 +185,148 @@ fn doubt_feedback(manifest: &Manifest, names: [&str; 3]) -> String {
     });
     parts.collect::<Vec<_>>().join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Task;
+    use crate::protocol::council::{Check, CheckVerdict, Framing, Response, Share, Sources};
+
+    const NAMES: [&str; 3] = ["Pathos", "Logos", "Ethos"];
+
+    fn evidence(quote: &str) -> Evidence {
+        let task = Task { prompt: "Write no names. Write no dates.".to_owned(), documents: vec![] };
+        Sources::of_task(&task).get("task").unwrap().find(quote).unwrap()
+    }
+
+    /// What a veto rests on.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Veto {
+        None,
+        Proven,
+        Unproven,
+        Void,
+    }
+
+    fn manifest(confidence: f64, veto: Veto, round: u32) -> Manifest {
+        let confidence = Share::new(confidence).unwrap();
+        let text = |text: &str| text.to_owned();
+        let check = |evidence| Check {
+            claim: text("it names somebody"),
+            verdict: CheckVerdict::Fails,
+            source: text("task"),
+            quote: text("Write no names"),
+            evidence,
+        };
+        let checks = match veto {
+            Veto::None | Veto::Proven => vec![check(Some(evidence("Write no names")))],
+            Veto::Unproven => vec![],
+            Veto::Void => vec![check(None)],
+        };
+        let (search, reasoning) = (String::new(), text("because"));
+        let framing = Framing { framing: text("f"), search, reasoning: reasoning.clone(), confidence };
+        let response =
+            Response { response: text("r"), citations: vec![], reasoning: reasoning.clone(), confidence };
+        let verification = Verification { checks, veto: veto != Veto::None, reasoning, confidence };
+        Manifest {
+            round,
+            framing: Some(framing),
+            response: Some(response),
+            verification: Some(verification),
+            feedback: vec![],
+        }
+    }
+
+    fn name(result: &ConsensusResult) -> &'static str {
+        match result {
+            ConsensusResult::Reached { .. } => "reached",
+            ConsensusResult::Vetoed { .. } => "vetoed",
+            ConsensusResult::NotReached { .. } => "not reached",
+            ConsensusResult::NeedsRevision { .. } => "revision",
+        }
+    }
+
+    #[test]
+    fn a_round_ends_as_the_table_says() {
+        let params = CouncilParams::default();
+        for (veto, confidence, round, wanted) in [
+            (Veto::None, 0.85, 1, "reached"),
+            (Veto::None, 0.85, 3, "reached"),
+            (Veto::None, 0.8499, 1, "revision"),
+            (Veto::None, 0.8499, 3, "not reached"),
+            (Veto::Proven, 1.0, 1, "revision"),
+            (Veto::Proven, 1.0, 3, "vetoed"),
+            (Veto::Proven, 0.1, 1, "revision"),
+            (Veto::Proven, 0.1, 3, "vetoed"),
+            (Veto::Unproven, 1.0, 1, "revision"),
+            (Veto::Unproven, 1.0, 3, "reached"),
+            (Veto::Unproven, 0.1, 1, "revision"),
+            (Veto::Unproven, 0.1, 3, "not reached"),
+            (Veto::Void, 1.0, 1, "revision"),
+            (Veto::Void, 1.0, 3, "reached"),
+            (Veto::Void, 0.1, 3, "not reached"),
+        ] {
+            let result = judge(&manifest(confidence, veto, round), &params, NAMES, &[]);
+            assert_eq!(name(&result), wanted, "{veto:?}, {confidence}, round {round}");
+        }
+    }
+
+    #[test]
+    fn a_defect_that_was_there_before_is_vetoed_and_another_is_not() {
+        let params = CouncilParams::default();
+        let again = judge(&manifest(1.0, Veto::Proven, 2), &params, NAMES, &[evidence("no names")]);
+        assert_eq!(name(&again), "vetoed");
+        let another = judge(&manifest(1.0, Veto::Proven, 2), &params, NAMES, &[evidence("no dates")]);
+        assert_eq!(name(&another), "revision");
+    }
+
+    #[test]
+    fn nothing_is_reached_without_an_answer_or_without_a_verification() {
+        let params = CouncilParams::default();
+        let whole = manifest(1.0, Veto::None, 1);
+        let weights = |pathos, logos, ethos| super::super::Weights {
+            pathos: Share::new(pathos).unwrap(),
+            logos: Share::new(logos).unwrap(),
+            ethos: Share::new(ethos).unwrap(),
+        };
+        let unheard = CouncilParams { weights: weights(1.0, 0.0, 0.0), ..params };
+        for part in
+            [Manifest { response: None, ..whole.clone() }, Manifest { verification: None, ..whole.clone() }]
+        {
+            assert_eq!(name(&judge(&part, &unheard, NAMES, &[])), "revision");
+        }
+    }
+
+    #[test]
+    fn feedback_names_the_weakest_and_quotes_its_reasoning() {
+        let params = CouncilParams::default();
+        let mut doubtful = manifest(0.8, Veto::None, 1);
+        if let Some(response) = &mut doubtful.response {
+            response.confidence = Share::new(0.3).unwrap();
+            response.reasoning = "the sources are silent on it".to_owned();
+        }
+        let result = judge(&doubtful, &params, NAMES, &[]);
+        let ConsensusResult::NeedsRevision { feedback, weakest, .. } = result else { panic!("{result:?}") };
+        assert_eq!(weakest, [Member::Logos]);
+        assert_eq!(
+            feedback,
+            "Logos needs more context or has concerns about the reasoning. Logos says: the sources are silent on it"
+        );
+    }
+
+    #[test]
+    fn the_next_round_keeps_the_framing_and_all_feedback() {
+        let mut manifest = manifest(0.5, Veto::None, 1);
+        let framing = manifest.framing.clone();
+        manifest.add_feedback("mend this".to_owned());
+        manifest.next_round();
+        let kept = Manifest {
+            round: 2,
+            framing,
+            response: None,
+            verification: None,
+            feedback: vec!["mend this".into()],
+        };
+        assert_eq!(manifest, kept);
+    }
+}

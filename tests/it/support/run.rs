@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use consensus::protocol::pair::{PairParams, RULES, Setup};
+use consensus::protocol::council::{self, CouncilParams};
+use consensus::protocol::pair::{self, PairParams, RULES};
 use consensus::protocol::{
-    Action, AgentSetup, Ask, CallId, Event, Finish, Outcome, Protocol, Reply, ReplyShape, Task, Thinking,
+    Action, AgentSetup, Ask, CallId, Event, Finish, Outcome, Protocol, Reply, ReplyShape, Setup, Task,
+    Thinking,
 };
 use consensus::text::CanonicalRule;
 use serde_json::{Map, Value, json};
@@ -13,7 +15,7 @@ use serde_json::{Map, Value, json};
 pub struct Tiny;
 
 impl Tiny {
-    pub fn setup() -> Setup {
+    pub fn setup() -> pair::Setup {
         let agent = |name: &str| AgentSetup {
             name: name.to_owned(),
             domain: "sums".to_owned(),
@@ -21,7 +23,7 @@ impl Tiny {
             temperature: 0.0,
             max_tokens: 400,
         };
-        Setup {
+        pair::Setup {
             roleset: "tiny".to_owned(),
             task: Task { prompt: "How much is 2+2?".to_owned(), documents: vec![] },
             seed: 7,
@@ -30,6 +32,26 @@ impl Tiny {
             canonical: CanonicalRule::default(),
             params: PairParams { thinking: Thinking::None, ..PairParams::default() },
             rules: RULES.to_owned(),
+        }
+    }
+
+    /// A council of Pathos, Logos and Ethos.
+    pub fn council() -> council::Setup {
+        let tiny = Self::setup();
+        let agent = |name: &str| AgentSetup {
+            name: name.to_owned(),
+            pack: format!("You are {name} of the council and you do your part."),
+            ..tiny.agents[0].clone()
+        };
+        council::Setup {
+            roleset: tiny.roleset.clone(),
+            task: tiny.task.clone(),
+            seed: tiny.seed,
+            agents: ["Pathos", "Logos", "Ethos"].map(agent).to_vec(),
+            arbiter: None,
+            canonical: tiny.canonical.clone(),
+            params: CouncilParams { thinking: Thinking::None, ..CouncilParams::default() },
+            rules: council::RULES.to_owned(),
         }
     }
 
@@ -51,8 +73,11 @@ pub struct Play {
 }
 
 impl Play {
-    pub fn new(setup: &Setup) -> Self {
-        let machine = consensus::protocol::Setup::from(setup.clone()).machine();
+    pub fn new<P: Clone>(setup: &Setup<P>) -> Self
+    where
+        Setup: From<Setup<P>>,
+    {
+        let machine = Setup::from(setup.clone()).machine();
         let mut play = Self { machine, open: BTreeMap::new(), outcome: None, asked: 0 };
         play.step(&Event::Started);
         play
@@ -125,6 +150,22 @@ pub fn envelope(ask: &Ask, fields: &Value) -> String {
     }
     if !fields.contains_key("meta") {
         out["meta"] = meta.into();
+    }
+    out.to_string()
+}
+
+/// Returns a council's form for this ask: neutral fields with high confidence, then `fields` over them.
+pub fn form(ask: &Ask, fields: &Value) -> String {
+    let ReplyShape::Json { name, .. } = &ask.shape else { return "hm".to_owned() };
+    let mut out = match *name {
+        "framing" => json!({"framing": "The sum is wanted.", "search": "sum", "reasoning": "it says so"}),
+        "response" => json!({"response": "4", "citations": [], "reasoning": "two and two"}),
+        "verification" => json!({"checks": [], "reasoning": "it holds", "veto": false}),
+        other => panic!("no form is called {other}"),
+    };
+    out["confidence"] = json!(0.9);
+    for (name, value) in fields.as_object().expect("fields are an object") {
+        out[name] = value.clone();
     }
     out.to_string()
 }
