@@ -19,6 +19,7 @@
 //! never an error; an error of [`Protocol::step`] means that the events are not those of this run.
 
 mod action;
+mod arbiter;
 mod conversation;
 pub mod council;
 mod draft;

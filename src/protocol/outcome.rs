@@ -83,6 +83,8 @@ pub enum How {
     Endorsed,
     /// The weighted confidence of three reached the threshold.
     Weighed,
+    /// An arbiter chose one of the answers that the threshold had not reached.
+    Arbitrated,
 }
 
 impl How {
@@ -94,6 +96,7 @@ impl How {
             Self::Converged => "converged",
             Self::Endorsed => "endorsed",
             Self::Weighed => "weighed",
+            Self::Arbitrated => "arbitrated",
         }
     }
 }

@@ -173,6 +173,10 @@ pub(super) fn verification(
     let Verification { checks, reasoning, .. } = &mut valid.content;
     within("reasoning", reasoning, 0, REASONING_CHARS_MAX)?;
     at_most("checks", checks.len())?;
+    if checks.is_empty() {
+        let message = "nothing was checked; the task is a source too".to_owned();
+        return Err(Violation::Schema { pointer: "/checks".to_owned(), message });
+    }
     for (index, check) in checks.iter_mut().enumerate() {
         let at = format!("/checks/{index}");
         within(&format!("{at}/claim"), &check.claim, 1, CLAIM_CHARS_MAX)?;
@@ -271,7 +275,7 @@ pub(super) fn verification_schema(sources: &Sources) -> Value {
         "verdict": {"type": "string", "enum": ["holds", "fails", "unknown"]},
     }));
     object(&json!({
-        "checks": {"type": "array", "items": check, "maxItems": EVIDENCE_MAX},
+        "checks": {"type": "array", "items": check, "minItems": 1, "maxItems": EVIDENCE_MAX},
         "reasoning": string(0, REASONING_CHARS_MAX),
         "veto": {"type": "boolean"},
         "confidence": confidence(),

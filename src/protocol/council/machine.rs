@@ -9,7 +9,9 @@ use super::manifest::Manifest;
 use super::prompt::{self, Situation};
 use super::report::CouncilRound;
 use super::verdict::{ConsensusResult, Member, judge};
+use crate::protocol::arbiter::{Arbitration, Ruling};
 use crate::protocol::draft::{Draft, Progress, Told as Telling, Valid};
+use crate::protocol::mark::mark;
 use crate::protocol::{
     Action, CallId, Conversation, Event, How, NoAgreement, Outcome, Protocol, Reply, ReplyShape, Report,
     Step, Unexpected,
@@ -43,6 +45,8 @@ pub struct Council {
     defects: Vec<Evidence>,
     pub(super) repairs: [u32; 3],
     pub(super) failed_turns: [u32; 3],
+    /// The open question to the arbiter, and the answers it may choose from.
+    arbitration: Option<(Arbitration, Vec<Answer>)>,
     pub(super) outcome: Option<Outcome>,
 }
 
@@ -100,6 +104,7 @@ impl Council {
             defects: Vec::new(),
             repairs: [0; 3],
             failed_turns: [0; 3],
+            arbitration: None,
             outcome: None,
             setup,
         }
@@ -161,6 +166,9 @@ impl Council {
     // ===== Taking =====
 
     fn replied(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
+        if let Some((open, answers)) = self.arbitration.take_if(|(open, _)| open.call() == call) {
+            return Ok(self.ruling(open, answers, reply));
+        }
         let Some(mut draft) = self.open.remove(&call) else { return Err(Unexpected::NotAsked(call)) };
         let agent = &self.setup.agents[call.agent];
         let max_repairs = self.setup.params.max_repairs;
@@ -257,14 +265,12 @@ impl Council {
                     sha256: answer.canonical.digest,
                 }),
                 // Nothing is reached without an answer.
-                None => self.finish(Outcome::NoAgreement { reason: NoAgreement::Threshold }),
+                None => self.finish_without(),
             },
             ConsensusResult::Vetoed { reason, evidence, .. } => {
                 self.finish(Outcome::Vetoed { reason, source: evidence.source, quote: evidence.quote })
             }
-            ConsensusResult::NotReached { .. } => {
-                self.finish(Outcome::NoAgreement { reason: NoAgreement::Threshold })
-            }
+            ConsensusResult::NotReached { .. } => self.not_reached(),
             ConsensusResult::NeedsRevision { feedback, weakest, .. } => {
                 let veto = self.manifest.verification.as_ref().filter(|verification| verification.veto);
                 let found = veto.into_iter().flat_map(Verification::defects).map(|(_, found)| found.clone());
@@ -286,6 +292,59 @@ impl Council {
         let digest = self.answer.as_ref().map(|answer| answer.canonical.digest);
         self.rounds.last().is_some_and(|last| last.sha256 == digest)
             && self.manifest.feedback.last() == Some(feedback)
+    }
+
+    // ===== Arbiter =====
+
+    /// Asks the arbiter, if there is one and anything to choose from.
+    fn not_reached(&mut self) -> Vec<Action> {
+        let Some(arbiter) = &self.setup.arbiter else { return self.finish_without() };
+        let call = CallId {
+            round: self.manifest.round,
+            agent: Member::ALL.len(),
+            draft: 0,
+            step: Step::Choose,
+            attempt: 0,
+        };
+        let mut candidates: Vec<(Answer, Vec<String>)> = Vec::new();
+        for round in &self.rounds {
+            let Some((answer, objection)) = round.candidate(&self.canonicalizer) else { continue };
+            match candidates.iter_mut().find(|(known, _)| known.canonical == answer.canonical) {
+                Some((_, objections)) => objections.extend(objection),
+                None => candidates.push((answer, objection.into_iter().collect())),
+            }
+        }
+        if candidates.is_empty() {
+            return self.finish_without();
+        }
+        // Drawn, so that neither the first nor the last round is favoured.
+        candidates.sort_by_key(|(answer, _)| mark(answer.canonical.digest.leading_u64(), call));
+        let question = prompt::arbiter(&self.setup, &candidates, &mark(self.setup.seed, call));
+        let mut choices: Vec<String> = (1..=candidates.len()).map(|n| format!("A{n}")).collect();
+        choices.push(prompt::NEITHER.to_owned());
+        let (open, ask) = Arbitration::open(call, arbiter, self.setup.seed, question, choices);
+        let answers = candidates.into_iter().map(|(answer, _)| answer).collect();
+        self.arbitration = Some((open, answers));
+        vec![Action::Ask(ask)]
+    }
+
+    fn ruling(&mut self, mut open: Arbitration, mut answers: Vec<Answer>, reply: &Reply) -> Vec<Action> {
+        let Some(arbiter) = &self.setup.arbiter else { return self.finish_without() };
+        match open.reply(arbiter, self.setup.seed, self.setup.params.max_repairs, reply) {
+            Ruling::Ask(ask) => {
+                self.arbitration = Some((open, answers));
+                vec![Action::Ask(ask)]
+            }
+            Ruling::Chose(index) if index < answers.len() => {
+                let Answer { shown: text, canonical } = answers.swap_remove(index);
+                self.finish(Outcome::Agreed { how: How::Arbitrated, text, sha256: canonical.digest })
+            }
+            Ruling::Chose(_) | Ruling::None => self.finish_without(),
+        }
+    }
+
+    fn finish_without(&mut self) -> Vec<Action> {
+        self.finish(Outcome::NoAgreement { reason: NoAgreement::Threshold })
     }
 
     fn finish(&mut self, outcome: Outcome) -> Vec<Action> {

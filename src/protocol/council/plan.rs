@@ -27,6 +27,12 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
             add_form(&mut total, &mut conversation, setup, reply);
         }
     }
+    if let Some(arbiter) = &setup.arbiter {
+        let rounds = u64::from(setup.params.max_rounds);
+        for _ in 0..=setup.params.max_repairs {
+            total.add_call(2 * opening + 2 * rounds * reply + TURN_WORDS, u64::from(arbiter.max_tokens));
+        }
+    }
     total
 }
 

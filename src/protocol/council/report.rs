@@ -10,6 +10,7 @@ use super::share::{Confidences, Share, Weights};
 use super::verdict::{ConsensusResult, Member};
 use crate::crypto::Digest;
 use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Outcome, Report, Section, Tally};
+use crate::text::Canonicalizer;
 
 /// What only `council` has.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -64,6 +65,22 @@ impl CouncilRound {
             confidences: manifest.confidences(),
             result: result.clone(),
         }
+    }
+
+    /// Returns the round's answer, and what stands against it.
+    pub(super) fn candidate(&self, canonicalizer: &Canonicalizer) -> Option<(Answer, Option<String>)> {
+        let shown = self.response.as_ref()?.response.trim().to_owned();
+        // It was valid when it was taken.
+        let canonical = canonicalizer.canonicalize(&shown).ok()?;
+        let objection = match &self.result {
+            ConsensusResult::NeedsRevision { feedback, .. } => Some(feedback.clone()),
+            ConsensusResult::Reached { .. }
+            | ConsensusResult::Vetoed { .. }
+            | ConsensusResult::NotReached { .. } => {
+                self.verification.as_ref().map(|verification| verification.reasoning.clone())
+            }
+        };
+        Some((Answer { shown, canonical }, objection))
     }
 }
 

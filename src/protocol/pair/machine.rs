@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use super::Setup;
-use super::arbiter::{Arbitration, Ruling};
 use super::decoders::Decoders;
 use super::prompt::{self, Situation};
 use super::report::blind_vote;
 use super::review::{Accepted, Review};
-use super::seat::{Position, Proposal, Seat};
+use super::seat::{Position, Proposal, Seat, handle};
 use super::{Adopt, floor, stop};
+use crate::protocol::arbiter::{Arbitration, Ruling};
 use crate::protocol::draft::{self, Draft, Progress};
+use crate::protocol::mark::mark;
 use crate::protocol::{
     Action, CallId, Conversation, Event, NoAgreement, Outcome, Protocol, Reply, Report, Step, Unexpected,
 };
@@ -40,7 +41,8 @@ pub struct Pair {
     drafted: BTreeMap<(u32, usize), Option<Box<Accepted>>>,
     /// How often each agent has moved since anything last changed.
     idle: [u32; 2],
-    arbitration: Option<Arbitration>,
+    /// The open question to the arbiter, and the proposals it may choose from.
+    arbitration: Option<(Arbitration, Vec<usize>)>,
     arbiter_asked: bool,
     pub(super) arbiter_choice: Option<usize>,
     pub(super) outcome: Option<Outcome>,
@@ -320,9 +322,14 @@ impl Pair {
             .dedup_by(|a, b| self.proposals[*a].answer.canonical == self.proposals[*b].answer.canonical);
         match &self.setup.arbiter {
             Some(arbiter) if !self.arbiter_asked && candidates.len() == 2 => {
-                let (open, ask) =
-                    Arbitration::open(&self.setup, arbiter, &self.proposals, candidates, self.round);
-                self.arbitration = Some(open);
+                let call = CallId { round: self.round, agent: 2, draft: 0, step: Step::Choose, attempt: 0 };
+                // The order of the texts is drawn, so that being first favours neither author.
+                candidates.sort_by_key(|&index| mark(self.setup.seed ^ index as u64, call));
+                let texts: Vec<_> = candidates.iter().map(|&i| (i, &self.proposals[i])).collect();
+                let question = prompt::arbiter(&self.setup, &texts, &mark(self.setup.seed, call));
+                let handles = candidates.iter().copied().map(handle).collect();
+                let (open, ask) = Arbitration::open(call, arbiter, self.setup.seed, question, handles);
+                self.arbitration = Some((open, candidates));
                 self.arbiter_asked = true;
                 self.phase = Phase::Arbitrating;
                 vec![Action::Ask(ask)]
@@ -331,17 +338,18 @@ impl Pair {
         }
     }
 
-    fn ruling(&mut self, mut open: Arbitration, arbiter_reply: &Reply) -> Vec<Action> {
+    fn ruling(&mut self, mut open: Arbitration, candidates: Vec<usize>, reply: &Reply) -> Vec<Action> {
         let Some(arbiter) = &self.setup.arbiter else {
             return self.finish_without(NoAgreement::Deadlock);
         };
-        match open.reply(&self.setup, arbiter, arbiter_reply) {
+        match open.reply(arbiter, self.setup.seed, self.setup.params.max_repairs, reply) {
             Ruling::Ask(ask) => {
-                self.arbitration = Some(open);
+                self.arbitration = Some((open, candidates));
                 vec![Action::Ask(ask)]
             }
             Ruling::None => self.finish_without(NoAgreement::Deadlock),
-            Ruling::Chose(index) => {
+            Ruling::Chose(chosen) => {
+                let index = candidates[chosen];
                 self.arbiter_choice = Some(index);
                 // Whoever did not write the chosen text has to decide first.
                 self.idle = [0; 2];
@@ -381,8 +389,8 @@ impl Pair {
     }
 
     fn replied(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
-        if let Some(open) = self.arbitration.take_if(|open| open.call() == call) {
-            return Ok(self.ruling(open, reply));
+        if let Some((open, candidates)) = self.arbitration.take_if(|(open, _)| open.call() == call) {
+            return Ok(self.ruling(open, candidates, reply));
         }
         let Some(mut making) = self.open.remove(&call) else {
             return Err(Unexpected::NotAsked(call));

@@ -30,7 +30,6 @@
 //! - **Every run ends.** Each round is one turn, each turn at most `1 + max_repairs` envelopes, and
 //!   there are at most `max_rounds` rounds.
 
-mod arbiter;
 mod decoders;
 mod floor;
 mod machine;

@@ -134,11 +134,16 @@ fn neutral_form(ask: &Ask) -> Value {
     let fields = schema["properties"].as_object().into_iter().flatten();
     let neutral = |schema: &Value| match schema["type"].as_str() {
         Some("string") => "It is so.".into(),
-        Some("array") => json!([]),
+        Some("array") => (0..schema["minItems"].as_u64().unwrap_or(0)).map(|_| unknown_check()).collect(),
         Some("boolean") => json!(false),
         Some(_) | None => schema["enum"][0].clone(),
     };
     fields.map(|(name, schema)| (name.clone(), neutral(schema))).collect::<Map<_, _>>().into()
+}
+
+/// Returns a check that says the least.
+fn unknown_check() -> Value {
+    json!({"claim": "It is so.", "source": "task", "quote": "", "verdict": "unknown"})
 }
 
 fn neutral_envelope(ask: &Ask) -> Value {

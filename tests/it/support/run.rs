@@ -157,10 +157,16 @@ pub fn envelope(ask: &Ask, fields: &Value) -> String {
 /// Returns a council's form for this ask: neutral fields with high confidence, then `fields` over them.
 pub fn form(ask: &Ask, fields: &Value) -> String {
     let ReplyShape::Json { name, .. } = &ask.shape else { return "hm".to_owned() };
+    // Whatever the task is, its first words stand in it.
+    let prompt = ask.messages.iter().find_map(|m| m.content.split("Task: ").nth(1)).unwrap_or_default();
+    let quote: String = prompt.chars().take(12).collect();
     let mut out = match *name {
         "framing" => json!({"framing": "The sum is wanted.", "search": "sum", "reasoning": "it says so"}),
         "response" => json!({"response": "4", "citations": [], "reasoning": "two and two"}),
-        "verification" => json!({"checks": [], "reasoning": "it holds", "veto": false}),
+        "verification" => {
+            json!({"checks": [{"claim": "it is the sum", "source": "task", "quote": quote, "verdict": "holds"}], "reasoning": "it holds", "veto": false})
+        }
+        "choice" => return fields.to_string(),
         other => panic!("no form is called {other}"),
     };
     out["confidence"] = json!(0.9);
