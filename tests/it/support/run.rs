@@ -171,10 +171,15 @@ pub fn form(ask: &Ask, fields: &Value) -> String {
     };
     out["confidence"] = json!(0.9);
     for (name, value) in fields.as_object().expect("fields are an object") {
-        out[name] = value.clone();
+        // What belongs to another form is left out, unless no form has it.
+        if out.get(name).is_some() || !FORM_FIELDS.contains(&name.as_str()) {
+            out[name] = value.clone();
+        }
     }
     out.to_string()
 }
+
+const FORM_FIELDS: [&str; 3] = ["response", "veto", "checks"];
 
 /// Returns the calls of one round that are open.
 pub fn in_round(play: &Play, round: u32) -> Vec<CallId> {
