@@ -67,6 +67,8 @@ pub(super) enum Command {
     Roleset(RolesetArgs),
     /// Print a JSON Schema.
     Schema(SchemaArgs),
+    /// Search documents as a run would.
+    Docs(DocsArgs),
     /// Make one real call to each provider and report what it can do.
     Doctor(DoctorArgs),
     /// Print shell completions.
@@ -79,6 +81,28 @@ pub(super) enum Command {
     /// Become a command that does not outlive the process that started it.
     #[command(hide = true)]
     Leash(GuardArgs),
+}
+
+/// Arguments of `docs`.
+#[derive(Args, Debug)]
+pub(super) struct DocsArgs {
+    #[command(subcommand)]
+    pub(super) command: DocsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum DocsCommand {
+    /// Print the passages that fit these words best.
+    Search {
+        /// What to search for; plain words, nothing is an operator.
+        words: String,
+        /// Files and folders to search; may be given more than once.
+        #[arg(long, value_name = "PATH", required = true)]
+        docs: Vec<PathBuf>,
+        /// The most tokens that the passages may have together.
+        #[arg(long, value_name = "N", default_value_t = 1500)]
+        tokens: u64,
+    },
 }
 
 /// What a run is made of.
@@ -103,6 +127,9 @@ pub(super) struct RunArgs {
     /// A text file to work with, as data; `-` reads stdin; may be given more than once.
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     pub(super) files: Vec<PathBuf>,
+    /// Files and folders to search for passages, for rolesets of `council`; may be given more than once.
+    #[arg(long, value_name = "PATH")]
+    pub(super) docs: Vec<PathBuf>,
     /// The roleset: a name, or the path of its JSON file.
     #[arg(short, long, env = "CONSENSUS_ROLESET")]
     pub(super) roleset: Option<String>,

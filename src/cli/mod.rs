@@ -6,6 +6,7 @@
 mod answer;
 mod args;
 mod completions;
+mod docs;
 mod doctor;
 mod error;
 mod exit;
@@ -79,6 +80,7 @@ fn dispatch(cli: &Cli, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Plan(args) => plan::plan(args, output),
         Command::Roleset(args) => roleset::roleset(args, output),
         Command::Schema(args) => schema::schema(args, output),
+        Command::Docs(args) => docs::docs(args, output),
         Command::Doctor(args) => doctor::doctor(args, output),
         Command::Completions(args) => completions::completions(args, output),
         Command::Man(args) => man::man(args, output),

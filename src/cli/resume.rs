@@ -7,12 +7,13 @@ use super::args::ResumeArgs;
 use super::error::{IntegrityError, Interrupted};
 use super::output::Output;
 use super::progress::Story;
-use super::{ExitCode, answer, block_on, launch, locate, run, settings, signals};
+use super::{ExitCode, answer, block_on, docs, launch, locate, run, settings, signals};
 use crate::config::{Chosen, FileConfig, launch_command, resumed_endpoints};
 use crate::engine::{Engine, Ledger};
 use crate::journal::{Journal, Limits, Writer};
 use crate::provider::Endpoint;
 use crate::provider::launch::Launched;
+use crate::retrieval::Corpus;
 
 /// What a signal leaves that comes while a server starts.
 const UNCHANGED: &str = "before the run went on; nothing was asked, and it can be resumed as before";
@@ -30,14 +31,14 @@ pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
             // Nothing has been asked yet, and a server that was starting ends with this.
             _ = stop.changed() => return Err(Interrupted(UNCHANGED).into()),
         };
-        let Prepared { limits, endpoints, server } = prepared;
+        let Prepared { limits, endpoints, server, corpus } = prepared;
         let mut copy = AnswerFile::create(args.output.as_deref())?;
         let story = Story::new(*output);
         let mut engine = Engine::resume(writer, &journal, limits, endpoints, &story)?;
         if answer::is_complete(engine.ledger().outcome()) {
             output.tell("the run has ended already; this is its result");
         }
-        let result = run::finish(&mut engine, server, stop, &dir, &story, output).await?;
+        let result = run::finish(&mut engine, server, corpus, stop, &dir, &story, output).await?;
         copy.write(&result)?;
         answer::print(output, &result, args.fail_on_degraded)
     })?
@@ -49,6 +50,7 @@ struct Prepared {
     limits: Option<Limits>,
     endpoints: Option<Vec<Endpoint>>,
     server: Option<Launched>,
+    corpus: Option<Corpus>,
 }
 
 /// Finds out where models are called from here on, and which limits hold: what is given now over
@@ -85,5 +87,8 @@ async fn prepare(
         cost_micro_usd_max: given.cost_micro_usd_max.or(before.cost_micro_usd_max),
         deadline_ms: given.deadline_ms.or(before.deadline_ms),
     };
-    Ok(Prepared { limits: Some(limits), endpoints: Some(endpoints), server })
+    let library = ledger.opened().library.as_ref();
+    let corpus =
+        library.map(|library| docs::open(&library.places, output)).transpose()?.map(|(corpus, _)| corpus);
+    Ok(Prepared { limits: Some(limits), endpoints: Some(endpoints), server, corpus })
 }

@@ -10,12 +10,14 @@ use super::args::RunArgs;
 use super::error::Interrupted;
 use super::output::Output;
 use super::progress::Story;
+use super::settings::Beginning;
 use super::{ExitCode, answer, block_on, plan, settings, signals};
 use crate::config::FileConfig;
 use crate::engine::{Engine, StopRequest};
 use crate::journal::{Opened, read};
 use crate::provider::launch::Launched;
 use crate::report::RunResult;
+use crate::retrieval::Corpus;
 
 /// What a signal leaves that comes while a server starts.
 const UNBEGUN: &str = "before the run began; nothing was asked, and there is nothing to resume";
@@ -31,37 +33,27 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let dir = settings::runs_dir(args.runs_dir.as_ref(), &file).join(id.to_string());
     block_on(async {
         let mut stop = signals::listen()?;
-        let (opened, server) = tokio::select! {
+        let Beginning { opened, server, corpus } = tokio::select! {
             opened = settings::opened(args, &file, seed, &dir, output) => opened?,
             // Nothing has been asked yet, and a server that was starting ends with this.
             _ = stop.changed() => return Err(Interrupted(UNBEGUN).into()),
         };
         let mut copy = AnswerFile::create(args.output.as_deref())?;
         introduce(output, &opened, &id);
-        let result = start(&dir, &id.to_string(), opened, server, stop, output).await?;
+        let story = Story::new(*output);
+        let mut engine = Engine::start(&dir, &id.to_string(), opened, &story)?;
+        let result = finish(&mut engine, server, corpus, stop, &dir, &story, output).await?;
         let code = answer::print(output, &result, args.fail_on_degraded)?;
         copy.write(&result)?;
         Ok(code)
     })?
 }
 
-async fn start(
-    dir: &Path,
-    id: &str,
-    opened: Opened,
-    server: Option<Launched>,
-    stop: watch::Receiver<StopRequest>,
-    output: &Output,
-) -> anyhow::Result<RunResult> {
-    let story = Story::new(*output);
-    let mut engine = Engine::start(dir, id, opened, &story)?;
-    finish(&mut engine, server, stop, dir, &story, output).await
-}
-
 /// Runs an engine to its end and writes the run's files.
 pub(super) async fn finish(
     engine: &mut Engine<'_>,
     server: Option<Launched>,
+    corpus: Option<Corpus>,
     stop: watch::Receiver<StopRequest>,
     dir: &Path,
     story: &Story,
@@ -69,6 +61,9 @@ pub(super) async fn finish(
 ) -> anyhow::Result<RunResult> {
     if let Some(server) = &server {
         engine.attach(&server.lifeline());
+    }
+    if let Some(corpus) = corpus {
+        engine.lend(corpus);
     }
     let ended = engine.run(stop).await;
     story.finish();

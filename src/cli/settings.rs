@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::args::{LimitArgs, RunArgs, ServerArgs};
 use super::error::UsageError;
-use super::launch;
 use super::output::Output;
+use super::{docs, launch};
 use crate::config::{
     Chosen, ConfigError, FileConfig, Roleset, check_meaning, config_folder, find_roleset, launch_command,
     load_roleset, resolve_endpoints,
@@ -16,6 +16,7 @@ use crate::journal::{Limits, Opened};
 use crate::protocol::{Document, Params, Setup, Task};
 use crate::provider::Endpoint;
 use crate::provider::launch::Launched;
+use crate::retrieval::Corpus;
 use crate::text::{CanonicalKind, CanonicalRule};
 
 /// The roleset of a run that names none.
@@ -63,8 +64,20 @@ pub(super) fn setup(args: &RunArgs, file: &FileConfig, seed: u64) -> anyhow::Res
     if !problems.is_empty() {
         return Err(ConfigError::Roleset(problems).into());
     }
-    let task = task(args)?;
+    let mut task = task(args)?;
+    task.is_searched = !args.docs.is_empty();
+    if task.is_searched && matches!(roleset.params, Params::Pair(_)) {
+        let why = "--docs goes with rolesets of `council`; a file is given to any run with -f FILE";
+        return Err(UsageError(why.to_owned()).into());
+    }
     Ok((roleset.setup(&name, &packs, task, seed), roleset))
+}
+
+/// What a run starts from, and what is there for it.
+pub(super) struct Beginning {
+    pub(super) opened: Opened,
+    pub(super) server: Option<Launched>,
+    pub(super) corpus: Option<Corpus>,
 }
 
 /// Makes everything that a run starts from; may ask a server which model it serves.
@@ -76,15 +89,18 @@ pub(super) async fn opened(
     seed: u64,
     dir: &Path,
     output: &Output,
-) -> anyhow::Result<(Opened, Option<Launched>)> {
+) -> anyhow::Result<Beginning> {
     let (setup, roleset) = setup(args, file, seed)?;
+    let (corpus, library) =
+        if args.docs.is_empty() { None } else { Some(docs::open(&args.docs, output)?) }.unzip();
     let mut chosen = chosen(&args.server, mock_script(args)?);
     let command = launch_command(&chosen, file, Some(&roleset))?;
     let server = launch::launch(command.as_ref(), &mut chosen, file, dir, output).await?;
     let endpoints = resolve_endpoints(&chosen, file, &roleset).await?;
     let limits = limits(&args.limits);
     check_prices(limits, &endpoints)?;
-    Ok((Opened { program: PROGRAM.to_owned(), setup, endpoints, limits }, server))
+    let opened = Opened { program: PROGRAM.to_owned(), setup, endpoints, limits, library };
+    Ok(Beginning { opened, server, corpus })
 }
 
 /// Refuses a cost limit that could never bind because a price is missing.
@@ -193,7 +209,7 @@ fn task(args: &RunArgs) -> anyhow::Result<Task> {
         anyhow::Ok(Document { name, text: read(path)? })
     };
     let documents = args.files.iter().map(document).collect::<Result<_, _>>()?;
-    Ok(Task { prompt: prompt.trim().to_owned(), documents })
+    Ok(Task { prompt: prompt.trim().to_owned(), documents, is_searched: false })
 }
 
 fn stdin() -> anyhow::Result<String> {

@@ -10,10 +10,11 @@ use tokio::sync::watch;
 
 use super::ledger::{Ledger, Mismatch, PROGRAM, tokens_max};
 use super::observer::{Moment, Observer};
-use crate::journal::{Asked, Entry, Journal, JournalError, Limits, Opened, Replied, Writer};
-use crate::protocol::{Ask, CallId, Outcome, Setup};
+use crate::journal::{Asked, Entry, Found, Journal, JournalError, Limits, Opened, Replied, Writer};
+use crate::protocol::{Ask, CallId, Outcome, Search, Setup};
 use crate::provider::launch::Lifeline;
 use crate::provider::{Answer, Endpoint, Provider, ProviderError};
+use crate::retrieval::{Corpus, RetrievalError};
 
 /// What somebody outside wants of a run under way.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
@@ -42,6 +43,12 @@ pub enum EngineError {
         /// What is wrong.
         why: Mismatch,
     },
+    /// The documents cannot be searched.
+    #[error(transparent)]
+    Retrieval(#[from] RetrievalError),
+    /// The run needs documents that it was not given.
+    #[error("this run searches documents, and none were given to it")]
+    NoCorpus,
     /// An endpoint cannot be used as configured.
     #[error("{agent}: {why}")]
     Provider {
@@ -58,6 +65,8 @@ pub struct Engine<'a> {
     ledger: Ledger,
     providers: Vec<Provider>,
     limits: Limits,
+    /// What can be searched, if anything can.
+    corpus: Option<Corpus>,
     observer: &'a dyn Observer,
 }
 
@@ -86,7 +95,7 @@ impl<'a> Engine<'a> {
         writer.sync()?;
         observer.notice(Moment::Written(&record));
         let ledger = Ledger::open(&record).map_err(|why| EngineError::Mismatch { line: 1, why })?;
-        Ok(Self { writer, ledger, providers, limits, observer })
+        Ok(Self { writer, ledger, providers, limits, corpus: None, observer })
     }
 
     /// Takes up a run where its journal ends; `limits` and `endpoints` replace the earlier ones.
@@ -116,7 +125,7 @@ impl<'a> Engine<'a> {
                 provider.degrade_to(*held);
             }
         }
-        let mut engine = Self { writer, ledger, providers, limits, observer };
+        let mut engine = Self { writer, ledger, providers, limits, corpus: None, observer };
         if engine.ledger.outcome().is_none_or(|outcome| !outcome.is_final()) {
             engine.record(Entry::Resumed { program: PROGRAM.to_owned(), limits, endpoints })?;
         }
@@ -128,6 +137,11 @@ impl<'a> Engine<'a> {
         for provider in &self.providers {
             provider.attach(lifeline);
         }
+    }
+
+    /// Lends the run documents to search; one that must search needs them.
+    pub fn lend(&mut self, corpus: Corpus) {
+        self.corpus = Some(corpus);
     }
 
     /// Returns the state of the run.
@@ -181,6 +195,9 @@ impl<'a> Engine<'a> {
             if reason.is_none() {
                 reason = stop_reason(*stop.borrow_and_update());
             }
+            if let Some(search) = self.ledger.to_search().cloned() {
+                self.search(&search)?;
+            }
             while reason.is_none() {
                 let Some(ask) = self.ledger.to_ask().next().cloned() else { break };
                 if let Err(limit) = self.ledger.allows(&ask) {
@@ -224,6 +241,14 @@ impl<'a> Engine<'a> {
         drop(in_the_air);
         self.providers = providers;
         Ok(reason)
+    }
+
+    /// Searches the documents, and records what it finds before anything follows from it.
+    fn search(&mut self, search: &Search) -> Result<(), EngineError> {
+        let corpus = self.corpus.as_ref().ok_or(EngineError::NoCorpus)?;
+        let passages = corpus.search(&search.words, search.tokens_max)?;
+        self.record(Entry::Found(Found { round: search.round, passages }))?;
+        Ok(self.writer.sync()?)
     }
 
     /// Records a reply, durably, before anything follows from it.

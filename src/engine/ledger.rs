@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use super::budget::{Budget, Reserve};
-use crate::journal::{Asked, Entry, Limits, Opened, Record, Replied, Usage};
+use crate::journal::{Asked, Entry, Found, Limits, Opened, Record, Replied, Usage};
 use crate::protocol::{
-    Action, Ask, BadSetup, CallId, Degraded, Event, Finish, Outcome, Protocol, ReplyShape, Report, Unexpected,
+    Action, Ask, BadSetup, CallId, Degraded, Event, Finish, Outcome, Protocol, ReplyShape, Report, Search,
+    Unexpected,
 };
 use crate::provider::{Endpoint, Price, Structured};
 use crate::text::quote;
@@ -95,6 +96,8 @@ pub struct Ledger {
     endpoints: Vec<Endpoint>,
     /// Calls that must still be answered, with what was reserved once they were made.
     owed: BTreeMap<CallId, (Ask, Option<Reserve>)>,
+    /// A search that must still be made.
+    search: Option<Search>,
     /// How the protocol ended, once it did.
     verdict: Option<Outcome>,
     /// How the run was last put down, until it is resumed.
@@ -146,6 +149,7 @@ impl Ledger {
             endpoints: opened.endpoints.clone(),
             opened: (**opened).clone(),
             owed: BTreeMap::new(),
+            search: None,
             verdict: None,
             stopped: None,
             totals: Totals { cost_micro_usd: known.then_some(0), ..Totals::default() },
@@ -154,6 +158,9 @@ impl Ledger {
             started_at: record.at.clone(),
             ended_at: record.at.clone(),
         };
+        for lost in opened.library.iter().flat_map(|library| &library.lost) {
+            ledger.degrade("document_lost", lost.clone());
+        }
         let actions = ledger.machine.step(&Event::Started)?;
         ledger.take_actions(actions);
         Ok(ledger)
@@ -188,6 +195,7 @@ impl Ledger {
             Entry::Opened(_) => Err(Mismatch::NotOpened),
             Entry::Asked(asked) => self.asked(asked),
             Entry::Replied(replied) => self.replied(replied),
+            Entry::Found(found) => self.found(found),
             Entry::Stopped { outcome } => self.stopped(outcome),
             Entry::Resumed { limits, endpoints, .. } => {
                 if let Some(endpoints) = endpoints {
@@ -246,6 +254,14 @@ impl Ledger {
         Ok(())
     }
 
+    fn found(&mut self, found: &Found) -> Result<(), Mismatch> {
+        self.search = None;
+        let event = Event::Found { round: found.round, passages: found.passages.clone() };
+        let actions = self.machine.step(&event)?;
+        self.take_actions(actions);
+        Ok(())
+    }
+
     fn stopped(&mut self, outcome: &Outcome) -> Result<(), Mismatch> {
         let differs = match &self.verdict {
             Some(verdict) => verdict != outcome,
@@ -265,6 +281,7 @@ impl Ledger {
         for action in actions {
             match action {
                 Action::Ask(ask) => drop(self.owed.insert(ask.call, (ask, None))),
+                Action::Search(search) => self.search = Some(search),
                 Action::Finish(outcome) => self.verdict = Some(outcome),
             }
         }
@@ -312,6 +329,12 @@ impl Ledger {
     /// Returns the calls that are owed and not in the air, in order.
     pub fn to_ask(&self) -> impl Iterator<Item = &Ask> {
         self.owed.values().filter(|(_, reserve)| reserve.is_none()).map(|(ask, _)| ask)
+    }
+
+    /// Returns the search that is owed, if one is.
+    #[must_use]
+    pub fn to_search(&self) -> Option<&Search> {
+        self.search.as_ref()
     }
 
     /// Checks whether the budget allows a call, without making it.

@@ -1,9 +1,11 @@
 //! What a journal records.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::crypto::Digest;
-use crate::protocol::{CallId, Outcome, Reply, Setup};
+use crate::protocol::{CallId, Outcome, Passage, Reply, Setup};
 use crate::provider::{Endpoint, Structured};
 
 /// One line of a journal.
@@ -34,6 +36,8 @@ pub enum Entry {
     Asked(Asked),
     /// A model answered.
     Replied(Replied),
+    /// The documents were searched.
+    Found(Found),
     /// The run ended, or was put down for a later resume.
     Stopped {
         /// How.
@@ -63,6 +67,19 @@ pub struct Opened {
     pub endpoints: Vec<Endpoint>,
     /// What the run may use.
     pub limits: Limits,
+    /// Documents that may be searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library: Option<Library>,
+}
+
+/// Documents that may be searched.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Library {
+    /// Files and folders, by their full paths.
+    pub places: Vec<PathBuf>,
+    /// Files whose text could not be read, with the reason.
+    pub lost: Vec<String>,
 }
 
 /// What a run may use; a missing limit does not bind.
@@ -107,6 +124,16 @@ pub struct Replied {
     pub structured: Option<Structured>,
     /// Requests sent until this reply came, 1 without any fault.
     pub attempts: u32,
+}
+
+/// What a search of the documents brought.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Found {
+    /// For which round.
+    pub round: u32,
+    /// The passages, best first.
+    pub passages: Vec<Passage>,
 }
 
 /// Tokens of one call.

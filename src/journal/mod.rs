@@ -22,7 +22,7 @@ mod error;
 mod reader;
 mod writer;
 
-pub use entry::{Asked, Entry, Limits, Opened, Record, Replied, Usage};
+pub use entry::{Asked, Entry, Found, Library, Limits, Opened, Record, Replied, Usage};
 pub use error::JournalError;
 pub use reader::{Journal, read};
 pub use writer::Writer;

@@ -17,8 +17,21 @@ use crate::text::schema::SchemaText;
 pub enum Action {
     /// Call a model.
     Ask(Ask),
+    /// Search the user's documents.
+    Search(Search),
     /// End the run.
     Finish(Outcome),
+}
+
+/// One search of the user's documents.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Search {
+    /// For which round.
+    pub round: u32,
+    /// What to search for, as plain words.
+    pub words: String,
+    /// The most tokens that the passages may have together, by a high estimate.
+    pub tokens_max: u64,
 }
 
 /// One model call.

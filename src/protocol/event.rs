@@ -16,6 +16,25 @@ pub enum Event {
         /// What it answered.
         reply: Reply,
     },
+    /// The documents were searched.
+    Found {
+        /// For which round.
+        round: u32,
+        /// What fits best, best first.
+        passages: Vec<Passage>,
+    },
+}
+
+/// A part of a document, as it stands there.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Passage {
+    /// The document's path.
+    pub document: String,
+    /// The byte at which the passage begins in the document's text.
+    pub start: usize,
+    /// Its text.
+    pub text: String,
 }
 
 /// One answer of a model, as received.

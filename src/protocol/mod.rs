@@ -1,10 +1,10 @@
 //! Protocols: pure state machines that decide what is asked next and when a run ends.
 //!
 //! ```text
-//!               event: Started, Replied
+//!               event: Started, Replied, Found
 //!   engine  ────────────────────────────►  machine
 //!  (async)  ◄────────────────────────────  (pure)
-//!               action: Ask, Finish
+//!               action: Ask, Search, Finish
 //! ```
 //!
 //! # The contract
@@ -30,10 +30,10 @@ pub mod pair;
 mod plan;
 mod setup;
 
-pub use action::{Action, Ask, CallId, ReplyShape, Step};
+pub use action::{Action, Ask, CallId, ReplyShape, Search, Step};
 pub use conversation::{Conversation, Message, Role};
 pub use draft::REFUSED;
-pub use event::{Event, Finish, Reply};
+pub use event::{Event, Finish, Passage, Reply};
 pub use outcome::{
     AgentReport, BlindVote, Degraded, Dissent, How, NoAgreement, Outcome, Report, Section, Tally,
 };
@@ -66,4 +66,7 @@ pub enum Unexpected {
     /// A reply to a call that is not open.
     #[error("nothing was asked under call {0}")]
     NotAsked(CallId),
+    /// Passages that nobody searched for.
+    #[error("nothing was searched for in round {0}")]
+    NotSearched(u32),
 }

@@ -189,6 +189,9 @@ pub struct Task {
     /// Text to work with; data, never instructions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub documents: Vec<Document>,
+    /// Whether there is a library of documents that can be searched.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_searched: bool,
 }
 
 /// A text that belongs to a task.

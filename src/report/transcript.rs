@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::engine::{Ledger, Mismatch};
-use crate::journal::{Entry, Record, Replied};
-use crate::protocol::{Outcome, Params, Step};
+use crate::journal::{Entry, Found, Record, Replied};
+use crate::protocol::{Outcome, Params, Passage, Step};
 use crate::text::{Envelope, FinalText, quote};
 
 /// Returns the transcript of a whole journal.
@@ -28,6 +28,7 @@ pub fn transcript(records: &[Record]) -> Result<String, (u64, Mismatch)> {
                     out.push_str("*No valid envelope came in this turn.*\n\n");
                 }
             }
+            Entry::Found(found) => passages(&mut out, found),
             Entry::Stopped { outcome } => end(&mut out, outcome),
             Entry::Resumed { program, .. } => {
                 let _ = writeln!(out, "*Resumed by {program} at {}.*\n", record.at);
@@ -80,6 +81,15 @@ fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
         quoted(out, &message.content);
     }
     out.push('\n');
+}
+
+fn passages(out: &mut String, found: &Found) {
+    let _ = writeln!(out, "## Round {}: {} passages found\n", found.round, found.passages.len());
+    for Passage { document, start, text } in &found.passages {
+        let _ = writeln!(out, "{}, from byte {start}:\n", quote::plain(document));
+        quoted(out, text);
+        out.push('\n');
+    }
 }
 
 /// Returns the round in which nobody knows what another wrote.

@@ -101,7 +101,7 @@ fn every_schema_of_every_roleset_holds_the_reply() {
             Params::Pair(params) => params.thinking = Thinking::None,
             Params::Council(params) => params.thinking = Thinking::None,
         }
-        let task = Task { prompt: "Say something short that fits.".to_owned(), documents: vec![] };
+        let task = Task { prompt: "Say something short that fits.".to_owned(), ..Task::default() };
         let mut machine = roleset.setup(name, &packs, task, 1).machine();
         let mut asks: Vec<Ask> = asked(machine.step(&Event::Started).unwrap());
         let mut seen = 0;
@@ -126,7 +126,7 @@ fn every_schema_of_every_roleset_holds_the_reply() {
 fn asked(actions: Vec<Action>) -> Vec<Ask> {
     let ask = |action| match action {
         Action::Ask(ask) => Some(ask),
-        Action::Finish(_) => None,
+        Action::Search(_) | Action::Finish(_) => None,
     };
     actions.into_iter().filter_map(ask).collect()
 }

@@ -7,6 +7,7 @@ mod support;
 mod cli;
 mod conformance;
 mod determinism;
+mod docs;
 mod faults;
 mod hostile;
 mod journal;

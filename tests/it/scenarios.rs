@@ -130,6 +130,7 @@ fn told(action: &Action, setup: &Setup) -> String {
             let why = why.map(|w| format!(": {w}")).unwrap_or_default();
             format!("ask {name} {}{why}", ask.call)
         }
+        Action::Search(search) => format!("search, round {}: {:?}", search.round, search.words),
         Action::Finish(Outcome::Agreed { how, text, .. }) => format!("agreed, {}: {text:?}", how.name()),
         Action::Finish(Outcome::NoAgreement { reason }) => format!("no agreement: {reason}"),
         Action::Finish(Outcome::Vetoed { reason, source, quote }) => {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use crate::protocol::Task;
+use crate::protocol::{Passage, Task};
 use crate::text::find_verbatim;
 
 /// The name of the task as a source.
@@ -67,9 +67,27 @@ impl Sources {
         self.0.iter().map(|source| source.name.as_str())
     }
 
-    /// Returns the sources other than the task.
-    pub fn documents(&self) -> impl Iterator<Item = &Source> {
-        self.0.iter().filter(|source| source.name != TASK)
+    /// Returns the sources other than the task, from the one at `index` on.
+    pub fn documents_from(&self, index: usize) -> impl Iterator<Item = &Source> {
+        self.0.iter().skip(index).filter(|source| source.name != TASK)
+    }
+
+    /// Returns how many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Adds passages under the names `S1`, `S2` and so on; one that is there already keeps its name.
+    pub fn add(&mut self, passages: &[Passage]) {
+        for Passage { document, start, text } in passages {
+            if self.0.iter().any(|s| s.name.starts_with('S') && s.title == *document && s.start == *start) {
+                continue;
+            }
+            let number = self.0.iter().filter(|source| source.name.starts_with('S')).count() + 1;
+            let (title, text) = (document.clone(), text.clone());
+            self.0.push(Source { name: format!("S{number}"), title, text, start: *start });
+        }
     }
 }
 

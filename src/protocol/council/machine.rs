@@ -13,8 +13,8 @@ use crate::protocol::arbiter::{Arbitration, Ruling};
 use crate::protocol::draft::{Draft, Progress, Told as Telling, Valid};
 use crate::protocol::mark::mark;
 use crate::protocol::{
-    Action, CallId, Conversation, Event, How, NoAgreement, Outcome, Protocol, Reply, ReplyShape, Report,
-    Step, Unexpected,
+    Action, CallId, Conversation, Event, How, NoAgreement, Outcome, Passage, Protocol, Reply, ReplyShape,
+    Report, Search, Step, Unexpected,
 };
 use crate::text::vacuity::Told;
 use crate::text::{Canonical, Canonicalizer, Violation};
@@ -31,8 +31,8 @@ pub struct Council {
     pub(super) sources: Sources,
     pub(super) manifest: Manifest,
     conversations: [Conversation; 3],
-    /// Who has spoken, and so has seen the sources.
-    has_spoken: [bool; 3],
+    /// How many of the sources each has seen.
+    seen: [usize; 3],
     /// Forms in the making, by the call they wait for.
     open: BTreeMap<CallId, Draft>,
     phase: Phase,
@@ -71,6 +71,8 @@ enum Phase {
     New,
     /// The blind answer, the first framing, or both.
     Opening,
+    /// Passages of the documents.
+    Searching,
     /// A form of this member.
     Of(Member),
     Done,
@@ -95,7 +97,7 @@ impl Council {
             sources: Sources::of_task(&setup.task),
             manifest: Manifest::new(),
             conversations: Member::ALL.map(|member| Conversation::new(prompt::system(&setup, member))),
-            has_spoken: [false; 3],
+            seen: [0; 3],
             open: BTreeMap::new(),
             phase: Phase::New,
             blind: Blind::Awaited,
@@ -142,14 +144,14 @@ impl Council {
             sources: &self.sources,
             manifest: &self.manifest,
             call,
-            is_first: !self.has_spoken[agent],
+            seen: self.seen[agent],
         };
         let told = match member {
             Member::Pathos => situation.framing(),
             Member::Logos => situation.response(),
             Member::Ethos => situation.verification(),
         };
-        self.has_spoken[agent] = true;
+        self.seen[agent] = self.sources.count();
         let conversation = self.conversations[agent].clone();
         self.begin(call, conversation, told)
     }
@@ -203,10 +205,12 @@ impl Council {
         }
         Ok(match self.phase {
             Phase::Opening => self.after_opening(),
-            Phase::Of(Member::Pathos) => self.turn(Member::Logos),
+            Phase::Of(Member::Pathos) => self.answer_next(),
             Phase::Of(Member::Logos) if self.manifest.response.is_some() => self.turn(Member::Ethos),
             // Without an answer there is nothing to verify.
-            Phase::Of(Member::Logos | Member::Ethos) | Phase::New | Phase::Done => self.verdict(),
+            Phase::Of(Member::Logos | Member::Ethos) | Phase::New | Phase::Searching | Phase::Done => {
+                self.verdict()
+            }
         })
     }
 
@@ -244,7 +248,28 @@ impl Council {
     }
 
     fn after_opening(&mut self) -> Vec<Action> {
-        if self.open.is_empty() { self.turn(Member::Logos) } else { Vec::new() }
+        if self.open.is_empty() { self.answer_next() } else { Vec::new() }
+    }
+
+    /// Goes on to the answer, by way of the documents if there are any to search.
+    fn answer_next(&mut self) -> Vec<Action> {
+        if !self.setup.searches() {
+            return self.turn(Member::Logos);
+        }
+        self.phase = Phase::Searching;
+        let framing = self.manifest.framing.as_ref().map_or("", |framing| &framing.search);
+        let feedback = self.manifest.feedback.last().map_or("", String::as_str);
+        let words = [self.setup.task.prompt.as_str(), framing, feedback].join(" ");
+        let tokens_max = self.setup.params.passages_tokens_max;
+        vec![Action::Search(Search { round: self.manifest.round, words, tokens_max })]
+    }
+
+    fn found(&mut self, round: u32, passages: &[Passage]) -> Result<Vec<Action>, Unexpected> {
+        if self.phase != Phase::Searching || round != self.manifest.round {
+            return Err(Unexpected::NotSearched(round));
+        }
+        self.sources.add(passages);
+        Ok(self.turn(Member::Logos))
     }
 
     // ===== Deciding =====
@@ -281,7 +306,7 @@ impl Council {
                 self.manifest.add_feedback(feedback);
                 self.manifest.next_round();
                 self.answer = None;
-                self.turn(if reframe { Member::Pathos } else { Member::Logos })
+                if reframe { self.turn(Member::Pathos) } else { self.answer_next() }
             }
         }
     }
@@ -360,6 +385,7 @@ impl Protocol for Council {
             Event::Started if self.phase == Phase::New => Ok(self.opening()),
             Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.replied(*call, reply),
+            Event::Found { round, passages } => self.found(*round, passages),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Setup;
 use super::share::{Share, Weights};
 use crate::protocol::Thinking;
 use crate::text::Constraint;
@@ -20,6 +21,8 @@ pub struct CouncilParams {
     pub max_repairs: u32,
     /// Where agents reason before they commit.
     pub thinking: Thinking,
+    /// The most tokens of passages that one search may bring, if there are documents to search: 0 to 100,000.
+    pub passages_tokens_max: u64,
     /// Rules of the task that code checks on every response.
     pub constraints: Vec<Constraint>,
 }
@@ -32,8 +35,16 @@ impl Default for CouncilParams {
             weights: Weights::default(),
             max_repairs: 2,
             thinking: Thinking::Free,
+            passages_tokens_max: 1500,
             constraints: Vec::new(),
         }
+    }
+}
+
+impl Setup {
+    /// Whether documents are searched before an answer is written.
+    pub(super) fn searches(&self) -> bool {
+        self.task.is_searched && self.params.passages_tokens_max > 0
     }
 }
 
@@ -44,6 +55,7 @@ impl CouncilParams {
         let wrong = [
             ("max_rounds", !(1..=50).contains(&self.max_rounds)),
             ("max_repairs", self.max_repairs > 10),
+            ("passages_tokens_max", self.passages_tokens_max > 100_000),
             ("weights", !self.weights.is_whole()),
             // The forms have a field for reasoning as it is.
             ("thinking", self.thinking == Thinking::Field),

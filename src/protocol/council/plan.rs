@@ -17,13 +17,15 @@ const REPAIR_WORDS: u64 = 150;
 pub fn worst_case(setup: &Setup) -> WorstCase {
     let reply = setup.agents.iter().map(|agent| u64::from(agent.max_tokens)).max().unwrap_or(0);
     let opening = opening_tokens(setup);
+    // A passage enters as a JSON string, which can make it longer by half.
+    let passages = if setup.searches() { setup.params.passages_tokens_max * 3 / 2 } else { 0 };
     let mut total = WorstCase::default();
     add_form(&mut total, &mut opening.clone(), setup, reply);
     for _ in Member::ALL {
         let mut conversation = opening;
         for _ in 0..setup.params.max_rounds {
             // What the others wrote, and the task, enter again with every turn.
-            conversation += TURN_WORDS + 2 * reply + opening;
+            conversation += TURN_WORDS + 2 * reply + opening + passages;
             add_form(&mut total, &mut conversation, setup, reply);
         }
     }
@@ -49,7 +51,7 @@ fn opening_tokens(setup: &Setup) -> u64 {
     let actions = Council::new(setup.clone()).step(&Event::Started).unwrap_or_default();
     let tokens = actions.iter().map(|action| match action {
         Action::Ask(ask) => ask.prompt_tokens_estimate(),
-        Action::Finish(_) => 0,
+        Action::Search(_) | Action::Finish(_) => 0,
     });
     tokens.max().unwrap_or(0)
 }

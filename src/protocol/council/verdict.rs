@@ -195,7 +195,7 @@ mod tests {
     const NAMES: [&str; 3] = ["Pathos", "Logos", "Ethos"];
 
     fn evidence(quote: &str) -> Evidence {
-        let task = Task { prompt: "Write no names. Write no dates.".to_owned(), documents: vec![] };
+        let task = Task { prompt: "Write no names. Write no dates.".to_owned(), ..Task::default() };
         Sources::of_task(&task).get("task").unwrap().find(quote).unwrap()
     }
 

@@ -431,6 +431,7 @@ impl Protocol for Pair {
             }
             Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.replied(*call, reply),
+            Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
         }
     }
 

@@ -25,7 +25,7 @@ impl Tiny {
         };
         pair::Setup {
             roleset: "tiny".to_owned(),
-            task: Task { prompt: "How much is 2+2?".to_owned(), documents: vec![] },
+            task: Task { prompt: "How much is 2+2?".to_owned(), ..Task::default() },
             seed: 7,
             agents: vec![agent("Ann"), agent("Bob")],
             arbiter: None,
@@ -92,6 +92,7 @@ impl Play {
                     assert!(self.asked < 5000, "the run does not end");
                     self.open.insert(ask.call, ask.clone());
                 }
+                Action::Search(_) => {}
                 Action::Finish(outcome) => self.outcome = Some(outcome.clone()),
             }
         }

@@ -1,0 +1,51 @@
+//! `consensus docs`: what a run would find in the user's documents.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::ExitCode;
+use super::args::{DocsArgs, DocsCommand};
+use super::output::{Format, Output};
+use crate::config::cache_folder;
+use crate::journal::Library;
+use crate::retrieval::{Corpus, RetrievalError};
+use crate::text::quote;
+
+pub(super) fn docs(args: &DocsArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let DocsCommand::Search { words, docs, tokens } = &args.command;
+    let (corpus, _) = open(docs, output)?;
+    let passages = corpus.search(words, *tokens)?;
+    if output.format != Format::Text {
+        output.json(&json!(passages))?;
+        return Ok(ExitCode::Success);
+    }
+    for passage in &passages {
+        output.line(&format!("{} from byte {}:", quote::terminal(&passage.document), passage.start))?;
+        output.line(&format!("{}\n", quote::terminal(&passage.text)))?;
+    }
+    if passages.is_empty() {
+        output.tell("nothing fits these words");
+    }
+    Ok(ExitCode::Success)
+}
+
+/// Opens the index of these places, brings it up to date, and tells what was lost.
+pub(super) fn open(places: &[PathBuf], output: &Output) -> anyhow::Result<(Corpus, Library)> {
+    let cache = cache_folder().ok_or(RetrievalError::NoCache)?.join("index");
+    let (corpus, updated) = Corpus::open(places, &cache)?;
+    output.tell(&format!(
+        "documents: {} passages in {} files, {} of them read now",
+        updated.passages, updated.files, updated.read
+    ));
+    let lost: Vec<String> = updated
+        .skipped
+        .iter()
+        .map(|skipped| format!("{}: {}", skipped.path.display(), skipped.why))
+        .collect();
+    for line in &lost {
+        output.tell(&format!("left out {}", quote::terminal(line)));
+    }
+    let places = places.iter().map(|place| place.canonicalize().unwrap_or_else(|_| place.clone())).collect();
+    Ok((corpus, Library { places, lost }))
+}
