@@ -3,6 +3,7 @@
 //! Two agents agree most easily on a template. A published log of an earlier controller shows two
 //! "agreements" on the literal `<NUMBER>`. Such a text is refused before it can be compared.
 
+use serde_json::Value;
 use thiserror::Error;
 
 use super::CanonicalKind;
@@ -82,13 +83,12 @@ impl Told {
         if !canonical.chars().any(visible) {
             return Err(Vacuity::Empty);
         }
-        // A number is no placeholder, and a choice is checked against its list already; a JSON value
-        // can be one only if it is a string.
+        // A number is no placeholder, and a choice is checked against its list already.
         let text = match kind {
             CanonicalKind::Choice | CanonicalKind::Number => return Ok(()),
             CanonicalKind::Json => match canonical.strip_prefix('"') {
                 Some(string) => string.trim_end_matches('"'),
-                None => return Ok(()),
+                None => return check_json(canonical),
             },
             CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => canonical.trim(),
         };
@@ -104,6 +104,29 @@ impl Told {
             return Err(Vacuity::Echo("the instructions"));
         }
         Ok(())
+    }
+}
+
+/// A JSON value says nothing if all that it holds are dots, as they stand for a value in what agents are
+/// shown. An empty list may be the answer, and so may a word that is a placeholder elsewhere.
+fn check_json(canonical: &str) -> Result<(), Vacuity> {
+    let value = serde_json::from_str(canonical).unwrap_or_default();
+    let leaves = leaves(&value);
+    let is_dots = |leaf: &&Value| {
+        leaf.as_str().is_some_and(|text| !text.is_empty() && text.chars().all(|c| ".…".contains(c)))
+    };
+    if leaves.is_empty() || !leaves.iter().all(is_dots) {
+        return Ok(());
+    }
+    Err(Vacuity::Placeholder(super::quote::excerpt(canonical)))
+}
+
+/// Returns every value inside `value` that holds no other.
+fn leaves(value: &Value) -> Vec<&Value> {
+    match value {
+        Value::Array(items) => items.iter().flat_map(leaves).collect(),
+        Value::Object(fields) => fields.values().flat_map(leaves).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => vec![value],
     }
 }
 
@@ -205,10 +228,12 @@ mod tests {
     #[test]
     fn json_and_code_are_not_templates() {
         let told = Told::new("task", &[]);
-        for text in ["[]", "{}", "[true]", "\"string\"", "null"] {
+        for text in ["[]", "{}", "[true]", "\"string\"", "null", "{\"label\":\"todo\"}", "[\"…\",1]"] {
             assert_eq!(told.check(CanonicalKind::Json, text), Ok(()), "{text}");
         }
-        assert!(told.check(CanonicalKind::Json, "\"<NUMBER>\"").is_err());
+        for text in ["\"<NUMBER>\"", "[\"…\"]", "{\"a\":[\"...\"],\"b\":\"…\"}"] {
+            assert!(told.check(CanonicalKind::Json, text).is_err(), "{text}");
+        }
         for text in ["[x for x in xs if x]", "Vec<String>", "let a: Vec<T> = b;"] {
             assert_eq!(told.check(CanonicalKind::Lines, text), Ok(()), "{text}");
         }

@@ -16,7 +16,7 @@ use super::seat::{Position, Proposal, Seat, handle};
 use crate::protocol::draft::Told;
 use crate::protocol::mark::mark;
 use crate::protocol::{BlindVote, CallId, Thinking};
-use crate::text::{CanonicalKind, ChangeBy, Status, quote};
+use crate::text::{CanonicalKind, ChangeBy, Constraint, Status, quote};
 
 /// What `pair` says to every agent, before its first turn with its peer.
 ///
@@ -361,7 +361,17 @@ fn example(setup: &Setup, agent: usize) -> String {
         Thinking::Field => "\"thinking\":\"…\",",
         Thinking::Free | Thinking::None => "",
     };
-    let text = if setup.canonical.kind == CanonicalKind::Json { "…" } else { "\"…\"" };
+    let has_keys = setup.params.constraints.iter().any(|rule| matches!(rule, Constraint::Keys { .. }));
+    let text = match setup.canonical.kind {
+        CanonicalKind::Json if has_keys => "…",
+        // Without a bracket before its eyes a small model writes a list as a list of one string.
+        CanonicalKind::Json => "[…]",
+        CanonicalKind::Text
+        | CanonicalKind::Lines
+        | CanonicalKind::Number
+        | CanonicalKind::Choice
+        | CanonicalKind::Verbatim => "\"…\"",
+    };
     let status = format!("\"status\":\"SOLVED\",\"final_solution\":{{\"canonical_text\":{text}}},");
     // In the order in which the fields are generated.
     let (decision, later) =
