@@ -71,7 +71,12 @@ pub(super) fn tell(output: &Output, result: &RunResult, dir: &Path, endpoints: &
     };
     let color = if result.text.is_some() { "1;32" } else { "1;33" };
     let usage = &result.usage;
-    output.tell(&format!("{}{detail}", output.paint(result.outcome, color)));
+    let ending = format!("{}{detail}", output.paint(result.outcome, color));
+    match result.outcome {
+        // Without these words a script has a number and nothing else.
+        "failed" | "budget" => output.insist(&ending),
+        _ => output.tell(&ending),
+    }
     output.tell(&format!(
         "rounds {}, calls {}, tokens {} + {} ({} cached), {:.1} s",
         result.rounds,

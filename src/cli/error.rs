@@ -25,6 +25,11 @@ pub(super) struct IntegrityError(pub(super) String);
 #[error("interrupted {0}")]
 pub(super) struct Interrupted(pub(super) &'static str);
 
+/// A deadline that passed while a run was being prepared.
+#[derive(Debug, thiserror::Error)]
+#[error("the deadline passed {0}")]
+pub(super) struct TooLate(pub(super) &'static str);
+
 /// Returns the exit code for an error.
 pub(super) fn exit_code(error: &anyhow::Error) -> ExitCode {
     error.chain().find_map(of_cause).unwrap_or(ExitCode::Internal)
@@ -36,6 +41,9 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
     }
     if cause.is::<Interrupted>() {
         return Some(ExitCode::Interrupted);
+    }
+    if cause.is::<TooLate>() {
+        return Some(ExitCode::Budget);
     }
     if cause.is::<IntegrityError>() {
         return Some(ExitCode::Integrity);

@@ -99,6 +99,12 @@ impl Output {
         }
     }
 
+    /// Tells a line that matters also where no story is wanted.
+    #[expect(clippy::unused_self, reason = "whoever prints goes through an Output")]
+    pub(super) fn insist(&self, text: &str) {
+        to_stderr(text);
+    }
+
     /// Reports an error, as JSON on stdout too where JSON was asked for.
     pub(super) fn error(&self, error: &anyhow::Error, code: ExitCode) {
         // Messages may quote files, servers and models.

@@ -1,10 +1,11 @@
 //! `consensus resume`.
 
 use std::path::Path;
+use std::time::Instant;
 
 use super::answer::AnswerFile;
 use super::args::ResumeArgs;
-use super::error::{IntegrityError, Interrupted};
+use super::error::{IntegrityError, Interrupted, TooLate};
 use super::output::Output;
 use super::progress::Story;
 use super::{ExitCode, answer, block_on, docs, launch, locate, run, settings, signals};
@@ -19,6 +20,7 @@ use crate::retrieval::Corpus;
 const UNCHANGED: &str = "before the run went on; nothing was asked, and it can be resumed as before";
 
 pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let began = Instant::now();
     let dir = locate::run_folder(&args.which)?;
     block_on(async {
         let mut stop = signals::listen()?;
@@ -27,6 +29,7 @@ pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
             output.tell(&format!("cut a torn last line of {} bytes off the journal", journal.torn_bytes));
         }
         let prepared = tokio::select! {
+            () = settings::deadline(&args.limits, began) => return Err(TooLate(UNCHANGED).into()),
             prepared = prepare(args, &journal, &dir, output) => prepared?,
             // Nothing has been asked yet, and a server that was starting ends with this.
             _ = stop.changed() => return Err(Interrupted(UNCHANGED).into()),
@@ -38,9 +41,14 @@ pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
         if answer::is_complete(engine.ledger().outcome()) {
             output.tell("the run has ended already; this is its result");
         }
-        let result = run::finish(&mut engine, server, corpus, stop, &dir, &story, output).await?;
+        engine.count_from(began);
+        if let Some(corpus) = corpus {
+            engine.lend(corpus);
+        }
+        let (result, written) = run::finish(&mut engine, server, stop, &dir, &story, output).await?;
+        let code = answer::print(output, &result, args.fail_on_degraded)?;
         copy.write(&result)?;
-        answer::print(output, &result, args.fail_on_degraded)
+        written.map(|()| code)
     })?
 }
 

@@ -1,13 +1,14 @@
 //! `consensus run`.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::answer::AnswerFile;
 use super::args::RunArgs;
-use super::error::Interrupted;
+use super::error::{Interrupted, TooLate};
 use super::output::Output;
 use super::progress::Story;
 use super::settings::Beginning;
@@ -17,7 +18,6 @@ use crate::engine::{Engine, StopRequest};
 use crate::journal::{Opened, read};
 use crate::provider::launch::Launched;
 use crate::report::RunResult;
-use crate::retrieval::Corpus;
 
 /// What a signal leaves that comes while a server starts.
 const UNBEGUN: &str = "before the run began; nothing was asked, and there is nothing to resume";
@@ -26,6 +26,7 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     if args.dry_run {
         return plan::plan(args, output);
     }
+    let began = Instant::now();
     let file = FileConfig::load()?;
     let id = Uuid::now_v7();
     // The low half of the id is random; a seed that is not given is drawn from it and recorded.
@@ -35,6 +36,7 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
         let mut stop = signals::listen()?;
         let Beginning { opened, server, corpus } = tokio::select! {
             opened = settings::opened(args, &file, seed, &dir, output) => opened?,
+            () = settings::deadline(&args.limits, began) => return Err(TooLate(UNBEGUN).into()),
             // Nothing has been asked yet, and a server that was starting ends with this.
             _ = stop.changed() => return Err(Interrupted(UNBEGUN).into()),
         };
@@ -42,28 +44,29 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
         introduce(output, &opened, &id);
         let story = Story::new(*output);
         let mut engine = Engine::start(&dir, &id.to_string(), opened, &story)?;
-        let result = finish(&mut engine, server, corpus, stop, &dir, &story, output).await?;
+        engine.count_from(began);
+        if let Some(corpus) = corpus {
+            engine.lend(corpus);
+        }
+        let (result, written) = finish(&mut engine, server, stop, &dir, &story, output).await?;
+        // An answer that was paid for is printed, whatever became of its files.
         let code = answer::print(output, &result, args.fail_on_degraded)?;
         copy.write(&result)?;
-        Ok(code)
+        written.map(|()| code)
     })?
 }
 
-/// Runs an engine to its end and writes the run's files.
+/// Runs an engine to its end and writes the run's files; returns the result, and whether they could be written.
 pub(super) async fn finish(
     engine: &mut Engine<'_>,
     server: Option<Launched>,
-    corpus: Option<Corpus>,
     stop: watch::Receiver<StopRequest>,
     dir: &Path,
     story: &Story,
     output: &Output,
-) -> anyhow::Result<RunResult> {
+) -> anyhow::Result<(RunResult, anyhow::Result<()>)> {
     if let Some(server) = &server {
         engine.attach(&server.lifeline());
-    }
-    if let Some(corpus) = corpus {
-        engine.lend(corpus);
     }
     let ended = engine.run(stop).await;
     story.finish();
@@ -73,9 +76,9 @@ pub(super) async fn finish(
     ended?;
     let result = RunResult::new(engine.ledger(), engine.journal_head());
     let journal: PathBuf = dir.join(crate::journal::FILE_NAME);
-    answer::write_files(dir, &result, &read(&journal)?.records)?;
+    let written = answer::write_files(dir, &result, &read(&journal)?.records);
     answer::tell(output, &result, dir, engine.ledger().endpoints());
-    Ok(result)
+    Ok((result, written))
 }
 
 fn introduce(output: &Output, opened: &Opened, id: &Uuid) {

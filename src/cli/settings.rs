@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use super::args::{LimitArgs, RunArgs, ServerArgs};
 use super::error::UsageError;
@@ -136,6 +137,14 @@ pub(super) fn limits(args: &LimitArgs) -> Limits {
         tokens_total_max: args.max_tokens_total,
         cost_micro_usd_max: args.max_cost,
         deadline_ms: args.deadline.map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
+    }
+}
+
+/// Resolves when the deadline that was given passes; never without one.
+pub(super) async fn deadline(args: &LimitArgs, began: Instant) {
+    match args.deadline {
+        Some(after) => tokio::time::sleep_until((began + after).into()).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -210,6 +210,12 @@ pub fn copy_roleset(found: &Found, folder: &Path) -> Result<PathBuf, ConfigError
     let (roleset, packs) = load_roleset(found)?;
     let (_, text, _) = open(found)?;
     let path = folder.join(format!("{}.json", found.name));
+    if let Source::File(own) = &found.source
+        && own.canonicalize().is_ok_and(|own| path.canonicalize().is_ok_and(|path| path == own))
+    {
+        let why = format!("`{}` is the roleset of that name already; nothing was copied", path.display());
+        return Err(ConfigError::Usage(why));
+    }
     let mut files = vec![(path.clone(), text)];
     for agent in roleset.agents.iter().chain(&roleset.arbiter) {
         let pack = packs.read(&agent.pack).map_err(ConfigError::Usage)?;

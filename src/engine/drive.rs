@@ -67,6 +67,8 @@ pub struct Engine<'a> {
     limits: Limits,
     /// What can be searched, if anything can.
     corpus: Option<Corpus>,
+    /// From when on a deadline counts.
+    began: tokio::time::Instant,
     observer: &'a dyn Observer,
 }
 
@@ -91,11 +93,25 @@ impl<'a> Engine<'a> {
         let (providers, limits) = (providers(&opened.setup, &opened.endpoints)?, opened.limits);
         let mut writer = Writer::create(dir, run)?;
         observer.notice(Moment::Writing);
-        let record = writer.append(Entry::Opened(Box::new(opened)))?;
-        writer.sync()?;
+        let opening = Entry::Opened(Box::new(opened));
+        let record = match writer.append(opening).and_then(|record| writer.sync().map(|()| record)) {
+            Ok(record) => record,
+            Err(why) => {
+                writer.discard();
+                return Err(why.into());
+            }
+        };
         observer.notice(Moment::Written(&record));
         let ledger = Ledger::open(&record).map_err(|why| EngineError::Mismatch { line: 1, why })?;
-        Ok(Self { writer, ledger, providers, limits, corpus: None, observer })
+        Ok(Self {
+            writer,
+            ledger,
+            providers,
+            limits,
+            corpus: None,
+            began: tokio::time::Instant::now(),
+            observer,
+        })
     }
 
     /// Takes up a run where its journal ends; `limits` and `endpoints` replace the earlier ones.
@@ -125,7 +141,8 @@ impl<'a> Engine<'a> {
                 provider.degrade_to(*held);
             }
         }
-        let mut engine = Self { writer, ledger, providers, limits, corpus: None, observer };
+        let began = tokio::time::Instant::now();
+        let mut engine = Self { writer, ledger, providers, limits, corpus: None, began, observer };
         if engine.ledger.outcome().is_none_or(|outcome| !outcome.is_final()) {
             engine.record(Entry::Resumed { program: PROGRAM.to_owned(), limits, endpoints })?;
         }
@@ -142,6 +159,11 @@ impl<'a> Engine<'a> {
     /// Lends the run documents to search; one that must search needs them.
     pub fn lend(&mut self, corpus: Corpus) {
         self.corpus = Some(corpus);
+    }
+
+    /// Counts the deadline from an earlier moment, such as the start of the program.
+    pub fn count_from(&mut self, began: Instant) {
+        self.began = began.into();
     }
 
     /// Returns the state of the run.
@@ -183,8 +205,7 @@ impl<'a> Engine<'a> {
         // The providers are lent to the calls in the air while the rest of the engine goes on.
         let providers = std::mem::take(&mut self.providers);
         let observer = self.observer;
-        let deadline =
-            self.limits.deadline_ms.map(|ms| tokio::time::Instant::now() + Duration::from_millis(ms));
+        let deadline = self.limits.deadline_ms.map(|ms| self.began + Duration::from_millis(ms));
         let (quit, quitting) = watch::channel(false);
         for provider in &providers {
             provider.heed(&quitting);

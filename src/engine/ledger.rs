@@ -4,7 +4,7 @@
 //! no clock and no file. It trusts nothing: a record that could not have come from this run, such as
 //! a prompt that the machine did not issue or an end that it did not reach, is a [`Mismatch`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
@@ -104,6 +104,8 @@ pub struct Ledger {
     stopped: Option<Outcome>,
     totals: Totals,
     degraded: Vec<Degraded>,
+    /// Agents whose server has been looked at for whether it holds replies to a schema.
+    examined: BTreeSet<usize>,
     run: String,
     /// Time stamps of the first and the last record.
     pub(crate) started_at: String,
@@ -154,6 +156,7 @@ impl Ledger {
             stopped: None,
             totals: Totals { cost_micro_usd: known.then_some(0), ..Totals::default() },
             degraded: Vec::new(),
+            examined: BTreeSet::new(),
             run: record.run.clone(),
             started_at: record.at.clone(),
             ended_at: record.at.clone(),
@@ -245,7 +248,7 @@ impl Ledger {
         self.count(replied, price);
         let event = Event::Replied { call, reply: replied.reply.clone() };
         let actions = self.machine.step(&event)?;
-        if is_asked_again(&actions, call) && ignores_schema(&ask, replied) {
+        if self.is_suspect(&ask, replied, &actions) && ignores_schema(&ask, replied) {
             let name = self.agent_name(call.agent).to_owned();
             let detail = format!("the server of {name} accepts a schema and does not hold its replies to it");
             self.degrade("schema_ignored", detail);
@@ -260,6 +263,14 @@ impl Ledger {
         let actions = self.machine.step(&event)?;
         self.take_actions(actions);
         Ok(())
+    }
+
+    /// Whether it is worth to hold a reply to its schema: each agent's first one, one that was refused, and
+    /// one that no grammar lets pass. To do so takes as long as a whole turn.
+    fn is_suspect(&mut self, ask: &Ask, replied: &Replied, actions: &[Action]) -> bool {
+        let ReplyShape::Json { .. } = ask.shape else { return false };
+        let is_bare = replied.reply.text.trim_start().starts_with('{');
+        self.examined.insert(ask.call.agent) || !is_bare || is_asked_again(actions, ask.call)
     }
 
     fn stopped(&mut self, outcome: &Outcome) -> Result<(), Mismatch> {
@@ -393,7 +404,10 @@ impl Ledger {
     #[must_use]
     pub fn report(&self) -> Report {
         let mut report = self.machine.report();
-        report.degraded.extend(self.degraded.iter().cloned());
+        // Which of two servers answered first changes nothing about what they are.
+        let mut lost = self.degraded.clone();
+        lost.sort_by(|a, b| (a.kind, &a.detail).cmp(&(b.kind, &b.detail)));
+        report.degraded.extend(lost);
         report
     }
 
@@ -411,8 +425,6 @@ fn is_asked_again(actions: &[Action], call: CallId) -> bool {
 }
 
 /// Returns true if a reply that ended by itself breaks the schema that its server accepted.
-///
-/// Asked of refused replies only, since it takes as long as a whole turn.
 fn ignores_schema(ask: &Ask, replied: &Replied) -> bool {
     let ReplyShape::Json { schema, .. } = &ask.shape else { return false };
     replied.structured == Some(Structured::JsonSchema)

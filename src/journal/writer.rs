@@ -83,6 +83,12 @@ impl Writer {
         Ok(record)
     }
 
+    /// Removes a journal that holds nothing whole, so that nobody takes it for a run.
+    pub(crate) fn discard(self) {
+        // Whatever stands in the way has been reported by the write that failed.
+        let _ = std::fs::remove_file(&self.path);
+    }
+
     /// Makes everything appended so far durable.
     ///
     /// # Errors

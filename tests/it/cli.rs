@@ -30,6 +30,14 @@ fn quiet_is_quiet() {
 }
 
 #[test]
+fn quiet_says_why_a_run_did_not_end() {
+    let run = ["-q", "--max-tokens-total", "10"];
+    let finished = Finished::of(consensus(&Folder::new()).args(MOCK).args(run)).exits(5);
+    assert_eq!(finished.stderr.lines().count(), 1, "{}", finished.stderr);
+    assert!(finished.stderr.starts_with("budget: "), "{}", finished.stderr);
+}
+
+#[test]
 fn formats_are_one_document_or_one_event_a_line() {
     let folder = Folder::new();
     let json = Finished::of(consensus(&folder).args(MOCK).args(["--format", "json"])).exits(0);

@@ -70,6 +70,17 @@ fn too_many_requests_waits_as_long_as_the_server_says() {
 }
 
 #[test]
+fn an_error_inside_an_answer_that_began_well_is_waited_out_like_any_other() {
+    let body = json!({"error": {"message": "overloaded", "code": 503}}).to_string();
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let streamed = format!("{head}data: {body}\n\n").into_bytes();
+    let answers = [http("200 OK", "", body.as_bytes()), streamed];
+    for answer in answers {
+        recovers(1, move || vec![Act::Send(answer.clone())]);
+    }
+}
+
+#[test]
 fn a_burst_of_server_errors_is_waited_out() {
     recovers(2, || status("500 Internal Server Error", ""));
     recovers(1, || status("503 Service Unavailable", ""));

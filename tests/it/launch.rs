@@ -2,12 +2,14 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use consensus::provider::launch::LAUNCHERS;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
@@ -231,6 +233,56 @@ fn the_job_for_a_cluster_takes_flags_with_and_without_a_roleset() {
     assert!(started.trim_end().ends_with("--seed 5"), "{started}");
     let started = job(&["2+2?", "solver_checker", "--seed", "5"]);
     assert!(started.starts_with("run --roleset solver_checker --prompt 2+2?"), "{started}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_the_server_puts_into_another_group_is_ended_too() {
+    let server = command("worker");
+    for wrap in [format!("bash -c 'set -m; {server} & wait'"), format!("bash -c 'setsid {server} & wait'")] {
+        let folder = Folder::new();
+        let run = ["run", "--prompt", "2+2?", "--launch", &wrap];
+        Finished::of(consensus(&folder).args(run)).exits(0);
+        assert_gone(&folder);
+    }
+}
+
+#[test]
+fn a_deadline_counts_while_the_server_starts() {
+    let finished = Finished::of(run(&Folder::new(), "loads=100000").args(["--deadline", "300ms"])).exits(5);
+    assert!(finished.stderr.contains("the deadline passed before the run began"), "{}", finished.stderr);
+}
+
+/// Starts the job for a cluster with a program that only waits, sends it a signal, and returns what it said.
+fn job_with(signal: Signal, restarts: &str) -> (i32, String) {
+    let folder = Folder::new();
+    let stub = folder.write("stub", "#!/bin/bash\ntrap 'exit 130' TERM\necho waiting\nsleep 1000 & wait\n");
+    let scontrol = folder.write("bin/scontrol", "#!/bin/bash\necho \"$@\"\n");
+    for program in [&stub, &scontrol] {
+        std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o700)).unwrap();
+    }
+    let path = format!("{}:{}", scontrol.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let mut bash = Command::new("bash");
+    bash.args([concat!(env!("CARGO_MANIFEST_DIR"), "/run_gpu.job"), "2+2?"]).current_dir(folder.path());
+    bash.env_clear().env("PATH", path).env("HOME", folder.path()).env("CONSENSUS", &stub);
+    bash.envs([("SLURM_JOB_ID", "7"), ("LAUNCH", "serve {port}"), ("SLURM_RESTART_COUNT", restarts)]);
+    let mut job = bash.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn().unwrap();
+    let mut said = BufReader::new(job.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(said.next().as_deref(), Some("waiting"));
+    let id = Pid::from_raw(i32::try_from(job.id()).unwrap());
+    kill(id, signal).unwrap();
+    let code = job.wait().unwrap().code().unwrap();
+    // What the stub waited with.
+    let _ = killpg(id, Signal::SIGKILL);
+    (code, said.collect::<Vec<_>>().join("\n"))
+}
+
+#[test]
+fn a_job_is_queued_again_at_its_time_limit_and_not_when_it_is_cancelled() {
+    assert_eq!(job_with(Signal::SIGUSR1, "0"), (130, "requeue 7".to_owned()));
+    assert_eq!(job_with(Signal::SIGTERM, "0"), (130, String::new()));
+    // A second start in which nothing came in is the last.
+    assert_eq!(job_with(Signal::SIGUSR1, "1"), (1, String::new()));
 }
 
 fn is_alive(id: i32) -> bool {

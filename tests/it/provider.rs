@@ -54,7 +54,10 @@ fn streams_are_read_however_they_are_cut() {
         let server = Server::start(move |request| match request.path.as_str() {
             "/v1/models" => model(SENSIBLE)(request),
             _ => {
-                vec![Act::Send(stream(&SENSIBLE(&request.json()).replace("done", "fertig – 完了 🙂"), size))]
+                vec![Act::Send(stream(
+                    &SENSIBLE(&request.json()).replace("that is the sum", "fertig – 完了 🙂"),
+                    size,
+                ))]
             }
         });
         run(&folder, &server, &[]).exits(0);
@@ -140,6 +143,45 @@ fn a_server_that_ignores_the_schema_is_caught_by_validation() {
     let kinds: Vec<&Value> = result["degraded"].as_array().unwrap().iter().map(|d| &d["kind"]).collect();
     assert!(kinds.contains(&&json!("schema_ignored")), "{kinds:?}");
     assert!(finished.stderr.contains("does not hold its replies to it"), "{}", finished.stderr);
+}
+
+#[test]
+fn a_server_that_ignores_the_schema_is_noticed_even_if_its_replies_are_valid() {
+    let fenced: fn(&Value) -> String = |request| format!("```json\n{}\n```", SENSIBLE(request));
+    let short: fn(&Value) -> String = |request| SENSIBLE(request).replace("that is the sum", "ok");
+    for say in [fenced, short] {
+        let (folder, server) = (Folder::new(), Server::start(model(say)));
+        run(&folder, &server, &["--fail-on-degraded"]).exits(8);
+        assert_eq!(folder.result()["degraded"][0]["kind"], "schema_ignored");
+    }
+    let (folder, server) = (Folder::new(), Server::start(model(SENSIBLE)));
+    run(&folder, &server, &["--fail-on-degraded"]).exits(0);
+}
+
+#[test]
+fn usage_that_is_none_is_estimated_and_the_reply_is_kept() {
+    for usage in
+        [json!({"prompt_tokens": -5}), json!("many"), json!({"prompt_tokens": 0, "completion_tokens": 0})]
+    {
+        let folder = Folder::new();
+        let server = Server::start(move |request: &Request| {
+            let message = json!({"content": SENSIBLE(&request.json())});
+            let body = json!({"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage});
+            vec![Act::Send(http("200 OK", "", body.to_string().as_bytes()))]
+        });
+        run(&folder, &server, &["--model", "tiny-model"]).exits(0);
+        assert_eq!(folder.result()["degraded"][0]["kind"], "usage_estimated");
+    }
+}
+
+#[test]
+fn a_server_that_cannot_stream_is_told_apart() {
+    let server = Server::start(|_: &Request| {
+        let error = json!({"error": {"message": "stream is not supported"}});
+        vec![Act::Send(http("400 Bad Request", "", error.to_string().as_bytes()))]
+    });
+    let finished = run(&Folder::new(), &server, &["--model", "tiny-model"]).exits(6);
+    assert!(finished.stderr.contains("use --no-stream"), "{}", finished.stderr);
 }
 
 #[test]

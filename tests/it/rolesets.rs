@@ -52,9 +52,10 @@ fn a_roleset_can_be_copied_with_its_packs_and_changed() {
     let copy = || Finished::of(consensus(&folder).args(["roleset", "copy", "solver_checker"]));
     assert_eq!(copy().exits(0).stdout, "rolesets/solver_checker.json\n");
     Finished::of(consensus(&folder).args(["roleset", "check", "solver_checker"])).exits(0);
-    // Again it changes nothing.
     folder.write("rolesets/packs/solver.md", "Add.");
-    copy().exits(0);
+    // The copy is the roleset of that name now.
+    let again = copy().exits(2);
+    assert!(again.stderr.contains("nothing was copied"), "{}", again.stderr);
     let shown = Finished::of(consensus(&folder).args(["roleset", "show", "solver_checker"])).exits(0);
     assert!(shown.stdout.contains("Add."));
     let other = Folder::new();

@@ -2,9 +2,10 @@
 
 use std::io::{Read, stdin};
 use std::process::ExitStatus;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
@@ -13,8 +14,11 @@ use tokio::sync::oneshot;
 /// How long a server may take to end by itself.
 const GRACE: Duration = Duration::from_secs(8);
 
+/// How often it is looked whether anything is left.
+const POLL: Duration = Duration::from_millis(20);
+
 /// Runs a command in a process group of its own until it ends, or until standard input closes or a
-/// signal comes; then ends the group. Returns the exit code to leave with.
+/// signal comes; then ends the group, and on Linux all other descendants. Returns the exit code to leave with.
 ///
 /// The caller must leave the process right after it: a thread still reads standard input.
 ///
@@ -22,6 +26,9 @@ const GRACE: Duration = Duration::from_secs(8);
 ///
 /// Any error in starting the command.
 pub async fn guard(command: &[String]) -> std::io::Result<u8> {
+    // Processes that lose their parent then come to this one, and are ended with the rest.
+    #[cfg(target_os = "linux")]
+    nix::sys::prctl::set_child_subreaper(true)?;
     let (mut interrupt, mut terminate, mut hang_up) =
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
     let mut child = Command::new(std::env::current_exe()?)
@@ -49,7 +56,41 @@ pub async fn guard(command: &[String]) -> std::io::Result<u8> {
     }
     // Also for workers that the server left behind.
     send(Signal::SIGKILL);
-    Ok(code(child.wait().await?))
+    let status = child.wait().await?;
+    end_descendants().await;
+    Ok(code(status))
+}
+
+/// Ends whatever has come to this process from the server and has not ended with its group: what it started
+/// in a group or a session of its own.
+async fn end_descendants() {
+    let mut signal = Signal::SIGTERM;
+    let began = Instant::now();
+    loop {
+        let left = children();
+        if left.is_empty() {
+            return;
+        }
+        for child in left {
+            let _ = kill(child, signal);
+            // Collected here, since nobody else does; one that has not ended yet is met again.
+            let _ = waitpid(child, Some(WaitPidFlag::WNOHANG));
+        }
+        if began.elapsed() > GRACE {
+            signal = Signal::SIGKILL;
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+/// Returns the processes whose parent this one is; none where the kernel does not tell.
+fn children() -> Vec<Pid> {
+    let id = std::process::id();
+    let tasks = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let lists: Vec<String> = lists.collect();
+    let ids = lists.iter().flat_map(|list| list.split_whitespace());
+    ids.filter_map(|id| id.parse().ok()).map(Pid::from_raw).collect()
 }
 
 /// Becomes a command that does not outlive the process that started it, even if that one is killed.

@@ -6,10 +6,9 @@
 //!
 //! The server belongs to a [`guard`], a small process of this program that holds the other end of a
 //! pipe. When the pipe closes, for whatever reason (a normal end, an error, a panic, a signal, even
-//! SIGKILL), the guard ends the server's whole process group. If the guard itself is killed, the
-//! kernel ends the server ([`leash`]), and its workers have to notice that on their own. So nothing here
-//! has to be remembered on the way out. What leaves the server's process group of its own will is its own
-//! affair.
+//! SIGKILL), the guard ends the server's process group and, on Linux, whatever else descends from it. If the
+//! guard itself is killed, the kernel ends the process that it started ([`leash`]), and the processes of that
+//! one have to notice on their own. So nothing here has to be remembered on the way out.
 //!
 //! Commands come from the user alone, never from a journal or a roleset, and no shell reads them.
 
@@ -268,7 +267,9 @@ impl Place {
             if let Some(status) = guarded.guard.try_wait().map_err(|e| LaunchError::Start(e.to_string()))? {
                 return Err(self.ended("before it was ready", status));
             }
-            if self.probe.is_ready().await {
+            // A server that takes a connection and says nothing is not ready either.
+            let left = self.ready_max.saturating_sub(began.elapsed());
+            if tokio::time::timeout(left, self.probe.is_ready()).await == Ok(true) {
                 return Ok(());
             }
             let after = began.elapsed();

@@ -1,6 +1,6 @@
 //! Putting a reply together from what a server sends, whole or in parts.
 
-use super::wire::{Completion, Said, Usage};
+use super::wire::{self, Completion, Said, Usage};
 use crate::protocol::{Ask, Finish, Reply};
 use crate::provider::{Answer, ProviderError};
 use crate::text::quote;
@@ -20,15 +20,30 @@ pub(super) struct Collected {
     pub(super) done: bool,
 }
 
+/// What a server sent in place of a part of a reply.
+pub(super) enum Unusable {
+    /// Something of another form.
+    Form(String),
+    /// An error with an HTTP status, inside an answer that began well.
+    Status(u16, String),
+}
+
 impl Collected {
     /// Adds a whole completion or one chunk.
-    pub(super) fn add(&mut self, json: &str) -> Result<(), String> {
-        let part: Completion = serde_json::from_str(json)
-            .map_err(|e| format!("it is no chat completion ({e}): `{}`", quote::excerpt(json)))?;
+    pub(super) fn add(&mut self, json: &str) -> Result<(), Unusable> {
+        let part: Completion = serde_json::from_str(json).map_err(|e| {
+            Unusable::Form(format!("it is no chat completion ({e}): `{}`", quote::excerpt(json)))
+        })?;
         if let Some(error) = part.error.filter(|e| !e.is_null()) {
-            return Err(format!("the server reports an error: `{}`", quote::excerpt(&error.to_string())));
+            let status = error["code"].as_u64().and_then(|code| u16::try_from(code).ok());
+            if let Some(status) = status.filter(|code| (400..600).contains(code)) {
+                return Err(Unusable::Status(status, wire::error_message(json)));
+            }
+            let error = quote::excerpt(&error.to_string());
+            return Err(Unusable::Form(format!("the server reports an error: `{error}`")));
         }
-        self.usage = part.usage.or(self.usage);
+        // Nobody sends an empty prompt: zero means that the server has not counted.
+        self.usage = part.usage.filter(|usage| usage.prompt_tokens > 0).or(self.usage);
         // Only one choice is ever asked for; a server that sends more is not read further.
         let Some(choice) = part.choices.into_iter().next() else { return Ok(()) };
         self.choices += 1;

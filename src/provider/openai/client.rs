@@ -10,7 +10,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Response, Url};
 use sse_stream::SseStream;
 
-use super::answer::Collected;
+use super::answer::{Collected, Unusable};
 use super::wire::{self, NamedSchema, Request, ResponseFormat, StreamOptions};
 use crate::protocol::{Ask, ReplyShape};
 use crate::provider::{Answer, OpenAiEndpoint, Progress, ProviderError, Structured};
@@ -180,6 +180,9 @@ impl Client {
                 "; redirects are not followed, so that a key cannot go astray: set the final base URL"
             }
             401 | 403 => "; check the API key (OPENAI_API_KEY or `api_key_env`)",
+            400 | 422 if message.to_ascii_lowercase().contains("stream") => {
+                "; if the server cannot stream, use --no-stream"
+            }
             404 => "; check the base URL (it usually ends in /v1) and the model's name",
             _ => "",
         };
@@ -202,7 +205,7 @@ impl Client {
         let mut collected = Collected::default();
         if !kind.starts_with("text/event-stream") {
             let body = self.body(response).await?;
-            collected.add(&body).map_err(|why| self.bad(why))?;
+            collected.add(&body).map_err(|why| self.unusable(why))?;
             return Ok(collected);
         }
         let mut events = SseStream::from_bytes_stream(Box::pin(self.parts(response)));
@@ -213,7 +216,7 @@ impl Client {
                 collected.done = true;
                 break;
             }
-            collected.add(&data).map_err(|why| self.bad(why))?;
+            collected.add(&data).map_err(|why| self.unusable(why))?;
             progress(collected.parts);
         }
         if !collected.is_complete() {
@@ -282,6 +285,19 @@ impl Client {
         match &self.key {
             Some(key) if !key.is_empty() => text.replace(key.as_str(), "[key]"),
             Some(_) | None => text,
+        }
+    }
+
+    fn unusable(&self, why: Unusable) -> ProviderError {
+        match why {
+            Unusable::Form(why) => self.bad(why),
+            Unusable::Status(status, message) => ProviderError::Status {
+                url: self.base_url(),
+                status,
+                message: self.redact(message),
+                hint: "",
+                retry_after: None,
+            },
         }
     }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::protocol::Message;
@@ -55,6 +55,7 @@ pub(super) struct StreamOptions {
 #[serde(default)]
 pub(super) struct Completion {
     pub(super) choices: Vec<Choice>,
+    #[serde(deserialize_with = "usage")]
     pub(super) usage: Option<Usage>,
     pub(super) error: Option<Value>,
 }
@@ -92,6 +93,12 @@ pub(super) struct Usage {
 #[serde(default)]
 pub(super) struct PromptDetails {
     pub(super) cached_tokens: Option<u64>,
+}
+
+/// Reads usage figures; a reply is not lost because of figures that are none.
+fn usage<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Usage>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).ok())
 }
 
 /// A list of models.

@@ -36,12 +36,21 @@ pub const SENSIBLE: fn(&Value) -> String = |request| {
     let accepts = first["final_solution"]["properties"]["accepts"]["enum"][0].as_str();
     let own = if role == "Writer" || role == "Ann" { "4" } else { "four" };
     let mut envelope = json!({
-        "role": role, "domain": first["domain"]["enum"][0], "task_understanding": "add",
+        "role": role, "domain": first["domain"]["enum"][0], "task_understanding": "add the numbers",
         "meta": {"answers": (0..owed).map(|_| "because").collect::<Vec<_>>(), "change": {"by": "check", "detail": "counted it once more"}},
-        "public_message": "[SOLVED] done", "artifact": {"type": "results", "content": {}},
+        "public_message": "[SOLVED] that is the sum", "artifact": {"type": "results", "content": {}},
         "needs_from_peer": [], "handoff_to": peer, "status": "SOLVED",
         "final_solution": {"canonical_text": own},
     });
+    // What the schema has no place for stays away.
+    match first["meta"]["properties"].as_object() {
+        Some(known) => {
+            if let Some(meta) = envelope["meta"].as_object_mut() {
+                meta.retain(|name, _| known.contains_key(name));
+            }
+        }
+        None => drop(envelope.as_object_mut().and_then(|fields| fields.shift_remove("meta"))),
+    }
     // The opening is blind; the first turn insists and asks why; then somebody gives in.
     match accepts {
         None => {}
