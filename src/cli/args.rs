@@ -95,6 +95,7 @@ pub(super) enum DocsCommand {
     /// Print the passages that fit these words best.
     Search {
         /// What to search for; plain words, nothing is an operator.
+        #[arg(allow_hyphen_values = true)]
         words: String,
         /// Files and folders to search; may be given more than once.
         #[arg(long, value_name = "PATH", required = true)]
