@@ -21,7 +21,7 @@ pub(super) fn docs(args: &DocsArgs, output: &Output) -> anyhow::Result<ExitCode>
         return Ok(ExitCode::Success);
     }
     for passage in &passages {
-        output.line(&format!("{} from byte {}:", quote::terminal(&passage.document), passage.start))?;
+        output.line(&format!("{}, from byte {}:", quote::json_string(&passage.document), passage.start))?;
         output.line(&format!("{}\n", quote::terminal(&passage.text)))?;
     }
     if passages.is_empty() {

@@ -47,7 +47,7 @@ pub enum EngineError {
     #[error(transparent)]
     Retrieval(#[from] RetrievalError),
     /// The run needs documents that it was not given.
-    #[error("this run searches documents, and none were given to it")]
+    #[error("this run searches documents, and none were lent to it (see `Engine::lend`)")]
     NoCorpus,
     /// An endpoint cannot be used as configured.
     #[error("{agent}: {why}")]

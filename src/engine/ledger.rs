@@ -11,8 +11,8 @@ use thiserror::Error;
 use super::budget::{Budget, Reserve};
 use crate::journal::{Asked, Entry, Found, Limits, Opened, Record, Replied, Usage};
 use crate::protocol::{
-    Action, Ask, BadSetup, CallId, Degraded, Event, Finish, Outcome, Protocol, ReplyShape, Report, Search,
-    Unexpected,
+    Action, Ask, BadSetup, CallId, Degraded, Event, Finish, Outcome, PASSAGE_CHARS_MAX, PASSAGES_MAX,
+    Passage, Protocol, ReplyShape, Report, Search, Unexpected,
 };
 use crate::provider::{Endpoint, Price, Structured};
 use crate::text::quote;
@@ -70,6 +70,9 @@ pub enum Mismatch {
     /// A reply to a call that was not recorded as made.
     #[error("a reply to call {0} was recorded, but not that it was asked")]
     NotAsked(CallId),
+    /// Passages that no search can have brought.
+    #[error("passages were recorded for round {0} that no search of this run can have found")]
+    Passages(u32),
     /// An end that the events do not lead to.
     #[error("the run was recorded as `{found}`, but its events lead to `{expected}`")]
     OutcomeDiffers {
@@ -258,7 +261,16 @@ impl Ledger {
     }
 
     fn found(&mut self, found: &Found) -> Result<(), Mismatch> {
-        self.search = None;
+        let search = self.search.take().ok_or(Unexpected::NotSearched(found.round))?;
+        let tokens: u64 = found.passages.iter().map(Passage::tokens_estimate).sum();
+        let is_whole = |passage: &Passage| {
+            passage.text.chars().count() <= PASSAGE_CHARS_MAX
+                && passage.start.checked_add(passage.text.len()).is_some()
+        };
+        let fits = found.passages.len() <= PASSAGES_MAX && tokens <= search.tokens_max;
+        if self.opened.library.is_none() || !fits || !found.passages.iter().all(is_whole) {
+            return Err(Mismatch::Passages(found.round));
+        }
         let event = Event::Found { round: found.round, passages: found.passages.clone() };
         let actions = self.machine.step(&event)?;
         self.take_actions(actions);

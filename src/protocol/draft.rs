@@ -120,7 +120,7 @@ impl Draft {
         };
         let violation = match checked {
             Ok(Valid { content, object }) => {
-                self.conversation.push(Role::Assistant, quote::plain(&object));
+                self.conversation.push(Role::Assistant, echo(&object));
                 return Progress::Valid(content);
             }
             Err(violation) => violation,

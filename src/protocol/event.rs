@@ -25,6 +25,12 @@ pub enum Event {
     },
 }
 
+/// The most passages that one search brings.
+pub const PASSAGES_MAX: usize = 12;
+
+/// The longest passage, in characters: about 300 tokens, so that several fit into a small model's context.
+pub const PASSAGE_CHARS_MAX: usize = 1200;
+
 /// A part of a document, as it stands there.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -35,6 +41,14 @@ pub struct Passage {
     pub start: usize,
     /// Its text.
     pub text: String,
+}
+
+impl Passage {
+    /// Returns an estimate of its tokens that errs on the high side: a third of its bytes.
+    #[must_use]
+    pub fn tokens_estimate(&self) -> u64 {
+        self.text.len() as u64 / 3 + 1
+    }
 }
 
 /// One answer of a model, as received.

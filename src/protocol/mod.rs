@@ -33,7 +33,7 @@ mod setup;
 pub use action::{Action, Ask, CallId, ReplyShape, Search, Step};
 pub use conversation::{Conversation, Message, Role};
 pub use draft::REFUSED;
-pub use event::{Event, Finish, Passage, Reply};
+pub use event::{Event, Finish, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage, Reply};
 pub use outcome::{
     AgentReport, BlindVote, Degraded, Dissent, How, NoAgreement, Outcome, Report, Section, Tally,
 };

@@ -86,7 +86,7 @@ fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
 fn passages(out: &mut String, found: &Found) {
     let _ = writeln!(out, "## Round {}: {} passages found\n", found.round, found.passages.len());
     for Passage { document, start, text } in &found.passages {
-        let _ = writeln!(out, "{}, from byte {start}:\n", quote::plain(document));
+        let _ = writeln!(out, "{}, from byte {start}:\n", quote::json_string(document));
         quoted(out, text);
         out.push('\n');
     }
@@ -168,7 +168,7 @@ fn dissent(out: &mut String, ledger: &Ledger) {
         out.push_str("## Degraded\n\n");
     }
     for loss in &report.degraded {
-        let _ = writeln!(out, "- {}", quote::plain(&loss.detail));
+        let _ = writeln!(out, "- {}", quote::plain(&loss.detail).replace('\n', " "));
     }
 }
 

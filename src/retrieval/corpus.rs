@@ -1,8 +1,9 @@
 //! The index of a set of places: brought up to date, and searched.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 use tantivy::collector::TopDocs;
@@ -17,13 +18,10 @@ use tantivy::{Index, IndexWriter, TantivyDocument, TantivyError, Term};
 use super::files::{self, Skipped, Unread};
 use super::{RetrievalError, passages};
 use crate::crypto::{Digest, Hasher};
-use crate::protocol::Passage;
+use crate::protocol::{PASSAGES_MAX, Passage};
 
 /// Memory that indexing may use, in bytes.
 const INDEXING_BYTES: usize = 64 << 20;
-
-/// The most passages that one search returns.
-const PASSAGES_MAX: usize = 12;
 
 /// The most different words of one search; more would only blur it.
 const WORDS_MAX: usize = 64;
@@ -31,17 +29,18 @@ const WORDS_MAX: usize = 64;
 /// Words are folded to lower case and to their English stem; words of other languages are hardly ever harmed.
 const TOKENIZER: &str = "en_stem";
 
-/// The file beside the index that lists what is in it.
-const LIST: &str = "files.json";
+/// The file that a process holds while it brings the index up to date.
+const LOCK: &str = "update.lock";
 
 /// The index of a set of places.
 pub struct Corpus {
     dir: PathBuf,
     index: Index,
     fields: Fields,
-    /// What is in the index.
-    listed: BTreeMap<PathBuf, Listed>,
 }
+
+/// What is in an index, by path.
+type Listing = BTreeMap<String, Listed>;
 
 #[derive(Clone, Copy)]
 struct Fields {
@@ -53,8 +52,7 @@ struct Fields {
 /// A file as it was when it was indexed.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 struct Listed {
-    bytes: u64,
-    modified_ns: u128,
+    stamp: Option<[i64; 5]>,
     sha256: Digest,
     passages: usize,
 }
@@ -81,25 +79,26 @@ impl std::fmt::Debug for Corpus {
 }
 
 impl Corpus {
-    /// Opens the index of these places in the folder `cache`, and brings it up to date.
+    /// Opens the index of these places in the folder `cache`, and brings it up to date. While another process
+    /// does the same, this waits.
     ///
     /// # Errors
     ///
     /// [`RetrievalError`], also if there is no text at all.
     pub fn open(places: &[PathBuf], cache: &Path) -> Result<(Self, Updated), RetrievalError> {
-        let found = files::list(places)?;
+        let (found, lost) = files::list(places)?;
         let dir = cache.join(name_of(places));
         let failed = |source| RetrievalError::Index { path: dir.clone(), source };
-        let unlisted = |source| RetrievalError::List { path: dir.clone(), source };
-        std::fs::create_dir_all(&dir).map_err(unlisted)?;
+        let locked = |source| RetrievalError::Lock { path: dir.clone(), source };
+        std::fs::create_dir_all(&dir).map_err(locked)?;
+        let lock = File::create(dir.join(LOCK)).map_err(locked)?;
+        lock.lock().map_err(locked)?;
         let (schema, fields) = schema();
         let directory = MmapDirectory::open(&dir).map_err(|e| failed(e.into()))?;
         let index = Index::open_or_create(directory, schema).map_err(failed)?;
-        let listed = read_list(&dir.join(LIST));
-        let is_known = listed.is_some();
-        let mut corpus = Self { dir: dir.clone(), index, fields, listed: listed.unwrap_or_default() };
-        let updated = corpus.update(&found, is_known).map_err(failed)?;
-        corpus.write_list().map_err(unlisted)?;
+        let mut corpus = Self { dir: dir.clone(), index, fields };
+        let mut updated = corpus.update(&found).map_err(failed)?;
+        updated.skipped.splice(0..0, lost);
         if updated.passages == 0 {
             let places: Vec<String> = places.iter().map(|p| format!("`{}`", p.display())).collect();
             return Err(RetrievalError::NoText(places.join(", ")));
@@ -108,66 +107,81 @@ impl Corpus {
     }
 
     /// Reads what is new or has changed, and forgets what is gone.
-    fn update(&mut self, found: &[PathBuf], is_known: bool) -> Result<Updated, TantivyError> {
+    ///
+    /// The list of what is in the index is part of its last commit, so that the two cannot differ, whatever
+    /// ends this process.
+    fn update(&mut self, found: &[String]) -> Result<Updated, TantivyError> {
         let mut updated = Updated::default();
         // Opened only if there is something to write: many processes may search one index.
         let mut writer: Option<IndexWriter> = None;
-        if !is_known {
+        let payload = self.index.load_metas()?.payload;
+        let listed: Option<Listing> = payload.and_then(|payload| serde_json::from_str(&payload).ok());
+        if listed.is_none() {
             self.writer(&mut writer)?.delete_all_documents()?;
         }
-        let mut now = BTreeMap::new();
-        for path in found {
+        let mut before = listed.unwrap_or_default();
+        let mut now = Listing::new();
+        let mut is_changed = false;
+        for name in found {
+            let path = Path::new(name);
             let stamp = stamp(path);
-            let before = self.listed.remove(path);
-            if let (Some(before), Some((bytes, modified_ns))) = (&before, stamp)
-                && (before.bytes, before.modified_ns) == (bytes, modified_ns)
-            {
-                now.insert(path.clone(), before.clone());
+            let known = before.remove(name);
+            if let Some(known) = known.as_ref().filter(|known| stamp.is_some() && known.stamp == stamp) {
+                now.insert(name.clone(), known.clone());
                 continue;
             }
+            is_changed = true;
             let (text, layout) = match files::read(path) {
                 Ok(read) => read,
                 Err(why) => {
                     if let Unread::Lost(why) = why {
-                        updated.skipped.push(Skipped { path: path.clone(), why });
+                        updated.skipped.push(Skipped { path: path.to_owned(), why });
                     }
-                    if before.is_some() {
-                        forget(self.writer(&mut writer)?, self.fields, path);
+                    if known.is_some() {
+                        self.forget(&mut writer, name)?;
                     }
                     continue;
                 }
             };
             let sha256 = Hasher::default().part(text.as_bytes()).finish();
-            let (bytes, modified_ns) = stamp.unwrap_or_default();
             let parts = passages::cut(&text, layout);
-            let listed = Listed { bytes, modified_ns, sha256, passages: parts.len() };
-            now.insert(path.clone(), listed);
-            if before.is_some_and(|before| before.sha256 == sha256) {
+            now.insert(name.clone(), Listed { stamp, sha256, passages: parts.len() });
+            if known.is_some_and(|known| known.sha256 == sha256) {
                 continue;
             }
             updated.read += 1;
+            self.forget(&mut writer, name)?;
             let writer = self.writer(&mut writer)?;
-            forget(writer, self.fields, path);
             for (start, part) in parts {
                 let mut document = TantivyDocument::default();
-                document.add_text(self.fields.document, path.to_string_lossy());
+                document.add_text(self.fields.document, name);
                 document.add_u64(self.fields.start, start as u64);
                 document.add_text(self.fields.body, part);
                 writer.add_document(document)?;
             }
         }
-        for path in self.listed.keys() {
-            updated.gone += 1;
-            forget(self.writer(&mut writer)?, self.fields, path);
-        }
-        if let Some(mut writer) = writer {
-            writer.commit()?;
-            writer.wait_merging_threads()?;
+        for name in before.keys() {
+            is_changed = true;
+            self.forget(&mut writer, name)?;
         }
         updated.files = now.len();
         updated.passages = now.values().map(|listed| listed.passages).sum();
-        self.listed = now;
+        if is_changed || writer.is_some() {
+            self.writer(&mut writer)?;
+        }
+        if let Some(mut writer) = writer {
+            let mut commit = writer.prepare_commit()?;
+            commit.set_payload(&serde_json::to_string(&now).unwrap_or_default());
+            commit.commit()?;
+            writer.wait_merging_threads()?;
+        }
         Ok(updated)
+    }
+
+    fn forget(&self, writer: &mut Option<IndexWriter>, name: &str) -> Result<(), TantivyError> {
+        let document = Term::from_field_text(self.fields.document, name);
+        self.writer(writer)?.delete_term(document);
+        Ok(())
     }
 
     fn writer<'w>(&self, open: &'w mut Option<IndexWriter>) -> Result<&'w mut IndexWriter, TantivyError> {
@@ -190,10 +204,11 @@ impl Corpus {
         let found =
             self.ranked(words).map_err(|source| RetrievalError::Index { path: self.dir.clone(), source })?;
         let mut left = tokens_max;
-        let fits = found.into_iter().take_while(|passage| {
-            let tokens = passage.text.len() as u64 / 3 + 1;
+        // One that is too long for what is left makes room for the next.
+        let fits = found.into_iter().filter(|passage| {
+            let tokens = passage.tokens_estimate();
             let fits = tokens <= left;
-            left = left.saturating_sub(tokens);
+            left -= if fits { tokens } else { 0 };
             fits
         });
         Ok(fits.collect())
@@ -230,13 +245,6 @@ impl Corpus {
         }
         Ok(found)
     }
-
-    fn write_list(&self) -> std::io::Result<()> {
-        let text = serde_json::to_string(&self.listed).map_err(std::io::Error::other)?;
-        let new = self.dir.join(format!("{LIST}.new"));
-        std::fs::write(&new, text)?;
-        std::fs::rename(new, self.dir.join(LIST))
-    }
 }
 
 fn schema() -> (Schema, Fields) {
@@ -250,20 +258,11 @@ fn schema() -> (Schema, Fields) {
     (schema.build(), Fields { document, start, body })
 }
 
-fn forget(writer: &mut IndexWriter, fields: Fields, path: &Path) {
-    writer.delete_term(Term::from_field_text(fields.document, &path.to_string_lossy()));
-}
-
-/// Returns size and time of change, if the file can be looked at.
-fn stamp(path: &Path) -> Option<(u64, u128)> {
+/// Returns what changes whenever a file does: its number, size, and times of change.
+fn stamp(path: &Path) -> Option<[i64; 5]> {
     let data = std::fs::metadata(path).ok()?;
-    let modified = data.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-    Some((data.len(), modified.as_nanos()))
-}
-
-/// What is in the index; none if that is not known, and everything must be read again.
-fn read_list(path: &Path) -> Option<BTreeMap<PathBuf, Listed>> {
-    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    let (number, size) = (data.ino().cast_signed(), data.size().cast_signed());
+    Some([number, size, data.mtime(), data.mtime_nsec(), data.ctime() ^ data.ctime_nsec()])
 }
 
 /// Returns the name of the index of these places.

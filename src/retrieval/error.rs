@@ -23,16 +23,16 @@ pub enum RetrievalError {
     #[error("there is no folder for the index; set XDG_CACHE_HOME or HOME")]
     NoCache,
     /// The index cannot be written or read.
-    #[error("the index in `{}` cannot be used: {source}; it may be deleted, and is made again", path.display())]
+    #[error("the index in `{}` cannot be used: {source}; it is made again if you delete it while no other run uses it", path.display())]
     Index {
         /// Its folder.
         path: PathBuf,
         /// Why.
         source: tantivy::TantivyError,
     },
-    /// The index's list of files cannot be written or read.
+    /// There is no folder for the index, or it cannot be locked.
     #[error("the index in `{}` cannot be used: {source}", path.display())]
-    List {
+    Lock {
         /// Its folder.
         path: PathBuf,
         /// Why.

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use ignore::WalkBuilder;
+use ignore::{DirEntry, WalkBuilder};
 use serde::Serialize;
 
 use super::RetrievalError;
@@ -41,27 +41,41 @@ pub(super) enum Layout {
     Plain,
 }
 
-/// Returns every file in the places, sorted; hidden files and those that `.gitignore` names are left out.
-pub(super) fn list(places: &[PathBuf]) -> Result<Vec<PathBuf>, RetrievalError> {
-    let mut found = Vec::new();
+/// The file by which a folder is known to hold a run of this program.
+const RUN: &str = crate::journal::FILE_NAME;
+
+/// Returns every file in the places, sorted, and what cannot be looked into.
+///
+/// Hidden files and those that `.gitignore` names are left out, and so are the folders of runs: what models
+/// wrote is no evidence for what they write.
+pub(super) fn list(places: &[PathBuf]) -> Result<(Vec<String>, Vec<Skipped>), RetrievalError> {
+    let (mut found, mut lost) = (Vec::new(), Vec::new());
     for place in places {
-        let path =
-            place.canonicalize().map_err(|source| RetrievalError::Place { path: place.clone(), source })?;
-        if path.is_file() {
-            found.push(path);
-            continue;
+        let refuse = |source| RetrievalError::Place { path: place.clone(), source };
+        let path = place.canonicalize().map_err(refuse)?;
+        if path.to_str().is_none() {
+            return Err(refuse(std::io::Error::other("its name is no UTF-8 text")));
         }
-        // What cannot be looked into has no text either.
-        let entries = WalkBuilder::new(&path).require_git(false).follow_links(false).build().flatten();
-        found.extend(
-            entries
-                .filter(|entry| entry.file_type().is_some_and(|t| t.is_file()))
-                .map(ignore::DirEntry::into_path),
-        );
+        let is_no_run = |entry: &DirEntry| !entry.path().join(RUN).is_file();
+        for entry in WalkBuilder::new(&path).require_git(false).filter_entry(is_no_run).build() {
+            match entry {
+                Err(why) => lost.push(Skipped { path: path.clone(), why: why.to_string() }),
+                Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_dir()) => {}
+                Ok(entry) => match entry.path().to_str() {
+                    Some(name) if entry.path().is_file() => found.push(name.to_owned()),
+                    // A socket, a device, or a link that leads nowhere.
+                    Some(_) => {}
+                    None => {
+                        let why = "its name is no UTF-8 text".to_owned();
+                        lost.push(Skipped { path: entry.into_path(), why });
+                    }
+                },
+            }
+        }
     }
     found.sort();
     found.dedup();
-    Ok(found)
+    Ok((found, lost))
 }
 
 /// Returns the text of a file.
@@ -79,14 +93,32 @@ pub(super) fn read(path: &Path) -> Result<(String, Layout), Unread> {
         "md" | "markdown" => (plain(bytes)?, Layout::Markdown),
         _ => (plain(bytes)?, Layout::Plain),
     };
-    if text.trim().is_empty() { Err(Unread::NotText) } else { Ok((text, layout)) }
+    match (text.trim().is_empty(), extension.as_str()) {
+        (false, _) => Ok((text, layout)),
+        (true, "pdf") => Err(Unread::Lost("there is no text in it; it may be a scan".to_owned())),
+        (true, _) => Err(Unread::NotText),
+    }
 }
 
 fn plain(bytes: Vec<u8>) -> Result<String, Unread> {
+    if let Some(text) = utf16(&bytes) {
+        return Ok(text);
+    }
     if bytes.contains(&0) {
         return Err(Unread::NotText);
     }
     String::from_utf8(bytes).map_err(|_| Unread::Lost("it is no UTF-8 text".to_owned()))
+}
+
+/// Reads a text that says by its first two bytes that it is UTF-16.
+fn utf16(bytes: &[u8]) -> Option<String> {
+    let read: fn([u8; 2]) -> u16 = match bytes.get(..2)? {
+        [0xFF, 0xFE] => u16::from_le_bytes,
+        [0xFE, 0xFF] => u16::from_be_bytes,
+        _ => return None,
+    };
+    let units: Vec<u16> = bytes[2..].chunks_exact(2).map(|pair| read([pair[0], pair[1]])).collect();
+    String::from_utf16(&units).ok()
 }
 
 fn html(bytes: &[u8]) -> Result<String, Unread> {

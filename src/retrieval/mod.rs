@@ -22,4 +22,3 @@ mod passages;
 pub use corpus::{Corpus, Updated};
 pub use error::RetrievalError;
 pub use files::Skipped;
-pub use passages::PASSAGE_CHARS_MAX;

@@ -3,9 +3,7 @@
 use text_splitter::{ChunkConfig, MarkdownSplitter, TextSplitter};
 
 use super::files::Layout;
-
-/// The longest passage, in characters: about 300 tokens, so that several fit into a small model's context.
-pub const PASSAGE_CHARS_MAX: usize = 1200;
+use crate::protocol::PASSAGE_CHARS_MAX;
 
 /// Returns the parts of `text` with the byte at which each begins: as long as allowed, and cut where the text
 /// itself has a break.

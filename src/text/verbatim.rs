@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+/// The most white space that one space of a quote stands for, in bytes: a page break, and no empty page.
+const GAP_BYTES_MAX: usize = 64;
+
 /// Returns where `quote` stands in `source`, as a range of bytes: the first place, if it stands there more
 /// than once.
 ///
@@ -11,8 +14,10 @@ use std::ops::Range;
 pub fn find_verbatim(source: &str, quote: &str) -> Option<Range<usize>> {
     let words: Vec<&str> = quote.split_whitespace().collect();
     let first = words.first()?;
-    source.match_indices(first).find_map(|(start, _)| {
-        let end = words_follow(&source[start..], &words)?;
+    // Every place is tried: a word may begin inside another match of itself.
+    source.char_indices().find_map(|(start, _)| {
+        let rest = &source[start..];
+        let end = rest.starts_with(first).then(|| words_follow(rest, &words))??;
         Some(start..start + end)
     })
 }
@@ -23,7 +28,8 @@ fn words_follow(text: &str, words: &[&str]) -> Option<usize> {
     for (index, word) in words.iter().enumerate() {
         if index > 0 {
             let trimmed = rest.trim_start();
-            if trimmed.len() == rest.len() {
+            let gap = rest.len() - trimmed.len();
+            if gap == 0 || gap > GAP_BYTES_MAX {
                 return None;
             }
             rest = trimmed;
@@ -50,6 +56,8 @@ mod tests {
             assert_eq!(find_verbatim(source, differs), None, "{differs}");
         }
         assert_eq!(find_verbatim("a a b", "a b"), Some(2..5));
+        assert_eq!(find_verbatim("aaa b", "aa b"), Some(1..5));
+        assert_eq!(find_verbatim(&format!("a{}b", "\n".repeat(65)), "a b"), None);
     }
 
     proptest! {

@@ -1,5 +1,7 @@
 //! Documents are searched, cited word for word, and never obeyed.
 
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use crate::support::{Finished, Folder, consensus};
@@ -62,13 +64,32 @@ fn only_what_has_changed_is_read_again_and_what_is_gone_is_forgotten() {
     assert!(search(&folder, "flour").0.is_empty(), "the old text is forgotten");
     std::fs::remove_file(folder.path().join("docs/bread.txt")).unwrap();
     assert!(search(&folder, "rye").0.is_empty());
-    // An index whose list is lost is made again.
-    let index =
-        std::fs::read_dir(folder.path().join("cache/consensus/index")).unwrap().next().unwrap().unwrap();
-    std::fs::write(index.path().join("files.json"), "{").unwrap();
-    let (found, story) = search(&folder, "lighthouse");
-    assert!(story.contains("2 of them read now"), "{story}");
-    assert_eq!(found.len(), 1);
+}
+
+#[test]
+fn runs_are_no_documents() {
+    let folder = library();
+    folder.write("docs/runs/1/journal.jsonl", "The lighthouse is 99 metres high.");
+    folder.write("docs/runs/1/transcript.md", "The lighthouse is 99 metres high.");
+    let (found, _) = search(&folder, "99");
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn several_at_once_use_one_index() {
+    let folder = library();
+    for number in 0..200 {
+        folder.write(&format!("docs/more/{number}.txt"), &format!("Number {number} of many."));
+    }
+    let search = || {
+        let mut command = consensus(&folder);
+        command.args(["docs", "search", "lighthouse", "--docs", "docs", "-q"]).stdout(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    for child in [search(), search(), search()] {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success() && !output.stdout.is_empty());
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::Serialize;
 
 use crate::protocol::{Passage, Task};
-use crate::text::find_verbatim;
+use crate::text::{find_verbatim, quote};
 
 /// The name of the task as a source.
 pub(super) const TASK: &str = "task";
@@ -50,7 +50,9 @@ impl Sources {
             text: text.to_owned(),
             start: 0,
         };
-        let mut all = vec![source(TASK.to_owned(), "the task", task.prompt.trim())];
+        // As the agents see it, so that what they copy is found.
+        let shown = quote::plain(task.prompt.trim());
+        let mut all = vec![source(TASK.to_owned(), "the task", &shown)];
         let documents = task.documents.iter().enumerate();
         all.extend(documents.map(|(i, d)| source(format!("D{}", i + 1), &d.name, &d.text)));
         Self(all)
@@ -81,7 +83,8 @@ impl Sources {
     /// Adds passages under the names `S1`, `S2` and so on; one that is there already keeps its name.
     pub fn add(&mut self, passages: &[Passage]) {
         for Passage { document, start, text } in passages {
-            if self.0.iter().any(|s| s.name.starts_with('S') && s.title == *document && s.start == *start) {
+            let is_same = |s: &Source| s.title == *document && s.start == *start && s.text == *text;
+            if self.0.iter().any(|source| source.name.starts_with('S') && is_same(source)) {
                 continue;
             }
             let number = self.0.iter().filter(|source| source.name.starts_with('S')).count() + 1;
@@ -106,9 +109,15 @@ impl Source {
 }
 
 impl Evidence {
-    /// Whether two quotes share words of one source: the same defect, said again.
+    /// Whether two quotes are about the same words: the same text, or mostly the same place of one source.
     #[must_use]
-    pub fn overlaps(&self, other: &Self) -> bool {
-        self.source == other.source && self.span.start < other.span.end && other.span.start < self.span.end
+    pub fn is_about_the_same(&self, other: &Self) -> bool {
+        let words = |quote: &str| quote.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        if self.source != other.source {
+            return words(&self.quote) == words(&other.quote);
+        }
+        let shared = self.span.end.min(other.span.end).saturating_sub(self.span.start.max(other.span.start));
+        let whole = self.span.end.max(other.span.end) - self.span.start.min(other.span.start);
+        2 * shared >= whole
     }
 }

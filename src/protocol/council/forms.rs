@@ -138,8 +138,11 @@ impl Verification {
 
 /// Reads Pathos's reply.
 pub(super) fn framing(reply: &str) -> Result<Valid<Framing>, Violation> {
-    let valid: Valid<Framing> = read(reply)?;
-    let Framing { framing, search, reasoning, .. } = &valid.content;
+    let mut valid: Valid<Framing> = read(reply)?;
+    let Framing { framing, search, reasoning, .. } = &mut valid.content;
+    for text in [&mut *framing, &mut *search, &mut *reasoning] {
+        text.trim().to_owned().clone_into(text);
+    }
     within("framing", framing, 1, FRAMING_CHARS_MAX)?;
     within("search", search, 0, SEARCH_CHARS_MAX)?;
     within("reasoning", reasoning, 0, REASONING_CHARS_MAX)?;

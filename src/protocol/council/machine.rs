@@ -6,9 +6,11 @@ use super::Setup;
 use super::evidence::{Evidence, Sources};
 use super::forms::{self, Framing, Response, Strictness, Verification};
 use super::manifest::Manifest;
+use super::params::CouncilParams;
 use super::prompt::{self, Situation};
 use super::report::CouncilRound;
 use super::verdict::{ConsensusResult, Member, judge};
+use crate::crypto::Digest;
 use crate::protocol::arbiter::{Arbitration, Ruling};
 use crate::protocol::draft::{Draft, Progress, Told as Telling, Valid};
 use crate::protocol::mark::mark;
@@ -161,7 +163,7 @@ impl Council {
         let agent = Member::Logos.index();
         let call = CallId { round: BLIND, agent, draft: 0, step: Step::Think, attempt: 0 };
         let alone = Conversation::new(prompt::system(&self.setup, Member::Logos));
-        let told = prompt::blind(&self.setup, &self.sources);
+        let told = prompt::blind(&self.setup, &self.sources, call);
         vec![self.begin(call, alone, told), self.ask(Member::Pathos)]
     }
 
@@ -259,7 +261,8 @@ impl Council {
         self.phase = Phase::Searching;
         let framing = self.manifest.framing.as_ref().map_or("", |framing| &framing.search);
         let feedback = self.manifest.feedback.last().map_or("", String::as_str);
-        let words = [self.setup.task.prompt.as_str(), framing, feedback].join(" ");
+        // The first words count if there are too many.
+        let words = [framing, feedback, self.setup.task.prompt.as_str()].join(" ");
         let tokens_max = self.setup.params.passages_tokens_max;
         vec![Action::Search(Search { round: self.manifest.round, words, tokens_max })]
     }
@@ -278,8 +281,9 @@ impl Council {
         let names = Member::ALL.map(|member| self.setup.agents[member.index()].name.as_str());
         let mut result = judge(&self.manifest, &self.setup.params, names, &self.defects);
         if self.changed_nothing(&result) {
-            let final_confidence = self.setup.params.weights.aggregate(self.manifest.confidences());
-            result = ConsensusResult::NotReached { final_confidence, attempts: self.manifest.round };
+            // Another round would say the same again: this one is the last.
+            let params = CouncilParams { max_rounds: self.manifest.round, ..self.setup.params.clone() };
+            result = judge(&self.manifest, &params, names, &self.defects);
         }
         self.rounds.push(CouncilRound::new(&self.manifest, self.answer.as_ref(), &result));
         match result {
@@ -332,7 +336,9 @@ impl Council {
             attempt: 0,
         };
         let mut candidates: Vec<(Answer, Vec<String>)> = Vec::new();
-        for round in &self.rounds {
+        let vetoed: Vec<Option<Digest>> =
+            self.rounds.iter().filter(|round| round.is_vetoed()).map(|round| round.sha256).collect();
+        for round in self.rounds.iter().filter(|round| !vetoed.contains(&round.sha256)) {
             let Some((answer, objection)) = round.candidate(&self.canonicalizer) else { continue };
             match candidates.iter_mut().find(|(known, _)| known.canonical == answer.canonical) {
                 Some((_, objections)) => objections.extend(objection),

@@ -49,7 +49,6 @@ pub struct CouncilRound {
     /// How sure each was.
     pub confidences: Confidences,
     /// What became of it.
-    #[serde(flatten)]
     pub result: ConsensusResult,
 }
 
@@ -67,8 +66,14 @@ impl CouncilRound {
         }
     }
 
-    /// Returns the round's answer, and what stands against it.
+    /// Whether its answer was stopped with evidence.
+    pub(super) fn is_vetoed(&self) -> bool {
+        self.verification.as_ref().is_some_and(|v| v.veto && v.defects().next().is_some())
+    }
+
+    /// Returns the round's answer, if somebody verified it, and what stands against it.
     pub(super) fn candidate(&self, canonicalizer: &Canonicalizer) -> Option<(Answer, Option<String>)> {
+        let verification = self.verification.as_ref()?;
         let shown = self.response.as_ref()?.response.trim().to_owned();
         // It was valid when it was taken.
         let canonical = canonicalizer.canonicalize(&shown).ok()?;
@@ -76,9 +81,7 @@ impl CouncilRound {
             ConsensusResult::NeedsRevision { feedback, .. } => Some(feedback.clone()),
             ConsensusResult::Reached { .. }
             | ConsensusResult::Vetoed { .. }
-            | ConsensusResult::NotReached { .. } => {
-                self.verification.as_ref().map(|verification| verification.reasoning.clone())
-            }
+            | ConsensusResult::NotReached { .. } => Some(verification.reasoning.clone()),
         };
         Some((Answer { shown, canonical }, objection))
     }
@@ -97,8 +100,12 @@ impl Council {
         }
     }
 
-    /// Returns the latest answer, of this round or an earlier one, with its digest.
+    /// Returns the answer that was agreed on, else the latest, of this round or an earlier one, with its digest.
     fn latest(&self) -> Option<(&Response, Digest)> {
+        if let Some(Outcome::Agreed { sha256, .. }) = &self.outcome {
+            let agreed = self.rounds.iter().rev().find(|round| round.sha256 == Some(*sha256));
+            return agreed.and_then(|round| round.response.as_ref().zip(round.sha256));
+        }
         if let (Some(response), Some(answer)) = (&self.manifest.response, &self.answer) {
             return Some((response, answer.canonical.digest));
         }

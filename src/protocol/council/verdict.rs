@@ -115,7 +115,7 @@ pub fn judge(
         && let Some((check, evidence)) = decisive(verification, defects)
     {
         let reason = check.claim.clone();
-        if is_last || defects.iter().any(|earlier| earlier.overlaps(evidence)) {
+        if is_last || defects.iter().any(|earlier| earlier.is_about_the_same(evidence)) {
             return ConsensusResult::Vetoed { reason, evidence: evidence.clone(), round: manifest.round };
         }
         return revise(vetoed_feedback(verification, names[2]));
@@ -140,7 +140,7 @@ fn decisive<'a>(
     verification: &'a Verification,
     earlier: &[Evidence],
 ) -> Option<(&'a super::forms::Check, &'a Evidence)> {
-    let again = verification.defects().find(|(_, found)| earlier.iter().any(|e| e.overlaps(found)));
+    let again = verification.defects().find(|(_, found)| earlier.iter().any(|e| e.is_about_the_same(found)));
     again.or_else(|| verification.defects().next())
 }
 
@@ -274,10 +274,13 @@ mod tests {
     #[test]
     fn a_defect_that_was_there_before_is_vetoed_and_another_is_not() {
         let params = CouncilParams::default();
-        let again = judge(&manifest(1.0, Veto::Proven, 2), &params, NAMES, &[evidence("no names")]);
+        let again = judge(&manifest(1.0, Veto::Proven, 2), &params, NAMES, &[evidence("rite no names.")]);
         assert_eq!(name(&again), "vetoed");
-        let another = judge(&manifest(1.0, Veto::Proven, 2), &params, NAMES, &[evidence("no dates")]);
-        assert_eq!(name(&another), "revision");
+        // A quote of the whole task is about everything and nothing.
+        for other in ["no dates", "Write no names. Write no dates."] {
+            let another = judge(&manifest(1.0, Veto::Proven, 2), &params, NAMES, &[evidence(other)]);
+            assert_eq!(name(&another), "revision", "{other}");
+        }
     }
 
     #[test]

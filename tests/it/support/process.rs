@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use consensus::report::RESULT_SCHEMA;
+use consensus::report::{RECORD_SCHEMA, RESULT_SCHEMA};
 use consensus::text::schema::{compile, parse_embedded};
 use jsonschema::Validator;
 use serde_json::Value;
@@ -46,14 +46,24 @@ impl Folder {
     pub fn result(&self) -> Value {
         let text = std::fs::read_to_string(self.run().join("result.json")).unwrap();
         let result = serde_json::from_str(&text).unwrap();
-        // Whatever a test is about, a result is as its schema says.
-        let errors: Vec<String> = RESULT.iter_errors(&result).map(|error| error.to_string()).collect();
-        assert!(errors.is_empty(), "{errors:?}");
+        // Whatever a test is about, a result and its journal are as their schemas say.
+        conforms(&RESULT, &result);
+        let journal = std::fs::read_to_string(self.run().join("journal.jsonl")).unwrap();
+        for line in journal.lines() {
+            conforms(&RECORD, &serde_json::from_str(line).unwrap());
+        }
         result
     }
 }
 
 static RESULT: LazyLock<Validator> = LazyLock::new(|| compile(&parse_embedded(RESULT_SCHEMA)));
+static RECORD: LazyLock<Validator> = LazyLock::new(|| compile(&parse_embedded(RECORD_SCHEMA)));
+
+#[track_caller]
+fn conforms(schema: &Validator, value: &Value) {
+    let errors: Vec<String> = schema.iter_errors(value).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?} in {value}");
+}
 
 impl Drop for Folder {
     fn drop(&mut self) {
