@@ -1,5 +1,6 @@
 //! The process between this program and a model server.
 
+use std::collections::BTreeSet;
 use std::io::{Read, stdin};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -13,6 +14,9 @@ use tokio::sync::oneshot;
 
 /// How long a server may take to end by itself.
 const GRACE: Duration = Duration::from_secs(8);
+
+/// The same for what the server has left behind, which has seen its end coming.
+const DESCENDANTS_GRACE: Duration = Duration::from_secs(2);
 
 /// How often it is looked whether anything is left.
 const POLL: Duration = Duration::from_millis(20);
@@ -64,20 +68,24 @@ pub async fn guard(command: &[String]) -> std::io::Result<u8> {
 /// Ends whatever has come to this process from the server and has not ended with its group: what it started
 /// in a group or a session of its own.
 async fn end_descendants() {
-    let mut signal = Signal::SIGTERM;
     let began = Instant::now();
-    loop {
+    let mut told = BTreeSet::new();
+    // What even SIGKILL does not end hangs in the kernel, and is not waited for.
+    while began.elapsed() < 2 * DESCENDANTS_GRACE {
         let left = children();
         if left.is_empty() {
             return;
         }
         for child in left {
-            let _ = kill(child, signal);
+            // Told twice, many servers take it for an order to drop everything.
+            if told.insert(child) {
+                let _ = kill(child, Signal::SIGTERM);
+            }
+            if began.elapsed() > DESCENDANTS_GRACE {
+                let _ = kill(child, Signal::SIGKILL);
+            }
             // Collected here, since nobody else does; one that has not ended yet is met again.
             let _ = waitpid(child, Some(WaitPidFlag::WNOHANG));
-        }
-        if began.elapsed() > GRACE {
-            signal = Signal::SIGKILL;
         }
         tokio::time::sleep(POLL).await;
     }
