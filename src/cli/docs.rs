@@ -30,8 +30,20 @@ pub(super) fn docs(args: &DocsArgs, output: &Output) -> anyhow::Result<ExitCode>
     Ok(ExitCode::Success)
 }
 
+/// As [`open`], on a thread of its own, so that a signal is heard meanwhile; nothing, where there are no places.
+pub(super) async fn open_beside(
+    places: &[PathBuf],
+    output: &Output,
+) -> anyhow::Result<Option<(Corpus, Library)>> {
+    if places.is_empty() {
+        return Ok(None);
+    }
+    let (places, output) = (places.to_owned(), *output);
+    tokio::task::spawn_blocking(move || open(&places, &output)).await?.map(Some)
+}
+
 /// Opens the index of these places, brings it up to date, and tells what was lost.
-pub(super) fn open(places: &[PathBuf], output: &Output) -> anyhow::Result<(Corpus, Library)> {
+fn open(places: &[PathBuf], output: &Output) -> anyhow::Result<(Corpus, Library)> {
     let cache = cache_folder().ok_or(RetrievalError::NoCache)?.join("index");
     let (corpus, updated) = Corpus::open(places, &cache)?;
     output.tell(&format!(

@@ -92,5 +92,8 @@ fn dispatch(cli: &Cli, output: &Output) -> anyhow::Result<ExitCode> {
 /// Blocks on one piece of asynchronous work.
 fn block_on<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(work))
+    let done = runtime.block_on(work);
+    // A thread that still reads documents is not waited for.
+    runtime.shutdown_background();
+    Ok(done)
 }

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::Instant;
 
+use anyhow::Context as _;
+
 use super::answer::AnswerFile;
 use super::args::ResumeArgs;
 use super::error::{IntegrityError, Interrupted, TooLate};
@@ -74,6 +76,10 @@ async fn prepare(
     if answer::is_complete(ledger.outcome()) {
         return Ok(Prepared::default());
     }
+    // Before a server is started in vain.
+    let places = ledger.opened().library.as_ref().map_or(&[][..], |library| &library.places);
+    let corpus = docs::open_beside(places, output).await.context("the run needs its documents again")?;
+    let corpus = corpus.map(|(corpus, _)| corpus);
     let file = FileConfig::load()?;
     let mut chosen = Chosen {
         model: args.model.clone(),
@@ -95,8 +101,5 @@ async fn prepare(
         cost_micro_usd_max: given.cost_micro_usd_max.or(before.cost_micro_usd_max),
         deadline_ms: given.deadline_ms.or(before.deadline_ms),
     };
-    let library = ledger.opened().library.as_ref();
-    let corpus =
-        library.map(|library| docs::open(&library.places, output)).transpose()?.map(|(corpus, _)| corpus);
     Ok(Prepared { limits: Some(limits), endpoints: Some(endpoints), server, corpus })
 }

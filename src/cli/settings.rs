@@ -92,8 +92,7 @@ pub(super) async fn opened(
     output: &Output,
 ) -> anyhow::Result<Beginning> {
     let (setup, roleset) = setup(args, file, seed)?;
-    let (corpus, library) =
-        if args.docs.is_empty() { None } else { Some(docs::open(&args.docs, output)?) }.unzip();
+    let (corpus, library) = docs::open_beside(&args.docs, output).await?.unzip();
     let mut chosen = chosen(&args.server, mock_script(args)?);
     let command = launch_command(&chosen, file, Some(&roleset))?;
     let server = launch::launch(command.as_ref(), &mut chosen, file, dir, output).await?;
