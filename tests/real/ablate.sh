@@ -10,14 +10,20 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 patches=$root/tests/real/ablations
-tree=$(mktemp -d)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/consensus
+# Always the same place, so that what was built is found again.
+tree=$cache/ablation-tree
+target=${CARGO_TARGET_DIR:-$cache/ablations}
+mkdir -p "$cache"
+exec 9>"$tree.lock"
+flock 9
+rm -rf "$tree"
+mkdir "$tree"
 cleanup() { rm -rf "$tree"; }
 trap cleanup EXIT
 
 # A copy of what is tracked, to be patched.
 copy() { git -C "$root" ls-files -z | tar -C "$root" --null -T - -cf - | tar -C "$tree" -xf -; }
-
-target=${XDG_CACHE_HOME:-$HOME/.cache}/consensus/ablations
 
 if [[ ${1:-} == check ]]; then
     copy
