@@ -5,6 +5,7 @@
 //! a prompt that the machine did not issue or an end that it did not reach, is a [`Mismatch`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, SystemTime};
 
 use thiserror::Error;
 
@@ -110,6 +111,10 @@ pub struct Ledger {
     /// Agents whose server has been looked at for whether it holds replies to a schema.
     examined: BTreeSet<usize>,
     run: String,
+    /// When each open call was made.
+    asked_at: BTreeMap<CallId, String>,
+    /// How long each agent's calls took together.
+    busy: Vec<Duration>,
     /// Time stamps of the first and the last record.
     pub(crate) started_at: String,
     pub(crate) ended_at: String,
@@ -161,6 +166,8 @@ impl Ledger {
             degraded: Vec::new(),
             examined: BTreeSet::new(),
             run: record.run.clone(),
+            asked_at: BTreeMap::new(),
+            busy: vec![Duration::ZERO; opened.endpoints.len()],
             started_at: record.at.clone(),
             ended_at: record.at.clone(),
         };
@@ -199,8 +206,19 @@ impl Ledger {
         self.ended_at.clone_from(&record.at);
         match &record.event {
             Entry::Opened(_) => Err(Mismatch::NotOpened),
-            Entry::Asked(asked) => self.asked(asked),
-            Entry::Replied(replied) => self.replied(replied),
+            Entry::Asked(asked) => {
+                self.asked(asked)?;
+                self.asked_at.insert(asked.call, record.at.clone());
+                Ok(())
+            }
+            Entry::Replied(replied) => {
+                self.replied(replied)?;
+                let asked_at = self.asked_at.remove(&replied.call).unwrap_or_default();
+                if let Some(busy) = self.busy.get_mut(replied.call.agent) {
+                    *busy += between(&asked_at, &record.at);
+                }
+                Ok(())
+            }
             Entry::Found(found) => self.found(found),
             Entry::Stopped { outcome } => self.stopped(outcome),
             Entry::Resumed { limits, endpoints, .. } => {
@@ -412,6 +430,12 @@ impl Ledger {
         self.totals
     }
 
+    /// Returns how long each agent's calls took together, the arbiter's last.
+    #[must_use]
+    pub fn busy(&self) -> &[Duration] {
+        &self.busy
+    }
+
     /// Returns the protocol's report with what was lost on the way to it.
     #[must_use]
     pub fn report(&self) -> Report {
@@ -428,6 +452,12 @@ impl Ledger {
     pub fn agent_name(&self, agent: usize) -> &str {
         self.opened.setup.everybody().nth(agent).map_or("", |a| &a.name)
     }
+}
+
+/// Returns the time between two time stamps; none, if a clock was set back in between or one is unreadable.
+pub(crate) fn between(started_at: &str, ended_at: &str) -> Duration {
+    let time = |text: &str| humantime::parse_rfc3339(text).unwrap_or(SystemTime::UNIX_EPOCH);
+    time(ended_at).duration_since(time(started_at)).unwrap_or(Duration::ZERO)
 }
 
 /// Returns true if the protocol refused the reply to `call` and wants another.

@@ -19,5 +19,6 @@ mod observer;
 
 pub use budget::{Budget, Exceeded, Reserve};
 pub use drive::{Engine, EngineError, StopRequest};
+pub(crate) use ledger::between;
 pub use ledger::{Ledger, Mismatch, PROGRAM, Totals};
 pub use observer::{Moment, NoObserver, Observer};

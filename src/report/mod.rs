@@ -3,9 +3,11 @@
 //! In: a [`Ledger`](crate::engine::Ledger) and the journal's head. Out: `result.json`, the
 //! transcript, the answer. The same journal always gives the same bytes.
 
+mod outcome;
 mod result;
 mod transcript;
 
+pub use outcome::ConsensusOutcome;
 pub use result::{AgentResult, RunResult, Timing, UsageResult, write_result};
 pub use transcript::transcript;
 

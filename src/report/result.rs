@@ -4,12 +4,12 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::crypto::Digest;
-use crate::engine::Ledger;
+use crate::engine::{Ledger, between};
 use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome, Section};
 
 /// How a run ended.
@@ -88,6 +88,8 @@ pub struct Timing {
     pub ended_at: String,
     /// Milliseconds between them.
     pub total_ms: u64,
+    /// Milliseconds that each agent's calls took together, the arbiter's last; calls may overlap.
+    pub agents_ms: Vec<u64>,
 }
 
 impl RunResult {
@@ -131,7 +133,7 @@ impl RunResult {
                 calls: totals.calls,
                 cost_micro_usd: totals.cost_micro_usd,
             },
-            timing: timing(&ledger.started_at, &ledger.ended_at),
+            timing: timing(ledger),
             section: report.section,
             journal_head,
         }
@@ -159,14 +161,13 @@ fn reason(outcome: &Outcome) -> Option<String> {
     }
 }
 
-fn timing(started_at: &str, ended_at: &str) -> Timing {
-    let time = |text: &str| humantime::parse_rfc3339(text).unwrap_or(SystemTime::UNIX_EPOCH);
-    // A clock that was set back between two records must not make a result impossible.
-    let span = time(ended_at).duration_since(time(started_at)).unwrap_or(Duration::ZERO);
+fn timing(ledger: &Ledger) -> Timing {
+    let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     Timing {
-        started_at: started_at.to_owned(),
-        ended_at: ended_at.to_owned(),
-        total_ms: u64::try_from(span.as_millis()).unwrap_or(u64::MAX),
+        started_at: ledger.started_at.clone(),
+        ended_at: ledger.ended_at.clone(),
+        total_ms: ms(between(&ledger.started_at, &ledger.ended_at)),
+        agents_ms: ledger.busy().iter().copied().map(ms).collect(),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::process::Stdio;
 
+use consensus::engine::Ledger;
+use consensus::report::ConsensusOutcome;
 use serde_json::{Value, json};
 
 use crate::support::{Finished, Folder, consensus};
@@ -143,6 +145,12 @@ fn an_answer_is_cited_with_the_bytes_on_which_it_rests() {
     let place = |end: &str| usize::try_from(citation["span"][end].as_u64().unwrap()).unwrap();
     assert_eq!(&TOWER[place("start")..place("end")], "43 metres high");
     assert_eq!(result["council"]["changed"], true);
+    let journal = consensus::journal::read(&folder.run().join("journal.jsonl")).unwrap();
+    let outcome = ConsensusOutcome::new(&Ledger::replay(&journal.records).unwrap()).unwrap();
+    assert!(outcome.is_consensus());
+    assert_eq!((outcome.rounds(), outcome.content.as_str()), (Some(1), "43 metres"));
+    assert_eq!(outcome.summary(), "consensus reached in round 1 with confidence 0.95 (threshold 0.85)");
+    assert_eq!(outcome.logos_response.unwrap().citations.len(), 1);
     // What was lost of the documents stands in the result.
     assert_eq!(result["degraded"][0]["kind"], "document_lost");
 }
