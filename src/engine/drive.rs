@@ -9,6 +9,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use super::ledger::{Ledger, Mismatch, PROGRAM, tokens_max};
+use super::log;
 use super::observer::{Moment, Observer};
 use crate::journal::{Asked, Entry, Found, Journal, JournalError, Limits, Opened, Replied, Writer};
 use crate::protocol::{Ask, CallId, Outcome, Search, Setup};
@@ -187,6 +188,7 @@ impl<'a> Engine<'a> {
         if let Some(outcome) = self.ledger.outcome() {
             return Ok(outcome.clone());
         }
+        log::begun(&self.ledger);
         let outcome = match self.until_stopped(stop).await? {
             Some(reason) if self.ledger.verdict().is_none() => reason,
             Some(_) | None => self.ledger.verdict().cloned().unwrap_or(Outcome::Interrupted),
@@ -278,8 +280,13 @@ impl<'a> Engine<'a> {
         let replied = Replied { call, reply, usage, structured, attempts };
         let agent = self.ledger.agent_name(call.agent);
         self.observer.notice(Moment::Answered { agent, replied: &replied, took });
+        let logged = log::rounds(&self.ledger).map(|before| (before, replied.clone()));
         self.record(Entry::Replied(replied))?;
-        Ok(self.writer.sync()?)
+        self.writer.sync()?;
+        if let Some((before, replied)) = logged {
+            log::replied(&self.ledger, &replied, took, before);
+        }
+        Ok(())
     }
 
     fn record(&mut self, entry: Entry) -> Result<(), EngineError> {

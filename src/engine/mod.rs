@@ -15,6 +15,7 @@
 mod budget;
 mod drive;
 mod ledger;
+mod log;
 mod observer;
 
 pub use budget::{Budget, Exceeded, Reserve};
