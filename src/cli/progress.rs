@@ -177,10 +177,11 @@ fn envelope_line(reply: &str) -> String {
         return format!("{what}, confidence {confidence:.2}");
     }
     let solution = &value["final_solution"];
-    let text = match (solution["accepts"].as_str(), solution["canonical_text"].as_str()) {
+    let text = match (solution["accepts"].as_str(), &solution["canonical_text"]) {
         (Some(handle), _) => format!(", accepts {}", quote::excerpt(handle)),
-        (None, Some(text)) => format!(", “{}”", quote::excerpt(text)),
-        (None, None) => String::new(),
+        (None, Value::Null) => String::new(),
+        (None, Value::String(text)) => format!(", “{}”", quote::excerpt(text)),
+        (None, value) => format!(", {}", quote::excerpt(&value.to_string())),
     };
     format!("{}{text}", field("status"))
 }

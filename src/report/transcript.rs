@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::engine::{Ledger, Mismatch};
 use crate::journal::{Entry, Found, Record, Replied};
 use crate::protocol::{Outcome, Params, Passage, Step};
-use crate::text::{Envelope, FinalText, quote};
+use crate::text::{Envelope, quote};
 
 /// Returns the transcript of a whole journal.
 ///
@@ -126,9 +126,9 @@ fn parsed(out: &mut String, envelope: &Envelope) {
     if let Some(handle) = &solution.accepts {
         let _ = writeln!(out, "\nAccepts {}.", quote::excerpt(handle));
     }
-    if let Some(FinalText { text, .. }) = &solution.canonical_text {
+    if let Some(written) = &solution.canonical_text {
         out.push_str("\nFinal text:\n\n");
-        quoted(out, text);
+        quoted(out, &written.text);
     }
 }
 

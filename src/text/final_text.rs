@@ -1,4 +1,5 @@
-//! A final text as its author wrote it: as a JSON string, or as the JSON value that it is.
+//! A final text as its author wrote it: as a JSON string, as the JSON value that it is, or as a list of its
+//! sentences.
 //!
 //! An answer that is JSON can be written as a value of the envelope. Small models get a JSON text
 //! inside a JSON string wrong, because every quote in it must be escaped.
@@ -15,6 +16,15 @@ pub struct FinalText {
     pub text: String,
     /// Whether it was written as a JSON value other than a string.
     pub is_value: bool,
+}
+
+impl FinalText {
+    /// Returns the sentences of a text that was written as a list of them, joined.
+    #[must_use]
+    pub fn joined(&self) -> Option<String> {
+        let sentences: Vec<String> = self.is_value.then(|| serde_json::from_str(&self.text).ok())??;
+        Some(sentences.iter().map(|sentence| sentence.trim()).collect::<Vec<_>>().join(" "))
+    }
 }
 
 impl From<&str> for FinalText {
@@ -49,6 +59,15 @@ impl Serialize for FinalText {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_of_sentences_is_the_text_that_they_make() {
+        let joined = |json: &str| serde_json::from_str::<FinalText>(json).unwrap().joined();
+        assert_eq!(joined(r#"["One.", " Two. "]"#).as_deref(), Some("One. Two."));
+        for other in ["\"[]\"", "[1]", "{}", "7", "[[\"a\"]]"] {
+            assert_eq!(joined(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn a_value_keeps_its_digits_and_a_string_its_text() {

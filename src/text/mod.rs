@@ -18,6 +18,7 @@ mod extract;
 mod final_text;
 pub mod quote;
 pub mod schema;
+mod sentences;
 mod strict_json;
 pub mod vacuity;
 mod verbatim;
@@ -31,6 +32,7 @@ pub use envelope::{
 pub(crate) use extract::read_one;
 pub use extract::{Extracted, REPLY_BYTES_MAX, extract};
 pub use final_text::FinalText;
+pub use sentences::listed_sentences;
 pub use strict_json::{DEPTH_MAX, StrictValue, check_depth};
 pub use verbatim::find_verbatim;
 pub use violation::Violation;

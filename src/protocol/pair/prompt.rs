@@ -16,7 +16,7 @@ use super::seat::{Position, Proposal, Seat, handle};
 use crate::protocol::draft::Told;
 use crate::protocol::mark::mark;
 use crate::protocol::{BlindVote, CallId, Thinking};
-use crate::text::{CanonicalKind, ChangeBy, Constraint, Status, quote};
+use crate::text::{CanonicalKind, ChangeBy, Constraint, Status, listed_sentences, quote};
 
 /// What `pair` says to every agent, before its first turn with its peer.
 ///
@@ -182,12 +182,23 @@ fn found(setup: &Setup, agent: usize) -> String {
         CanonicalKind::Json => format!(
             "the JSON value that you wrote after `Answer:`, as it is and not inside quotes, shorter than {room} characters."
         ),
-        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => {
-            format!(
-                "what you wrote after `Answer:`, word for word and complete, shorter than {room} characters."
-            )
-        }
+        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => match listed(setup) {
+            Some(count) => format!(
+                "the list of the {count} sentences of what you wrote after `Answer:`, one by one; if they were not exactly \
+                 {count}, make them {count}; shorter than {room} characters."
+            ),
+            None => {
+                format!(
+                    "what you wrote after `Answer:`, word for word and complete, shorter than {room} characters."
+                )
+            }
+        },
     }
+}
+
+/// Returns how many sentences a text has that is written as the list of them.
+fn listed(setup: &Setup) -> Option<usize> {
+    is_prose(setup).then(|| listed_sentences(&setup.params.constraints))?
 }
 
 fn reminder(setup: &Setup, agent: usize) -> String {
@@ -195,7 +206,8 @@ fn reminder(setup: &Setup, agent: usize) -> String {
         CanonicalKind::Number | CanonicalKind::Choice => format!("{}.", form(setup)),
         CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
             let room = setup.agents[agent].text_chars_max();
-            format!("{}; shorter than {room} characters.", form(setup))
+            let list = listed(setup).map_or("", |_| ", written as the list of them");
+            format!("{}{list}; shorter than {room} characters.", form(setup))
         }
     }
 }
@@ -362,15 +374,19 @@ fn example(setup: &Setup, agent: usize) -> String {
         Thinking::Free | Thinking::None => "",
     };
     let has_keys = setup.params.constraints.iter().any(|rule| matches!(rule, Constraint::Keys { .. }));
-    let text = match setup.canonical.kind {
-        CanonicalKind::Json if has_keys => "…",
+    let text = match (setup.canonical.kind, listed(setup)) {
+        (_, Some(count)) => format!("[{}]", vec!["\"…\""; count].join(",")),
+        (CanonicalKind::Json, None) if has_keys => "…".to_owned(),
         // Without a bracket before its eyes a small model writes a list as a list of one string.
-        CanonicalKind::Json => "[…]",
-        CanonicalKind::Text
-        | CanonicalKind::Lines
-        | CanonicalKind::Number
-        | CanonicalKind::Choice
-        | CanonicalKind::Verbatim => "\"…\"",
+        (CanonicalKind::Json, None) => "[…]".to_owned(),
+        (
+            CanonicalKind::Text
+            | CanonicalKind::Lines
+            | CanonicalKind::Number
+            | CanonicalKind::Choice
+            | CanonicalKind::Verbatim,
+            None,
+        ) => "\"…\"".to_owned(),
     };
     let status = format!("\"status\":\"SOLVED\",\"final_solution\":{{\"canonical_text\":{text}}},");
     // In the order in which the fields are generated.

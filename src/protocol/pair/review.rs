@@ -170,10 +170,11 @@ impl Review<'_> {
     }
 
     fn typed(&self, written: &FinalText) -> Result<Answer, Violation> {
-        let text = written.text.as_str();
-        if written.is_value && self.canonicalizer.kind() != CanonicalKind::Json {
+        let joined = written.joined().filter(|_| self.canonicalizer.kind() == CanonicalKind::Text);
+        if written.is_value && joined.is_none() && self.canonicalizer.kind() != CanonicalKind::Json {
             return Err(Violation::TextNotString);
         }
+        let text = joined.as_deref().unwrap_or(&written.text);
         // A choice is held to its list, which may well have a `P1` in it.
         let is_choice = self.canonicalizer.kind() == CanonicalKind::Choice;
         if !is_choice && index_of(text.trim()).is_some_and(|index| index < self.proposals.len()) {

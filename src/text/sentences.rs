@@ -1,0 +1,101 @@
+//! Texts with a stated number of sentences, as grammars can force them.
+
+use serde_json::{Value, json};
+
+use super::Constraint;
+use super::constraint::Bounds;
+
+/// The longest sentence that a grammar can be asked for, in characters: about forty words.
+const SENTENCE_CHARS_MAX: usize = 240;
+
+/// More sentences than this are counted afterwards, and not forced.
+const SENTENCES_MAX: usize = 12;
+
+/// Returns how many sentences a text must have, if that is a small number of several.
+#[must_use]
+pub fn listed_sentences(constraints: &[Constraint]) -> Option<usize> {
+    constraints.iter().find_map(|rule| match rule {
+        Constraint::Sentences(Bounds { min: Some(min), max: Some(max) }) if min == max => {
+            Some(*min).filter(|count| (2..=SENTENCES_MAX).contains(count))
+        }
+        Constraint::Sentences(_)
+        | Constraint::Words(_)
+        | Constraint::Characters(_)
+        | Constraint::Lines(_)
+        | Constraint::Contains { .. }
+        | Constraint::Excludes { .. }
+        | Constraint::StartsWith { .. }
+        | Constraint::EndsWith { .. }
+        | Constraint::Integer
+        | Constraint::Keys { .. } => None,
+    })
+}
+
+/// A text of so many sentences, written as the list of them.
+///
+/// Held to the number inside one string, a small model that has fewer in mind fills up with what comes to
+/// hand; in a list it writes another sentence.
+pub(super) fn sentence_list(count: usize, chars_max: usize) -> Value {
+    let pattern = format!("^{}$", sentence(sentence_room(chars_max, count)));
+    json!({"type": "array", "items": {"type": "string", "pattern": pattern}, "minItems": count, "maxItems": count})
+}
+
+/// The characters of one sentence out of so many, its first and its last aside.
+fn sentence_room(chars_max: usize, count: usize) -> usize {
+    (chars_max / count).saturating_sub(4).min(SENTENCE_CHARS_MAX)
+}
+
+fn sentence(room: usize) -> String {
+    let first = r"[^\x00-\x40\x5B-\x7F]";
+    let rest = r#"[^.!?"\\\x00-\x1F\x7F]"#;
+    format!("{first}{rest}{{2,{room}}}[.!?]")
+}
+
+/// The pattern of a text with a stated number of sentences.
+///
+/// It forbids full stops inside a sentence, so it admits less than the rule does. What it admits in
+/// ASCII holds to the rule: after a full stop a sentence begins only with a capital, since a digit or a
+/// small letter goes on with the one before (UAX #29, SB8). Of other scripts every letter may begin one,
+/// and the full check decides.
+pub(super) fn sentences(rule: &Constraint, chars_max: usize) -> Option<String> {
+    let Constraint::Sentences(bounds) = rule else { return None };
+    let min = bounds.min.unwrap_or(1).max(1);
+    let max = bounds.max.unwrap_or(SENTENCES_MAX).min(SENTENCES_MAX);
+    if min > max {
+        return None;
+    }
+    let room = sentence_room(chars_max, max);
+    let sentence = sentence(room);
+    let (fewest, most) = (min - 1, max - 1);
+    (room > 2).then(|| format!("^{sentence}( {sentence}){{{fewest},{most}}}$"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::schema::compile;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_impossible_or_vast_number_of_sentences_is_not_forced() {
+        let pattern = |rule: &str, room| sentences(&Constraint::parse(rule).unwrap(), room);
+        assert!(pattern("sentences=3", 600).is_some());
+        assert_eq!(pattern("sentences=99..", 600), None);
+        assert_eq!(pattern("sentences=3", 12), None);
+        assert_eq!(pattern("words=3", 600), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_forced_number_of_sentences_is_the_number_that_is_counted(
+            parts in prop::collection::vec("[A-Z][ a-zA-Z0-9,;:()'-]{2,30}[.!?]", 1..6),
+        ) {
+            let rule = Constraint::parse(&format!("sentences={}", parts.len())).unwrap();
+            let text = parts.join(" ");
+            let pattern = sentences(&rule, 240).unwrap();
+            let admitted = compile(&json!({"type": "string", "pattern": pattern})).is_valid(&json!(text));
+            prop_assert!(admitted, "{}", text);
+            prop_assert_eq!(rule.check(&text), Ok(()));
+        }
+    }
+}
