@@ -251,18 +251,9 @@ fn json_value(constraints: &[Constraint]) -> Value {
         let types: Vec<Value> = names.iter().map(|name| json!({"type": name})).collect();
         json!({"anyOf": types})
     };
-    let keys = constraints.iter().find_map(|rule| match rule {
-        Constraint::Keys { keys } => Some(keys),
-        Constraint::Sentences(_)
-        | Constraint::Words(_)
-        | Constraint::Characters(_)
-        | Constraint::Lines(_)
-        | Constraint::Contains { .. }
-        | Constraint::Excludes { .. }
-        | Constraint::StartsWith { .. }
-        | Constraint::EndsWith { .. }
-        | Constraint::Integer => None,
-    });
+    let keys = constraints
+        .iter()
+        .find_map(|rule| if let Constraint::Keys { keys } = rule { Some(keys) } else { None });
     let Some(keys) = keys else {
         return of_types(&["object", "array", "number", "boolean"]);
     };

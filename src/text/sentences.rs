@@ -14,20 +14,9 @@ const SENTENCES_MAX: usize = 12;
 /// Returns how many sentences a text must have, if that is a small number of several.
 #[must_use]
 pub fn listed_sentences(constraints: &[Constraint]) -> Option<usize> {
-    constraints.iter().find_map(|rule| match rule {
-        Constraint::Sentences(Bounds { min: Some(min), max: Some(max) }) if min == max => {
-            Some(*min).filter(|count| (2..=SENTENCES_MAX).contains(count))
-        }
-        Constraint::Sentences(_)
-        | Constraint::Words(_)
-        | Constraint::Characters(_)
-        | Constraint::Lines(_)
-        | Constraint::Contains { .. }
-        | Constraint::Excludes { .. }
-        | Constraint::StartsWith { .. }
-        | Constraint::EndsWith { .. }
-        | Constraint::Integer
-        | Constraint::Keys { .. } => None,
+    constraints.iter().find_map(|rule| {
+        let Constraint::Sentences(Bounds { min: Some(min), max: Some(max) }) = rule else { return None };
+        Some(*min).filter(|count| min == max && (2..=SENTENCES_MAX).contains(count))
     })
 }
 
