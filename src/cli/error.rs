@@ -84,7 +84,7 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
 fn of_retrieval(error: &RetrievalError) -> ExitCode {
     match error {
         RetrievalError::Place { .. } | RetrievalError::NoText(_) | RetrievalError::NoCache => ExitCode::Usage,
-        RetrievalError::Index { .. } | RetrievalError::Lock { .. } => ExitCode::Internal,
+        RetrievalError::Index { .. } | RetrievalError::Cache { .. } => ExitCode::Internal,
     }
 }
 

@@ -1,59 +1,53 @@
 //! The index of a set of places: brought up to date, and searched.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use tantivy::collector::TopDocs;
-use tantivy::directory::MmapDirectory;
-use tantivy::query::{BooleanQuery, Occur, Query, TermQuery};
-use tantivy::schema::{
-    Field, INDEXED, IndexRecordOption, STORED, STRING, Schema, TextFieldIndexing, TextOptions, Value,
-};
-use tantivy::tokenizer::TextAnalyzer;
-use tantivy::{Index, IndexWriter, TantivyDocument, TantivyError, Term};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use serde::Serialize;
+use unicode_segmentation::UnicodeSegmentation;
 
 use super::files::{self, Skipped, Unread};
 use super::{RetrievalError, passages};
-use crate::crypto::{Digest, Hasher};
+use crate::crypto::Hasher;
 use crate::protocol::{PASSAGES_MAX, Passage};
-
-/// Memory that indexing may use, in bytes.
-const INDEXING_BYTES: usize = 64 << 20;
 
 /// The most different words of one search; more would only blur it.
 const WORDS_MAX: usize = 64;
 
-/// Words are folded to lower case and to their English stem; words of other languages are hardly ever harmed.
-const TOKENIZER: &str = "en_stem";
+/// How long this waits for another process that brings the same index up to date.
+const WAIT_MAX: Duration = Duration::from_secs(3600);
 
-/// The file that a process holds while it brings the index up to date.
-const LOCK: &str = "update.lock";
+/// The number of this layout of the index; an index with another one is made anew.
+const LAYOUT: i64 = 1;
+
+/// Words are folded to lower case, without accents, and to their English stem; words of other languages are
+/// hardly ever harmed.
+const TABLES: &str = "
+    CREATE TABLE file (name TEXT PRIMARY KEY, stamp TEXT, sha256 TEXT NOT NULL, passages INTEGER NOT NULL);
+    CREATE TABLE passage (id INTEGER PRIMARY KEY, file TEXT NOT NULL, start INTEGER NOT NULL);
+    CREATE INDEX passages_of_file ON passage (file);
+    CREATE VIRTUAL TABLE body USING fts5 (text, tokenize = 'porter unicode61 remove_diacritics 2');";
+
+/// The best first by BM25; passages that fit equally well stand in a fixed order.
+const BEST: &str = "
+    SELECT file, start, text FROM body JOIN passage ON passage.id = body.rowid
+    WHERE body MATCH ?1 ORDER BY bm25(body), file, start LIMIT ?2";
 
 /// The index of a set of places.
+#[derive(Debug)]
 pub struct Corpus {
-    dir: PathBuf,
-    index: Index,
-    fields: Fields,
-}
-
-/// What is in an index, by path.
-type Listing = BTreeMap<String, Listed>;
-
-#[derive(Clone, Copy)]
-struct Fields {
-    document: Field,
-    start: Field,
-    body: Field,
+    path: PathBuf,
+    index: Connection,
 }
 
 /// A file as it was when it was indexed.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 struct Listed {
-    stamp: Option<[i64; 5]>,
-    sha256: Digest,
+    stamp: Option<String>,
+    sha256: String,
     passages: usize,
 }
 
@@ -72,12 +66,6 @@ pub struct Updated {
     pub skipped: Vec<Skipped>,
 }
 
-impl std::fmt::Debug for Corpus {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Corpus").field("dir", &self.dir).finish_non_exhaustive()
-    }
-}
-
 impl Corpus {
     /// Opens the index of these places in the folder `cache`, and brings it up to date. While another process
     /// does the same, this waits.
@@ -87,109 +75,18 @@ impl Corpus {
     /// [`RetrievalError`], also if there is no text at all.
     pub fn open(places: &[PathBuf], cache: &Path) -> Result<(Self, Updated), RetrievalError> {
         let (found, lost) = files::list(places)?;
-        let dir = cache.join(name_of(places));
-        let failed = |source| RetrievalError::Index { path: dir.clone(), source };
-        let locked = |source| RetrievalError::Lock { path: dir.clone(), source };
-        std::fs::create_dir_all(&dir).map_err(locked)?;
-        let lock = File::create(dir.join(LOCK)).map_err(locked)?;
-        lock.lock().map_err(locked)?;
-        let (schema, fields) = schema();
-        let directory = MmapDirectory::open(&dir).map_err(|e| failed(e.into()))?;
-        let index = Index::open_or_create(directory, schema).map_err(failed)?;
-        let mut corpus = Self { dir: dir.clone(), index, fields };
-        let mut updated = corpus.update(&found).map_err(failed)?;
+        let path = cache.join(name_of(places)).with_extension("sqlite");
+        std::fs::create_dir_all(cache)
+            .map_err(|source| RetrievalError::Cache { path: cache.to_owned(), source })?;
+        let failed = |source| RetrievalError::Index { path: path.clone(), source };
+        let mut index = Connection::open(&path).map_err(failed)?;
+        let mut updated = update(&mut index, &found).map_err(failed)?;
         updated.skipped.splice(0..0, lost);
         if updated.passages == 0 {
             let places: Vec<String> = places.iter().map(|p| format!("`{}`", p.display())).collect();
             return Err(RetrievalError::NoText(places.join(", ")));
         }
-        Ok((corpus, updated))
-    }
-
-    /// Reads what is new or has changed, and forgets what is gone.
-    ///
-    /// The list of what is in the index is part of its last commit, so that the two cannot differ, whatever
-    /// ends this process.
-    fn update(&mut self, found: &[String]) -> Result<Updated, TantivyError> {
-        let mut updated = Updated::default();
-        // Opened only if there is something to write: many processes may search one index.
-        let mut writer: Option<IndexWriter> = None;
-        let payload = self.index.load_metas()?.payload;
-        let listed: Option<Listing> = payload.and_then(|payload| serde_json::from_str(&payload).ok());
-        if listed.is_none() {
-            self.writer(&mut writer)?.delete_all_documents()?;
-        }
-        let mut before = listed.unwrap_or_default();
-        let mut now = Listing::new();
-        let mut is_changed = false;
-        for name in found {
-            let path = Path::new(name);
-            let stamp = stamp(path);
-            let known = before.remove(name);
-            if let Some(known) = known.as_ref().filter(|known| stamp.is_some() && known.stamp == stamp) {
-                now.insert(name.clone(), known.clone());
-                continue;
-            }
-            is_changed = true;
-            let (text, layout) = match files::read(path) {
-                Ok(read) => read,
-                Err(why) => {
-                    if let Unread::Lost(why) = why {
-                        updated.skipped.push(Skipped { path: path.to_owned(), why });
-                    }
-                    if known.is_some() {
-                        self.forget(&mut writer, name)?;
-                    }
-                    continue;
-                }
-            };
-            let sha256 = Hasher::default().part(text.as_bytes()).finish();
-            let parts = passages::cut(&text, layout);
-            now.insert(name.clone(), Listed { stamp, sha256, passages: parts.len() });
-            if known.is_some_and(|known| known.sha256 == sha256) {
-                continue;
-            }
-            updated.read += 1;
-            self.forget(&mut writer, name)?;
-            let writer = self.writer(&mut writer)?;
-            for (start, part) in parts {
-                let mut document = TantivyDocument::default();
-                document.add_text(self.fields.document, name);
-                document.add_u64(self.fields.start, start as u64);
-                document.add_text(self.fields.body, part);
-                writer.add_document(document)?;
-            }
-        }
-        for name in before.keys() {
-            is_changed = true;
-            self.forget(&mut writer, name)?;
-        }
-        updated.files = now.len();
-        updated.passages = now.values().map(|listed| listed.passages).sum();
-        if is_changed || writer.is_some() {
-            self.writer(&mut writer)?;
-        }
-        if let Some(mut writer) = writer {
-            let mut commit = writer.prepare_commit()?;
-            commit.set_payload(&serde_json::to_string(&now).unwrap_or_default());
-            commit.commit()?;
-            writer.wait_merging_threads()?;
-        }
-        Ok(updated)
-    }
-
-    fn forget(&self, writer: &mut Option<IndexWriter>, name: &str) -> Result<(), TantivyError> {
-        let document = Term::from_field_text(self.fields.document, name);
-        self.writer(writer)?.delete_term(document);
-        Ok(())
-    }
-
-    fn writer<'w>(&self, open: &'w mut Option<IndexWriter>) -> Result<&'w mut IndexWriter, TantivyError> {
-        if open.is_none() {
-            *open = Some(self.index.writer_with_num_threads(1, INDEXING_BYTES)?);
-        }
-        // It has just been made, if it was not there.
-        open.as_mut().ok_or_else(|| TantivyError::SystemError("no writer".to_owned()))
+        Ok((Self { path, index }, updated))
     }
 
     /// Returns the passages that fit the words best, best first, that together have at most `tokens_max` tokens
@@ -202,7 +99,7 @@ impl Corpus {
     /// [`RetrievalError::Index`].
     pub fn search(&self, words: &str, tokens_max: u64) -> Result<Vec<Passage>, RetrievalError> {
         let found =
-            self.ranked(words).map_err(|source| RetrievalError::Index { path: self.dir.clone(), source })?;
+            self.ranked(words).map_err(|source| RetrievalError::Index { path: self.path.clone(), source })?;
         let mut left = tokens_max;
         // One that is too long for what is left makes room for the next.
         let fits = found.into_iter().filter(|passage| {
@@ -214,55 +111,123 @@ impl Corpus {
         Ok(fits.collect())
     }
 
-    fn ranked(&self, words: &str) -> Result<Vec<Passage>, TantivyError> {
-        let mut analyzer: TextAnalyzer = self.index.tokenizer_for_field(self.fields.body)?;
-        let mut terms: Vec<Term> = Vec::new();
-        let mut stream = analyzer.token_stream(words);
-        while let Some(token) = stream.next() {
-            let term = Term::from_field_text(self.fields.body, &token.text);
-            if terms.len() < WORDS_MAX && !terms.contains(&term) {
-                terms.push(term);
+    fn ranked(&self, words: &str) -> rusqlite::Result<Vec<Passage>> {
+        let mut terms: Vec<String> = Vec::new();
+        for word in words.unicode_words().map(str::to_lowercase) {
+            if terms.len() < WORDS_MAX && !terms.contains(&word) {
+                terms.push(word);
             }
         }
-        let any = terms.into_iter().map(|term| {
-            let query: Box<dyn Query> = Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs));
-            (Occur::Should, query)
-        });
-        let query = BooleanQuery::new(any.collect());
-        let searcher = self.index.reader()?.searcher();
-        let best = searcher.search(&query, &TopDocs::with_limit(PASSAGES_MAX).order_by_score())?;
-        let mut found = Vec::new();
-        for (_, address) in best {
-            let stored: TantivyDocument = searcher.doc(address)?;
-            let text =
-                |field| stored.get_first(field).and_then(|v| v.as_str()).unwrap_or_default().to_owned();
-            let start = stored.get_first(self.fields.start).and_then(|v| v.as_u64()).unwrap_or_default();
-            found.push(Passage {
-                document: text(self.fields.document),
-                start: usize::try_from(start).unwrap_or(usize::MAX),
-                text: text(self.fields.body),
-            });
+        if terms.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(found)
+        // Inside quotation marks a word is a word, whatever it means to the index; it holds none itself.
+        let any: Vec<String> = terms.iter().map(|word| format!("\"{word}\"")).collect();
+        let mut best = self.index.prepare_cached(BEST)?;
+        let found = best.query_map(params![any.join(" OR "), size(PASSAGES_MAX)], |row| {
+            let start: i64 = row.get(1)?;
+            Ok(Passage {
+                document: row.get(0)?,
+                start: usize::try_from(start).unwrap_or(usize::MAX),
+                text: row.get(2)?,
+            })
+        })?;
+        found.collect()
     }
 }
 
-fn schema() -> (Schema, Fields) {
-    let mut schema = Schema::builder();
-    let indexing =
-        TextFieldIndexing::default().set_tokenizer(TOKENIZER).set_index_option(IndexRecordOption::WithFreqs);
-    let document = schema.add_text_field("document", STRING | STORED);
-    let start = schema.add_u64_field("start", INDEXED | STORED);
-    let body =
-        schema.add_text_field("body", TextOptions::default().set_indexing_options(indexing).set_stored());
-    (schema.build(), Fields { document, start, body })
+/// Reads what is new or has changed, and forgets what is gone, all in one transaction: an index never lists
+/// what is not in it, whatever ends this process.
+fn update(index: &mut Connection, found: &[String]) -> rusqlite::Result<Updated> {
+    index.busy_timeout(WAIT_MAX)?;
+    let change = index.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut before = listing(&change)?;
+    let mut now: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut updated = Updated::default();
+    for name in found {
+        let path = Path::new(name);
+        let stamp = stamp(path);
+        let known = before.remove(name);
+        if let Some(known) = known.as_ref().filter(|known| stamp.is_some() && known.stamp == stamp) {
+            now.insert(name, known.passages);
+            continue;
+        }
+        let (text, layout) = match files::read(path) {
+            Ok(read) => read,
+            Err(why) => {
+                if let Unread::Lost(why) = why {
+                    updated.skipped.push(Skipped { path: path.to_owned(), why });
+                }
+                forget(&change, name)?;
+                continue;
+            }
+        };
+        let sha256 = Hasher::default().part(text.as_bytes()).finish().to_string();
+        if let Some(known) = known.filter(|known| known.sha256 == sha256) {
+            change.execute("UPDATE file SET stamp = ?2 WHERE name = ?1", params![name, stamp])?;
+            now.insert(name, known.passages);
+            continue;
+        }
+        updated.read += 1;
+        forget(&change, name)?;
+        let parts = passages::cut(&text, layout);
+        change.execute(
+            "INSERT INTO file VALUES (?1, ?2, ?3, ?4)",
+            params![name, stamp, sha256, size(parts.len())],
+        )?;
+        let mut place = change.prepare_cached("INSERT INTO passage (file, start) VALUES (?1, ?2)")?;
+        let mut body = change.prepare_cached("INSERT INTO body (rowid, text) VALUES (?1, ?2)")?;
+        for (start, part) in &parts {
+            place.execute(params![name, size(*start)])?;
+            body.execute(params![change.last_insert_rowid(), part])?;
+        }
+        now.insert(name, parts.len());
+    }
+    for name in before.keys() {
+        forget(&change, name)?;
+    }
+    change.commit()?;
+    updated.files = now.len();
+    updated.passages = now.values().sum();
+    Ok(updated)
+}
+
+/// Returns what is in the index; makes it first if it is not there or has another layout.
+fn listing(change: &Transaction<'_>) -> rusqlite::Result<BTreeMap<String, Listed>> {
+    let layout: i64 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if layout != LAYOUT {
+        change.execute_batch(
+            "DROP TABLE IF EXISTS file; DROP TABLE IF EXISTS passage; DROP TABLE IF EXISTS body;",
+        )?;
+        change.execute_batch(TABLES)?;
+        change.pragma_update(None, "user_version", LAYOUT)?;
+    }
+    let mut files = change.prepare("SELECT name, stamp, sha256, passages FROM file")?;
+    let listed = files.query_map([], |row| {
+        let passages: i64 = row.get(3)?;
+        let passages = usize::try_from(passages).unwrap_or_default();
+        Ok((row.get(0)?, Listed { stamp: row.get(1)?, sha256: row.get(2)?, passages }))
+    })?;
+    listed.collect()
+}
+
+fn forget(change: &Transaction<'_>, name: &str) -> rusqlite::Result<()> {
+    change.execute("DELETE FROM body WHERE rowid IN (SELECT id FROM passage WHERE file = ?1)", [name])?;
+    change.execute("DELETE FROM passage WHERE file = ?1", [name])?;
+    change.execute("DELETE FROM file WHERE name = ?1", [name])?;
+    Ok(())
+}
+
+/// A count as the index holds it; none comes near the limit.
+fn size(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 /// Returns what changes whenever a file does: its number, size, and times of change.
-fn stamp(path: &Path) -> Option<[i64; 5]> {
+fn stamp(path: &Path) -> Option<String> {
     let data = std::fs::metadata(path).ok()?;
-    let (number, size) = (data.ino().cast_signed(), data.size().cast_signed());
-    Some([number, size, data.mtime(), data.mtime_nsec(), data.ctime() ^ data.ctime_nsec()])
+    let (changed, nanoseconds) = (data.ctime(), data.ctime_nsec());
+    Some(format!("{} {} {} {} {changed} {nanoseconds}", data.ino(), data.size(), data.mtime(), data.mtime_nsec()))
 }
 
 /// Returns the name of the index of these places.

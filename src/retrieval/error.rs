@@ -23,17 +23,17 @@ pub enum RetrievalError {
     #[error("there is no folder for the index; set XDG_CACHE_HOME or HOME")]
     NoCache,
     /// The index cannot be written or read.
-    #[error("the index in `{}` cannot be used: {source}; it is made again if you delete it while no other run uses it", path.display())]
+    #[error("the index `{}` cannot be used: {source}; it is made again if you delete it while no other run uses it", path.display())]
     Index {
-        /// Its folder.
+        /// Its file.
         path: PathBuf,
         /// Why.
-        source: tantivy::TantivyError,
+        source: rusqlite::Error,
     },
-    /// There is no folder for the index, or it cannot be locked.
-    #[error("the index in `{}` cannot be used: {source}", path.display())]
-    Lock {
-        /// Its folder.
+    /// The folder for indexes cannot be made.
+    #[error("the folder for indexes, `{}`, cannot be made: {source}", path.display())]
+    Cache {
+        /// The folder.
         path: PathBuf,
         /// Why.
         source: std::io::Error,

@@ -230,14 +230,11 @@ fn typed_text(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Value {
         }
         CanonicalKind::Json => json_value(ask.constraints),
         CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => {
-            let is_prose = canonicalizer.kind() == CanonicalKind::Text;
-            let listed = listed_sentences(ask.constraints).filter(|_| is_prose);
-            let rule = ask.constraints.iter().find_map(|rule| sentences(rule, chars_max));
-            match (listed, rule) {
-                (Some(count), _) => sentence_list(count, chars_max),
-                (None, Some(pattern)) => json!({"type": "string", "pattern": pattern}),
-                (None, None) => non_empty_string(chars_max),
-            }
+            let count = listed_sentences(canonicalizer.kind(), ask.constraints);
+            let list = count.and_then(|count| sentence_list(count, chars_max));
+            let pattern = || ask.constraints.iter().find_map(|rule| sentences(rule, chars_max));
+            let patterned = || pattern().map(|pattern| json!({"type": "string", "pattern": pattern}));
+            list.or_else(patterned).unwrap_or_else(|| non_empty_string(chars_max))
         }
     };
     closed(&json!({ "canonical_text": text }))

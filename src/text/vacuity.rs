@@ -112,10 +112,7 @@ impl Told {
 fn check_json(canonical: &str) -> Result<(), Vacuity> {
     let value = serde_json::from_str(canonical).unwrap_or_default();
     let leaves = leaves(&value);
-    let is_dots = |leaf: &&Value| {
-        leaf.as_str().is_some_and(|text| !text.is_empty() && text.chars().all(|c| ".…".contains(c)))
-    };
-    if leaves.is_empty() || !leaves.iter().all(is_dots) {
+    if leaves.is_empty() || !leaves.iter().all(|leaf| leaf.as_str().is_some_and(is_dots)) {
         return Ok(());
     }
     Err(Vacuity::Placeholder(super::quote::excerpt(canonical)))
@@ -147,10 +144,13 @@ fn is_placeholder(text: &str, folded: &str) -> bool {
         inside = bare.unwrap_or(inside);
     }
     let bracketed = inside.len() < text.len() && is_label(inside);
-    // `…`, `...`, `---`, `???`: punctuation alone, repeated.
-    let dots = text.chars().count() > 1 && text.chars().all(|c| ".…-_?".contains(c));
     let bare = folded.trim_matches(['*', '_', ' ']);
-    bracketed || dots || text == "…" || PLACEHOLDERS.contains(&bare)
+    bracketed || is_dots(text) || PLACEHOLDERS.contains(&bare)
+}
+
+/// `…`, `...`, `---`, `???`, `… … …`: punctuation alone, repeated.
+fn is_dots(text: &str) -> bool {
+    text == "…" || text.chars().count() > 1 && text.chars().all(|c| ".…-_? ".contains(c))
 }
 
 /// A label such as `NUMBER` or `answer 1`: at most four words, so `[1, 2]`, `<b>x</b>` and
@@ -195,6 +195,7 @@ mod tests {
             "…",
             "---",
             "???",
+            "… … …",
             "TBD",
             "N/A",
             "{{NUMBER}}",

@@ -1,6 +1,7 @@
 //! The journal: what a crash or a hand leaves in it, and what is made of that.
 
 use std::path::Path;
+use std::process::Command;
 
 use consensus::engine::{Engine, Ledger, NoObserver, StopRequest};
 use consensus::journal::{Entry, FILE_NAME, Journal, JournalError, Writer, read};
@@ -51,6 +52,34 @@ fn resume(dir: &Path) -> Result<RunResult, String> {
     let (_keep, stop) = tokio::sync::watch::channel(StopRequest::None);
     runtime.block_on(engine.run(stop)).map_err(|e| e.to_string())?;
     Ok(RunResult::new(engine.ledger(), engine.journal_head()))
+}
+
+#[test]
+fn a_run_that_cannot_be_recorded_leaves_no_journal() {
+    let folder = Folder::new();
+    let mut run = Command::new("bash");
+    // No file may grow: every write fails as on a full disk.
+    run.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "bash", env!("CARGO_BIN_EXE_consensus")]);
+    run.args(["run", "--mock", "--answer", "4", "--task", "2+2?"]).current_dir(folder.path());
+    let finished = Finished::of(run.env("HOME", folder.path()));
+    assert_ne!(finished.code, 0);
+    assert!(finished.stderr.contains("cannot write to"), "{}", finished.stderr);
+    assert_eq!(Finished::of(consensus(&folder).arg("runs")).exits(0).stdout, "");
+    assert!(!folder.run().join(FILE_NAME).exists());
+}
+
+#[test]
+fn an_answer_is_printed_whatever_became_of_its_files() {
+    let folder = Folder::new();
+    let run = ["run", "--mock", "--answer", "4", "--task", "2+2?", "--max-tokens-total", "10"];
+    Finished::of(consensus(&folder).args(run)).exits(5);
+    let result = folder.run().join("result.json");
+    std::fs::remove_file(&result).unwrap();
+    std::fs::create_dir(&result).unwrap();
+    let resume = ["resume", "--last", "--max-tokens-total", "100000"];
+    let finished = Finished::of(consensus(&folder).args(resume)).exits(1);
+    assert_eq!(finished.stdout, "4\n");
+    assert!(finished.stderr.contains("cannot write into"), "{}", finished.stderr);
 }
 
 #[test]

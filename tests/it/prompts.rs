@@ -2,7 +2,7 @@
 
 use consensus::protocol::pair::{RULES, Setup};
 use consensus::protocol::{Ask, CallId, Finish, How, NoAgreement, Outcome, ReplyShape, Step, Thinking};
-use consensus::text::{CanonicalKind, CanonicalRule};
+use consensus::text::{CanonicalKind, CanonicalRule, Constraint};
 use serde_json::json;
 
 use crate::support::{Play, Tiny, envelope};
@@ -67,6 +67,40 @@ fn a_number_is_worked_out_from_nothing_in_every_turn() {
 }
 
 #[test]
+fn before_a_talk_about_texts_ends_each_agent_works_the_task_out_once_more_from_nothing() {
+    let mut play = Play::new(&thoughtful(CanonicalKind::Text));
+    let mut alone = Vec::new();
+    let outcome = play.run_to_end(|ask| {
+        if ask.call.round > 3 && ask.call.step == Step::Think {
+            let annas = said(ask).contains(Tiny::setup().agents[0].pack.as_str());
+            alone.push((ask.call.agent, if annas { "Ann's" } else { "Bob's" }));
+        }
+        assert!(ask.call.round <= 3 || !said(ask).contains("4711") && !said(ask).contains("5822"));
+        envelope(ask, &json!({"text": if ask.call.agent == 0 { "4711" } else { "5822" }}))
+    });
+    // Each by its peer's method: its own has spoken.
+    assert_eq!(alone, [(1, "Ann's"), (0, "Bob's")]);
+    assert_eq!(outcome, Outcome::NoAgreement { reason: NoAgreement::Deadlock });
+}
+
+#[test]
+fn what_is_worked_out_once_more_is_talked_about_if_it_is_new() {
+    let mut play = Play::new(&thoughtful(CanonicalKind::Text));
+    let mut seen = false;
+    let outcome = play.run_to_end(|ask| {
+        let text = match (ask.call.agent, ask.call.round) {
+            (0, _) => "4711",
+            (_, 1..=3) => "5822",
+            (_, _) => "6933",
+        };
+        seen |= ask.call.agent == 0 && said(ask).contains("6933") && said(ask).contains(RULES.trim());
+        envelope(ask, &json!({ "text": text }))
+    });
+    assert!(seen, "the new text is put before the peer, with the rules of the talk");
+    assert_eq!(outcome, Outcome::NoAgreement { reason: NoAgreement::Deadlock });
+}
+
+#[test]
 fn an_arbiters_choice_is_shown_also_where_no_text_is_taken_over() {
     let mut setup = thoughtful(CanonicalKind::Number);
     setup.arbiter = Some(Tiny::arbiter());
@@ -112,12 +146,12 @@ fn the_rules_of_the_talk_are_told_once_and_with_the_first_turn() {
             let mut play = Play::new(&setup);
             assert!(play.open.values().all(|ask| !said(ask).contains(RULES.trim())));
             // Both insist until neither has anything new to say.
-            let mut last = vec![String::new(); 2];
             play.run_to_end(|ask| {
-                last[ask.call.agent] = said(ask);
+                // Who works the task out once more has no talk to know the rules of.
+                let told = said(ask).matches(RULES.trim()).count();
+                assert_eq!(told, usize::from((2..=3).contains(&ask.call.round)), "{}", ask.call);
                 envelope(ask, &json!({"text": if ask.call.agent == 0 { "4" } else { "5" }}))
             });
-            assert!(last.iter().all(|text| text.matches(RULES.trim()).count() == 1));
         }
     }
 }
@@ -144,12 +178,59 @@ fn a_decision_comes_first_where_thoughts_are_written_down_and_last_where_not() {
     }
 }
 
+/// Returns what the agents are told about the form of a text of this kind: with the task, or where one has
+/// the floor.
+fn description(kind: CanonicalKind) -> String {
+    let mut play = Play::new(&thoughtful(kind));
+    let asked = said(&play.open.values().next().unwrap().clone());
+    if let Some(form) = asked.split("Form of the final text: ").nth(1) {
+        return form.lines().next().unwrap().to_owned();
+    }
+    let think = after_the_opening(&mut play);
+    play.reply(think.call, "hm", Finish::Stop);
+    let asked = said(&play.open[&CallId { step: Step::Envelope, ..think.call }]);
+    asked.rsplit("A text is ").next().unwrap().split(';').next().unwrap().to_owned()
+}
+
+#[test]
+fn what_a_text_must_be_is_said_by_its_task_and_its_constraints_alone() {
+    let mut setup = thoughtful(CanonicalKind::Text);
+    let first = |setup: &Setup| said(Play::new(setup).open.values().next().unwrap());
+    assert!(!first(&setup).contains("Form of the final text"), "{}", first(&setup));
+    setup.params.constraints = vec![Constraint::parse("words=..40").unwrap()];
+    assert!(first(&setup).contains("Form of the final text: at most 40 words.\n"), "{}", first(&setup));
+}
+
+#[test]
+fn the_example_shows_the_form_of_the_text() {
+    for (kind, rule, shown) in [
+        (CanonicalKind::Text, "words=..40", "\"canonical_text\":\"…\"}"),
+        (CanonicalKind::Text, "sentences=3", "\"canonical_text\":[\"…\",\"…\",\"…\"]}"),
+        (CanonicalKind::Lines, "sentences=3", "\"canonical_text\":\"…\"}"),
+        (CanonicalKind::Json, "excludes=x", "\"canonical_text\":[…]}"),
+        (CanonicalKind::Json, "keys=a,b", "\"canonical_text\":…}"),
+    ] {
+        let mut setup = thoughtful(kind);
+        setup.params.constraints = vec![Constraint::parse(rule).unwrap()];
+        let mut play = Play::new(&setup);
+        let think = *play.open.keys().next().unwrap();
+        play.reply(think, "hm", Finish::Stop);
+        let asked = said(&play.open[&CallId { step: Step::Envelope, ..think }]);
+        assert!(asked.contains(shown), "{rule}: {asked}");
+    }
+}
+
 #[test]
 fn the_description_of_the_final_text_is_no_final_text() {
-    let mut play = Play::new(&thoughtful(CanonicalKind::Lines));
+    for kind in [CanonicalKind::Text, CanonicalKind::Lines, CanonicalKind::Verbatim] {
+        is_refused(kind, &description(kind));
+    }
+}
+
+#[track_caller]
+fn is_refused(kind: CanonicalKind, form: &str) {
+    let mut play = Play::new(&thoughtful(kind));
     let call = CallId { round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
-    let asked = said(&play.open[&call]);
-    let form = asked.split("Form of the final text: ").nth(1).unwrap().lines().next().unwrap().to_owned();
     play.reply(call, "hm", Finish::Stop);
     let commit = CallId { step: Step::Envelope, ..call };
     let text = format!("T{}", &form[1..]);

@@ -62,6 +62,8 @@ enum Phase {
     Talking {
         /// The agent that has it.
         mover: usize,
+        /// Whether it works the task out again from nothing.
+        alone: bool,
     },
     /// An arbiter has been asked, or has chosen and its choice is before the agents.
     Arbitrating,
@@ -196,16 +198,22 @@ impl Pair {
 
     /// Gives `mover` the floor, or ends the talk when the rounds are used up.
     fn turn(&mut self, mover: usize) -> Vec<Action> {
+        self.take_turn(mover, self.nothing_is_taken_over())
+    }
+
+    fn take_turn(&mut self, mover: usize, alone: bool) -> Vec<Action> {
         if self.round >= self.setup.params.max_rounds {
             return self.finish_without(NoAgreement::MaxRounds);
         }
         self.round += 1;
-        self.phase = Phase::Talking { mover };
+        self.phase = Phase::Talking { mover, alone };
         let call = CallId { round: self.round, agent: mover, draft: 0, step: Step::Think, attempt: 0 };
-        let making = if self.is_blind() {
+        let making = if alone {
             // By turns its peer's method and its own: what one method misses again and again, another sees.
             let seat = &mut self.seats[mover];
             seat.looks += 1;
+            // What it says after this stands in a conversation that knows nothing of the talk so far.
+            seat.has_talked = false;
             let method = if seat.looks % 2 == 1 { 1 - mover } else { mover };
             self.start_alone(call, method)
         } else {
@@ -229,10 +237,15 @@ impl Pair {
         self.start(mover, false, call, conversation, told)
     }
 
-    /// Whether an agent with the floor knows nothing of its peer's text: where none is taken over, until
-    /// an arbiter has put one before both.
+    /// Whether no agent may see its peer's text: where none is taken over, until an arbiter has put one
+    /// before both.
+    fn nothing_is_taken_over(&self) -> bool {
+        self.setup.adopt() == Adopt::Never && self.arbiter_choice.is_none()
+    }
+
+    /// Whether the agent whose reply is awaited knows nothing of its peer's text.
     fn is_blind(&self) -> bool {
-        self.phase == Phase::Drafting || self.setup.adopt() == Adopt::Never && self.arbiter_choice.is_none()
+        matches!(self.phase, Phase::Drafting | Phase::Talking { alone: true, .. })
     }
 
     fn after_turn(&mut self, mover: usize, accepted: Option<Box<Accepted>>) -> Vec<Action> {
@@ -258,9 +271,9 @@ impl Pair {
             (false, false) => self.idle = [0; 2],
         }
         // Who works the task out again has two methods to try.
-        let tries = if self.is_blind() { 2 } else { 1 };
+        let tries = if self.nothing_is_taken_over() { 2 } else { 1 };
         if self.idle.iter().all(|&moves| moves >= tries) {
-            return self.deadlock();
+            return self.deadlock(mover);
         }
         let peer_name = &self.setup.agents[1 - mover].name;
         let solo_turns = self.setup.params.solo_turns;
@@ -316,7 +329,12 @@ impl Pair {
 
     // ===== Deadlock =====
 
-    fn deadlock(&mut self) -> Vec<Action> {
+    /// Both have moved and nothing changed. Words are used up; before the talk ends, each agent works the
+    /// task out once more unseen, which may find its peer's text, or a better one to talk about.
+    fn deadlock(&mut self, mover: usize) -> Vec<Action> {
+        if let Some(agent) = [1 - mover, mover].into_iter().find(|&agent| self.seats[agent].looks == 0) {
+            return self.take_turn(agent, true);
+        }
         let mut candidates: Vec<usize> = self.seats.iter().filter_map(Seat::stands_for).collect();
         candidates
             .dedup_by(|a, b| self.proposals[*a].answer.canonical == self.proposals[*b].answer.canonical);
@@ -361,7 +379,7 @@ impl Pair {
     /// After the arbiter's choice each agent that does not stand for it has one turn.
     fn after_ruling(&mut self) -> Vec<Action> {
         let chosen = self.arbiter_choice.map(|index| self.proposals[index].answer.canonical.clone());
-        if let Phase::Talking { mover } = self.phase {
+        if let Phase::Talking { mover, .. } = self.phase {
             self.idle[mover] += 1;
         }
         let accepts = |seat: &Seat| {
@@ -416,7 +434,7 @@ impl Pair {
                 self.drafted.insert((call.draft, agent), accepted);
                 if self.open.is_empty() { Ok(self.all_drafted()) } else { Ok(Vec::new()) }
             }
-            Phase::Talking { mover } => Ok(self.after_turn(mover, accepted)),
+            Phase::Talking { mover, .. } => Ok(self.after_turn(mover, accepted)),
             Phase::New | Phase::Arbitrating | Phase::Done => Err(Unexpected::NotAsked(call)),
         }
     }

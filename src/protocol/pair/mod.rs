@@ -9,8 +9,9 @@
 //!     │               by turns by its peer's pack and its own
 //!     │  ├─ both SOLVED, marked, equal digests ──────────────► agreed
 //!     │  ├─ gives the floor away, or kept it `solo_turns` times ─► turn of the other
-//!     │  ├─ both moved and nothing changed ──► arbiter, once ──► turn of who must accept
-//!     │  │                                  └─ no arbiter ─────► no agreement: deadlock
+//!     │  ├─ both moved and nothing changed ──► each works the task out once more from nothing
+//!     │  ├─ and nothing changed again ──► arbiter, once ──────► turn of who must accept
+//!     │  │                             └─ no arbiter ─────────► no agreement: deadlock
 //!     │  ├─ two failed turns in a row by one agent ───────────► no agreement: invalid replies
 //!     │  └─ `max_rounds` reached ─────────────────────────────► no agreement: max rounds
 //!     ▼

@@ -196,9 +196,8 @@ fn found(setup: &Setup, agent: usize) -> String {
     }
 }
 
-/// Returns how many sentences a text has that is written as the list of them.
 fn listed(setup: &Setup) -> Option<usize> {
-    is_prose(setup).then(|| listed_sentences(&setup.params.constraints))?
+    listed_sentences(setup.canonical.kind, &setup.params.constraints)
 }
 
 fn reminder(setup: &Setup, agent: usize) -> String {

@@ -11,7 +11,7 @@ use crate::protocol::Thinking;
 use crate::protocol::draft::Valid;
 use crate::text::{
     CanonicalKind, Canonicalizer, Change, Envelope, FinalSolution, FinalText, Status, Violation, decoding,
-    quote, vacuity,
+    listed_sentences, quote, vacuity,
 };
 
 /// What the author of a reply could know.
@@ -170,7 +170,8 @@ impl Review<'_> {
     }
 
     fn typed(&self, written: &FinalText) -> Result<Answer, Violation> {
-        let joined = written.joined().filter(|_| self.canonicalizer.kind() == CanonicalKind::Text);
+        let is_listed = listed_sentences(self.canonicalizer.kind(), &self.setup.params.constraints).is_some();
+        let joined = written.joined().filter(|_| is_listed);
         if written.is_value && joined.is_none() && self.canonicalizer.kind() != CanonicalKind::Json {
             return Err(Violation::TextNotString);
         }
