@@ -18,7 +18,7 @@ use crate::protocol::{PASSAGES_MAX, Passage};
 const WORDS_MAX: usize = 64;
 
 /// How long this waits for another process that brings the same index up to date.
-const WAIT_MAX: Duration = Duration::from_secs(3600);
+const WAIT_MAX: Duration = Duration::from_hours(1);
 
 /// The number of this layout of the index; an index with another one is made anew.
 const LAYOUT: i64 = 1;
