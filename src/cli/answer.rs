@@ -9,18 +9,32 @@ use anyhow::Context;
 use super::ExitCode;
 use super::error::UsageError;
 use super::output::{Format, Output};
+use crate::engine::{Ledger, Redaction};
 use crate::journal::Record;
 use crate::protocol::Outcome;
 use crate::provider::{Endpoint, OpenAiEndpoint};
-use crate::report::{RESULT_FILE, RunResult, TRANSCRIPT_FILE, transcript, write_result};
+use crate::report::{RESULT_FILE, RunResult, TRANSCRIPT_FILE, transcript, write_whole};
 use crate::text::quote;
+
+/// Who may read what a run leaves: its user.
+const PRIVATE: u32 = 0o600;
 
 /// Writes `result.json` and `transcript.md` into the run folder.
 pub(super) fn write_files(dir: &Path, result: &RunResult, records: &[Record]) -> anyhow::Result<()> {
     let context = || format!("cannot write into `{}`", dir.display());
-    write_result(dir, RESULT_FILE, &result.to_json()).with_context(context)?;
+    write_whole(&dir.join(RESULT_FILE), &result.to_json(), PRIVATE).with_context(context)?;
     let text = transcript(records).map_err(|(line, why)| anyhow::anyhow!("journal line {line}: {why}"))?;
-    write_result(dir, TRANSCRIPT_FILE, &text).with_context(context)
+    write_whole(&dir.join(TRANSCRIPT_FILE), &text, PRIVATE).with_context(context)
+}
+
+/// Adds the answer with the originals in place of their tokens, where there are any: for its reader alone.
+pub(super) fn restore(mut result: RunResult, ledger: &Ledger, dir: &Path) -> RunResult {
+    if ledger.opened().redacted
+        && let (Some(text), Ok(redaction)) = (&result.text, Redaction::load(dir))
+    {
+        result.restored_text = Some(redaction.restore(text));
+    }
+    result
 }
 
 /// A file for the answer, besides stdout.
@@ -39,7 +53,7 @@ impl AnswerFile {
 
     /// Writes the answer, if there is one.
     pub(super) fn write(&mut self, result: &RunResult) -> anyhow::Result<()> {
-        if let (Some(file), Some(text)) = (&mut self.0, &result.text) {
+        if let (Some(file), Some(text)) = (&mut self.0, result.readable()) {
             writeln!(file, "{text}").context("cannot write the copy of the answer")?;
         }
         Ok(())
@@ -50,10 +64,10 @@ impl AnswerFile {
 pub(super) fn print(output: &Output, result: &RunResult, fail_on_degraded: bool) -> anyhow::Result<ExitCode> {
     match output.format {
         Format::Text => {
-            if let Some(text) = &result.text {
+            if let Some(text) = result.readable() {
                 // A program gets the text as it is; a terminal must not be driven by it.
                 let is_terminal = std::io::stdout().is_terminal();
-                output.line(&if is_terminal { quote::terminal(text) } else { text.clone() })?;
+                output.line(&if is_terminal { quote::terminal(text) } else { text.to_owned() })?;
             }
         }
         Format::Json => output.print(&result.to_json())?,

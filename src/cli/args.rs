@@ -148,6 +148,13 @@ pub(super) struct RunArgs {
     /// A file of rules for scripted agents, one JSON object a line.
     #[arg(long, value_name = "FILE", conflicts_with = "answer")]
     pub(super) mock_script: Option<PathBuf>,
+    /// Send tokens such as [`EMAIL_1`] in place of e-mail addresses, phone numbers, IBANs, card numbers, IP addresses
+    /// and secrets, and put the originals back in the answer.
+    #[arg(long)]
+    pub(super) redact: bool,
+    /// Redact whatever this regular expression finds as well; may be given more than once.
+    #[arg(long, value_name = "REGEX", requires = "redact")]
+    pub(super) redact_pattern: Vec<String>,
     #[command(flatten)]
     pub(super) params: ParamArgs,
     /// Seed of every draw; the same seed and replies give the same run.
@@ -164,6 +171,10 @@ pub(super) struct RunArgs {
     /// Print the most that the run can cost, and do not run.
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// Write the figures of all runs in the runs folder to this file, for Prometheus (node-exporter's textfile
+    /// collector).
+    #[arg(long, value_name = "FILE", env = "CONSENSUS_METRICS_FILE")]
+    pub(super) metrics_file: Option<PathBuf>,
     /// Exit with 8 if the run agrees but something was lost on the way.
     #[arg(long)]
     pub(super) fail_on_degraded: bool,
@@ -314,6 +325,10 @@ pub(super) struct ResumeArgs {
     /// Allow plain http to other machines.
     #[arg(long)]
     pub(super) allow_http: bool,
+    /// Write the figures of all runs in the runs folder to this file, for Prometheus (node-exporter's textfile
+    /// collector).
+    #[arg(long, value_name = "FILE", env = "CONSENSUS_METRICS_FILE")]
+    pub(super) metrics_file: Option<PathBuf>,
     /// Exit with 8 if the run agrees but something was lost on the way.
     #[arg(long)]
     pub(super) fail_on_degraded: bool,

@@ -13,6 +13,7 @@ mod exit;
 mod launch;
 mod locate;
 mod man;
+mod metrics;
 mod output;
 mod plan;
 mod progress;

@@ -12,7 +12,7 @@ use super::error::{Interrupted, TooLate};
 use super::output::Output;
 use super::progress::Story;
 use super::settings::Beginning;
-use super::{ExitCode, answer, block_on, plan, settings, signals};
+use super::{ExitCode, answer, block_on, metrics, plan, settings, signals};
 use crate::config::FileConfig;
 use crate::engine::{Engine, StopRequest};
 use crate::journal::{Opened, read};
@@ -34,7 +34,7 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let dir = settings::runs_dir(args.runs_dir.as_ref(), &file).join(id.to_string());
     block_on(async {
         let mut stop = signals::listen()?;
-        let Beginning { opened, server, corpus } = tokio::select! {
+        let Beginning { opened, server, corpus, redaction } = tokio::select! {
             opened = settings::opened(args, &file, seed, &dir, output) => opened?,
             () = settings::deadline(&args.limits, began) => return Err(TooLate(UNBEGUN).into()),
             // Nothing has been asked yet, and a server that was starting ends with this.
@@ -48,11 +48,16 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
         if let Some(corpus) = corpus {
             engine.lend(corpus);
         }
+        if let Some(redaction) = redaction {
+            engine.redact_by(redaction);
+        }
         let (result, written) = finish(&mut engine, server, stop, &dir, &story, output).await?;
         // An answer that was paid for is printed, whatever became of its files.
         let code = answer::print(output, &result, args.fail_on_degraded)?;
         copy.write(&result)?;
-        written.map(|()| code)
+        written?;
+        metrics::write(args.metrics_file.as_deref(), &dir, output)?;
+        Ok(code)
     })?
 }
 
@@ -78,7 +83,7 @@ pub(super) async fn finish(
     let journal: PathBuf = dir.join(crate::journal::FILE_NAME);
     let written = answer::write_files(dir, &result, &read(&journal)?.records);
     answer::tell(output, &result, dir, engine.ledger().endpoints());
-    Ok((result, written))
+    Ok((answer::restore(result, engine.ledger(), dir), written))
 }
 
 fn introduce(output: &Output, opened: &Opened, id: &Uuid) {

@@ -4,6 +4,8 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use anyhow::Context as _;
+
 use super::args::{LimitArgs, RunArgs, ServerArgs};
 use super::error::UsageError;
 use super::output::Output;
@@ -12,7 +14,7 @@ use crate::config::{
     Chosen, ConfigError, FileConfig, Roleset, check_meaning, config_folder, find_roleset, launch_command,
     load_roleset, resolve_endpoints,
 };
-use crate::engine::PROGRAM;
+use crate::engine::{PROGRAM, Redaction};
 use crate::journal::{Limits, Opened};
 use crate::protocol::{Document, Params, Setup, Task};
 use crate::provider::Endpoint;
@@ -79,6 +81,7 @@ pub(super) struct Beginning {
     pub(super) opened: Opened,
     pub(super) server: Option<Launched>,
     pub(super) corpus: Option<Corpus>,
+    pub(super) redaction: Option<Redaction>,
 }
 
 /// Makes everything that a run starts from; may ask a server which model it serves.
@@ -91,7 +94,13 @@ pub(super) async fn opened(
     dir: &Path,
     output: &Output,
 ) -> anyhow::Result<Beginning> {
-    let (setup, roleset) = setup(args, file, seed)?;
+    let (mut setup, roleset) = setup(args, file, seed)?;
+    let mut redaction = redaction(args, &roleset, dir)?;
+    if let Some(redaction) = &mut redaction {
+        setup = redaction.setup(setup);
+        let context = || format!("cannot write into `{}`", dir.display());
+        std::fs::create_dir_all(dir).and_then(|()| redaction.save()).with_context(context)?;
+    }
     let (corpus, library) = docs::open_beside(&args.docs, output).await?.unzip();
     let mut chosen = chosen(&args.server, mock_script(args)?);
     let command = launch_command(&chosen, file, Some(&roleset))?;
@@ -99,8 +108,18 @@ pub(super) async fn opened(
     let endpoints = resolve_endpoints(&chosen, file, &roleset).await?;
     let limits = limits(&args.limits);
     check_prices(limits, &endpoints)?;
-    let opened = Opened { program: PROGRAM.to_owned(), setup, endpoints, limits, library };
-    Ok(Beginning { opened, server, corpus })
+    let redacted = redaction.is_some();
+    let opened = Opened { program: PROGRAM.to_owned(), setup, endpoints, limits, library, redacted };
+    Ok(Beginning { opened, server, corpus, redaction })
+}
+
+/// What is to be left out, if anything is.
+fn redaction(args: &RunArgs, roleset: &Roleset, dir: &Path) -> anyhow::Result<Option<Redaction>> {
+    if !args.redact && !roleset.redact {
+        return Ok(None);
+    }
+    let patterns = roleset.redact_patterns.iter().chain(&args.redact_pattern).cloned().collect();
+    Ok(Some(Redaction::new(dir, patterns).map_err(UsageError)?))
 }
 
 /// Refuses a cost limit that could never bind because a price is missing.

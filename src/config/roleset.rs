@@ -26,6 +26,10 @@ pub struct Roleset {
     pub canonical: CanonicalRule,
     /// The protocol and its parameters.
     pub params: Params,
+    /// Whether what must not leave the machine is replaced by tokens.
+    pub redact: bool,
+    /// Regular expressions for what is replaced besides known forms.
+    pub redact_patterns: Vec<String>,
 }
 
 /// A roleset as its file writes it.
@@ -43,6 +47,10 @@ struct RolesetFile {
     canonical: CanonicalRule,
     #[serde(default)]
     params: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    redact: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    redact_patterns: Vec<String>,
 }
 
 impl TryFrom<RolesetFile> for Roleset {
@@ -50,21 +58,22 @@ impl TryFrom<RolesetFile> for Roleset {
 
     fn try_from(file: RolesetFile) -> Result<Self, Self::Error> {
         let RolesetFile { description, protocol, agents, arbiter, canonical, mut params, .. } = file;
+        let (redact, redact_patterns) = (file.redact, file.redact_patterns);
         params.insert("protocol".to_owned(), protocol.into());
         let params = serde_json::from_value(params.into())?;
-        Ok(Self { description, agents, arbiter, canonical, params })
+        Ok(Self { description, agents, arbiter, canonical, params, redact, redact_patterns })
     }
 }
 
 impl From<Roleset> for RolesetFile {
     fn from(roleset: Roleset) -> Self {
-        let Roleset { description, agents, arbiter, canonical, params } = roleset;
+        let Roleset { description, agents, arbiter, canonical, params, redact, redact_patterns } = roleset;
         let protocol = params.protocol().to_owned();
         // Parameters are plain data, which always have a JSON form.
         let mut params = serde_json::to_value(params).unwrap_or_default();
         let mut params = params.as_object_mut().map(std::mem::take).unwrap_or_default();
         params.shift_remove("protocol");
-        Self { v: 1, description, protocol, agents, arbiter, canonical, params }
+        Self { v: 1, description, protocol, agents, arbiter, canonical, params, redact, redact_patterns }
     }
 }
 

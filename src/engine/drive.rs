@@ -11,8 +11,9 @@ use tokio::sync::watch;
 use super::ledger::{Ledger, Mismatch, PROGRAM, tokens_max};
 use super::log;
 use super::observer::{Moment, Observer};
+use super::redaction::Redaction;
 use crate::journal::{Asked, Entry, Found, Journal, JournalError, Limits, Opened, Replied, Writer};
-use crate::protocol::{Ask, CallId, Outcome, Search, Setup};
+use crate::protocol::{Ask, CallId, Outcome, Passage, Search, Setup};
 use crate::provider::launch::Lifeline;
 use crate::provider::{Answer, Endpoint, Provider, ProviderError};
 use crate::retrieval::{Corpus, RetrievalError};
@@ -47,6 +48,9 @@ pub enum EngineError {
     /// The documents cannot be searched.
     #[error(transparent)]
     Retrieval(#[from] RetrievalError),
+    /// The table of redactions cannot be written; nothing has left the machine.
+    #[error("the table of what was redacted cannot be written: {0}")]
+    Redaction(std::io::Error),
     /// The run needs documents that it was not given.
     #[error("this run searches documents, and none were lent to it (see `Engine::lend`)")]
     NoCorpus,
@@ -68,6 +72,8 @@ pub struct Engine<'a> {
     limits: Limits,
     /// What can be searched, if anything can.
     corpus: Option<Corpus>,
+    /// What to leave out of passages that are found.
+    redaction: Option<Redaction>,
     /// From when on a deadline counts.
     began: tokio::time::Instant,
     observer: &'a dyn Observer,
@@ -110,6 +116,7 @@ impl<'a> Engine<'a> {
             providers,
             limits,
             corpus: None,
+            redaction: None,
             began: tokio::time::Instant::now(),
             observer,
         })
@@ -143,7 +150,7 @@ impl<'a> Engine<'a> {
             }
         }
         let began = tokio::time::Instant::now();
-        let mut engine = Self { writer, ledger, providers, limits, corpus: None, began, observer };
+        let mut engine = Self { writer, ledger, providers, limits, corpus: None, redaction: None, began, observer };
         if engine.ledger.outcome().is_none_or(|outcome| !outcome.is_final()) {
             engine.record(Entry::Resumed { program: PROGRAM.to_owned(), limits, endpoints })?;
         }
@@ -160,6 +167,11 @@ impl<'a> Engine<'a> {
     /// Lends the run documents to search; one that must search needs them.
     pub fn lend(&mut self, corpus: Corpus) {
         self.corpus = Some(corpus);
+    }
+
+    /// Lends the run the table by which its setup was redacted, so that what it finds is redacted as well.
+    pub fn redact_by(&mut self, redaction: Redaction) {
+        self.redaction = Some(redaction);
     }
 
     /// Counts the deadline from an earlier moment, such as the start of the program.
@@ -269,7 +281,14 @@ impl<'a> Engine<'a> {
     /// Searches the documents, and records what it finds before anything follows from it.
     fn search(&mut self, search: &Search) -> Result<(), EngineError> {
         let corpus = self.corpus.as_ref().ok_or(EngineError::NoCorpus)?;
-        let passages = corpus.search(&search.words, search.tokens_max)?;
+        let mut passages = corpus.search(&search.words, search.tokens_max)?;
+        if let Some(redaction) = &mut self.redaction {
+            passages = redaction.passages(passages).map_err(EngineError::Redaction)?;
+            // Tokens may be longer than what they stand for: the last ones may fit no longer.
+            while passages.iter().map(Passage::tokens_estimate).sum::<u64>() > search.tokens_max {
+                passages.pop();
+            }
+        }
         self.record(Entry::Found(Found { round: search.round, passages }))?;
         Ok(self.writer.sync()?)
     }

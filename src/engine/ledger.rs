@@ -5,18 +5,18 @@
 //! a prompt that the machine did not issue or an end that it did not reach, is a [`Mismatch`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use thiserror::Error;
 
 use super::budget::{Budget, Reserve};
-use crate::journal::{Asked, Entry, Found, Limits, Opened, Record, Replied, Usage};
+use crate::journal::{Asked, Entry, Found, Limits, Opened, Record, Replied, Usage, between};
 use crate::protocol::{
     Action, Ask, BadSetup, CallId, Degraded, Event, Finish, Outcome, PASSAGE_CHARS_MAX, PASSAGES_MAX,
     Passage, Protocol, ReplyShape, Report, Search, Unexpected,
 };
 use crate::provider::{Endpoint, Price, Structured};
-use crate::text::quote;
+use crate::text::{quote, redact};
 
 /// Name and version of this program, as journals record it.
 pub const PROGRAM: &str = concat!("consensus ", env!("CARGO_PKG_VERSION"));
@@ -110,6 +110,8 @@ pub struct Ledger {
     degraded: Vec<Degraded>,
     /// Agents whose server has been looked at for whether it holds replies to a schema.
     examined: BTreeSet<usize>,
+    /// The tokens that stand for what must not leave the machine.
+    tokens: BTreeSet<String>,
     run: String,
     /// When each open call was made.
     asked_at: BTreeMap<CallId, String>,
@@ -165,6 +167,7 @@ impl Ledger {
             totals: Totals { cost_micro_usd: known.then_some(0), ..Totals::default() },
             degraded: Vec::new(),
             examined: BTreeSet::new(),
+            tokens: BTreeSet::new(),
             run: record.run.clone(),
             asked_at: BTreeMap::new(),
             busy: vec![Duration::ZERO; opened.endpoints.len()],
@@ -173,6 +176,10 @@ impl Ledger {
         };
         for lost in opened.library.iter().flat_map(|library| &library.lost) {
             ledger.degrade("document_lost", lost.clone());
+        }
+        if opened.redacted {
+            let setup = serde_json::to_string(&opened.setup).unwrap_or_default();
+            ledger.tokens.extend(redact::tokens(&setup).map(str::to_owned));
         }
         let actions = ledger.machine.step(&Event::Started)?;
         ledger.take_actions(actions);
@@ -282,12 +289,17 @@ impl Ledger {
         let search = self.search.take().ok_or(Unexpected::NotSearched(found.round))?;
         let tokens: u64 = found.passages.iter().map(Passage::tokens_estimate).sum();
         let is_whole = |passage: &Passage| {
-            passage.text.chars().count() <= PASSAGE_CHARS_MAX
+            // A token may be longer than what it stands for.
+            let chars_max = PASSAGE_CHARS_MAX * if passage.redacted { 2 } else { 1 };
+            passage.text.chars().count() <= chars_max
                 && passage.start.checked_add(passage.text.len()).is_some()
         };
         let fits = found.passages.len() <= PASSAGES_MAX && tokens <= search.tokens_max;
         if self.opened.library.is_none() || !fits || !found.passages.iter().all(is_whole) {
             return Err(Mismatch::Passages(found.round));
+        }
+        for passage in found.passages.iter().filter(|passage| passage.redacted) {
+            self.tokens.extend(redact::tokens(&passage.text).map(str::to_owned));
         }
         let event = Event::Found { round: found.round, passages: found.passages.clone() };
         let actions = self.machine.step(&event)?;
@@ -444,6 +456,12 @@ impl Ledger {
         let mut lost = self.degraded.clone();
         lost.sort_by(|a, b| (a.kind, &a.detail).cmp(&(b.kind, &b.detail)));
         report.degraded.extend(lost);
+        if let Some(Outcome::Agreed { text, .. }) = self.verdict.as_ref().filter(|_| self.opened.redacted) {
+            report.degraded.extend(redact::bent_tokens(&self.tokens, text).into_iter().map(|token| Degraded {
+                kind: "bent_token",
+                detail: format!("`{token}` in the answer stands for nothing that could be put back"),
+            }));
+        }
         report
     }
 
@@ -452,12 +470,6 @@ impl Ledger {
     pub fn agent_name(&self, agent: usize) -> &str {
         self.opened.setup.everybody().nth(agent).map_or("", |a| &a.name)
     }
-}
-
-/// Returns the time between two time stamps; none, if a clock was set back in between or one is unreadable.
-pub(crate) fn between(started_at: &str, ended_at: &str) -> Duration {
-    let time = |text: &str| humantime::parse_rfc3339(text).unwrap_or(SystemTime::UNIX_EPOCH);
-    time(ended_at).duration_since(time(started_at)).unwrap_or(Duration::ZERO)
 }
 
 /// Returns true if the protocol refused the reply to `call` and wants another.

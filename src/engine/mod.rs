@@ -17,9 +17,10 @@ mod drive;
 mod ledger;
 mod log;
 mod observer;
+mod redaction;
 
 pub use budget::{Budget, Exceeded, Reserve};
 pub use drive::{Engine, EngineError, StopRequest};
-pub(crate) use ledger::between;
 pub use ledger::{Ledger, Mismatch, PROGRAM, Totals};
 pub use observer::{Moment, NoObserver, Observer};
+pub use redaction::{REDACTIONS_FILE, Redaction};

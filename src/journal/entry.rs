@@ -1,6 +1,7 @@
 //! What a journal records.
 
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +56,12 @@ pub enum Entry {
     },
 }
 
+/// Returns the time between two time stamps; none, if a clock was set back in between or one is unreadable.
+pub(crate) fn between(started_at: &str, ended_at: &str) -> Duration {
+    let time = |text: &str| humantime::parse_rfc3339(text).unwrap_or(SystemTime::UNIX_EPOCH);
+    time(ended_at).duration_since(time(started_at)).unwrap_or(Duration::ZERO)
+}
+
 /// Everything that a run starts from.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -70,6 +77,9 @@ pub struct Opened {
     /// Documents that may be searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<Library>,
+    /// Whether tokens stand in place of what must not leave the machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
 }
 
 /// Documents that may be searched.

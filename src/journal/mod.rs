@@ -22,6 +22,7 @@ mod error;
 mod reader;
 mod writer;
 
+pub(crate) use entry::between;
 pub use entry::{Asked, Entry, Found, Library, Limits, Opened, Record, Replied, Usage};
 pub use error::JournalError;
 pub use reader::{Journal, read};

@@ -41,6 +41,9 @@ pub struct Passage {
     pub start: usize,
     /// Its text.
     pub text: String,
+    /// Whether tokens stand in it in place of what must not leave the machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
 }
 
 impl Passage {

@@ -123,6 +123,28 @@ impl Setup {
         }
     }
 
+    /// Returns the same run with every text in it that somebody wrote for it changed.
+    #[must_use]
+    pub fn map_texts(mut self, mut change: impl FnMut(&str) -> String) -> Self {
+        let mut apply = |text: &mut String| *text = change(text);
+        apply(&mut self.task.prompt);
+        for document in &mut self.task.documents {
+            apply(&mut document.name);
+            apply(&mut document.text);
+        }
+        for agent in self.agents.iter_mut().chain(&mut self.arbiter) {
+            apply(&mut agent.domain);
+            apply(&mut agent.pack);
+        }
+        self.canonical.choices.iter_mut().for_each(&mut apply);
+        let constraints = match &mut self.params {
+            Params::Pair(params) => &mut params.constraints,
+            Params::Council(params) => &mut params.constraints,
+        };
+        constraints.iter_mut().flat_map(Constraint::texts).for_each(apply);
+        self
+    }
+
     /// Checks what a machine relies on. Rolesets hold to it; a journal is checked again, because nobody
     /// vouches for one.
     ///

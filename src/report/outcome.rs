@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::engine::{Ledger, between};
+use crate::engine::Ledger;
+use crate::journal::between;
 use crate::protocol::council::{
     Aggregate, ConsensusResult, CouncilSection, Framing, Member, Response, Share, Verification,
 };

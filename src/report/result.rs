@@ -9,7 +9,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::crypto::Digest;
-use crate::engine::{Ledger, between};
+use crate::engine::Ledger;
+use crate::journal::between;
 use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome, Section};
 
 /// How a run ended.
@@ -31,7 +32,10 @@ pub struct RunResult {
     pub how: Option<How>,
     /// The agreed text.
     pub text: Option<String>,
-    /// Digest of its canonical form.
+    /// The same with the originals in place of their tokens, where it was redacted; never in `result.json`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restored_text: Option<String>,
+    /// Digest of the text's canonical form.
     pub sha256: Option<Digest>,
     /// Rounds begun.
     pub rounds: u32,
@@ -118,6 +122,7 @@ impl RunResult {
             reason: reason(&outcome),
             how,
             text,
+            restored_text: None,
             sha256,
             rounds: report.rounds,
             blind_vote: report.blind_vote,
@@ -137,6 +142,12 @@ impl RunResult {
             section: report.section,
             journal_head,
         }
+    }
+
+    /// Returns the answer for a reader.
+    #[must_use]
+    pub fn readable(&self) -> Option<&str> {
+        self.restored_text.as_deref().or(self.text.as_deref())
     }
 
     /// Returns the result as it stands in `result.json`.
@@ -171,16 +182,17 @@ fn timing(ledger: &Ledger) -> Timing {
     }
 }
 
-/// Writes a file of a run folder whole or not at all, private to the user.
+/// Writes a file whole or not at all; `mode` says who may read it, such as `0o600`.
 ///
 /// # Errors
 ///
 /// Any error of the file system.
-pub fn write_result(dir: &Path, name: &str, text: &str) -> std::io::Result<()> {
-    let temporary = dir.join(format!(".{name}.new"));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+pub fn write_whole(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
+    let name = path.file_name().ok_or(std::io::ErrorKind::InvalidInput)?;
+    let temporary = path.with_file_name(format!(".{}.new", name.to_string_lossy()));
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&temporary)?;
     file.write_all(text.as_bytes())?;
-    std::fs::rename(&temporary, dir.join(name)).inspect_err(|_| {
+    std::fs::rename(&temporary, path).inspect_err(|_| {
         // The new file is of no use to anybody; the error that matters is the first.
         let _ = std::fs::remove_file(&temporary);
     })

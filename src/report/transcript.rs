@@ -85,7 +85,7 @@ fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
 
 fn passages(out: &mut String, found: &Found) {
     let _ = writeln!(out, "## Round {}: {} passages found\n", found.round, found.passages.len());
-    for Passage { document, start, text } in &found.passages {
+    for Passage { document, start, text, .. } in &found.passages {
         let _ = writeln!(out, "{}, from byte {start}:\n", quote::json_string(document));
         quoted(out, text);
         out.push('\n');

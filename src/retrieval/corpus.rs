@@ -130,6 +130,7 @@ impl Corpus {
                 document: row.get(0)?,
                 start: usize::try_from(start).unwrap_or(usize::MAX),
                 text: row.get(2)?,
+                redacted: false,
             })
         })?;
         found.collect()

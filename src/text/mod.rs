@@ -17,6 +17,7 @@ mod envelope;
 mod extract;
 mod final_text;
 pub mod quote;
+pub mod redact;
 pub mod schema;
 mod sentences;
 mod strict_json;

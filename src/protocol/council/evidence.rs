@@ -21,6 +21,8 @@ pub struct Source {
     pub text: String,
     /// Where the text begins in the file it was taken from, in bytes.
     pub start: usize,
+    /// Whether it is another than the file's, since tokens stand in it.
+    pub redacted: bool,
 }
 
 /// Words that were found in their source.
@@ -32,8 +34,11 @@ pub struct Evidence {
     pub title: String,
     /// The words, as they stand there.
     pub quote: String,
-    /// Where they stand in the file, in bytes.
+    /// Where they stand in the file, in bytes; if it was redacted, in what is left of it.
     pub span: Range<usize>,
+    /// Whether the source was redacted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
 }
 
 /// Everything that may be cited in a run.
@@ -49,6 +54,7 @@ impl Sources {
             title: title.to_owned(),
             text: text.to_owned(),
             start: 0,
+            redacted: false,
         };
         // As the agents see it, so that what they copy is found.
         let shown = quote::plain(task.prompt.trim());
@@ -82,14 +88,14 @@ impl Sources {
 
     /// Adds passages under the names `S1`, `S2` and so on; one that is there already keeps its name.
     pub fn add(&mut self, passages: &[Passage]) {
-        for Passage { document, start, text } in passages {
+        for Passage { document, start, text, redacted } in passages {
             let is_same = |s: &Source| s.title == *document && s.start == *start && s.text == *text;
             if self.0.iter().any(|source| source.name.starts_with('S') && is_same(source)) {
                 continue;
             }
             let number = self.0.iter().filter(|source| source.name.starts_with('S')).count() + 1;
             let (title, text) = (document.clone(), text.clone());
-            self.0.push(Source { name: format!("S{number}"), title, text, start: *start });
+            self.0.push(Source { name: format!("S{number}"), title, text, start: *start, redacted: *redacted });
         }
     }
 }
@@ -104,6 +110,7 @@ impl Source {
             title: self.title.clone(),
             quote: self.text[start..end].to_owned(),
             span: self.start + start..self.start + end,
+            redacted: self.redacted,
         })
     }
 }
