@@ -148,13 +148,8 @@ pub(super) struct RunArgs {
     /// A file of rules for scripted agents, one JSON object a line.
     #[arg(long, value_name = "FILE", conflicts_with = "answer")]
     pub(super) mock_script: Option<PathBuf>,
-    /// Send tokens such as [`EMAIL_1`] in place of e-mail addresses, phone numbers, IBANs, card numbers, IP addresses
-    /// and secrets, and put the originals back in the answer.
-    #[arg(long)]
-    pub(super) redact: bool,
-    /// Redact whatever this regular expression finds as well; may be given more than once.
-    #[arg(long, value_name = "REGEX", requires = "redact")]
-    pub(super) redact_pattern: Vec<String>,
+    #[command(flatten)]
+    pub(super) redaction: RedactArgs,
     #[command(flatten)]
     pub(super) params: ParamArgs,
     /// Seed of every draw; the same seed and replies give the same run.
@@ -178,6 +173,18 @@ pub(super) struct RunArgs {
     /// Exit with 8 if the run agrees but something was lost on the way.
     #[arg(long)]
     pub(super) fail_on_degraded: bool,
+}
+
+/// What must not leave the machine.
+#[derive(Args, Clone, Debug)]
+pub(super) struct RedactArgs {
+    /// Send tokens such as `[EMAIL_1]` in place of e-mail addresses, phone numbers, IBANs, card numbers, IP
+    /// addresses and secrets, and put the originals back in the answer.
+    #[arg(long)]
+    pub(super) redact: bool,
+    /// Redact whatever this regular expression finds as well; may be given more than once.
+    #[arg(long, value_name = "REGEX")]
+    pub(super) redact_pattern: Vec<String>,
 }
 
 /// Where models are called.

@@ -67,6 +67,7 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
             EngineError::Provider { why, .. } => of_provider(why),
             EngineError::Retrieval(error) => of_retrieval(error),
             EngineError::NoCorpus => ExitCode::Usage,
+            EngineError::Redaction(_) => ExitCode::Internal,
         });
     }
     if let Some(error) = cause.downcast_ref::<JournalError>() {

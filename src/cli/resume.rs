@@ -84,7 +84,8 @@ async fn prepare(
     }
     // Before a server is started in vain.
     let redaction = ledger.opened().redacted.then(|| Redaction::load(dir)).transpose();
-    let redaction = redaction.map_err(|why| UsageError(format!("the run needs its table of redactions: {why}")))?;
+    let redaction =
+        redaction.map_err(|why| UsageError(format!("the run needs its table of redactions: {why}")))?;
     let places = ledger.opened().library.as_ref().map_or(&[][..], |library| &library.places);
     let corpus = docs::open_beside(places, output).await.context("the run needs its documents again")?;
     let corpus = corpus.map(|(corpus, _)| corpus);

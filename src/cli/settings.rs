@@ -115,10 +115,11 @@ pub(super) async fn opened(
 
 /// What is to be left out, if anything is.
 fn redaction(args: &RunArgs, roleset: &Roleset, dir: &Path) -> anyhow::Result<Option<Redaction>> {
-    if !args.redact && !roleset.redact {
+    let given = &args.redaction;
+    if !given.redact && given.redact_pattern.is_empty() && !roleset.redact {
         return Ok(None);
     }
-    let patterns = roleset.redact_patterns.iter().chain(&args.redact_pattern).cloned().collect();
+    let patterns = roleset.redact_patterns.iter().chain(&given.redact_pattern).cloned().collect();
     Ok(Some(Redaction::new(dir, patterns).map_err(UsageError)?))
 }
 

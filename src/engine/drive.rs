@@ -150,7 +150,8 @@ impl<'a> Engine<'a> {
             }
         }
         let began = tokio::time::Instant::now();
-        let mut engine = Self { writer, ledger, providers, limits, corpus: None, redaction: None, began, observer };
+        let mut engine =
+            Self { writer, ledger, providers, limits, corpus: None, redaction: None, began, observer };
         if engine.ledger.outcome().is_none_or(|outcome| !outcome.is_final()) {
             engine.record(Entry::Resumed { program: PROGRAM.to_owned(), limits, endpoints })?;
         }

@@ -457,9 +457,11 @@ impl Ledger {
         lost.sort_by(|a, b| (a.kind, &a.detail).cmp(&(b.kind, &b.detail)));
         report.degraded.extend(lost);
         if let Some(Outcome::Agreed { text, .. }) = self.verdict.as_ref().filter(|_| self.opened.redacted) {
-            report.degraded.extend(redact::bent_tokens(&self.tokens, text).into_iter().map(|token| Degraded {
-                kind: "bent_token",
-                detail: format!("`{token}` in the answer stands for nothing that could be put back"),
+            report.degraded.extend(redact::bent_tokens(&self.tokens, text).into_iter().map(|token| {
+                Degraded {
+                    kind: "bent_token",
+                    detail: format!("`{token}` in the answer stands for nothing that could be put back"),
+                }
             }));
         }
         report

@@ -99,8 +99,7 @@ impl Redaction {
     ///
     /// Any error of the file system.
     pub fn save(&self) -> std::io::Result<()> {
-        let table =
-            Table { patterns: self.patterns.clone(), originals: self.redactor.redactions().clone() };
+        let table = Table { patterns: self.patterns.clone(), originals: self.redactor.redactions().clone() };
         let temporary = self.path.with_extension("json.new");
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;

@@ -79,10 +79,14 @@ pub fn metrics(runs: &[Counted]) -> Result<String, prometheus::Error> {
     let ended =
         counter("consensus_runs_total", "Runs, by how they ended.", &["protocol", "roleset", "outcome"])?;
     let calls = counter("consensus_calls_total", "Replies of models.", &kinds)?;
-    let tokens =
-        counter("consensus_tokens_total", "Tokens, as servers report them.", &["protocol", "roleset", "kind"])?;
+    let tokens = counter(
+        "consensus_tokens_total",
+        "Tokens, as servers report them.",
+        &["protocol", "roleset", "kind"],
+    )?;
     let rounds = histogram("consensus_run_rounds", "Rounds of a run.", &ROUNDS, &kinds)?;
-    let seconds = histogram("consensus_run_seconds", "From a run's first record to its last.", &SECONDS, &kinds)?;
+    let seconds =
+        histogram("consensus_run_seconds", "From a run's first record to its last.", &SECONDS, &kinds)?;
     let busy = histogram(
         "consensus_agent_seconds",
         "All calls of an agent in a run together.",

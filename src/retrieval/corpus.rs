@@ -228,7 +228,13 @@ fn size(count: usize) -> i64 {
 fn stamp(path: &Path) -> Option<String> {
     let data = std::fs::metadata(path).ok()?;
     let (changed, nanoseconds) = (data.ctime(), data.ctime_nsec());
-    Some(format!("{} {} {} {} {changed} {nanoseconds}", data.ino(), data.size(), data.mtime(), data.mtime_nsec()))
+    Some(format!(
+        "{} {} {} {} {changed} {nanoseconds}",
+        data.ino(),
+        data.size(),
+        data.mtime(),
+        data.mtime_nsec()
+    ))
 }
 
 /// Returns the name of the index of these places.

@@ -78,7 +78,9 @@ impl Constraint {
             | Self::StartsWith { text }
             | Self::EndsWith { text } => vec![text],
             Self::Keys { keys } => keys.iter_mut().collect(),
-            Self::Sentences(_) | Self::Words(_) | Self::Characters(_) | Self::Lines(_) | Self::Integer => Vec::new(),
+            Self::Sentences(_) | Self::Words(_) | Self::Characters(_) | Self::Lines(_) | Self::Integer => {
+                Vec::new()
+            }
         }
     }
 

@@ -17,7 +17,8 @@ fn runs_are_counted_by_their_outcome_and_a_resumed_one_once() {
     std::fs::create_dir(folder.path().join("metrics")).unwrap();
     after_run(&folder, &["--answer", "four"]);
     let text = after_run(&folder, &["--answer", "five"]);
-    let agreed = "consensus_runs_total{outcome=\"agreed\",protocol=\"pair\",roleset=\"writer_physicist\"} 2\n";
+    let agreed =
+        "consensus_runs_total{outcome=\"agreed\",protocol=\"pair\",roleset=\"writer_physicist\"} 2\n";
     assert!(text.contains(agreed), "{text}");
     assert!(text.contains("consensus_run_seconds_count{protocol=\"pair\",roleset=\"writer_physicist\"} 2\n"));
     assert!(text.contains("consensus_agent_seconds_count{agent=\"Physicist\","), "{text}");

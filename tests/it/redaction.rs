@@ -18,7 +18,8 @@ fn nothing_of_what_is_redacted_is_sent_or_journaled() {
     let folder = Folder::new();
     folder.write("notes.txt", "Ann Lee's card is 4111 1111 1111 1111.");
     let task = format!("Add 2 and 2, and mail it to {ADDRESS} from 10.1.2.3.");
-    let words = ["--base-url", &server.url(), "--prompt", &task, "-f", "notes.txt", "--redact-pattern", "Ann Lee"];
+    let words =
+        ["--base-url", &server.url(), "--prompt", &task, "-f", "notes.txt", "--redact-pattern", "Ann Lee"];
     run(&folder, &[&words[..], &["--constraint", "excludes=ann@example.org"]].concat()).exits(0);
     folder.result();
     let files = ["journal.jsonl", "result.json", "transcript.md"];
@@ -59,11 +60,13 @@ fn the_answer_has_the_originals_and_the_record_has_the_tokens() {
 fn a_token_that_was_bent_is_told() {
     let folder = Folder::new();
     let task = format!("Who is {ADDRESS}?");
-    let words = ["--mock", "--answer", "Write to EMAIL_1 or [EMAIL_2].", "--prompt", &task, "--fail-on-degraded"];
+    let words =
+        ["--mock", "--answer", "Write to EMAIL_1 or [EMAIL_2].", "--prompt", &task, "--fail-on-degraded"];
     let finished = run(&folder, &words).exits(8);
     assert_eq!(finished.stdout, "Write to EMAIL_1 or [EMAIL_2].\n");
     let result = folder.result();
-    let kinds: Vec<&Value> = result["degraded"].as_array().unwrap().iter().map(|loss| &loss["kind"]).collect();
+    let kinds: Vec<&Value> =
+        result["degraded"].as_array().unwrap().iter().map(|loss| &loss["kind"]).collect();
     assert_eq!(kinds, ["bent_token", "bent_token"]);
 }
 

@@ -95,7 +95,13 @@ impl Sources {
             }
             let number = self.0.iter().filter(|source| source.name.starts_with('S')).count() + 1;
             let (title, text) = (document.clone(), text.clone());
-            self.0.push(Source { name: format!("S{number}"), title, text, start: *start, redacted: *redacted });
+            self.0.push(Source {
+                name: format!("S{number}"),
+                title,
+                text,
+                start: *start,
+                redacted: *redacted,
+            });
         }
     }
 }
