@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::output::{Color, Format};
 use crate::protocol::Thinking;
+use crate::protocol::council::ConfidenceFrom;
 use crate::text::{CanonicalKind, Constraint};
 
 const AFTER_HELP: &str = "\
@@ -224,6 +225,13 @@ pub(super) struct ParamArgs {
     /// Further blind drafts from each agent when the first two differ.
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=20))]
     pub(super) resample: Option<u32>,
+    /// Where a council's confidences are taken from: what each member says about itself, or the probability of the
+    /// word by which it stands for its text, if the server tells it.
+    #[arg(long, value_enum)]
+    pub(super) confidence: Option<ConfidenceArg>,
+    /// A JSON file with the weights of a council's members, such as {"pathos": 0.2, "logos": 0.4, "ethos": 0.4}.
+    #[arg(long, value_name = "FILE")]
+    pub(super) weights_from: Option<PathBuf>,
     /// Which differences between texts do not count.
     #[arg(long, value_enum)]
     pub(super) canonical: Option<CanonicalArg>,
@@ -270,6 +278,21 @@ impl From<ThinkingArg> for Thinking {
             ThinkingArg::Free => Self::Free,
             ThinkingArg::Field => Self::Field,
             ThinkingArg::None => Self::None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ConfidenceArg {
+    Verbalised,
+    Logprob,
+}
+
+impl From<ConfidenceArg> for ConfidenceFrom {
+    fn from(arg: ConfidenceArg) -> Self {
+        match arg {
+            ConfidenceArg::Verbalised => Self::Verbalised,
+            ConfidenceArg::Logprob => Self::Logprob,
         }
     }
 }

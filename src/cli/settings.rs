@@ -16,6 +16,7 @@ use crate::config::{
 };
 use crate::engine::{PROGRAM, Redaction};
 use crate::journal::{Limits, Opened};
+use crate::protocol::council::Weights;
 use crate::protocol::{Document, Params, Setup, Task};
 use crate::provider::Endpoint;
 use crate::provider::launch::Launched;
@@ -171,6 +172,13 @@ fn override_params(roleset: &mut Roleset, args: &RunArgs) -> anyhow::Result<()> 
     let params = &args.params;
     match &mut roleset.params {
         Params::Pair(target) => {
+            let given = [
+                ("--weights-from", params.weights_from.is_some()),
+                ("--confidence", params.confidence.is_some()),
+            ];
+            if let Some((flag, _)) = given.iter().find(|(_, is_given)| *is_given) {
+                return Err(UsageError(format!("{flag} goes with rolesets of `council` only")).into());
+            }
             target.max_rounds = params.max_rounds.unwrap_or(target.max_rounds);
             target.thinking = params.thinking.map_or(target.thinking, Into::into);
             target.resample = params.resample.unwrap_or(target.resample);
@@ -183,6 +191,10 @@ fn override_params(roleset: &mut Roleset, args: &RunArgs) -> anyhow::Result<()> 
             target.max_rounds = params.max_rounds.unwrap_or(target.max_rounds);
             target.thinking = params.thinking.map_or(target.thinking, Into::into);
             target.constraints.extend(params.constraints.iter().cloned());
+            target.confidence = params.confidence.map_or(target.confidence, Into::into);
+            if let Some(path) = &params.weights_from {
+                target.weights = weights(path)?;
+            }
         }
     }
     for agent in roleset.agents.iter_mut().chain(&mut roleset.arbiter) {
@@ -204,6 +216,12 @@ fn override_params(roleset: &mut Roleset, args: &RunArgs) -> anyhow::Result<()> 
         roleset.canonical = CanonicalRule { kind, choices };
     }
     Ok(())
+}
+
+/// Reads what each member of a council counts; whether it sums to 1 is checked with the rest of the parameters.
+fn weights(path: &Path) -> anyhow::Result<Weights> {
+    let why = |e: serde_json::Error| UsageError(format!("`{}` holds no weights: {e}", path.display()));
+    Ok(serde_json::from_str(&read(path)?).map_err(why)?)
 }
 
 /// Reads the task from where it was given: a flag, a file, or stdin. `-f -` reads a document from stdin.

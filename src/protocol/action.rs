@@ -64,7 +64,20 @@ pub enum ReplyShape {
         name: &'static str,
         /// The decoding schema.
         schema: SchemaText,
+        /// A field of it that holds `yes` or `no`, if the probability of that word is wanted.
+        measured: Option<&'static str>,
     },
+}
+
+impl ReplyShape {
+    /// Returns the field in which the probability of `yes` is wanted.
+    #[must_use]
+    pub fn measured(&self) -> Option<&'static str> {
+        match self {
+            Self::Json { measured, .. } => *measured,
+            Self::Free => None,
+        }
+    }
 }
 
 impl Ask {

@@ -65,7 +65,7 @@ impl Arbitration {
             "required": ["reason", "choice"],
             "additionalProperties": false,
         });
-        let shape = ReplyShape::Json { name: "choice", schema: (&schema).into() };
+        let shape = ReplyShape::Json { name: "choice", schema: (&schema).into(), measured: None };
         ask(self.call, &self.conversation, shape, arbiter.max_tokens, arbiter.temperature, seed)
     }
 

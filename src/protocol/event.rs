@@ -65,6 +65,10 @@ pub struct Reply {
     pub reasoning: Option<String>,
     /// Why the text ends where it does.
     pub finish: Finish,
+    /// The probability of `yes` against `no` in the field that was to be measured, if the server told it: in
+    /// ten-thousandths, 0 to 10,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub yes: Option<u16>,
 }
 
 /// Why a reply ends where it does.

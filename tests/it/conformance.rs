@@ -82,7 +82,7 @@ fn a_prompt_longer_than_the_context_is_told_apart() {
 fn a_schema_is_enforced_and_not_only_accepted() {
     let schema = json!({"type": "object", "properties": {"word": {"type": "string", "enum": ["vq7-kestrel"]}},
         "required": ["word"], "additionalProperties": false});
-    let shape = ReplyShape::Json { name: "probe", schema: (&schema).into() };
+    let shape = ReplyShape::Json { name: "probe", schema: (&schema).into(), measured: None };
     let answer = on_server(true, async |server| {
         call(server, &ask("What is the capital of France?", shape, 60)).await.unwrap()
     });

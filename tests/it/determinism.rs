@@ -98,7 +98,7 @@ fn play(setup: &Setup, sayings: &[(Value, Value)]) -> (Vec<Event>, Vec<Vec<Actio
             ReplyShape::Json { name: "envelope", .. } => envelope(ask, fields),
             ReplyShape::Json { .. } | ReplyShape::Free => form(ask, filled),
         };
-        let reply = Reply { text: text.clone(), reasoning: None, finish: Finish::Stop };
+        let reply = Reply { text: text.clone(), reasoning: None, finish: Finish::Stop, yes: None };
         events.push(Event::Replied { call, reply });
         actions.push(play.reply(call, &text, Finish::Stop));
     }

@@ -5,6 +5,7 @@
 mod support;
 
 mod cli;
+mod confidence;
 mod conformance;
 mod determinism;
 mod docs;

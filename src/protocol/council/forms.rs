@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::evidence::{Evidence, Sources};
+use super::params::ConfidenceFrom;
 use super::share::Share;
 use crate::protocol::draft::Valid;
 use crate::text::{Violation, extract, quote, read_one};
@@ -39,6 +40,12 @@ pub struct Framing {
     pub reasoning: String,
     /// How sure it is to know what is meant.
     pub confidence: Share,
+    /// Whether it would put its name to this; only where that word's probability is wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sound: Option<Sound>,
+    /// The probability of `yes` there, where the server told it; it counts in place of the confidence.
+    #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Share>,
 }
 
 /// What Logos writes: the answer.
@@ -53,6 +60,22 @@ pub struct Response {
     pub reasoning: String,
     /// How sure it is.
     pub confidence: Share,
+    /// Whether it would put its name to this; only where that word's probability is wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sound: Option<Sound>,
+    /// The probability of `yes` there, where the server told it; it counts in place of the confidence.
+    #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Share>,
+}
+
+/// Whether an author would put its name to what it wrote.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sound {
+    /// It would.
+    Yes,
+    /// It would not.
+    No,
 }
 
 /// A place that an answer rests on.
@@ -80,6 +103,12 @@ pub struct Verification {
     pub reasoning: String,
     /// How sure it is that the answer is true and breaks no rule.
     pub confidence: Share,
+    /// Whether it would put its name to this; only where that word's probability is wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sound: Option<Sound>,
+    /// The probability of `yes` there, where the server told it; it counts in place of the confidence.
+    #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Share>,
 }
 
 /// One claim held against a source.
@@ -249,40 +278,58 @@ fn evidence(
 // ===== Decoding schemas: only what servers are known to enforce =====
 
 /// Returns the schema of Pathos's reply.
-pub(super) fn framing_schema() -> Value {
-    object(&json!({
-        "framing": string(1, FRAMING_CHARS_MAX),
-        "search": string(0, SEARCH_CHARS_MAX),
-        "reasoning": string(0, REASONING_CHARS_MAX),
-        "confidence": confidence(),
-    }))
+pub(super) fn framing_schema(from: ConfidenceFrom) -> Value {
+    form(
+        from,
+        json!({
+            "framing": string(1, FRAMING_CHARS_MAX),
+            "search": string(0, SEARCH_CHARS_MAX),
+            "reasoning": string(0, REASONING_CHARS_MAX),
+        }),
+    )
 }
 
 /// Returns the schema of Logos's reply, for an answer of less than `chars_max` characters.
-pub(super) fn response_schema(sources: &Sources, chars_max: usize) -> Value {
+pub(super) fn response_schema(from: ConfidenceFrom, sources: &Sources, chars_max: usize) -> Value {
     let citation = object(&json!({"source": source(sources), "quote": string(QUOTE_CHARS.0, QUOTE_CHARS.1)}));
-    object(&json!({
-        "response": string(1, chars_max),
-        "citations": {"type": "array", "items": citation, "maxItems": EVIDENCE_MAX},
-        "reasoning": string(0, REASONING_CHARS_MAX),
-        "confidence": confidence(),
-    }))
+    form(
+        from,
+        json!({
+            "response": string(1, chars_max),
+            "citations": {"type": "array", "items": citation, "maxItems": EVIDENCE_MAX},
+            "reasoning": string(0, REASONING_CHARS_MAX),
+        }),
+    )
 }
 
 /// Returns the schema of Ethos's reply.
-pub(super) fn verification_schema(sources: &Sources) -> Value {
+pub(super) fn verification_schema(from: ConfidenceFrom, sources: &Sources) -> Value {
     let check = object(&json!({
         "claim": string(1, CLAIM_CHARS_MAX),
         "source": source(sources),
         "quote": string(0, QUOTE_CHARS.1),
         "verdict": {"type": "string", "enum": ["holds", "fails", "unknown"]},
     }));
-    object(&json!({
-        "checks": {"type": "array", "items": check, "minItems": 1, "maxItems": EVIDENCE_MAX},
-        "reasoning": string(0, REASONING_CHARS_MAX),
-        "veto": {"type": "boolean"},
-        "confidence": confidence(),
-    }))
+    form(
+        from,
+        json!({
+            "checks": {"type": "array", "items": check, "minItems": 1, "maxItems": EVIDENCE_MAX},
+            "reasoning": string(0, REASONING_CHARS_MAX),
+            "veto": {"type": "boolean"},
+        }),
+    )
+}
+
+/// The field whose word is measured.
+pub(super) const MEASURED: &str = "sound";
+
+/// A form: its fields, and how sure its author is at the end.
+fn form(from: ConfidenceFrom, mut fields: Value) -> Value {
+    fields["confidence"] = confidence();
+    if from == ConfidenceFrom::Logprob {
+        fields[MEASURED] = json!({"type": "string", "enum": ["yes", "no"]});
+    }
+    object(&fields)
 }
 
 fn string(min: usize, max: usize) -> Value {

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use super::Setup;
 use super::evidence::{Evidence, Sources};
-use super::forms::{self, Framing, Response, Strictness, Verification};
+use super::forms::{self, Framing, Response, Sound, Strictness, Verification};
 use super::manifest::Manifest;
-use super::params::CouncilParams;
+use super::params::{ConfidenceFrom, CouncilParams};
 use super::prompt::{self, Situation};
 use super::report::CouncilRound;
+use super::share::Share;
 use super::verdict::{ConsensusResult, Member, judge};
 use crate::crypto::Digest;
 use crate::protocol::arbiter::{Arbitration, Ruling};
@@ -47,6 +48,8 @@ pub struct Council {
     defects: Vec<Evidence>,
     pub(super) repairs: [u32; 3],
     pub(super) failed_turns: [u32; 3],
+    /// Whose confidence was to be measured, and could not be.
+    pub(super) unmeasured: [bool; 3],
     /// The open question to the arbiter, and the answers it may choose from.
     arbitration: Option<(Arbitration, Vec<Answer>)>,
     pub(super) outcome: Option<Outcome>,
@@ -87,6 +90,17 @@ enum Form {
     Verification(Verification),
 }
 
+impl Form {
+    fn measure(&mut self, measured: Option<Share>) {
+        let place = match self {
+            Self::Framing(framing) => &mut framing.measured,
+            Self::Response(response, _) => &mut response.measured,
+            Self::Verification(verification) => &mut verification.measured,
+        };
+        *place = measured;
+    }
+}
+
 impl Council {
     /// Makes the machine for a run that has not started; `setup` must pass its check.
     #[must_use]
@@ -108,6 +122,7 @@ impl Council {
             defects: Vec::new(),
             repairs: [0; 3],
             failed_turns: [0; 3],
+            unmeasured: [false; 3],
             arbitration: None,
             outcome: None,
             setup,
@@ -120,12 +135,16 @@ impl Council {
     fn begin(&mut self, call: CallId, conversation: Conversation, told: Telling) -> Action {
         let member = Member::ALL[call.agent];
         let agent = &self.setup.agents[call.agent];
+        let from = self.setup.params.confidence;
         let (name, schema) = match member {
-            Member::Pathos => ("framing", forms::framing_schema()),
-            Member::Logos => ("response", forms::response_schema(&self.sources, agent.text_chars_max())),
-            Member::Ethos => ("verification", forms::verification_schema(&self.sources)),
+            Member::Pathos => ("framing", forms::framing_schema(from)),
+            Member::Logos => {
+                ("response", forms::response_schema(from, &self.sources, agent.text_chars_max()))
+            }
+            Member::Ethos => ("verification", forms::verification_schema(from, &self.sources)),
         };
-        let shape = ReplyShape::Json { name, schema: (&schema).into() };
+        let measured = self.measures().then_some(forms::MEASURED);
+        let shape = ReplyShape::Json { name, schema: (&schema).into(), measured };
         let draft = Draft::start(self.setup.params.thinking, call, conversation, told, shape);
         let ask = draft.ask(agent, self.setup.seed);
         self.open.insert(draft.call(), draft);
@@ -178,7 +197,7 @@ impl Council {
         let max_repairs = self.setup.params.max_repairs;
         let strictness = if draft.repairs < max_repairs { Strictness::Refuse } else { Strictness::Void };
         let check = |text: &str| self.check(Member::ALL[call.agent], text, strictness);
-        let form = match draft.reply(agent, self.setup.seed, max_repairs, reply, check) {
+        let mut form = match draft.reply(agent, self.setup.seed, max_repairs, reply, check) {
             Progress::Ask(ask) => {
                 self.open.insert(draft.call(), draft);
                 return Ok(vec![Action::Ask(ask)]);
@@ -186,6 +205,11 @@ impl Council {
             Progress::Valid(form) => Some(form),
             Progress::Failed => None,
         };
+        if let Some(form) = form.as_mut().filter(|_| self.measures()) {
+            let measured = reply.yes.and_then(|yes| Share::new(f64::from(yes) / 10_000.0));
+            form.measure(measured);
+            self.unmeasured[call.agent] |= measured.is_none();
+        }
         self.repairs[call.agent] += draft.repairs;
         if call.round == BLIND {
             self.blind = match form {
@@ -216,23 +240,41 @@ impl Council {
         })
     }
 
+    /// Whether the probability of a word counts in place of what an agent says about itself.
+    fn measures(&self) -> bool {
+        self.setup.params.confidence == ConfidenceFrom::Logprob
+    }
+
     fn check(&self, member: Member, text: &str, strictness: Strictness) -> Result<Valid<Form>, Violation> {
         let valid = |content, object| Valid { content, object };
         Ok(match member {
             Member::Pathos => {
                 let Valid { content, object } = forms::framing(text)?;
+                self.check_sound(content.sound)?;
                 valid(Form::Framing(content), object)
             }
             Member::Logos => {
                 let Valid { content, object } = forms::response(text, &self.sources, strictness)?;
+                self.check_sound(content.sound)?;
                 let answer = self.judge_text(&content.response)?;
                 valid(Form::Response(content, answer), object)
             }
             Member::Ethos => {
                 let Valid { content, object } = forms::verification(text, &self.sources, strictness)?;
+                self.check_sound(content.sound)?;
                 valid(Form::Verification(content), object)
             }
         })
+    }
+
+    /// Holds a form to having the word that is measured, and having it only then.
+    fn check_sound(&self, sound: Option<Sound>) -> Result<(), Violation> {
+        let message = match (self.measures(), sound) {
+            (true, None) => "it is missing",
+            (false, Some(_)) => "there is no such field",
+            (true, Some(_)) | (false, None) => return Ok(()),
+        };
+        Err(Violation::Schema { pointer: format!("/{}", forms::MEASURED), message: message.to_owned() })
     }
 
     /// Holds an answer to the rules that code can check.

@@ -39,13 +39,13 @@ impl Manifest {
         self.verification = None;
     }
 
-    /// Returns how sure each agent is; whoever wrote nothing is not sure at all.
+    /// Returns how sure each agent is, as measured or else as it says; whoever wrote nothing is not sure at all.
     #[must_use]
     pub fn confidences(&self) -> Confidences {
-        Confidences {
-            pathos: self.framing.as_ref().map_or(Share::ZERO, |f| f.confidence),
-            logos: self.response.as_ref().map_or(Share::ZERO, |r| r.confidence),
-            ethos: self.verification.as_ref().map_or(Share::ZERO, |v| v.confidence),
-        }
+        let pathos = self.framing.as_ref().map(|f| f.measured.unwrap_or(f.confidence));
+        let logos = self.response.as_ref().map(|r| r.measured.unwrap_or(r.confidence));
+        let ethos = self.verification.as_ref().map(|v| v.measured.unwrap_or(v.confidence));
+        let [pathos, logos, ethos] = [pathos, logos, ethos].map(|sure| sure.unwrap_or(Share::ZERO));
+        Confidences { pathos, logos, ethos }
     }
 }

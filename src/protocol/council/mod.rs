@@ -44,10 +44,10 @@ mod share;
 mod verdict;
 
 pub use evidence::{Evidence, Source, Sources};
-pub use forms::{Check, CheckVerdict, Citation, Framing, Response, Verification};
+pub use forms::{Check, CheckVerdict, Citation, Framing, Response, Sound, Verification};
 pub use machine::Council;
 pub use manifest::Manifest;
-pub use params::CouncilParams;
+pub use params::{ConfidenceFrom, CouncilParams};
 pub use plan::worst_case;
 pub use prompt::RULES;
 pub use report::{CouncilRound, CouncilSection};

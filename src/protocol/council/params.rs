@@ -23,8 +23,22 @@ pub struct CouncilParams {
     pub thinking: Thinking,
     /// The most tokens of passages that one search may bring, if there are documents to search: 0 to 100,000.
     pub passages_tokens_max: u64,
+    /// Where confidences are taken from.
+    pub confidence: ConfidenceFrom,
     /// Rules of the task that code checks on every response.
     pub constraints: Vec<Constraint>,
+}
+
+/// Where a member's confidence is taken from.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConfidenceFrom {
+    /// From what it says about itself.
+    #[default]
+    Verbalised,
+    /// From the probability with which it writes `yes` when asked whether its own text is sound, where the server
+    /// tells that; else from what it says.
+    Logprob,
 }
 
 impl Default for CouncilParams {
@@ -36,6 +50,7 @@ impl Default for CouncilParams {
             max_repairs: 2,
             thinking: Thinking::Free,
             passages_tokens_max: 1500,
+            confidence: ConfidenceFrom::default(),
             constraints: Vec::new(),
         }
     }

@@ -11,6 +11,7 @@ use super::Setup;
 use super::evidence::Sources;
 use super::machine::Answer;
 use super::manifest::Manifest;
+use super::params::ConfidenceFrom;
 use super::verdict::Member;
 use crate::protocol::draft::Told;
 use crate::protocol::mark::mark;
@@ -71,13 +72,16 @@ impl Situation<'_> {
                 "Think first, {name}, in plain words. Nobody else will see this. Who asks, and what do they want to know or \
                  to have? What must an answer do to serve them? Name every condition that the task states."
             ),
-            write: "Write your framing as one JSON object on one line and nothing else. framing says in one to three \
-                    sentences what the user wants and what a good answer must do; it gives no answer. search holds three to \
-                    eight words that a document with the answer would contain. reasoning says in one sentence why you read \
-                    the task so, or what is unclear. confidence is a number from 0 to 1: how sure you are to know what is \
-                    meant.\n\
-                    {\"framing\":\"…\",\"search\":\"…\",\"reasoning\":\"…\",\"confidence\":0.5}"
-                .to_owned(),
+            write: format!(
+                "Write your framing as one JSON object on one line and nothing else. framing says in one to three \
+                 sentences what the user wants and what a good answer must do; it gives no answer. search holds three to \
+                 eight words that a document with the answer would contain. reasoning says in one sentence why you read \
+                 the task so, or what is unclear. confidence is a number from 0 to 1: how sure you are to know what is \
+                 meant.{}\n\
+                 {{\"framing\":\"…\",\"search\":\"…\",\"reasoning\":\"…\",\"confidence\":0.5{}}}",
+                sound(self.setup).0,
+                sound(self.setup).1,
+            ),
         }
     }
 
@@ -121,9 +125,11 @@ impl Situation<'_> {
                  a source: claim says in one sentence what the answer says or does; source is one of {names}; quote is its \
                  words that decide, copied letter for letter; verdict is holds, fails or unknown. reasoning says in one or \
                  two sentences what follows. veto is true only if the answer must not go out as it is, because a check \
-                 fails. confidence is a number from 0 to 1: how sure you are that the answer is true and keeps every demand.\n\
+                 fails. confidence is a number from 0 to 1: how sure you are that the answer is true and keeps every demand.{}\n\
                  {{\"checks\":[{{\"claim\":\"…\",\"source\":\"task\",\"quote\":\"…\",\"verdict\":\"holds\"}}],\
-                 \"reasoning\":\"…\",\"veto\":false,\"confidence\":0.5}}"
+                 \"reasoning\":\"…\",\"veto\":false,\"confidence\":0.5{}}}",
+                sound(self.setup).0,
+                sound(self.setup).1,
             ),
         }
     }
@@ -165,9 +171,21 @@ fn write_response(setup: &Setup) -> String {
         "Write it as one JSON object on one line and nothing else. response is {found}, shorter than {room} characters. \
          citations lists what it rests on: source is a source's name, and quote its words, copied letter for letter; an empty \
          list if it rests on no source. reasoning says in one or two sentences why the answer is right, or what is missing. \
-         confidence is a number from 0 to 1: how sure you are.\n\
-         {{\"response\":\"…\",\"citations\":[],\"reasoning\":\"…\",\"confidence\":0.5}}"
+         confidence is a number from 0 to 1: how sure you are.{}\n\
+         {{\"response\":\"…\",\"citations\":[],\"reasoning\":\"…\",\"confidence\":0.5{}}}",
+        sound(setup).0,
+        sound(setup).1,
     )
+}
+
+/// The word whose probability is measured: what it means, and its place in the form.
+fn sound(setup: &Setup) -> (&'static str, &'static str) {
+    match setup.params.confidence {
+        ConfidenceFrom::Verbalised => ("", ""),
+        ConfidenceFrom::Logprob => {
+            (" sound is yes or no: whether you would put your name to this.", ",\"sound\":\"…\"")
+        }
+    }
 }
 
 fn task(setup: &Setup) -> String {

@@ -210,6 +210,12 @@ impl Council {
                 found.push(Degraded { kind: "failed_turn", detail });
             }
         }
+        for (_, agent) in
+            self.unmeasured.iter().zip(&self.setup.agents).filter(|(unmeasured, _)| **unmeasured)
+        {
+            let detail = format!("the server of {} tells no probabilities; its own word counts", agent.name);
+            found.push(Degraded { kind: "confidence_not_measured", detail });
+        }
         let checks = self.rounds.iter().filter_map(|round| round.verification.as_ref());
         let void = checks.flat_map(|v| &v.checks).filter(|c| c.evidence.is_none() && c.is_decided()).count();
         let citations = self.rounds.iter().filter_map(|round| round.response.as_ref());

@@ -224,10 +224,30 @@ mod tests {
             Veto::Void => vec![check(None)],
         };
         let (search, reasoning) = (String::new(), text("because"));
-        let framing = Framing { framing: text("f"), search, reasoning: reasoning.clone(), confidence };
-        let response =
-            Response { response: text("r"), citations: vec![], reasoning: reasoning.clone(), confidence };
-        let verification = Verification { checks, veto: veto != Veto::None, reasoning, confidence };
+        let framing = Framing {
+            framing: text("f"),
+            search,
+            reasoning: reasoning.clone(),
+            confidence,
+            sound: None,
+            measured: None,
+        };
+        let response = Response {
+            response: text("r"),
+            citations: vec![],
+            reasoning: reasoning.clone(),
+            confidence,
+            sound: None,
+            measured: None,
+        };
+        let verification = Verification {
+            checks,
+            veto: veto != Veto::None,
+            reasoning,
+            confidence,
+            sound: None,
+            measured: None,
+        };
         Manifest {
             round,
             framing: Some(framing),

@@ -44,6 +44,7 @@ impl Decoders {
         ReplyShape::Json {
             name: "envelope",
             schema: decoder.schema(&review.acceptable(), review.own_handle().as_ref()),
+            measured: None,
         }
     }
 }

@@ -4,7 +4,8 @@
 //! rule matches by `agent`, `round`, `step`, `draft` and `attempt` (each optional) and then does
 //! exactly one thing: send a `reply` word for word, send an `envelope` made of the fields it gives
 //! and neutral ones for the rest, follow a `policy`, answer with an HTTP `status`, or send
-//! `garbage`. `delay_ms` waits first; `truncate` cuts the reply as a token limit would.
+//! `garbage`. `delay_ms` waits first; `truncate` cuts the reply as a token limit would; `yes` is the probability
+//! of that word where it is measured, in ten-thousandths.
 //!
 //! A script knows nothing that a model would not: it sees the request alone.
 
@@ -18,7 +19,7 @@ use std::time::Duration;
 use super::{Answer, MockEndpoint, ProviderError};
 use crate::journal::Usage;
 use crate::protocol::{Ask, Finish, Reply};
-use script::Act;
+use script::{Act, Rule};
 
 /// A scripted agent.
 #[derive(Debug)]
@@ -59,13 +60,13 @@ impl Mock {
             Act::Garbage => garbage(ask),
             Act::Status(status) => return Err(fault(*status)),
         };
-        Ok(answer(ask, text, rule.truncate))
+        Ok(answer(ask, text, rule))
     }
 }
 
-fn answer(ask: &Ask, mut text: String, truncate: Option<usize>) -> Answer {
+fn answer(ask: &Ask, mut text: String, rule: &Rule) -> Answer {
     let mut finish = Finish::Stop;
-    if let Some(bytes) = truncate {
+    if let Some(bytes) = rule.truncate {
         text.truncate(text.floor_char_boundary(bytes));
         finish = Finish::Length;
     }
@@ -75,7 +76,8 @@ fn answer(ask: &Ask, mut text: String, truncate: Option<usize>) -> Answer {
         completion: (text.len() as u64).div_ceil(3),
         estimated: false,
     };
-    Answer { reply: Reply { text, reasoning: None, finish }, usage, structured: None, attempts: 1 }
+    let yes = ask.shape.measured().and(rule.yes);
+    Answer { reply: Reply { text, reasoning: None, finish, yes }, usage, structured: None, attempts: 1 }
 }
 
 fn fault(status: u16) -> ProviderError {

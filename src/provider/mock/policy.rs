@@ -133,7 +133,7 @@ fn neutral_form(ask: &Ask) -> Value {
     let schema = schema.to_value();
     let fields = schema["properties"].as_object().into_iter().flatten();
     let neutral = |schema: &Value| match schema["type"].as_str() {
-        Some("string") => "It is so.".into(),
+        Some("string") if schema["enum"].is_null() => "It is so.".into(),
         Some("array") => (0..schema["minItems"].as_u64().unwrap_or(0)).map(|_| unknown_check()).collect(),
         Some("boolean") => json!(false),
         Some(_) | None => schema["enum"][0].clone(),

@@ -22,6 +22,9 @@ pub(super) const BODY_BYTES_MAX: usize = 8 << 20;
 /// request never meets a connection that is being closed.
 const POOL_IDLE: Duration = Duration::from_secs(4);
 
+/// How many of the likeliest tokens are asked for where a word is measured; OpenAI allows 20, vLLM by default too.
+const TOP_LOGPROBS: u32 = 10;
+
 /// A connection to one server.
 #[derive(Debug)]
 pub(super) struct Client {
@@ -98,6 +101,8 @@ impl Client {
             max_tokens: (!new_limit_name).then_some(ask.max_tokens),
             max_completion_tokens: new_limit_name.then_some(ask.max_tokens),
             response_format: response_format(&ask.shape, structured, !self.endpoint.dialect.lenient_schema),
+            logprobs: ask.shape.measured().is_some(),
+            top_logprobs: ask.shape.measured().map(|_| TOP_LOGPROBS),
             stream: self.endpoint.stream,
             stream_options: self.endpoint.stream.then_some(StreamOptions { include_usage: true }),
             further: &self.endpoint.dialect.body,
@@ -334,7 +339,7 @@ fn response_format(
     strict: bool,
 ) -> Option<ResponseFormat<'_>> {
     match (shape, structured?) {
-        (ReplyShape::Json { name, schema }, Structured::JsonSchema) => {
+        (ReplyShape::Json { name, schema, .. }, Structured::JsonSchema) => {
             Some(ResponseFormat::JsonSchema { json_schema: NamedSchema { name, strict, schema } })
         }
         (ReplyShape::Json { .. }, Structured::JsonObject) => Some(ResponseFormat::JsonObject),

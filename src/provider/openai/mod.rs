@@ -8,6 +8,7 @@
 mod answer;
 mod client;
 mod info;
+mod logprobs;
 mod wire;
 
 use std::cell::{Cell, OnceCell, RefCell};

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use super::logprobs::Logprobs;
 use crate::protocol::Message;
 use crate::text::schema::SchemaText;
 
@@ -23,6 +24,10 @@ pub(super) struct Request<'a> {
     pub(super) max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) response_format: Option<ResponseFormat<'a>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) logprobs: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) top_logprobs: Option<u32>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,6 +73,7 @@ pub(super) struct Choice {
     /// In a chunk.
     pub(super) delta: Option<Said>,
     pub(super) finish_reason: Option<String>,
+    pub(super) logprobs: Option<Logprobs>,
 }
 
 #[derive(Default, Deserialize)]
