@@ -1,6 +1,7 @@
 """Runs a suite of tasks on a real model server and reports how often two agents agree, and are right.
 
-    agreement.py run BIN OUT.jsonl [--tasks DIR] [--only REGEX] [--seeds 1,2] [--peer] [--params JSON] -- FLAGS OF `consensus run`
+    agreement.py run BIN OUT.jsonl [--tasks DIR] [--only REGEX] [--seeds 1,2] [--peer] [--params JSON] [--at-once N]
+                 -- FLAGS OF `consensus run`
     agreement.py report OUT.jsonl...            one table for each file
 
 A task file NAME.jsonl in DIR holds the tasks of the roleset NAME, one JSON object a line: `id`, `kind`,
@@ -10,7 +11,8 @@ for each finished run and skips what is there already, so that a long sweep can 
 With `--peer` the tasks that have a `wrong` answer are run against a confident wrong peer: a script plays one
 agent, which opens with that answer and never moves from it; the model plays the other.
 
-`--params '{"adopt": "text"}'` changes parameters of every roleset for this sweep.
+`--params '{"adopt": "text"}'` changes parameters of every roleset for this sweep. `--at-once 8` keeps a server busy
+that answers many requests side by side.
 
 What is counted:
 - agreed: outcome `agreed`. right: the agreed text is an answer, as its kind compares texts.
@@ -22,6 +24,7 @@ What is counted:
 
 import argparse
 import collections
+import concurrent.futures
 import decimal
 import json
 import pathlib
@@ -95,9 +98,36 @@ def wrong_peer(task, seed, runs):
     rules = [{"agent": name, "step": "envelope", "envelope": envelope},
              {"agent": name, "reply": f"The answer is {task['wrong']}."}]
     runs.mkdir(parents=True, exist_ok=True)
-    script = runs / "peer.jsonl"
+    script = runs / f"peer-{task['id']}-{seed}.jsonl"
     script.write_text("".join(json.dumps(rule) + "\n" for rule in rules), encoding="utf-8")
     return script, seat
+
+
+def result_of(command, codes):
+    """Runs a command that prints a result, and returns the result with the seconds that it took."""
+    began = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    seconds = round(time.monotonic() - began, 1)
+    if done.returncode not in codes:
+        sys.exit(f"exit code {done.returncode} of {command}: {done.stdout}{done.stderr}")
+    return json.loads(done.stdout), seconds
+
+
+def sweep(out, wanted, at_once, name, measure, show):
+    """Measures what is not in the file `out` yet and adds it, a line each; `name` is the same of a task and its row."""
+    done = {name(row) for row in read(out)} if out.exists() else set()
+    left = [task for task in wanted if name(task) not in done]
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        open_runs = {pool.submit(measure, task) for task in left}
+        for number, finished in enumerate(concurrent.futures.as_completed(open_runs), len(wanted) - len(left) + 1):
+            try:
+                row = finished.result()
+            except SystemExit:
+                pool.shutdown(cancel_futures=True)
+                raise
+            with out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+            print(f"[{number}/{len(wanted)}] {show(row)}", file=sys.stderr, flush=True)
 
 
 def measure(binary, task, seed, flags, runs, peer):
@@ -108,12 +138,7 @@ def measure(binary, task, seed, flags, runs, peer):
     if peer:
         script, seat = wrong_peer(task, seed, runs)
         command += ["--mock-script", str(script)]
-    began = time.monotonic()
-    done = subprocess.run([*command, *flags], capture_output=True, text=True, check=False)
-    seconds = time.monotonic() - began
-    if done.returncode not in (0, 3):
-        sys.exit(f"{task['id']}: exit code {done.returncode}: {done.stdout}{done.stderr}")
-    result = json.loads(done.stdout)
+    result, seconds = result_of([*command, *flags], {0, 3})
     asked, valid = envelopes(runs / result["run"] / "journal.jsonl")
     blind = {d["agent"]: d["text"] for d in result["dissent"] if d["stage"] == "blind"}
     drafts = [blind.get(a["name"], a["text"]) for a in result["agents"]]
@@ -126,7 +151,7 @@ def measure(binary, task, seed, flags, runs, peer):
         "ends_right": [right(task, a["text"]) for a in result["agents"]],
         "vacuous": text is not None and vacuous(task, text),
         "rounds": result["rounds"], "usage": result["usage"], "envelopes": asked, "valid": valid,
-        "degraded": [d["kind"] for d in result["degraded"]], "seconds": round(seconds, 1),
+        "degraded": [d["kind"] for d in result["degraded"]], "seconds": seconds,
     }
 
 
@@ -144,18 +169,17 @@ def run(args):
     out = pathlib.Path(args.out)
     if args.params:
         args.flags += ["--rolesets-dir", str(changed_rolesets(args.params, out.with_suffix(".rolesets")))]
-    done = {(r["task"], r["seed"]) for r in read(out)} if out.exists() else set()
     runs = out.with_suffix(".runs")
-    wanted = [(seed, task) for seed in args.seeds for task in load(args.tasks, args.only) if not args.peer or "wrong" in task]
-    for number, (seed, task) in enumerate(wanted, 1):
-        if (task["id"], seed) in done:
-            continue
-        row = measure(args.binary, task, seed, args.flags, runs, args.peer)
-        with out.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
-        mark = {True: "right", False: "wrong", None: "-"}[row["right"]]
-        print(f"[{number}/{len(wanted)}] {task['id']}, seed {seed}: {row['outcome']} {row['how'] or row['reason']}, {mark}, "
-              f"{row['rounds']} rounds, {row['seconds']} s: {row['text']}", file=sys.stderr, flush=True)
+    wanted = [{**task, "task": task["id"], "seed": seed} for seed in args.seeds for task in load(args.tasks, args.only)
+              if not args.peer or "wrong" in task]
+    sweep(out, wanted, args.at_once, lambda task: (task["task"], task["seed"]),
+          lambda task: measure(args.binary, task, task["seed"], args.flags, runs, args.peer), story)
+
+
+def story(row):
+    mark = {True: "right", False: "wrong", None: "-"}[row["right"]]
+    return (f"{row['task']}, seed {row['seed']}: {row['outcome']} {row['how'] or row['reason']}, {mark}, {row['rounds']} rounds, "
+            f"{row['seconds']} s: {row['text']}")
 
 
 def read(path):
@@ -224,6 +248,7 @@ def main():
     sweep.add_argument("--only", default="", help="a regular expression on ROLESET/KIND/ID")
     sweep.add_argument("--seeds", type=lambda text: [int(n) for n in text.split(",")], default=[1])
     sweep.add_argument("--peer", action="store_true", help="against a confident wrong peer")
+    sweep.add_argument("--at-once", type=int, default=1, metavar="N", help="runs side by side")
     sweep.add_argument("--params", type=json.loads, help="parameters that replace those of the rolesets")
     tables = commands.add_parser("report")
     tables.add_argument("out", nargs="+")

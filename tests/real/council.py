@@ -115,11 +115,11 @@ def main():
         tasks = [json.loads(line) for line in LABELLED.read_text(encoding="utf-8").splitlines()]
     else:
         tasks = [task for task in agreement.load(agreement.TASKS, "") if "answer" in task and task["kind"] in KINDS]
-    tasks = [task for task in tasks if re.search(args.only, task["id"])]
+    tasks = [{**task, "task": task["id"]} for task in tasks if re.search(args.only, task["id"])]
     measure = {"veto": veto, "calibration": calibration}[args.command]
     runs = args.out.with_suffix(".runs")
-    agreement.sweep(args.out, tasks, args.at_once, lambda task: task["id"], lambda row: row["task"],
-                    lambda task: measure(args.binary, task, flags, runs))
+    agreement.sweep(args.out, tasks, args.at_once, lambda task: task["task"],
+                    lambda task: measure(args.binary, task, flags, runs), json.dumps)
 
 
 if __name__ == "__main__":

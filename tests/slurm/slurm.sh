@@ -131,16 +131,20 @@ job=$(sbatch --parsable --time=2 --signal=B:USR1@75 --cpus-per-task="$(nproc)" -
     --seed 1 --max-tokens 400)
 say "job $job is submitted"
 
-seen=
+seen=''
+moved=0
 deadline=$((SECONDS + 1500))
 until [[ $(field JobState) =~ ^(COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL)$ ]]; do
     now="$(field JobState), started again $(field Restarts) times"
+    # A job that was queued again waits two minutes for no reason of ours. Some seconds it must: started in the
+    # second in which it was put down, it is refused as a job that was killed.
+    restarts=$(field Restarts)
+    if [[ $(field JobState) == PENDING && $restarts != "$moved" ]] &&
+        scontrol update jobid="$job" starttime=now+5 2>/dev/null; then
+        moved=$restarts
+    fi
     if [[ $now != "$seen" ]]; then say "$now"; fi
     seen=$now
-    # A job that was queued again waits two minutes for no reason of ours.
-    if [[ $(field JobState) == PENDING && $(field Restarts) -gt 0 ]]; then
-        scontrol update jobid="$job" starttime=now 2>/dev/null || true
-    fi
     ((SECONDS < deadline)) || die "the job does not end"
     sleep 1
 done
