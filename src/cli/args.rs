@@ -82,6 +82,9 @@ pub(super) enum Command {
     /// Become a command that does not outlive the process that started it.
     #[command(hide = true)]
     Leash(GuardArgs),
+    /// Print the text of a PDF file, or end if that takes too much.
+    #[command(hide = true)]
+    ReadPdf(ReadPdfArgs),
 }
 
 /// Arguments of `docs`.
@@ -447,6 +450,12 @@ pub(super) struct ManArgs {
     /// Write one page for each command into this folder instead.
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct ReadPdfArgs {
+    /// The file.
+    pub(super) file: PathBuf,
 }
 
 #[derive(Args, Debug)]

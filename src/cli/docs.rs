@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context as _;
+
 use serde_json::json;
 
 use super::ExitCode;
-use super::args::{DocsArgs, DocsCommand};
+use super::args::{DocsArgs, DocsCommand, ReadPdfArgs};
 use super::output::{Format, Output};
 use crate::config::cache_folder;
 use crate::journal::Library;
-use crate::retrieval::{Corpus, RetrievalError};
+use crate::retrieval::{Corpus, PdfReader, RetrievalError, read_pdf_within_limits};
 use crate::text::quote;
 
 pub(super) fn docs(args: &DocsArgs, output: &Output) -> anyhow::Result<ExitCode> {
@@ -30,6 +32,13 @@ pub(super) fn docs(args: &DocsArgs, output: &Output) -> anyhow::Result<ExitCode>
     Ok(ExitCode::Success)
 }
 
+/// `consensus read-pdf`: never called by people.
+pub(super) fn read_pdf(args: &ReadPdfArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let text = read_pdf_within_limits(&args.file).map_err(anyhow::Error::msg)?;
+    output.print(&text)?;
+    Ok(ExitCode::Success)
+}
+
 /// As [`open`], on a thread of its own, so that a signal is heard meanwhile; nothing, where there are no places.
 pub(super) async fn open_beside(
     places: &[PathBuf],
@@ -45,7 +54,8 @@ pub(super) async fn open_beside(
 /// Opens the index of these places, brings it up to date, and tells what was lost.
 fn open(places: &[PathBuf], output: &Output) -> anyhow::Result<(Corpus, Library)> {
     let cache = cache_folder().ok_or(RetrievalError::NoCache)?.join("index");
-    let (corpus, updated) = Corpus::open(places, &cache)?;
+    let program = std::env::current_exe().context("this program does not know its own file")?;
+    let (corpus, updated) = Corpus::open(places, &cache, &PdfReader::Apart(program))?;
     output.tell(&format!(
         "documents: {} passages in {} files, {} of them read now",
         updated.passages, updated.files, updated.read

@@ -87,6 +87,7 @@ fn dispatch(cli: &Cli, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Man(args) => man::man(args, output),
         Command::Guard(args) => launch::run_guard(args),
         Command::Leash(args) => launch::run_leash(args),
+        Command::ReadPdf(args) => docs::read_pdf(args, output),
     }
 }
 

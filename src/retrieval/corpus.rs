@@ -10,7 +10,7 @@ use serde::Serialize;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::files::{self, Skipped, Unread};
-use super::{RetrievalError, passages};
+use super::{PdfReader, RetrievalError, passages};
 use crate::crypto::Hasher;
 use crate::protocol::{PASSAGES_MAX, Passage};
 
@@ -73,14 +73,18 @@ impl Corpus {
     /// # Errors
     ///
     /// [`RetrievalError`], also if there is no text at all.
-    pub fn open(places: &[PathBuf], cache: &Path) -> Result<(Self, Updated), RetrievalError> {
+    pub fn open(
+        places: &[PathBuf],
+        cache: &Path,
+        pdf: &PdfReader,
+    ) -> Result<(Self, Updated), RetrievalError> {
         let (found, lost) = files::list(places)?;
         let path = cache.join(name_of(places)).with_extension("sqlite");
         std::fs::create_dir_all(cache)
             .map_err(|source| RetrievalError::Cache { path: cache.to_owned(), source })?;
         let failed = |source| RetrievalError::Index { path: path.clone(), source };
         let mut index = Connection::open(&path).map_err(failed)?;
-        let mut updated = update(&mut index, &found).map_err(failed)?;
+        let mut updated = update(&mut index, &found, pdf).map_err(failed)?;
         updated.skipped.splice(0..0, lost);
         if updated.passages == 0 {
             let places: Vec<String> = places.iter().map(|p| format!("`{}`", p.display())).collect();
@@ -139,7 +143,7 @@ impl Corpus {
 
 /// Reads what is new or has changed, and forgets what is gone, all in one transaction: an index never lists
 /// what is not in it, whatever ends this process.
-fn update(index: &mut Connection, found: &[String]) -> rusqlite::Result<Updated> {
+fn update(index: &mut Connection, found: &[String], pdf: &PdfReader) -> rusqlite::Result<Updated> {
     index.busy_timeout(WAIT_MAX)?;
     let change = index.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut before = listing(&change)?;
@@ -153,7 +157,7 @@ fn update(index: &mut Connection, found: &[String]) -> rusqlite::Result<Updated>
             now.insert(name, known.passages);
             continue;
         }
-        let (text, layout) = match files::read(path) {
+        let (text, layout) = match files::read(path, pdf) {
             Ok(read) => read,
             Err(why) => {
                 if let Unread::Lost(why) = why {

@@ -1,12 +1,11 @@
 //! Which files there are, and what text is in them.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use ignore::{DirEntry, WalkBuilder};
 use serde::Serialize;
 
-use super::RetrievalError;
+use super::{PdfReader, RetrievalError};
 
 /// The largest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -79,19 +78,19 @@ pub(super) fn list(places: &[PathBuf]) -> Result<(Vec<String>, Vec<Skipped>), Re
 }
 
 /// Returns the text of a file.
-pub(super) fn read(path: &Path) -> Result<(String, Layout), Unread> {
+pub(super) fn read(path: &Path, pdf: &PdfReader) -> Result<(String, Layout), Unread> {
     let lost = |e: std::io::Error| Unread::Lost(e.to_string());
     let size = std::fs::metadata(path).map_err(lost)?.len();
     if size > FILE_BYTES_MAX {
         return Err(Unread::Lost(format!("it has {size} bytes; at most {FILE_BYTES_MAX} are read")));
     }
-    let bytes = std::fs::read(path).map_err(lost)?;
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
+    let bytes = || std::fs::read(path).map_err(lost);
     let (text, layout) = match extension.as_str() {
-        "html" | "htm" | "xhtml" => (html(&bytes)?, Layout::Plain),
-        "pdf" => (pdf(&bytes)?, Layout::Plain),
-        "md" | "markdown" => (plain(bytes)?, Layout::Markdown),
-        _ => (plain(bytes)?, Layout::Plain),
+        "html" | "htm" | "xhtml" => (html(&bytes()?)?, Layout::Plain),
+        "pdf" => (pdf.read(path).map_err(Unread::Lost)?, Layout::Plain),
+        "md" | "markdown" => (plain(bytes()?)?, Layout::Markdown),
+        _ => (plain(bytes()?)?, Layout::Plain),
     };
     match (text.trim().is_empty(), extension.as_str()) {
         (false, _) => Ok((text, layout)),
@@ -124,18 +123,4 @@ fn utf16(bytes: &[u8]) -> Option<String> {
 fn html(bytes: &[u8]) -> Result<String, Unread> {
     let text = html2text::config::plain_no_decorate().string_from_read(bytes, HTML_WIDTH);
     text.map_err(|why| Unread::Lost(format!("no HTML that can be read: {why}")))
-}
-
-/// The reader of PDF files panics on some that are broken; nobody needs to read where.
-fn pdf(bytes: &[u8]) -> Result<String, Unread> {
-    let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {}));
-    let read = catch_unwind(AssertUnwindSafe(|| pdf_extract::extract_text_from_mem(bytes)));
-    std::panic::set_hook(hook);
-    let lost = |why: &str| Unread::Lost(format!("no PDF that can be read{why}"));
-    match read {
-        Ok(Ok(text)) => Ok(text),
-        Ok(Err(why)) => Err(lost(&format!(": {why}"))),
-        Err(_) => Err(lost("")),
-    }
 }

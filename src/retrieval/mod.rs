@@ -18,7 +18,9 @@ mod corpus;
 mod error;
 mod files;
 mod passages;
+mod pdf;
 
 pub use corpus::{Corpus, Updated};
 pub use error::RetrievalError;
 pub use files::Skipped;
+pub use pdf::{PdfReader, READ_PDF, read_pdf_within_limits};

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use consensus::engine::Ledger;
 use consensus::journal::{Entry, FILE_NAME, read};
-use consensus::retrieval::Corpus;
+use consensus::retrieval::{Corpus, PdfReader};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::{Value, json};
 use server::{Act, Request, Server, completion};
@@ -106,13 +106,13 @@ fn library(folder: &Folder) -> Result<()> {
     }
     let read = began.elapsed();
     let began = Instant::now();
-    let (corpus, updated) = Corpus::open(&places, &cache)?;
+    let (corpus, updated) = Corpus::open(&places, &cache, &PdfReader::Here)?;
     let name = format!("10,000 pages ({} MB, {} passages)", bytes / 1_000_000, updated.passages);
     row(&format!("{name}: index, s"), began.elapsed().as_secs_f64(), Some(read.as_secs_f64()));
     drop(corpus);
     std::fs::write(places[0].join("0.md"), "The lighthouse was finished in 1874.")?;
     let began = Instant::now();
-    let (corpus, _) = Corpus::open(&places, &cache)?;
+    let (corpus, _) = Corpus::open(&places, &cache, &PdfReader::Here)?;
     row("10,000 pages: open, one file changed, ms", ms(began.elapsed()), None);
     let mut took: Vec<f64> = Vec::new();
     for number in 0..100 {

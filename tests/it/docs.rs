@@ -170,3 +170,40 @@ fn a_document_that_gives_orders_decides_nothing() {
     let result = council(&folder, "43 metres high", &ethos, 0);
     assert_eq!(result["degraded"][0]["kind"], "false_quote");
 }
+
+/// A PDF file of one page with one line of text, in the fewest objects.
+fn pdf(line: &str) -> String {
+    let content = format!("BT /F1 12 Tf 72 720 Td ({line}) Tj ET");
+    let objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_owned(),
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R \
+         /Resources << /Font << /F1 5 0 R >> >> >>"
+            .to_owned(),
+        format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>".to_owned(),
+    ];
+    let mut file = "%PDF-1.4\n".to_owned();
+    let mut places = String::new();
+    for (index, object) in objects.iter().enumerate() {
+        places.push_str(&format!("{:010} 00000 n \n", file.len()));
+        file.push_str(&format!("{} 0 obj\n{object}\nendobj\n", index + 1));
+    }
+    let start = file.len();
+    file + &format!(
+        "xref\n0 6\n0000000000 65535 f \n{places}trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n"
+    )
+}
+
+#[test]
+fn a_pdf_is_read_and_one_that_is_made_to_break_readers_costs_itself_alone() {
+    let folder = library();
+    folder.write("docs/good.pdf", &pdf("The ferry to Kelm leaves at noon."));
+    let deep = pdf("The ferry never leaves.")
+        .replace("/MediaBox [0 0 612 792]", &format!("/MediaBox {}", "[".repeat(2_000_000)));
+    folder.write("docs/deep.pdf", &deep);
+    let (found, story) = search(&folder, "ferry");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0]["text"].as_str().unwrap().contains("The ferry to Kelm leaves at noon."), "{found:?}");
+    assert!(story.contains("left out") && story.contains("deep.pdf: no PDF that can be read"), "{story}");
+}
