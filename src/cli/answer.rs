@@ -14,7 +14,7 @@ use crate::journal::Record;
 use crate::protocol::Outcome;
 use crate::provider::{Endpoint, OpenAiEndpoint};
 use crate::report::{RESULT_FILE, RunResult, TRANSCRIPT_FILE, transcript, write_whole};
-use crate::text::quote;
+use crate::text::{CanonicalKind, quote};
 
 /// Who may read what a run leaves: its user.
 const PRIVATE: u32 = 0o600;
@@ -28,11 +28,14 @@ pub(super) fn write_files(dir: &Path, result: &RunResult, records: &[Record]) ->
 }
 
 /// Adds the answer with the originals in place of their tokens, where there are any: for its reader alone.
-pub(super) fn restore(mut result: RunResult, ledger: &Ledger, dir: &Path) -> RunResult {
-    if ledger.opened().redacted
-        && let (Some(text), Ok(redaction)) = (&result.text, Redaction::load(dir))
-    {
-        result.restored_text = Some(redaction.restore(text));
+pub(super) fn restore(mut result: RunResult, ledger: &Ledger, dir: &Path, output: &Output) -> RunResult {
+    let Some(text) = result.text.as_ref().filter(|_| ledger.opened().redacted) else { return result };
+    match Redaction::load(dir) {
+        Ok(redaction) if ledger.opened().setup.canonical.kind == CanonicalKind::Json => {
+            result.restored_text = Some(redaction.redactions().restore_json(text));
+        }
+        Ok(redaction) => result.restored_text = Some(redaction.redactions().restore(text)),
+        Err(why) => output.insist(&format!("the answer has tokens in place of its originals: {why}")),
     }
     result
 }

@@ -66,7 +66,7 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
             EngineError::Mismatch { .. } => ExitCode::Integrity,
             EngineError::Provider { why, .. } => of_provider(why),
             EngineError::Retrieval(error) => of_retrieval(error),
-            EngineError::NoCorpus => ExitCode::Usage,
+            EngineError::NoCorpus | EngineError::NoRedaction => ExitCode::Usage,
             EngineError::Redaction(_) => ExitCode::Internal,
         });
     }

@@ -15,9 +15,10 @@ const PUBLIC: u32 = 0o644;
 pub(super) fn write(path: Option<&Path>, run: &Path, output: &Output) -> anyhow::Result<()> {
     let Some(path) = path else { return Ok(()) };
     let mut runs: Vec<Counted> = Vec::new();
-    // A folder given as a bare name lies where the program was started.
-    let beside = run.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    for folder in locate::run_folders(beside) {
+    let context = || format!("cannot write the metrics to `{}`", path.display());
+    // It may have been given as `.`, which has no parent by its name.
+    let run = run.canonicalize().with_context(context)?;
+    for folder in locate::run_folders(run.parent().unwrap_or(&run)) {
         // A run without a result is under way, or its process died: it counts when it is resumed.
         let Ok(text) = std::fs::read_to_string(folder.join(RESULT_FILE)) else { continue };
         match serde_json::from_str(&text) {
@@ -25,6 +26,5 @@ pub(super) fn write(path: Option<&Path>, run: &Path, output: &Output) -> anyhow:
             Err(why) => output.tell(&format!("not counted: `{}`: {why}", folder.join(RESULT_FILE).display())),
         }
     }
-    let context = || format!("cannot write the metrics to `{}`", path.display());
     write_whole(path, &metrics(&runs)?, PUBLIC).with_context(context)
 }

@@ -1,6 +1,6 @@
 //! `consensus resume`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -87,7 +87,12 @@ async fn prepare(
     let redaction =
         redaction.map_err(|why| UsageError(format!("the run needs its table of redactions: {why}")))?;
     let places = ledger.opened().library.as_ref().map_or(&[][..], |library| &library.places);
-    let corpus = docs::open_beside(places, output).await.context("the run needs its documents again")?;
+    let original = |place: &PathBuf| match &redaction {
+        Some(redaction) => redaction.redactions().restore(&place.to_string_lossy()).into(),
+        None => place.clone(),
+    };
+    let places: Vec<PathBuf> = places.iter().map(original).collect();
+    let corpus = docs::open_beside(&places, output).await.context("the run needs its documents again")?;
     let corpus = corpus.map(|(corpus, _)| corpus);
     let file = FileConfig::load()?;
     let mut chosen = Chosen {

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::Context as _;
+use serde::Deserialize;
 
 use super::args::{LimitArgs, RunArgs, ServerArgs};
 use super::error::UsageError;
@@ -97,12 +97,11 @@ pub(super) async fn opened(
 ) -> anyhow::Result<Beginning> {
     let (mut setup, roleset) = setup(args, file, seed)?;
     let mut redaction = redaction(args, &roleset, dir)?;
+    let (corpus, mut library) = docs::open_beside(&args.docs, output).await?.unzip();
     if let Some(redaction) = &mut redaction {
         setup = redaction.setup(setup);
-        let context = || format!("cannot write into `{}`", dir.display());
-        std::fs::create_dir_all(dir).and_then(|()| redaction.save()).with_context(context)?;
+        library = library.map(|library| redaction.library(library));
     }
-    let (corpus, library) = docs::open_beside(&args.docs, output).await?.unzip();
     let mut chosen = chosen(&args.server, mock_script(args)?);
     let command = launch_command(&chosen, file, Some(&roleset))?;
     let server = launch::launch(command.as_ref(), &mut chosen, file, dir, output).await?;
@@ -117,11 +116,26 @@ pub(super) async fn opened(
 /// What is to be left out, if anything is.
 fn redaction(args: &RunArgs, roleset: &Roleset, dir: &Path) -> anyhow::Result<Option<Redaction>> {
     let given = &args.redaction;
-    if !given.redact && given.redact_pattern.is_empty() && !roleset.redact {
+    if !given.redact
+        && given.redact_pattern.is_empty()
+        && !roleset.redact
+        && roleset.redact_patterns.is_empty()
+    {
         return Ok(None);
     }
     let patterns = roleset.redact_patterns.iter().chain(&given.redact_pattern).cloned().collect();
-    Ok(Some(Redaction::new(dir, patterns).map_err(UsageError)?))
+    let redaction = Redaction::new(dir, patterns).map_err(UsageError)?;
+    // By its name an agent is told who it is, and whom it talks to.
+    for agent in roleset.agents.iter().chain(&roleset.arbiter) {
+        if redaction.would_change(&agent.name) {
+            let why = format!(
+                "a pattern of --redact-pattern or `redact_patterns` finds the agent's name `{}`",
+                agent.name
+            );
+            return Err(UsageError(why).into());
+        }
+    }
+    Ok(Some(redaction))
 }
 
 /// Refuses a cost limit that could never bind because a price is missing.
@@ -218,10 +232,24 @@ fn override_params(roleset: &mut Roleset, args: &RunArgs) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Reads what each member of a council counts; whether it sums to 1 is checked with the rest of the parameters.
+/// Reads what each member of a council counts.
 fn weights(path: &Path) -> anyhow::Result<Weights> {
-    let why = |e: serde_json::Error| UsageError(format!("`{}` holds no weights: {e}", path.display()));
-    Ok(serde_json::from_str(&read(path)?).map_err(why)?)
+    let why = |why: String| UsageError(format!("`{}` holds no weights: {why}", path.display()));
+    let text = read(path)?;
+    // Some programs begin every file with this mark.
+    let exact: ExactWeights =
+        serde_json::from_str(text.trim_start_matches('\u{FEFF}')).map_err(|e| why(e.to_string()))?;
+    let sum_to_one = || why("the three weights must sum to 1".to_owned());
+    Ok(Weights::nearest([exact.pathos, exact.logos, exact.ethos]).ok_or_else(sum_to_one)?)
+}
+
+/// Weights as a fit gives them, with all their digits.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExactWeights {
+    pathos: f64,
+    logos: f64,
+    ethos: f64,
 }
 
 /// Reads the task from where it was given: a flag, a file, or stdin. `-f -` reads a document from stdin.

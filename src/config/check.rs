@@ -13,6 +13,7 @@ use super::error::Problem;
 use super::nearest::did_you_mean;
 use super::roleset::{Roleset, RolesetAgent};
 use crate::protocol::{BadSetup, Params};
+use crate::text::redact::{Redactions, Redactor};
 use crate::text::{CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, quote, schema};
 
 /// The largest pack, in bytes; more would crowd out the task.
@@ -155,6 +156,9 @@ pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
         && !params.weights.is_whole()
     {
         report("/params/weights", "the three weights must sum to 1".to_owned());
+    }
+    if let Err((pattern, why)) = Redactor::new(&roleset.redact_patterns, Redactions::default()) {
+        report("/redact_patterns", format!("`{pattern}` is no pattern: {why}"));
     }
     let mut names: Vec<String> = Vec::new();
     for (at, agent) in agents(roleset) {

@@ -51,6 +51,9 @@ pub enum EngineError {
     /// The table of redactions cannot be written; nothing has left the machine.
     #[error("the table of what was redacted cannot be written: {0}")]
     Redaction(std::io::Error),
+    /// The run was redacted, and needs its table to go on.
+    #[error("this run is redacted, and its table was not lent to it (see `Engine::redact_by`)")]
+    NoRedaction,
     /// The run needs documents that it was not given.
     #[error("this run searches documents, and none were lent to it (see `Engine::lend`)")]
     NoCorpus,
@@ -282,14 +285,15 @@ impl<'a> Engine<'a> {
     /// Searches the documents, and records what it finds before anything follows from it.
     fn search(&mut self, search: &Search) -> Result<(), EngineError> {
         let corpus = self.corpus.as_ref().ok_or(EngineError::NoCorpus)?;
-        let mut passages = corpus.search(&search.words, search.tokens_max)?;
-        if let Some(redaction) = &mut self.redaction {
-            passages = redaction.passages(passages).map_err(EngineError::Redaction)?;
-            // Tokens may be longer than what they stand for: the last ones may fit no longer.
-            while passages.iter().map(Passage::tokens_estimate).sum::<u64>() > search.tokens_max {
-                passages.pop();
+        let passages = match &mut self.redaction {
+            // The documents hold the originals; nothing of the search leaves this machine.
+            Some(redaction) => {
+                let words = redaction.redactions().restore(&search.words);
+                redacted(corpus, redaction, &words, search.tokens_max)?
             }
-        }
+            None if self.ledger.opened().redacted => return Err(EngineError::NoRedaction),
+            None => corpus.search(&search.words, search.tokens_max)?,
+        };
         self.record(Entry::Found(Found { round: search.round, passages }))?;
         Ok(self.writer.sync()?)
     }
@@ -315,6 +319,29 @@ impl<'a> Engine<'a> {
         self.observer.notice(Moment::Written(&record));
         self.ledger.apply(&record).map_err(|why| EngineError::Mismatch { line: record.seq + 1, why })
     }
+}
+
+/// Searches, and puts tokens into what is found; the table is on disk before anything is made of them.
+fn redacted(
+    corpus: &Corpus,
+    redaction: &mut Redaction,
+    words: &str,
+    tokens_max: u64,
+) -> Result<Vec<Passage>, EngineError> {
+    let mut left = tokens_max;
+    let mut found = Vec::new();
+    for passage in corpus.search(words, tokens_max)? {
+        let (before, after) = corpus.beside(&passage)?;
+        let passage = redaction.passage(passage, &before, &after);
+        // A token may be longer than what it stands for.
+        let tokens = passage.tokens_estimate();
+        if tokens <= left {
+            left -= tokens;
+            found.push(passage);
+        }
+    }
+    redaction.save_if_new().map_err(EngineError::Redaction)?;
+    Ok(found)
 }
 
 async fn call(

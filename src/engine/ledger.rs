@@ -289,17 +289,17 @@ impl Ledger {
         let search = self.search.take().ok_or(Unexpected::NotSearched(found.round))?;
         let tokens: u64 = found.passages.iter().map(Passage::tokens_estimate).sum();
         let is_whole = |passage: &Passage| {
-            // A token may be longer than what it stands for.
-            let chars_max = PASSAGE_CHARS_MAX * if passage.redacted { 2 } else { 1 };
-            passage.text.chars().count() <= chars_max
+            // A token may be longer than what it stands for; what the model may be shown bounds it.
+            (passage.redacted || passage.text.chars().count() <= PASSAGE_CHARS_MAX)
                 && passage.start.checked_add(passage.text.len()).is_some()
         };
         let fits = found.passages.len() <= PASSAGES_MAX && tokens <= search.tokens_max;
         if self.opened.library.is_none() || !fits || !found.passages.iter().all(is_whole) {
             return Err(Mismatch::Passages(found.round));
         }
-        for passage in found.passages.iter().filter(|passage| passage.redacted) {
-            self.tokens.extend(redact::tokens(&passage.text).map(str::to_owned));
+        if self.opened.redacted {
+            let texts = found.passages.iter().flat_map(|passage| [&passage.text, &passage.document]);
+            self.tokens.extend(texts.flat_map(|text| redact::tokens(text)).map(str::to_owned));
         }
         let event = Event::Found { round: found.round, passages: found.passages.clone() };
         let actions = self.machine.step(&event)?;

@@ -22,10 +22,13 @@ pub(super) fn begun(ledger: &Ledger) {
 /// Logs a reply, and the verdict if it completes a round; `before` is how many rounds were complete.
 pub(super) fn replied(ledger: &Ledger, replied: &Replied, took: Duration, before: usize) {
     if replied.call.step == Step::Envelope {
-        let confidence = serde_json::from_str(&replied.reply.text)
-            .ok()
-            .and_then(|form: serde_json::Value| form["confidence"].as_f64())
-            .map_or_else(|| "none".to_owned(), |confidence| format!("{confidence:.2}"));
+        let measured = replied.reply.yes.map(|yes| f64::from(yes) / 10_000.0);
+        let said = || {
+            let form: serde_json::Value = serde_json::from_str(&replied.reply.text).ok()?;
+            form["confidence"].as_f64()
+        };
+        let confidence =
+            measured.or_else(said).map_or_else(|| "none".to_owned(), |confidence| format!("{confidence:.2}"));
         let (name, ms) = (ledger.agent_name(replied.call.agent), took.as_millis());
         debug!("{name} completed in {ms}ms (confidence: {confidence})");
     }

@@ -23,4 +23,4 @@ pub use budget::{Budget, Exceeded, Reserve};
 pub use drive::{Engine, EngineError, StopRequest};
 pub use ledger::{Ledger, Mismatch, PROGRAM, Totals};
 pub use observer::{Moment, NoObserver, Observer};
-pub use redaction::{REDACTIONS_FILE, Redaction};
+pub use redaction::Redaction;

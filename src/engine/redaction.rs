@@ -3,18 +3,16 @@
 //! The file is written before any text with a new token goes out, so that no answer comes back whose tokens
 //! nobody can read any more.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::journal::{Library, REDACTIONS_FILE};
 use crate::protocol::{Passage, Setup};
 use crate::text::redact::{Redactions, Redactor};
-
-/// The table's file name inside a run folder.
-pub const REDACTIONS_FILE: &str = "redactions.json";
 
 /// The redactions of one run.
 #[derive(Debug)]
@@ -22,6 +20,8 @@ pub struct Redaction {
     redactor: Redactor,
     patterns: Vec<String>,
     path: PathBuf,
+    /// How many tokens the file has.
+    saved: usize,
 }
 
 /// The file: what is looked for besides known forms, and what was found.
@@ -58,7 +58,8 @@ impl Redaction {
     fn go_on(dir: &Path, Table { patterns, originals }: Table) -> Result<Self, String> {
         let redactor = Redactor::new(&patterns, originals)
             .map_err(|(pattern, why)| format!("`{pattern}` is no pattern: {why}"))?;
-        Ok(Self { redactor, patterns, path: dir.join(REDACTIONS_FILE) })
+        let saved = redactor.redactions().count();
+        Ok(Self { redactor, patterns, path: dir.join(REDACTIONS_FILE), saved })
     }
 
     /// Returns the setup with tokens in place of what must not leave the machine; [`Redaction::save`] comes next.
@@ -67,30 +68,46 @@ impl Redaction {
         setup.map_texts(|text| self.redactor.redact(text))
     }
 
-    /// The same for passages of documents, and writes the table if it has grown.
+    /// Whether anything in this text would be replaced.
+    #[must_use]
+    pub fn would_change(&self, text: &str) -> bool {
+        self.redactor.clone().redact(text) != text
+    }
+
+    /// Returns the library with tokens in its paths; the paths themselves come back by the table.
+    #[must_use]
+    pub fn library(&mut self, library: Library) -> Library {
+        let Library { places, lost } = library;
+        let mut redact = |text: &str| self.redactor.redact(text);
+        Library {
+            places: places.iter().map(|place| redact(&place.to_string_lossy()).into()).collect(),
+            lost: lost.iter().map(|lost| redact(lost)).collect(),
+        }
+    }
+
+    /// Returns a passage with tokens; `before` and `after` are the texts beside it, over whose edges a secret may
+    /// reach. [`Redaction::save_if_new`] comes next.
+    #[must_use]
+    pub fn passage(&mut self, passage: Passage, before: &str, after: &str) -> Passage {
+        let Passage { document, start, text, .. } = passage;
+        let shown = self.redactor.redact_between(before, &text, after);
+        let redacted = shown != text;
+        Passage { document: self.redactor.redact(&document), start, text: shown, redacted }
+    }
+
+    /// Writes the table if it has grown since it was last written.
     ///
     /// # Errors
     ///
-    /// As [`Redaction::save`]; the passages must not be used then.
-    pub fn passages(&mut self, passages: Vec<Passage>) -> std::io::Result<Vec<Passage>> {
-        let before = self.redactor.redactions().count();
-        let redacted = passages.into_iter().map(|passage| {
-            let Passage { document, start, text, .. } = passage;
-            let shown = self.redactor.redact(&text);
-            let redacted = shown != text;
-            Passage { document: self.redactor.redact(&document), start, text: shown, redacted }
-        });
-        let redacted = redacted.collect();
-        if self.redactor.redactions().count() > before {
-            self.save()?;
-        }
-        Ok(redacted)
+    /// As [`Redaction::save`]; no new token may be used then.
+    pub fn save_if_new(&mut self) -> std::io::Result<()> {
+        if self.redactor.redactions().count() > self.saved { self.save() } else { Ok(()) }
     }
 
-    /// Returns a text with the originals in place of their tokens.
+    /// Returns the table.
     #[must_use]
-    pub fn restore(&self, text: &str) -> String {
-        self.redactor.redactions().restore(text)
+    pub fn redactions(&self) -> &Redactions {
+        self.redactor.redactions()
     }
 
     /// Writes the table, durably and for its user alone.
@@ -98,13 +115,27 @@ impl Redaction {
     /// # Errors
     ///
     /// Any error of the file system.
-    pub fn save(&self) -> std::io::Result<()> {
-        let table = Table { patterns: self.patterns.clone(), originals: self.redactor.redactions().clone() };
+    pub fn save(&mut self) -> std::io::Result<()> {
+        let originals = self.redactor.redactions().clone();
+        let count = originals.count();
+        let table = Table { patterns: self.patterns.clone(), originals };
         let temporary = self.path.with_extension("json.new");
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
         file.write_all(serde_json::to_string_pretty(&table).unwrap_or_default().as_bytes())?;
         file.sync_all()?;
-        std::fs::rename(&temporary, &self.path)
+        std::fs::rename(&temporary, &self.path)?;
+        // Else an older table could come back beside a journal with newer tokens.
+        if let Some(folder) = self.path.parent() {
+            File::open(folder)?.sync_all()?;
+        }
+        self.saved = count;
+        Ok(())
+    }
+
+    /// Removes the table of a run that has not begun.
+    pub fn discard(&self) {
+        // What is not there needs no removing, and nothing hangs on a table without a run.
+        let _ = std::fs::remove_file(&self.path);
     }
 }

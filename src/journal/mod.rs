@@ -31,5 +31,8 @@ pub use writer::Writer;
 /// The journal's file name inside a run folder.
 pub const FILE_NAME: &str = "journal.jsonl";
 
+/// The name, beside it, of the table of what was redacted.
+pub const REDACTIONS_FILE: &str = "redactions.json";
+
 /// The format version that this program writes.
 pub const VERSION: u32 = 1;

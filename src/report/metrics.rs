@@ -1,10 +1,10 @@
 //! Figures of all runs in a folder, as Prometheus text: for node-exporter's textfile collector.
 //!
 //! In: the results of runs, as they stand in their `result.json`. Out: one text. Nothing is counted on the side:
-//! the same results give the same text, a run that is resumed counts once, and a run whose folder is deleted
-//! counts no longer, which Prometheus takes for a restart of the counters.
+//! the same results give the same text, a run that is resumed counts once, as what it has become, and a run whose
+//! folder is deleted counts no longer. So these are gauges: what there is now, not what has ever been.
 
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, TextEncoder};
+use prometheus::{HistogramOpts, HistogramVec, IntGaugeVec, Opts, Registry, TextEncoder};
 use serde::Deserialize;
 
 /// What is read of a `result.json`.
@@ -46,7 +46,14 @@ struct Council {
 
 #[derive(Debug, Deserialize)]
 struct Round {
-    confidences: serde_json::Map<String, serde_json::Value>,
+    confidences: Confidences,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+struct Confidences {
+    pathos: f64,
+    logos: f64,
+    ethos: f64,
 }
 
 /// Upper bounds of the buckets for times, in seconds: from a script's run to a night's.
@@ -65,8 +72,8 @@ const CONFIDENCES: [f64; 10] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0
 /// Only if a name here broke a rule of Prometheus.
 pub fn metrics(runs: &[Counted]) -> Result<String, prometheus::Error> {
     let registry = Registry::new();
-    let counter = |name: &str, help: &str, labels: &[&str]| {
-        let made = IntCounterVec::new(Opts::new(name, help), labels)?;
+    let gauge = |name: &str, help: &str, labels: &[&str]| {
+        let made = IntGaugeVec::new(Opts::new(name, help), labels)?;
         registry.register(Box::new(made.clone()))?;
         Ok::<_, prometheus::Error>(made)
     };
@@ -76,14 +83,11 @@ pub fn metrics(runs: &[Counted]) -> Result<String, prometheus::Error> {
         Ok::<_, prometheus::Error>(made)
     };
     let kinds = ["protocol", "roleset"];
-    let ended =
-        counter("consensus_runs_total", "Runs, by how they ended.", &["protocol", "roleset", "outcome"])?;
-    let calls = counter("consensus_calls_total", "Replies of models.", &kinds)?;
-    let tokens = counter(
-        "consensus_tokens_total",
-        "Tokens, as servers report them.",
-        &["protocol", "roleset", "kind"],
-    )?;
+    let ended = gauge("consensus_runs", "Runs, by how they ended.", &["protocol", "roleset", "outcome"])?;
+    let calls = gauge("consensus_calls", "Replies of models.", &kinds)?;
+    let tokens =
+        gauge("consensus_tokens", "Tokens, as servers report them.", &["protocol", "roleset", "kind"])?;
+    let cached = gauge("consensus_cached_tokens", "Prompt tokens that servers had computed before.", &kinds)?;
     let rounds = histogram("consensus_run_rounds", "Rounds of a run.", &ROUNDS, &kinds)?;
     let seconds =
         histogram("consensus_run_seconds", "From a run's first record to its last.", &SECONDS, &kinds)?;
@@ -103,21 +107,21 @@ pub fn metrics(runs: &[Counted]) -> Result<String, prometheus::Error> {
         let kind = [run.protocol.as_str(), run.roleset.as_str()];
         let with = |label: &'_ str| [kind[0].to_owned(), kind[1].to_owned(), label.to_owned()];
         ended.with_label_values(&with(&run.outcome)).inc();
-        calls.with_label_values(&kind).inc_by(run.usage.calls);
-        let Tokens { prompt, cached, completion, .. } = run.usage;
-        for (name, count) in [("prompt", prompt), ("cached", cached), ("completion", completion)] {
-            tokens.with_label_values(&with(name)).inc_by(count);
-        }
+        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        calls.with_label_values(&kind).add(count(run.usage.calls));
+        tokens.with_label_values(&with("prompt")).add(count(run.usage.prompt));
+        tokens.with_label_values(&with("completion")).add(count(run.usage.completion));
+        cached.with_label_values(&kind).add(count(run.usage.cached));
         rounds.with_label_values(&kind).observe(f64::from(run.rounds));
         seconds.with_label_values(&kind).observe(run.timing.total_ms as f64 / 1000.0);
         for (agent, ms) in run.agents.iter().zip(&run.timing.agents_ms) {
             busy.with_label_values(&with(&agent.name)).observe(*ms as f64 / 1000.0);
         }
         for round in run.council.iter().flat_map(|council| &council.rounds) {
-            for (member, sure) in &round.confidences {
-                if let Some(sure) = sure.as_f64() {
-                    confidence.with_label_values(&with(member)).observe(sure);
-                }
+            let Confidences { pathos, logos, ethos } = round.confidences;
+            // In the order in which they speak, which is that of the agents.
+            for (agent, sure) in run.agents.iter().zip([pathos, logos, ethos]) {
+                confidence.with_label_values(&with(&agent.name)).observe(sure);
             }
         }
     }

@@ -1,11 +1,12 @@
 //! The index of a set of places: brought up to date, and searched.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
+use std::fs::OpenOptions;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use serde::Serialize;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -20,21 +21,30 @@ const WORDS_MAX: usize = 64;
 /// How long this waits for another process that brings the same index up to date.
 const WAIT_MAX: Duration = Duration::from_hours(1);
 
+/// How long a search waits: it needs to only while another process has just begun to use the index.
+const SEARCH_WAIT_MAX: Duration = Duration::from_secs(5);
+
 /// The number of this layout of the index; an index with another one is made anew.
-const LAYOUT: i64 = 1;
+const LAYOUT: i64 = 2;
 
 /// Words are folded to lower case, without accents, and to their English stem; words of other languages are
-/// hardly ever harmed.
+/// hardly ever harmed. What is matched is the words of a passage as [`words`] cuts them, in documents and
+/// questions alike: Chinese is then found by its characters.
 const TABLES: &str = "
     CREATE TABLE file (name TEXT PRIMARY KEY, stamp TEXT, sha256 TEXT NOT NULL, passages INTEGER NOT NULL);
-    CREATE TABLE passage (id INTEGER PRIMARY KEY, file TEXT NOT NULL, start INTEGER NOT NULL);
-    CREATE INDEX passages_of_file ON passage (file);
-    CREATE VIRTUAL TABLE body USING fts5 (text, tokenize = 'porter unicode61 remove_diacritics 2');";
+    CREATE TABLE passage (id INTEGER PRIMARY KEY, file TEXT NOT NULL, start INTEGER NOT NULL, text TEXT NOT NULL);
+    CREATE INDEX passages_of_file ON passage (file, start);
+    CREATE VIRTUAL TABLE body USING fts5 (words, content = '', contentless_delete = 1,
+        tokenize = 'porter unicode61 remove_diacritics 2');";
 
 /// The best first by BM25; passages that fit equally well stand in a fixed order.
 const BEST: &str = "
     SELECT file, start, text FROM body JOIN passage ON passage.id = body.rowid
     WHERE body MATCH ?1 ORDER BY bm25(body), file, start LIMIT ?2";
+
+/// The passages before and after one of a file.
+const BEFORE: &str = "SELECT text FROM passage WHERE file = ?1 AND start < ?2 ORDER BY start DESC LIMIT 1";
+const AFTER: &str = "SELECT text FROM passage WHERE file = ?1 AND start > ?2 ORDER BY start LIMIT 1";
 
 /// The index of a set of places.
 #[derive(Debug)]
@@ -83,8 +93,12 @@ impl Corpus {
         std::fs::create_dir_all(cache)
             .map_err(|source| RetrievalError::Cache { path: cache.to_owned(), source })?;
         let failed = |source| RetrievalError::Index { path: path.clone(), source };
+        // It holds what the documents hold, so nobody else may read it.
+        let made = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
+        made.map_err(|source| RetrievalError::Cache { path: path.clone(), source })?;
         let mut index = Connection::open(&path).map_err(failed)?;
         let mut updated = update(&mut index, &found, pdf).map_err(failed)?;
+        index.busy_timeout(SEARCH_WAIT_MAX).map_err(failed)?;
         updated.skipped.splice(0..0, lost);
         if updated.passages == 0 {
             let places: Vec<String> = places.iter().map(|p| format!("`{}`", p.display())).collect();
@@ -115,9 +129,24 @@ impl Corpus {
         Ok(fits.collect())
     }
 
-    fn ranked(&self, words: &str) -> rusqlite::Result<Vec<Passage>> {
+    /// Returns the texts of the passages before and after one in its file; empty, where there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`RetrievalError::Index`].
+    pub fn beside(&self, passage: &Passage) -> Result<(String, String), RetrievalError> {
+        let text = |sql| {
+            let found =
+                self.index.query_one(sql, params![passage.document, size(passage.start)], |row| row.get(0));
+            found.optional().map(Option::unwrap_or_default)
+        };
+        let both = text(BEFORE).and_then(|before| Ok((before, text(AFTER)?)));
+        both.map_err(|source| RetrievalError::Index { path: self.path.clone(), source })
+    }
+
+    fn ranked(&self, question: &str) -> rusqlite::Result<Vec<Passage>> {
         let mut terms: Vec<String> = Vec::new();
-        for word in words.unicode_words().map(str::to_lowercase) {
+        for word in words(question).map(str::to_lowercase) {
             if terms.len() < WORDS_MAX && !terms.contains(&word) {
                 terms.push(word);
             }
@@ -125,8 +154,9 @@ impl Corpus {
         if terms.is_empty() {
             return Ok(Vec::new());
         }
-        // Inside quotation marks a word is a word, whatever it means to the index; it holds none itself.
-        let any: Vec<String> = terms.iter().map(|word| format!("\"{word}\"")).collect();
+        // Inside quotation marks a word is a word, whatever it means to the index. Hebrew has some inside words.
+        let any: Vec<String> =
+            terms.iter().map(|word| format!("\"{}\"", word.replace('"', "\"\""))).collect();
         let mut best = self.index.prepare_cached(BEST)?;
         let found = best.query_map(params![any.join(" OR "), size(PASSAGES_MAX)], |row| {
             let start: i64 = row.get(1)?;
@@ -145,6 +175,9 @@ impl Corpus {
 /// what is not in it, whatever ends this process.
 fn update(index: &mut Connection, found: &[String], pdf: &PdfReader) -> rusqlite::Result<Updated> {
     index.busy_timeout(WAIT_MAX)?;
+    // Who searches then waits for nobody who brings the index up to date; and what is forgotten is gone.
+    index.pragma_update(None, "journal_mode", "wal")?;
+    index.pragma_update(None, "secure_delete", true)?;
     let change = index.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut before = listing(&change)?;
     let mut now: BTreeMap<&str, usize> = BTreeMap::new();
@@ -180,14 +213,17 @@ fn update(index: &mut Connection, found: &[String], pdf: &PdfReader) -> rusqlite
             "INSERT INTO file VALUES (?1, ?2, ?3, ?4)",
             params![name, stamp, sha256, size(parts.len())],
         )?;
-        let mut place = change.prepare_cached("INSERT INTO passage (file, start) VALUES (?1, ?2)")?;
-        let mut body = change.prepare_cached("INSERT INTO body (rowid, text) VALUES (?1, ?2)")?;
+        let mut place =
+            change.prepare_cached("INSERT INTO passage (file, start, text) VALUES (?1, ?2, ?3)")?;
+        let mut body = change.prepare_cached("INSERT INTO body (rowid, words) VALUES (?1, ?2)")?;
         for (start, part) in &parts {
-            place.execute(params![name, size(*start)])?;
-            body.execute(params![change.last_insert_rowid(), part])?;
+            place.execute(params![name, size(*start), part])?;
+            let cut: Vec<&str> = words(part).collect();
+            body.execute(params![change.last_insert_rowid(), cut.join(" ")])?;
         }
         now.insert(name, parts.len());
     }
+    updated.gone = before.len();
     for name in before.keys() {
         forget(&change, name)?;
     }
@@ -221,6 +257,11 @@ fn forget(change: &Transaction<'_>, name: &str) -> rusqlite::Result<()> {
     change.execute("DELETE FROM passage WHERE file = ?1", [name])?;
     change.execute("DELETE FROM file WHERE name = ?1", [name])?;
     Ok(())
+}
+
+/// Cuts a text into words; of scripts without spaces, into characters.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.unicode_words()
 }
 
 /// A count as the index holds it; none comes near the limit.

@@ -1,5 +1,6 @@
 //! Which files there are, and what text is in them.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use ignore::{DirEntry, WalkBuilder};
@@ -40,8 +41,8 @@ pub(super) enum Layout {
     Plain,
 }
 
-/// The file by which a folder is known to hold a run of this program.
-const RUN: &str = crate::journal::FILE_NAME;
+/// The files by which a folder is known to hold a run of this program: one may have only the second yet.
+const RUN: [&str; 2] = [crate::journal::FILE_NAME, crate::journal::REDACTIONS_FILE];
 
 /// Returns every file in the places, sorted, and what cannot be looked into.
 ///
@@ -55,7 +56,7 @@ pub(super) fn list(places: &[PathBuf]) -> Result<(Vec<String>, Vec<Skipped>), Re
         if path.to_str().is_none() {
             return Err(refuse(std::io::Error::other("its name is no UTF-8 text")));
         }
-        let is_no_run = |entry: &DirEntry| !entry.path().join(RUN).is_file();
+        let is_no_run = |entry: &DirEntry| !RUN.iter().any(|name| entry.path().join(name).is_file());
         for entry in WalkBuilder::new(&path).require_git(false).filter_entry(is_no_run).build() {
             match entry {
                 Err(why) => lost.push(Skipped { path: path.clone(), why: why.to_string() }),
@@ -85,6 +86,9 @@ pub(super) fn read(path: &Path, pdf: &PdfReader) -> Result<(String, Layout), Unr
         return Err(Unread::Lost(format!("it has {size} bytes; at most {FILE_BYTES_MAX} are read")));
     }
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
+    if extension != "pdf" && is_binary(path).map_err(lost)? {
+        return Err(Unread::NotText);
+    }
     let bytes = || std::fs::read(path).map_err(lost);
     let (text, layout) = match extension.as_str() {
         "html" | "htm" | "xhtml" => (html(&bytes()?)?, Layout::Plain),
@@ -97,6 +101,14 @@ pub(super) fn read(path: &Path, pdf: &PdfReader) -> Result<(String, Layout), Unr
         (true, "pdf") => Err(Unread::Lost("there is no text in it; it may be a scan".to_owned())),
         (true, _) => Err(Unread::NotText),
     }
+}
+
+/// Whether the first bytes of a file are no text: it is not read further.
+fn is_binary(path: &Path) -> std::io::Result<bool> {
+    let mut first = Vec::new();
+    std::fs::File::open(path)?.take(8192).read_to_end(&mut first)?;
+    let has_mark = first.starts_with(&[0xFF, 0xFE]) || first.starts_with(&[0xFE, 0xFF]);
+    Ok(first.contains(&0) && !has_mark)
 }
 
 fn plain(bytes: Vec<u8>) -> Result<String, Unread> {

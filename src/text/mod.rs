@@ -20,6 +20,7 @@ pub mod quote;
 pub mod redact;
 pub mod schema;
 mod sentences;
+mod shapes;
 mod strict_json;
 pub mod vacuity;
 mod verbatim;

@@ -92,6 +92,15 @@ fn weights_are_taken_from_a_file() {
     let mock = ["--mock", "--answer", "4", "--weights-from"];
     run(&folder, &[&mock[..], &["weights.json"]].concat()).exits(0);
     assert_eq!(folder.result()["council"]["weights"]["ethos"], json!(0.4));
+    // As a fit writes them: with all their digits, and a mark at the beginning.
+    let third = 1.0 / 3.0;
+    let exact = format!("\u{FEFF}{}", json!({"pathos": third, "logos": third, "ethos": third}));
+    folder.write("thirds.json", &exact);
+    let thirds = Folder::new();
+    thirds.write("thirds.json", &exact);
+    run(&thirds, &[&mock[..], &["thirds.json"]].concat()).exits(0);
+    let weights = &thirds.result()["council"]["weights"];
+    assert_eq!((&weights["pathos"], &weights["ethos"]), (&json!(0.3333), &json!(0.3334)));
     for (name, text, why) in [
         ("half.json", r#"{"pathos": 0.2, "logos": 0.4, "ethos": 0.3}"#, "must sum to 1"),
         ("words.json", r#"{"pathos": "much"}"#, "`words.json` holds no weights"),

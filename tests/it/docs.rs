@@ -1,5 +1,6 @@
 //! Documents are searched, cited word for word, and never obeyed.
 
+use std::fmt::Write as _;
 use std::process::Stdio;
 
 use consensus::engine::Ledger;
@@ -186,8 +187,8 @@ fn pdf(line: &str) -> String {
     let mut file = "%PDF-1.4\n".to_owned();
     let mut places = String::new();
     for (index, object) in objects.iter().enumerate() {
-        places.push_str(&format!("{:010} 00000 n \n", file.len()));
-        file.push_str(&format!("{} 0 obj\n{object}\nendobj\n", index + 1));
+        writeln!(places, "{:010} 00000 n ", file.len()).unwrap();
+        write!(file, "{} 0 obj\n{object}\nendobj\n", index + 1).unwrap();
     }
     let start = file.len();
     file + &format!(

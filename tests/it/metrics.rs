@@ -17,14 +17,19 @@ fn runs_are_counted_by_their_outcome_and_a_resumed_one_once() {
     std::fs::create_dir(folder.path().join("metrics")).unwrap();
     after_run(&folder, &["--answer", "four"]);
     let text = after_run(&folder, &["--answer", "five"]);
-    let agreed =
-        "consensus_runs_total{outcome=\"agreed\",protocol=\"pair\",roleset=\"writer_physicist\"} 2\n";
+    let agreed = "consensus_runs{outcome=\"agreed\",protocol=\"pair\",roleset=\"writer_physicist\"} 2\n";
     assert!(text.contains(agreed), "{text}");
     assert!(text.contains("consensus_run_seconds_count{protocol=\"pair\",roleset=\"writer_physicist\"} 2\n"));
     assert!(text.contains("consensus_agent_seconds_count{agent=\"Physicist\","), "{text}");
     let resume = ["resume", "--last", "--metrics-file", "again.prom"];
     Finished::of(consensus(&folder).args(resume)).exits(0);
     assert_eq!(std::fs::read_to_string(folder.path().join("again.prom")).unwrap(), text);
+    // Also for a run that is named by the folder in which the program is.
+    let here = ["resume", ".", "--metrics-file", "here.prom"];
+    let last = folder.path().join("runs");
+    let last = std::fs::read_dir(last).unwrap().next().unwrap().unwrap().path();
+    Finished::of(consensus(&folder).args(here).current_dir(&last)).exits(0);
+    assert_eq!(std::fs::read_to_string(last.join("here.prom")).unwrap(), text);
     // The exporter is another user, and reads no file that is half written.
     let dir = folder.path().join("metrics");
     let mode = std::fs::metadata(dir.join("consensus.prom")).unwrap().permissions().mode();
@@ -37,7 +42,7 @@ fn confidences_of_a_council_are_told_for_each_member() {
     let folder = Folder::new();
     std::fs::create_dir(folder.path().join("metrics")).unwrap();
     let text = after_run(&folder, &["--answer", "four", "--roleset", "council_tripartite"]);
-    for member in ["ethos", "logos", "pathos"] {
+    for member in ["Ethos", "Logos", "Pathos"] {
         assert!(text.contains(&format!("consensus_confidence_count{{agent=\"{member}\"")), "{text}");
     }
 }

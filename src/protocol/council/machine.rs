@@ -208,7 +208,8 @@ impl Council {
         if let Some(form) = form.as_mut().filter(|_| self.measures()) {
             let measured = reply.yes.and_then(|yes| Share::new(f64::from(yes) / 10_000.0));
             form.measure(measured);
-            self.unmeasured[call.agent] |= measured.is_none();
+            // The answer that is given alone counts for nothing here.
+            self.unmeasured[call.agent] |= measured.is_none() && call.round != BLIND;
         }
         self.repairs[call.agent] += draft.repairs;
         if call.round == BLIND {

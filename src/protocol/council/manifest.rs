@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::forms::{Framing, Response, Verification};
+use super::forms::{Framing, Response, Sound, Verification};
 use super::share::{Confidences, Share};
 
 /// What the three have written so far in a round, and what earlier rounds left to mend.
@@ -39,12 +39,18 @@ impl Manifest {
         self.verification = None;
     }
 
-    /// Returns how sure each agent is, as measured or else as it says; whoever wrote nothing is not sure at all.
+    /// Returns how sure each agent is, as measured or else as it says; whoever wrote nothing, or would not put its
+    /// name to it, is not sure at all.
     #[must_use]
     pub fn confidences(&self) -> Confidences {
-        let pathos = self.framing.as_ref().map(|f| f.measured.unwrap_or(f.confidence));
-        let logos = self.response.as_ref().map(|r| r.measured.unwrap_or(r.confidence));
-        let ethos = self.verification.as_ref().map(|v| v.measured.unwrap_or(v.confidence));
+        let counts = |said: Share, sound: Option<Sound>, measured: Option<Share>| match (measured, sound) {
+            (Some(measured), _) => measured,
+            (None, Some(Sound::No)) => Share::ZERO,
+            (None, Some(Sound::Yes) | None) => said,
+        };
+        let pathos = self.framing.as_ref().map(|f| counts(f.confidence, f.sound, f.measured));
+        let logos = self.response.as_ref().map(|r| counts(r.confidence, r.sound, r.measured));
+        let ethos = self.verification.as_ref().map(|v| counts(v.confidence, v.sound, v.measured));
         let [pathos, logos, ethos] = [pathos, logos, ethos].map(|sure| sure.unwrap_or(Share::ZERO));
         Confidences { pathos, logos, ethos }
     }

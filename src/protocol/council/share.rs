@@ -41,7 +41,8 @@ impl Share {
 
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.2}", self.value())
+        // Rounded down: what is shown never reaches what was not reached.
+        write!(f, "{:.2}", (self.value() * 100.0 + 1e-9).floor() / 100.0)
     }
 }
 
@@ -77,6 +78,22 @@ impl Default for Weights {
 }
 
 impl Weights {
+    /// Returns the weights nearest to these, which are of Pathos, Logos and Ethos; none, if they do not sum to 1
+    /// within a millionth, or one is not between 0 and 1. What rounding leaves over goes to the greatest.
+    #[must_use]
+    pub fn nearest(exact: [f64; 3]) -> Option<Self> {
+        if (exact.iter().sum::<f64>() - 1.0).abs() > 1e-6 {
+            return None;
+        }
+        let [mut pathos, mut logos, mut ethos] =
+            [Share::new(exact[0])?, Share::new(exact[1])?, Share::new(exact[2])?];
+        let sum = i32::from(pathos.0) + i32::from(logos.0) + i32::from(ethos.0);
+        let left = i16::try_from(i32::from(ONE) - sum).ok()?;
+        let greatest = [&mut pathos, &mut logos, &mut ethos].into_iter().max_by_key(|share| share.0)?;
+        greatest.0 = greatest.0.checked_add_signed(left)?;
+        Some(Self { pathos, logos, ethos })
+    }
+
     /// Returns Σ weight × confidence.
     #[must_use]
     pub fn aggregate(&self, confidences: Confidences) -> Aggregate {
@@ -126,7 +143,8 @@ impl Aggregate {
 
 impl fmt::Display for Aggregate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.2}", self.value())
+        // Rounded down: what is shown never reaches what was not reached.
+        write!(f, "{:.2}", (self.value() * 100.0 + 1e-9).floor() / 100.0)
     }
 }
 
@@ -156,7 +174,8 @@ mod tests {
         assert!(!weights.aggregate(all(0.8499)).reaches(share(0.85)));
         assert!(weights.aggregate(all(1.0)).reaches(share(1.0)));
         let mixed = Confidences { pathos: share(0.92), logos: share(0.88), ethos: share(0.90) };
-        assert_eq!(weights.aggregate(mixed).to_string(), "0.90");
+        // 0.896, rounded down.
+        assert_eq!(weights.aggregate(mixed).to_string(), "0.89");
     }
 
     #[test]

@@ -23,6 +23,12 @@ pub(super) struct Token {
     top_logprobs: Vec<Likely>,
 }
 
+impl Token {
+    fn bytes(&self) -> &[u8] {
+        self.chosen.bytes.as_deref().unwrap_or(self.chosen.token.as_bytes())
+    }
+}
+
 /// A token that could stand in a place, and how likely it is.
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -34,34 +40,39 @@ struct Likely {
     bytes: Option<Vec<u8>>,
 }
 
+/// The least that the two words must have together: below, another word was meant, and only a grammar stood
+/// against it.
+const BOTH_MIN: f64 = 0.5;
+
 /// Returns the probability of `yes` against `no` as the value of `field`, in ten-thousandths.
 pub(super) fn yes(tokens: &[Token], text: &str, field: &str) -> Option<u16> {
     let key = format!("\"{field}\"");
     let after = text.rfind(&key)? + key.len();
     let value = text[after..].trim_start_matches([' ', '\n', '\t', ':', '"']);
-    let at = text.len() - value.len();
+    // Some servers count the tokens of their reasoning too, and the mark of the end: the text lies between.
+    let said: Vec<u8> = tokens.iter().flat_map(Token::bytes).copied().collect();
+    let begin = said.windows(text.len().max(1)).rposition(|part| part == text.as_bytes())?;
+    let at = begin + text.len() - value.len();
     let mut end = 0;
     let token = tokens.iter().find(|token| {
-        end += token.chosen.bytes.as_ref().map_or(token.chosen.token.len(), Vec::len);
+        end += token.bytes().len();
         end > at
     })?;
     // The word that stands there must be the one that its token begins.
     word(&token.chosen.token).filter(|word| value.starts_with(word))?;
     let mut sum = [0.0, 0.0];
-    let others = token.top_logprobs.iter();
-    let all: Vec<&Likely> =
-        if token.top_logprobs.is_empty() { vec![&token.chosen] } else { others.collect() };
-    for likely in all {
+    let others: Vec<&Likely> = token.top_logprobs.iter().collect();
+    for likely in if others.is_empty() { vec![&token.chosen] } else { others } {
         match word(&likely.token) {
             Some("yes") => sum[0] += likely.logprob.exp(),
             Some(_) => sum[1] += likely.logprob.exp(),
             None => {}
         }
     }
-    let share = sum[0] / (sum[0] + sum[1]);
-    // Without either word it is no number. With one it is between 0 and 1, so that the cast is exact.
+    let both = sum[0] + sum[1];
+    // Between 0 and 1, so that the cast is exact.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 10,000")]
-    share.is_finite().then_some((share * 10_000.0).round() as u16)
+    (both >= BOTH_MIN).then_some((sum[0] / both * 10_000.0).round() as u16)
 }
 
 /// Returns which of the two words a token begins, with or without the quotation mark before it.
@@ -108,9 +119,18 @@ mod tests {
         assert_eq!(yes(&whole, "{\"sound\":\"no\"}", "sound"), None, "another word stands there");
         assert_eq!(yes(&whole, "{\"sure\":\"yes\"}", "sound"), None, "there is no such field");
         assert_eq!(yes(&[], &text, "sound"), None, "the server says nothing");
+        let (whole, text) = tokens(&parts, 1, &[("maybe", 0.99), ("yes", 0.001)]);
+        assert_eq!(yes(&whole, &text, "sound"), None, "neither word was meant");
         // Without a list of others, the chosen word is all that is known.
         let (bare, text) = tokens(&parts, 9, &[]);
         assert_eq!(yes(&bare, &text, "sound"), Some(10_000));
+    }
+
+    #[test]
+    fn tokens_of_reasoning_before_the_text_are_passed_over() {
+        let parts = ["{\"sound\":\"", " yes", "<think>", "{\"sound\":\"", "no", "\"}", "<end>"];
+        let (tokens, _) = tokens(&parts, 4, &[("yes", 0.4), ("no", 0.6)]);
+        assert_eq!(yes(&tokens, "{\"sound\":\"no\"}", "sound"), Some(4_000));
     }
 
     #[test]
@@ -119,6 +139,7 @@ mod tests {
             {"token": "\u{FFFD}", "logprob": 0.0, "bytes": [0xC3]}, {"token": "\u{FFFD}", "logprob": 0.0, "bytes": [0xA9]},
             {"token": "\"sound\":\"", "logprob": 0.0, "bytes": b"\"sound\":\""},
             {"token": "no", "logprob": -0.1, "top_logprobs": [{"token": "no", "logprob": -0.1}]},
+            {"token": "\"}", "logprob": 0.0, "bytes": null, "top_logprobs": []},
         ]);
         let tokens: Vec<Token> = serde_json::from_value(list).unwrap();
         assert_eq!(yes(&tokens, "é\"sound\":\"no\"}", "sound"), Some(0));

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -73,6 +74,7 @@ pub(super) struct Choice {
     /// In a chunk.
     pub(super) delta: Option<Said>,
     pub(super) finish_reason: Option<String>,
+    #[serde(deserialize_with = "logprobs")]
     pub(super) logprobs: Option<Logprobs>,
 }
 
@@ -101,8 +103,16 @@ pub(super) struct PromptDetails {
     pub(super) cached_tokens: Option<u64>,
 }
 
-/// Reads usage figures; a reply is not lost because of figures that are none.
+/// Reads figures; a reply is not lost because of figures that are none.
 fn usage<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Usage>, D::Error> {
+    lenient(deserializer)
+}
+
+fn logprobs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Logprobs>, D::Error> {
+    lenient(deserializer)
+}
+
+fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(value).ok())
 }
