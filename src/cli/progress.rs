@@ -146,7 +146,10 @@ impl Observer for Story {
                 self.reply(agent, replied, Some(took));
                 self.move_on();
             }
-            Moment::Stopping => self.tell("stopping after the open calls; once more to stop at once"),
+            Moment::Stopping { at_once: false } => {
+                self.tell("stopping after the open calls; once more to stop at once");
+            }
+            Moment::Stopping { at_once: true } => self.tell("stopping at once"),
         }
     }
 }

@@ -259,7 +259,7 @@ impl<'a> Engine<'a> {
                 Ok(()) = stop.changed() => {
                     if stop_reason(*stop.borrow()).is_some() {
                         quit.send_replace(true);
-                        observer.notice(Moment::Stopping);
+                        observer.notice(Moment::Stopping { at_once: *stop.borrow() == StopRequest::Abort });
                     }
                 }
                 () = at(deadline) => {

@@ -36,7 +36,10 @@ pub enum Moment<'a> {
         took: Duration,
     },
     /// A stop was asked for; calls that are open are awaited.
-    Stopping,
+    Stopping {
+        /// Whether the open calls are given up.
+        at_once: bool,
+    },
 }
 
 /// Somebody who wants to know.

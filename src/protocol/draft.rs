@@ -33,8 +33,8 @@ pub(crate) struct Draft {
     /// What to say once the private thoughts are in.
     write: String,
     shape: ReplyShape,
-    /// Whether the private thoughts are in.
-    has_thought: bool,
+    /// The private thoughts, once they are in.
+    thoughts: Option<String>,
     /// Replies refused so far.
     pub(crate) repairs: u32,
 }
@@ -66,7 +66,7 @@ impl Draft {
         shape: ReplyShape,
     ) -> Self {
         let Told { situation, think, write } = told;
-        let mut draft = Self { call, conversation, write, shape, has_thought: false, repairs: 0 };
+        let mut draft = Self { call, conversation, write, shape, thoughts: None, repairs: 0 };
         let first = match thinking {
             Thinking::Free => format!("{situation}\n\n{think}"),
             Thinking::Field | Thinking::None => {
@@ -91,30 +91,31 @@ impl Draft {
         };
         // Think warm, commit cold: with the thoughts written down, the object only copies their
         // result, and sampling would make it slip. A refused one is written warm again.
-        let is_copy = self.has_thought && self.call.step == Step::Envelope && self.call.attempt == 0;
+        let is_copy = self.thoughts.is_some() && self.call.step == Step::Envelope && self.call.attempt == 0;
         let temperature = if is_copy { 0.0 } else { agent.temperature };
         ask(self.call, &self.conversation, shape, agent.max_tokens, temperature, seed)
     }
 
-    /// Takes a reply and says what follows; `check` says whether the protocol takes its object.
+    /// Takes a reply and says what follows; `check` says whether the protocol takes its object, which came after
+    /// these thoughts.
     pub(crate) fn reply<T>(
         &mut self,
         agent: &AgentSetup,
         seed: u64,
         max_repairs: u32,
         reply: &Reply,
-        check: impl FnOnce(&str) -> Result<Valid<T>, Violation>,
+        check: impl FnOnce(&str, Option<&str>) -> Result<Valid<T>, Violation>,
     ) -> Progress<T> {
         if self.call.step == Step::Think {
-            // Thoughts cut at the limit are thoughts all the same; they are never judged.
+            // Thoughts cut at the limit are thoughts all the same; they are never judged, only held to.
+            self.thoughts = Some(reply.text.clone());
             self.conversation.push(Role::Assistant, echo(&reply.text));
             self.conversation.push(Role::User, std::mem::take(&mut self.write));
             self.call.step = Step::Envelope;
-            self.has_thought = true;
             return Progress::Ask(self.ask(agent, seed));
         }
         let checked = match reply.finish {
-            Finish::Stop => check(&reply.text),
+            Finish::Stop => check(&reply.text, self.thoughts.as_deref()),
             Finish::Length => Err(Violation::Cut { max_tokens: agent.max_tokens }),
             Finish::Refused => Err(Violation::Refused),
         };

@@ -9,7 +9,7 @@
 //! What is found is found by its form ([`super::shapes`]): a name or a street is not, unless a pattern of the
 //! user's finds it. Nothing is guessed at the end either: a token that a model has bent is left as it is, and told.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -47,9 +47,9 @@ pub struct Redactor {
     own: Vec<Regex>,
     redactions: Redactions,
     /// The table the other way round: each word with an original, and its token.
-    tokens: HashMap<(&'static str, String), String>,
+    tokens: BTreeMap<(&'static str, String), String>,
     /// The highest number of each word.
-    numbers: HashMap<&'static str, u64>,
+    numbers: BTreeMap<&'static str, u64>,
 }
 
 impl Redactor {
@@ -61,7 +61,7 @@ impl Redactor {
     pub fn new(patterns: &[String], redactions: Redactions) -> Result<Self, (String, regex::Error)> {
         let compile = |pattern: &String| Regex::new(pattern).map_err(|why| (pattern.clone(), why));
         let own = patterns.iter().map(compile).collect::<Result<_, _>>()?;
-        let (mut tokens, mut numbers) = (HashMap::new(), HashMap::new());
+        let (mut tokens, mut numbers) = (BTreeMap::new(), BTreeMap::new());
         for (token, original) in &redactions.0 {
             let parts = parts(token).and_then(|(word, number)| Some((words().find(|w| *w == word)?, number)));
             let Some((word, number)) = parts else { continue };

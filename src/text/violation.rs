@@ -113,6 +113,16 @@ pub enum Violation {
     /// Adoption is switched off, or the author works the task out on its own.
     #[error("`accepts` is not allowed here; write the whole text in `canonical_text`")]
     AdoptionOff,
+    /// The author's own thoughts ended with another text.
+    #[error(
+        "`accepts` names {named}, but your thoughts end with {found}; accept {found}, or say with status PROPOSED and a text of your own that neither stands"
+    )]
+    AgainstThoughts {
+        /// The handle that it names.
+        named: String,
+        /// The handle of the text that it found right.
+        found: String,
+    },
     /// The handle names nothing.
     #[error("`accepts` names `{handle}`, which nobody proposed; {known}")]
     UnknownHandle {

@@ -264,11 +264,17 @@ fn a_deadline_counts_while_the_server_starts() {
     assert!(finished.stderr.contains("the deadline passed before the run began"), "{}", finished.stderr);
 }
 
-/// Starts the job for a cluster with a program that only waits, sends it a signal, and returns what it said.
-fn job_with(signal: Signal, restarts: &str) -> (i32, String) {
+/// Starts the job for a cluster with a program that ends with the last of these signals, sends them one by one, and
+/// returns the exit code, what the job told `scontrol`, and what it told the user.
+fn job_with(signals: &[Signal], restarts: &str, scontrol: &str) -> (i32, String, String) {
     let folder = Folder::new();
-    let stub = folder.write("stub", "#!/bin/bash\ntrap 'exit 130' TERM\necho waiting\nsleep 1000 & wait\n");
-    let scontrol = folder.write("bin/scontrol", "#!/bin/bash\necho \"$@\"\n");
+    let stub = format!(
+        "#!/bin/bash\nn=0\ntrap 'n=$((n+1)); echo told $n; if [ $n -ge {} ]; then exit 130; fi' TERM\necho waiting\n\
+         while :; do sleep 1000 & wait $!; done\n",
+        signals.len()
+    );
+    let stub = folder.write("stub", &stub);
+    let scontrol = folder.write("bin/scontrol", scontrol);
     for program in [&stub, &scontrol] {
         std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o700)).unwrap();
     }
@@ -281,19 +287,57 @@ fn job_with(signal: Signal, restarts: &str) -> (i32, String) {
     let mut said = BufReader::new(job.stdout.take().unwrap()).lines().map(Result::unwrap);
     assert_eq!(said.next().as_deref(), Some("waiting"));
     let id = Pid::from_raw(i32::try_from(job.id()).unwrap());
-    kill(id, signal).unwrap();
+    for (index, signal) in signals.iter().enumerate() {
+        kill(id, *signal).unwrap();
+        assert_eq!(said.next(), Some(format!("told {}", index + 1)), "{signals:?}");
+    }
     let code = job.wait().unwrap().code().unwrap();
     // What the stub waited with.
     let _ = killpg(id, Signal::SIGKILL);
-    (code, said.collect::<Vec<_>>().join("\n"))
+    let mut told = String::new();
+    job.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    (code, said.collect::<Vec<_>>().join("\n"), told)
+}
+
+const SCONTROL: &str = "#!/bin/bash\necho \"$@\"\n";
+
+#[test]
+fn a_job_that_is_cut_goes_on_and_one_that_is_cancelled_does_not() {
+    let (cut, cancelled) = (Signal::SIGUSR1, Signal::SIGTERM);
+    for (signals, asked) in [
+        (&[cut][..], "requeue 7"),
+        (&[cut, cut], "requeue 7"),
+        (&[cancelled], ""),
+        (&[cut, cancelled], ""),
+        (&[cancelled, cut], ""),
+    ] {
+        let (code, said, _) = job_with(signals, "0", SCONTROL);
+        assert_eq!((code, said.as_str()), (130, asked), "{signals:?}");
+    }
+    // A second start in which nothing came in is the last.
+    assert_eq!(job_with(&[cut], "1", SCONTROL).0, 1);
+    let (code, _, told) = job_with(&[cut], "0", "#!/bin/bash\nexit 1\n");
+    assert!(code == 1 && told.contains("cannot be queued again; go on with: consensus resume"), "{told}");
 }
 
 #[test]
-fn a_job_is_queued_again_at_its_time_limit_and_not_when_it_is_cancelled() {
-    assert_eq!(job_with(Signal::SIGUSR1, "0"), (130, "requeue 7".to_owned()));
-    assert_eq!(job_with(Signal::SIGTERM, "0"), (130, String::new()));
-    // A second start in which nothing came in is the last.
-    assert_eq!(job_with(Signal::SIGUSR1, "1"), (1, String::new()));
+fn a_job_goes_on_only_with_a_run_of_its_own() {
+    let folder = Folder::new();
+    let job = |restarts: &str| {
+        let mut bash = Command::new("bash");
+        bash.args([concat!(env!("CARGO_MANIFEST_DIR"), "/run_gpu.job"), "2+2?"]).current_dir(folder.path());
+        bash.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", folder.path());
+        bash.envs([("CONSENSUS", "echo"), ("SLURM_JOB_ID", "7"), ("LAUNCH", "serve {port}")]);
+        bash.env("SLURM_RESTART_COUNT", restarts);
+        Finished::of(&mut bash)
+    };
+    // A first line that was torn when a node failed is no run.
+    folder.write("consensus-results/7/1/journal.jsonl", "{\"v\":1,\"run\"");
+    assert!(job("1").exits(0).stdout.starts_with("run "));
+    folder.write("consensus-results/7/1/journal.jsonl", "{\"v\":1}\n");
+    assert!(job("1").exits(0).stdout.starts_with("resume --last"));
+    let refused = job("0").exits(64);
+    assert!(refused.stderr.contains("holds a run of another job"), "{}", refused.stderr);
 }
 
 fn is_alive(id: i32) -> bool {

@@ -84,6 +84,22 @@ fn before_a_talk_about_texts_ends_each_agent_works_the_task_out_once_more_from_n
 }
 
 #[test]
+fn both_texts_stand_once_more_by_their_handles_where_one_is_chosen() {
+    let long = "A long text about apples. ".repeat(10);
+    let mut play = Play::new(&thoughtful(CanonicalKind::Text));
+    let mut turn = None;
+    play.run_to_end(|ask| {
+        turn = turn.take().or_else(|| (ask.call.round == 2).then(|| said(ask)));
+        envelope(ask, &json!({"text": if ask.call.agent == 0 { "4711" } else { long.as_str() }}))
+    });
+    let turn = turn.unwrap();
+    let (_, after) = turn.split_once("The task again:").unwrap();
+    // As data, and shortened: whose eyes are on the choice needs to tell them apart, and nothing more.
+    let (_, data) = after.split_once("<data-").unwrap();
+    assert!(data.contains("P1 is \"4711\"\n") && data.contains("apples. A …\"\n"), "{after}");
+}
+
+#[test]
 fn what_is_worked_out_once_more_is_talked_about_if_it_is_new() {
     let mut play = Play::new(&thoughtful(CanonicalKind::Text));
     let mut seen = false;

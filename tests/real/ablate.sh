@@ -14,6 +14,13 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/consensus
 # Always the same place, so that what was built is found again.
 tree=$cache/ablation-tree
 target=${CARGO_TARGET_DIR:-$cache/ablations}
+if [[ ${1:-} != check && ! ($# -ge 2 && -r $patches/$1.patch) ]]; then
+    sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "${BASH_SOURCE[0]}" >&2
+    for patch in "$patches"/*.patch; do
+        printf '  %-20s %s\n' "$(basename "$patch" .patch)" "$(head -n 1 "$patch")" >&2
+    done
+    exit 64
+fi
 mkdir -p "$cache"
 exec 9>"$tree.lock"
 flock 9
@@ -38,13 +45,6 @@ if [[ ${1:-} == check ]]; then
     exit
 fi
 
-[[ $# -ge 2 && -r $patches/$1.patch ]] || {
-    sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "${BASH_SOURCE[0]}" >&2
-    for patch in "$patches"/*.patch; do
-        printf '  %-20s %s\n' "$(basename "$patch" .patch)" "$(head -n 1 "$patch")" >&2
-    done
-    exit 64
-}
 name=$1
 shift
 copy

@@ -30,12 +30,15 @@ import json
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TASKS = ROOT / "tests" / "it" / "tasks"
+# Runs under way, to be ended with the sweep.
+RUNNING = set()
 SHORT = {"number", "choice", "fact", "code", "translation", "json"}
 
 
@@ -106,28 +109,41 @@ def wrong_peer(task, seed, runs):
 def result_of(command, codes):
     """Runs a command that prints a result, and returns the result with the seconds that it took."""
     began = time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        RUNNING.add(child)
+        stdout, stderr = child.communicate()
+        RUNNING.discard(child)
     seconds = round(time.monotonic() - began, 1)
-    if done.returncode not in codes:
-        sys.exit(f"exit code {done.returncode} of {command}: {done.stdout}{done.stderr}")
-    return json.loads(done.stdout), seconds
+    if child.returncode not in codes:
+        sys.exit(f"exit code {child.returncode} of {command}: {stdout}{stderr}")
+    return json.loads(stdout), seconds
 
 
 def sweep(out, wanted, at_once, name, measure, show):
     """Measures what is not in the file `out` yet and adds it, a line each; `name` is the same of a task and its row."""
-    done = {name(row) for row in read(out)} if out.exists() else set()
+    done = set()
+    if out.exists():
+        rows = read(out)
+        out.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        done = {name(row) for row in rows}
     left = [task for task in wanted if name(task) not in done]
-    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+    print(f"{len(left)} of {len(wanted)} are left to run", file=sys.stderr)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    pool = concurrent.futures.ThreadPoolExecutor(at_once)
+    try:
         open_runs = {pool.submit(measure, task) for task in left}
         for number, finished in enumerate(concurrent.futures.as_completed(open_runs), len(wanted) - len(left) + 1):
-            try:
-                row = finished.result()
-            except SystemExit:
-                pool.shutdown(cancel_futures=True)
-                raise
+            row = finished.result()
             with out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
             print(f"[{number}/{len(wanted)}] {show(row)}", file=sys.stderr, flush=True)
+    except BaseException:
+        # Nothing new begins, and what runs is put down; what has finished is in the file.
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in list(RUNNING):
+            child.terminate()
+        raise
+    pool.shutdown()
 
 
 def measure(binary, task, seed, flags, runs, peer):
@@ -183,7 +199,12 @@ def story(row):
 
 
 def read(path):
-    return [json.loads(line) for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines()]
+    """The rows of a file; a last line that was cut short is none."""
+    rows = []
+    for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines(keepends=True):
+        if line.endswith("\n"):
+            rows.append(json.loads(line))
+    return rows
 
 
 def share(part, whole):

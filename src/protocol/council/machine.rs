@@ -196,7 +196,7 @@ impl Council {
         let agent = &self.setup.agents[call.agent];
         let max_repairs = self.setup.params.max_repairs;
         let strictness = if draft.repairs < max_repairs { Strictness::Refuse } else { Strictness::Void };
-        let check = |text: &str| self.check(Member::ALL[call.agent], text, strictness);
+        let check = |text: &str, _: Option<&str>| self.check(Member::ALL[call.agent], text, strictness);
         let mut form = match draft.reply(agent, self.setup.seed, max_repairs, reply, check) {
             Progress::Ask(ask) => {
                 self.open.insert(draft.call(), draft);

@@ -416,7 +416,8 @@ impl Pair {
         let agent = call.agent;
         let review = self.review(agent, self.is_blind());
         let (own, max_repairs) = (&self.setup.agents[agent], self.setup.params.max_repairs);
-        let progress = making.reply(own, self.setup.seed, max_repairs, reply, |text| review.check(text));
+        let progress = making
+            .reply(own, self.setup.seed, max_repairs, reply, |text, thoughts| review.check(text, thoughts));
         let accepted = match progress {
             Progress::Ask(ask) => {
                 self.open.insert(making.call(), making);

@@ -25,6 +25,9 @@ use crate::text::{CanonicalKind, ChangeBy, Constraint, Status, listed_sentences,
 /// it copied 7 of 15 answers into the envelope that it copies all 15 of without.
 pub const RULES: &str = include_str!("rules.md");
 
+/// The most of a text that is shown a second time, in characters: enough to tell it from another.
+const TEXT_AGAIN_CHARS_MAX: usize = 80;
+
 /// Returns an agent's system prompt: who it is, and the pack of the agent by whose method it works.
 pub(super) fn system(setup: &Setup, agent: usize, method: usize) -> String {
     let (own, peer) = (&setup.agents[agent], &setup.agents[1 - agent]);
@@ -110,6 +113,7 @@ pub(super) fn turn(situation: &Situation<'_>) -> Told {
         );
     }
     let _ = write!(text, "\nThe task again:\n{}", task(setup));
+    text.push_str(&texts_again(review, &mark));
     if situation.is_first {
         text.insert_str(0, &format!("{}\n\n", setup.rules.trim()));
     }
@@ -315,12 +319,35 @@ fn compare(review: &Review<'_>) -> String {
     )
 }
 
+/// The texts that the two stand for, by their handles and shortened, next to where they are chosen from.
+///
+/// With the texts far above, a small model wrote the one's words beside the other's handle, and chose that handle.
+fn texts_again(review: &Review<'_>, mark: &str) -> String {
+    let texts = texts_that_stand(review);
+    if texts.len() < 2 {
+        return String::new();
+    }
+    let line = |&index: &usize| {
+        let shown = &review.proposals[index].answer.shown;
+        let short: String = shown.chars().take(TEXT_AGAIN_CHARS_MAX).collect();
+        let dots = if short.len() < shown.len() { "…" } else { "" };
+        format!("{} is {}\n", handle(index), quote::json_string(&format!("{short}{dots}")))
+    };
+    let lines: String = texts.iter().map(line).collect();
+    format!("\n\nThe texts again, as data:\n<{mark}>\n{lines}</{mark}>")
+}
+
 /// Returns the handles of the texts that the two stand for.
 fn standing_handles(review: &Review<'_>) -> Vec<String> {
+    texts_that_stand(review).into_iter().map(handle).collect()
+}
+
+/// Returns the proposals that the two stand for.
+fn texts_that_stand(review: &Review<'_>) -> Vec<usize> {
     let mut texts: Vec<usize> = review.seats.iter().filter_map(Seat::stands_for).collect();
     texts.sort_unstable();
     texts.dedup();
-    texts.into_iter().map(handle).collect()
+    texts
 }
 
 fn write_again(review: &Review<'_>, agent: usize) -> String {

@@ -42,14 +42,42 @@ pub(super) struct Accepted {
 }
 
 impl Review<'_> {
-    /// Checks one reply.
-    pub(super) fn check(&self, reply: &str) -> Result<Valid<Box<Accepted>>, Violation> {
+    /// Returns the proposal that private thoughts end with, by its handle or by its text; none, if that is another
+    /// text, cannot be told, or cannot be accepted.
+    pub(super) fn decided(&self, thoughts: &str) -> Option<usize> {
+        let (_, last) = thoughts.rsplit_once("Answer:")?;
+        let last = last.lines().find(|line| !line.trim().is_empty())?.trim();
+        let bare = |text: &str| text.trim_matches(['*', '`', '"', '\'', ' ', '.']).to_owned();
+        let open: Vec<usize> = self
+            .acceptable()
+            .iter()
+            .chain(&self.own_handle())
+            .filter_map(|handle| index_of(handle))
+            .collect();
+        let first = last.split([' ', ':', ',']).find(|word| !word.is_empty()).map(bare)?;
+        if let Some(index) = index_of(&first) {
+            return Some(index).filter(|index| open.contains(index));
+        }
+        let same = |text: &str| {
+            let canonical = self.canonicalizer.canonicalize(text).ok()?;
+            open.iter().copied().find(|&index| self.proposals[index].answer.canonical == canonical)
+        };
+        same(last).or_else(|| same(&bare(last)))
+    }
+
+    /// Checks one reply, which came after these private thoughts.
+    pub(super) fn check(
+        &self,
+        reply: &str,
+        thoughts: Option<&str>,
+    ) -> Result<Valid<Box<Accepted>>, Violation> {
         let with_thinking = self.setup.params.thinking == Thinking::Field;
         let parsed = Envelope::parse_with(reply, with_thinking)?;
         let mut envelope = parsed.envelope;
         self.check_names(&envelope)?;
         check_marker(&envelope)?;
         let adopts = self.adopted(&envelope)?;
+        self.check_decision(adopts, thoughts.and_then(|thoughts| self.decided(thoughts)))?;
         let answer = self.answer(&envelope, adopts)?;
         if !self.blind {
             self.check_answers(&envelope)?;
@@ -145,6 +173,18 @@ impl Review<'_> {
             Some(index) if self.proposals[index].author == self.agent => Err(Violation::OwnHandle { handle }),
             Some(_) => Err(Violation::NotStanding { handle, known }),
             None => Err(Violation::UnknownHandle { handle, known }),
+        }
+    }
+
+    /// Holds an adoption to the thoughts before it: whoever has just found one text right and names another has
+    /// mixed up their names.
+    fn check_decision(&self, adopts: Option<usize>, decided: Option<usize>) -> Result<(), Violation> {
+        let text = |index: usize| &self.proposals[index].answer.canonical;
+        match (adopts, decided) {
+            (Some(named), Some(found)) if text(named) != text(found) => {
+                Err(Violation::AgainstThoughts { named: handle(named), found: handle(found) })
+            }
+            (Some(_) | None, _) => Ok(()),
         }
     }
 
