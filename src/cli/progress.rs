@@ -49,6 +49,7 @@ impl Story {
             Step::Think => "thinks".to_owned(),
             Step::Envelope => envelope_line(&replied.reply),
             Step::Choose => "chooses".to_owned(),
+            Step::Weigh => "compares".to_owned(),
         };
         let again = if call.attempt > 0 { format!(" (attempt {})", call.attempt + 1) } else { String::new() };
         let time = took.map(|t| format!(", {:.1} s", t.as_secs_f64())).unwrap_or_default();

@@ -30,6 +30,7 @@ pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
         if journal.torn_bytes > 0 {
             output.tell(&format!("cut a torn last line of {} bytes off the journal", journal.torn_bytes));
         }
+        let mut copy = AnswerFile::create(args.output.as_deref())?;
         let prepared = tokio::select! {
             () = settings::deadline(&args.limits, began) => return Err(TooLate(UNCHANGED).into()),
             prepared = prepare(args, &journal, &dir, output) => prepared?,
@@ -37,7 +38,6 @@ pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
             _ = stop.changed() => return Err(Interrupted(UNCHANGED).into()),
         };
         let Prepared { limits, endpoints, server, corpus, redaction } = prepared;
-        let mut copy = AnswerFile::create(args.output.as_deref())?;
         let story = Story::new(*output);
         let mut engine = Engine::resume(writer, &journal, limits, endpoints, &story)?;
         if answer::is_complete(engine.ledger().outcome()) {

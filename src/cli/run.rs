@@ -37,13 +37,14 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let dir = settings::runs_dir(args.runs_dir.as_ref(), &file).join(id.to_string());
     block_on(async {
         let mut stop = signals::listen()?;
+        // Before a server is started, which can take minutes.
+        let mut copy = AnswerFile::create(args.output.as_deref())?;
         let Beginning { opened, server, corpus, redaction } = tokio::select! {
             opened = settings::opened(args, &file, seed, &dir, output) => opened?,
             () = settings::deadline(&args.limits, began) => return Err(TooLate(UNBEGUN).into()),
             // Nothing has been asked yet, and a server that was starting ends with this.
             _ = stop.changed() => return Err(Interrupted(UNBEGUN).into()),
         };
-        let mut copy = AnswerFile::create(args.output.as_deref())?;
         introduce(output, &opened, &id);
         let story = Story::new(*output);
         let redaction = redaction.map(|redaction| saved(redaction, &dir)).transpose()?;

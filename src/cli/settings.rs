@@ -37,10 +37,15 @@ const NO_TASK: &str =
 const DOCUMENT_BYTES_MAX: u64 = 4 << 20;
 
 /// Returns the folders that rolesets are looked for in, first one first.
-pub(super) fn roleset_folders(flag: Option<&PathBuf>, file: &FileConfig) -> Vec<PathBuf> {
-    let configured = flag.or(file.rolesets_dir.as_ref()).cloned();
+pub(super) fn roleset_folders(flag: Option<&PathBuf>, file: &FileConfig) -> anyhow::Result<Vec<PathBuf>> {
+    let configured = flag.or(file.rolesets_dir.as_ref());
+    // A folder that was named and is not there would silently give way to rolesets of the same name.
+    if let Some(missing) = configured.filter(|folder| !folder.is_dir()) {
+        let why = format!("there is no folder `{}` to look for rolesets in", missing.display());
+        return Err(UsageError(why).into());
+    }
     let user = config_folder().map(|folder| folder.join("rolesets"));
-    configured.into_iter().chain([PathBuf::from("rolesets")]).chain(user).collect()
+    Ok(configured.cloned().into_iter().chain([PathBuf::from("rolesets")]).chain(user).collect())
 }
 
 /// Returns the folder of run folders.
@@ -55,7 +60,7 @@ pub(super) fn roleset(
     file: &FileConfig,
 ) -> anyhow::Result<(String, Roleset, crate::config::Packs)> {
     let name = flag.or(file.roleset.as_ref()).map_or(DEFAULT_ROLESET, String::as_str);
-    let found = find_roleset(name, &roleset_folders(folder, file))?;
+    let found = find_roleset(name, &roleset_folders(folder, file)?)?;
     let (roleset, packs) = load_roleset(&found)?;
     Ok((found.name, roleset, packs))
 }

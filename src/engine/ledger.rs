@@ -233,6 +233,7 @@ impl Ledger {
                     if endpoints.len() != self.endpoints.len() {
                         return Err(Mismatch::Endpoints);
                     }
+                    self.note_changed_models(endpoints);
                     self.endpoints.clone_from(endpoints);
                 }
                 self.stopped = None;
@@ -363,6 +364,19 @@ impl Ledger {
                 "usage_estimated",
                 format!("the server of {name} reports no usage; tokens are estimates"),
             );
+        }
+    }
+
+    /// Half a run by one model and half by another is no run of either.
+    fn note_changed_models(&mut self, now: &[Endpoint]) {
+        for (agent, (before, now)) in self.endpoints.clone().iter().zip(now).enumerate() {
+            let (before, now) = (before.model(), now.model());
+            if before != now {
+                let name = self.agent_name(agent);
+                let detail =
+                    format!("{name} was `{before}` until the run was resumed, and `{now}` from then on");
+                self.degrade("model_changed", quote::message(&detail));
+            }
         }
     }
 

@@ -35,9 +35,9 @@ pub enum Moment<'a> {
         /// How long it took.
         took: Duration,
     },
-    /// A stop was asked for; calls that are open are awaited.
+    /// A stop was asked for.
     Stopping {
-        /// Whether the open calls are given up.
+        /// Whether the open calls are given up; else they are awaited.
         at_once: bool,
     },
 }

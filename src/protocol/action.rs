@@ -117,11 +117,17 @@ pub enum Step {
     Envelope,
     /// An arbiter's choice.
     Choose,
+    /// A private comparison of two texts, before one is given up for the other.
+    Weigh,
 }
 
 impl Step {
-    const NAMES: [(Self, &'static str); 3] =
-        [(Self::Think, "think"), (Self::Envelope, "envelope"), (Self::Choose, "choose")];
+    const NAMES: [(Self, &'static str); 4] = [
+        (Self::Think, "think"),
+        (Self::Envelope, "envelope"),
+        (Self::Choose, "choose"),
+        (Self::Weigh, "weigh"),
+    ];
 }
 
 /// Identifies one call of a run; computed, so that a replay issues the same ids.
@@ -137,7 +143,7 @@ pub struct CallId {
     pub draft: u32,
     /// What it is for.
     pub step: Step,
-    /// How many replies to this step were refused before.
+    /// How many replies to this step there were before: refused ones, and the first of two orders.
     pub attempt: u32,
 }
 

@@ -86,7 +86,7 @@ impl Draft {
     /// Returns the request for the reply that this draft waits for.
     pub(crate) fn ask(&self, agent: &AgentSetup, seed: u64) -> Ask {
         let shape = match self.call.step {
-            Step::Think | Step::Choose => ReplyShape::Free,
+            Step::Think | Step::Choose | Step::Weigh => ReplyShape::Free,
             Step::Envelope => self.shape.clone(),
         };
         // Think warm, commit cold: with the thoughts written down, the object only copies their

@@ -26,6 +26,15 @@ impl Endpoint {
         }
     }
 
+    /// Returns the name of the model alone.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        match self {
+            Self::OpenAi(endpoint) => &endpoint.model,
+            Self::Mock(_) => "mock",
+        }
+    }
+
     /// Returns the price of a token, if one is known.
     #[must_use]
     pub fn price(&self) -> Option<Price> {

@@ -64,6 +64,7 @@ fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
         Step::Think => "private thoughts",
         Step::Envelope => form_name(ledger, call.agent),
         Step::Choose => "arbiter's choice",
+        Step::Weigh => "private comparison",
     };
     let again = if call.attempt > 0 { format!(", attempt {}", call.attempt + 1) } else { String::new() };
     let blind = if call.round == blind_round(ledger) { ", blind" } else { "" };

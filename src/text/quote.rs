@@ -1,7 +1,7 @@
 //! Showing untrusted text to a model, or to a person, as data.
 //!
 //! Peer text enters a prompt as a JSON string: control, bidirectional and zero-width characters
-//! and the openings of chat-role tokens become `\uXXXX` escapes, which loses nothing and which no
+//! and the openings of chat-role tokens become `\u` escapes, which loses nothing and which no
 //! chat template mistakes for structure. Delimiters alone stop few injections (what a model reads
 //! stays text to it); that is why no verdict is ever read from quoted text.
 

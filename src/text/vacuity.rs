@@ -213,7 +213,7 @@ mod tests {
             "canonical_text",
             "Your answer here.",
             "[SOLVED]",
-            "*TODO*",
+            "*Todo*",
             "\"final answer\"",
         ] {
             assert!(matches!(verdict(text), Err(Vacuity::Placeholder(_))), "{text}");

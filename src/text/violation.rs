@@ -140,7 +140,7 @@ pub enum Violation {
         handle: String,
     },
     /// The handle's author has not declared it SOLVED, or has replaced it.
-    #[error("`accepts` names {handle}, which its author does not hold as SOLVED; {known}")]
+    #[error("`accepts` names {handle}, which cannot be accepted now; {known}")]
     NotStanding {
         /// The handle.
         handle: String,

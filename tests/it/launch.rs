@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::support::{Finished, Folder, SENSIBLE, Server, consensus, model};
+use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, http, model};
 
 /// How long a process that is being ended may take: longer than the guard's own grace.
 const GONE_MAX: Duration = Duration::from_secs(30);
@@ -115,6 +115,24 @@ fn a_server_that_dies_again_puts_the_run_down_for_a_resume() {
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
 
+#[test]
+fn a_run_that_goes_on_with_another_model_says_so() {
+    let folder = Folder::new();
+    Finished::of(&mut run(&folder, "dies=2")).exits(6);
+    let other = Server::start(|request| {
+        if request.path.ends_with("/models") {
+            let list = json!({"data": [{"id": "other-model"}]});
+            return vec![Act::Send(http("200 OK", "", list.to_string().as_bytes()))];
+        }
+        model(SENSIBLE)(request)
+    });
+    let resume = ["resume", "--last", "--fail-on-degraded", "--base-url"];
+    let resumed = Finished::of(consensus(&folder).args(resume).arg(other.url())).exits(8);
+    assert!(resumed.stderr.contains("was `tiny-model` until the run was resumed"), "{}", resumed.stderr);
+    assert_eq!(folder.result()["degraded"][0]["kind"], "model_changed");
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
 /// A run whose server never answers.
 struct Hanging {
     child: Child,
@@ -164,6 +182,7 @@ fn no_signal_leaves_a_server_behind() {
             // The first waits for open calls, which never end here; the second does not.
             assert!(story.any(|line| line.contains("once more to stop at once")));
             kill(pid, signal).unwrap();
+            assert!(story.any(|line| line.contains("stopping at once")));
         }
         child.wait().unwrap();
         await_end(connection);
@@ -318,6 +337,26 @@ fn a_job_that_is_cut_goes_on_and_one_that_is_cancelled_does_not() {
     assert_eq!(job_with(&[cut], "1", SCONTROL).0, 1);
     let (code, _, told) = job_with(&[cut], "0", "#!/bin/bash\nexit 1\n");
     assert!(code == 1 && told.contains("cannot be queued again; go on with: consensus resume"), "{told}");
+}
+
+#[test]
+fn a_model_that_is_a_link_is_bound_and_served_by_its_real_path() {
+    let folder = Folder::new();
+    folder.write("real/model.gguf", "");
+    std::os::unix::fs::symlink("real/model.gguf", folder.path().join("link")).unwrap();
+    let mut bash = Command::new("bash");
+    bash.args([concat!(env!("CARGO_MANIFEST_DIR"), "/run_gpu.job"), "2+2?"]).current_dir(folder.path());
+    bash.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", folder.path());
+    bash.envs([("CONSENSUS", "echo"), ("SLURM_JOB_ID", "7"), ("IMAGE", "vllm.sif"), ("MODEL", "link")]);
+    let started = Finished::of(&mut bash).exits(0).stdout;
+    let real = folder.path().join("real/model.gguf").canonicalize().unwrap().display().to_string();
+    assert!(started.contains("apptainer exec --nv --bind"), "{started}");
+    assert!(
+        started.contains(&format!(",{real}'")) && started.contains(&format!("--model {real}")),
+        "{started}"
+    );
+    // What is bound must be there.
+    assert!(folder.path().join(".cache/huggingface").is_dir());
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn before_a_talk_about_texts_ends_each_agent_works_the_task_out_once_more_from_n
 }
 
 #[test]
-fn both_texts_stand_once_more_by_their_handles_where_one_is_chosen() {
+fn both_texts_stand_once_more_by_their_handles_and_the_task_after_them() {
     let long = "A long text about apples. ".repeat(10);
     let mut play = Play::new(&thoughtful(CanonicalKind::Text));
     let mut turn = None;
@@ -93,10 +93,12 @@ fn both_texts_stand_once_more_by_their_handles_where_one_is_chosen() {
         envelope(ask, &json!({"text": if ask.call.agent == 0 { "4711" } else { long.as_str() }}))
     });
     let turn = turn.unwrap();
-    let (_, after) = turn.split_once("The task again:").unwrap();
+    let (before, after) = turn.split_once("The task again:").unwrap();
     // As data, and shortened: whose eyes are on the choice needs to tell them apart, and nothing more.
-    let (_, data) = after.split_once("<data-").unwrap();
-    assert!(data.contains("P1 is \"4711\"\n") && data.contains("apples. A …\"\n"), "{after}");
+    let (_, data) = before.rsplit_once("<data-").unwrap();
+    assert!(data.contains("P1 is \"4711\"\n") && data.contains("apples. A …\"\n"), "{before}");
+    // What a peer wrote never has the last word.
+    assert!(!after.contains("4711") && !after.contains("apples"), "{after}");
 }
 
 #[test]
@@ -123,6 +125,7 @@ fn an_arbiters_choice_is_shown_also_where_no_text_is_taken_over() {
     let mut play = Play::new(&setup);
     let outcome = play.run_to_end(|ask| match ask.call.step {
         Step::Choose => r#"{"reason": "it fits", "choice": "P1"}"#.to_owned(),
+        Step::Weigh => unreachable!("an arbiter has weighed the texts already"),
         Step::Think | Step::Envelope if said(ask).contains("An arbiter") => {
             envelope(ask, &json!({"accepts": "P1", "because": "the arbiter's reason holds"}))
         }

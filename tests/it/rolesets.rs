@@ -28,6 +28,14 @@ fn every_roleset_of_the_repository_is_in_the_binary_and_has_no_mistake() {
 }
 
 #[test]
+fn a_folder_of_rolesets_that_is_not_there_is_a_mistake() {
+    let folder = Folder::new();
+    let run = ["run", "--mock", "--answer", "4", "--task", "2+2?", "--rolesets-dir", "rolests"];
+    let refused = Finished::of(consensus(&folder).args(run)).exits(2);
+    assert!(refused.stderr.contains("there is no folder `rolests`"), "{}", refused.stderr);
+}
+
+#[test]
 fn every_roleset_agrees_with_scripted_agents() {
     for (roleset, answer) in [
         ("writer_physicist", "Cosmic rays are tiny fast particles from space."),

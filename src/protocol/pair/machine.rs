@@ -8,7 +8,8 @@ use super::prompt::{self, Situation};
 use super::report::blind_vote;
 use super::review::{Accepted, Review};
 use super::seat::{Position, Proposal, Seat, handle};
-use super::{Adopt, floor, stop};
+use super::weigh::Weighing;
+use super::{Adopt, floor, judging, stop};
 use crate::protocol::arbiter::{Arbitration, Ruling};
 use crate::protocol::draft::{self, Draft, Progress};
 use crate::protocol::mark::mark;
@@ -41,6 +42,8 @@ pub struct Pair {
     drafted: BTreeMap<(u32, usize), Option<Box<Accepted>>>,
     /// How often each agent has moved since anything last changed.
     idle: [u32; 2],
+    /// Two texts that are being weighed, in the middle of a turn.
+    pub(super) weighing: Option<Weighing>,
     /// The open question to the arbiter, and the proposals it may choose from.
     arbitration: Option<(Arbitration, Vec<usize>)>,
     arbiter_asked: bool,
@@ -50,6 +53,16 @@ pub struct Pair {
 
 /// An agent's status, text and requests, and its message while it has no text.
 type Standing = (Status, Option<usize>, Vec<String>, Option<String>);
+
+/// How a turn went.
+pub(super) enum Turned {
+    /// With a valid envelope.
+    Spoke(Box<Accepted>),
+    /// With an acceptance that its author's own comparison does not bear out.
+    Kept,
+    /// Without a valid envelope.
+    Failed,
+}
 
 /// Where a run is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -94,6 +107,7 @@ impl Pair {
             open: BTreeMap::new(),
             drafted: BTreeMap::new(),
             idle: [0; 2],
+            weighing: None,
             arbitration: None,
             arbiter_asked: false,
             arbiter_choice: None,
@@ -102,7 +116,7 @@ impl Pair {
         }
     }
 
-    fn review(&self, agent: usize, blind: bool) -> Review<'_> {
+    pub(super) fn review(&self, agent: usize, blind: bool) -> Review<'_> {
         Review {
             setup: &self.setup,
             canonicalizer: &self.canonicalizer,
@@ -239,21 +253,31 @@ impl Pair {
 
     /// Whether no agent may see its peer's text: where none is taken over, until an arbiter has put one
     /// before both.
-    fn nothing_is_taken_over(&self) -> bool {
+    pub(super) fn nothing_is_taken_over(&self) -> bool {
         self.setup.adopt() == Adopt::Never && self.arbiter_choice.is_none()
     }
 
     /// Whether the agent whose reply is awaited knows nothing of its peer's text.
-    fn is_blind(&self) -> bool {
+    pub(super) fn is_blind(&self) -> bool {
         matches!(self.phase, Phase::Drafting | Phase::Talking { alone: true, .. })
     }
 
-    fn after_turn(&mut self, mover: usize, accepted: Option<Box<Accepted>>) -> Vec<Action> {
+    pub(super) fn after_turn(&mut self, mover: usize, turned: Turned) -> Vec<Action> {
         let before = self.standing(mover);
-        let failed = accepted.is_none();
-        match accepted {
-            Some(accepted) => self.take_position(mover, *accepted),
-            None => self.count_failure(mover),
+        let failed = matches!(turned, Turned::Failed);
+        let mut is_torn = false;
+        match turned {
+            Turned::Spoke(accepted) => {
+                is_torn = self.is_outvoted(mover, &accepted);
+                if !is_torn {
+                    self.take_position(mover, *accepted);
+                }
+            }
+            Turned::Kept => {}
+            Turned::Failed => self.count_failure(mover),
+        }
+        if !failed {
+            self.seats[mover].failed_in_a_row = 0;
         }
         if let Some(outcome) = stop::agreement(&self.seats, &self.proposals) {
             return self.finish(outcome);
@@ -267,6 +291,8 @@ impl Pair {
         match (failed, self.standing(mover) == before) {
             // A failed turn is no move; two in a row have ended the talk above.
             (true, _) => {}
+            // What was found once more may tip the scales the next time.
+            (false, true) if is_torn => {}
             (false, true) => self.idle[mover] += 1,
             (false, false) => self.idle = [0; 2],
         }
@@ -311,7 +337,6 @@ impl Pair {
                 seat.why_given_up = named.unwrap_or_else(|| FOUND_ANOTHER.to_owned());
             }
         }
-        seat.failed_in_a_row = 0;
         let took_over = adopts.is_some_and(|index| self.proposals[index].author != agent);
         let adopted = took_over || held == proposal && seat.position.as_ref().is_some_and(|p| p.adopted);
         seat.position = Some(Position { envelope, proposal, adopted });
@@ -344,7 +369,7 @@ impl Pair {
                 // The order of the texts is drawn, so that being first favours neither author.
                 candidates.sort_by_key(|&index| mark(self.setup.seed ^ index as u64, call));
                 let texts: Vec<_> = candidates.iter().map(|&i| (i, &self.proposals[i])).collect();
-                let question = prompt::arbiter(&self.setup, &texts, &mark(self.setup.seed, call));
+                let question = judging::arbiter(&self.setup, &texts, &mark(self.setup.seed, call));
                 let handles = candidates.iter().copied().map(handle).collect();
                 let (open, ask) = Arbitration::open(call, arbiter, self.setup.seed, question, handles);
                 self.arbitration = Some((open, candidates));
@@ -410,6 +435,9 @@ impl Pair {
         if let Some((open, candidates)) = self.arbitration.take_if(|(open, _)| open.call() == call) {
             return Ok(self.ruling(open, candidates, reply));
         }
+        if let Some(weighing) = self.weighing.take_if(|weighing| weighing.call() == call) {
+            return Ok(self.weigh(weighing, reply));
+        }
         let Some(mut making) = self.open.remove(&call) else {
             return Err(Unexpected::NotAsked(call));
         };
@@ -418,13 +446,13 @@ impl Pair {
         let (own, max_repairs) = (&self.setup.agents[agent], self.setup.params.max_repairs);
         let progress = making
             .reply(own, self.setup.seed, max_repairs, reply, |text, thoughts| review.check(text, thoughts));
-        let accepted = match progress {
+        let turned = match progress {
             Progress::Ask(ask) => {
                 self.open.insert(making.call(), making);
                 return Ok(vec![Action::Ask(ask)]);
             }
-            Progress::Valid(accepted) => Some(accepted),
-            Progress::Failed => None,
+            Progress::Valid(accepted) => Turned::Spoke(accepted),
+            Progress::Failed => Turned::Failed,
         };
         self.seats[agent].repairs += making.repairs;
         if call.draft == 0 {
@@ -432,10 +460,11 @@ impl Pair {
         }
         match self.phase {
             Phase::Drafting => {
+                let accepted = if let Turned::Spoke(accepted) = turned { Some(accepted) } else { None };
                 self.drafted.insert((call.draft, agent), accepted);
                 if self.open.is_empty() { Ok(self.all_drafted()) } else { Ok(Vec::new()) }
             }
-            Phase::Talking { mover, .. } => Ok(self.after_turn(mover, accepted)),
+            Phase::Talking { mover, .. } => Ok(self.after_envelope(mover, call, turned)),
             Phase::New | Phase::Arbitrating | Phase::Done => Err(Unexpected::NotAsked(call)),
         }
     }

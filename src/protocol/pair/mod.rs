@@ -7,6 +7,8 @@
 //!  turn               one agent has the floor: it sees the peer's envelope as data, or, where no
 //!     │               text is taken over (`adopt`), works the task out again from nothing,
 //!     │               by turns by its peer's pack and its own
+//!     │  ├─ accepts the peer's text: it counts unless the agent, shown both without names and in
+//!     │  │  both orders, finds its own the better one (`weigh`)
 //!     │  ├─ both SOLVED, marked, equal digests ──────────────► agreed
 //!     │  ├─ gives the floor away, or kept it `solo_turns` times ─► turn of the other
 //!     │  ├─ both moved and nothing changed ──► each works the task out once more from nothing
@@ -25,7 +27,8 @@
 //! - **Only an agent's own envelope speaks for it.** A reply is taken as it stands or refused
 //!   (`review`); the machine fills in nothing but the digest.
 //! - **Drafts are blind.** No opening prompt contains a word of the peer's, and with `adopt` never
-//!   no other prompt does until an arbiter has chosen: an answer changes only to one found anew.
+//!   no other prompt does until an arbiter has chosen: an answer changes only to one that its author
+//!   has found more often.
 //! - **Nobody swaps.** After the opening one agent moves at a time; who moves first follows from the
 //!   drafts and the seed (`floor`).
 //! - **Every run ends.** Each round is one turn, each turn at most `1 + max_repairs` envelopes, and
@@ -33,6 +36,7 @@
 
 mod decoders;
 mod floor;
+mod judging;
 mod machine;
 mod params;
 mod plan;
@@ -41,6 +45,7 @@ mod report;
 mod review;
 mod seat;
 mod stop;
+mod weigh;
 
 pub use machine::Pair;
 pub use params::{Adopt, PairParams};

@@ -1,6 +1,6 @@
 //! The most that a run may cost, before anything is spent.
 
-use super::{Pair, Setup};
+use super::{Adopt, Pair, Setup};
 use crate::protocol::{Action, AgentSetup, Event, Protocol, Thinking, WorstCase};
 
 /// Tokens of the controller's own words in one turn, an upper bound of `prompt`'s texts.
@@ -29,6 +29,10 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
         // The peer's text and the task enter again with every turn.
         conversation += TURN_WORDS + reply + opening;
         add_draft(&mut total, &mut conversation, setup, reply);
+        // Both texts, shown without their history in both orders.
+        for _ in 0..if setup.adopt() == Adopt::Never { 0 } else { 2 } {
+            total.add_call(2 * opening + 2 * reply + TURN_WORDS, reply);
+        }
     }
     if let Some(arbiter) = &setup.arbiter {
         let reply_max = u64::from(arbiter.max_tokens);

@@ -6,7 +6,7 @@
 
 use super::Setup;
 use super::params::Adopt;
-use super::seat::{Answer, Proposal, Seat, handle, index_of};
+use super::seat::{Answer, Proposal, Seat, Weighed, handle, index_of};
 use crate::protocol::Thinking;
 use crate::protocol::draft::Valid;
 use crate::text::{
@@ -41,28 +41,37 @@ pub(super) struct Accepted {
     pub(super) adopts: Option<usize>,
 }
 
+/// What an envelope gives up.
+pub(super) enum Surrender {
+    /// Nothing, or a text that was weighed against the peer's and found no better.
+    None,
+    /// The author's own text, and the two have not been weighed.
+    Unweighed { own: Answer, theirs: Answer },
+    /// The author's own text, which it has found the better one.
+    OfTheBetter,
+}
+
+/// Returns what private thoughts end with: the line after the last `Answer:`, without decoration.
+pub(super) fn conclusion(thoughts: &str) -> Option<&str> {
+    let (_, last) = thoughts.rsplit_once("Answer:")?;
+    last.lines().map(|line| line.trim_matches(['*', '`', '"', '\'', ' ', '.'])).find(|line| !line.is_empty())
+}
+
 impl Review<'_> {
-    /// Returns the proposal that private thoughts end with, by its handle or by its text; none, if that is another
-    /// text, cannot be told, or cannot be accepted.
+    /// Returns the proposal that private thoughts end with, by its text or its handle; none, if that is another
+    /// text, more than one, or cannot be accepted.
     pub(super) fn decided(&self, thoughts: &str) -> Option<usize> {
-        let (_, last) = thoughts.rsplit_once("Answer:")?;
-        let last = last.lines().find(|line| !line.trim().is_empty())?.trim();
-        let bare = |text: &str| text.trim_matches(['*', '`', '"', '\'', ' ', '.']).to_owned();
-        let open: Vec<usize> = self
-            .acceptable()
-            .iter()
-            .chain(&self.own_handle())
-            .filter_map(|handle| index_of(handle))
-            .collect();
-        let first = last.split([' ', ':', ',']).find(|word| !word.is_empty()).map(bare)?;
-        if let Some(index) = index_of(&first) {
-            return Some(index).filter(|index| open.contains(index));
+        let last = conclusion(thoughts)?;
+        let handles = self.acceptable().into_iter().chain(self.own_handle());
+        let open: Vec<usize> = handles.filter_map(|handle| index_of(&handle)).collect();
+        let same =
+            |canonical| open.iter().copied().find(|&i| self.proposals[i].answer.canonical == canonical);
+        if let Some(index) = self.canonicalizer.canonicalize(last).ok().and_then(same) {
+            return Some(index);
         }
-        let same = |text: &str| {
-            let canonical = self.canonicalizer.canonicalize(text).ok()?;
-            open.iter().copied().find(|&index| self.proposals[index].answer.canonical == canonical)
-        };
-        same(last).or_else(|| same(&bare(last)))
+        let mut named = last.split(|c: char| !c.is_alphanumeric()).filter_map(index_of);
+        let first = named.next().filter(|index| open.contains(index))?;
+        named.all(|other| other == first).then_some(first)
     }
 
     /// Checks one reply, which came after these private thoughts.
@@ -107,11 +116,46 @@ impl Review<'_> {
         let standing = peer
             .stands_for()
             .filter(|_| peer.status() == Some(Status::Solved))
+            .filter(|&index| !self.is_kept_against(index))
             .filter(|&index| self.proposals[index].author != self.agent);
         let mut indices: Vec<usize> = standing.into_iter().chain(self.arbiter_choice).collect();
         indices.sort_unstable();
         indices.dedup();
         indices.into_iter().map(handle).collect()
+    }
+
+    /// Returns true if the author has weighed the proposal against its own text, and its own came out better.
+    pub(super) fn is_kept_against(&self, index: usize) -> bool {
+        self.weighed(index) == Some(true)
+    }
+
+    /// Returns whether the author's own text stood when it was weighed against the proposal, if it was.
+    fn weighed(&self, index: usize) -> Option<bool> {
+        let seat = &self.seats[self.agent];
+        let own = &self.proposals[seat.stands_for()?].answer.canonical;
+        let theirs = &self.proposals[index].answer.canonical;
+        let same = |w: &&Weighed| w.own == own.digest && w.theirs == theirs.digest;
+        seat.weighed.iter().find(same).map(|w| w.stands)
+    }
+
+    /// Says what an envelope gives up for its peer's text, taken over by handle or word for word. An arbiter's choice
+    /// has been weighed by another.
+    pub(super) fn surrender(&self, accepted: &Accepted) -> Surrender {
+        let text = |index: usize| &self.proposals[index].answer;
+        let own = self.seats[self.agent].stands_for().filter(|_| !self.blind).map(text);
+        let theirs =
+            self.seats[1 - self.agent].stands_for().filter(|&index| self.arbiter_choice != Some(index));
+        let (Some(own), Some(theirs), Some(answer)) = (own, theirs, &accepted.answer) else {
+            return Surrender::None;
+        };
+        if answer.canonical == own.canonical || answer.canonical != text(theirs).canonical {
+            return Surrender::None;
+        }
+        match self.weighed(theirs) {
+            None => Surrender::Unweighed { own: own.clone(), theirs: text(theirs).clone() },
+            Some(true) => Surrender::OfTheBetter,
+            Some(false) => Surrender::None,
+        }
     }
 
     /// Returns true if accepting the peer's text would change the author's answer.

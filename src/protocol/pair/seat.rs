@@ -1,5 +1,6 @@
 //! What the machine knows of one agent, and of the texts that were put forward.
 
+use crate::crypto::Digest;
 use crate::protocol::Conversation;
 use crate::text::{Canonical, Envelope, Status};
 
@@ -30,6 +31,10 @@ pub(super) struct Seat {
     pub(super) has_talked: bool,
     /// Turns in which it worked the task out again.
     pub(super) looks: u32,
+    /// What it found in those turns.
+    pub(super) looked: Vec<Answer>,
+    /// Its peer's texts that it has weighed against its own.
+    pub(super) weighed: Vec<Weighed>,
 }
 
 impl Seat {
@@ -48,11 +53,19 @@ impl Seat {
             solo: 0,
             has_talked: false,
             looks: 0,
+            looked: Vec::new(),
+            weighed: Vec::new(),
         }
     }
 
     pub(super) fn status(&self) -> Option<Status> {
         self.position.as_ref().map(|p| p.envelope.status)
+    }
+
+    /// Returns how often it has found an answer without sight of its peer's.
+    pub(super) fn times_found(&self, answer: &Answer) -> usize {
+        let all = self.blind.iter().flatten().chain(&self.looked);
+        all.filter(|found| found.canonical == answer.canonical).count()
     }
 
     /// Returns the proposal that its latest envelope stands for.
@@ -79,6 +92,15 @@ pub(super) struct Position {
     pub(super) proposal: Option<usize>,
     /// Whether the text was taken over by handle.
     pub(super) adopted: bool,
+}
+
+/// What came of weighing a peer's text against the own one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Weighed {
+    pub(super) own: Digest,
+    pub(super) theirs: Digest,
+    /// Whether the own text came out better.
+    pub(super) stands: bool,
 }
 
 /// A text that somebody put forward; its handle is its index plus one.

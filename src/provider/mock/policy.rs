@@ -35,7 +35,7 @@ impl Policy {
     pub(super) fn reply(&self, ask: &Ask) -> String {
         let room = Room::of(ask);
         match ask.call.step {
-            Step::Think => return format!("The answer is {}.", self.answer),
+            Step::Think | Step::Weigh => return format!("The answer is {}.", self.answer),
             Step::Choose => {
                 return json!({"reason": "it is right", "choice": room.choices.first()}).to_string();
             }

@@ -82,6 +82,7 @@ enum StepName {
     Think,
     Envelope,
     Choose,
+    Weigh,
 }
 
 impl MockScript {
@@ -140,6 +141,7 @@ impl Line {
             StepName::Think => Step::Think,
             StepName::Envelope => Step::Envelope,
             StepName::Choose => Step::Choose,
+            StepName::Weigh => Step::Weigh,
         });
         let (agent, round, draft, attempt) = (self.agent, self.round, self.draft, self.attempt);
         let when = When { agent, round, step, draft, attempt };
@@ -152,7 +154,7 @@ impl Rule {
     pub(super) fn matches(&self, agent: &str, call: CallId) -> bool {
         let When { agent: name, round, step, draft, attempt } = &self.when;
         // A scripted envelope says nothing about private thoughts, unless the rule asks for them.
-        let thinks = call.step == Step::Think && step.is_none();
+        let thinks = matches!(call.step, Step::Think | Step::Weigh) && step.is_none();
         let fits_step = match self.act {
             Act::Envelope(_) | Act::Garbage => !thinks,
             Act::Reply(_) | Act::Policy(_) | Act::Status(_) => true,
