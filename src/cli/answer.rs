@@ -44,14 +44,24 @@ pub(super) fn restore(mut result: RunResult, ledger: &Ledger, dir: &Path, output
 pub(super) struct AnswerFile(Option<File>);
 
 impl AnswerFile {
-    /// Makes the file before anything is spent; without an answer it stays empty, so that nobody reads
-    /// an older one.
-    pub(super) fn create(path: Option<&Path>) -> anyhow::Result<Self> {
-        let create = |path: &Path| {
+    /// Opens the file before anything is spent or started; what it holds stays until [`Self::empty`], since it may
+    /// be what the run is about.
+    pub(super) fn open(path: Option<&Path>) -> anyhow::Result<Self> {
+        let open = |path: &Path| {
             let why = |e| UsageError(format!("cannot write the answer to `{}`: {e}", path.display()));
-            File::create(path).map_err(why)
+            File::options().create(true).append(true).open(path).map_err(why)
         };
-        Ok(Self(path.map(create).transpose()?))
+        Ok(Self(path.map(open).transpose()?))
+    }
+
+    /// Empties the file: without an answer nobody shall read an older one. A pipe or a device has nothing to empty.
+    pub(super) fn empty(&self) -> anyhow::Result<()> {
+        match &self.0 {
+            Some(file) if file.metadata()?.is_file() => {
+                file.set_len(0).context("cannot empty the file for the copy of the answer")
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Writes the answer, if there is one.

@@ -51,7 +51,11 @@ impl Story {
             Step::Choose => "chooses".to_owned(),
             Step::Weigh => "compares".to_owned(),
         };
-        let again = if call.attempt > 0 { format!(" (attempt {})", call.attempt + 1) } else { String::new() };
+        let again = match (call.step, call.attempt) {
+            (_, 0) => String::new(),
+            (Step::Weigh, _) => " (in the other order)".to_owned(),
+            (_, attempt) => format!(" (attempt {})", attempt + 1),
+        };
         let time = took.map(|t| format!(", {:.1} s", t.as_secs_f64())).unwrap_or_default();
         let tokens = replied.usage.completion;
         let name = self.output.paint(agent, "1");
@@ -147,6 +151,7 @@ impl Observer for Story {
                 self.reply(agent, replied, Some(took));
                 self.move_on();
             }
+            Moment::Remarked { agent, remark } => self.tell(&format!("          {agent}: {remark}")),
             Moment::Stopping { at_once: false } => {
                 self.tell("stopping after the open calls; once more to stop at once");
             }

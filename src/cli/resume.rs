@@ -30,7 +30,7 @@ pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
         if journal.torn_bytes > 0 {
             output.tell(&format!("cut a torn last line of {} bytes off the journal", journal.torn_bytes));
         }
-        let mut copy = AnswerFile::create(args.output.as_deref())?;
+        let mut copy = AnswerFile::open(args.output.as_deref())?;
         let prepared = tokio::select! {
             () = settings::deadline(&args.limits, began) => return Err(TooLate(UNCHANGED).into()),
             prepared = prepare(args, &journal, &dir, output) => prepared?,
@@ -38,6 +38,7 @@ pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
             _ = stop.changed() => return Err(Interrupted(UNCHANGED).into()),
         };
         let Prepared { limits, endpoints, server, corpus, redaction } = prepared;
+        copy.empty()?;
         let story = Story::new(*output);
         let mut engine = Engine::resume(writer, &journal, limits, endpoints, &story)?;
         if answer::is_complete(engine.ledger().outcome()) {

@@ -11,7 +11,7 @@ use crate::config::{
 use crate::protocol::Task;
 
 pub(super) fn roleset(args: &RolesetArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let folders = settings::roleset_folders(args.rolesets_dir.as_ref(), &FileConfig::load()?)?;
+    let folders = settings::roleset_folders(args.rolesets_dir.as_ref(), &FileConfig::load()?);
     match &args.action {
         RolesetAction::List => list(&list_rolesets(&folders), output),
         RolesetAction::Show { roleset } => show(&find_roleset(roleset, &folders)?, output),

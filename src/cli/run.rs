@@ -38,13 +38,14 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     block_on(async {
         let mut stop = signals::listen()?;
         // Before a server is started, which can take minutes.
-        let mut copy = AnswerFile::create(args.output.as_deref())?;
+        let mut copy = AnswerFile::open(args.output.as_deref())?;
         let Beginning { opened, server, corpus, redaction } = tokio::select! {
             opened = settings::opened(args, &file, seed, &dir, output) => opened?,
             () = settings::deadline(&args.limits, began) => return Err(TooLate(UNBEGUN).into()),
             // Nothing has been asked yet, and a server that was starting ends with this.
             _ = stop.changed() => return Err(Interrupted(UNBEGUN).into()),
         };
+        copy.empty()?;
         introduce(output, &opened, &id);
         let story = Story::new(*output);
         let redaction = redaction.map(|redaction| saved(redaction, &dir)).transpose()?;

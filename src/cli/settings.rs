@@ -37,15 +37,10 @@ const NO_TASK: &str =
 const DOCUMENT_BYTES_MAX: u64 = 4 << 20;
 
 /// Returns the folders that rolesets are looked for in, first one first.
-pub(super) fn roleset_folders(flag: Option<&PathBuf>, file: &FileConfig) -> anyhow::Result<Vec<PathBuf>> {
-    let configured = flag.or(file.rolesets_dir.as_ref());
-    // A folder that was named and is not there would silently give way to rolesets of the same name.
-    if let Some(missing) = configured.filter(|folder| !folder.is_dir()) {
-        let why = format!("there is no folder `{}` to look for rolesets in", missing.display());
-        return Err(UsageError(why).into());
-    }
+pub(super) fn roleset_folders(flag: Option<&PathBuf>, file: &FileConfig) -> Vec<PathBuf> {
+    let configured = flag.or(file.rolesets_dir.as_ref()).cloned();
     let user = config_folder().map(|folder| folder.join("rolesets"));
-    Ok(configured.cloned().into_iter().chain([PathBuf::from("rolesets")]).chain(user).collect())
+    configured.into_iter().chain([PathBuf::from("rolesets")]).chain(user).collect()
 }
 
 /// Returns the folder of run folders.
@@ -60,7 +55,12 @@ pub(super) fn roleset(
     file: &FileConfig,
 ) -> anyhow::Result<(String, Roleset, crate::config::Packs)> {
     let name = flag.or(file.roleset.as_ref()).map_or(DEFAULT_ROLESET, String::as_str);
-    let found = find_roleset(name, &roleset_folders(folder, file)?)?;
+    // A folder that was named and is not there would silently give way to a built-in roleset of that name.
+    if let Some(missing) = folder.filter(|folder| !folder.is_dir()) {
+        let why = format!("there is no folder `{}`, which --rolesets-dir names", missing.display());
+        return Err(UsageError(why).into());
+    }
+    let found = find_roleset(name, &roleset_folders(folder, file))?;
     let (roleset, packs) = load_roleset(&found)?;
     Ok((found.name, roleset, packs))
 }

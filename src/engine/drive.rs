@@ -8,7 +8,8 @@ use futures_util::stream::FuturesUnordered;
 use thiserror::Error;
 use tokio::sync::watch;
 
-use super::ledger::{Ledger, Mismatch, PROGRAM, tokens_max};
+use super::Mismatch;
+use super::ledger::{Ledger, PROGRAM, tokens_max};
 use super::log;
 use super::observer::{Moment, Observer};
 use super::redaction::Redaction;
@@ -307,6 +308,9 @@ impl<'a> Engine<'a> {
         let logged = log::rounds(&self.ledger).map(|before| (before, replied.clone()));
         self.record(Entry::Replied(replied))?;
         self.writer.sync()?;
+        if let Some(remark) = self.ledger.remark() {
+            self.observer.notice(Moment::Remarked { agent: self.ledger.agent_name(call.agent), remark });
+        }
         if let Some((before, replied)) = logged {
             log::replied(&self.ledger, &replied, took, before);
         }

@@ -7,88 +7,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use thiserror::Error;
-
+use super::Mismatch;
 use super::budget::{Budget, Reserve};
 use crate::journal::{Asked, Entry, Found, Limits, Opened, Record, Replied, Usage, between};
 use crate::protocol::{
-    Action, Ask, BadSetup, CallId, Degraded, Event, Finish, Outcome, PASSAGE_CHARS_MAX, PASSAGES_MAX,
-    Passage, Protocol, ReplyShape, Report, Search, Unexpected,
+    Action, Ask, CallId, Degraded, Event, Finish, Outcome, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage,
+    Protocol, ReplyShape, Report, Search, Unexpected,
 };
 use crate::provider::{Endpoint, Price, Structured};
 use crate::text::{quote, redact};
 
 /// Name and version of this program, as journals record it.
 pub const PROGRAM: &str = concat!("consensus ", env!("CARGO_PKG_VERSION"));
-
-/// A record that cannot be one of this run.
-#[derive(Clone, Debug, Error, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Mismatch {
-    /// The first record is not the opening, or a later one is.
-    #[error("a journal begins with one `opened` record and has no other")]
-    NotOpened,
-    /// The opening cannot be one that this program wrote.
-    #[error("the opening is not usable: {0}")]
-    BadOpening(#[from] BadSetup),
-    /// More or fewer endpoints than agents.
-    #[error("there must be one endpoint for each agent")]
-    Endpoints,
-    /// A call that the protocol did not ask for.
-    #[error("call {0} was recorded, but the protocol did not ask for it")]
-    NotOwed(CallId),
-    /// A prompt that the protocol did not issue.
-    #[error(
-        "call {call} was sent with a prompt or settings that the protocol did not issue (journal written by `{program}`, read by `{PROGRAM}`)"
-    )]
-    PromptDiffers {
-        /// The call.
-        call: CallId,
-        /// Who wrote the journal.
-        program: String,
-    },
-    /// The recorded reserve is not what the call may use.
-    #[error("call {call} was recorded with a reserve of {found} tokens; it is {expected}")]
-    ReserveDiffers {
-        /// The call.
-        call: CallId,
-        /// What the record says.
-        found: u64,
-        /// What it must be.
-        expected: u64,
-    },
-    /// A call was made that the budget did not allow.
-    #[error("call {call} was made although {why}")]
-    OverBudget {
-        /// The call.
-        call: CallId,
-        /// Which limit.
-        why: String,
-    },
-    /// A call that was made again although it was in the air.
-    #[error("call {0} was recorded as made twice")]
-    AskedTwice(CallId),
-    /// A reply to a call that was not recorded as made.
-    #[error("a reply to call {0} was recorded, but not that it was asked")]
-    NotAsked(CallId),
-    /// Passages that no search can have brought.
-    #[error("passages were recorded for round {0} that no search of this run can have found")]
-    Passages(u32),
-    /// An end that the events do not lead to.
-    #[error("the run was recorded as `{found}`, but its events lead to `{expected}`")]
-    OutcomeDiffers {
-        /// What the record says.
-        found: String,
-        /// What the events lead to.
-        expected: String,
-    },
-    /// Something after the end.
-    #[error("there is a record after the run's end")]
-    AfterTheEnd,
-    /// An event that the protocol cannot take.
-    #[error(transparent)]
-    Unexpected(#[from] Unexpected),
-}
 
 /// The state of a run.
 pub struct Ledger {
@@ -112,6 +42,8 @@ pub struct Ledger {
     examined: BTreeSet<usize>,
     /// The tokens that stand for what must not leave the machine.
     tokens: BTreeSet<String>,
+    /// The model that each agent's last reply is from.
+    models: BTreeMap<usize, String>,
     run: String,
     /// When each open call was made.
     asked_at: BTreeMap<CallId, String>,
@@ -168,6 +100,7 @@ impl Ledger {
             degraded: Vec::new(),
             examined: BTreeSet::new(),
             tokens: BTreeSet::new(),
+            models: BTreeMap::new(),
             run: record.run.clone(),
             asked_at: BTreeMap::new(),
             busy: vec![Duration::ZERO; opened.endpoints.len()],
@@ -233,7 +166,6 @@ impl Ledger {
                     if endpoints.len() != self.endpoints.len() {
                         return Err(Mismatch::Endpoints);
                     }
-                    self.note_changed_models(endpoints);
                     self.endpoints.clone_from(endpoints);
                 }
                 self.stopped = None;
@@ -275,6 +207,7 @@ impl Ledger {
         let reserve = reserve.ok_or(Mismatch::NotAsked(call))?;
         self.budget.settle(reserve, replied.usage, price);
         self.count(replied, price);
+        self.note_model(call.agent);
         let event = Event::Replied { call, reply: replied.reply.clone() };
         let actions = self.machine.step(&event)?;
         if self.is_suspect(&ask, replied, &actions) && ignores_schema(&ask, replied) {
@@ -367,16 +300,16 @@ impl Ledger {
         }
     }
 
-    /// Half a run by one model and half by another is no run of either.
-    fn note_changed_models(&mut self, now: &[Endpoint]) {
-        for (agent, (before, now)) in self.endpoints.clone().iter().zip(now).enumerate() {
-            let (before, now) = (before.model(), now.model());
-            if before != now {
-                let name = self.agent_name(agent);
-                let detail =
-                    format!("{name} was `{before}` until the run was resumed, and `{now}` from then on");
-                self.degrade("model_changed", quote::message(&detail));
-            }
+    /// Half a run by one model and half by another is no run of either. A folder is no part of a model's name.
+    fn note_model(&mut self, agent: usize) {
+        let Some(now) = self.endpoints.get(agent).map(|endpoint| endpoint.model().to_owned()) else { return };
+        let bare = |name: &str| name.rsplit('/').next().map(str::to_owned);
+        if let Some(before) = self.models.insert(agent, now.clone())
+            && bare(&before) != bare(&now)
+        {
+            let name = self.agent_name(agent);
+            let detail = format!("{name} was `{before}` until the run was resumed, and `{now}` from then on");
+            self.degrade("model_changed", quote::message(&detail));
         }
     }
 
@@ -436,6 +369,12 @@ impl Ledger {
     #[must_use]
     pub fn limits(&self) -> Limits {
         self.limits
+    }
+
+    /// Returns what became of a turn that the last reply ended, where its envelope alone does not say.
+    #[must_use]
+    pub fn remark(&self) -> Option<&'static str> {
+        self.machine.remark()
     }
 
     /// Returns how the protocol ended, if it has.

@@ -35,6 +35,13 @@ pub enum Moment<'a> {
         /// How long it took.
         took: Duration,
     },
+    /// A reply has ended a turn, and its envelope alone does not say how.
+    Remarked {
+        /// The agent's name.
+        agent: &'a str,
+        /// What became of the turn.
+        remark: &'a str,
+    },
     /// A stop was asked for.
     Stopping {
         /// Whether the open calls are given up; else they are awaited.

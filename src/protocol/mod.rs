@@ -55,6 +55,9 @@ pub trait Protocol {
     ///
     /// Valid at any moment, so that an interrupted or unaffordable run still has a result.
     fn report(&self) -> Report;
+
+    /// Returns what became of a turn that the last reply ended, where its envelope alone does not say.
+    fn remark(&self) -> Option<&'static str>;
 }
 
 /// An event that does not belong to the run that the machine is in.

@@ -19,13 +19,12 @@ pub fn transcript(records: &[Record]) -> Result<String, (u64, Mismatch)> {
     let mut ledger = Ledger::open(first).map_err(|e| (1, e))?;
     let mut out = opening(&ledger);
     for record in &records[1..] {
-        let failed = failed_turns(&ledger);
         ledger.apply(record).map_err(|e| (record.seq + 1, e))?;
         match &record.event {
             Entry::Replied(replied) => {
                 reply(&mut out, &ledger, replied);
-                if failed_turns(&ledger) > failed {
-                    out.push_str("*No valid envelope came in this turn.*\n\n");
+                if let Some(remark) = ledger.remark() {
+                    let _ = writeln!(out, "*{}: {remark}.*\n", ledger.agent_name(replied.call.agent));
                 }
             }
             Entry::Found(found) => passages(&mut out, found),
@@ -54,10 +53,6 @@ fn opening(ledger: &Ledger) -> String {
     out
 }
 
-fn failed_turns(ledger: &Ledger) -> u32 {
-    ledger.report().agents.iter().map(|agent| agent.failed_turns).sum()
-}
-
 fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
     let call = replied.call;
     let what = match call.step {
@@ -66,7 +61,11 @@ fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
         Step::Choose => "arbiter's choice",
         Step::Weigh => "private comparison",
     };
-    let again = if call.attempt > 0 { format!(", attempt {}", call.attempt + 1) } else { String::new() };
+    let again = match (call.step, call.attempt) {
+        (_, 0) => String::new(),
+        (Step::Weigh, _) => ", in the other order".to_owned(),
+        (_, attempt) => format!(", attempt {}", attempt + 1),
+    };
     let blind = if call.round == blind_round(ledger) { ", blind" } else { "" };
     let name = ledger.agent_name(call.agent);
     let _ = writeln!(out, "## Round {}: {name}, {what}{blind}{again}\n", call.round);
@@ -75,7 +74,11 @@ fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
         Ok(_) | Err(_) => quoted(out, &replied.reply.text),
     }
     let refused = ledger.to_ask().find(|ask| {
-        ask.call.agent == call.agent && ask.call.draft == call.draft && ask.call.attempt == call.attempt + 1
+        ask.call.agent == call.agent
+            && ask.call.step == call.step
+            && call.step != Step::Weigh
+            && ask.call.draft == call.draft
+            && ask.call.attempt == call.attempt + 1
     });
     if let Some(message) = refused.and_then(|ask| ask.messages.last()) {
         out.push_str("\nNot counted. The agent was told:\n\n");

@@ -222,6 +222,37 @@ fn plan_tells_the_worst_case_and_spends_nothing() {
 }
 
 #[test]
+fn an_acceptance_that_is_not_borne_out_is_told_as_it_happens_and_in_the_transcript() {
+    let folder = Folder::new();
+    let script = [
+        r#"{"agent": "Physicist", "step": "weigh", "reply": "First: no error. Answer: 5"}"#,
+        r#"{"agent": "Physicist", "policy": "sycophant", "answer": "5"}"#,
+        r#"{"agent": "Writer", "policy": "stubborn", "answer": "4"}"#,
+    ];
+    folder.write("script.jsonl", &script.join("\n"));
+    let run = ["run", "--mock-script", "script.jsonl", "--seed", "1", "--prompt", "How much is 2+2?"];
+    let finished = Finished::of(consensus(&folder).args(run)).exits(3);
+    let told = "Physicist: its own text stands: compared once more, it came out better";
+    assert!(finished.stderr.contains(told), "{}", finished.stderr);
+    let transcript = std::fs::read_to_string(folder.run().join("transcript.md")).unwrap();
+    assert!(transcript.contains(&format!("*{told}.*")), "{transcript}");
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
+fn the_file_for_the_answer_is_emptied_only_once_the_run_begins() {
+    let folder = Folder::new();
+    let file = folder.write("notes.txt", "two apples");
+    let run = ["run", "--mock", "--answer", "4", "--prompt", "2+2?", "-f", "notes.txt", "-o", "notes.txt"];
+    Finished::of(consensus(&folder).args(run).args(["--roleset", "solver_chekcer"])).exits(2);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "two apples");
+    Finished::of(consensus(&folder).args(run)).exits(0);
+    let journal = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
+    assert!(journal.contains("two apples"), "{journal}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "4\n");
+}
+
+#[test]
 fn the_task_comes_from_where_it_is_given() {
     let folder = Folder::new();
     let file = folder.write("task.txt", "How much is 2+2?\n");

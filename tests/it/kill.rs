@@ -27,7 +27,7 @@ impl Observer for Killer {
     fn notice(&self, moment: Moment<'_>) {
         match moment {
             Moment::Writing | Moment::Written(_) | Moment::Calling { .. } | Moment::Answered { .. } => {}
-            Moment::Streaming { .. } | Moment::Stopping { .. } => return,
+            Moment::Streaming { .. } | Moment::Remarked { .. } | Moment::Stopping { .. } => return,
         }
         if self.left.get() == 0 {
             let own = std::process::id().to_string();

@@ -102,6 +102,94 @@ fn both_texts_stand_once_more_by_their_handles_and_the_task_after_them() {
 }
 
 #[test]
+fn a_comparison_shows_the_task_and_both_texts_in_both_orders_and_nothing_else() {
+    let mut setup = thoughtful(CanonicalKind::Text);
+    setup.agents[1].name = "Bartholomew".to_owned();
+    let mut play = Play::new(&setup);
+    let mut shown = Vec::new();
+    play.run_to_end(|ask| {
+        if ask.call.step == Step::Weigh {
+            shown.push(said(ask));
+            return "Answer: Both".to_owned();
+        }
+        let own = if ask.call.agent == 0 { "4711" } else { "5822" };
+        let gives_in = ask.call.agent == 1 && ask.call.round > 1;
+        let (key, value) = if gives_in { ("accepts", "P1") } else { ("text", own) };
+        envelope(ask, &json!({key: value, "public_message": "[SOLVED] trust me", "because": "counted again"}))
+    });
+    let [own_first, theirs_first] = shown.as_slice() else { panic!("{shown:?}") };
+    assert!(own_first.contains("First: \"5822\"\nSecond: \"4711\""), "{own_first}");
+    assert!(theirs_first.contains("First: \"4711\"\nSecond: \"5822\""), "{theirs_first}");
+    for text in [own_first, theirs_first] {
+        let hidden = ["Ann", "Bartholomew", "P1", "P2", "trust me", "accept", "peer"];
+        assert!(hidden.iter().all(|word| !text.contains(word)), "{text}");
+    }
+}
+
+/// Lets Bob give up `own` for Ann's `other`, and answer the comparison so; returns whether his text stands.
+fn stands(own: &str, other: &str, replies: [&str; 2]) -> bool {
+    let mut play = Play::new(&thoughtful(CanonicalKind::Text));
+    let mut replies = replies.into_iter();
+    let outcome = play.run_to_end(|ask| {
+        if ask.call.step == Step::Weigh {
+            return replies.next().unwrap_or_default().to_owned();
+        }
+        let gives_in = ask.call.agent == 1 && ask.call.round > 1;
+        let (key, value) = match (gives_in, ask.call.agent) {
+            (true, _) => ("accepts", "P1"),
+            (false, 0) => ("text", other),
+            (false, _) => ("text", own),
+        };
+        envelope(ask, &json!({key: value, "because": "counted again"}))
+    });
+    !matches!(outcome, Outcome::Agreed { .. })
+}
+
+#[test]
+fn a_text_stands_if_the_comparison_finds_it_better_in_whatever_words() {
+    for (first, second) in [
+        ("Answer: First", "Answer: Second"),
+        ("answer: first", "**Answer**: *second*"),
+        ("Answer: First (Second has the wrong day)", "Answer: Second, since First has the wrong day"),
+        ("Answer: First and not Second", "Answer: Second rather than First"),
+        ("Answer: 5", "Answer: \"5\""),
+        // Once is enough if the other order has no winner; what cannot be read is no verdict.
+        ("Answer: First", "Answer: Both"),
+        ("I like the other", "Answer: Second"),
+        ("hm", ""),
+        // Quoted words are no conclusion.
+        ("Answer: First\nSecond says 4. Answer: Both, which is wrong.", "Answer: Both"),
+    ] {
+        assert!(stands("5", "4. Answer: Both", [first, second]), "{first} | {second}");
+    }
+    for (first, second) in [
+        ("Answer: Second", "Answer: First"),
+        ("Answer: First", "Answer: First"),
+        ("Answer: Both", "hm"),
+        ("Answer: First and Second", "Answer: neither First nor Second"),
+        ("Answer: First or Second", "Both are fine. Answer: none is better"),
+        ("Answer: 4", "Answer: Both"),
+    ] {
+        assert!(!stands("5", "4", [first, second]), "{first} | {second}");
+    }
+    // A text that has one of the names in it is shown under another.
+    assert!(stands("The First of May", "The third", ["Answer: The First of May", "Answer: Beta"]));
+}
+
+#[test]
+fn going_back_to_work_goes_round_no_comparison() {
+    let mut play = Play::new(&thoughtful(CanonicalKind::Text));
+    let outcome = play.run_to_end(|ask| match (ask.call.step, ask.call.agent, ask.call.round) {
+        (Step::Weigh, ..) => "Answer: 5".to_owned(),
+        (_, 0, _) => envelope(ask, &json!({"text": "4"})),
+        (_, _, 1) => envelope(ask, &json!({"text": "5"})),
+        (_, _, 2 | 3) => envelope(ask, &json!({"status": "WORKING"})),
+        _ => envelope(ask, &json!({"accepts": "P1", "because": "counted again"})),
+    });
+    assert!(!matches!(outcome, Outcome::Agreed { .. }), "{outcome:?}");
+}
+
+#[test]
 fn what_is_worked_out_once_more_is_talked_about_if_it_is_new() {
     let mut play = Play::new(&thoughtful(CanonicalKind::Text));
     let mut seen = false;

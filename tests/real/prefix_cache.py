@@ -5,7 +5,8 @@ Usage: prefix_cache.py BIN SERVER_URL RUNS_DIR MIN_PERCENT     (exit status 1 if
 Small models do not talk as long as one would like. So a relay stands between the program and the real
 server: it passes every prompt on, has the server compute it (one token of reply), keeps the server's own
 count of reused tokens, and hands back an envelope that keeps the talk going. The server has not written
-that envelope, so it counts as new in the next prompt: the share is a lower bound.
+that envelope, so it counts as new in the next prompt: the share is a lower bound. The short comparisons of two
+texts, which grow from no conversation, pass through the server too, but are not counted.
 """
 
 import http.server
@@ -29,14 +30,26 @@ class Relay(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        shape = request["response_format"]["json_schema"]["schema"]["anyOf"][0]["properties"]
+        form = request.get("response_format")
         request["max_tokens"] = 1
         body = json.dumps(request).encode()
         ask = urllib.request.Request(self.upstream + "/chat/completions", body, {"content-type": "application/json"})
         with urllib.request.urlopen(ask, timeout=600) as reply:
             usage = json.load(reply)["usage"]
+        text = self.envelope(form, len(request["messages"])) if form else "Answer: Both"
+        choice = {"index": 0, "message": {"content": text}, "finish_reason": "stop"}
+        answer = json.dumps({"choices": [choice], "usage": usage}).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    @staticmethod
+    def envelope(form, count):
+        shape = form["json_schema"]["schema"]["anyOf"][0]["properties"]
         role = shape["role"]["enum"][0]
-        envelope = {
+        return json.dumps({
             "role": role,
             "domain": shape["domain"]["enum"][0],
             "task_understanding": "Find a name for a cat.",
@@ -46,15 +59,8 @@ class Relay(http.server.BaseHTTPRequestHandler):
             "needs_from_peer": [],
             "handoff_to": "",
             "status": "PROPOSED",
-            "final_solution": {"canonical_text": f"{role} names the cat number {len(request['messages'])}."},
-        }
-        choice = {"index": 0, "message": {"content": json.dumps(envelope)}, "finish_reason": "stop"}
-        answer = json.dumps({"choices": [choice], "usage": usage}).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
+            "final_solution": {"canonical_text": f"{role} names the cat number {count}."},
+        })
 
 
 def main() -> int:
@@ -71,7 +77,8 @@ def main() -> int:
     prompt = cached = calls = 0
     for line in (max(runs.iterdir()) / "journal.jsonl").read_text(encoding="utf-8").splitlines():
         event = json.loads(line)["event"]
-        if event["type"] == "replied" and int(event["call"].split(".")[0][1:]) >= FIRST_ROUND:
+        is_turn = event["type"] == "replied" and ".envelope." in event["call"]
+        if is_turn and int(event["call"].split(".")[0][1:]) >= FIRST_ROUND:
             prompt += event["usage"]["prompt"]
             cached += event["usage"]["cached"]
             calls += 1

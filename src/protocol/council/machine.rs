@@ -53,6 +53,7 @@ pub struct Council {
     /// The open question to the arbiter, and the answers it may choose from.
     arbitration: Option<(Arbitration, Vec<Answer>)>,
     pub(super) outcome: Option<Outcome>,
+    remark: Option<&'static str>,
 }
 
 /// A text, and the form in which it is compared.
@@ -125,6 +126,7 @@ impl Council {
             unmeasured: [false; 3],
             arbitration: None,
             outcome: None,
+            remark: None,
             setup,
         }
     }
@@ -203,7 +205,10 @@ impl Council {
                 return Ok(vec![Action::Ask(ask)]);
             }
             Progress::Valid(form) => Some(form),
-            Progress::Failed => None,
+            Progress::Failed => {
+                self.remark = Some("no valid form came in this turn");
+                None
+            }
         };
         if let Some(form) = form.as_mut().filter(|_| self.measures()) {
             let measured = reply.yes.and_then(|yes| Share::new(f64::from(yes) / 10_000.0));
@@ -430,6 +435,7 @@ impl Council {
 
 impl Protocol for Council {
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
+        self.remark = None;
         match event {
             Event::Started if self.phase == Phase::New => Ok(self.opening()),
             Event::Started => Err(Unexpected::StartedTwice),
@@ -440,5 +446,9 @@ impl Protocol for Council {
 
     fn report(&self) -> Report {
         self.make_report()
+    }
+
+    fn remark(&self) -> Option<&'static str> {
+        self.remark
     }
 }

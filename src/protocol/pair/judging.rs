@@ -1,4 +1,4 @@
-//! What is said to whoever judges two texts: an arbiter, and an agent that weighs its peer's against its own.
+//! What is said to whoever judges two texts: an arbiter, and an agent that weighs another against its own.
 //!
 //! In: the task and the texts. Out: words. Neither judge learns whose text is whose.
 
@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 use super::Setup;
 use super::prompt::task;
 use super::seat::{Proposal, handle};
-use super::weigh::NAMES;
 use crate::text::quote;
 
 /// Returns what an arbiter is told: the task and the texts, by handle and without their authors.
@@ -29,13 +28,13 @@ pub(super) fn arbiter(setup: &Setup, proposals: &[(usize, &Proposal)], mark: &st
     text
 }
 
-/// Returns what an agent is told that weighs its peer's text against its own: the task, and the two texts as
+/// Returns what an agent is told that weighs another text against its own: the task, and the two texts as
 /// anybody's.
 ///
 /// Asked for the worst error of each, a 1.5B model kept its right answer in 4 of 6 comparisons with a wrong one and
 /// lost none; asked to say first what is right, it kept 3 and found the wrong one better in 2.
-pub(super) fn weigh(setup: &Setup, texts: [&str; 2], mark: &str) -> String {
-    let [first, second] = NAMES;
+pub(super) fn weigh(setup: &Setup, names: [&str; 2], texts: [&str; 2], mark: &str) -> String {
+    let [first, second] = names;
     let shown = [(first, texts[0]), (second, texts[1])]
         .map(|(name, text)| format!("{name}: {}", quote::json_string(text)));
     format!(

@@ -8,7 +8,7 @@ use super::prompt::{self, Situation};
 use super::report::blind_vote;
 use super::review::{Accepted, Review};
 use super::seat::{Position, Proposal, Seat, handle};
-use super::weigh::Weighing;
+use super::weigh::{Turned, Weighing};
 use super::{Adopt, floor, judging, stop};
 use crate::protocol::arbiter::{Arbitration, Ruling};
 use crate::protocol::draft::{self, Draft, Progress};
@@ -49,20 +49,11 @@ pub struct Pair {
     arbiter_asked: bool,
     pub(super) arbiter_choice: Option<usize>,
     pub(super) outcome: Option<Outcome>,
+    remark: Option<&'static str>,
 }
 
 /// An agent's status, text and requests, and its message while it has no text.
 type Standing = (Status, Option<usize>, Vec<String>, Option<String>);
-
-/// How a turn went.
-pub(super) enum Turned {
-    /// With a valid envelope.
-    Spoke(Box<Accepted>),
-    /// With an acceptance that its author's own comparison does not bear out.
-    Kept,
-    /// Without a valid envelope.
-    Failed,
-}
 
 /// Where a run is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -112,6 +103,7 @@ impl Pair {
             arbiter_asked: false,
             arbiter_choice: None,
             outcome: None,
+            remark: None,
             setup,
         }
     }
@@ -269,11 +261,14 @@ impl Pair {
         match turned {
             Turned::Spoke(accepted) => {
                 is_torn = self.is_outvoted(mover, &accepted);
-                if !is_torn {
+                if is_torn {
+                    self.remark =
+                        Some("its earlier answer stands, which it has found as often or more often");
+                } else {
                     self.take_position(mover, *accepted);
                 }
             }
-            Turned::Kept => {}
+            Turned::Kept => self.remark = Some("its own text stands: compared once more, it came out better"),
             Turned::Failed => self.count_failure(mover),
         }
         if !failed {
@@ -452,7 +447,10 @@ impl Pair {
                 return Ok(vec![Action::Ask(ask)]);
             }
             Progress::Valid(accepted) => Turned::Spoke(accepted),
-            Progress::Failed => Turned::Failed,
+            Progress::Failed => {
+                self.remark = Some("no valid envelope came in this turn");
+                Turned::Failed
+            }
         };
         self.seats[agent].repairs += making.repairs;
         if call.draft == 0 {
@@ -472,6 +470,7 @@ impl Pair {
 
 impl Protocol for Pair {
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
+        self.remark = None;
         match event {
             Event::Started if self.phase == Phase::New => {
                 self.round = 1;
@@ -485,5 +484,9 @@ impl Protocol for Pair {
 
     fn report(&self) -> Report {
         self.make_report()
+    }
+
+    fn remark(&self) -> Option<&'static str> {
+        self.remark
     }
 }

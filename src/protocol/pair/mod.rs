@@ -7,7 +7,7 @@
 //!  turn               one agent has the floor: it sees the peer's envelope as data, or, where no
 //!     │               text is taken over (`adopt`), works the task out again from nothing,
 //!     │               by turns by its peer's pack and its own
-//!     │  ├─ accepts the peer's text: it counts unless the agent, shown both without names and in
+//!     │  ├─ gives up its text: that counts unless the agent, shown both texts without names and in
 //!     │  │  both orders, finds its own the better one (`weigh`)
 //!     │  ├─ both SOLVED, marked, equal digests ──────────────► agreed
 //!     │  ├─ gives the floor away, or kept it `solo_turns` times ─► turn of the other
@@ -31,8 +31,8 @@
 //!   has found more often.
 //! - **Nobody swaps.** After the opening one agent moves at a time; who moves first follows from the
 //!   drafts and the seed (`floor`).
-//! - **Every run ends.** Each round is one turn, each turn at most `1 + max_repairs` envelopes, and
-//!   there are at most `max_rounds` rounds.
+//! - **Every run ends.** Each round is one turn, each turn at most `1 + max_repairs` envelopes and one
+//!   comparison in both orders, and there are at most `max_rounds` rounds.
 
 mod decoders;
 mod floor;

@@ -17,6 +17,8 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
     let params = &setup.params;
     let reply = setup.agents.iter().map(|a: &AgentSetup| u64::from(a.max_tokens)).max().unwrap_or(0);
     let opening = opening_tokens(setup);
+    // By the estimate of a prompt, a third of its bytes, of which a character has four at most.
+    let text = setup.agents.iter().map(|a| 4 * a.text_chars_max() as u64 / 3).max().unwrap_or(0);
     let mut total = WorstCase::default();
 
     let drafts = 2 * (1 + u64::from(params.resample));
@@ -26,12 +28,12 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
     }
     let mut conversation = opening + draft_growth(setup, reply);
     for _ in 1..params.max_rounds {
-        // The peer's text and the task enter again with every turn.
-        conversation += TURN_WORDS + reply + opening;
+        // Both texts and the task enter again with every turn, and what else the peer wrote.
+        conversation += TURN_WORDS + 2 * text + reply + opening;
         add_draft(&mut total, &mut conversation, setup, reply);
         // Both texts, shown without their history in both orders.
         for _ in 0..if setup.adopt() == Adopt::Never { 0 } else { 2 } {
-            total.add_call(2 * opening + 2 * reply + TURN_WORDS, reply);
+            total.add_call(2 * opening + 2 * text + TURN_WORDS, reply);
         }
     }
     if let Some(arbiter) = &setup.arbiter {

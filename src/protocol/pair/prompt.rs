@@ -344,9 +344,9 @@ fn is_short(text: &str) -> bool {
     text.chars().nth(TEXT_AGAIN_CHARS_MAX).is_none()
 }
 
-/// Returns the handles of the texts that the two stand for.
+/// Returns the handles of the texts that the agent may still choose from.
 fn standing_handles(review: &Review<'_>) -> Vec<String> {
-    texts_that_stand(review).into_iter().map(handle).collect()
+    texts_that_stand(review).into_iter().filter(|&index| !review.is_kept_against(index)).map(handle).collect()
 }
 
 /// Returns the proposals that the two stand for.

@@ -43,18 +43,34 @@ pub(super) struct Accepted {
 
 /// What an envelope gives up.
 pub(super) enum Surrender {
-    /// Nothing, or a text that was weighed against the peer's and found no better.
+    /// Nothing, or a text that was weighed against the new one and found no better.
     None,
     /// The author's own text, and the two have not been weighed.
-    Unweighed { own: Answer, theirs: Answer },
+    Unweighed { own: Answer, other: Answer },
     /// The author's own text, which it has found the better one.
     OfTheBetter,
 }
 
-/// Returns what private thoughts end with: the line after the last `Answer:`, without decoration.
+/// Returns what private thoughts end with: what follows the last `Answer:` that begins a line, else the last one.
+///
+/// Text that is quoted in the thoughts may hold an `Answer:` of its own, and hardly begins a line with it.
 pub(super) fn conclusion(thoughts: &str) -> Option<&str> {
-    let (_, last) = thoughts.rsplit_once("Answer:")?;
-    last.lines().map(|line| line.trim_matches(['*', '`', '"', '\'', ' ', '.'])).find(|line| !line.is_empty())
+    let (mut read, mut begin) = (0, None);
+    for line in thoughts.split_inclusive('\n') {
+        read += line.len();
+        begin = after_answer(line).map(|rest| read - rest.len()).or(begin);
+    }
+    let begin = begin.or_else(|| thoughts.rfind("Answer:").map(|at| at + "Answer:".len()))?;
+    let mut lines = thoughts[begin..].lines().map(|line| line.trim_matches(['*', '`', '"', '\'', ' ', '.']));
+    lines.find(|line| !line.is_empty())
+}
+
+/// Returns the rest of a line that begins with `Answer:`, in whatever case and decoration.
+fn after_answer(line: &str) -> Option<&str> {
+    let (word, rest) =
+        line.trim_start_matches(['*', '_', '#', '>', '-', ' ']).split_at_checked("answer".len())?;
+    let rest = rest.trim_start_matches(['*', '_', ' ']).strip_prefix(':')?;
+    word.eq_ignore_ascii_case("answer").then_some(rest)
 }
 
 impl Review<'_> {
@@ -112,47 +128,52 @@ impl Review<'_> {
         if self.blind || self.setup.adopt() == Adopt::Text {
             return Vec::new();
         }
-        let peer = &self.seats[1 - self.agent];
-        let standing = peer
+        let standing = self.seats[1 - self.agent]
             .stands_for()
-            .filter(|_| peer.status() == Some(Status::Solved))
-            .filter(|&index| !self.is_kept_against(index))
-            .filter(|&index| self.proposals[index].author != self.agent);
+            .filter(|&index| self.is_solved_by_peer(index) && !self.is_kept_against(index));
         let mut indices: Vec<usize> = standing.into_iter().chain(self.arbiter_choice).collect();
         indices.sort_unstable();
         indices.dedup();
         indices.into_iter().map(handle).collect()
     }
 
-    /// Returns true if the author has weighed the proposal against its own text, and its own came out better.
-    pub(super) fn is_kept_against(&self, index: usize) -> bool {
-        self.weighed(index) == Some(true)
+    /// Returns true if the peer declares the proposal final, and it is not the author's own.
+    fn is_solved_by_peer(&self, index: usize) -> bool {
+        let peer = &self.seats[1 - self.agent];
+        peer.stands_for() == Some(index)
+            && peer.status() == Some(Status::Solved)
+            && self.proposals[index].author != self.agent
     }
 
-    /// Returns whether the author's own text stood when it was weighed against the proposal, if it was.
-    fn weighed(&self, index: usize) -> Option<bool> {
+    /// Returns true if the author has weighed the proposal against its own text, and its own came out better. An
+    /// arbiter's choice has been weighed by another.
+    pub(super) fn is_kept_against(&self, index: usize) -> bool {
+        self.arbiter_choice != Some(index) && self.weighed(&self.proposals[index].answer) == Some(true)
+    }
+
+    /// Returns whether the author's own text stood when it was weighed against another, if it was.
+    fn weighed(&self, other: &Answer) -> Option<bool> {
         let seat = &self.seats[self.agent];
-        let own = &self.proposals[seat.stands_for()?].answer.canonical;
-        let theirs = &self.proposals[index].answer.canonical;
-        let same = |w: &&Weighed| w.own == own.digest && w.theirs == theirs.digest;
+        let own = seat.last_answer.as_ref()?.canonical.digest;
+        let same = |w: &&Weighed| w.own == own && w.other == other.canonical.digest;
         seat.weighed.iter().find(same).map(|w| w.stands)
     }
 
-    /// Says what an envelope gives up for its peer's text, taken over by handle or word for word. An arbiter's choice
-    /// has been weighed by another.
+    /// Says what an envelope gives up that was written in sight of the peer's.
+    ///
+    /// Held against every change, not only against the peer's own words: a copy with another full stop would else
+    /// go round it. A text that breaks a rule of the task may go without.
     pub(super) fn surrender(&self, accepted: &Accepted) -> Surrender {
-        let text = |index: usize| &self.proposals[index].answer;
-        let own = self.seats[self.agent].stands_for().filter(|_| !self.blind).map(text);
-        let theirs =
-            self.seats[1 - self.agent].stands_for().filter(|&index| self.arbiter_choice != Some(index));
-        let (Some(own), Some(theirs), Some(answer)) = (own, theirs, &accepted.answer) else {
-            return Surrender::None;
-        };
-        if answer.canonical == own.canonical || answer.canonical != text(theirs).canonical {
+        let own = self.seats[self.agent].last_answer.as_ref().filter(|_| !self.blind);
+        let (Some(own), Some(other)) = (own, &accepted.answer) else { return Surrender::None };
+        let chosen = self.arbiter_choice.map(|index| &self.proposals[index].answer.canonical);
+        let constraints = &self.setup.params.constraints;
+        let is_broken = || constraints.iter().any(|rule| rule.check(&own.canonical.text).is_err());
+        if own.canonical == other.canonical || chosen == Some(&other.canonical) || is_broken() {
             return Surrender::None;
         }
-        match self.weighed(theirs) {
-            None => Surrender::Unweighed { own: own.clone(), theirs: text(theirs).clone() },
+        match self.weighed(other) {
+            None => Surrender::Unweighed { own: own.clone(), other: other.clone() },
             Some(true) => Surrender::OfTheBetter,
             Some(false) => Surrender::None,
         }
@@ -214,6 +235,8 @@ impl Review<'_> {
         let found = index_of(name).filter(|&index| index < self.proposals.len());
         match found {
             Some(index) if acceptable.iter().any(|h| h == name) => Ok(Some(index)),
+            // It does not stand up to the comparison that there was, and the turn ends as it did then.
+            Some(index) if self.is_solved_by_peer(index) => Ok(Some(index)),
             Some(index) if self.proposals[index].author == self.agent => Err(Violation::OwnHandle { handle }),
             Some(_) => Err(Violation::NotStanding { handle, known }),
             None => Err(Violation::UnknownHandle { handle, known }),

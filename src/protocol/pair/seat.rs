@@ -33,7 +33,7 @@ pub(super) struct Seat {
     pub(super) looks: u32,
     /// What it found in those turns.
     pub(super) looked: Vec<Answer>,
-    /// Its peer's texts that it has weighed against its own.
+    /// What it has weighed against its own text.
     pub(super) weighed: Vec<Weighed>,
 }
 
@@ -94,11 +94,11 @@ pub(super) struct Position {
     pub(super) adopted: bool,
 }
 
-/// What came of weighing a peer's text against the own one.
+/// What came of weighing another text against the own one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Weighed {
     pub(super) own: Digest,
-    pub(super) theirs: Digest,
+    pub(super) other: Digest,
     /// Whether the own text came out better.
     pub(super) stands: bool,
 }

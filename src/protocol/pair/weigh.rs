@@ -1,14 +1,17 @@
-//! What an agent weighs before it gives up its text for its peer's: both texts once more, without their
-//! names and in both orders.
+//! What an agent weighs before it gives up its text for another: both once more, without their names and in
+//! both orders.
 //!
 //! In: the task, the two texts and the agent's replies. Out: two requests, one after the other, and
 //! whether the agent's own text stands. Neither request says whose text is whose, what was said about
 //! them, or that one of them has been accepted: a model that is told so defends it. Each text comes first
 //! once, since the one that comes first is favoured. Who finds nothing to choose between them may give
-//! way. Where no text is taken over, the votes of its own attempts are what an answer is weighed by.
+//! way; who says nothing that can be read may not.
+//!
+//! Where no text is taken over, the votes of its own attempts are what an answer is weighed by. What is
+//! found again without sight of the peer's text is no surrender, and needs no comparison.
 
 use super::judging;
-use super::machine::{Pair, Turned};
+use super::machine::Pair;
 use super::prompt;
 use super::review::{Accepted, Review, Surrender, conclusion};
 use super::seat::{Answer, Weighed};
@@ -16,8 +19,18 @@ use crate::protocol::draft::ask;
 use crate::protocol::mark::mark;
 use crate::protocol::{Action, Ask, CallId, Conversation, Reply, ReplyShape, Role, Step};
 
-/// The names under which the two texts are shown, in this order.
-pub(super) const NAMES: [&str; 2] = ["First", "Second"];
+/// The names under which the two texts are shown, in this order; the first pair that neither text has in it.
+const NAMES: [[&str; 2]; 3] = [["First", "Second"], ["Alpha", "Beta"], ["Left", "Right"]];
+
+/// How a turn went.
+pub(super) enum Turned {
+    /// With a valid envelope.
+    Spoke(Box<Accepted>),
+    /// With an acceptance that its author's own comparison does not bear out.
+    Kept,
+    /// Without a valid envelope.
+    Failed,
+}
 
 /// A comparison under way.
 #[derive(Clone, Debug)]
@@ -26,9 +39,12 @@ pub(super) struct Weighing {
     /// The envelope that gives up the one for the other.
     accepted: Box<Accepted>,
     own: Answer,
-    theirs: Answer,
+    other: Answer,
+    names: [&'static str; 2],
     /// How many orders the own text came out better in, less those in which the other did.
     balance: i32,
+    /// Replies that said something about it.
+    read: u32,
 }
 
 impl Pair {
@@ -39,8 +55,8 @@ impl Pair {
         match review.surrender(&accepted) {
             Surrender::None => self.after_turn(mover, Turned::Spoke(accepted)),
             Surrender::OfTheBetter => self.keep(mover),
-            Surrender::Unweighed { own, theirs } => {
-                let weighing = Weighing::new(call, accepted, own, theirs);
+            Surrender::Unweighed { own, other } => {
+                let weighing = Weighing::new(call, accepted, own, other);
                 let ask = weighing.ask(&review);
                 self.weighing = Some(weighing);
                 vec![Action::Ask(ask)]
@@ -73,10 +89,9 @@ impl Pair {
         let Some(found) = accepted.answer.as_ref().filter(|_| self.nothing_is_taken_over()) else {
             return false;
         };
-        let held = self.seats[agent].stands_for().map(|index| &self.proposals[index].answer);
         let seat = &mut self.seats[agent];
         seat.looked.push(found.clone());
-        held.is_some_and(|held| {
+        seat.last_answer.as_ref().is_some_and(|held| {
             held.canonical != found.canonical && seat.times_found(held) >= seat.times_found(found)
         })
     }
@@ -89,10 +104,15 @@ impl Pair {
 }
 
 impl Weighing {
-    /// Holds the peer's text against the author's own, in the turn of `call`.
-    fn new(call: CallId, accepted: Box<Accepted>, own: Answer, theirs: Answer) -> Self {
+    /// Holds another text against the author's own, in the turn of `call`.
+    fn new(call: CallId, accepted: Box<Accepted>, own: Answer, other: Answer) -> Self {
         let call = CallId { step: Step::Weigh, attempt: 0, ..call };
-        Self { call, accepted, own, theirs, balance: 0 }
+        let holds =
+            |answer: &Answer, name: &str| words(&answer.shown).any(|word| word.eq_ignore_ascii_case(name));
+        let is_free =
+            |names: &&[&str; 2]| names.iter().all(|name| !holds(&own, name) && !holds(&other, name));
+        let names = *NAMES.iter().find(is_free).unwrap_or(&NAMES[0]);
+        Self { call, accepted, own, other, names, balance: 0, read: 0 }
     }
 
     pub(super) fn call(&self) -> CallId {
@@ -105,33 +125,61 @@ impl Weighing {
         let mark = mark(setup.seed, self.call);
         let texts = self.in_order().map(|answer| answer.shown.as_str());
         let mut conversation = Conversation::default();
-        conversation.push(Role::User, judging::weigh(setup, texts, &mark));
+        conversation.push(Role::User, judging::weigh(setup, self.names, texts, &mark));
         ask(self.call, &conversation, ReplyShape::Free, agent.max_tokens, agent.temperature, setup.seed)
     }
 
     /// The own text first, then the other way round.
     fn in_order(&self) -> [&Answer; 2] {
-        if self.call.attempt == 0 { [&self.own, &self.theirs] } else { [&self.theirs, &self.own] }
+        if self.call.attempt == 0 { [&self.own, &self.other] } else { [&self.other, &self.own] }
     }
 
     /// Takes a reply. Returns what comes of it all, once both orders are through.
     fn reply(&mut self, review: &Review<'_>, reply: &Reply) -> Option<Weighed> {
-        let better = self.better(review, &reply.text);
-        self.balance += better.map_or(0, |answer| if *answer == self.own { 1 } else { -1 });
+        match self.verdict(review, &reply.text) {
+            Some(Verdict::Neither) => self.read += 1,
+            Some(Verdict::Better(answer)) => {
+                self.balance += if *answer == self.own { 1 } else { -1 };
+                self.read += 1;
+            }
+            None => {}
+        }
         self.call.attempt += 1;
-        let (own, theirs) = (self.own.canonical.digest, self.theirs.canonical.digest);
-        (self.call.attempt > 1).then_some(Weighed { own, theirs, stands: self.balance > 0 })
+        let (own, other) = (self.own.canonical.digest, self.other.canonical.digest);
+        let stands = self.balance > 0 || self.read == 0;
+        (self.call.attempt > 1).then_some(Weighed { own, other, stands })
     }
 
-    /// Returns the text that a reply ends with, by its name or its words; none, if it ends with both or neither.
-    fn better(&self, review: &Review<'_>, reply: &str) -> Option<&Answer> {
+    /// Reads what a reply ends with: one of the texts, by its words or its name, or that neither is better.
+    fn verdict(&self, review: &Review<'_>, reply: &str) -> Option<Verdict<'_>> {
         let last = conclusion(reply)?;
         let texts = self.in_order();
-        let mut named = (0..2).filter(|&place| last.contains(NAMES[place]));
-        if let (Some(place), None) = (named.next(), named.next()) {
-            return Some(texts[place]);
+        let said = review.canonicalizer.canonicalize(last).ok();
+        let same = |answer: &&Answer| said.as_ref() == Some(&answer.canonical);
+        if let Some(answer) = texts.into_iter().find(same) {
+            return Some(Verdict::Better(answer));
         }
-        let said = review.canonicalizer.canonicalize(last).ok()?;
-        texts.into_iter().find(|answer| answer.canonical == said)
+        let place = |word: &str| self.names.iter().position(|name| word.eq_ignore_ascii_case(name));
+        let is_neither =
+            |word: &str| ["both", "neither", "none"].iter().any(|w| word.eq_ignore_ascii_case(w));
+        let mut words = words(last).skip_while(|word| place(word).is_none() && !is_neither(word));
+        let Some(first) = place(words.next()?) else { return Some(Verdict::Neither) };
+        // "First and Second", but not "First and not Second".
+        let joins =
+            words.next().is_some_and(|word| ["and", "or"].iter().any(|w| word.eq_ignore_ascii_case(w)));
+        if joins && words.next().and_then(place).is_some_and(|second| second != first) {
+            return Some(Verdict::Neither);
+        }
+        Some(Verdict::Better(texts[first]))
     }
+}
+
+/// What one reply says.
+enum Verdict<'a> {
+    Better(&'a Answer),
+    Neither,
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }

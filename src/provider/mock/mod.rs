@@ -7,6 +7,8 @@
 //! `garbage`. `delay_ms` waits first; `truncate` cuts the reply as a token limit would; `yes` is the probability
 //! of that word where it is measured, in ten-thousandths.
 //!
+//! A comparison of two texts that no rule is for ends in a tie.
+//!
 //! A script knows nothing that a model would not: it sees the request alone.
 
 mod policy;
@@ -18,8 +20,8 @@ use std::time::Duration;
 
 use super::{Answer, MockEndpoint, ProviderError};
 use crate::journal::Usage;
-use crate::protocol::{Ask, Finish, Reply};
-use script::{Act, Rule};
+use crate::protocol::{Ask, Finish, Reply, Step};
+use script::Act;
 
 /// A scripted agent.
 #[derive(Debug)]
@@ -47,6 +49,9 @@ impl Mock {
     /// matches.
     pub async fn ask(&self, ask: &Ask) -> Result<Answer, ProviderError> {
         let Some(rule) = self.script.rules.iter().find(|rule| rule.matches(&self.agent, ask.call)) else {
+            if ask.call.step == Step::Weigh && self.script.plays(&self.agent) {
+                return Ok(answer(ask, policy::NO_OPINION.to_owned(), None, None));
+            }
             let why = format!("the mock script has no rule for agent `{}`, call {}", self.agent, ask.call);
             return Err(ProviderError::Setup(why));
         };
@@ -60,13 +65,13 @@ impl Mock {
             Act::Garbage => garbage(ask),
             Act::Status(status) => return Err(fault(*status)),
         };
-        Ok(answer(ask, text, rule))
+        Ok(answer(ask, text, rule.truncate, rule.yes))
     }
 }
 
-fn answer(ask: &Ask, mut text: String, rule: &Rule) -> Answer {
+fn answer(ask: &Ask, mut text: String, truncate: Option<usize>, yes: Option<u16>) -> Answer {
     let mut finish = Finish::Stop;
-    if let Some(bytes) = rule.truncate {
+    if let Some(bytes) = truncate {
         text.truncate(text.floor_char_boundary(bytes));
         finish = Finish::Length;
     }
@@ -76,7 +81,7 @@ fn answer(ask: &Ask, mut text: String, rule: &Rule) -> Answer {
         completion: (text.len() as u64).div_ceil(3),
         estimated: false,
     };
-    let yes = ask.shape.measured().and(rule.yes);
+    let yes = ask.shape.measured().and(yes);
     Answer { reply: Reply { text, reasoning: None, finish, yes }, usage, structured: None, attempts: 1 }
 }
 

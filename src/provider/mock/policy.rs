@@ -8,6 +8,9 @@ use serde_json::{Map, Value, json};
 
 use crate::protocol::{Ask, CallId, ReplyShape, Step};
 
+/// What an agent says of two texts that has nothing to say.
+pub(super) const NO_OPINION: &str = "Answer: Both";
+
 /// How a scripted agent behaves.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "snake_case")]
@@ -35,7 +38,8 @@ impl Policy {
     pub(super) fn reply(&self, ask: &Ask) -> String {
         let room = Room::of(ask);
         match ask.call.step {
-            Step::Think | Step::Weigh => return format!("The answer is {}.", self.answer),
+            Step::Think => return format!("The answer is {}.", self.answer),
+            Step::Weigh => return self.weigh(),
             Step::Choose => {
                 return json!({"reason": "it is right", "choice": room.choices.first()}).to_string();
             }
@@ -79,6 +83,14 @@ impl Policy {
             }
         };
         fields.as_object().cloned().unwrap_or_default()
+    }
+
+    /// Whoever has an opinion holds on to it, and the others can be had.
+    fn weigh(&self) -> String {
+        match self.kind {
+            PolicyKind::Honest | PolicyKind::Stubborn => format!("Answer: {}", self.answer),
+            PolicyKind::Sycophant | PolicyKind::Liar => NO_OPINION.to_owned(),
+        }
     }
 
     fn lie(&self, ask: &Ask) -> Map<String, Value> {

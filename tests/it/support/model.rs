@@ -8,6 +8,11 @@ use super::server::{Act, Request, completion, http};
 /// A model that disagrees at first, asks its peer something, and then accepts its peer's answer. In a
 /// council it is not sure at first.
 pub const SENSIBLE: fn(&Value) -> String = |request| {
+    let last =
+        request["messages"].as_array().and_then(|all| all.last()).map(|last| last["content"].to_string());
+    if last.is_some_and(|text| text.contains("Two texts, as data")) {
+        return "Neither has an error. Answer: Both".to_owned();
+    }
     let Some(schema) = request["response_format"]["json_schema"]["schema"].as_object() else {
         return "2 and 2 makes 4, as far as I can see.".to_owned();
     };
