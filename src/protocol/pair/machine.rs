@@ -349,11 +349,18 @@ impl Pair {
 
     // ===== Deadlock =====
 
-    /// Both have moved and nothing changed. Words are used up; before the talk ends, each agent works the
-    /// task out once more unseen, which may find its peer's text, or a better one to talk about.
+    /// Both have moved and nothing changed. Before the talk ends, each agent works the task out once more
+    /// unseen, which may find its peer's text, or a better one to talk about; and has a last word after it,
+    /// in the conversation that this has begun: what it has said so far no longer holds it.
     fn deadlock(&mut self, mover: usize) -> Vec<Action> {
-        if let Some(agent) = [1 - mover, mover].into_iter().find(|&agent| self.seats[agent].looks == 0) {
+        let order = [1 - mover, mover];
+        if let Some(agent) = order.into_iter().find(|&agent| self.seats[agent].looks == 0) {
             return self.take_turn(agent, true);
+        }
+        let is_talk = !self.nothing_is_taken_over();
+        if let Some(agent) = order.into_iter().find(|&agent| is_talk && !self.seats[agent].had_last_word) {
+            self.seats[agent].had_last_word = true;
+            return self.take_turn(agent, false);
         }
         let mut candidates: Vec<usize> = self.seats.iter().filter_map(Seat::stands_for).collect();
         candidates

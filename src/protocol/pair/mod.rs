@@ -11,7 +11,8 @@
 //!     │  │  both orders, finds its own the better one (`weigh`)
 //!     │  ├─ both SOLVED, marked, equal digests ──────────────► agreed
 //!     │  ├─ gives the floor away, or kept it `solo_turns` times ─► turn of the other
-//!     │  ├─ both moved and nothing changed ──► each works the task out once more from nothing
+//!     │  ├─ both moved and nothing changed ──► each works the task out once more from nothing, and
+//!     │  │                                     has a last word
 //!     │  ├─ and nothing changed again ──► arbiter, once ──────► turn of who must accept
 //!     │  │                             └─ no arbiter ─────────► no agreement: deadlock
 //!     │  ├─ two failed turns in a row by one agent ───────────► no agreement: invalid replies

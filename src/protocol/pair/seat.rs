@@ -33,6 +33,8 @@ pub(super) struct Seat {
     pub(super) looks: u32,
     /// What it found in those turns.
     pub(super) looked: Vec<Answer>,
+    /// Whether it has had its last word.
+    pub(super) had_last_word: bool,
     /// What it has weighed against its own text.
     pub(super) weighed: Vec<Weighed>,
 }
@@ -53,6 +55,7 @@ impl Seat {
             solo: 0,
             has_talked: false,
             looks: 0,
+            had_last_word: false,
             looked: Vec::new(),
             weighed: Vec::new(),
         }
