@@ -78,6 +78,12 @@ impl Draft {
         draft
     }
 
+    /// Asks for the object in other words and another form, now that the thoughts are about to come in.
+    pub(crate) fn recast(&mut self, write: String, shape: ReplyShape) {
+        self.write = write;
+        self.shape = shape;
+    }
+
     /// Returns the call that this draft waits for.
     pub(crate) fn call(&self) -> CallId {
         self.call

@@ -67,8 +67,22 @@ pub struct Decoder {
     keeping: (String, String),
     /// The shape that declares a text final by typing it.
     declaring: String,
-    /// The shapes that declare nothing final.
-    open: String,
+    /// The shape that puts a text up for discussion.
+    proposing: String,
+    /// The shape without a text.
+    working: String,
+    is_blind: bool,
+}
+
+/// What the envelope of one ask may commit to.
+#[derive(Clone, Debug, Default)]
+pub struct Offer {
+    /// Handles of the peer's that can be accepted.
+    pub acceptable: Vec<String>,
+    /// The handle of the author's own text.
+    pub own: Option<String>,
+    /// Whether the author's thoughts ended with one of these, so that there is nothing left to write.
+    pub is_decided: bool,
 }
 
 /// Stands where the handles go; no schema text contains it.
@@ -86,42 +100,46 @@ impl Decoder {
             let (head, tail) = shape.split_once(&marker).unwrap_or((&shape, ""));
             (head.to_owned(), tail.to_owned())
         };
-        let proposing = variant(ask, false, &["PROPOSED", "READY_TO_SOLVE"], typed());
-        let working = variant(ask, false, &["WORKING", "NEED_PEER"], None);
-        // A blind draft commits to a text: what an agent thinks on its own is known only then.
-        let open = if ask.is_blind { proposing.to_string() } else { format!("{proposing},{working}") };
         Self {
             accepting: by_handle(ask.accepting_changes),
             keeping: by_handle(false),
             declaring: variant(ask, false, &["SOLVED"], typed()).to_string(),
-            open,
+            proposing: variant(ask, false, &["PROPOSED", "READY_TO_SOLVE"], typed()).to_string(),
+            working: variant(ask, false, &["WORKING", "NEED_PEER"], None).to_string(),
+            is_blind: ask.is_blind,
         }
     }
 
-    /// Returns the schema of an ask in which these handles of the peer's can be accepted and this text
-    /// of the agent's own can be kept; none of either in a blind draft.
+    /// Returns the schema of an ask with this offer, which has no handles in a blind draft.
     ///
-    /// Where there are both, a final text is chosen by its handle, and a new one can be proposed: an
+    /// Where there are handles of both, a final text is chosen by its handle, and a new one can be proposed: an
     /// agent that types its text again changes it by accident, or types its old one by habit.
     ///
     /// # Panics
     ///
     /// Never: a JSON array takes the place of a whole JSON string, and what is joined is JSON.
     #[must_use]
-    pub fn schema(&self, acceptable: &[String], own: Option<&String>) -> SchemaText {
+    pub fn schema(&self, offer: &Offer) -> SchemaText {
+        let Offer { acceptable, own, is_decided } = offer;
         let shape =
             |(head, tail): &(String, String), handles: &[String]| format!("{head}{}{tail}", json!(handles));
         let mut shapes = Vec::new();
         if !acceptable.is_empty() {
             shapes.push(shape(&self.accepting, acceptable));
         }
-        if acceptable.is_empty() || own.is_none() {
+        if !is_decided && (acceptable.is_empty() || own.is_none()) {
             shapes.push(self.declaring.clone());
         }
         if let Some(own) = own {
             shapes.push(shape(&self.keeping, std::slice::from_ref(own)));
         }
-        shapes.push(self.open.clone());
+        if !is_decided {
+            shapes.push(self.proposing.clone());
+        }
+        // A blind draft commits to a text: what an agent thinks on its own is known only then.
+        if !self.is_blind {
+            shapes.push(self.working.clone());
+        }
         let text = format!("{{\"anyOf\":[{}]}}", shapes.join(","));
         SchemaText::from_json(text).expect("parts of JSON texts joined as JSON")
     }
@@ -310,7 +328,8 @@ mod tests {
     }
 
     fn decoding(canonicalizer: &Canonicalizer, acceptable: &[String]) -> Value {
-        Decoder::new(canonicalizer, &ask()).schema(acceptable, None).to_value()
+        let offer = Offer { acceptable: acceptable.to_vec(), ..Offer::default() };
+        Decoder::new(canonicalizer, &ask()).schema(&offer).to_value()
     }
 
     /// Builds the smallest instance of a decoding schema: first variant choices, shortest strings.

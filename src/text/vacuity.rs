@@ -41,6 +41,9 @@ const PLACEHOLDERS: [&str; 24] = [
     "your final answer",
 ];
 
+/// What private thoughts are asked to end with, in lower case.
+const LABEL: &str = "answer:";
+
 /// Why a text counts as vacuous.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 pub enum Vacuity {
@@ -53,12 +56,17 @@ pub enum Vacuity {
     /// The task, or a part of the instructions, said back.
     #[error("it repeats {0} instead of answering")]
     Echo(&'static str),
+    /// The word that agents end their thoughts with, before the answer.
+    #[error("it begins with `Answer:`, which is no part of it; leave that out")]
+    Label,
 }
 
 /// What an agent was told, ready to be recognised when it comes back.
 #[derive(Clone, Debug)]
 pub struct Told {
     task: String,
+    /// Whether the task has the label in it.
+    has_label: bool,
     instructions: Vec<String>,
 }
 
@@ -66,7 +74,12 @@ impl Told {
     /// Remembers the user's prompt and the texts that the agent was given (protocol rules, pack).
     #[must_use]
     pub fn new(task: &str, instructions: &[&str]) -> Self {
-        Self { task: fold(task), instructions: instructions.iter().map(|text| fold(text)).collect() }
+        let has_label = task.to_lowercase().contains(LABEL);
+        Self {
+            task: fold(task),
+            has_label,
+            instructions: instructions.iter().map(|text| fold(text)).collect(),
+        }
     }
 
     /// Checks a final text against the rule that agreement is never vacuous.
@@ -93,6 +106,9 @@ impl Told {
             CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => canonical.trim(),
         };
         let folded = fold(text);
+        if !self.has_label && text.to_lowercase().starts_with(LABEL) {
+            return Err(Vacuity::Label);
+        }
         if is_placeholder(text, &folded) || kind == CanonicalKind::Text && has_blank_to_fill(text) {
             return Err(Vacuity::Placeholder(super::quote::excerpt(canonical)));
         }
@@ -232,6 +248,14 @@ mod tests {
         assert_eq!(verdict("what is the capital of australia"), Err(Vacuity::Echo("the task")));
         let echo = "the complete final text here, exactly as the user";
         assert_eq!(verdict(echo), Err(Vacuity::Echo("the instructions")));
+    }
+
+    #[test]
+    fn the_label_of_an_answer_is_none_of_it_unless_the_task_has_it() {
+        let label = |task: &str, text| Told::new(task, &[]).check(CanonicalKind::Text, text);
+        assert_eq!(label("Which gas?", "Answer: CO2"), Err(Vacuity::Label));
+        assert_eq!(label("Which gas?", "The answer: CO2"), Ok(()));
+        assert_eq!(label("Begin with `Answer:`. Which gas?", "Answer: CO2"), Ok(()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What an agent is told when, and how warm it answers.
 
-use consensus::protocol::pair::{RULES, Setup};
+use consensus::protocol::pair::{RULES, Setup, worst_case};
 use consensus::protocol::{Ask, CallId, Finish, How, NoAgreement, Outcome, ReplyShape, Step, Thinking};
 use consensus::text::{CanonicalKind, CanonicalRule, Constraint};
 use serde_json::json;
@@ -227,6 +227,30 @@ fn an_arbiters_choice_is_shown_also_where_no_text_is_taken_over() {
 }
 
 #[test]
+fn the_plan_counts_the_comparison_after_an_arbiters_choice() {
+    let mut setup = thoughtful(CanonicalKind::Number);
+    setup.arbiter = Some(Tiny::arbiter());
+    (setup.params.thinking, setup.params.max_repairs, setup.params.max_rounds) = (Thinking::None, 0, 6);
+    let mut play = Play::new(&setup);
+    let (mut calls, mut comparisons) = (0, 0);
+    play.run_to_end(|ask| {
+        calls += 1;
+        comparisons += u32::from(ask.call.step == Step::Weigh);
+        match ask.call.step {
+            Step::Choose => r#"{"reason": "it fits", "choice": "P1"}"#.to_owned(),
+            Step::Weigh => "Answer: Both".to_owned(),
+            // Neither its own text nor the arbiter's choice.
+            Step::Think | Step::Envelope if ask.call.round == 6 => {
+                envelope(ask, &json!({"text": "9", "because": "counted again"}))
+            }
+            Step::Think | Step::Envelope => envelope(ask, &json!({"text": (ask.call.agent + 4).to_string()})),
+        }
+    });
+    assert_eq!(comparisons, 2);
+    assert!(calls <= worst_case(&setup).calls, "{calls} calls, {} planned", worst_case(&setup).calls);
+}
+
+#[test]
 fn prose_is_compared_with_the_peers() {
     let mut play = Play::new(&thoughtful(CanonicalKind::Text));
     let think = after_the_opening(&mut play);
@@ -260,11 +284,88 @@ fn the_rules_of_the_talk_are_told_once_and_with_the_first_turn() {
             play.run_to_end(|ask| {
                 // Who works the task out once more has no talk to know the rules of, and begins a conversation in
                 // which they were never told.
+                // Neither has who compares two texts without names.
                 let told = said(ask).matches(RULES.trim()).count();
-                assert_eq!(told, usize::from([2, 3, 6, 7].contains(&ask.call.round)), "{}", ask.call);
+                let talks = [2, 3, 6, 7].contains(&ask.call.round) && ask.call.step != Step::Weigh;
+                assert_eq!(told, usize::from(talks), "{}", ask.call);
                 envelope(ask, &json!({"text": if ask.call.agent == 0 { "4" } else { "5" }}))
             });
         }
+    }
+}
+
+#[test]
+fn an_envelope_offers_the_text_that_its_thoughts_end_with_and_no_other() {
+    for (thought, offered, other) in [
+        ("P1: none. P2: one too many. Answer: P1", "P1", "P2"),
+        ("Answer: 5", "P2", "P1"),
+        ("Answer: 6", "canonical_text", ""),
+    ] {
+        let mut play = Play::new(&thoughtful(CanonicalKind::Text));
+        let (mut schema, mut asked) = (String::new(), String::new());
+        play.run_to_end(|ask| {
+            let is_turn = ask.call.round == 2 && ask.call.agent == 1;
+            match (&ask.shape, is_turn) {
+                (ReplyShape::Free, true) if ask.call.step == Step::Think => return thought.to_owned(),
+                (ReplyShape::Json { schema: asked_for, .. }, true) => {
+                    asked_for.as_str().clone_into(&mut schema);
+                    asked = ask.messages.last().unwrap().content.clone();
+                }
+                (ReplyShape::Free | ReplyShape::Json { .. }, _) => {}
+            }
+            envelope(ask, &json!({"text": if ask.call.agent == 0 { "4" } else { "5" }}))
+        });
+        for said in [&schema, &asked] {
+            assert!(said.contains(offered), "{thought}: {said}");
+            assert_eq!(said.contains("canonical_text"), other.is_empty(), "{thought}: {said}");
+            assert!(other.is_empty() || !said.contains(other), "{thought}: {said}");
+        }
+        // Who has lost its certainty may say so all the same.
+        assert!(schema.contains("WORKING"), "{schema}");
+    }
+}
+
+#[test]
+fn thoughts_that_end_with_a_text_against_the_rules_decide_nothing() {
+    let mut setup = thoughtful(CanonicalKind::Text);
+    setup.params.constraints = vec![Constraint::parse("contains=oranges").unwrap()];
+    let mut play = Play::new(&setup);
+    let mut offered = None;
+    play.run_to_end(|ask| {
+        let ReplyShape::Json { schema, .. } = &ask.shape else { return "Answer: P1".to_owned() };
+        if (ask.call.agent, ask.call.round) == (0, 2) {
+            offered = Some(schema.to_value().to_string());
+        }
+        // Only a text that is declared final is held to the rules.
+        let (text, status) = if ask.call.agent == 0 { ("apples", "PROPOSED") } else { ("oranges", "SOLVED") };
+        envelope(ask, &json!({"text": text, "status": status, "because": "counted again"}))
+    });
+    let offered = offered.unwrap();
+    assert!(offered.contains("P1") && offered.contains("canonical_text"), "{offered}");
+}
+
+#[test]
+fn before_its_last_word_an_agent_is_told_which_text_it_found_better() {
+    for (verdicts, told) in [
+        (["Answer: First", "Answer: Second"], "You found your own the better one: P1 cannot be accepted."),
+        (
+            ["Answer: First", "Answer: First"],
+            "You found neither the better one: accept P1 unless it has an error.",
+        ),
+        (["Answer: Second", "Answer: First"], "You found P1 the better one."),
+    ] {
+        let mut play = Play::new(&thoughtful(CanonicalKind::Text));
+        let mut last_word = None;
+        play.run_to_end(|ask| match (ask.call.step, ask.call.agent, ask.call.round) {
+            (Step::Weigh, 1, 6) => verdicts[ask.call.attempt as usize].to_owned(),
+            (Step::Think, 1, 6) => {
+                last_word = Some(said(ask));
+                String::new()
+            }
+            (_, agent, _) => envelope(ask, &json!({"text": if agent == 0 { "4" } else { "5" }})),
+        });
+        let last_word = last_word.unwrap();
+        assert!(last_word.contains(told), "{last_word}");
     }
 }
 

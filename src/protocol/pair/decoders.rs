@@ -12,8 +12,8 @@ use crate::text::decoding::{Decoder, Decoding};
 pub(super) struct Decoders(BTreeMap<(usize, bool, usize, bool, bool), Decoder>);
 
 impl Decoders {
-    /// Returns the shape of the envelope that is asked for.
-    pub(super) fn shape(&mut self, review: &Review<'_>) -> ReplyShape {
+    /// Returns the shape of the envelope that is asked for, whose author's thoughts ended with the proposal `decided`.
+    pub(super) fn shape(&mut self, review: &Review<'_>, decided: Option<usize>) -> ReplyShape {
         let (setup, agent) = (review.setup, review.agent);
         let own = &setup.agents[agent];
         let answers = review.owed_answers();
@@ -41,10 +41,6 @@ impl Decoders {
         };
         let key = (agent, review.blind, answers, has_answer, accepting_changes);
         let decoder = self.0.entry(key).or_insert_with(make);
-        ReplyShape::Json {
-            name: "envelope",
-            schema: decoder.schema(&review.acceptable(), review.own_handle().as_ref()),
-            measured: None,
-        }
+        ReplyShape::Json { name: "envelope", schema: decoder.schema(&review.offer(decided)), measured: None }
     }
 }

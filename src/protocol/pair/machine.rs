@@ -7,12 +7,11 @@ use super::decoders::Decoders;
 use super::prompt::{self, Situation};
 use super::report::blind_vote;
 use super::review::{Accepted, Review};
-use super::seat::{Position, Proposal, Seat, handle};
+use super::seat::{Position, Proposal, Seat};
 use super::weigh::{Turned, Weighing};
-use super::{Adopt, floor, judging, stop};
-use crate::protocol::arbiter::{Arbitration, Ruling};
+use super::{Adopt, floor, stop};
+use crate::protocol::arbiter::Arbitration;
 use crate::protocol::draft::{self, Draft, Progress};
-use crate::protocol::mark::mark;
 use crate::protocol::{
     Action, CallId, Conversation, Event, NoAgreement, Outcome, Protocol, Reply, Report, Step, Unexpected,
 };
@@ -35,18 +34,18 @@ pub struct Pair {
     pub(super) seats: [Seat; 2],
     pub(super) proposals: Vec<Proposal>,
     pub(super) round: u32,
-    phase: Phase,
+    pub(super) phase: Phase,
     /// Envelopes in the making, by the call they wait for.
     open: BTreeMap<CallId, Draft>,
     /// Finished blind drafts, kept until all are in so that their order of arrival does not matter.
     drafted: BTreeMap<(u32, usize), Option<Box<Accepted>>>,
     /// How often each agent has moved since anything last changed.
-    idle: [u32; 2],
+    pub(super) idle: [u32; 2],
     /// Two texts that are being weighed, in the middle of a turn.
     pub(super) weighing: Option<Weighing>,
     /// The open question to the arbiter, and the proposals it may choose from.
-    arbitration: Option<(Arbitration, Vec<usize>)>,
-    arbiter_asked: bool,
+    pub(super) arbitration: Option<(Arbitration, Vec<usize>)>,
+    pub(super) arbiter_asked: bool,
     pub(super) arbiter_choice: Option<usize>,
     pub(super) outcome: Option<Outcome>,
     remark: Option<&'static str>,
@@ -57,7 +56,7 @@ type Standing = (Status, Option<usize>, Vec<String>, Option<String>);
 
 /// Where a run is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Phase {
+pub(super) enum Phase {
     /// Nothing has happened.
     New,
     /// Blind drafts are being made.
@@ -133,10 +132,22 @@ impl Pair {
         // Taken out for the moment, since a review borrows the rest of the machine.
         let mut decoders = std::mem::take(&mut self.decoders);
         let review = self.review(agent, blind);
-        let shape = decoders.shape(&review);
+        let shape = decoders.shape(&review, None);
         let draft = Draft::start(self.setup.params.thinking, call, conversation, told, shape);
         self.decoders = decoders;
         draft
+    }
+
+    /// Lets an envelope offer only the text that its author's thoughts end with, if they end with one.
+    ///
+    /// With both handles before its eyes a small model thought of the one and named the other in 11 of 64 envelopes.
+    fn hold_to_thoughts(&mut self, making: &mut Draft, thoughts: &str) {
+        let mut decoders = std::mem::take(&mut self.decoders);
+        let review = self.review(making.call().agent, self.is_blind());
+        if let Some(decided) = review.decided(thoughts) {
+            making.recast(prompt::commit(&review, Some(decided)), decoders.shape(&review, Some(decided)));
+        }
+        self.decoders = decoders;
     }
 
     /// Starts an envelope by an agent that works the task out from nothing, by its own or its peer's
@@ -203,17 +214,32 @@ impl Pair {
     // ===== Talk =====
 
     /// Gives `mover` the floor, or ends the talk when the rounds are used up.
-    fn turn(&mut self, mover: usize) -> Vec<Action> {
+    pub(super) fn turn(&mut self, mover: usize) -> Vec<Action> {
         self.take_turn(mover, self.nothing_is_taken_over())
     }
 
-    fn take_turn(&mut self, mover: usize, alone: bool) -> Vec<Action> {
+    /// Gives `mover` the floor, to work the task out again from nothing or in sight of its peer's text.
+    pub(super) fn take_turn(&mut self, mover: usize, alone: bool) -> Vec<Action> {
+        match self.next_round(mover, alone) {
+            Some(call) => self.speak(call, alone),
+            None => self.finish_without(NoAgreement::MaxRounds),
+        }
+    }
+
+    /// Begins the next round, in which `mover` has the floor, and returns its first call; none if the rounds are
+    /// used up.
+    pub(super) fn next_round(&mut self, mover: usize, alone: bool) -> Option<CallId> {
         if self.round >= self.setup.params.max_rounds {
-            return self.finish_without(NoAgreement::MaxRounds);
+            return None;
         }
         self.round += 1;
         self.phase = Phase::Talking { mover, alone };
-        let call = CallId { round: self.round, agent: mover, draft: 0, step: Step::Think, attempt: 0 };
+        Some(CallId { round: self.round, agent: mover, draft: 0, step: Step::Think, attempt: 0 })
+    }
+
+    /// Asks for the first reply of a turn.
+    pub(super) fn speak(&mut self, call: CallId, alone: bool) -> Vec<Action> {
+        let mover = call.agent;
         let making = if alone {
             // By turns its peer's method and its own: what one method misses again and again, another sees.
             let seat = &mut self.seats[mover];
@@ -262,8 +288,9 @@ impl Pair {
             Turned::Spoke(accepted) => {
                 is_torn = self.is_outvoted(mover, &accepted);
                 if is_torn {
-                    self.remark =
-                        Some("its earlier answer stands, which it has found as often or more often");
+                    self.remark = Some(
+                        "its earlier answer stands: the new one is no more than half of what it has found",
+                    );
                 } else {
                     self.take_position(mover, *accepted);
                 }
@@ -347,83 +374,9 @@ impl Pair {
         self.seats[agent].failed_in_a_row += 1;
     }
 
-    // ===== Deadlock =====
-
-    /// Both have moved and nothing changed. Before the talk ends, each agent works the task out once more
-    /// unseen, which may find its peer's text, or a better one to talk about; and has a last word after it,
-    /// in the conversation that this has begun: what it has said so far no longer holds it.
-    fn deadlock(&mut self, mover: usize) -> Vec<Action> {
-        let order = [1 - mover, mover];
-        if let Some(agent) = order.into_iter().find(|&agent| self.seats[agent].looks == 0) {
-            return self.take_turn(agent, true);
-        }
-        let is_talk = !self.nothing_is_taken_over();
-        if let Some(agent) = order.into_iter().find(|&agent| is_talk && !self.seats[agent].had_last_word) {
-            self.seats[agent].had_last_word = true;
-            return self.take_turn(agent, false);
-        }
-        let mut candidates: Vec<usize> = self.seats.iter().filter_map(Seat::stands_for).collect();
-        candidates
-            .dedup_by(|a, b| self.proposals[*a].answer.canonical == self.proposals[*b].answer.canonical);
-        match &self.setup.arbiter {
-            Some(arbiter) if !self.arbiter_asked && candidates.len() == 2 => {
-                let call = CallId { round: self.round, agent: 2, draft: 0, step: Step::Choose, attempt: 0 };
-                // The order of the texts is drawn, so that being first favours neither author.
-                candidates.sort_by_key(|&index| mark(self.setup.seed ^ index as u64, call));
-                let texts: Vec<_> = candidates.iter().map(|&i| (i, &self.proposals[i])).collect();
-                let question = judging::arbiter(&self.setup, &texts, &mark(self.setup.seed, call));
-                let handles = candidates.iter().copied().map(handle).collect();
-                let (open, ask) = Arbitration::open(call, arbiter, self.setup.seed, question, handles);
-                self.arbitration = Some((open, candidates));
-                self.arbiter_asked = true;
-                self.phase = Phase::Arbitrating;
-                vec![Action::Ask(ask)]
-            }
-            Some(_) | None => self.finish_without(NoAgreement::Deadlock),
-        }
-    }
-
-    fn ruling(&mut self, mut open: Arbitration, candidates: Vec<usize>, reply: &Reply) -> Vec<Action> {
-        let Some(arbiter) = &self.setup.arbiter else {
-            return self.finish_without(NoAgreement::Deadlock);
-        };
-        match open.reply(arbiter, self.setup.seed, self.setup.params.max_repairs, reply) {
-            Ruling::Ask(ask) => {
-                self.arbitration = Some((open, candidates));
-                vec![Action::Ask(ask)]
-            }
-            Ruling::None => self.finish_without(NoAgreement::Deadlock),
-            Ruling::Chose(chosen) => {
-                let index = candidates[chosen];
-                self.arbiter_choice = Some(index);
-                // Whoever did not write the chosen text has to decide first.
-                self.idle = [0; 2];
-                self.turn(1 - self.proposals[index].author)
-            }
-        }
-    }
-
-    /// After the arbiter's choice each agent that does not stand for it has one turn.
-    fn after_ruling(&mut self) -> Vec<Action> {
-        let chosen = self.arbiter_choice.map(|index| self.proposals[index].answer.canonical.clone());
-        if let Phase::Talking { mover, .. } = self.phase {
-            self.idle[mover] += 1;
-        }
-        let accepts = |seat: &Seat| {
-            let text = seat.stands_for().map(|index| self.proposals[index].answer.canonical.clone());
-            seat.status() == Some(Status::Solved) && text == chosen
-        };
-        let waiting = (0..2).find(|&agent| self.idle[agent] == 0 && !accepts(&self.seats[agent]));
-        let refused = (0..2).any(|agent| self.idle[agent] > 0 && !accepts(&self.seats[agent]));
-        match waiting {
-            Some(agent) if !refused => self.turn(agent),
-            Some(_) | None => self.finish_without(NoAgreement::Deadlock),
-        }
-    }
-
     // ===== Ends and dispatch =====
 
-    fn finish_without(&mut self, reason: NoAgreement) -> Vec<Action> {
+    pub(super) fn finish_without(&mut self, reason: NoAgreement) -> Vec<Action> {
         self.finish(Outcome::NoAgreement { reason })
     }
 
@@ -444,6 +397,9 @@ impl Pair {
             return Err(Unexpected::NotAsked(call));
         };
         let agent = call.agent;
+        if call.step == Step::Think {
+            self.hold_to_thoughts(&mut making, &reply.text);
+        }
         let review = self.review(agent, self.is_blind());
         let (own, max_repairs) = (&self.setup.agents[agent], self.setup.params.max_repairs);
         let progress = making

@@ -12,7 +12,8 @@
 //!     │  ├─ both SOLVED, marked, equal digests ──────────────► agreed
 //!     │  ├─ gives the floor away, or kept it `solo_turns` times ─► turn of the other
 //!     │  ├─ both moved and nothing changed ──► each works the task out once more from nothing, and
-//!     │  │                                     has a last word
+//!     │  │                                     has a last word (`standstill`), told what it finds
+//!     │  │                                     when it is shown both texts without names
 //!     │  ├─ and nothing changed again ──► arbiter, once ──────► turn of who must accept
 //!     │  │                             └─ no arbiter ─────────► no agreement: deadlock
 //!     │  ├─ two failed turns in a row by one agent ───────────► no agreement: invalid replies
@@ -28,12 +29,12 @@
 //! - **Only an agent's own envelope speaks for it.** A reply is taken as it stands or refused
 //!   (`review`); the machine fills in nothing but the digest.
 //! - **Drafts are blind.** No opening prompt contains a word of the peer's, and with `adopt` never
-//!   no other prompt does until an arbiter has chosen: an answer changes only to one that its author
-//!   has found more often.
+//!   no other prompt does until an arbiter has chosen: an answer changes only to one that is
+//!   more than half of what its author has found.
 //! - **Nobody swaps.** After the opening one agent moves at a time; who moves first follows from the
 //!   drafts and the seed (`floor`).
 //! - **Every run ends.** Each round is one turn, each turn at most `1 + max_repairs` envelopes and one
-//!   comparison in both orders, and there are at most `max_rounds` rounds.
+//!   comparison in both orders, a last word one more, and there are at most `max_rounds` rounds.
 
 mod decoders;
 mod floor;
@@ -45,6 +46,7 @@ mod prompt;
 mod report;
 mod review;
 mod seat;
+mod standstill;
 mod stop;
 mod weigh;
 

@@ -31,8 +31,12 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
         // Both texts and the task enter again with every turn, and what else the peer wrote.
         conversation += TURN_WORDS + 2 * text + reply + opening;
         add_draft(&mut total, &mut conversation, setup, reply);
-        // Both texts, shown without their history in both orders.
-        for _ in 0..if setup.adopt() == Adopt::Never { 0 } else { 2 } {
+    }
+    // Where no text is taken over, an arbiter may put one before the agents all the same.
+    if setup.adopt() != Adopt::Never || setup.arbiter.is_some() {
+        let turns = u64::from(params.max_rounds.saturating_sub(1));
+        // Two texts, shown without their history in both orders: once a turn, and twice with an agent's last word.
+        for _ in 0..2 * (turns + turns.min(2)) {
             total.add_call(2 * opening + 2 * text + TURN_WORDS, reply);
         }
     }

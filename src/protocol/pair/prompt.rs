@@ -12,10 +12,11 @@ use std::fmt::Write as _;
 
 use super::Setup;
 use super::review::Review;
-use super::seat::{Position, Seat, handle};
+use super::seat::{Found, Position, Seat, handle};
 use crate::protocol::draft::{REFUSED, Told};
 use crate::protocol::mark::mark;
 use crate::protocol::{BlindVote, CallId, Thinking};
+use crate::text::decoding::Offer;
 use crate::text::{CanonicalKind, ChangeBy, Constraint, Status, listed_sentences, quote};
 
 /// What `pair` says to every agent, before its first turn with its peer.
@@ -92,7 +93,7 @@ pub(super) struct Situation<'a> {
 pub(super) fn turn(situation: &Situation<'_>) -> Told {
     let review = situation.review;
     let setup = review.setup;
-    let (agent, peer) = (review.agent, 1 - review.agent);
+    let peer = 1 - review.agent;
     let peer_name = &setup.agents[peer].name;
     let mark = mark(setup.seed, situation.call);
     let mut text = String::new();
@@ -117,7 +118,7 @@ pub(super) fn turn(situation: &Situation<'_>) -> Told {
     if situation.is_first {
         text.insert_str(0, &format!("{}\n\n", setup.rules.trim()));
     }
-    Told { situation: text, think: compare(review), write: write_again(review, agent) }
+    Told { situation: text, think: compare(review), write: commit(review, None) }
 }
 
 /// Returns what an agent is told whose acceptance is not borne out.
@@ -261,12 +262,20 @@ fn standing(review: &Review<'_>) -> String {
         (Some(_), Some(_)) => text.push_str("The two texts differ.\n"),
         (Some(_) | None, _) => {}
     }
-    if let Some(index) = peer.stands_for().filter(|&index| review.is_kept_against(index)) {
-        let _ = writeln!(
-            text,
-            "{} cannot be accepted: without names and in both orders you have found your own text the better one.",
-            handle(index)
-        );
+    let told = |&(index, found): &(usize, Found)| {
+        found == Found::Own || review.acceptable().contains(&handle(index))
+    };
+    let found = peer.stands_for().and_then(|index| Some((index, review.found(index)?)));
+    if let Some((index, found)) = found.filter(told) {
+        let handle = handle(index);
+        text.push_str("Both texts have been shown to you without names and in both orders. ");
+        let _ = match found {
+            Found::Own => writeln!(text, "You found your own the better one: {handle} cannot be accepted."),
+            Found::Neither => {
+                writeln!(text, "You found neither the better one: accept {handle} unless it has an error.")
+            }
+            Found::Other => writeln!(text, "You found {handle} the better one."),
+        };
     }
     for (whose, index) in [("Your text", mine), ("Your peer's text", peer.stands_for())] {
         let broken = answer(index).into_iter().flat_map(|a| {
@@ -357,7 +366,8 @@ fn texts_that_stand(review: &Review<'_>) -> Vec<usize> {
     texts
 }
 
-fn write_again(review: &Review<'_>, agent: usize) -> String {
+/// Asks for the envelope of an agent that sees its peer's, and whose thoughts ended with the proposal `decided`.
+pub(super) fn commit(review: &Review<'_>, decided: Option<usize>) -> String {
     let decision = match review.setup.params.thinking {
         Thinking::Free => "your decision from above",
         Thinking::Field | Thinking::None => "your decision",
@@ -365,26 +375,27 @@ fn write_again(review: &Review<'_>, agent: usize) -> String {
     let mut text = format!(
         "Write {decision} as one JSON object, the envelope, on one line and nothing else. final_solution is "
     );
-    let mut handles = review.acceptable();
-    let has_choice = !handles.is_empty() && review.own_handle().is_some();
-    handles.extend(review.own_handle());
+    let Offer { acceptable: mut handles, own, is_decided } = review.offer(decided);
+    let has_choice = !handles.is_empty() && own.is_some();
+    handles.extend(own);
     handles.sort();
     handles.dedup();
     let accepted: Vec<String> =
         handles.iter().map(|handle| format!("{{\"accepts\": \"{handle}\"}}")).collect();
-    if accepted.is_empty() {
-        text.push_str("{\"canonical_text\": the complete final text}, your own or your peer's word for word");
-    } else {
-        let choice = accepted.join(" or ");
-        let _ = write!(text, "{choice}, or {{\"canonical_text\": a better complete text}}");
+    let choice = accepted.join(" or ");
+    text.push_str(&choice);
+    match (is_decided, choice.is_empty()) {
+        (true, _) => {}
+        (false, true) => text
+            .push_str("{\"canonical_text\": the complete final text}, your own or your peer's word for word"),
+        (false, false) => text.push_str(", or {\"canonical_text\": a better complete text}"),
     }
+    text.push_str(". Status is SOLVED, with [SOLVED] at the beginning of public_message");
     // With two texts to choose from, a third is put up for discussion first.
-    text.push_str(if has_choice {
-        ". Status is SOLVED, with [SOLVED] at the beginning of public_message, for a text that stands; PROPOSED, \
-         without, for a new one."
-    } else {
-        ". Status is SOLVED, with [SOLVED] at the beginning of public_message, if you stand by it; else it is PROPOSED, \
-         without."
+    text.push_str(match (is_decided, has_choice) {
+        (true, _) => ".",
+        (false, true) => ", for a text that stands; PROPOSED, without, for a new one.",
+        (false, false) => ", if you stand by it; else it is PROPOSED, without.",
     });
     text.push_str(
         " public_message says in one sentence what is wrong with the other text, if anything is. If this is another \
@@ -395,7 +406,9 @@ fn write_again(review: &Review<'_>, agent: usize) -> String {
     if owed > 0 {
         let _ = write!(text, " Your peer asked for {owed} things: answer each one in meta.answers.");
     }
-    let _ = write!(text, "\nA text is {}", reminder(review.setup, agent));
+    if !is_decided {
+        let _ = write!(text, "\nA text is {}", reminder(review.setup, review.agent));
+    }
     text
 }
 

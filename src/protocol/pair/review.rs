@@ -6,12 +6,13 @@
 
 use super::Setup;
 use super::params::Adopt;
-use super::seat::{Answer, Proposal, Seat, Weighed, handle, index_of};
+use super::seat::{Answer, Found, Proposal, Seat, Weighed, handle, index_of};
 use crate::protocol::Thinking;
 use crate::protocol::draft::Valid;
+use crate::text::decoding::Offer;
 use crate::text::{
-    CanonicalKind, Canonicalizer, Change, Envelope, FinalSolution, FinalText, Status, Violation, decoding,
-    listed_sentences, quote, vacuity,
+    Broken, CanonicalKind, Canonicalizer, Change, Envelope, FinalSolution, FinalText, Status, Violation,
+    decoding, listed_sentences, quote, vacuity,
 };
 
 /// What the author of a reply could know.
@@ -75,11 +76,12 @@ fn after_answer(line: &str) -> Option<&str> {
 
 impl Review<'_> {
     /// Returns the proposal that private thoughts end with, by its text or its handle; none, if that is another
-    /// text, more than one, or cannot be accepted.
+    /// text, more than one, or cannot be declared final.
     pub(super) fn decided(&self, thoughts: &str) -> Option<usize> {
         let last = conclusion(thoughts)?;
         let handles = self.acceptable().into_iter().chain(self.own_handle());
-        let open: Vec<usize> = handles.filter_map(|handle| index_of(&handle)).collect();
+        let can_stand = |index: &usize| self.check_rules(&self.proposals[*index].answer).is_ok();
+        let open: Vec<usize> = handles.filter_map(|handle| index_of(&handle)).filter(can_stand).collect();
         let same =
             |canonical| open.iter().copied().find(|&i| self.proposals[i].answer.canonical == canonical);
         if let Some(index) = self.canonicalizer.canonicalize(last).ok().and_then(same) {
@@ -137,6 +139,19 @@ impl Review<'_> {
         indices.into_iter().map(handle).collect()
     }
 
+    /// Returns what an envelope may commit to whose author's thoughts ended with the proposal `decided`.
+    pub(super) fn offer(&self, decided: Option<usize>) -> Offer {
+        let mut offer =
+            Offer { acceptable: self.acceptable(), own: self.own_handle(), is_decided: decided.is_some() };
+        if let Some(decided) = decided {
+            let text = |index: usize| self.proposals.get(index).map(|p| &p.answer.canonical);
+            let is_it = |handle: &String| index_of(handle).and_then(text) == text(decided);
+            offer.acceptable.retain(is_it);
+            offer.own = offer.own.filter(is_it);
+        }
+        offer
+    }
+
     /// Returns true if the peer declares the proposal final, and it is not the author's own.
     fn is_solved_by_peer(&self, index: usize) -> bool {
         let peer = &self.seats[1 - self.agent];
@@ -148,34 +163,39 @@ impl Review<'_> {
     /// Returns true if the author has weighed the proposal against its own text, and its own came out better. An
     /// arbiter's choice has been weighed by another.
     pub(super) fn is_kept_against(&self, index: usize) -> bool {
-        self.arbiter_choice != Some(index) && self.weighed(&self.proposals[index].answer) == Some(true)
+        self.found(index) == Some(Found::Own)
     }
 
-    /// Returns whether the author's own text stood when it was weighed against another, if it was.
-    fn weighed(&self, other: &Answer) -> Option<bool> {
+    /// Returns what came of weighing the proposal against the author's own text, if it was weighed and still counts.
+    pub(super) fn found(&self, index: usize) -> Option<Found> {
+        self.weighed(&self.proposals[index].answer).filter(|_| self.arbiter_choice != Some(index))
+    }
+
+    fn weighed(&self, other: &Answer) -> Option<Found> {
         let seat = &self.seats[self.agent];
         let own = seat.last_answer.as_ref()?.canonical.digest;
         let same = |w: &&Weighed| w.own == own && w.other == other.canonical.digest;
-        seat.weighed.iter().find(same).map(|w| w.stands)
+        seat.weighed.iter().find(same).map(|w| w.found)
     }
 
-    /// Says what an envelope gives up that was written in sight of the peer's.
+    /// Says what an envelope with the answer `other` gives up that is written in sight of the peer's.
     ///
     /// Held against every change, not only against the peer's own words: a copy with another full stop would else
     /// go round it. A text that breaks a rule of the task may go without.
-    pub(super) fn surrender(&self, accepted: &Accepted) -> Surrender {
+    pub(super) fn surrender(&self, other: Option<&Answer>) -> Surrender {
         let own = self.seats[self.agent].last_answer.as_ref().filter(|_| !self.blind);
-        let (Some(own), Some(other)) = (own, &accepted.answer) else { return Surrender::None };
+        let (Some(own), Some(other)) = (own, other) else { return Surrender::None };
         let chosen = self.arbiter_choice.map(|index| &self.proposals[index].answer.canonical);
-        let constraints = &self.setup.params.constraints;
-        let is_broken = || constraints.iter().any(|rule| rule.check(&own.canonical.text).is_err());
-        if own.canonical == other.canonical || chosen == Some(&other.canonical) || is_broken() {
+        if own.canonical == other.canonical
+            || chosen == Some(&other.canonical)
+            || self.check_rules(own).is_err()
+        {
             return Surrender::None;
         }
         match self.weighed(other) {
             None => Surrender::Unweighed { own: own.clone(), other: other.clone() },
-            Some(true) => Surrender::OfTheBetter,
-            Some(false) => Surrender::None,
+            Some(Found::Own) => Surrender::OfTheBetter,
+            Some(Found::Neither | Found::Other) => Surrender::None,
         }
     }
 
@@ -270,10 +290,14 @@ impl Review<'_> {
             (None, None) => return Ok(None),
         };
         if envelope.status == Status::Solved {
-            let constraints = &self.setup.params.constraints;
-            constraints.iter().try_for_each(|c| c.check(&answer.canonical.text))?;
+            self.check_rules(&answer)?;
         }
         Ok(Some(answer))
+    }
+
+    /// Holds a text to the rules that the task states.
+    fn check_rules(&self, answer: &Answer) -> Result<(), Broken> {
+        self.setup.params.constraints.iter().try_for_each(|rule| rule.check(&answer.canonical.text))
     }
 
     fn typed(&self, written: &FinalText) -> Result<Answer, Violation> {

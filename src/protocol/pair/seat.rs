@@ -65,10 +65,11 @@ impl Seat {
         self.position.as_ref().map(|p| p.envelope.status)
     }
 
-    /// Returns how often it has found an answer without sight of its peer's.
-    pub(super) fn times_found(&self, answer: &Answer) -> usize {
-        let all = self.blind.iter().flatten().chain(&self.looked);
-        all.filter(|found| found.canonical == answer.canonical).count()
+    /// Returns true if more than half of all that it has found without sight of its peer's text is this answer.
+    pub(super) fn has_mostly_found(&self, answer: &Answer) -> bool {
+        let all = || self.blind.iter().flatten().chain(&self.looked);
+        let same = all().filter(|found| found.canonical == answer.canonical).count();
+        2 * same > all().count()
     }
 
     /// Returns the proposal that its latest envelope stands for.
@@ -97,13 +98,22 @@ pub(super) struct Position {
     pub(super) adopted: bool,
 }
 
-/// What came of weighing another text against the own one.
+/// What came of weighing another text against the own one, in this round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Weighed {
+    pub(super) round: u32,
     pub(super) own: Digest,
     pub(super) other: Digest,
-    /// Whether the own text came out better.
-    pub(super) stands: bool,
+    pub(super) found: Found,
+}
+
+/// The text that came out better.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Found {
+    /// The author's own, also if nothing was said that can be read.
+    Own,
+    Neither,
+    Other,
 }
 
 /// A text that somebody put forward; its handle is its index plus one.

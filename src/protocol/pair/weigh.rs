@@ -7,6 +7,8 @@
 //! once, since the one that comes first is favoured. Who finds nothing to choose between them may give
 //! way; who says nothing that can be read may not.
 //!
+//! It is asked the same before its last word in a talk that has come to a standstill, and told what it found.
+//!
 //! Where no text is taken over, the votes of its own attempts are what an answer is weighed by. What is
 //! found again without sight of the peer's text is no surrender, and needs no comparison.
 
@@ -14,7 +16,7 @@ use super::judging;
 use super::machine::Pair;
 use super::prompt;
 use super::review::{Accepted, Review, Surrender, conclusion};
-use super::seat::{Answer, Weighed};
+use super::seat::{Answer, Found, Weighed, handle};
 use crate::protocol::draft::ask;
 use crate::protocol::mark::mark;
 use crate::protocol::{Action, Ask, CallId, Conversation, Reply, ReplyShape, Role, Step};
@@ -36,8 +38,8 @@ pub(super) enum Turned {
 #[derive(Clone, Debug)]
 pub(super) struct Weighing {
     call: CallId,
-    /// The envelope that gives up the one for the other.
-    accepted: Box<Accepted>,
+    /// The envelope that gives up the one for the other; none before the agent's last word.
+    accepted: Option<Box<Accepted>>,
     own: Answer,
     other: Answer,
     names: [&'static str; 2],
@@ -52,16 +54,32 @@ impl Pair {
     pub(super) fn after_envelope(&mut self, mover: usize, call: CallId, turned: Turned) -> Vec<Action> {
         let Turned::Spoke(accepted) = turned else { return self.after_turn(mover, turned) };
         let review = self.review(mover, self.is_blind());
-        match review.surrender(&accepted) {
+        match review.surrender(accepted.answer.as_ref()) {
             Surrender::None => self.after_turn(mover, Turned::Spoke(accepted)),
             Surrender::OfTheBetter => self.keep(mover),
             Surrender::Unweighed { own, other } => {
-                let weighing = Weighing::new(call, accepted, own, other);
+                let weighing = Weighing::new(&review, call, Some(accepted), own, other);
                 let ask = weighing.ask(&review);
                 self.weighing = Some(weighing);
                 vec![Action::Ask(ask)]
             }
         }
+    }
+
+    /// Holds the peer's text against the agent's own before its last word, so that it knows what it found.
+    /// Returns the request for that; none if there is nothing to weigh, or it has been weighed.
+    pub(super) fn weigh_first(&mut self, call: CallId) -> Option<Ask> {
+        let review = self.review(call.agent, false);
+        let peer = review.seats[1 - call.agent].stands_for();
+        let index = peer.filter(|&index| review.acceptable().contains(&handle(index)))?;
+        let Surrender::Unweighed { own, other } = review.surrender(Some(&self.proposals[index].answer))
+        else {
+            return None;
+        };
+        let weighing = Weighing::new(&review, call, None, own, other);
+        let ask = weighing.ask(&review);
+        self.weighing = Some(weighing);
+        Some(ask)
     }
 
     /// Takes a reply to a comparison.
@@ -74,15 +92,16 @@ impl Pair {
             return vec![Action::Ask(ask)];
         };
         self.seats[agent].weighed.push(weighed);
-        if weighed.stands {
-            self.keep(agent)
-        } else {
-            self.after_turn(agent, Turned::Spoke(weighing.accepted))
+        match weighing.accepted {
+            None => self.speak(CallId { step: Step::Think, attempt: 0, ..weighing.call }, false),
+            Some(_) if weighed.found == Found::Own => self.keep(agent),
+            Some(accepted) => self.after_turn(agent, Turned::Spoke(accepted)),
         }
     }
 
-    /// Where no text is taken over, an answer gives way only to one that its author has found more often: a single
-    /// slip is no reason, and among many attempts there is always one.
+    /// Where no text is taken over, an answer gives way only to one that makes up more than half of all that its author
+    /// has found: a single slip is no reason, among many attempts there is always one, and who finds another
+    /// answer each time knows none.
     ///
     /// Notes what was found, and returns whether the answer held before stands against it.
     pub(super) fn is_outvoted(&mut self, agent: usize, accepted: &Accepted) -> bool {
@@ -91,9 +110,8 @@ impl Pair {
         };
         let seat = &mut self.seats[agent];
         seat.looked.push(found.clone());
-        seat.last_answer.as_ref().is_some_and(|held| {
-            held.canonical != found.canonical && seat.times_found(held) >= seat.times_found(found)
-        })
+        let held = seat.last_answer.as_ref();
+        held.is_some_and(|held| held.canonical != found.canonical) && !seat.has_mostly_found(found)
     }
 
     /// Ends a turn with the agent's own text as it was.
@@ -105,8 +123,17 @@ impl Pair {
 
 impl Weighing {
     /// Holds another text against the author's own, in the turn of `call`.
-    fn new(call: CallId, accepted: Box<Accepted>, own: Answer, other: Answer) -> Self {
-        let call = CallId { step: Step::Weigh, attempt: 0, ..call };
+    fn new(
+        review: &Review<'_>,
+        call: CallId,
+        accepted: Option<Box<Accepted>>,
+        own: Answer,
+        other: Answer,
+    ) -> Self {
+        // A second comparison in one turn takes the next two numbers.
+        let earlier = review.seats[review.agent].weighed.iter().filter(|w| w.round == call.round);
+        let attempt = earlier.map(|_| 2).sum();
+        let call = CallId { step: Step::Weigh, attempt, ..call };
         let holds =
             |answer: &Answer, name: &str| words(&answer.shown).any(|word| word.eq_ignore_ascii_case(name));
         let is_free =
@@ -131,7 +158,7 @@ impl Weighing {
 
     /// The own text first, then the other way round.
     fn in_order(&self) -> [&Answer; 2] {
-        if self.call.attempt == 0 { [&self.own, &self.other] } else { [&self.other, &self.own] }
+        if self.call.attempt.is_multiple_of(2) { [&self.own, &self.other] } else { [&self.other, &self.own] }
     }
 
     /// Takes a reply. Returns what comes of it all, once both orders are through.
@@ -145,9 +172,15 @@ impl Weighing {
             None => {}
         }
         self.call.attempt += 1;
+        let found = match self.balance {
+            _ if self.read == 0 => Found::Own,
+            1.. => Found::Own,
+            0 => Found::Neither,
+            ..0 => Found::Other,
+        };
         let (own, other) = (self.own.canonical.digest, self.other.canonical.digest);
-        let stands = self.balance > 0 || self.read == 0;
-        (self.call.attempt > 1).then_some(Weighed { own, other, stands })
+        let weighed = Weighed { round: self.call.round, own, other, found };
+        self.call.attempt.is_multiple_of(2).then_some(weighed)
     }
 
     /// Reads what a reply ends with: one of the texts, by its words or its name, or that neither is better.
