@@ -21,10 +21,12 @@
 //! In reading order:
 //!
 //! - [`text`]: what models write. Envelope, schema, extraction, canonical forms, vacuity, quoting.
-//! - [`protocol`]: the contract of a state machine, and [`protocol::pair`], two agents with a dual stop.
+//! - [`protocol`]: the contract of a state machine, and [`protocol::pair`], two agents with a dual stop;
+//!   [`protocol::council`], intent, answer and verification with a weighted confidence.
 //! - [`journal`]: the append-only, hash-chained record of one run.
 //! - [`provider`]: where models are called: OpenAI-compatible servers, and scripts;
 //!   [`provider::launch`] starts a server for a run and ends it on every way out.
+//! - [`retrieval`]: passages of the user's documents, found by an index on disk.
 //! - [`engine`]: the ledger, which folds records into the state of a run, and the loop that drives it.
 //! - [`report`]: `result.json` and the transcript.
 //! - [`config`]: flags, environment, files and rolesets turned into a setup.
@@ -75,4 +77,5 @@ pub mod journal;
 pub mod protocol;
 pub mod provider;
 pub mod report;
+pub mod retrieval;
 pub mod text;

@@ -9,18 +9,35 @@ use anyhow::Context;
 use super::ExitCode;
 use super::error::UsageError;
 use super::output::{Format, Output};
+use crate::engine::{Ledger, Redaction};
 use crate::journal::Record;
 use crate::protocol::Outcome;
 use crate::provider::{Endpoint, OpenAiEndpoint};
-use crate::report::{RESULT_FILE, RunResult, TRANSCRIPT_FILE, transcript, write_result};
-use crate::text::quote;
+use crate::report::{RESULT_FILE, RunResult, TRANSCRIPT_FILE, transcript, write_whole};
+use crate::text::{CanonicalKind, quote};
+
+/// Who may read what a run leaves: its user.
+const PRIVATE: u32 = 0o600;
 
 /// Writes `result.json` and `transcript.md` into the run folder.
 pub(super) fn write_files(dir: &Path, result: &RunResult, records: &[Record]) -> anyhow::Result<()> {
     let context = || format!("cannot write into `{}`", dir.display());
-    write_result(dir, RESULT_FILE, &result.to_json()).with_context(context)?;
+    write_whole(&dir.join(RESULT_FILE), &result.to_json(), PRIVATE).with_context(context)?;
     let text = transcript(records).map_err(|(line, why)| anyhow::anyhow!("journal line {line}: {why}"))?;
-    write_result(dir, TRANSCRIPT_FILE, &text).with_context(context)
+    write_whole(&dir.join(TRANSCRIPT_FILE), &text, PRIVATE).with_context(context)
+}
+
+/// Adds the answer with the originals in place of their tokens, where there are any: for its reader alone.
+pub(super) fn restore(mut result: RunResult, ledger: &Ledger, dir: &Path, output: &Output) -> RunResult {
+    let Some(text) = result.text.as_ref().filter(|_| ledger.opened().redacted) else { return result };
+    match Redaction::load(dir) {
+        Ok(redaction) if ledger.opened().setup.canonical.kind == CanonicalKind::Json => {
+            result.restored_text = Some(redaction.redactions().restore_json(text));
+        }
+        Ok(redaction) => result.restored_text = Some(redaction.redactions().restore(text)),
+        Err(why) => output.insist(&format!("the answer has tokens in place of its originals: {why}")),
+    }
+    result
 }
 
 /// A file for the answer, besides stdout.
@@ -49,7 +66,7 @@ impl AnswerFile {
 
     /// Writes the answer, if there is one.
     pub(super) fn write(&mut self, result: &RunResult) -> anyhow::Result<()> {
-        if let (Some(file), Some(text)) = (&mut self.0, &result.text) {
+        if let (Some(file), Some(text)) = (&mut self.0, result.readable()) {
             writeln!(file, "{text}").context("cannot write the copy of the answer")?;
         }
         Ok(())
@@ -60,10 +77,10 @@ impl AnswerFile {
 pub(super) fn print(output: &Output, result: &RunResult, fail_on_degraded: bool) -> anyhow::Result<ExitCode> {
     match output.format {
         Format::Text => {
-            if let Some(text) = &result.text {
+            if let Some(text) = result.readable() {
                 // A program gets the text as it is; a terminal must not be driven by it.
                 let is_terminal = std::io::stdout().is_terminal();
-                output.line(&if is_terminal { quote::terminal(text) } else { text.clone() })?;
+                output.line(&if is_terminal { quote::terminal(text) } else { text.to_owned() })?;
             }
         }
         Format::Json => output.print(&result.to_json())?,
@@ -132,6 +149,7 @@ fn exit_code(result: &RunResult, fail_on_degraded: bool) -> ExitCode {
         "agreed" if fail_on_degraded && !result.degraded.is_empty() => ExitCode::Degraded,
         "agreed" => ExitCode::Success,
         "no_agreement" => ExitCode::NoAgreement,
+        "vetoed" => ExitCode::Vetoed,
         "budget" => ExitCode::Budget,
         "failed" => ExitCode::Provider,
         _ => ExitCode::Interrupted,

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::output::{Color, Format};
 use crate::protocol::Thinking;
+use crate::protocol::council::ConfidenceFrom;
 use crate::text::{CanonicalKind, Constraint};
 
 const AFTER_HELP: &str = "\
@@ -67,6 +68,8 @@ pub(super) enum Command {
     Roleset(RolesetArgs),
     /// Print a JSON Schema.
     Schema(SchemaArgs),
+    /// Search documents as a run would.
+    Docs(DocsArgs),
     /// Make one real call to each provider and report what it can do.
     Doctor(DoctorArgs),
     /// Print shell completions.
@@ -79,6 +82,32 @@ pub(super) enum Command {
     /// Become a command that does not outlive the process that started it.
     #[command(hide = true)]
     Leash(GuardArgs),
+    /// Print the text of a PDF file, or end if that takes too much.
+    #[command(hide = true)]
+    ReadPdf(ReadPdfArgs),
+}
+
+/// Arguments of `docs`.
+#[derive(Args, Debug)]
+pub(super) struct DocsArgs {
+    #[command(subcommand)]
+    pub(super) command: DocsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum DocsCommand {
+    /// Print the passages that fit these words best.
+    Search {
+        /// What to search for; plain words, nothing is an operator.
+        #[arg(allow_hyphen_values = true)]
+        words: String,
+        /// Files and folders to search; may be given more than once.
+        #[arg(long, value_name = "PATH", required = true)]
+        docs: Vec<PathBuf>,
+        /// The most tokens that the passages may have together.
+        #[arg(long, value_name = "N", default_value_t = 1500)]
+        tokens: u64,
+    },
 }
 
 /// What a run is made of.
@@ -103,6 +132,9 @@ pub(super) struct RunArgs {
     /// A text file to work with, as data; `-` reads stdin; may be given more than once.
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     pub(super) files: Vec<PathBuf>,
+    /// Files and folders to search for passages, for rolesets of `council`; may be given more than once.
+    #[arg(long, value_name = "PATH")]
+    pub(super) docs: Vec<PathBuf>,
     /// The roleset: a name, or the path of its JSON file.
     #[arg(short, long, env = "CONSENSUS_ROLESET")]
     pub(super) roleset: Option<String>,
@@ -121,6 +153,8 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "answer")]
     pub(super) mock_script: Option<PathBuf>,
     #[command(flatten)]
+    pub(super) redaction: RedactArgs,
+    #[command(flatten)]
     pub(super) params: ParamArgs,
     /// Seed of every draw; the same seed and replies give the same run.
     #[arg(long)]
@@ -136,9 +170,25 @@ pub(super) struct RunArgs {
     /// Print the most that the run can cost, and do not run.
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// Write the figures of all runs in the runs folder to this file, for Prometheus (node-exporter's textfile
+    /// collector).
+    #[arg(long, value_name = "FILE", env = "CONSENSUS_METRICS_FILE")]
+    pub(super) metrics_file: Option<PathBuf>,
     /// Exit with 8 if the run agrees but something was lost on the way.
     #[arg(long)]
     pub(super) fail_on_degraded: bool,
+}
+
+/// What must not leave the machine.
+#[derive(Args, Clone, Debug)]
+pub(super) struct RedactArgs {
+    /// Send tokens such as `[EMAIL_1]` in place of e-mail addresses, phone numbers, IBANs, card numbers, IP
+    /// addresses and secrets, and put the originals back in the answer.
+    #[arg(long)]
+    pub(super) redact: bool,
+    /// Redact whatever this regular expression finds as well; may be given more than once.
+    #[arg(long, value_name = "REGEX")]
+    pub(super) redact_pattern: Vec<String>,
 }
 
 /// Where models are called.
@@ -178,6 +228,13 @@ pub(super) struct ParamArgs {
     /// Further blind drafts from each agent when the first two differ.
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=20))]
     pub(super) resample: Option<u32>,
+    /// Where a council's confidences are taken from: what each member says about itself, or the probability of the
+    /// word by which it stands for its text, if the server tells it.
+    #[arg(long, value_enum)]
+    pub(super) confidence: Option<ConfidenceArg>,
+    /// A JSON file with the weights of a council's members, such as {"pathos": 0.2, "logos": 0.4, "ethos": 0.4}.
+    #[arg(long, value_name = "FILE")]
+    pub(super) weights_from: Option<PathBuf>,
     /// Which differences between texts do not count.
     #[arg(long, value_enum)]
     pub(super) canonical: Option<CanonicalArg>,
@@ -224,6 +281,21 @@ impl From<ThinkingArg> for Thinking {
             ThinkingArg::Free => Self::Free,
             ThinkingArg::Field => Self::Field,
             ThinkingArg::None => Self::None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ConfidenceArg {
+    Verbalised,
+    Logprob,
+}
+
+impl From<ConfidenceArg> for ConfidenceFrom {
+    fn from(arg: ConfidenceArg) -> Self {
+        match arg {
+            ConfidenceArg::Verbalised => Self::Verbalised,
+            ConfidenceArg::Logprob => Self::Logprob,
         }
     }
 }
@@ -286,6 +358,10 @@ pub(super) struct ResumeArgs {
     /// Allow plain http to other machines.
     #[arg(long)]
     pub(super) allow_http: bool,
+    /// Write the figures of all runs in the runs folder to this file, for Prometheus (node-exporter's textfile
+    /// collector).
+    #[arg(long, value_name = "FILE", env = "CONSENSUS_METRICS_FILE")]
+    pub(super) metrics_file: Option<PathBuf>,
     /// Exit with 8 if the run agrees but something was lost on the way.
     #[arg(long)]
     pub(super) fail_on_degraded: bool,
@@ -374,6 +450,12 @@ pub(super) struct ManArgs {
     /// Write one page for each command into this folder instead.
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct ReadPdfArgs {
+    /// The file.
+    pub(super) file: PathBuf,
 }
 
 #[derive(Args, Debug)]

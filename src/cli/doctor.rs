@@ -168,7 +168,7 @@ fn under_schema() -> Ask {
         "required": ["word"],
         "additionalProperties": false,
     });
-    let shape = ReplyShape::Json { name: "probe", schema: (&schema).into() };
+    let shape = ReplyShape::Json { name: "probe", schema: (&schema).into(), measured: None };
     ask(
         2,
         "You write plain prose.".to_owned(),

@@ -8,6 +8,7 @@ use crate::engine::EngineError;
 use crate::journal::JournalError;
 use crate::provider::ProviderError;
 use crate::provider::launch::LaunchError;
+use crate::retrieval::RetrievalError;
 
 /// A mistake in how the program was called.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +65,9 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
             EngineError::Journal(error) => of_journal(error),
             EngineError::Mismatch { .. } => ExitCode::Integrity,
             EngineError::Provider { why, .. } => of_provider(why),
+            EngineError::Retrieval(error) => of_retrieval(error),
+            EngineError::NoCorpus | EngineError::NoRedaction => ExitCode::Usage,
+            EngineError::Redaction(_) => ExitCode::Internal,
         });
     }
     if let Some(error) = cause.downcast_ref::<JournalError>() {
@@ -72,7 +76,17 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
     if let Some(error) = cause.downcast_ref::<LaunchError>() {
         return Some(of_launch(error));
     }
+    if let Some(error) = cause.downcast_ref::<RetrievalError>() {
+        return Some(of_retrieval(error));
+    }
     cause.downcast_ref::<ProviderError>().map(of_provider)
+}
+
+fn of_retrieval(error: &RetrievalError) -> ExitCode {
+    match error {
+        RetrievalError::Place { .. } | RetrievalError::NoText(_) | RetrievalError::NoCache => ExitCode::Usage,
+        RetrievalError::Index { .. } | RetrievalError::Cache { .. } => ExitCode::Internal,
+    }
 }
 
 fn of_journal(error: &JournalError) -> ExitCode {

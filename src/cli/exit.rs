@@ -12,6 +12,8 @@ pub enum ExitCode {
     Usage = 2,
     /// The talk ended without agreement.
     NoAgreement = 3,
+    /// The answer was stopped, with evidence.
+    Vetoed = 4,
     /// A limit on tokens, cost or time was reached.
     Budget = 5,
     /// A provider could not be used.

@@ -6,12 +6,14 @@
 mod answer;
 mod args;
 mod completions;
+mod docs;
 mod doctor;
 mod error;
 mod exit;
 mod launch;
 mod locate;
 mod man;
+mod metrics;
 mod output;
 mod plan;
 mod progress;
@@ -79,16 +81,21 @@ fn dispatch(cli: &Cli, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Plan(args) => plan::plan(args, output),
         Command::Roleset(args) => roleset::roleset(args, output),
         Command::Schema(args) => schema::schema(args, output),
+        Command::Docs(args) => docs::docs(args, output),
         Command::Doctor(args) => doctor::doctor(args, output),
         Command::Completions(args) => completions::completions(args, output),
         Command::Man(args) => man::man(args, output),
         Command::Guard(args) => launch::run_guard(args),
         Command::Leash(args) => launch::run_leash(args),
+        Command::ReadPdf(args) => docs::read_pdf(args, output),
     }
 }
 
 /// Blocks on one piece of asynchronous work.
 fn block_on<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(work))
+    let done = runtime.block_on(work);
+    // A thread that still reads documents is not waited for.
+    runtime.shutdown_background();
+    Ok(done)
 }

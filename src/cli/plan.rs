@@ -6,13 +6,12 @@ use super::args::RunArgs;
 use super::output::{Format, Output};
 use super::{ExitCode, settings};
 use crate::config::FileConfig;
-use crate::protocol::pair::worst_case;
 use crate::provider::Price;
 
 pub(super) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load()?;
     let (setup, roleset) = settings::setup(args, &file, args.seed.unwrap_or(0))?;
-    let worst = worst_case(&setup);
+    let worst = setup.worst_case();
     let models: Vec<String> = roleset
         .agents
         .iter()

@@ -11,8 +11,7 @@ use serde_json::Value;
 use super::output::{Format, Output};
 use crate::engine::{Moment, Observer};
 use crate::journal::{Record, Replied};
-use crate::protocol::pair::REFUSED;
-use crate::protocol::{CallId, Step};
+use crate::protocol::{CallId, REFUSED, Reply, Step};
 use crate::text::{extract, quote};
 
 /// Tells what a run is doing.
@@ -48,7 +47,7 @@ impl Story {
         let call = replied.call;
         let what = match call.step {
             Step::Think => "thinks".to_owned(),
-            Step::Envelope => envelope_line(&replied.reply.text),
+            Step::Envelope => envelope_line(&replied.reply),
             Step::Choose => "chooses".to_owned(),
             Step::Weigh => "compares".to_owned(),
         };
@@ -168,12 +167,25 @@ fn refusal(message: &str) -> Option<&str> {
 
 /// One line about a reply that should be an envelope. It shows what the agent claims; whether the
 /// claim counts is for the protocol to say.
-fn envelope_line(reply: &str) -> String {
-    let object = extract(reply).map_or(reply, |found| found.object);
+fn envelope_line(reply: &Reply) -> String {
+    let object = extract(&reply.text).map_or(reply.text.as_str(), |found| found.object);
     let Ok(value) = serde_json::from_str::<Value>(object) else {
-        return format!("writes no envelope: {}", quote::excerpt(reply));
+        return format!("writes no envelope: {}", quote::excerpt(&reply.text));
     };
     let field = |name: &str| quote::excerpt(value[name].as_str().unwrap_or_default());
+    let measured = reply.yes.map(|yes| f64::from(yes) / 10_000.0);
+    if let Some(confidence) = measured.or(value["confidence"].as_f64()) {
+        let checks = value["checks"].as_array().map_or(0, Vec::len);
+        let what = match (value["framing"].is_string(), value["response"].is_string()) {
+            (true, _) => format!("reads it as “{}”", field("framing")),
+            (false, true) => format!("answers “{}”", field("response")),
+            (false, false) if value["veto"] == true => {
+                format!("vetoes after {checks} checks: {}", field("reasoning"))
+            }
+            (false, false) => format!("passes it after {checks} checks"),
+        };
+        return format!("{what}, confidence {confidence:.2}");
+    }
     let solution = &value["final_solution"];
     let text = match (solution["accepts"].as_str(), &solution["canonical_text"]) {
         (Some(handle), _) => format!(", accepts {}", quote::excerpt(handle)),

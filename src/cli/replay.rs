@@ -30,5 +30,5 @@ pub(super) fn replay(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode>
     story.finish();
     let result = RunResult::new(&ledger, journal.head);
     answer::tell(output, &result, &dir, ledger.endpoints());
-    answer::print(output, &result, false)
+    answer::print(output, &answer::restore(result, &ledger, &dir, output), false)
 }

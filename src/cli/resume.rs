@@ -1,19 +1,22 @@
 //! `consensus resume`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+use anyhow::Context as _;
 
 use super::answer::AnswerFile;
 use super::args::ResumeArgs;
-use super::error::{IntegrityError, Interrupted, TooLate};
+use super::error::{IntegrityError, Interrupted, TooLate, UsageError};
 use super::output::Output;
 use super::progress::Story;
-use super::{ExitCode, answer, block_on, launch, locate, run, settings, signals};
+use super::{ExitCode, answer, block_on, docs, launch, locate, metrics, run, settings, signals};
 use crate::config::{Chosen, FileConfig, launch_command, resumed_endpoints};
-use crate::engine::{Engine, Ledger};
+use crate::engine::{Engine, Ledger, Redaction};
 use crate::journal::{Journal, Limits, Writer};
 use crate::provider::Endpoint;
 use crate::provider::launch::Launched;
+use crate::retrieval::Corpus;
 
 /// What a signal leaves that comes while a server starts.
 const UNCHANGED: &str = "before the run went on; nothing was asked, and it can be resumed as before";
@@ -34,7 +37,7 @@ pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
             // Nothing has been asked yet, and a server that was starting ends with this.
             _ = stop.changed() => return Err(Interrupted(UNCHANGED).into()),
         };
-        let Prepared { limits, endpoints, server } = prepared;
+        let Prepared { limits, endpoints, server, corpus, redaction } = prepared;
         copy.empty()?;
         let story = Story::new(*output);
         let mut engine = Engine::resume(writer, &journal, limits, endpoints, &story)?;
@@ -42,10 +45,18 @@ pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
             output.tell("the run has ended already; this is its result");
         }
         engine.count_from(began);
+        if let Some(corpus) = corpus {
+            engine.lend(corpus);
+        }
+        if let Some(redaction) = redaction {
+            engine.redact_by(redaction);
+        }
         let (result, written) = run::finish(&mut engine, server, stop, &dir, &story, output).await?;
         let code = answer::print(output, &result, args.fail_on_degraded)?;
         copy.write(&result)?;
-        written.map(|()| code)
+        written?;
+        metrics::write(args.metrics_file.as_deref(), &dir, output)?;
+        Ok(code)
     })?
 }
 
@@ -55,6 +66,8 @@ struct Prepared {
     limits: Option<Limits>,
     endpoints: Option<Vec<Endpoint>>,
     server: Option<Launched>,
+    corpus: Option<Corpus>,
+    redaction: Option<Redaction>,
 }
 
 /// Finds out where models are called from here on, and which limits hold: what is given now over
@@ -70,6 +83,18 @@ async fn prepare(
     if answer::is_complete(ledger.outcome()) {
         return Ok(Prepared::default());
     }
+    // Before a server is started in vain.
+    let redaction = ledger.opened().redacted.then(|| Redaction::load(dir)).transpose();
+    let redaction =
+        redaction.map_err(|why| UsageError(format!("the run needs its table of redactions: {why}")))?;
+    let places = ledger.opened().library.as_ref().map_or(&[][..], |library| &library.places);
+    let original = |place: &PathBuf| match &redaction {
+        Some(redaction) => redaction.redactions().restore(&place.to_string_lossy()).into(),
+        None => place.clone(),
+    };
+    let places: Vec<PathBuf> = places.iter().map(original).collect();
+    let corpus = docs::open_beside(&places, output).await.context("the run needs its documents again")?;
+    let corpus = corpus.map(|(corpus, _)| corpus);
     let file = FileConfig::load()?;
     let mut chosen = Chosen {
         model: args.model.clone(),
@@ -91,5 +116,5 @@ async fn prepare(
         cost_micro_usd_max: given.cost_micro_usd_max.or(before.cost_micro_usd_max),
         deadline_ms: given.deadline_ms.or(before.deadline_ms),
     };
-    Ok(Prepared { limits: Some(limits), endpoints: Some(endpoints), server })
+    Ok(Prepared { limits: Some(limits), endpoints: Some(endpoints), server, corpus, redaction })
 }

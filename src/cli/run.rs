@@ -1,8 +1,11 @@
 //! `consensus run`.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use anyhow::Context as _;
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -11,9 +14,10 @@ use super::args::RunArgs;
 use super::error::{Interrupted, TooLate};
 use super::output::Output;
 use super::progress::Story;
-use super::{ExitCode, answer, block_on, plan, settings, signals};
+use super::settings::Beginning;
+use super::{ExitCode, answer, block_on, metrics, plan, settings, signals};
 use crate::config::FileConfig;
-use crate::engine::{Engine, StopRequest};
+use crate::engine::{Engine, Redaction, StopRequest};
 use crate::journal::{Opened, read};
 use crate::provider::launch::Launched;
 use crate::report::RunResult;
@@ -35,7 +39,7 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
         let mut stop = signals::listen()?;
         // Before a server is started, which can take minutes.
         let mut copy = AnswerFile::open(args.output.as_deref())?;
-        let (opened, server) = tokio::select! {
+        let Beginning { opened, server, corpus, redaction } = tokio::select! {
             opened = settings::opened(args, &file, seed, &dir, output) => opened?,
             () = settings::deadline(&args.limits, began) => return Err(TooLate(UNBEGUN).into()),
             // Nothing has been asked yet, and a server that was starting ends with this.
@@ -44,14 +48,34 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
         copy.empty()?;
         introduce(output, &opened, &id);
         let story = Story::new(*output);
-        let mut engine = Engine::start(&dir, &id.to_string(), opened, &story)?;
+        let redaction = redaction.map(|redaction| saved(redaction, &dir)).transpose()?;
+        let started = Engine::start(&dir, &id.to_string(), opened, &story);
+        if let (Err(_), Some(redaction)) = (&started, &redaction) {
+            redaction.discard();
+        }
+        let mut engine = started?;
         engine.count_from(began);
+        if let Some(corpus) = corpus {
+            engine.lend(corpus);
+        }
+        if let Some(redaction) = redaction {
+            engine.redact_by(redaction);
+        }
         let (result, written) = finish(&mut engine, server, stop, &dir, &story, output).await?;
         // An answer that was paid for is printed, whatever became of its files.
         let code = answer::print(output, &result, args.fail_on_degraded)?;
         copy.write(&result)?;
-        written.map(|()| code)
+        written?;
+        metrics::write(args.metrics_file.as_deref(), &dir, output)?;
+        Ok(code)
     })?
+}
+
+/// Writes the table of what was redacted, before anything with a token in it is written or sent.
+fn saved(mut redaction: Redaction, dir: &Path) -> anyhow::Result<Redaction> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir).and_then(|()| redaction.save());
+    made.with_context(|| format!("cannot write into `{}`", dir.display()))?;
+    Ok(redaction)
 }
 
 /// Runs an engine to its end and writes the run's files; returns the result, and whether they could be written.
@@ -76,7 +100,7 @@ pub(super) async fn finish(
     let journal: PathBuf = dir.join(crate::journal::FILE_NAME);
     let written = answer::write_files(dir, &result, &read(&journal)?.records);
     answer::tell(output, &result, dir, engine.ledger().endpoints());
-    Ok((result, written))
+    Ok((answer::restore(result, engine.ledger(), dir, output), written))
 }
 
 fn introduce(output: &Output, opened: &Opened, id: &Uuid) {

@@ -4,19 +4,23 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use serde::Deserialize;
+
 use super::args::{LimitArgs, RunArgs, ServerArgs};
 use super::error::UsageError;
-use super::launch;
 use super::output::Output;
+use super::{docs, launch};
 use crate::config::{
     Chosen, ConfigError, FileConfig, Roleset, check_meaning, config_folder, find_roleset, launch_command,
     load_roleset, resolve_endpoints,
 };
-use crate::engine::PROGRAM;
+use crate::engine::{PROGRAM, Redaction};
 use crate::journal::{Limits, Opened};
-use crate::protocol::{Document, Setup, Task};
+use crate::protocol::council::Weights;
+use crate::protocol::{Document, Params, Setup, Task};
 use crate::provider::Endpoint;
 use crate::provider::launch::Launched;
+use crate::retrieval::Corpus;
 use crate::text::{CanonicalKind, CanonicalRule};
 
 /// The roleset of a run that names none.
@@ -69,8 +73,21 @@ pub(super) fn setup(args: &RunArgs, file: &FileConfig, seed: u64) -> anyhow::Res
     if !problems.is_empty() {
         return Err(ConfigError::Roleset(problems).into());
     }
-    let task = task(args)?;
+    let mut task = task(args)?;
+    task.is_searched = !args.docs.is_empty();
+    if task.is_searched && matches!(roleset.params, Params::Pair(_)) {
+        let why = "--docs goes with rolesets of `council`; a file is given to any run with -f FILE";
+        return Err(UsageError(why.to_owned()).into());
+    }
     Ok((roleset.setup(&name, &packs, task, seed), roleset))
+}
+
+/// What a run starts from, and what is there for it.
+pub(super) struct Beginning {
+    pub(super) opened: Opened,
+    pub(super) server: Option<Launched>,
+    pub(super) corpus: Option<Corpus>,
+    pub(super) redaction: Option<Redaction>,
 }
 
 /// Makes everything that a run starts from; may ask a server which model it serves.
@@ -82,15 +99,48 @@ pub(super) async fn opened(
     seed: u64,
     dir: &Path,
     output: &Output,
-) -> anyhow::Result<(Opened, Option<Launched>)> {
-    let (setup, roleset) = setup(args, file, seed)?;
+) -> anyhow::Result<Beginning> {
+    let (mut setup, roleset) = setup(args, file, seed)?;
+    let mut redaction = redaction(args, &roleset, dir)?;
+    let (corpus, mut library) = docs::open_beside(&args.docs, output).await?.unzip();
+    if let Some(redaction) = &mut redaction {
+        setup = redaction.setup(setup);
+        library = library.map(|library| redaction.library(library));
+    }
     let mut chosen = chosen(&args.server, mock_script(args)?);
     let command = launch_command(&chosen, file, Some(&roleset))?;
     let server = launch::launch(command.as_ref(), &mut chosen, file, dir, output).await?;
     let endpoints = resolve_endpoints(&chosen, file, &roleset).await?;
     let limits = limits(&args.limits);
     check_prices(limits, &endpoints)?;
-    Ok((Opened { program: PROGRAM.to_owned(), setup, endpoints, limits }, server))
+    let redacted = redaction.is_some();
+    let opened = Opened { program: PROGRAM.to_owned(), setup, endpoints, limits, library, redacted };
+    Ok(Beginning { opened, server, corpus, redaction })
+}
+
+/// What is to be left out, if anything is.
+fn redaction(args: &RunArgs, roleset: &Roleset, dir: &Path) -> anyhow::Result<Option<Redaction>> {
+    let given = &args.redaction;
+    if !given.redact
+        && given.redact_pattern.is_empty()
+        && !roleset.redact
+        && roleset.redact_patterns.is_empty()
+    {
+        return Ok(None);
+    }
+    let patterns = roleset.redact_patterns.iter().chain(&given.redact_pattern).cloned().collect();
+    let redaction = Redaction::new(dir, patterns).map_err(UsageError)?;
+    // By its name an agent is told who it is, and whom it talks to.
+    for agent in roleset.agents.iter().chain(&roleset.arbiter) {
+        if redaction.would_change(&agent.name) {
+            let why = format!(
+                "a pattern of --redact-pattern or `redact_patterns` finds the agent's name `{}`",
+                agent.name
+            );
+            return Err(UsageError(why).into());
+        }
+    }
+    Ok(Some(redaction))
 }
 
 /// Refuses a cost limit that could never bind because a price is missing.
@@ -139,11 +189,33 @@ pub(super) async fn deadline(args: &LimitArgs, began: Instant) {
 
 fn override_params(roleset: &mut Roleset, args: &RunArgs) -> anyhow::Result<()> {
     let params = &args.params;
-    let target = &mut roleset.params;
-    target.max_rounds = params.max_rounds.unwrap_or(target.max_rounds);
-    target.thinking = params.thinking.map_or(target.thinking, Into::into);
-    target.resample = params.resample.unwrap_or(target.resample);
-    target.constraints.extend(params.constraints.iter().cloned());
+    match &mut roleset.params {
+        Params::Pair(target) => {
+            let given = [
+                ("--weights-from", params.weights_from.is_some()),
+                ("--confidence", params.confidence.is_some()),
+            ];
+            if let Some((flag, _)) = given.iter().find(|(_, is_given)| *is_given) {
+                return Err(UsageError(format!("{flag} goes with rolesets of `council` only")).into());
+            }
+            target.max_rounds = params.max_rounds.unwrap_or(target.max_rounds);
+            target.thinking = params.thinking.map_or(target.thinking, Into::into);
+            target.resample = params.resample.unwrap_or(target.resample);
+            target.constraints.extend(params.constraints.iter().cloned());
+        }
+        Params::Council(target) => {
+            if params.resample.is_some() {
+                return Err(UsageError("--resample goes with rolesets of `pair` only".to_owned()).into());
+            }
+            target.max_rounds = params.max_rounds.unwrap_or(target.max_rounds);
+            target.thinking = params.thinking.map_or(target.thinking, Into::into);
+            target.constraints.extend(params.constraints.iter().cloned());
+            target.confidence = params.confidence.map_or(target.confidence, Into::into);
+            if let Some(path) = &params.weights_from {
+                target.weights = weights(path)?;
+            }
+        }
+    }
     for agent in roleset.agents.iter_mut().chain(&mut roleset.arbiter) {
         agent.max_tokens = params.max_tokens.unwrap_or(agent.max_tokens);
         agent.temperature = params.temperature.unwrap_or(agent.temperature);
@@ -163,6 +235,26 @@ fn override_params(roleset: &mut Roleset, args: &RunArgs) -> anyhow::Result<()> 
         roleset.canonical = CanonicalRule { kind, choices };
     }
     Ok(())
+}
+
+/// Reads what each member of a council counts.
+fn weights(path: &Path) -> anyhow::Result<Weights> {
+    let why = |why: String| UsageError(format!("`{}` holds no weights: {why}", path.display()));
+    let text = read(path)?;
+    // Some programs begin every file with this mark.
+    let exact: ExactWeights =
+        serde_json::from_str(text.trim_start_matches('\u{FEFF}')).map_err(|e| why(e.to_string()))?;
+    let sum_to_one = || why("the three weights must sum to 1".to_owned());
+    Ok(Weights::nearest([exact.pathos, exact.logos, exact.ethos]).ok_or_else(sum_to_one)?)
+}
+
+/// Weights as a fit gives them, with all their digits.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExactWeights {
+    pathos: f64,
+    logos: f64,
+    ethos: f64,
 }
 
 /// Reads the task from where it was given: a flag, a file, or stdin. `-f -` reads a document from stdin.
@@ -196,7 +288,7 @@ fn task(args: &RunArgs) -> anyhow::Result<Task> {
         anyhow::Ok(Document { name, text: read(path)? })
     };
     let documents = args.files.iter().map(document).collect::<Result<_, _>>()?;
-    Ok(Task { prompt: prompt.trim().to_owned(), documents })
+    Ok(Task { prompt: prompt.trim().to_owned(), documents, is_searched: false })
 }
 
 fn stdin() -> anyhow::Result<String> {

@@ -12,6 +12,8 @@ use super::embedded::ROLESET_SCHEMA;
 use super::error::Problem;
 use super::nearest::did_you_mean;
 use super::roleset::{Roleset, RolesetAgent};
+use crate::protocol::{BadSetup, Params};
+use crate::text::redact::{Redactions, Redactor};
 use crate::text::{CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, quote, schema};
 
 /// The largest pack, in bytes; more would crowd out the task.
@@ -143,6 +145,21 @@ pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
     let mut report = |at: &str, message: String| {
         problems.push(Problem { file: "the roleset with its flags".to_owned(), at: at.to_owned(), message });
     };
+    let (wanted, found) = (roleset.params.agents(), roleset.agents.len());
+    if wanted != found {
+        report(
+            "/agents",
+            BadSetup::Agents { protocol: roleset.params.protocol(), wanted, found }.to_string(),
+        );
+    }
+    if let Params::Council(params) = &roleset.params
+        && !params.weights.is_whole()
+    {
+        report("/params/weights", "the three weights must sum to 1".to_owned());
+    }
+    if let Err((pattern, why)) = Redactor::new(&roleset.redact_patterns, Redactions::default()) {
+        report("/redact_patterns", format!("`{pattern}` is no pattern: {why}"));
+    }
     let mut names: Vec<String> = Vec::new();
     for (at, agent) in agents(roleset) {
         let name = agent.name.to_ascii_lowercase();
@@ -156,7 +173,7 @@ pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
     }
     check_choices(roleset, &mut report);
     let by_line = matches!(roleset.canonical.kind, CanonicalKind::Lines | CanonicalKind::Verbatim);
-    for (index, constraint) in roleset.params.constraints.iter().enumerate() {
+    for (index, constraint) in roleset.params.constraints().iter().enumerate() {
         let at = format!("/params/constraints/{index}");
         if matches!(constraint, Constraint::Lines(_)) && !by_line {
             let why = "lines cannot be counted in a text whose line breaks do not count; use kind `lines` (--canonical lines)";

@@ -12,6 +12,7 @@ macro_rules! embed {
 /// Rolesets by file name.
 pub const EMBEDDED_ROLESETS: &[(&str, &str)] = embed![
     "":
+    "council_tripartite.json",
     "json_author_auditor.json",
     "mcq_reasoner_auditor.json",
     "planner_coder.json",
@@ -27,9 +28,12 @@ pub(super) const EMBEDDED_PACKS: &[(&str, &str)] = embed![
     "checker.md",
     "coder.md",
     "designer.md",
+    "ethos.md",
     "json_auditor.md",
     "json_author.md",
+    "logos.md",
     "option_auditor.md",
+    "pathos.md",
     "physicist.md",
     "planner.md",
     "programmer.md",

@@ -166,6 +166,12 @@ pub fn config_folder() -> Option<PathBuf> {
     etcetera::base_strategy::Xdg::new().ok().map(|xdg| xdg.config_dir().join("consensus"))
 }
 
+/// Returns the folder for what can be made again.
+#[must_use]
+pub fn cache_folder() -> Option<PathBuf> {
+    etcetera::base_strategy::Xdg::new().ok().map(|xdg| xdg.cache_dir().join("consensus"))
+}
+
 fn read(path: &Path) -> Result<FileConfig, ConfigError> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,

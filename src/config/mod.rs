@@ -23,7 +23,7 @@ pub use check::{Packs, check_meaning};
 pub use embedded::{EMBEDDED_ROLESETS, ROLESET_SCHEMA};
 pub use endpoints::{Chosen, ModelRef, launch_command, resolve_endpoints};
 pub use error::{ConfigError, Problem};
-pub use file::{FileConfig, PriceConfig, ProviderConfig, config_folder, micro_usd};
+pub use file::{FileConfig, PriceConfig, ProviderConfig, cache_folder, config_folder, micro_usd};
 pub use nearest::nearest;
 pub use resumed::resumed_endpoints;
 pub use roleset::{

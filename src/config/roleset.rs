@@ -3,37 +3,78 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::check::{self, Packs};
 use super::embedded::{EMBEDDED_PACKS, EMBEDDED_ROLESETS};
 use super::error::{ConfigError, Problem};
 use super::nearest::did_you_mean;
-use crate::protocol::pair::{PairParams, RULES};
-use crate::protocol::{AgentSetup, Setup, Task};
+use crate::protocol::{AgentSetup, Params, Setup, Task};
 use crate::text::CanonicalRule;
 
-/// A roleset file.
+/// A roleset: which protocol, which agents, and its parameters.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "RolesetFile", into = "RolesetFile")]
 pub struct Roleset {
-    /// Format version, 1.
-    pub v: u32,
     /// One sentence for lists.
-    #[serde(default)]
     pub description: String,
-    /// The protocol's name.
-    pub protocol: String,
-    /// The two agents.
+    /// The agents.
     pub agents: Vec<RolesetAgent>,
-    /// A third agent that is asked only on deadlock.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// A further agent that is asked only where the others do not agree.
     pub arbiter: Option<RolesetAgent>,
     /// Which differences between texts do not count.
-    #[serde(default)]
     pub canonical: CanonicalRule,
-    /// The protocol's parameters.
+    /// The protocol and its parameters.
+    pub params: Params,
+    /// Whether what must not leave the machine is replaced by tokens.
+    pub redact: bool,
+    /// Regular expressions for what is replaced besides known forms.
+    pub redact_patterns: Vec<String>,
+}
+
+/// A roleset as its file writes it.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct RolesetFile {
+    v: u32,
     #[serde(default)]
-    pub params: PairParams,
+    description: String,
+    protocol: String,
+    agents: Vec<RolesetAgent>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    arbiter: Option<RolesetAgent>,
+    #[serde(default)]
+    canonical: CanonicalRule,
+    #[serde(default)]
+    params: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    redact: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    redact_patterns: Vec<String>,
+}
+
+impl TryFrom<RolesetFile> for Roleset {
+    type Error = serde_json::Error;
+
+    fn try_from(file: RolesetFile) -> Result<Self, Self::Error> {
+        let RolesetFile { description, protocol, agents, arbiter, canonical, mut params, .. } = file;
+        let (redact, redact_patterns) = (file.redact, file.redact_patterns);
+        params.insert("protocol".to_owned(), protocol.into());
+        let params = serde_json::from_value(params.into())?;
+        Ok(Self { description, agents, arbiter, canonical, params, redact, redact_patterns })
+    }
+}
+
+impl From<Roleset> for RolesetFile {
+    fn from(roleset: Roleset) -> Self {
+        let Roleset { description, agents, arbiter, canonical, params, redact, redact_patterns } = roleset;
+        let protocol = params.protocol().to_owned();
+        // Parameters are plain data, which always have a JSON form.
+        let mut params = serde_json::to_value(params).unwrap_or_default();
+        let mut params = params.as_object_mut().map(std::mem::take).unwrap_or_default();
+        params.shift_remove("protocol");
+        Self { v: 1, description, protocol, agents, arbiter, canonical, params, redact, redact_patterns }
+    }
 }
 
 /// An agent of a roleset file.
@@ -245,7 +286,7 @@ impl Roleset {
             arbiter: self.arbiter.as_ref().map(agent),
             canonical: self.canonical.clone(),
             params: self.params.clone(),
-            rules: RULES.to_owned(),
+            rules: self.params.rules().to_owned(),
         }
     }
 }

@@ -10,11 +10,14 @@ use tokio::sync::watch;
 
 use super::Mismatch;
 use super::ledger::{Ledger, PROGRAM, tokens_max};
+use super::log;
 use super::observer::{Moment, Observer};
-use crate::journal::{Asked, Entry, Journal, JournalError, Limits, Opened, Replied, Writer};
-use crate::protocol::{Ask, CallId, Outcome, Setup};
+use super::redaction::Redaction;
+use crate::journal::{Asked, Entry, Found, Journal, JournalError, Limits, Opened, Replied, Writer};
+use crate::protocol::{Ask, CallId, Outcome, Passage, Search, Setup};
 use crate::provider::launch::Lifeline;
 use crate::provider::{Answer, Endpoint, Provider, ProviderError};
+use crate::retrieval::{Corpus, RetrievalError};
 
 /// What somebody outside wants of a run under way.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
@@ -43,6 +46,18 @@ pub enum EngineError {
         /// What is wrong.
         why: Mismatch,
     },
+    /// The documents cannot be searched.
+    #[error(transparent)]
+    Retrieval(#[from] RetrievalError),
+    /// The table of redactions cannot be written; nothing has left the machine.
+    #[error("the table of what was redacted cannot be written: {0}")]
+    Redaction(std::io::Error),
+    /// The run was redacted, and needs its table to go on.
+    #[error("this run is redacted, and its table was not lent to it (see `Engine::redact_by`)")]
+    NoRedaction,
+    /// The run needs documents that it was not given.
+    #[error("this run searches documents, and none were lent to it (see `Engine::lend`)")]
+    NoCorpus,
     /// An endpoint cannot be used as configured.
     #[error("{agent}: {why}")]
     Provider {
@@ -59,6 +74,10 @@ pub struct Engine<'a> {
     ledger: Ledger,
     providers: Vec<Provider>,
     limits: Limits,
+    /// What can be searched, if anything can.
+    corpus: Option<Corpus>,
+    /// What to leave out of passages that are found.
+    redaction: Option<Redaction>,
     /// From when on a deadline counts.
     began: tokio::time::Instant,
     observer: &'a dyn Observer,
@@ -95,7 +114,16 @@ impl<'a> Engine<'a> {
         };
         observer.notice(Moment::Written(&record));
         let ledger = Ledger::open(&record).map_err(|why| EngineError::Mismatch { line: 1, why })?;
-        Ok(Self { writer, ledger, providers, limits, began: tokio::time::Instant::now(), observer })
+        Ok(Self {
+            writer,
+            ledger,
+            providers,
+            limits,
+            corpus: None,
+            redaction: None,
+            began: tokio::time::Instant::now(),
+            observer,
+        })
     }
 
     /// Takes up a run where its journal ends; `limits` and `endpoints` replace the earlier ones.
@@ -126,7 +154,8 @@ impl<'a> Engine<'a> {
             }
         }
         let began = tokio::time::Instant::now();
-        let mut engine = Self { writer, ledger, providers, limits, began, observer };
+        let mut engine =
+            Self { writer, ledger, providers, limits, corpus: None, redaction: None, began, observer };
         if engine.ledger.outcome().is_none_or(|outcome| !outcome.is_final()) {
             engine.record(Entry::Resumed { program: PROGRAM.to_owned(), limits, endpoints })?;
         }
@@ -138,6 +167,16 @@ impl<'a> Engine<'a> {
         for provider in &self.providers {
             provider.attach(lifeline);
         }
+    }
+
+    /// Lends the run documents to search; one that must search needs them.
+    pub fn lend(&mut self, corpus: Corpus) {
+        self.corpus = Some(corpus);
+    }
+
+    /// Lends the run the table by which its setup was redacted, so that what it finds is redacted as well.
+    pub fn redact_by(&mut self, redaction: Redaction) {
+        self.redaction = Some(redaction);
     }
 
     /// Counts the deadline from an earlier moment, such as the start of the program.
@@ -166,6 +205,7 @@ impl<'a> Engine<'a> {
         if let Some(outcome) = self.ledger.outcome() {
             return Ok(outcome.clone());
         }
+        log::begun(&self.ledger);
         let outcome = match self.until_stopped(stop).await? {
             Some(reason) if self.ledger.verdict().is_none() => reason,
             Some(_) | None => self.ledger.verdict().cloned().unwrap_or(Outcome::Interrupted),
@@ -194,6 +234,9 @@ impl<'a> Engine<'a> {
         while self.ledger.verdict().is_none() {
             if reason.is_none() {
                 reason = stop_reason(*stop.borrow_and_update());
+            }
+            if let Some(search) = self.ledger.to_search().cloned() {
+                self.search(&search)?;
             }
             while reason.is_none() {
                 let Some(ask) = self.ledger.to_ask().next().cloned() else { break };
@@ -240,16 +283,36 @@ impl<'a> Engine<'a> {
         Ok(reason)
     }
 
+    /// Searches the documents, and records what it finds before anything follows from it.
+    fn search(&mut self, search: &Search) -> Result<(), EngineError> {
+        let corpus = self.corpus.as_ref().ok_or(EngineError::NoCorpus)?;
+        let passages = match &mut self.redaction {
+            // The documents hold the originals; nothing of the search leaves this machine.
+            Some(redaction) => {
+                let words = redaction.redactions().restore(&search.words);
+                redacted(corpus, redaction, &words, search.tokens_max)?
+            }
+            None if self.ledger.opened().redacted => return Err(EngineError::NoRedaction),
+            None => corpus.search(&search.words, search.tokens_max)?,
+        };
+        self.record(Entry::Found(Found { round: search.round, passages }))?;
+        Ok(self.writer.sync()?)
+    }
+
     /// Records a reply, durably, before anything follows from it.
     fn take_answer(&mut self, call: CallId, answer: Answer, took: Duration) -> Result<(), EngineError> {
         let Answer { reply, usage, structured, attempts } = answer;
         let replied = Replied { call, reply, usage, structured, attempts };
         let agent = self.ledger.agent_name(call.agent);
         self.observer.notice(Moment::Answered { agent, replied: &replied, took });
+        let logged = log::rounds(&self.ledger).map(|before| (before, replied.clone()));
         self.record(Entry::Replied(replied))?;
         self.writer.sync()?;
         if let Some(remark) = self.ledger.remark() {
             self.observer.notice(Moment::Remarked { agent: self.ledger.agent_name(call.agent), remark });
+        }
+        if let Some((before, replied)) = logged {
+            log::replied(&self.ledger, &replied, took, before);
         }
         Ok(())
     }
@@ -260,6 +323,29 @@ impl<'a> Engine<'a> {
         self.observer.notice(Moment::Written(&record));
         self.ledger.apply(&record).map_err(|why| EngineError::Mismatch { line: record.seq + 1, why })
     }
+}
+
+/// Searches, and puts tokens into what is found; the table is on disk before anything is made of them.
+fn redacted(
+    corpus: &Corpus,
+    redaction: &mut Redaction,
+    words: &str,
+    tokens_max: u64,
+) -> Result<Vec<Passage>, EngineError> {
+    let mut left = tokens_max;
+    let mut found = Vec::new();
+    for passage in corpus.search(words, tokens_max)? {
+        let (before, after) = corpus.beside(&passage)?;
+        let passage = redaction.passage(passage, &before, &after);
+        // A token may be longer than what it stands for.
+        let tokens = passage.tokens_estimate();
+        if tokens <= left {
+            left -= tokens;
+            found.push(passage);
+        }
+    }
+    redaction.save_if_new().map_err(EngineError::Redaction)?;
+    Ok(found)
 }
 
 async fn call(
@@ -289,10 +375,9 @@ fn stop_reason(request: StopRequest) -> Option<Outcome> {
 }
 
 fn providers(setup: &Setup, endpoints: &[Endpoint]) -> Result<Vec<Provider>, EngineError> {
-    let agents = setup.agents.iter().chain(&setup.arbiter);
     let make = |(agent, endpoint): (&crate::protocol::AgentSetup, _)| {
         Provider::new(endpoint, &agent.name)
             .map_err(|why| EngineError::Provider { agent: agent.name.clone(), why })
     };
-    agents.zip(endpoints).map(make).collect()
+    setup.everybody().zip(endpoints).map(make).collect()
 }

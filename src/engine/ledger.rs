@@ -5,13 +5,17 @@
 //! a prompt that the machine did not issue or an end that it did not reach, is a [`Mismatch`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use super::Mismatch;
 use super::budget::{Budget, Reserve};
-use crate::journal::{Asked, Entry, Limits, Opened, Record, Replied, Usage};
-use crate::protocol::{Action, Ask, CallId, Degraded, Event, Finish, Outcome, Protocol, ReplyShape, Report};
+use crate::journal::{Asked, Entry, Found, Limits, Opened, Record, Replied, Usage, between};
+use crate::protocol::{
+    Action, Ask, CallId, Degraded, Event, Finish, Outcome, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage,
+    Protocol, ReplyShape, Report, Search, Unexpected,
+};
 use crate::provider::{Endpoint, Price, Structured};
-use crate::text::quote;
+use crate::text::{quote, redact};
 
 /// Name and version of this program, as journals record it.
 pub const PROGRAM: &str = concat!("consensus ", env!("CARGO_PKG_VERSION"));
@@ -26,6 +30,8 @@ pub struct Ledger {
     endpoints: Vec<Endpoint>,
     /// Calls that must still be answered, with what was reserved once they were made.
     owed: BTreeMap<CallId, (Ask, Option<Reserve>)>,
+    /// A search that must still be made.
+    search: Option<Search>,
     /// How the protocol ended, once it did.
     verdict: Option<Outcome>,
     /// How the run was last put down, until it is resumed.
@@ -34,9 +40,15 @@ pub struct Ledger {
     degraded: Vec<Degraded>,
     /// Agents whose server has been looked at for whether it holds replies to a schema.
     examined: BTreeSet<usize>,
+    /// The tokens that stand for what must not leave the machine.
+    tokens: BTreeSet<String>,
     /// The model that each agent's last reply is from.
     models: BTreeMap<usize, String>,
     run: String,
+    /// When each open call was made.
+    asked_at: BTreeMap<CallId, String>,
+    /// How long each agent's calls took together.
+    busy: Vec<Duration>,
     /// Time stamps of the first and the last record.
     pub(crate) started_at: String,
     pub(crate) ended_at: String,
@@ -66,23 +78,12 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Mismatch::NotOpened`], [`Mismatch::BadOpening`], [`Mismatch::OutOfRange`].
+    /// [`Mismatch::NotOpened`], [`Mismatch::BadOpening`], [`Mismatch::Endpoints`].
     pub fn open(record: &Record) -> Result<Self, Mismatch> {
         let Entry::Opened(opened) = &record.event else { return Err(Mismatch::NotOpened) };
-        let agents = opened.setup.agents.len() + usize::from(opened.setup.arbiter.is_some());
-        if opened.setup.agents.len() != 2 {
-            return Err(Mismatch::BadOpening("`pair` has two agents"));
-        }
-        if opened.endpoints.len() != agents {
-            return Err(Mismatch::BadOpening("there must be one endpoint for each agent"));
-        }
-        if let Some(name) = opened.setup.params.out_of_range() {
-            return Err(Mismatch::OutOfRange(name));
-        }
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        let named = opened.setup.agents.iter().chain(&opened.setup.arbiter);
-        if named.into_iter().any(|a| a.name.is_empty() || a.name.len() > 40 || !a.name.chars().all(plain)) {
-            return Err(Mismatch::BadOpening("an agent's name is letters, digits, `-` and `_`"));
+        opened.setup.check()?;
+        if opened.endpoints.len() != opened.setup.everybody().count() {
+            return Err(Mismatch::Endpoints);
         }
         let known = opened.endpoints.iter().all(|e| e.price().is_some());
         let mut ledger = Self {
@@ -92,16 +93,27 @@ impl Ledger {
             endpoints: opened.endpoints.clone(),
             opened: (**opened).clone(),
             owed: BTreeMap::new(),
+            search: None,
             verdict: None,
             stopped: None,
             totals: Totals { cost_micro_usd: known.then_some(0), ..Totals::default() },
             degraded: Vec::new(),
             examined: BTreeSet::new(),
+            tokens: BTreeSet::new(),
             models: BTreeMap::new(),
             run: record.run.clone(),
+            asked_at: BTreeMap::new(),
+            busy: vec![Duration::ZERO; opened.endpoints.len()],
             started_at: record.at.clone(),
             ended_at: record.at.clone(),
         };
+        for lost in opened.library.iter().flat_map(|library| &library.lost) {
+            ledger.degrade("document_lost", lost.clone());
+        }
+        if opened.redacted {
+            let setup = serde_json::to_string(&opened.setup).unwrap_or_default();
+            ledger.tokens.extend(redact::tokens(&setup).map(str::to_owned));
+        }
         let actions = ledger.machine.step(&Event::Started)?;
         ledger.take_actions(actions);
         Ok(ledger)
@@ -134,13 +146,25 @@ impl Ledger {
         self.ended_at.clone_from(&record.at);
         match &record.event {
             Entry::Opened(_) => Err(Mismatch::NotOpened),
-            Entry::Asked(asked) => self.asked(asked),
-            Entry::Replied(replied) => self.replied(replied),
+            Entry::Asked(asked) => {
+                self.asked(asked)?;
+                self.asked_at.insert(asked.call, record.at.clone());
+                Ok(())
+            }
+            Entry::Replied(replied) => {
+                self.replied(replied)?;
+                let asked_at = self.asked_at.remove(&replied.call).unwrap_or_default();
+                if let Some(busy) = self.busy.get_mut(replied.call.agent) {
+                    *busy += between(&asked_at, &record.at);
+                }
+                Ok(())
+            }
+            Entry::Found(found) => self.found(found),
             Entry::Stopped { outcome } => self.stopped(outcome),
             Entry::Resumed { limits, endpoints, .. } => {
                 if let Some(endpoints) = endpoints {
                     if endpoints.len() != self.endpoints.len() {
-                        return Err(Mismatch::BadOpening("there must be one endpoint for each agent"));
+                        return Err(Mismatch::Endpoints);
                     }
                     self.endpoints.clone_from(endpoints);
                 }
@@ -195,6 +219,28 @@ impl Ledger {
         Ok(())
     }
 
+    fn found(&mut self, found: &Found) -> Result<(), Mismatch> {
+        let search = self.search.take().ok_or(Unexpected::NotSearched(found.round))?;
+        let tokens: u64 = found.passages.iter().map(Passage::tokens_estimate).sum();
+        let is_whole = |passage: &Passage| {
+            // A token may be longer than what it stands for; what the model may be shown bounds it.
+            (passage.redacted || passage.text.chars().count() <= PASSAGE_CHARS_MAX)
+                && passage.start.checked_add(passage.text.len()).is_some()
+        };
+        let fits = found.passages.len() <= PASSAGES_MAX && tokens <= search.tokens_max;
+        if self.opened.library.is_none() || !fits || !found.passages.iter().all(is_whole) {
+            return Err(Mismatch::Passages(found.round));
+        }
+        if self.opened.redacted {
+            let texts = found.passages.iter().flat_map(|passage| [&passage.text, &passage.document]);
+            self.tokens.extend(texts.flat_map(|text| redact::tokens(text)).map(str::to_owned));
+        }
+        let event = Event::Found { round: found.round, passages: found.passages.clone() };
+        let actions = self.machine.step(&event)?;
+        self.take_actions(actions);
+        Ok(())
+    }
+
     /// Whether it is worth to hold a reply to its schema: each agent's first one, one that was refused, and
     /// one that no grammar lets pass. To do so takes as long as a whole turn.
     fn is_suspect(&mut self, ask: &Ask, replied: &Replied, actions: &[Action]) -> bool {
@@ -222,6 +268,7 @@ impl Ledger {
         for action in actions {
             match action {
                 Action::Ask(ask) => drop(self.owed.insert(ask.call, (ask, None))),
+                Action::Search(search) => self.search = Some(search),
                 Action::Finish(outcome) => self.verdict = Some(outcome),
             }
         }
@@ -284,6 +331,12 @@ impl Ledger {
         self.owed.values().filter(|(_, reserve)| reserve.is_none()).map(|(ask, _)| ask)
     }
 
+    /// Returns the search that is owed, if one is.
+    #[must_use]
+    pub fn to_search(&self) -> Option<&Search> {
+        self.search.as_ref()
+    }
+
     /// Checks whether the budget allows a call, without making it.
     ///
     /// # Errors
@@ -342,6 +395,12 @@ impl Ledger {
         self.totals
     }
 
+    /// Returns how long each agent's calls took together, the arbiter's last.
+    #[must_use]
+    pub fn busy(&self) -> &[Duration] {
+        &self.busy
+    }
+
     /// Returns the protocol's report with what was lost on the way to it.
     #[must_use]
     pub fn report(&self) -> Report {
@@ -350,15 +409,21 @@ impl Ledger {
         let mut lost = self.degraded.clone();
         lost.sort_by(|a, b| (a.kind, &a.detail).cmp(&(b.kind, &b.detail)));
         report.degraded.extend(lost);
+        if let Some(Outcome::Agreed { text, .. }) = self.verdict.as_ref().filter(|_| self.opened.redacted) {
+            report.degraded.extend(redact::bent_tokens(&self.tokens, text).into_iter().map(|token| {
+                Degraded {
+                    kind: "bent_token",
+                    detail: format!("`{token}` in the answer stands for nothing that could be put back"),
+                }
+            }));
+        }
         report
     }
 
     /// Returns the name of an agent by its index; the arbiter comes last.
     #[must_use]
     pub fn agent_name(&self, agent: usize) -> &str {
-        let setup = &self.opened.setup;
-        let found = setup.agents.get(agent).or(setup.arbiter.as_ref());
-        found.map_or("", |a| &a.name)
+        self.opened.setup.everybody().nth(agent).map_or("", |a| &a.name)
     }
 }
 

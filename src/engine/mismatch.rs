@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::PROGRAM;
-use crate::protocol::{CallId, Unexpected};
+use crate::protocol::{BadSetup, CallId, Unexpected};
 
 /// A record that cannot be one of this run.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
@@ -14,10 +14,10 @@ pub enum Mismatch {
     NotOpened,
     /// The opening cannot be one that this program wrote.
     #[error("the opening is not usable: {0}")]
-    BadOpening(&'static str),
-    /// A parameter that no roleset may have.
-    #[error("the opening is not usable: the parameter `{0}` is out of its range")]
-    OutOfRange(&'static str),
+    BadOpening(#[from] BadSetup),
+    /// More or fewer endpoints than agents.
+    #[error("there must be one endpoint for each agent")]
+    Endpoints,
     /// A call that the protocol did not ask for.
     #[error("call {0} was recorded, but the protocol did not ask for it")]
     NotOwed(CallId),
@@ -55,6 +55,9 @@ pub enum Mismatch {
     /// A reply to a call that was not recorded as made.
     #[error("a reply to call {0} was recorded, but not that it was asked")]
     NotAsked(CallId),
+    /// Passages that no search can have brought.
+    #[error("passages were recorded for round {0} that no search of this run can have found")]
+    Passages(u32),
     /// An end that the events do not lead to.
     #[error("the run was recorded as `{found}`, but its events lead to `{expected}`")]
     OutcomeDiffers {

@@ -15,11 +15,14 @@
 mod budget;
 mod drive;
 mod ledger;
+mod log;
 mod mismatch;
 mod observer;
+mod redaction;
 
 pub use budget::{Budget, Exceeded, Reserve};
 pub use drive::{Engine, EngineError, StopRequest};
 pub use ledger::{Ledger, PROGRAM, Totals};
 pub use mismatch::Mismatch;
 pub use observer::{Moment, NoObserver, Observer};
+pub use redaction::Redaction;

@@ -1,9 +1,12 @@
 //! What a journal records.
 
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
 use serde::{Deserialize, Serialize};
 
 use crate::crypto::Digest;
-use crate::protocol::{CallId, Outcome, Reply, Setup};
+use crate::protocol::{CallId, Outcome, Passage, Reply, Setup};
 use crate::provider::{Endpoint, Structured};
 
 /// One line of a journal.
@@ -34,6 +37,8 @@ pub enum Entry {
     Asked(Asked),
     /// A model answered.
     Replied(Replied),
+    /// The documents were searched.
+    Found(Found),
     /// The run ended, or was put down for a later resume.
     Stopped {
         /// How.
@@ -51,6 +56,12 @@ pub enum Entry {
     },
 }
 
+/// Returns the time between two time stamps; none, if a clock was set back in between or one is unreadable.
+pub(crate) fn between(started_at: &str, ended_at: &str) -> Duration {
+    let time = |text: &str| humantime::parse_rfc3339(text).unwrap_or(SystemTime::UNIX_EPOCH);
+    time(ended_at).duration_since(time(started_at)).unwrap_or(Duration::ZERO)
+}
+
 /// Everything that a run starts from.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -63,6 +74,22 @@ pub struct Opened {
     pub endpoints: Vec<Endpoint>,
     /// What the run may use.
     pub limits: Limits,
+    /// Documents that may be searched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library: Option<Library>,
+    /// Whether tokens stand in place of what must not leave the machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
+}
+
+/// Documents that may be searched.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Library {
+    /// Files and folders, by their full paths.
+    pub places: Vec<PathBuf>,
+    /// Files whose text could not be read, with the reason.
+    pub lost: Vec<String>,
 }
 
 /// What a run may use; a missing limit does not bind.
@@ -107,6 +134,16 @@ pub struct Replied {
     pub structured: Option<Structured>,
     /// Requests sent until this reply came, 1 without any fault.
     pub attempts: u32,
+}
+
+/// What a search of the documents brought.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Found {
+    /// For which round.
+    pub round: u32,
+    /// The passages, best first.
+    pub passages: Vec<Passage>,
 }
 
 /// Tokens of one call.

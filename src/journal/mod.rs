@@ -22,13 +22,17 @@ mod error;
 mod reader;
 mod writer;
 
-pub use entry::{Asked, Entry, Limits, Opened, Record, Replied, Usage};
+pub(crate) use entry::between;
+pub use entry::{Asked, Entry, Found, Library, Limits, Opened, Record, Replied, Usage};
 pub use error::JournalError;
 pub use reader::{Journal, read};
 pub use writer::Writer;
 
 /// The journal's file name inside a run folder.
 pub const FILE_NAME: &str = "journal.jsonl";
+
+/// The name, beside it, of the table of what was redacted.
+pub const REDACTIONS_FILE: &str = "redactions.json";
 
 /// The format version that this program writes.
 pub const VERSION: u32 = 1;

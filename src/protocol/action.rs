@@ -17,8 +17,21 @@ use crate::text::schema::SchemaText;
 pub enum Action {
     /// Call a model.
     Ask(Ask),
+    /// Search the user's documents.
+    Search(Search),
     /// End the run.
     Finish(Outcome),
+}
+
+/// One search of the user's documents.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Search {
+    /// For which round.
+    pub round: u32,
+    /// What to search for, as plain words.
+    pub words: String,
+    /// The most tokens that the passages may have together, by a high estimate.
+    pub tokens_max: u64,
 }
 
 /// One model call.
@@ -51,7 +64,20 @@ pub enum ReplyShape {
         name: &'static str,
         /// The decoding schema.
         schema: SchemaText,
+        /// A field of it that holds `yes` or `no`, if the probability of that word is wanted.
+        measured: Option<&'static str>,
     },
+}
+
+impl ReplyShape {
+    /// Returns the field in which the probability of `yes` is wanted.
+    #[must_use]
+    pub fn measured(&self) -> Option<&'static str> {
+        match self {
+            Self::Json { measured, .. } => *measured,
+            Self::Free => None,
+        }
+    }
 }
 
 impl Ask {

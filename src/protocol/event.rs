@@ -16,6 +16,42 @@ pub enum Event {
         /// What it answered.
         reply: Reply,
     },
+    /// The documents were searched.
+    Found {
+        /// For which round.
+        round: u32,
+        /// What fits best, best first.
+        passages: Vec<Passage>,
+    },
+}
+
+/// The most passages that one search brings.
+pub const PASSAGES_MAX: usize = 12;
+
+/// The longest passage, in characters: about 300 tokens, so that several fit into a small model's context.
+pub const PASSAGE_CHARS_MAX: usize = 1200;
+
+/// A part of a document, as it stands there.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Passage {
+    /// The document's path.
+    pub document: String,
+    /// The byte at which the passage begins in the document's text.
+    pub start: usize,
+    /// Its text.
+    pub text: String,
+    /// Whether tokens stand in it in place of what must not leave the machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
+}
+
+impl Passage {
+    /// Returns an estimate of its tokens that errs on the high side: a third of its bytes.
+    #[must_use]
+    pub fn tokens_estimate(&self) -> u64 {
+        self.text.len() as u64 / 3 + 1
+    }
 }
 
 /// One answer of a model, as received.
@@ -29,6 +65,10 @@ pub struct Reply {
     pub reasoning: Option<String>,
     /// Why the text ends where it does.
     pub finish: Finish,
+    /// The probability of `yes` against `no` in the field that was to be measured, if the server told it: in
+    /// ten-thousandths, 0 to 10,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub yes: Option<u16>,
 }
 
 /// Why a reply ends where it does.

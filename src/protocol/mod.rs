@@ -1,10 +1,10 @@
 //! Protocols: pure state machines that decide what is asked next and when a run ends.
 //!
 //! ```text
-//!               event: Started, Replied
+//!               event: Started, Replied, Found
 //!   engine  ────────────────────────────►  machine
 //!  (async)  ◄────────────────────────────  (pure)
-//!               action: Ask, Finish
+//!               action: Ask, Search, Finish
 //! ```
 //!
 //! # The contract
@@ -19,17 +19,26 @@
 //! never an error; an error of [`Protocol::step`] means that the events are not those of this run.
 
 mod action;
+mod arbiter;
 mod conversation;
+pub mod council;
+mod draft;
 mod event;
+mod mark;
 mod outcome;
 pub mod pair;
+mod plan;
 mod setup;
 
-pub use action::{Action, Ask, CallId, ReplyShape, Step};
+pub use action::{Action, Ask, CallId, ReplyShape, Search, Step};
 pub use conversation::{Conversation, Message, Role};
-pub use event::{Event, Finish, Reply};
-pub use outcome::{AgentReport, BlindVote, Degraded, Dissent, How, NoAgreement, Outcome, Report, Tally};
-pub use setup::{AgentSetup, Document, Setup, Task, Thinking};
+pub use draft::REFUSED;
+pub use event::{Event, Finish, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage, Reply};
+pub use outcome::{
+    AgentReport, BlindVote, Degraded, Dissent, How, NoAgreement, Outcome, Report, Section, Tally,
+};
+pub use plan::WorstCase;
+pub use setup::{AgentSetup, BadSetup, Document, Params, Setup, Task, Thinking};
 
 use thiserror::Error;
 
@@ -60,4 +69,7 @@ pub enum Unexpected {
     /// A reply to a call that is not open.
     #[error("nothing was asked under call {0}")]
     NotAsked(CallId),
+    /// Passages that nobody searched for.
+    #[error("nothing was searched for in round {0}")]
+    NotSearched(u32),
 }

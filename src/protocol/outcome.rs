@@ -24,6 +24,15 @@ pub enum Outcome {
         /// Why it ended.
         reason: NoAgreement,
     },
+    /// The answer was stopped, with evidence.
+    Vetoed {
+        /// What is wrong with it.
+        reason: String,
+        /// Which source it breaks or contradicts.
+        source: String,
+        /// The words of that source.
+        quote: String,
+    },
     /// The next call would have exceeded a limit, or the deadline passed.
     Budget {
         /// Which limit, with its figures.
@@ -45,6 +54,7 @@ impl Outcome {
         match self {
             Self::Agreed { .. } => "agreed",
             Self::NoAgreement { .. } => "no_agreement",
+            Self::Vetoed { .. } => "vetoed",
             Self::Budget { .. } => "budget",
             Self::Failed { .. } => "failed",
             Self::Interrupted => "interrupted",
@@ -55,7 +65,7 @@ impl Outcome {
     #[must_use]
     pub fn is_final(&self) -> bool {
         match self {
-            Self::Agreed { .. } | Self::NoAgreement { .. } => true,
+            Self::Agreed { .. } | Self::NoAgreement { .. } | Self::Vetoed { .. } => true,
             Self::Budget { .. } | Self::Failed { .. } | Self::Interrupted => false,
         }
     }
@@ -71,6 +81,10 @@ pub enum How {
     Converged,
     /// One adopted the other's text by reference.
     Endorsed,
+    /// The weighted confidence of three reached the threshold.
+    Weighed,
+    /// An arbiter chose one of the answers that the threshold had not reached.
+    Arbitrated,
 }
 
 impl How {
@@ -81,6 +95,8 @@ impl How {
             Self::Independent => "independent",
             Self::Converged => "converged",
             Self::Endorsed => "endorsed",
+            Self::Weighed => "weighed",
+            Self::Arbitrated => "arbitrated",
         }
     }
 }
@@ -97,6 +113,8 @@ pub enum NoAgreement {
     InvalidReplies,
     /// No agent wrote a valid blind draft.
     NoDrafts,
+    /// The weighted confidence stayed below the threshold.
+    Threshold,
 }
 
 impl fmt::Display for NoAgreement {
@@ -106,12 +124,13 @@ impl fmt::Display for NoAgreement {
             Self::Deadlock => "both agents moved and nothing changed",
             Self::InvalidReplies => "an agent wrote no valid envelope in two turns in a row",
             Self::NoDrafts => "no agent wrote a valid blind draft",
+            Self::Threshold => "the weighted confidence stayed below the threshold",
         })
     }
 }
 
 /// What a machine knows about its run.
-#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Report {
     /// Rounds begun.
     pub rounds: u32,
@@ -123,8 +142,19 @@ pub struct Report {
     pub dissent: Vec<Dissent>,
     /// What was lost on the way.
     pub degraded: Vec<Degraded>,
-    /// Handle of the text that the arbiter chose, if one was asked.
-    pub arbiter_choice: Option<String>,
+    /// What only this protocol has.
+    #[serde(flatten)]
+    pub section: Section,
+}
+
+/// The part of a report that only one protocol has, under the protocol's name.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Section {
+    /// Of `pair`.
+    Pair(super::pair::PairSection),
+    /// Of `council`.
+    Council(Box<super::council::CouncilSection>),
 }
 
 /// The plain vote over all blind drafts, for comparison with what the talk made of them.

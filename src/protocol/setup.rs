@@ -5,44 +5,200 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Protocol;
-use super::pair::{Adopt, Pair, PairParams};
-use crate::text::CanonicalRule;
+use thiserror::Error;
 
-/// One run: task, agents, rules and parameters.
+use super::council::{Council, CouncilParams};
+use super::pair::{Pair, PairParams};
+use super::{Protocol, WorstCase};
+use crate::text::{CanonicalRule, Constraint};
+
+/// One run: task, agents, rules and parameters; a machine's own setup has the parameters of its protocol.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Setup {
+pub struct Setup<P = Params> {
     /// The roleset's name.
     pub roleset: String,
     /// What is asked.
     pub task: Task,
     /// Seed of every draw and of every call's sampling seed.
     pub seed: u64,
-    /// The two agents.
+    /// The agents.
     pub agents: Vec<AgentSetup>,
     /// A third agent that is asked only on deadlock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arbiter: Option<AgentSetup>,
     /// Which differences between texts do not count.
     pub canonical: CanonicalRule,
-    /// The protocol's parameters.
-    pub params: PairParams,
+    /// Which protocol, and its parameters.
+    pub params: P,
     /// What the protocol says to every agent before its first turn with its peer.
     pub rules: String,
 }
 
-impl Setup {
-    /// Makes the machine for this run.
+/// A protocol and its parameters.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "protocol", rename_all = "snake_case")]
+pub enum Params {
+    /// Two agents, dual stop.
+    Pair(PairParams),
+    /// Intent, answer, verification, and a weighted confidence.
+    Council(CouncilParams),
+}
+
+/// A setup that no run may have.
+#[derive(Clone, Debug, Error, Eq, PartialEq)]
+pub enum BadSetup {
+    /// Another number of agents than the protocol has.
+    #[error("`{protocol}` has {wanted} agents, not {found}")]
+    Agents {
+        /// The protocol.
+        protocol: &'static str,
+        /// How many it has.
+        wanted: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// A name that could not stand in a prompt or a file.
+    #[error("an agent's name is letters, digits, `-` and `_`")]
+    Name,
+    /// A parameter outside its range.
+    #[error("the parameter `{0}` is out of its range")]
+    OutOfRange(&'static str),
+}
+
+impl Params {
+    /// Returns the protocol's name in files and on the command line.
     #[must_use]
-    pub fn machine(&self) -> Box<dyn Protocol> {
-        Box::new(Pair::new(self.clone()))
+    pub fn protocol(&self) -> &'static str {
+        match self {
+            Self::Pair(_) => "pair",
+            Self::Council(_) => "council",
+        }
     }
 
-    /// Returns how an agent takes over its peer's text.
+    /// Returns what the protocol says to its agents beside their packs.
     #[must_use]
-    pub fn adopt(&self) -> Adopt {
-        self.params.adopt.unwrap_or_else(|| Adopt::for_kind(self.canonical.kind))
+    pub fn rules(&self) -> &'static str {
+        match self {
+            Self::Pair(_) => super::pair::RULES,
+            Self::Council(_) => super::council::RULES,
+        }
+    }
+
+    /// Returns the rules of the task that code checks.
+    #[must_use]
+    pub fn constraints(&self) -> &[Constraint] {
+        match self {
+            Self::Pair(params) => &params.constraints,
+            Self::Council(params) => &params.constraints,
+        }
+    }
+
+    /// Returns how many agents the protocol has, the arbiter aside.
+    #[must_use]
+    pub fn agents(&self) -> usize {
+        match self {
+            Self::Pair(_) => 2,
+            Self::Council(_) => 3,
+        }
+    }
+}
+
+impl Setup {
+    /// Makes the machine for this run, which must pass [`Setup::check`].
+    #[must_use]
+    pub fn machine(&self) -> Box<dyn Protocol> {
+        match &self.params {
+            Params::Pair(params) => Box::new(Pair::new(self.with(params.clone()))),
+            Params::Council(params) => Box::new(Council::new(self.with(params.clone()))),
+        }
+    }
+
+    /// Returns the most that this run can use.
+    #[must_use]
+    pub fn worst_case(&self) -> WorstCase {
+        match &self.params {
+            Params::Pair(params) => super::pair::worst_case(&self.with(params.clone())),
+            Params::Council(params) => super::council::worst_case(&self.with(params.clone())),
+        }
+    }
+
+    /// Returns the same run with every text in it that somebody wrote for it changed.
+    #[must_use]
+    pub fn map_texts(mut self, mut change: impl FnMut(&str) -> String) -> Self {
+        let mut apply = |text: &mut String| *text = change(text);
+        apply(&mut self.task.prompt);
+        for document in &mut self.task.documents {
+            apply(&mut document.name);
+            apply(&mut document.text);
+        }
+        for agent in self.agents.iter_mut().chain(&mut self.arbiter) {
+            apply(&mut agent.domain);
+            apply(&mut agent.pack);
+        }
+        self.canonical.choices.iter_mut().for_each(&mut apply);
+        let constraints = match &mut self.params {
+            Params::Pair(params) => &mut params.constraints,
+            Params::Council(params) => &mut params.constraints,
+        };
+        constraints.iter_mut().flat_map(Constraint::texts).for_each(apply);
+        self
+    }
+
+    /// Checks what a machine relies on. Rolesets hold to it; a journal is checked again, because nobody
+    /// vouches for one.
+    ///
+    /// # Errors
+    ///
+    /// [`BadSetup`] names the first thing that is wrong.
+    pub fn check(&self) -> Result<(), BadSetup> {
+        let (wanted, found) = (self.params.agents(), self.agents.len());
+        if wanted != found {
+            return Err(BadSetup::Agents { protocol: self.params.protocol(), wanted, found });
+        }
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let is_good = |name: &str| (1..=40).contains(&name.len()) && name.chars().all(plain);
+        if !self.everybody().all(|agent| is_good(&agent.name)) {
+            return Err(BadSetup::Name);
+        }
+        let out_of_range = match &self.params {
+            Params::Pair(params) => params.out_of_range(),
+            Params::Council(params) => params.out_of_range(),
+        };
+        out_of_range.map_or(Ok(()), |name| Err(BadSetup::OutOfRange(name)))
+    }
+}
+
+impl From<Setup<PairParams>> for Setup {
+    fn from(setup: Setup<PairParams>) -> Self {
+        setup.with(Params::Pair(setup.params.clone()))
+    }
+}
+
+impl From<Setup<CouncilParams>> for Setup {
+    fn from(setup: Setup<CouncilParams>) -> Self {
+        setup.with(Params::Council(setup.params.clone()))
+    }
+}
+
+impl<P> Setup<P> {
+    /// Returns every agent, the arbiter last.
+    pub fn everybody(&self) -> impl Iterator<Item = &AgentSetup> {
+        self.agents.iter().chain(&self.arbiter)
+    }
+
+    /// Returns the same run with other parameters.
+    fn with<Q>(&self, params: Q) -> Setup<Q> {
+        Setup {
+            roleset: self.roleset.clone(),
+            task: self.task.clone(),
+            seed: self.seed,
+            agents: self.agents.clone(),
+            arbiter: self.arbiter.clone(),
+            canonical: self.canonical.clone(),
+            params,
+            rules: self.rules.clone(),
+        }
     }
 }
 
@@ -55,6 +211,9 @@ pub struct Task {
     /// Text to work with; data, never instructions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub documents: Vec<Document>,
+    /// Whether there is a library of documents that can be searched.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_searched: bool,
 }
 
 /// A text that belongs to a task.

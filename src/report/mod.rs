@@ -1,12 +1,16 @@
 //! What people and programs read about a run: made from its journal, and from nothing else.
 //!
 //! In: a [`Ledger`](crate::engine::Ledger) and the journal's head. Out: `result.json`, the
-//! transcript, the answer. The same journal always gives the same bytes.
+//! transcript, the answer; of many results, metrics. The same journal always gives the same bytes.
 
+mod metrics;
+mod outcome;
 mod result;
 mod transcript;
 
-pub use result::{AgentResult, RunResult, Timing, UsageResult, write_result};
+pub use metrics::{Counted, metrics};
+pub use outcome::ConsensusOutcome;
+pub use result::{AgentResult, RunResult, Timing, UsageResult, write_whole};
 pub use transcript::transcript;
 
 /// The schema of `result.json`.

@@ -1,16 +1,17 @@
 //! `result.json`: how a run ended, for programs.
 
-use std::fs::OpenOptions;
+use std::fs::{OpenOptions, Permissions};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::crypto::Digest;
 use crate::engine::Ledger;
-use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome};
+use crate::journal::between;
+use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome, Section};
 
 /// How a run ended.
 #[derive(Clone, Debug, Serialize)]
@@ -31,7 +32,10 @@ pub struct RunResult {
     pub how: Option<How>,
     /// The agreed text.
     pub text: Option<String>,
-    /// Digest of its canonical form.
+    /// The same with the originals in place of their tokens, where it was redacted; never in `result.json`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restored_text: Option<String>,
+    /// Digest of the text's canonical form.
     pub sha256: Option<Digest>,
     /// Rounds begun.
     pub rounds: u32,
@@ -47,8 +51,9 @@ pub struct RunResult {
     pub usage: UsageResult,
     /// When.
     pub timing: Timing,
-    /// What only `pair` has.
-    pub pair: PairSection,
+    /// What only its protocol has.
+    #[serde(flatten)]
+    pub section: Section,
     /// SHA-256 of the journal's last line.
     pub journal_head: Digest,
 }
@@ -87,13 +92,8 @@ pub struct Timing {
     pub ended_at: String,
     /// Milliseconds between them.
     pub total_ms: u64,
-}
-
-/// What only `pair` has.
-#[derive(Clone, Debug, Serialize)]
-pub struct PairSection {
-    /// Handle of the text that the arbiter chose, if one was asked.
-    pub arbiter_choice: Option<String>,
+    /// Milliseconds that each agent's calls took together, the arbiter's last; calls may overlap.
+    pub agents_ms: Vec<u64>,
 }
 
 impl RunResult {
@@ -106,6 +106,7 @@ impl RunResult {
         let (how, text, sha256) = match &outcome {
             Outcome::Agreed { how, text, sha256 } => (Some(*how), Some(text.clone()), Some(*sha256)),
             Outcome::NoAgreement { .. }
+            | Outcome::Vetoed { .. }
             | Outcome::Budget { .. }
             | Outcome::Failed { .. }
             | Outcome::Interrupted => (None, None, None),
@@ -115,12 +116,13 @@ impl RunResult {
         Self {
             v: 1,
             run: ledger.run().to_owned(),
-            protocol: "pair",
+            protocol: opened.setup.params.protocol(),
             roleset: opened.setup.roleset.clone(),
             outcome: outcome.name(),
             reason: reason(&outcome),
             how,
             text,
+            restored_text: None,
             sha256,
             rounds: report.rounds,
             blind_vote: report.blind_vote,
@@ -136,10 +138,16 @@ impl RunResult {
                 calls: totals.calls,
                 cost_micro_usd: totals.cost_micro_usd,
             },
-            timing: timing(&ledger.started_at, &ledger.ended_at),
-            pair: PairSection { arbiter_choice: report.arbiter_choice },
+            timing: timing(ledger),
+            section: report.section,
             journal_head,
         }
+    }
+
+    /// Returns the answer for a reader.
+    #[must_use]
+    pub fn readable(&self) -> Option<&str> {
+        self.restored_text.as_deref().or(self.text.as_deref())
     }
 
     /// Returns the result as it stands in `result.json`.
@@ -155,33 +163,39 @@ fn reason(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Agreed { .. } => None,
         Outcome::NoAgreement { reason } => Some(reason.to_string()),
+        Outcome::Vetoed { reason, source, quote } => {
+            Some(format!("{reason} (against {source}: \"{quote}\")"))
+        }
         Outcome::Budget { limit } => Some(limit.clone()),
         Outcome::Failed { cause } => Some(cause.clone()),
         Outcome::Interrupted => Some("the run was interrupted and can be resumed".to_owned()),
     }
 }
 
-fn timing(started_at: &str, ended_at: &str) -> Timing {
-    let time = |text: &str| humantime::parse_rfc3339(text).unwrap_or(SystemTime::UNIX_EPOCH);
-    // A clock that was set back between two records must not make a result impossible.
-    let span = time(ended_at).duration_since(time(started_at)).unwrap_or(Duration::ZERO);
+fn timing(ledger: &Ledger) -> Timing {
+    let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     Timing {
-        started_at: started_at.to_owned(),
-        ended_at: ended_at.to_owned(),
-        total_ms: u64::try_from(span.as_millis()).unwrap_or(u64::MAX),
+        started_at: ledger.started_at.clone(),
+        ended_at: ledger.ended_at.clone(),
+        total_ms: ms(between(&ledger.started_at, &ledger.ended_at)),
+        agents_ms: ledger.busy().iter().copied().map(ms).collect(),
     }
 }
 
-/// Writes a file of a run folder whole or not at all, private to the user.
+/// Writes a file whole or not at all; `mode` says who may read it, such as `0o600`.
 ///
 /// # Errors
 ///
 /// Any error of the file system.
-pub fn write_result(dir: &Path, name: &str, text: &str) -> std::io::Result<()> {
-    let temporary = dir.join(format!(".{name}.new"));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+pub fn write_whole(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
+    let name = path.file_name().ok_or(std::io::ErrorKind::InvalidInput)?;
+    // Of several processes that write one file, each has a temporary file of its own.
+    let temporary = path.with_file_name(format!(".{}.{}.new", name.to_string_lossy(), std::process::id()));
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&temporary)?;
+    // Whatever the user's mask takes away from it.
+    file.set_permissions(Permissions::from_mode(mode))?;
     file.write_all(text.as_bytes())?;
-    std::fs::rename(&temporary, dir.join(name)).inspect_err(|_| {
+    std::fs::rename(&temporary, path).inspect_err(|_| {
         // The new file is of no use to anybody; the error that matters is the first.
         let _ = std::fs::remove_file(&temporary);
     })

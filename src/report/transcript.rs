@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::engine::{Ledger, Mismatch};
-use crate::journal::{Entry, Record, Replied};
-use crate::protocol::{Outcome, Step};
+use crate::journal::{Entry, Found, Record, Replied};
+use crate::protocol::{Outcome, Params, Passage, Step};
 use crate::text::{Envelope, quote};
 
 /// Returns the transcript of a whole journal.
@@ -27,6 +27,7 @@ pub fn transcript(records: &[Record]) -> Result<String, (u64, Mismatch)> {
                     let _ = writeln!(out, "*{}: {remark}.*\n", ledger.agent_name(replied.call.agent));
                 }
             }
+            Entry::Found(found) => passages(&mut out, found),
             Entry::Stopped { outcome } => end(&mut out, outcome),
             Entry::Resumed { program, .. } => {
                 let _ = writeln!(out, "*Resumed by {program} at {}.*\n", record.at);
@@ -56,7 +57,7 @@ fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
     let call = replied.call;
     let what = match call.step {
         Step::Think => "private thoughts",
-        Step::Envelope => "envelope",
+        Step::Envelope => form_name(ledger, call.agent),
         Step::Choose => "arbiter's choice",
         Step::Weigh => "private comparison",
     };
@@ -65,7 +66,7 @@ fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
         (Step::Weigh, _) => ", in the other order".to_owned(),
         (_, attempt) => format!(", attempt {}", attempt + 1),
     };
-    let blind = if call.round == 1 { ", blind" } else { "" };
+    let blind = if call.round == blind_round(ledger) { ", blind" } else { "" };
     let name = ledger.agent_name(call.agent);
     let _ = writeln!(out, "## Round {}: {name}, {what}{blind}{again}\n", call.round);
     match Envelope::parse(&replied.reply.text) {
@@ -84,6 +85,31 @@ fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
         quoted(out, &message.content);
     }
     out.push('\n');
+}
+
+fn passages(out: &mut String, found: &Found) {
+    let _ = writeln!(out, "## Round {}: {} passages found\n", found.round, found.passages.len());
+    for Passage { document, start, text, .. } in &found.passages {
+        let _ = writeln!(out, "{}, from byte {start}:\n", quote::json_string(document));
+        quoted(out, text);
+        out.push('\n');
+    }
+}
+
+/// Returns the round in which nobody knows what another wrote.
+fn blind_round(ledger: &Ledger) -> u32 {
+    match ledger.opened().setup.params {
+        Params::Pair(_) => 1,
+        Params::Council(_) => 0,
+    }
+}
+
+/// Returns what an agent writes when it commits.
+fn form_name(ledger: &Ledger, agent: usize) -> &'static str {
+    match ledger.opened().setup.params {
+        Params::Pair(_) => "envelope",
+        Params::Council(_) => ["framing", "response", "verification"].get(agent).copied().unwrap_or("form"),
+    }
 }
 
 fn parsed(out: &mut String, envelope: &Envelope) {
@@ -120,6 +146,11 @@ fn end(out: &mut String, outcome: &Outcome) {
         Outcome::NoAgreement { reason } => {
             let _ = writeln!(out, "Because {reason}.");
         }
+        Outcome::Vetoed { reason, source, quote } => {
+            quoted(out, reason);
+            let _ = writeln!(out, "\nAgainst {source}:\n");
+            quoted(out, quote);
+        }
         Outcome::Budget { limit } => quoted(out, limit),
         Outcome::Failed { cause } => quoted(out, cause),
         Outcome::Interrupted => out.push_str("The run can be resumed.\n"),
@@ -141,7 +172,7 @@ fn dissent(out: &mut String, ledger: &Ledger) {
         out.push_str("## Degraded\n\n");
     }
     for loss in &report.degraded {
-        let _ = writeln!(out, "- {}", quote::plain(&loss.detail));
+        let _ = writeln!(out, "- {}", quote::plain(&loss.detail).replace('\n', " "));
     }
 }
 

@@ -70,6 +70,20 @@ pub struct Bounds {
 pub struct Broken(String);
 
 impl Constraint {
+    /// Returns the texts that a user wrote into this rule.
+    pub fn texts(&mut self) -> Vec<&mut String> {
+        match self {
+            Self::Contains { text }
+            | Self::Excludes { text }
+            | Self::StartsWith { text }
+            | Self::EndsWith { text } => vec![text],
+            Self::Keys { keys } => keys.iter_mut().collect(),
+            Self::Sentences(_) | Self::Words(_) | Self::Characters(_) | Self::Lines(_) | Self::Integer => {
+                Vec::new()
+            }
+        }
+    }
+
     /// Reads the command line's short form: `sentences=3`, `words=..40`, `words=10..40`,
     /// `contains=TEXT`, `integer`, `keys=a,b`.
     ///

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{FinalText, StrictValue, Violation, extract, quote, schema};
+use super::{FinalText, StrictValue, Violation, extract, read_one, schema};
 
 /// The mark in `public_message` that must go with status SOLVED, and only with it.
 pub const SOLVED_MARKER: &str = "[SOLVED]";
@@ -202,24 +202,6 @@ impl Envelope {
         self.status == Status::NeedPeer
             || self.public_message.contains(CONTACT_MARKER)
             || !self.needs_from_peer.is_empty()
-    }
-}
-
-/// Reads exactly one JSON value from `text`.
-fn read_one<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Violation> {
-    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<T>();
-    let value = match stream.next() {
-        Some(Ok(value)) => value,
-        Some(Err(error)) => {
-            return Err(Violation::Json { message: quote::message(&error.to_string()) });
-        }
-        None => return Err(Violation::NoObject),
-    };
-    let rest = text[stream.byte_offset()..].trim();
-    match rest.chars().next() {
-        None => Ok(value),
-        Some('{') => Err(Violation::SeveralObjects),
-        Some(_) => Err(Violation::TextAround { excerpt: quote::excerpt(rest) }),
     }
 }
 

@@ -4,6 +4,8 @@
 //! (`<think>…</think>`) and one code fence around everything. Anything else outside the object is
 //! a violation, because text that nobody validated must not ride along with an envelope.
 
+use serde::Deserialize;
+
 use super::{DEPTH_MAX, Violation, check_depth, quote};
 
 /// The longest reply that is looked at, in bytes (1 MiB).
@@ -53,6 +55,24 @@ pub fn extract(reply: &str) -> Result<Extracted<'_>, Violation> {
         return Err(Violation::TooDeep { max: DEPTH_MAX });
     }
     Ok(Extracted { object, reasoning, fenced })
+}
+
+/// Reads exactly one JSON value from `text`.
+pub(crate) fn read_one<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Violation> {
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<T>();
+    let value = match stream.next() {
+        Some(Ok(value)) => value,
+        Some(Err(error)) => {
+            return Err(Violation::Json { message: quote::message(&error.to_string()) });
+        }
+        None => return Err(Violation::NoObject),
+    };
+    let rest = text[stream.byte_offset()..].trim();
+    match rest.chars().next() {
+        None => Ok(value),
+        Some('{') => Err(Violation::SeveralObjects),
+        Some(_) => Err(Violation::TextAround { excerpt: quote::excerpt(rest) }),
+    }
 }
 
 /// Splits a leading reasoning block off `reply`.

@@ -17,10 +17,13 @@ mod envelope;
 mod extract;
 mod final_text;
 pub mod quote;
+pub mod redact;
 pub mod schema;
 mod sentences;
+mod shapes;
 mod strict_json;
 pub mod vacuity;
+mod verbatim;
 mod violation;
 
 pub use canonical::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical};
@@ -28,8 +31,10 @@ pub use constraint::{Broken, Constraint};
 pub use envelope::{
     Answer, Artifact, Change, ChangeBy, Envelope, FinalSolution, Meta, SOLVED_MARKER, Status,
 };
+pub(crate) use extract::read_one;
 pub use extract::{Extracted, REPLY_BYTES_MAX, extract};
 pub use final_text::FinalText;
 pub use sentences::listed_sentences;
 pub use strict_json::{DEPTH_MAX, StrictValue, check_depth};
+pub use verbatim::find_verbatim;
 pub use violation::Violation;

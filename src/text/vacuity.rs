@@ -6,7 +6,7 @@
 use serde_json::Value;
 use thiserror::Error;
 
-use super::CanonicalKind;
+use super::{CanonicalKind, redact};
 
 /// Shorter texts than this many characters are compared with instructions only as whole lines, so
 /// that a short right answer ("4", "yes") is not refused because a prompt happens to contain it.
@@ -159,7 +159,8 @@ fn is_placeholder(text: &str, folded: &str) -> bool {
             .find_map(|&(open, close)| inside.strip_prefix(open)?.strip_suffix(close));
         inside = bare.unwrap_or(inside);
     }
-    let bracketed = inside.len() < text.len() && is_label(inside);
+    // What was redacted may be the whole answer.
+    let bracketed = inside.len() < text.len() && is_label(inside) && !redact::is_token(text);
     let bare = folded.trim_matches(['*', '_', ' ']);
     bracketed || is_dots(text) || PLACEHOLDERS.contains(&bare)
 }
@@ -196,6 +197,13 @@ mod tests {
         let canonical = canonicalizer.canonicalize(text).unwrap();
         let rules = "Write the complete final text here, exactly as the user should read it.";
         Told::new("What is the capital of Australia?", &[rules]).check(CanonicalKind::Text, &canonical.text)
+    }
+
+    #[test]
+    fn what_stands_for_a_redacted_original_is_an_answer() {
+        for (text, is_answer) in [("[EMAIL_1]", true), ("[EMAIL]", false), ("[ANSWER_1]", false)] {
+            assert_eq!(verdict(text).is_ok(), is_answer, "{text}");
+        }
     }
 
     #[test]

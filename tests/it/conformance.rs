@@ -8,7 +8,8 @@ use std::sync::Arc;
 use consensus::config::{EMBEDDED_ROLESETS, find_roleset, load_roleset};
 use consensus::crypto::Digest;
 use consensus::protocol::{
-    Action, Ask, CallId, Conversation, Event, Finish, Message, Reply, ReplyShape, Role, Step, Task, Thinking,
+    Action, Ask, CallId, Conversation, Event, Finish, Message, Params, Reply, ReplyShape, Role, Step, Task,
+    Thinking,
 };
 use consensus::provider::{Answer, OpenAi, OpenAiEndpoint, ProviderError, Structured};
 use serde_json::json;
@@ -81,7 +82,7 @@ fn a_prompt_longer_than_the_context_is_told_apart() {
 fn a_schema_is_enforced_and_not_only_accepted() {
     let schema = json!({"type": "object", "properties": {"word": {"type": "string", "enum": ["vq7-kestrel"]}},
         "required": ["word"], "additionalProperties": false});
-    let shape = ReplyShape::Json { name: "probe", schema: (&schema).into() };
+    let shape = ReplyShape::Json { name: "probe", schema: (&schema).into(), measured: None };
     let answer = on_server(true, async |server| {
         call(server, &ask("What is the capital of France?", shape, 60)).await.unwrap()
     });
@@ -96,8 +97,11 @@ fn every_schema_of_every_roleset_holds_the_reply() {
     for (file, _) in EMBEDDED_ROLESETS {
         let name = file.trim_end_matches(".json");
         let (mut roleset, packs) = load_roleset(&find_roleset(name, &[]).unwrap()).unwrap();
-        roleset.params.thinking = Thinking::None;
-        let task = Task { prompt: "Say something short that fits.".to_owned(), documents: vec![] };
+        match &mut roleset.params {
+            Params::Pair(params) => params.thinking = Thinking::None,
+            Params::Council(params) => params.thinking = Thinking::None,
+        }
+        let task = Task { prompt: "Say something short that fits.".to_owned(), ..Task::default() };
         let mut machine = roleset.setup(name, &packs, task, 1).machine();
         let mut asks: Vec<Ask> = asked(machine.step(&Event::Started).unwrap());
         let mut seen = 0;
@@ -122,7 +126,7 @@ fn every_schema_of_every_roleset_holds_the_reply() {
 fn asked(actions: Vec<Action>) -> Vec<Ask> {
     let ask = |action| match action {
         Action::Ask(ask) => Some(ask),
-        Action::Finish(_) => None,
+        Action::Search(_) | Action::Finish(_) => None,
     };
     actions.into_iter().filter_map(ask).collect()
 }

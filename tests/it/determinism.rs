@@ -1,13 +1,31 @@
 //! The same events give the same actions, byte for byte: what replay and verification stand on.
 
-use consensus::protocol::pair::{Adopt, worst_case};
-use consensus::protocol::{Action, Event, Finish, Reply, Setup, Step, Thinking};
+use consensus::protocol::pair::Adopt;
+use consensus::protocol::{Action, Event, Finish, Params, Reply, ReplyShape, Setup, Step, Thinking};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::support::{Play, Tiny, envelope, in_round};
+use crate::support::{Play, Tiny, envelope, form, in_round};
 
-/// Fields of an envelope that may or may not make sense where they are said.
+/// What an agent may say, sensible or not where it is said: fields of an envelope, and of a council's form.
+fn any_saying() -> impl Strategy<Value = (Value, Value)> {
+    (any_fields(), any_form())
+}
+
+fn any_form() -> impl Strategy<Value = Value> {
+    let confidence =
+        prop::sample::select(vec![json!(0.0), json!(0.4), json!(0.9), json!(1), json!(2), json!("x")]);
+    let text = prop::sample::select(vec!["4", "5", "", "How much is 2+2?", "four"]);
+    let quote = prop::sample::select(vec!["How much is", "How much was", "x"]);
+    let verdict = prop::sample::select(vec!["holds", "fails", "unknown", "perhaps"]);
+    (confidence, text, quote, verdict, any::<bool>()).prop_map(|(confidence, text, quote, verdict, veto)| {
+        json!({
+            "confidence": confidence, "response": text, "veto": veto,
+            "checks": [{"claim": "c", "source": "task", "quote": quote, "verdict": verdict}],
+        })
+    })
+}
+
 fn any_fields() -> impl Strategy<Value = Value> {
     let status = prop::sample::select(vec!["WORKING", "NEED_PEER", "PROPOSED", "READY_TO_SOLVE", "SOLVED"]);
     let text = prop::option::of(prop::sample::select(vec!["4", "5", "<NUMBER>", "", "four"]));
@@ -31,7 +49,7 @@ fn any_fields() -> impl Strategy<Value = Value> {
 fn any_setup() -> impl Strategy<Value = Setup> {
     let thinking = prop::sample::select(vec![Thinking::Free, Thinking::Field, Thinking::None]);
     let adopt = prop::sample::select(vec![None, Some(Adopt::Text), Some(Adopt::Never)]);
-    (any::<u64>(), thinking, adopt, 0_u32..3, 0_u32..3, 1_u32..8, any::<bool>()).prop_map(
+    let of_pair = (any::<u64>(), thinking, adopt, 0_u32..3, 0_u32..3, 1_u32..8, any::<bool>()).prop_map(
         |(seed, thinking, adopt, resample, max_repairs, max_rounds, arbiter)| {
             let mut setup = Tiny::setup();
             setup.seed = seed;
@@ -41,13 +59,26 @@ fn any_setup() -> impl Strategy<Value = Setup> {
             setup.params.max_repairs = max_repairs;
             setup.params.max_rounds = max_rounds;
             setup.arbiter = arbiter.then(Tiny::arbiter);
-            setup
+            Setup::from(setup)
         },
-    )
+    );
+    let thinking = prop::sample::select(vec![Thinking::Free, Thinking::None]);
+    let of_council = (any::<u64>(), thinking, 0_u32..3, 1_u32..5, any::<bool>()).prop_map(
+        |(seed, thinking, max_repairs, max_rounds, arbiter)| {
+            let mut setup = Tiny::council();
+            setup.seed = seed;
+            setup.params.thinking = thinking;
+            setup.params.max_repairs = max_repairs;
+            setup.params.max_rounds = max_rounds;
+            setup.arbiter = arbiter.then(Tiny::arbiter);
+            Setup::from(setup)
+        },
+    );
+    prop_oneof![of_pair, of_council]
 }
 
 /// Plays a run with these sayings, over and over, and returns all events and actions.
-fn play(setup: &Setup, sayings: &[Value]) -> (Vec<Event>, Vec<Vec<Action>>) {
+fn play(setup: &Setup, sayings: &[(Value, Value)]) -> (Vec<Event>, Vec<Vec<Action>>) {
     let mut play = Play::new(setup);
     let (mut events, mut actions) = (Vec::new(), Vec::new());
     for index in 0.. {
@@ -60,11 +91,14 @@ fn play(setup: &Setup, sayings: &[Value]) -> (Vec<Event>, Vec<Vec<Action>>) {
         } else {
             *play.open.keys().next().unwrap()
         };
-        let text = match call.agent {
-            2 => json!({"reason": "it is", "choice": "P1"}).to_string(),
-            _ => envelope(&play.open[&call], &sayings[index % sayings.len()]),
+        let (fields, filled) = &sayings[index % sayings.len()];
+        let ask = &play.open[&call];
+        let text = match &ask.shape {
+            ReplyShape::Json { name: "choice", .. } => json!({"reason": "it is", "choice": "P1"}).to_string(),
+            ReplyShape::Json { name: "envelope", .. } => envelope(ask, fields),
+            ReplyShape::Json { .. } | ReplyShape::Free => form(ask, filled),
         };
-        let reply = Reply { text: text.clone(), reasoning: None, finish: Finish::Stop };
+        let reply = Reply { text: text.clone(), reasoning: None, finish: Finish::Stop, yes: None };
         events.push(Event::Replied { call, reply });
         actions.push(play.reply(call, &text, Finish::Stop));
     }
@@ -75,7 +109,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn the_same_events_give_the_same_actions(setup in any_setup(), sayings in prop::collection::vec(any_fields(), 1..8)) {
+    fn the_same_events_give_the_same_actions(setup in any_setup(), sayings in prop::collection::vec(any_saying(), 1..8)) {
         let (events, actions) = play(&setup, &sayings);
         let mut machine = setup.machine();
         let _ = machine.step(&Event::Started).unwrap();
@@ -86,13 +120,13 @@ proptest! {
     }
 
     #[test]
-    fn every_run_ends_within_its_plan(setup in any_setup(), sayings in prop::collection::vec(any_fields(), 1..8)) {
+    fn every_run_ends_within_its_plan(setup in any_setup(), sayings in prop::collection::vec(any_saying(), 1..8)) {
         let (events, actions) = play(&setup, &sayings);
-        let plan = worst_case(&setup);
+        let plan = setup.worst_case();
         prop_assert!(events.len() as u64 <= plan.calls, "{} calls, {} planned", events.len(), plan.calls);
         let asks = actions.iter().flatten().filter_map(|action| match action {
             Action::Ask(ask) => Some(ask),
-            Action::Finish(_) => None,
+            Action::Search(_) | Action::Finish(_) => None,
         });
         for ask in asks {
             let tokens = ask.prompt_tokens_estimate() + u64::from(ask.max_tokens);
@@ -101,17 +135,22 @@ proptest! {
     }
 
     #[test]
-    fn conversations_only_grow_at_their_end(setup in any_setup(), sayings in prop::collection::vec(any_fields(), 1..8)) {
+    fn conversations_only_grow_at_their_end(setup in any_setup(), sayings in prop::collection::vec(any_saying(), 1..8)) {
         let (_, actions) = play(&setup, &sayings);
-        let mut last: [Vec<String>; 2] = Default::default();
+        let mut last: [Vec<String>; 3] = Default::default();
+        let agents = match &setup.params {
+            Params::Pair(_) => 2,
+            Params::Council(_) => 3,
+        };
         for action in actions.iter().flatten() {
             let Action::Ask(ask) = action else { continue };
             // A comparison of two texts knows nothing of any conversation.
-            if ask.call.agent < 2 && ask.call.draft == 0 && ask.call.step != Step::Weigh {
+            let is_talk = ask.call.round > 0 && ask.call.step != Step::Weigh;
+            if ask.call.agent < agents && ask.call.draft == 0 && is_talk {
                 let now: Vec<String> = ask.messages.iter().map(|m| m.content.clone()).collect();
                 let before = &last[ask.call.agent];
                 // Who works the task out again begins with nothing but the task.
-                let anew = ask.call.round > 1 && now.len() == 2;
+                let anew = agents == 2 && ask.call.round > 1 && now.len() == 2;
                 prop_assert!(anew || now.starts_with(before), "{}", ask.call);
                 last[ask.call.agent] = now;
             }
@@ -156,8 +195,8 @@ fn private_thoughts_never_reach_the_peer() {
         assert!(ask.messages.iter().all(|m| !m.content.contains(&other)), "{call}");
         let answer = if call.agent == 0 { "4" } else { "5" };
         let text = match ask.shape {
-            consensus::protocol::ReplyShape::Free => own,
-            consensus::protocol::ReplyShape::Json { .. } => envelope(&ask, &json!({"text": answer})),
+            ReplyShape::Free => own,
+            ReplyShape::Json { .. } => envelope(&ask, &json!({"text": answer})),
         };
         play.reply(call, &text, Finish::Stop);
     }

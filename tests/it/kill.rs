@@ -72,10 +72,17 @@ fn replied(dir: &Path) -> usize {
 
 #[test]
 fn a_run_killed_at_any_moment_resumes_to_the_same_result() {
+    for roleset in ["writer_physicist", "council_tripartite"] {
+        kill_at_every_moment(roleset);
+    }
+}
+
+fn kill_at_every_moment(roleset: &str) {
     let server = Server::start(model(SENSIBLE));
     let whole = Folder::new();
-    let run = ["run", "--model", "tiny-model", "--seed", "1", "--prompt", "How much is 2+2?", "--base-url"];
-    Finished::of(consensus(&whole).args(run).arg(server.url())).exits(0);
+    let run =
+        ["run", "--model", "tiny-model", "--seed", "1", "--prompt", "How much is 2+2?", "--roleset", roleset];
+    Finished::of(consensus(&whole).args(run).args(["--base-url", &server.url()])).exits(0);
     let expected = mask(&std::fs::read_to_string(whole.run().join("result.json")).unwrap());
     let calls = server.chats().len();
     assert!(calls >= 8, "the run is long enough to be worth killing: {calls} calls");

@@ -5,16 +5,20 @@
 mod support;
 
 mod cli;
+mod confidence;
 mod conformance;
 mod determinism;
+mod docs;
 mod faults;
 mod hostile;
 mod journal;
 mod kill;
 mod launch;
+mod metrics;
 mod prompts;
 mod provider;
 mod readme;
+mod redaction;
 mod rolesets;
 mod scenarios;
 mod tasks;

@@ -1,9 +1,7 @@
 //! What an agent is told when, and how warm it answers.
 
-use consensus::protocol::pair::{RULES, worst_case};
-use consensus::protocol::{
-    Ask, CallId, Finish, How, NoAgreement, Outcome, ReplyShape, Setup, Step, Thinking,
-};
+use consensus::protocol::pair::{RULES, Setup, worst_case};
+use consensus::protocol::{Ask, CallId, Finish, How, NoAgreement, Outcome, ReplyShape, Step, Thinking};
 use consensus::text::{CanonicalKind, CanonicalRule, Constraint};
 use serde_json::json;
 

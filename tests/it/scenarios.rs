@@ -7,11 +7,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use consensus::protocol::{Action, CallId, Finish, Outcome, Setup, Thinking};
+use consensus::protocol::{Action, CallId, Finish, Outcome, Params, Setup, Thinking};
 use consensus::text::{CanonicalKind, CanonicalRule, Constraint};
 use serde_json::Value;
 
-use crate::support::{Play, Tiny, envelope};
+use crate::support::{Play, Tiny, envelope, form};
 
 #[test]
 fn every_scenario_goes_as_written() {
@@ -32,7 +32,7 @@ fn every_scenario_goes_as_written() {
 
 /// Plays the inputs of a scenario and returns it with the outputs that they have.
 fn play(written: &str) -> String {
-    let mut setup = Tiny::setup();
+    let mut setup = Setup::from(Tiny::setup());
     let mut out = String::new();
     let mut run: Option<Play> = None;
     for line in written.lines().filter(|line| !line.starts_with("> ")) {
@@ -63,7 +63,11 @@ fn play(written: &str) -> String {
             None if said == "refuses" => (String::new(), Finish::Refused),
             None => {
                 let fields: Value = serde_json::from_str(said).expect(said);
-                (envelope(&ask, &fields), Finish::Stop)
+                let text = match setup.params {
+                    Params::Pair(_) => envelope(&ask, &fields),
+                    Params::Council(_) => form(&ask, &fields),
+                };
+                (text, Finish::Stop)
             }
         };
         let actions = play.reply(call, &text, finish);
@@ -91,21 +95,29 @@ fn open_call(play: &Play, setup: &Setup, name: &str) -> CallId {
 
 fn set(setup: &mut Setup, name: &str, value: &str) {
     let number = || value.parse().unwrap();
-    match name {
-        "thinking" => setup.params.thinking = if value == "free" { Thinking::Free } else { Thinking::Field },
-        "max_rounds" => setup.params.max_rounds = number(),
-        "solo_turns" => setup.params.solo_turns = number(),
-        "max_repairs" => setup.params.max_repairs = number(),
-        "resample" => setup.params.resample = number(),
-        "seed" => setup.seed = value.parse().unwrap(),
-        "adopt" => setup.params.adopt = serde_json::from_value(value.into()).unwrap(),
-        "arbiter" => setup.arbiter = Some(Tiny::arbiter()),
-        "constraint" => setup.params.constraints.push(Constraint::parse(value).unwrap()),
-        "canonical" => {
+    let thinking = || if value == "free" { Thinking::Free } else { Thinking::Field };
+    let constraint = || Constraint::parse(value).unwrap();
+    match (name, &mut setup.params) {
+        ("protocol", _) => *setup = Tiny::council().into(),
+        ("prompt", _) => value.clone_into(&mut setup.task.prompt),
+        ("seed", _) => setup.seed = value.parse().unwrap(),
+        ("arbiter", _) => setup.arbiter = Some(Tiny::arbiter()),
+        ("canonical", _) => {
             let kind: CanonicalKind = serde_json::from_value(value.into()).unwrap();
             setup.canonical = CanonicalRule { kind, choices: vec!["A".to_owned(), "B".to_owned()] };
         }
-        other => panic!("unknown setting {other}"),
+        ("thinking", Params::Pair(params)) => params.thinking = thinking(),
+        ("max_rounds", Params::Pair(params)) => params.max_rounds = number(),
+        ("solo_turns", Params::Pair(params)) => params.solo_turns = number(),
+        ("max_repairs", Params::Pair(params)) => params.max_repairs = number(),
+        ("resample", Params::Pair(params)) => params.resample = number(),
+        ("adopt", Params::Pair(params)) => params.adopt = serde_json::from_value(value.into()).unwrap(),
+        ("constraint", Params::Pair(params)) => params.constraints.push(constraint()),
+        ("thinking", Params::Council(params)) => params.thinking = thinking(),
+        ("max_rounds", Params::Council(params)) => params.max_rounds = number(),
+        ("max_repairs", Params::Council(params)) => params.max_repairs = number(),
+        ("constraint", Params::Council(params)) => params.constraints.push(constraint()),
+        (other, _) => panic!("unknown setting {other}"),
     }
 }
 
@@ -118,8 +130,12 @@ fn told(action: &Action, setup: &Setup) -> String {
             let why = why.map(|w| format!(": {w}")).unwrap_or_default();
             format!("ask {name} {}{why}", ask.call)
         }
+        Action::Search(search) => format!("search, round {}: {:?}", search.round, search.words),
         Action::Finish(Outcome::Agreed { how, text, .. }) => format!("agreed, {}: {text:?}", how.name()),
         Action::Finish(Outcome::NoAgreement { reason }) => format!("no agreement: {reason}"),
+        Action::Finish(Outcome::Vetoed { reason, source, quote }) => {
+            format!("vetoed: {reason:?} against {source}: {quote:?}")
+        }
         Action::Finish(other) => format!("{other:?}"),
     }
 }

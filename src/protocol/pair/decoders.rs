@@ -1,20 +1,19 @@
 //! The decoding schemas of a run, each made once.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::review::Review;
-use crate::protocol::Thinking;
+use crate::protocol::{ReplyShape, Thinking};
 use crate::text::decoding::{Decoder, Decoding};
 
 /// Decoders by what they depend on: agent, whether the draft is blind, how many answers are owed, and
 /// whether there is an own answer that accepting would change.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Decoders(BTreeMap<(usize, bool, usize, bool, bool), Arc<Decoder>>);
+pub(super) struct Decoders(BTreeMap<(usize, bool, usize, bool, bool), Decoder>);
 
 impl Decoders {
-    /// Returns the maker of the schemas of the envelope that is asked for.
-    pub(super) fn of(&mut self, review: &Review<'_>) -> Arc<Decoder> {
+    /// Returns the shape of the envelope that is asked for, whose author's thoughts ended with the proposal `decided`.
+    pub(super) fn shape(&mut self, review: &Review<'_>, decided: Option<usize>) -> ReplyShape {
         let (setup, agent) = (review.setup, review.agent);
         let own = &setup.agents[agent];
         let answers = review.owed_answers();
@@ -23,7 +22,7 @@ impl Decoders {
         let text_chars_max = own.text_chars_max();
         let thinking = setup.params.thinking == Thinking::Field;
         let make = || {
-            Arc::new(Decoder::new(
+            Decoder::new(
                 review.canonicalizer,
                 &Decoding {
                     role: &own.name,
@@ -38,9 +37,10 @@ impl Decoders {
                     text_chars_max,
                     constraints: &setup.params.constraints,
                 },
-            ))
+            )
         };
         let key = (agent, review.blind, answers, has_answer, accepting_changes);
-        Arc::clone(self.0.entry(key).or_insert_with(make))
+        let decoder = self.0.entry(key).or_insert_with(make);
+        ReplyShape::Json { name: "envelope", schema: decoder.schema(&review.offer(decided)), measured: None }
     }
 }

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::arbiter::Arbitration;
+use super::Setup;
 use super::decoders::Decoders;
-use super::draft::{Draft, Progress};
 use super::prompt::{self, Situation};
 use super::report::blind_vote;
 use super::review::{Accepted, Review};
 use super::seat::{Position, Proposal, Seat};
 use super::weigh::{Turned, Weighing};
 use super::{Adopt, floor, stop};
+use crate::protocol::arbiter::Arbitration;
+use crate::protocol::draft::{self, Draft, Progress};
 use crate::protocol::{
-    Action, CallId, Conversation, Event, NoAgreement, Outcome, Protocol, Reply, Report, Setup, Step,
-    Unexpected,
+    Action, CallId, Conversation, Event, NoAgreement, Outcome, Protocol, Reply, Report, Step, Unexpected,
 };
 use crate::text::vacuity::Told;
 use crate::text::{Canonicalizer, Status};
@@ -43,7 +43,8 @@ pub struct Pair {
     pub(super) idle: [u32; 2],
     /// Two texts that are being weighed, in the middle of a turn.
     pub(super) weighing: Option<Weighing>,
-    pub(super) arbitration: Option<Arbitration>,
+    /// The open question to the arbiter, and the proposals it may choose from.
+    pub(super) arbitration: Option<(Arbitration, Vec<usize>)>,
     pub(super) arbiter_asked: bool,
     pub(super) arbiter_choice: Option<usize>,
     pub(super) outcome: Option<Outcome>,
@@ -126,15 +127,27 @@ impl Pair {
         blind: bool,
         call: CallId,
         conversation: Conversation,
-        told: prompt::Told,
+        told: draft::Told,
     ) -> Draft {
         // Taken out for the moment, since a review borrows the rest of the machine.
         let mut decoders = std::mem::take(&mut self.decoders);
         let review = self.review(agent, blind);
-        let decoder = decoders.of(&review);
-        let draft = Draft::start(&review, call, conversation, told, decoder);
+        let shape = decoders.shape(&review, None);
+        let draft = Draft::start(self.setup.params.thinking, call, conversation, told, shape);
         self.decoders = decoders;
         draft
+    }
+
+    /// Lets an envelope offer only the text that its author's thoughts end with, if they end with one.
+    ///
+    /// With both handles before its eyes a small model thought of the one and named the other in 11 of 64 envelopes.
+    fn hold_to_thoughts(&mut self, making: &mut Draft, thoughts: &str) {
+        let mut decoders = std::mem::take(&mut self.decoders);
+        let review = self.review(making.call().agent, self.is_blind());
+        if let Some(decided) = review.decided(thoughts) {
+            making.recast(prompt::commit(&review, Some(decided)), decoders.shape(&review, Some(decided)));
+        }
+        self.decoders = decoders;
     }
 
     /// Starts an envelope by an agent that works the task out from nothing, by its own or its peer's
@@ -374,8 +387,8 @@ impl Pair {
     }
 
     fn replied(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
-        if let Some(open) = self.arbitration.take_if(|open| open.call() == call) {
-            return Ok(self.ruling(open, reply));
+        if let Some((open, candidates)) = self.arbitration.take_if(|(open, _)| open.call() == call) {
+            return Ok(self.ruling(open, candidates, reply));
         }
         if let Some(weighing) = self.weighing.take_if(|weighing| weighing.call() == call) {
             return Ok(self.weigh(weighing, reply));
@@ -384,7 +397,13 @@ impl Pair {
             return Err(Unexpected::NotAsked(call));
         };
         let agent = call.agent;
-        let progress = making.reply(&self.review(agent, self.is_blind()), reply);
+        if call.step == Step::Think {
+            self.hold_to_thoughts(&mut making, &reply.text);
+        }
+        let review = self.review(agent, self.is_blind());
+        let (own, max_repairs) = (&self.setup.agents[agent], self.setup.params.max_repairs);
+        let progress = making
+            .reply(own, self.setup.seed, max_repairs, reply, |text, thoughts| review.check(text, thoughts));
         let turned = match progress {
             Progress::Ask(ask) => {
                 self.open.insert(making.call(), making);
@@ -422,6 +441,7 @@ impl Protocol for Pair {
             }
             Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.replied(*call, reply),
+            Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
         }
     }
 

@@ -36,9 +36,7 @@
 //! - **Every run ends.** Each round is one turn, each turn at most `1 + max_repairs` envelopes and one
 //!   comparison in both orders, a last word one more, and there are at most `max_rounds` rounds.
 
-mod arbiter;
 mod decoders;
-mod draft;
 mod floor;
 mod judging;
 mod machine;
@@ -54,5 +52,9 @@ mod weigh;
 
 pub use machine::Pair;
 pub use params::{Adopt, PairParams};
-pub use plan::{WorstCase, worst_case};
-pub use prompt::{REFUSED, RULES};
+pub use plan::worst_case;
+pub use prompt::RULES;
+pub use report::PairSection;
+
+/// One run of `pair`.
+pub type Setup = crate::protocol::Setup<PairParams>;

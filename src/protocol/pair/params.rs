@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Setup;
 use crate::protocol::Thinking;
 use crate::text::{CanonicalKind, Constraint};
 
@@ -37,6 +38,14 @@ impl Default for PairParams {
             thinking: Thinking::Free,
             constraints: Vec::new(),
         }
+    }
+}
+
+impl Setup {
+    /// Returns how an agent takes over its peer's text.
+    #[must_use]
+    pub fn adopt(&self) -> Adopt {
+        self.params.adopt.unwrap_or_else(|| Adopt::for_kind(self.canonical.kind))
     }
 }
 

@@ -1,27 +1,12 @@
 //! The most that a run may cost, before anything is spent.
 
-use serde::Serialize;
-
-use super::{Adopt, Pair};
-use crate::protocol::{Action, AgentSetup, Event, Protocol, Setup, Thinking};
+use super::{Adopt, Pair, Setup};
+use crate::protocol::{Action, AgentSetup, Event, Protocol, Thinking, WorstCase};
 
 /// Tokens of the controller's own words in one turn, an upper bound of `prompt`'s texts.
 const TURN_WORDS: u64 = 700;
 /// The same for one refusal.
 const REPAIR_WORDS: u64 = 150;
-
-/// An upper bound on what a run can use. Real runs use far less: most end in the first rounds.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
-pub struct WorstCase {
-    /// Model calls, repeated network attempts aside.
-    pub calls: u64,
-    /// Prompt tokens of all calls together, by estimate.
-    pub prompt_tokens: u64,
-    /// Completion tokens of all calls together.
-    pub completion_tokens: u64,
-    /// The longest single prompt with its reply: the context a model needs.
-    pub context_tokens: u64,
-}
 
 /// Returns the most that a run with this setup can use.
 ///
@@ -52,13 +37,13 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
         let turns = u64::from(params.max_rounds.saturating_sub(1));
         // Two texts, shown without their history in both orders: once a turn, and twice with an agent's last word.
         for _ in 0..2 * (turns + turns.min(2)) {
-            add_call(&mut total, 2 * opening + 2 * text + TURN_WORDS, reply);
+            total.add_call(2 * opening + 2 * text + TURN_WORDS, reply);
         }
     }
     if let Some(arbiter) = &setup.arbiter {
         let reply_max = u64::from(arbiter.max_tokens);
         for _ in 0..=params.max_repairs {
-            add_call(&mut total, 2 * opening + 2 * reply + TURN_WORDS, reply_max);
+            total.add_call(2 * opening + 2 * reply + TURN_WORDS, reply_max);
         }
     }
     total
@@ -66,11 +51,11 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
 
 fn add_draft(total: &mut WorstCase, conversation: &mut u64, setup: &Setup, reply: u64) {
     if setup.params.thinking == Thinking::Free {
-        add_call(total, *conversation, reply);
+        total.add_call(*conversation, reply);
         *conversation += reply + REPAIR_WORDS;
     }
     for _ in 0..=setup.params.max_repairs {
-        add_call(total, *conversation, reply);
+        total.add_call(*conversation, reply);
         *conversation += reply + REPAIR_WORDS;
     }
 }
@@ -81,19 +66,12 @@ fn draft_growth(setup: &Setup, reply: u64) -> u64 {
     conversation
 }
 
-fn add_call(total: &mut WorstCase, prompt: u64, reply: u64) {
-    total.calls += 1;
-    total.prompt_tokens += prompt;
-    total.completion_tokens += reply;
-    total.context_tokens = total.context_tokens.max(prompt + reply);
-}
-
 /// Returns the larger of the two opening prompts, by estimate.
 fn opening_tokens(setup: &Setup) -> u64 {
     let actions = Pair::new(setup.clone()).step(&Event::Started).unwrap_or_default();
     let tokens = actions.iter().map(|action| match action {
         Action::Ask(ask) => ask.prompt_tokens_estimate(),
-        Action::Finish(_) => 0,
+        Action::Search(_) | Action::Finish(_) => 0,
     });
     tokens.max().unwrap_or(0)
 }

@@ -10,12 +10,14 @@
 
 use std::fmt::Write as _;
 
+use super::Setup;
 use super::review::Review;
 use super::seat::{Found, Position, Seat, handle};
-use crate::crypto::Hasher;
-use crate::protocol::{BlindVote, CallId, Setup, Thinking};
+use crate::protocol::draft::{REFUSED, Told};
+use crate::protocol::mark::mark;
+use crate::protocol::{BlindVote, CallId, Thinking};
 use crate::text::decoding::Offer;
-use crate::text::{CanonicalKind, ChangeBy, Constraint, Status, Violation, listed_sentences, quote};
+use crate::text::{CanonicalKind, ChangeBy, Constraint, Status, listed_sentences, quote};
 
 /// What `pair` says to every agent, before its first turn with its peer.
 ///
@@ -24,21 +26,8 @@ use crate::text::{CanonicalKind, ChangeBy, Constraint, Status, Violation, listed
 /// it copied 7 of 15 answers into the envelope that it copies all 15 of without.
 pub const RULES: &str = include_str!("rules.md");
 
-/// How every message begins that sends a reply back to its author.
-pub const REFUSED: &str = "That reply does not count";
-
 /// The most of a text that is shown a second time, in characters: enough to tell it from another.
 const TEXT_AGAIN_CHARS_MAX: usize = 80;
-
-/// What an agent is told in one turn.
-pub(super) struct Told {
-    /// What there is to know.
-    pub(super) situation: String,
-    /// The request for private thoughts.
-    pub(super) think: String,
-    /// The request for the envelope.
-    pub(super) write: String,
-}
 
 /// Returns an agent's system prompt: who it is, and the pack of the agent by whose method it works.
 pub(super) fn system(setup: &Setup, agent: usize, method: usize) -> String {
@@ -132,38 +121,12 @@ pub(super) fn turn(situation: &Situation<'_>) -> Told {
     Told { situation: text, think: compare(review), write: commit(review, None) }
 }
 
-/// Returns the refusal of a reply, for its author.
-pub(super) fn repair(violation: &Violation) -> String {
-    format!("{REFUSED}: {violation}.\nWrite the envelope again: exactly one JSON object and nothing else.")
-}
-
-/// Returns the end of a failed turn, for its author.
-pub(super) fn given_up(violation: &Violation) -> String {
-    format!("{REFUSED} either: {violation}.\nThis turn is over.")
-}
-
 /// Returns what an agent is told whose acceptance is not borne out.
 pub(super) fn kept() -> String {
     format!(
         "{REFUSED}: you have compared that text with your own once more, without names and in both orders, and found your \
          own the better one. It stands, and this turn is over."
     )
-}
-
-/// Returns the mark around quoted text: eight letters that nobody could know beforehand.
-///
-/// Letters, not digits: hex digits near a text have been seen to leak into answers.
-pub(super) fn mark(seed: u64, call: CallId) -> String {
-    let digest =
-        Hasher::default().part(b"mark").part(&seed.to_be_bytes()).part(call.to_string().as_bytes()).finish();
-    let mut bits = digest.leading_u64();
-    let mut letters = String::from("data-");
-    for _ in 0..8 {
-        // 26 letters; the remainder is below 26, so it fits.
-        letters.push(char::from(b'a' + u8::try_from(bits % 26).unwrap_or(0)));
-        bits /= 26;
-    }
-    letters
 }
 
 /// States the task, with its documents and what the final text must look like.

@@ -1,9 +1,19 @@
 //! What is known about a run at any moment: blind vote, standings, dissent, losses.
 
+use serde::Serialize;
+
+use super::Setup;
 use super::machine::Pair;
 use super::seat::{Answer, Seat, handle};
 use crate::crypto::Digest;
-use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Outcome, Report, Setup, Tally};
+use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Outcome, Report, Section, Tally};
+
+/// What only `pair` has.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct PairSection {
+    /// Handle of the text that the arbiter chose, if one was asked.
+    pub arbiter_choice: Option<String>,
+}
 
 impl Pair {
     /// Makes the report; see [`crate::protocol::Protocol::report`].
@@ -18,7 +28,7 @@ impl Pair {
             agents: self.seats.iter().zip(&self.setup.agents).map(|(s, a)| self.agent(s, &a.name)).collect(),
             dissent: self.dissent(agreed),
             degraded: degraded(&self.setup, &self.seats),
-            arbiter_choice: self.arbiter_choice.map(handle),
+            section: Section::Pair(PairSection { arbiter_choice: self.arbiter_choice.map(handle) }),
         }
     }
 

@@ -4,9 +4,11 @@
 //! [`Violation`]. Nothing is mended here; the only thing filled in is the digest, which models
 //! cannot compute, and the text that a handle stands for.
 
+use super::Setup;
 use super::params::Adopt;
 use super::seat::{Answer, Found, Proposal, Seat, Weighed, handle, index_of};
-use crate::protocol::{Finish, Reply, Setup, Thinking};
+use crate::protocol::Thinking;
+use crate::protocol::draft::Valid;
 use crate::text::decoding::Offer;
 use crate::text::{
     Broken, CanonicalKind, Canonicalizer, Change, Envelope, FinalSolution, FinalText, Status, Violation,
@@ -34,8 +36,6 @@ pub(super) struct Review<'a> {
 pub(super) struct Accepted {
     /// The envelope with the digest filled in and an adoption resolved.
     pub(super) envelope: Envelope,
-    /// What the agent wrote, without wrappers and private thinking.
-    pub(super) object: String,
     /// The text it commits to.
     pub(super) answer: Option<Answer>,
     /// The proposal that it names by handle: the peer's, taken over, or its own, kept.
@@ -92,23 +92,19 @@ impl Review<'_> {
         named.all(|other| other == first).then_some(first)
     }
 
-    /// Checks one reply, whose author's thoughts ended with the proposal `decided`.
-    pub(super) fn check(&self, reply: &Reply, decided: Option<usize>) -> Result<Accepted, Violation> {
-        match reply.finish {
-            Finish::Stop => {}
-            Finish::Length => {
-                let max_tokens = self.setup.agents[self.agent].max_tokens;
-                return Err(Violation::Cut { max_tokens });
-            }
-            Finish::Refused => return Err(Violation::Refused),
-        }
+    /// Checks one reply, which came after these private thoughts.
+    pub(super) fn check(
+        &self,
+        reply: &str,
+        thoughts: Option<&str>,
+    ) -> Result<Valid<Box<Accepted>>, Violation> {
         let with_thinking = self.setup.params.thinking == Thinking::Field;
-        let parsed = Envelope::parse_with(&reply.text, with_thinking)?;
+        let parsed = Envelope::parse_with(reply, with_thinking)?;
         let mut envelope = parsed.envelope;
         self.check_names(&envelope)?;
         check_marker(&envelope)?;
         let adopts = self.adopted(&envelope)?;
-        self.check_decision(adopts, decided)?;
+        self.check_decision(adopts, thoughts.and_then(|thoughts| self.decided(thoughts)))?;
         let answer = self.answer(&envelope, adopts)?;
         if !self.blind {
             self.check_answers(&envelope)?;
@@ -117,7 +113,8 @@ impl Review<'_> {
         if let Some(answer) = &answer {
             fill_in(&mut envelope, answer)?;
         }
-        Ok(Accepted { envelope, object: parsed.object, answer, adopts })
+        let content = Box::new(Accepted { envelope, answer, adopts });
+        Ok(Valid { content, object: parsed.object })
     }
 
     /// Returns the handle by which the author may keep the text it stands for.

@@ -4,10 +4,12 @@
 //! end. First each works the task out once more, then each has a last word, then an arbiter chooses, each of
 //! them once: so this ends.
 
-use super::arbiter::{Arbitration, Ruling};
+use super::judging;
 use super::machine::{Pair, Phase};
-use super::seat::Seat;
-use crate::protocol::{Action, NoAgreement, Reply};
+use super::seat::{Seat, handle};
+use crate::protocol::arbiter::{Arbitration, Ruling};
+use crate::protocol::mark::mark;
+use crate::protocol::{Action, CallId, NoAgreement, Reply, Step};
 use crate::text::Status;
 
 impl Pair {
@@ -35,9 +37,14 @@ impl Pair {
             .dedup_by(|a, b| self.proposals[*a].answer.canonical == self.proposals[*b].answer.canonical);
         match &self.setup.arbiter {
             Some(arbiter) if !self.arbiter_asked && candidates.len() == 2 => {
-                let (open, ask) =
-                    Arbitration::open(&self.setup, arbiter, &self.proposals, candidates, self.round);
-                self.arbitration = Some(open);
+                let call = CallId { round: self.round, agent: 2, draft: 0, step: Step::Choose, attempt: 0 };
+                // The order of the texts is drawn, so that being first favours neither author.
+                candidates.sort_by_key(|&index| mark(self.setup.seed ^ index as u64, call));
+                let texts: Vec<_> = candidates.iter().map(|&i| (i, &self.proposals[i])).collect();
+                let question = judging::arbiter(&self.setup, &texts, &mark(self.setup.seed, call));
+                let handles = candidates.iter().copied().map(handle).collect();
+                let (open, ask) = Arbitration::open(call, arbiter, self.setup.seed, question, handles);
+                self.arbitration = Some((open, candidates));
                 self.arbiter_asked = true;
                 self.phase = Phase::Arbitrating;
                 vec![Action::Ask(ask)]
@@ -46,17 +53,23 @@ impl Pair {
         }
     }
 
-    pub(super) fn ruling(&mut self, mut open: Arbitration, arbiter_reply: &Reply) -> Vec<Action> {
+    pub(super) fn ruling(
+        &mut self,
+        mut open: Arbitration,
+        candidates: Vec<usize>,
+        reply: &Reply,
+    ) -> Vec<Action> {
         let Some(arbiter) = &self.setup.arbiter else {
             return self.finish_without(NoAgreement::Deadlock);
         };
-        match open.reply(&self.setup, arbiter, arbiter_reply) {
+        match open.reply(arbiter, self.setup.seed, self.setup.params.max_repairs, reply) {
             Ruling::Ask(ask) => {
-                self.arbitration = Some(open);
+                self.arbitration = Some((open, candidates));
                 vec![Action::Ask(ask)]
             }
             Ruling::None => self.finish_without(NoAgreement::Deadlock),
-            Ruling::Chose(index) => {
+            Ruling::Chose(chosen) => {
+                let index = candidates[chosen];
                 self.arbiter_choice = Some(index);
                 // Whoever did not write the chosen text has to decide first.
                 self.idle = [0; 2];

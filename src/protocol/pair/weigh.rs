@@ -12,12 +12,13 @@
 //! Where no text is taken over, the votes of its own attempts are what an answer is weighed by. What is
 //! found again without sight of the peer's text is no surrender, and needs no comparison.
 
-use super::draft::ask;
 use super::judging;
 use super::machine::Pair;
 use super::prompt;
 use super::review::{Accepted, Review, Surrender, conclusion};
 use super::seat::{Answer, Found, Weighed, handle};
+use crate::protocol::draft::ask;
+use crate::protocol::mark::mark;
 use crate::protocol::{Action, Ask, CallId, Conversation, Reply, ReplyShape, Role, Step};
 
 /// The names under which the two texts are shown, in this order; the first pair that neither text has in it.
@@ -148,7 +149,7 @@ impl Weighing {
     /// Returns the request for the reply that this waits for.
     fn ask(&self, review: &Review<'_>) -> Ask {
         let (setup, agent) = (review.setup, &review.setup.agents[review.agent]);
-        let mark = prompt::mark(setup.seed, self.call);
+        let mark = mark(setup.seed, self.call);
         let texts = self.in_order().map(|answer| answer.shown.as_str());
         let mut conversation = Conversation::default();
         conversation.push(Role::User, judging::weigh(setup, self.names, texts, &mark));

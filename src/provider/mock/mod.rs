@@ -4,7 +4,8 @@
 //! rule matches by `agent`, `round`, `step`, `draft` and `attempt` (each optional) and then does
 //! exactly one thing: send a `reply` word for word, send an `envelope` made of the fields it gives
 //! and neutral ones for the rest, follow a `policy`, answer with an HTTP `status`, or send
-//! `garbage`. `delay_ms` waits first; `truncate` cuts the reply as a token limit would.
+//! `garbage`. `delay_ms` waits first; `truncate` cuts the reply as a token limit would; `yes` is the probability
+//! of that word where it is measured, in ten-thousandths.
 //!
 //! A comparison of two texts that no rule is for ends in a tie.
 //!
@@ -49,7 +50,7 @@ impl Mock {
     pub async fn ask(&self, ask: &Ask) -> Result<Answer, ProviderError> {
         let Some(rule) = self.script.rules.iter().find(|rule| rule.matches(&self.agent, ask.call)) else {
             if ask.call.step == Step::Weigh && self.script.plays(&self.agent) {
-                return Ok(answer(ask, policy::NO_OPINION.to_owned(), None));
+                return Ok(answer(ask, policy::NO_OPINION.to_owned(), None, None));
             }
             let why = format!("the mock script has no rule for agent `{}`, call {}", self.agent, ask.call);
             return Err(ProviderError::Setup(why));
@@ -64,11 +65,11 @@ impl Mock {
             Act::Garbage => garbage(ask),
             Act::Status(status) => return Err(fault(*status)),
         };
-        Ok(answer(ask, text, rule.truncate))
+        Ok(answer(ask, text, rule.truncate, rule.yes))
     }
 }
 
-fn answer(ask: &Ask, mut text: String, truncate: Option<usize>) -> Answer {
+fn answer(ask: &Ask, mut text: String, truncate: Option<usize>, yes: Option<u16>) -> Answer {
     let mut finish = Finish::Stop;
     if let Some(bytes) = truncate {
         text.truncate(text.floor_char_boundary(bytes));
@@ -80,7 +81,8 @@ fn answer(ask: &Ask, mut text: String, truncate: Option<usize>) -> Answer {
         completion: (text.len() as u64).div_ceil(3),
         estimated: false,
     };
-    Answer { reply: Reply { text, reasoning: None, finish }, usage, structured: None, attempts: 1 }
+    let yes = ask.shape.measured().and(yes);
+    Answer { reply: Reply { text, reasoning: None, finish, yes }, usage, structured: None, attempts: 1 }
 }
 
 fn fault(status: u16) -> ProviderError {

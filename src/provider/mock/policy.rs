@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::protocol::{Ask, ReplyShape, Step};
+use crate::protocol::{Ask, CallId, ReplyShape, Step};
 
 /// What an agent says of two texts that has nothing to say.
 pub(super) const NO_OPINION: &str = "Answer: Both";
@@ -45,6 +45,9 @@ impl Policy {
             }
             Step::Envelope => {}
         }
+        if let Some(form) = form_of(ask) {
+            return envelope(ask, &self.form(form, ask.call));
+        }
         let fields = match self.kind {
             PolicyKind::Honest => {
                 let first = self.draft_answer.as_ref().filter(|_| ask.call.round == 1);
@@ -58,6 +61,28 @@ impl Policy {
             PolicyKind::Liar => self.lie(ask),
         };
         envelope(ask, &fields)
+    }
+
+    /// Fills in a form of `council`; the round before the first is the one that is answered alone.
+    fn form(&self, name: &str, call: CallId) -> Map<String, Value> {
+        let alone = self.draft_answer.as_ref().filter(|_| call.round == 0);
+        let fields = match (name, self.kind) {
+            (_, PolicyKind::Liar) => {
+                let lies = [
+                    json!({"confidence": "high"}),
+                    json!({"confidence": 1e300, "verdict": "reached"}),
+                    json!({"confidence": -1}),
+                ];
+                lies[call.attempt as usize % lies.len()].clone()
+            }
+            ("response", _) => json!({"response": alone.unwrap_or(&self.answer), "confidence": 0.95}),
+            // One that never moves finds its own answer nowhere.
+            ("verification", PolicyKind::Stubborn) => json!({"veto": true, "confidence": 0.05}),
+            (_, PolicyKind::Honest | PolicyKind::Sycophant | PolicyKind::Stubborn) => {
+                json!({"confidence": 0.95})
+            }
+        };
+        fields.as_object().cloned().unwrap_or_default()
     }
 
     /// Whoever has an opinion holds on to it, and the others can be had.
@@ -94,6 +119,46 @@ fn solved(final_solution: Value) -> Map<String, Value> {
 
 /// Returns an envelope with the given fields and neutral ones for the rest; null takes one out.
 pub(super) fn envelope(ask: &Ask, fields: &Map<String, Value>) -> String {
+    let mut envelope = if form_of(ask).is_some() { neutral_form(ask) } else { neutral_envelope(ask) };
+    let Some(map) = envelope.as_object_mut() else { return String::new() };
+    for (name, value) in fields {
+        if value.is_null() {
+            map.shift_remove(name);
+        } else {
+            map.insert(name.clone(), value.clone());
+        }
+    }
+    envelope.to_string()
+}
+
+/// Returns the name of the form that is asked for, if it is no envelope of `pair`.
+fn form_of(ask: &Ask) -> Option<&'static str> {
+    match ask.shape {
+        ReplyShape::Json { name, .. } if name != "envelope" => Some(name),
+        ReplyShape::Json { .. } | ReplyShape::Free => None,
+    }
+}
+
+/// Returns a form whose every field is the least that its schema allows.
+fn neutral_form(ask: &Ask) -> Value {
+    let ReplyShape::Json { schema, .. } = &ask.shape else { return Value::Null };
+    let schema = schema.to_value();
+    let fields = schema["properties"].as_object().into_iter().flatten();
+    let neutral = |schema: &Value| match schema["type"].as_str() {
+        Some("string") if schema["enum"].is_null() => "It is so.".into(),
+        Some("array") => (0..schema["minItems"].as_u64().unwrap_or(0)).map(|_| unknown_check()).collect(),
+        Some("boolean") => json!(false),
+        Some(_) | None => schema["enum"][0].clone(),
+    };
+    fields.map(|(name, schema)| (name.clone(), neutral(schema))).collect::<Map<_, _>>().into()
+}
+
+/// Returns a check that says the least.
+fn unknown_check() -> Value {
+    json!({"claim": "It is so.", "source": "task", "quote": "", "verdict": "unknown"})
+}
+
+fn neutral_envelope(ask: &Ask) -> Value {
     let room = Room::of(ask);
     let mut envelope = json!({
         "role": room.role,
@@ -112,15 +177,7 @@ pub(super) fn envelope(ask: &Ask, fields: &Map<String, Value>) -> String {
     if room.has_thinking {
         envelope = prepend(&envelope, "thinking", "Let me see.".into());
     }
-    let Some(map) = envelope.as_object_mut() else { return String::new() };
-    for (name, value) in fields {
-        if value.is_null() {
-            map.shift_remove(name);
-        } else {
-            map.insert(name.clone(), value.clone());
-        }
-    }
-    envelope.to_string()
+    envelope
 }
 
 fn prepend(object: &Value, name: &str, value: Value) -> Value {

@@ -29,6 +29,7 @@ pub(super) struct Rule {
     when: When,
     pub(super) delay_ms: u64,
     pub(super) truncate: Option<usize>,
+    pub(super) yes: Option<u16>,
     pub(super) act: Act,
 }
 
@@ -64,6 +65,7 @@ struct Line {
     #[serde(default)]
     delay_ms: u64,
     truncate: Option<usize>,
+    yes: Option<u16>,
     reply: Option<String>,
     envelope: Option<Map<String, Value>>,
     policy: Option<PolicyKind>,
@@ -143,7 +145,7 @@ impl Line {
         });
         let (agent, round, draft, attempt) = (self.agent, self.round, self.draft, self.attempt);
         let when = When { agent, round, step, draft, attempt };
-        Ok(Rule { when, delay_ms: self.delay_ms, truncate: self.truncate, act })
+        Ok(Rule { when, delay_ms: self.delay_ms, truncate: self.truncate, yes: self.yes, act })
     }
 }
 

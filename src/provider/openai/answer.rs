@@ -1,5 +1,6 @@
 //! Putting a reply together from what a server sends, whole or in parts.
 
+use super::logprobs::{self, Token};
 use super::wire::{self, Completion, Said, Usage};
 use crate::protocol::{Ask, Finish, Reply};
 use crate::provider::{Answer, ProviderError};
@@ -13,6 +14,7 @@ pub(super) struct Collected {
     refused: bool,
     finish: Option<String>,
     usage: Option<Usage>,
+    tokens: Vec<Token>,
     choices: u64,
     /// Parts with content so far: about one a token.
     pub(super) parts: u64,
@@ -48,6 +50,7 @@ impl Collected {
         let Some(choice) = part.choices.into_iter().next() else { return Ok(()) };
         self.choices += 1;
         self.finish = choice.finish_reason.or(self.finish.take());
+        self.tokens.extend(choice.logprobs.and_then(|logprobs| logprobs.content).into_iter().flatten());
         if let Some(said) = choice.message.or(choice.delta) {
             self.say(said);
         }
@@ -95,7 +98,8 @@ impl Collected {
             },
         };
         let reasoning = Some(self.reasoning).filter(|r| !r.is_empty());
-        let reply = Reply { text: self.text, reasoning, finish };
+        let yes = ask.shape.measured().and_then(|field| logprobs::yes(&self.tokens, &self.text, field));
+        let reply = Reply { text: self.text, reasoning, finish, yes };
         Ok(Answer { reply, usage, structured: None, attempts: 1 })
     }
 }

@@ -18,9 +18,23 @@ use crate::provider::{Answer, OpenAiEndpoint, Progress, ProviderError, Structure
 /// The most bytes of one HTTP answer: a reply of 1 MiB escaped as JSON, and its frame.
 pub(super) const BODY_BYTES_MAX: usize = 8 << 20;
 
+/// The form of a request, as far as servers differ in it.
+#[derive(Clone, Copy)]
+pub(super) struct Form {
+    /// How a reply is held to its schema; none, where free text is wanted.
+    pub(super) structured: Option<Structured>,
+    /// Whether `max_completion_tokens` stands in place of `max_tokens`.
+    pub(super) new_limit_name: bool,
+    /// The field whose probability is asked for.
+    pub(super) measured: Option<&'static str>,
+}
+
 /// Servers close idle connections after as little as five seconds; ours goes first, so that a
 /// request never meets a connection that is being closed.
 const POOL_IDLE: Duration = Duration::from_secs(4);
+
+/// How many of the likeliest tokens are asked for where a word is measured; OpenAI allows 20, vLLM by default too.
+const TOP_LOGPROBS: u32 = 10;
 
 /// A connection to one server.
 #[derive(Debug)]
@@ -86,8 +100,7 @@ impl Client {
     pub(super) async fn complete(
         &self,
         ask: &Ask,
-        structured: Option<Structured>,
-        new_limit_name: bool,
+        form: Form,
         progress: Progress<'_>,
     ) -> Result<Answer, ProviderError> {
         let request = Request {
@@ -95,9 +108,15 @@ impl Client {
             messages: &ask.messages,
             temperature: ask.temperature,
             seed: ask.seed,
-            max_tokens: (!new_limit_name).then_some(ask.max_tokens),
-            max_completion_tokens: new_limit_name.then_some(ask.max_tokens),
-            response_format: response_format(&ask.shape, structured, !self.endpoint.dialect.lenient_schema),
+            max_tokens: (!form.new_limit_name).then_some(ask.max_tokens),
+            max_completion_tokens: form.new_limit_name.then_some(ask.max_tokens),
+            response_format: response_format(
+                &ask.shape,
+                form.structured,
+                !self.endpoint.dialect.lenient_schema,
+            ),
+            logprobs: form.measured.is_some(),
+            top_logprobs: form.measured.map(|_| TOP_LOGPROBS),
             stream: self.endpoint.stream,
             stream_options: self.endpoint.stream.then_some(StreamOptions { include_usage: true }),
             further: &self.endpoint.dialect.body,
@@ -334,7 +353,7 @@ fn response_format(
     strict: bool,
 ) -> Option<ResponseFormat<'_>> {
     match (shape, structured?) {
-        (ReplyShape::Json { name, schema }, Structured::JsonSchema) => {
+        (ReplyShape::Json { name, schema, .. }, Structured::JsonSchema) => {
             Some(ResponseFormat::JsonSchema { json_schema: NamedSchema { name, strict, schema } })
         }
         (ReplyShape::Json { .. }, Structured::JsonObject) => Some(ResponseFormat::JsonObject),

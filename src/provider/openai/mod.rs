@@ -8,6 +8,7 @@
 mod answer;
 mod client;
 mod info;
+mod logprobs;
 mod wire;
 
 use std::cell::{Cell, OnceCell, RefCell};
@@ -21,7 +22,7 @@ pub use info::ServerInfo;
 use super::launch::Lifeline;
 use super::{Answer, OpenAiEndpoint, Progress, ProviderError, Quitting, Structured};
 use crate::protocol::{Ask, ReplyShape};
-use client::Client;
+use client::{Client, Form};
 
 /// The longest that a server's Retry-After is obeyed.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(2);
@@ -35,6 +36,8 @@ pub struct OpenAi {
     structured: Cell<Structured>,
     /// Whether the server wants `max_completion_tokens` in place of `max_tokens`.
     new_limit_name: Cell<bool>,
+    /// Whether the server has not refused to tell probabilities.
+    measures: Cell<bool>,
     /// Set if this program launched the server.
     lifeline: OnceCell<Lifeline>,
     /// Says when no call is to be made again any more.
@@ -54,6 +57,7 @@ impl OpenAi {
             retries,
             structured: Cell::new(Structured::JsonSchema),
             new_limit_name: Cell::new(false),
+            measures: Cell::new(true),
             lifeline: OnceCell::new(),
             quitting: OnceCell::new(),
         })
@@ -111,15 +115,19 @@ impl OpenAi {
                 ReplyShape::Free => None,
                 ReplyShape::Json { .. } => Some(self.structured.get()),
             };
-            let new_limit_name = self.new_limit_name.get();
-            let result = self.with_retries(ask, structured, progress, attempts).await;
+            let form = Form {
+                structured,
+                new_limit_name: self.new_limit_name.get(),
+                measured: ask.shape.measured().filter(|_| self.measures.get()),
+            };
+            let result = self.with_retries(ask, form, progress, attempts).await;
             match result {
                 Ok(mut answer) => {
                     answer.attempts = *attempts;
                     answer.structured = structured;
                     return Ok(answer);
                 }
-                Err(error) if self.gives_way(&error, structured, new_limit_name) => {}
+                Err(error) if self.gives_way(&error, form) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -129,7 +137,7 @@ impl OpenAi {
     async fn with_retries(
         &self,
         ask: &Ask,
-        structured: Option<Structured>,
+        form: Form,
         progress: Progress<'_>,
         attempts: &mut u32,
     ) -> Result<Answer, ProviderError> {
@@ -140,7 +148,7 @@ impl OpenAi {
         let once = || {
             sent.set(sent.get() + 1);
             failed.take();
-            self.client.complete(ask, structured, self.new_limit_name.get(), progress)
+            self.client.complete(ask, form, progress)
         };
         let backoff = ExponentialBuilder::default()
             .with_min_delay(Duration::from_millis(250))
@@ -174,15 +182,23 @@ impl OpenAi {
 
     /// Weakens the request if the server refused its form; returns false if there is nothing left
     /// to give.
-    fn gives_way(&self, error: &ProviderError, structured: Option<Structured>, new_limit_name: bool) -> bool {
-        let ProviderError::Status { status: 400 | 422 | 501, message, .. } = error else {
+    fn gives_way(&self, error: &ProviderError, form: Form) -> bool {
+        let ProviderError::Status { status: 400 | 403 | 422 | 501, message, .. } = error else {
             return false;
         };
-        if message.contains("max_completion_tokens") && !new_limit_name {
+        if message.to_ascii_lowercase().contains("logprob") && form.measured.is_some() {
+            tracing::warn!("{error}; trying again without asking for probabilities");
+            self.measures.set(false);
+            return true;
+        }
+        if matches!(error, ProviderError::Status { status: 403, .. }) {
+            return false;
+        }
+        if message.contains("max_completion_tokens") && !form.new_limit_name {
             self.new_limit_name.set(true);
             return true;
         }
-        let weaker = match structured {
+        let weaker = match form.structured {
             Some(Structured::JsonSchema) => Structured::JsonObject,
             Some(Structured::JsonObject) => Structured::Prompt,
             Some(Structured::Prompt) | None => return false,

@@ -4,9 +4,11 @@
 
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use super::logprobs::Logprobs;
 use crate::protocol::Message;
 use crate::text::schema::SchemaText;
 
@@ -23,6 +25,10 @@ pub(super) struct Request<'a> {
     pub(super) max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) response_format: Option<ResponseFormat<'a>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) logprobs: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) top_logprobs: Option<u32>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,6 +74,8 @@ pub(super) struct Choice {
     /// In a chunk.
     pub(super) delta: Option<Said>,
     pub(super) finish_reason: Option<String>,
+    #[serde(deserialize_with = "logprobs")]
+    pub(super) logprobs: Option<Logprobs>,
 }
 
 #[derive(Default, Deserialize)]
@@ -95,8 +103,16 @@ pub(super) struct PromptDetails {
     pub(super) cached_tokens: Option<u64>,
 }
 
-/// Reads usage figures; a reply is not lost because of figures that are none.
+/// Reads figures; a reply is not lost because of figures that are none.
 fn usage<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Usage>, D::Error> {
+    lenient(deserializer)
+}
+
+fn logprobs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Logprobs>, D::Error> {
+    lenient(deserializer)
+}
+
+fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     Ok(serde_json::from_value(value).ok())
 }

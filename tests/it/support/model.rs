@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::server::{Act, Request, completion, http};
 
-/// A model that disagrees at first, asks its peer something, and then accepts its peer's answer.
+/// A model that disagrees at first, asks its peer something, and then accepts its peer's answer. In a
+/// council it is not sure at first.
 pub const SENSIBLE: fn(&Value) -> String = |request| {
     let last =
         request["messages"].as_array().and_then(|all| all.last()).map(|last| last["content"].to_string());
@@ -15,12 +16,29 @@ pub const SENSIBLE: fn(&Value) -> String = |request| {
     let Some(schema) = request["response_format"]["json_schema"]["schema"].as_object() else {
         return "2 and 2 makes 4, as far as I can see.".to_owned();
     };
+    let turns = request["messages"].as_array().map_or(0, Vec::len);
+    match request["response_format"]["json_schema"]["name"].as_str() {
+        Some("framing") => {
+            return json!({"framing": "The sum.", "search": "sum", "reasoning": "it says so", "confidence": 0.9}).to_string();
+        }
+        // Not sure at first.
+        Some("response") => {
+            let confidence = if turns <= 4 { 0.5 } else { 0.9 };
+            return json!({"response": "four", "citations": [], "reasoning": "counted", "confidence": confidence})
+                .to_string();
+        }
+        Some("verification") => {
+            let check = json!({"claim": "c", "source": "task", "quote": "", "verdict": "unknown"});
+            return json!({"checks": [check], "reasoning": "it holds", "veto": false, "confidence": 0.9})
+                .to_string();
+        }
+        Some(_) | None => {}
+    }
     let first = &schema["anyOf"][0]["properties"];
     let role = first["role"]["enum"][0].as_str().unwrap_or_default();
     let peer = first["handoff_to"]["enum"][0].as_str().unwrap_or_default();
     let owed = first["meta"]["properties"]["answers"]["minItems"].as_u64().unwrap_or(0);
     let accepts = first["final_solution"]["properties"]["accepts"]["enum"][0].as_str();
-    let turns = request["messages"].as_array().map_or(0, Vec::len);
     let own = if role == "Writer" || role == "Ann" { "4" } else { "four" };
     let mut envelope = json!({
         "role": role, "domain": first["domain"]["enum"][0], "task_understanding": "add the numbers",

@@ -82,6 +82,7 @@ pub fn consensus(folder: &Folder) -> Command {
         command.env_remove(name);
     }
     command.env("HOME", folder.path()).env("XDG_CONFIG_HOME", folder.path().join("config"));
+    command.env("XDG_CACHE_HOME", folder.path().join("cache"));
     command
 }
 

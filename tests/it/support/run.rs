@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use consensus::protocol::pair::{PairParams, RULES};
+use consensus::protocol::council::{self, CouncilParams};
+use consensus::protocol::pair::{self, PairParams, RULES};
 use consensus::protocol::{
     Action, AgentSetup, Ask, CallId, Event, Finish, Outcome, Protocol, Reply, ReplyShape, Setup, Task,
     Thinking,
@@ -14,7 +15,7 @@ use serde_json::{Map, Value, json};
 pub struct Tiny;
 
 impl Tiny {
-    pub fn setup() -> Setup {
+    pub fn setup() -> pair::Setup {
         let agent = |name: &str| AgentSetup {
             name: name.to_owned(),
             domain: "sums".to_owned(),
@@ -22,15 +23,35 @@ impl Tiny {
             temperature: 0.0,
             max_tokens: 400,
         };
-        Setup {
+        pair::Setup {
             roleset: "tiny".to_owned(),
-            task: Task { prompt: "How much is 2+2?".to_owned(), documents: vec![] },
+            task: Task { prompt: "How much is 2+2?".to_owned(), ..Task::default() },
             seed: 7,
             agents: vec![agent("Ann"), agent("Bob")],
             arbiter: None,
             canonical: CanonicalRule::default(),
             params: PairParams { thinking: Thinking::None, ..PairParams::default() },
             rules: RULES.to_owned(),
+        }
+    }
+
+    /// A council of Pathos, Logos and Ethos.
+    pub fn council() -> council::Setup {
+        let tiny = Self::setup();
+        let agent = |name: &str| AgentSetup {
+            name: name.to_owned(),
+            pack: format!("You are {name} of the council and you do your part."),
+            ..tiny.agents[0].clone()
+        };
+        council::Setup {
+            roleset: tiny.roleset.clone(),
+            task: tiny.task.clone(),
+            seed: tiny.seed,
+            agents: ["Pathos", "Logos", "Ethos"].map(agent).to_vec(),
+            arbiter: None,
+            canonical: tiny.canonical.clone(),
+            params: CouncilParams { thinking: Thinking::None, ..CouncilParams::default() },
+            rules: council::RULES.to_owned(),
         }
     }
 
@@ -52,8 +73,12 @@ pub struct Play {
 }
 
 impl Play {
-    pub fn new(setup: &Setup) -> Self {
-        let mut play = Self { machine: setup.machine(), open: BTreeMap::new(), outcome: None, asked: 0 };
+    pub fn new<P: Clone>(setup: &Setup<P>) -> Self
+    where
+        Setup: From<Setup<P>>,
+    {
+        let machine = Setup::from(setup.clone()).machine();
+        let mut play = Self { machine, open: BTreeMap::new(), outcome: None, asked: 0 };
         play.step(&Event::Started);
         play
     }
@@ -67,6 +92,7 @@ impl Play {
                     assert!(self.asked < 5000, "the run does not end");
                     self.open.insert(ask.call, ask.clone());
                 }
+                Action::Search(_) => {}
                 Action::Finish(outcome) => self.outcome = Some(outcome.clone()),
             }
         }
@@ -77,7 +103,7 @@ impl Play {
     #[track_caller]
     pub fn reply(&mut self, call: CallId, text: &str, finish: Finish) -> Vec<Action> {
         assert!(self.open.remove(&call).is_some(), "{call} is not open");
-        let reply = Reply { text: text.to_owned(), reasoning: None, finish };
+        let reply = Reply { text: text.to_owned(), reasoning: None, finish, yes: None };
         self.step(&Event::Replied { call, reply })
     }
 
@@ -128,6 +154,33 @@ pub fn envelope(ask: &Ask, fields: &Value) -> String {
     }
     out.to_string()
 }
+
+/// Returns a council's form for this ask: neutral fields with high confidence, then `fields` over them.
+pub fn form(ask: &Ask, fields: &Value) -> String {
+    let ReplyShape::Json { name, .. } = &ask.shape else { return "hm".to_owned() };
+    // Whatever the task is, its first words stand in it.
+    let prompt = ask.messages.iter().find_map(|m| m.content.split("Task: ").nth(1)).unwrap_or_default();
+    let quote: String = prompt.chars().take(12).collect();
+    let mut out = match *name {
+        "framing" => json!({"framing": "The sum is wanted.", "search": "sum", "reasoning": "it says so"}),
+        "response" => json!({"response": "4", "citations": [], "reasoning": "two and two"}),
+        "verification" => {
+            json!({"checks": [{"claim": "it is the sum", "source": "task", "quote": quote, "verdict": "holds"}], "reasoning": "it holds", "veto": false})
+        }
+        "choice" => return fields.to_string(),
+        other => panic!("no form is called {other}"),
+    };
+    out["confidence"] = json!(0.9);
+    for (name, value) in fields.as_object().expect("fields are an object") {
+        // What belongs to another form is left out, unless no form has it.
+        if out.get(name).is_some() || !FORM_FIELDS.contains(&name.as_str()) {
+            out[name] = value.clone();
+        }
+    }
+    out.to_string()
+}
+
+const FORM_FIELDS: [&str; 3] = ["response", "veto", "checks"];
 
 /// Returns the calls of one round that are open.
 pub fn in_round(play: &Play, round: u32) -> Vec<CallId> {

@@ -1,0 +1,30 @@
+//! `--metrics-file`: the figures of all runs of a folder, for Prometheus.
+
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::locate;
+use super::output::Output;
+use crate::report::{Counted, RESULT_FILE, metrics, write_whole};
+
+/// Who may read it: also the exporter, which is another user.
+const PUBLIC: u32 = 0o644;
+
+/// Writes the figures of this run and of all runs beside it to `path`, if there is one.
+pub(super) fn write(path: Option<&Path>, run: &Path, output: &Output) -> anyhow::Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    let mut runs: Vec<Counted> = Vec::new();
+    let context = || format!("cannot write the metrics to `{}`", path.display());
+    // It may have been given as `.`, which has no parent by its name.
+    let run = run.canonicalize().with_context(context)?;
+    for folder in locate::run_folders(run.parent().unwrap_or(&run)) {
+        // A run without a result is under way, or its process died: it counts when it is resumed.
+        let Ok(text) = std::fs::read_to_string(folder.join(RESULT_FILE)) else { continue };
+        match serde_json::from_str(&text) {
+            Ok(run) => runs.push(run),
+            Err(why) => output.tell(&format!("not counted: `{}`: {why}", folder.join(RESULT_FILE).display())),
+        }
+    }
+    write_whole(path, &metrics(&runs)?, PUBLIC).with_context(context)
+}

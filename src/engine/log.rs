@@ -1,0 +1,68 @@
+//! The log of a council: what a person who watches a service wants to read, and nothing that a journal must hold.
+
+use std::time::Duration;
+
+use tracing::{debug, info, warn};
+
+use super::Ledger;
+use crate::journal::Replied;
+use crate::protocol::council::ConsensusResult;
+use crate::protocol::{Params, Section, Step};
+use crate::text::quote;
+
+/// Logs that a run begins.
+pub(super) fn begun(ledger: &Ledger) {
+    if is_council(ledger) {
+        let prompt = quote::excerpt(&ledger.opened().setup.task.prompt);
+        info!("Starting consensus process for prompt: \"{prompt}\"");
+        debug!("=== Starting Round 1 ===");
+    }
+}
+
+/// Logs a reply, and the verdict if it completes a round; `before` is how many rounds were complete.
+pub(super) fn replied(ledger: &Ledger, replied: &Replied, took: Duration, before: usize) {
+    if replied.call.step == Step::Envelope {
+        let measured = replied.reply.yes.map(|yes| f64::from(yes) / 10_000.0);
+        let said = || {
+            let form: serde_json::Value = serde_json::from_str(&replied.reply.text).ok()?;
+            form["confidence"].as_f64()
+        };
+        let confidence =
+            measured.or_else(said).map_or_else(|| "none".to_owned(), |confidence| format!("{confidence:.2}"));
+        let (name, ms) = (ledger.agent_name(replied.call.agent), took.as_millis());
+        debug!("{name} completed in {ms}ms (confidence: {confidence})");
+    }
+    let Section::Council(section) = ledger.report().section else { return };
+    let Some(round) = section.rounds.last().filter(|_| section.rounds.len() > before) else { return };
+    let aggregate = section.weights.aggregate(round.confidences);
+    info!("Aggregate confidence: {aggregate} (threshold: {})", section.threshold);
+    let number = round.round;
+    match &round.result {
+        ConsensusResult::Reached { aggregate_confidence, .. } => {
+            info!("Consensus reached in round {number} with confidence {aggregate_confidence}");
+        }
+        ConsensusResult::Vetoed { reason, .. } => {
+            warn!("Vetoed in round {number}: {}", quote::excerpt(reason));
+        }
+        ConsensusResult::NotReached { .. } => warn!("No consensus after {number} rounds"),
+        ConsensusResult::NeedsRevision { .. } => debug!("=== Starting Round {} ===", number + 1),
+    }
+}
+
+/// Returns how many rounds of a council are complete; none, if the run is no council.
+pub(super) fn rounds(ledger: &Ledger) -> Option<usize> {
+    if !is_council(ledger) {
+        return None;
+    }
+    match ledger.report().section {
+        Section::Council(section) => Some(section.rounds.len()),
+        Section::Pair(_) => None,
+    }
+}
+
+fn is_council(ledger: &Ledger) -> bool {
+    match ledger.opened().setup.params {
+        Params::Council(_) => true,
+        Params::Pair(_) => false,
+    }
+}

@@ -1,0 +1,141 @@
+//! What a run has replaced, in a file beside its journal that never leaves the machine.
+//!
+//! The file is written before any text with a new token goes out, so that no answer comes back whose tokens
+//! nobody can read any more.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::journal::{Library, REDACTIONS_FILE};
+use crate::protocol::{Passage, Setup};
+use crate::text::redact::{Redactions, Redactor};
+
+/// The redactions of one run.
+#[derive(Debug)]
+pub struct Redaction {
+    redactor: Redactor,
+    patterns: Vec<String>,
+    path: PathBuf,
+    /// How many tokens the file has.
+    saved: usize,
+}
+
+/// The file: what is looked for besides known forms, and what was found.
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    patterns: Vec<String>,
+    originals: Redactions,
+}
+
+impl Redaction {
+    /// Begins with an empty table, for a run in the folder `dir`.
+    ///
+    /// # Errors
+    ///
+    /// In words, if a pattern is no regular expression.
+    pub fn new(dir: &Path, patterns: Vec<String>) -> Result<Self, String> {
+        Self::go_on(dir, Table { patterns, ..Table::default() })
+    }
+
+    /// Reads the table of a run that was put down.
+    ///
+    /// # Errors
+    ///
+    /// In words, if it is gone or damaged: without it, the run's answer would have tokens that nobody can read.
+    pub fn load(dir: &Path) -> Result<Self, String> {
+        let path = dir.join(REDACTIONS_FILE);
+        let name = path.display();
+        let text = std::fs::read_to_string(&path).map_err(|why| format!("`{name}` cannot be read: {why}"))?;
+        let table = serde_json::from_str(&text).map_err(|why| format!("`{name}` is damaged: {why}"))?;
+        Self::go_on(dir, table)
+    }
+
+    fn go_on(dir: &Path, Table { patterns, originals }: Table) -> Result<Self, String> {
+        let redactor = Redactor::new(&patterns, originals)
+            .map_err(|(pattern, why)| format!("`{pattern}` is no pattern: {why}"))?;
+        let saved = redactor.redactions().count();
+        Ok(Self { redactor, patterns, path: dir.join(REDACTIONS_FILE), saved })
+    }
+
+    /// Returns the setup with tokens in place of what must not leave the machine; [`Redaction::save`] comes next.
+    #[must_use]
+    pub fn setup(&mut self, setup: Setup) -> Setup {
+        setup.map_texts(|text| self.redactor.redact(text))
+    }
+
+    /// Whether anything in this text would be replaced.
+    #[must_use]
+    pub fn would_change(&self, text: &str) -> bool {
+        self.redactor.clone().redact(text) != text
+    }
+
+    /// Returns the library with tokens in its paths; the paths themselves come back by the table.
+    #[must_use]
+    pub fn library(&mut self, library: Library) -> Library {
+        let Library { places, lost } = library;
+        let mut redact = |text: &str| self.redactor.redact(text);
+        Library {
+            places: places.iter().map(|place| redact(&place.to_string_lossy()).into()).collect(),
+            lost: lost.iter().map(|lost| redact(lost)).collect(),
+        }
+    }
+
+    /// Returns a passage with tokens; `before` and `after` are the texts beside it, over whose edges a secret may
+    /// reach. [`Redaction::save_if_new`] comes next.
+    #[must_use]
+    pub fn passage(&mut self, passage: Passage, before: &str, after: &str) -> Passage {
+        let Passage { document, start, text, .. } = passage;
+        let shown = self.redactor.redact_between(before, &text, after);
+        let redacted = shown != text;
+        Passage { document: self.redactor.redact(&document), start, text: shown, redacted }
+    }
+
+    /// Writes the table if it has grown since it was last written.
+    ///
+    /// # Errors
+    ///
+    /// As [`Redaction::save`]; no new token may be used then.
+    pub fn save_if_new(&mut self) -> std::io::Result<()> {
+        if self.redactor.redactions().count() > self.saved { self.save() } else { Ok(()) }
+    }
+
+    /// Returns the table.
+    #[must_use]
+    pub fn redactions(&self) -> &Redactions {
+        self.redactor.redactions()
+    }
+
+    /// Writes the table, durably and for its user alone.
+    ///
+    /// # Errors
+    ///
+    /// Any error of the file system.
+    pub fn save(&mut self) -> std::io::Result<()> {
+        let originals = self.redactor.redactions().clone();
+        let count = originals.count();
+        let table = Table { patterns: self.patterns.clone(), originals };
+        let temporary = self.path.with_extension("json.new");
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        file.write_all(serde_json::to_string_pretty(&table).unwrap_or_default().as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, &self.path)?;
+        // Else an older table could come back beside a journal with newer tokens.
+        if let Some(folder) = self.path.parent() {
+            File::open(folder)?.sync_all()?;
+        }
+        self.saved = count;
+        Ok(())
+    }
+
+    /// Removes the table of a run that has not begun.
+    pub fn discard(&self) {
+        // What is not there needs no removing, and nothing hangs on a table without a run.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

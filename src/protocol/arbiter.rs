@@ -1,0 +1,104 @@
+//! An arbiter: asked once to choose one of the texts that exist, by its handle.
+//!
+//! It writes no text of its own. What its choice is worth is for the protocol to say.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::draft::ask;
+use super::{AgentSetup, Ask, CallId, Conversation, Finish, Reply, ReplyShape, Role};
+use crate::text::{extract, quote};
+
+/// An open question to the arbiter.
+#[derive(Clone, Debug)]
+pub(crate) struct Arbitration {
+    call: CallId,
+    conversation: Conversation,
+    choices: Vec<String>,
+}
+
+/// What follows from an arbiter's reply.
+pub(crate) enum Ruling {
+    /// Ask again.
+    Ask(Ask),
+    /// It chose this one of the choices.
+    Chose(usize),
+    /// It chose nothing in the attempts it had.
+    None,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Choice {
+    #[expect(dead_code, reason = "the reason is for the record; the verdict is the choice alone")]
+    reason: String,
+    choice: String,
+}
+
+impl Arbitration {
+    /// Opens a question that is answered by one of `choices`.
+    pub(crate) fn open(
+        call: CallId,
+        arbiter: &AgentSetup,
+        seed: u64,
+        question: String,
+        choices: Vec<String>,
+    ) -> (Self, Ask) {
+        let mut conversation = Conversation::new(arbiter.pack.trim().to_owned());
+        conversation.push(Role::User, question);
+        let this = Self { call, conversation, choices };
+        let ask = this.ask(arbiter, seed);
+        (this, ask)
+    }
+
+    pub(crate) fn call(&self) -> CallId {
+        self.call
+    }
+
+    fn ask(&self, arbiter: &AgentSetup, seed: u64) -> Ask {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "reason": {"type": "string", "maxLength": 400},
+                "choice": {"type": "string", "enum": self.choices},
+            },
+            "required": ["reason", "choice"],
+            "additionalProperties": false,
+        });
+        let shape = ReplyShape::Json { name: "choice", schema: (&schema).into(), measured: None };
+        ask(self.call, &self.conversation, shape, arbiter.max_tokens, arbiter.temperature, seed)
+    }
+
+    /// Takes the arbiter's reply.
+    pub(crate) fn reply(
+        &mut self,
+        arbiter: &AgentSetup,
+        seed: u64,
+        max_repairs: u32,
+        reply: &Reply,
+    ) -> Ruling {
+        if let Some(index) = self.chosen(reply) {
+            return Ruling::Chose(index);
+        }
+        self.call.attempt += 1;
+        if self.call.attempt > max_repairs {
+            return Ruling::None;
+        }
+        self.conversation.push(Role::Assistant, quote::excerpt(&reply.text));
+        let again = format!(
+            "That is no valid choice. Write one JSON object with `reason` and `choice`; `choice` must be {}.",
+            self.choices.join(" or ")
+        );
+        self.conversation.push(Role::User, again);
+        Ruling::Ask(self.ask(arbiter, seed))
+    }
+
+    fn chosen(&self, reply: &Reply) -> Option<usize> {
+        if reply.finish != Finish::Stop {
+            return None;
+        }
+        let object = extract(&reply.text).ok()?.object;
+        let choice: Choice = serde_json::from_str(object).ok()?;
+        self.choices.iter().position(|name| *name == choice.choice)
+    }
+}

@@ -1,0 +1,136 @@
+//! Sources that may be cited, and what a citation is worth: the words stand there, or it is worth nothing.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use crate::protocol::{Passage, Task};
+use crate::text::{find_verbatim, quote};
+
+/// The name of the task as a source.
+pub(super) const TASK: &str = "task";
+
+/// A text that may be cited.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Source {
+    /// Its short name in prompts: `task`, `D1`, `S1`.
+    pub name: String,
+    /// Where it comes from, for people.
+    pub title: String,
+    /// Its text.
+    pub text: String,
+    /// Where the text begins in the file it was taken from, in bytes.
+    pub start: usize,
+    /// Whether it is another than the file's, since tokens stand in it.
+    pub redacted: bool,
+}
+
+/// Words that were found in their source.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Evidence {
+    /// The source's short name.
+    pub source: String,
+    /// Where it comes from.
+    pub title: String,
+    /// The words, as they stand there.
+    pub quote: String,
+    /// Where they stand in the file, in bytes; if it was redacted, in what is left of it.
+    pub span: Range<usize>,
+    /// Whether the source was redacted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
+}
+
+/// Everything that may be cited in a run.
+#[derive(Clone, Debug, Default)]
+pub struct Sources(Vec<Source>);
+
+impl Sources {
+    /// Begins with the task and its documents.
+    #[must_use]
+    pub fn of_task(task: &Task) -> Self {
+        let source = |name: String, title: &str, text: &str| Source {
+            name,
+            title: title.to_owned(),
+            text: text.to_owned(),
+            start: 0,
+            redacted: false,
+        };
+        // As the agents see it, so that what they copy is found.
+        let shown = quote::plain(task.prompt.trim());
+        let mut all = vec![source(TASK.to_owned(), "the task", &shown)];
+        let documents = task.documents.iter().enumerate();
+        all.extend(documents.map(|(i, d)| source(format!("D{}", i + 1), &d.name, &d.text)));
+        Self(all)
+    }
+
+    /// Returns the source of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Source> {
+        self.0.iter().find(|source| source.name == name)
+    }
+
+    /// Returns the names of all sources.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|source| source.name.as_str())
+    }
+
+    /// Returns the sources other than the task, from the one at `index` on.
+    pub fn documents_from(&self, index: usize) -> impl Iterator<Item = &Source> {
+        self.0.iter().skip(index).filter(|source| source.name != TASK)
+    }
+
+    /// Returns how many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Adds passages under the names `S1`, `S2` and so on; one that is there already keeps its name.
+    pub fn add(&mut self, passages: &[Passage]) {
+        for Passage { document, start, text, redacted } in passages {
+            let is_same = |s: &Source| s.title == *document && s.start == *start && s.text == *text;
+            if self.0.iter().any(|source| source.name.starts_with('S') && is_same(source)) {
+                continue;
+            }
+            let number = self.0.iter().filter(|source| source.name.starts_with('S')).count() + 1;
+            let (title, text) = (document.clone(), text.clone());
+            self.0.push(Source {
+                name: format!("S{number}"),
+                title,
+                text,
+                start: *start,
+                redacted: *redacted,
+            });
+        }
+    }
+}
+
+impl Source {
+    /// Returns where `quote` stands in this source.
+    #[must_use]
+    pub fn find(&self, quote: &str) -> Option<Evidence> {
+        let Range { start, end } = find_verbatim(&self.text, quote)?;
+        Some(Evidence {
+            source: self.name.clone(),
+            title: self.title.clone(),
+            quote: self.text[start..end].to_owned(),
+            span: self.start + start..self.start + end,
+            redacted: self.redacted,
+        })
+    }
+}
+
+impl Evidence {
+    /// Whether two quotes are about the same words: the same text, or mostly the same place of one source.
+    #[must_use]
+    pub fn is_about_the_same(&self, other: &Self) -> bool {
+        let words = |quote: &str| quote.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        if self.source != other.source {
+            return words(&self.quote) == words(&other.quote);
+        }
+        let shared = self.span.end.min(other.span.end).saturating_sub(self.span.start.max(other.span.start));
+        let whole = self.span.end.max(other.span.end) - self.span.start.min(other.span.start);
+        2 * shared >= whole
+    }
+}

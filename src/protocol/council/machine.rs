@@ -1,0 +1,454 @@
+//! The machine of `council`: events in, actions out. The module's essay has the picture.
+
+use std::collections::BTreeMap;
+
+use super::Setup;
+use super::evidence::{Evidence, Sources};
+use super::forms::{self, Framing, Response, Sound, Strictness, Verification};
+use super::manifest::Manifest;
+use super::params::{ConfidenceFrom, CouncilParams};
+use super::prompt::{self, Situation};
+use super::report::CouncilRound;
+use super::share::Share;
+use super::verdict::{ConsensusResult, Member, judge};
+use crate::crypto::Digest;
+use crate::protocol::arbiter::{Arbitration, Ruling};
+use crate::protocol::draft::{Draft, Progress, Told as Telling, Valid};
+use crate::protocol::mark::mark;
+use crate::protocol::{
+    Action, CallId, Conversation, Event, How, NoAgreement, Outcome, Passage, Protocol, Reply, ReplyShape,
+    Report, Search, Step, Unexpected,
+};
+use crate::text::vacuity::Told;
+use crate::text::{Canonical, Canonicalizer, Violation};
+
+/// The round of the call that answers alone.
+const BLIND: u32 = 0;
+
+/// The state of one `council` run.
+#[derive(Clone, Debug)]
+pub struct Council {
+    pub(super) setup: Setup,
+    canonicalizer: Canonicalizer,
+    told: Told,
+    pub(super) sources: Sources,
+    pub(super) manifest: Manifest,
+    conversations: [Conversation; 3],
+    /// How many of the sources each has seen.
+    seen: [usize; 3],
+    /// Forms in the making, by the call they wait for.
+    open: BTreeMap<CallId, Draft>,
+    phase: Phase,
+    /// What Logos's model answered alone.
+    pub(super) blind: Blind,
+    /// The answer of the round, in its canonical form.
+    pub(super) answer: Option<Answer>,
+    pub(super) rounds: Vec<CouncilRound>,
+    /// What vetoes rested on.
+    defects: Vec<Evidence>,
+    pub(super) repairs: [u32; 3],
+    pub(super) failed_turns: [u32; 3],
+    /// Whose confidence was to be measured, and could not be.
+    pub(super) unmeasured: [bool; 3],
+    /// The open question to the arbiter, and the answers it may choose from.
+    arbitration: Option<(Arbitration, Vec<Answer>)>,
+    pub(super) outcome: Option<Outcome>,
+    remark: Option<&'static str>,
+}
+
+/// A text, and the form in which it is compared.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Answer {
+    pub(super) shown: String,
+    pub(super) canonical: Canonical,
+}
+
+/// What became of the answer that is given alone.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Blind {
+    Awaited,
+    Missing,
+    Given(Answer),
+}
+
+/// What is awaited.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    New,
+    /// The blind answer, the first framing, or both.
+    Opening,
+    /// Passages of the documents.
+    Searching,
+    /// A form of this member.
+    Of(Member),
+    Done,
+}
+
+/// A valid form.
+enum Form {
+    Framing(Framing),
+    Response(Response, Answer),
+    Verification(Verification),
+}
+
+impl Form {
+    fn measure(&mut self, measured: Option<Share>) {
+        let place = match self {
+            Self::Framing(framing) => &mut framing.measured,
+            Self::Response(response, _) => &mut response.measured,
+            Self::Verification(verification) => &mut verification.measured,
+        };
+        *place = measured;
+    }
+}
+
+impl Council {
+    /// Makes the machine for a run that has not started; `setup` must pass its check.
+    #[must_use]
+    pub fn new(setup: Setup) -> Self {
+        let packs = setup.agents.iter().map(|agent| agent.pack.as_str());
+        let said: Vec<&str> = packs.chain([setup.rules.as_str()]).collect();
+        Self {
+            canonicalizer: Canonicalizer::new(&setup.canonical),
+            told: Told::new(&setup.task.prompt, &said),
+            sources: Sources::of_task(&setup.task),
+            manifest: Manifest::new(),
+            conversations: Member::ALL.map(|member| Conversation::new(prompt::system(&setup, member))),
+            seen: [0; 3],
+            open: BTreeMap::new(),
+            phase: Phase::New,
+            blind: Blind::Awaited,
+            answer: None,
+            rounds: Vec::new(),
+            defects: Vec::new(),
+            repairs: [0; 3],
+            failed_turns: [0; 3],
+            unmeasured: [false; 3],
+            arbitration: None,
+            outcome: None,
+            remark: None,
+            setup,
+        }
+    }
+
+    // ===== Asking =====
+
+    /// Asks for a form.
+    fn begin(&mut self, call: CallId, conversation: Conversation, told: Telling) -> Action {
+        let member = Member::ALL[call.agent];
+        let agent = &self.setup.agents[call.agent];
+        let from = self.setup.params.confidence;
+        let (name, schema) = match member {
+            Member::Pathos => ("framing", forms::framing_schema(from)),
+            Member::Logos => {
+                ("response", forms::response_schema(from, &self.sources, agent.text_chars_max()))
+            }
+            Member::Ethos => ("verification", forms::verification_schema(from, &self.sources)),
+        };
+        let measured = self.measures().then_some(forms::MEASURED);
+        let shape = ReplyShape::Json { name, schema: (&schema).into(), measured };
+        let draft = Draft::start(self.setup.params.thinking, call, conversation, told, shape);
+        let ask = draft.ask(agent, self.setup.seed);
+        self.open.insert(draft.call(), draft);
+        Action::Ask(ask)
+    }
+
+    /// Gives a member the floor.
+    fn turn(&mut self, member: Member) -> Vec<Action> {
+        self.phase = Phase::Of(member);
+        vec![self.ask(member)]
+    }
+
+    fn ask(&mut self, member: Member) -> Action {
+        let agent = member.index();
+        let call = CallId { round: self.manifest.round, agent, draft: 0, step: Step::Think, attempt: 0 };
+        let situation = Situation {
+            setup: &self.setup,
+            sources: &self.sources,
+            manifest: &self.manifest,
+            call,
+            seen: self.seen[agent],
+        };
+        let told = match member {
+            Member::Pathos => situation.framing(),
+            Member::Logos => situation.response(),
+            Member::Ethos => situation.verification(),
+        };
+        self.seen[agent] = self.sources.count();
+        let conversation = self.conversations[agent].clone();
+        self.begin(call, conversation, told)
+    }
+
+    fn opening(&mut self) -> Vec<Action> {
+        self.phase = Phase::Opening;
+        let agent = Member::Logos.index();
+        let call = CallId { round: BLIND, agent, draft: 0, step: Step::Think, attempt: 0 };
+        let alone = Conversation::new(prompt::system(&self.setup, Member::Logos));
+        let told = prompt::blind(&self.setup, &self.sources, call);
+        vec![self.begin(call, alone, told), self.ask(Member::Pathos)]
+    }
+
+    // ===== Taking =====
+
+    fn replied(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
+        if let Some((open, answers)) = self.arbitration.take_if(|(open, _)| open.call() == call) {
+            return Ok(self.ruling(open, answers, reply));
+        }
+        let Some(mut draft) = self.open.remove(&call) else { return Err(Unexpected::NotAsked(call)) };
+        let agent = &self.setup.agents[call.agent];
+        let max_repairs = self.setup.params.max_repairs;
+        let strictness = if draft.repairs < max_repairs { Strictness::Refuse } else { Strictness::Void };
+        let check = |text: &str, _: Option<&str>| self.check(Member::ALL[call.agent], text, strictness);
+        let mut form = match draft.reply(agent, self.setup.seed, max_repairs, reply, check) {
+            Progress::Ask(ask) => {
+                self.open.insert(draft.call(), draft);
+                return Ok(vec![Action::Ask(ask)]);
+            }
+            Progress::Valid(form) => Some(form),
+            Progress::Failed => {
+                self.remark = Some("no valid form came in this turn");
+                None
+            }
+        };
+        if let Some(form) = form.as_mut().filter(|_| self.measures()) {
+            let measured = reply.yes.and_then(|yes| Share::new(f64::from(yes) / 10_000.0));
+            form.measure(measured);
+            // The answer that is given alone counts for nothing here.
+            self.unmeasured[call.agent] |= measured.is_none() && call.round != BLIND;
+        }
+        self.repairs[call.agent] += draft.repairs;
+        if call.round == BLIND {
+            self.blind = match form {
+                Some(Form::Response(_, answer)) => Blind::Given(answer),
+                Some(Form::Framing(_) | Form::Verification(_)) | None => Blind::Missing,
+            };
+            return Ok(self.after_opening());
+        }
+        self.conversations[call.agent] = draft.into_conversation();
+        self.failed_turns[call.agent] += u32::from(form.is_none());
+        match form {
+            Some(Form::Framing(framing)) => self.manifest.framing = Some(framing),
+            Some(Form::Response(response, answer)) => {
+                self.manifest.response = Some(response);
+                self.answer = Some(answer);
+            }
+            Some(Form::Verification(verification)) => self.manifest.verification = Some(verification),
+            None => {}
+        }
+        Ok(match self.phase {
+            Phase::Opening => self.after_opening(),
+            Phase::Of(Member::Pathos) => self.answer_next(),
+            Phase::Of(Member::Logos) if self.manifest.response.is_some() => self.turn(Member::Ethos),
+            // Without an answer there is nothing to verify.
+            Phase::Of(Member::Logos | Member::Ethos) | Phase::New | Phase::Searching | Phase::Done => {
+                self.verdict()
+            }
+        })
+    }
+
+    /// Whether the probability of a word counts in place of what an agent says about itself.
+    fn measures(&self) -> bool {
+        self.setup.params.confidence == ConfidenceFrom::Logprob
+    }
+
+    fn check(&self, member: Member, text: &str, strictness: Strictness) -> Result<Valid<Form>, Violation> {
+        let valid = |content, object| Valid { content, object };
+        Ok(match member {
+            Member::Pathos => {
+                let Valid { content, object } = forms::framing(text)?;
+                self.check_sound(content.sound)?;
+                valid(Form::Framing(content), object)
+            }
+            Member::Logos => {
+                let Valid { content, object } = forms::response(text, &self.sources, strictness)?;
+                self.check_sound(content.sound)?;
+                let answer = self.judge_text(&content.response)?;
+                valid(Form::Response(content, answer), object)
+            }
+            Member::Ethos => {
+                let Valid { content, object } = forms::verification(text, &self.sources, strictness)?;
+                self.check_sound(content.sound)?;
+                valid(Form::Verification(content), object)
+            }
+        })
+    }
+
+    /// Holds a form to having the word that is measured, and having it only then.
+    fn check_sound(&self, sound: Option<Sound>) -> Result<(), Violation> {
+        let message = match (self.measures(), sound) {
+            (true, None) => "it is missing",
+            (false, Some(_)) => "there is no such field",
+            (true, Some(_)) | (false, None) => return Ok(()),
+        };
+        Err(Violation::Schema { pointer: format!("/{}", forms::MEASURED), message: message.to_owned() })
+    }
+
+    /// Holds an answer to the rules that code can check.
+    fn judge_text(&self, text: &str) -> Result<Answer, Violation> {
+        let max = self.setup.agents[Member::Logos.index()].text_chars_max();
+        if text.chars().count() >= max {
+            return Err(Violation::TextTooLong { max });
+        }
+        let canonical = self.canonicalizer.canonicalize(text)?;
+        self.told.check(self.canonicalizer.kind(), &canonical.text)?;
+        for constraint in &self.setup.params.constraints {
+            constraint.check(&canonical.text)?;
+        }
+        Ok(Answer { shown: text.trim().to_owned(), canonical })
+    }
+
+    fn after_opening(&mut self) -> Vec<Action> {
+        if self.open.is_empty() { self.answer_next() } else { Vec::new() }
+    }
+
+    /// Goes on to the answer, by way of the documents if there are any to search.
+    fn answer_next(&mut self) -> Vec<Action> {
+        if !self.setup.searches() {
+            return self.turn(Member::Logos);
+        }
+        self.phase = Phase::Searching;
+        let framing = self.manifest.framing.as_ref().map_or("", |framing| &framing.search);
+        let feedback = self.manifest.feedback.last().map_or("", String::as_str);
+        // The first words count if there are too many.
+        let words = [framing, feedback, self.setup.task.prompt.as_str()].join(" ");
+        let tokens_max = self.setup.params.passages_tokens_max;
+        vec![Action::Search(Search { round: self.manifest.round, words, tokens_max })]
+    }
+
+    fn found(&mut self, round: u32, passages: &[Passage]) -> Result<Vec<Action>, Unexpected> {
+        if self.phase != Phase::Searching || round != self.manifest.round {
+            return Err(Unexpected::NotSearched(round));
+        }
+        self.sources.add(passages);
+        Ok(self.turn(Member::Logos))
+    }
+
+    // ===== Deciding =====
+
+    fn verdict(&mut self) -> Vec<Action> {
+        let names = Member::ALL.map(|member| self.setup.agents[member.index()].name.as_str());
+        let mut result = judge(&self.manifest, &self.setup.params, names, &self.defects);
+        if self.changed_nothing(&result) {
+            // Another round would say the same again: this one is the last.
+            let params = CouncilParams { max_rounds: self.manifest.round, ..self.setup.params.clone() };
+            result = judge(&self.manifest, &params, names, &self.defects);
+        }
+        self.rounds.push(CouncilRound::new(&self.manifest, self.answer.as_ref(), &result));
+        match result {
+            ConsensusResult::Reached { .. } => match self.answer.clone() {
+                Some(answer) => self.finish(Outcome::Agreed {
+                    how: How::Weighed,
+                    text: answer.shown,
+                    sha256: answer.canonical.digest,
+                }),
+                // Nothing is reached without an answer.
+                None => self.finish_without(),
+            },
+            ConsensusResult::Vetoed { reason, evidence, .. } => {
+                self.finish(Outcome::Vetoed { reason, source: evidence.source, quote: evidence.quote })
+            }
+            ConsensusResult::NotReached { .. } => self.not_reached(),
+            ConsensusResult::NeedsRevision { feedback, weakest, .. } => {
+                let veto = self.manifest.verification.as_ref().filter(|verification| verification.veto);
+                let found = veto.into_iter().flat_map(Verification::defects).map(|(_, found)| found.clone());
+                self.defects.extend(found);
+                // What a veto is about, another framing does not mend.
+                let is_unclear = veto.is_none() && weakest.contains(&Member::Pathos);
+                let reframe = self.manifest.framing.is_none() || is_unclear;
+                self.manifest.add_feedback(feedback);
+                self.manifest.next_round();
+                self.answer = None;
+                if reframe { self.turn(Member::Pathos) } else { self.answer_next() }
+            }
+        }
+    }
+
+    /// Whether a round said what the one before it said: the same answer, sent back with the same words.
+    fn changed_nothing(&self, result: &ConsensusResult) -> bool {
+        let ConsensusResult::NeedsRevision { feedback, .. } = result else { return false };
+        let digest = self.answer.as_ref().map(|answer| answer.canonical.digest);
+        self.rounds.last().is_some_and(|last| last.sha256 == digest)
+            && self.manifest.feedback.last() == Some(feedback)
+    }
+
+    // ===== Arbiter =====
+
+    /// Asks the arbiter, if there is one and anything to choose from.
+    fn not_reached(&mut self) -> Vec<Action> {
+        let Some(arbiter) = &self.setup.arbiter else { return self.finish_without() };
+        let call = CallId {
+            round: self.manifest.round,
+            agent: Member::ALL.len(),
+            draft: 0,
+            step: Step::Choose,
+            attempt: 0,
+        };
+        let mut candidates: Vec<(Answer, Vec<String>)> = Vec::new();
+        let vetoed: Vec<Option<Digest>> =
+            self.rounds.iter().filter(|round| round.is_vetoed()).map(|round| round.sha256).collect();
+        for round in self.rounds.iter().filter(|round| !vetoed.contains(&round.sha256)) {
+            let Some((answer, objection)) = round.candidate(&self.canonicalizer) else { continue };
+            match candidates.iter_mut().find(|(known, _)| known.canonical == answer.canonical) {
+                Some((_, objections)) => objections.extend(objection),
+                None => candidates.push((answer, objection.into_iter().collect())),
+            }
+        }
+        if candidates.is_empty() {
+            return self.finish_without();
+        }
+        // Drawn, so that neither the first nor the last round is favoured.
+        candidates.sort_by_key(|(answer, _)| mark(answer.canonical.digest.leading_u64(), call));
+        let question = prompt::arbiter(&self.setup, &candidates, &mark(self.setup.seed, call));
+        let mut choices: Vec<String> = (1..=candidates.len()).map(|n| format!("A{n}")).collect();
+        choices.push(prompt::NEITHER.to_owned());
+        let (open, ask) = Arbitration::open(call, arbiter, self.setup.seed, question, choices);
+        let answers = candidates.into_iter().map(|(answer, _)| answer).collect();
+        self.arbitration = Some((open, answers));
+        vec![Action::Ask(ask)]
+    }
+
+    fn ruling(&mut self, mut open: Arbitration, mut answers: Vec<Answer>, reply: &Reply) -> Vec<Action> {
+        let Some(arbiter) = &self.setup.arbiter else { return self.finish_without() };
+        match open.reply(arbiter, self.setup.seed, self.setup.params.max_repairs, reply) {
+            Ruling::Ask(ask) => {
+                self.arbitration = Some((open, answers));
+                vec![Action::Ask(ask)]
+            }
+            Ruling::Chose(index) if index < answers.len() => {
+                let Answer { shown: text, canonical } = answers.swap_remove(index);
+                self.finish(Outcome::Agreed { how: How::Arbitrated, text, sha256: canonical.digest })
+            }
+            Ruling::Chose(_) | Ruling::None => self.finish_without(),
+        }
+    }
+
+    fn finish_without(&mut self) -> Vec<Action> {
+        self.finish(Outcome::NoAgreement { reason: NoAgreement::Threshold })
+    }
+
+    fn finish(&mut self, outcome: Outcome) -> Vec<Action> {
+        self.phase = Phase::Done;
+        self.outcome = Some(outcome.clone());
+        vec![Action::Finish(outcome)]
+    }
+}
+
+impl Protocol for Council {
+    fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
+        self.remark = None;
+        match event {
+            Event::Started if self.phase == Phase::New => Ok(self.opening()),
+            Event::Started => Err(Unexpected::StartedTwice),
+            Event::Replied { call, reply } => self.replied(*call, reply),
+            Event::Found { round, passages } => self.found(*round, passages),
+        }
+    }
+
+    fn report(&self) -> Report {
+        self.make_report()
+    }
+
+    fn remark(&self) -> Option<&'static str> {
+        self.remark
+    }
+}

@@ -1,0 +1,58 @@
+//! `council`: one says what is meant, one answers, one verifies; a weighted confidence decides.
+//!
+//! ```text
+//!  opening     Logos's model answers alone, blind to everything that follows
+//!     │        Pathos says what is meant (the framing)
+//!     ▼
+//!  response    Logos answers, with the framing and the sources before it
+//!     ▼
+//!  verification  Ethos holds the answer against task and sources: checks, each with words of a source
+//!     ▼
+//!  verdict     aggregate = Σ weight × confidence
+//!     │  ├─ no veto, threshold reached ────────────────► agreed (weighed)
+//!     │  ├─ veto whose check names words of a source:
+//!     │  │     a defect seen before, or the last round ► vetoed
+//!     │  │     a new one ──────────────────────────────► next round
+//!     │  ├─ below the threshold, or a veto without evidence ► next round
+//!     │  └─ the last round, or one that changed nothing ► arbiter, once ► agreed (arbitrated)
+//!     │                                               └─ none ─────────► no agreement
+//!     ▼
+//!  next round  the framing is kept, unless Pathos was among the least sure; the weakest's words are fed back
+//! ```
+//!
+//! # Invariants
+//!
+//! - **Code adds up.** Confidences are numbers between 0 and 1 that an agent wrote in its own form; the
+//!   aggregate is exact (`share`), and no agent learns the threshold.
+//! - **A veto needs words.** A check counts as evidence only if the words that it quotes stand in the source
+//!   that it names (`evidence`). Without evidence a veto is an objection, which sends the answer back and
+//!   stops nothing.
+//! - **What is written elsewhere decides nothing.** A task, a source or an answer that says "approved,
+//!   confidence 1.0" is text; verdict fields are read from the form of the agent itself (`forms`).
+//! - **Every run ends.** At most `max_rounds` rounds, each of three forms, each of at most
+//!   `1 + max_repairs` attempts; then at most one arbiter.
+
+mod evidence;
+mod forms;
+mod machine;
+mod manifest;
+mod params;
+mod plan;
+mod prompt;
+mod report;
+mod share;
+mod verdict;
+
+pub use evidence::{Evidence, Source, Sources};
+pub use forms::{Check, CheckVerdict, Citation, Framing, Response, Sound, Verification};
+pub use machine::Council;
+pub use manifest::Manifest;
+pub use params::{ConfidenceFrom, CouncilParams};
+pub use plan::worst_case;
+pub use prompt::RULES;
+pub use report::{CouncilRound, CouncilSection};
+pub use share::{Aggregate, Confidences, Share, Weights};
+pub use verdict::{ConsensusResult, Member, judge};
+
+/// One run of `council`.
+pub type Setup = crate::protocol::Setup<CouncilParams>;

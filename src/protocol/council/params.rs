@@ -1,0 +1,80 @@
+//! The parameters of `council`, as a roleset states them.
+
+use serde::{Deserialize, Serialize};
+
+use super::Setup;
+use super::share::{Share, Weights};
+use crate::protocol::Thinking;
+use crate::text::Constraint;
+
+/// Parameters of one `council` run.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CouncilParams {
+    /// The aggregate confidence that is consensus.
+    pub threshold: Share,
+    /// Rounds at most, 1 to 50.
+    pub max_rounds: u32,
+    /// What each agent's confidence counts.
+    pub weights: Weights,
+    /// How many times a refused reply is asked for again.
+    pub max_repairs: u32,
+    /// Where agents reason before they commit.
+    pub thinking: Thinking,
+    /// The most tokens of passages that one search may bring, if there are documents to search: 0 to 100,000.
+    pub passages_tokens_max: u64,
+    /// Where confidences are taken from.
+    pub confidence: ConfidenceFrom,
+    /// Rules of the task that code checks on every response.
+    pub constraints: Vec<Constraint>,
+}
+
+/// Where a member's confidence is taken from.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConfidenceFrom {
+    /// From what it says about itself.
+    #[default]
+    Verbalised,
+    /// From the probability with which it writes `yes` when asked whether its own text is sound, where the server
+    /// tells that; else from what it says.
+    Logprob,
+}
+
+impl Default for CouncilParams {
+    fn default() -> Self {
+        Self {
+            threshold: Share::of_ten_thousand(8_500),
+            max_rounds: 3,
+            weights: Weights::default(),
+            max_repairs: 2,
+            thinking: Thinking::Free,
+            passages_tokens_max: 1500,
+            confidence: ConfidenceFrom::default(),
+            constraints: Vec::new(),
+        }
+    }
+}
+
+impl Setup {
+    /// Whether documents are searched before an answer is written.
+    pub(super) fn searches(&self) -> bool {
+        self.task.is_searched && self.params.passages_tokens_max > 0
+    }
+}
+
+impl CouncilParams {
+    /// Returns the name of the first parameter that is out of its range, if one is.
+    #[must_use]
+    pub fn out_of_range(&self) -> Option<&'static str> {
+        let wrong = [
+            ("max_rounds", !(1..=50).contains(&self.max_rounds)),
+            ("max_repairs", self.max_repairs > 10),
+            ("passages_tokens_max", self.passages_tokens_max > 100_000),
+            ("weights", !self.weights.is_whole()),
+            // The forms have a field for reasoning as it is.
+            ("thinking", self.thinking == Thinking::Field),
+        ];
+        wrong.iter().find(|(_, is_wrong)| *is_wrong).map(|(name, _)| *name)
+    }
+}

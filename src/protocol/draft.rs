@@ -1,0 +1,183 @@
+//! One reply in a schema in the making: think, write, and write again when refused.
+//!
+//! A draft owns a copy of its agent's conversation, which only grows. It asks for private thoughts
+//! first if the roleset wants them, then for the JSON object, then for a better one, each time with the
+//! reason for the refusal, until the attempts are used up. What makes an object valid is for its protocol
+//! to say.
+
+use super::{AgentSetup, Ask, CallId, Conversation, Finish, Reply, ReplyShape, Role, Step, Thinking};
+use crate::crypto::Hasher;
+use crate::text::{Violation, quote};
+
+/// How every message begins that sends a reply back to its author.
+pub const REFUSED: &str = "That reply does not count";
+
+/// The most of a reply that stays in its author's conversation, in characters.
+const ECHO_CHARS_MAX: usize = 8000;
+
+/// What an agent is told in one turn.
+pub(crate) struct Told {
+    /// What there is to know.
+    pub(crate) situation: String,
+    /// The request for private thoughts.
+    pub(crate) think: String,
+    /// The request for the object.
+    pub(crate) write: String,
+}
+
+/// One reply in the making.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    call: CallId,
+    conversation: Conversation,
+    /// What to say once the private thoughts are in.
+    write: String,
+    shape: ReplyShape,
+    /// The private thoughts, once they are in.
+    thoughts: Option<String>,
+    /// Replies refused so far.
+    pub(crate) repairs: u32,
+}
+
+/// What follows from a reply to a draft.
+pub(crate) enum Progress<T> {
+    /// Ask again.
+    Ask(Ask),
+    /// The object is valid.
+    Valid(T),
+    /// Every attempt was refused.
+    Failed,
+}
+
+/// A reply that its protocol takes, and the object in it as its author's conversation keeps it.
+pub(crate) struct Valid<T> {
+    pub(crate) content: T,
+    pub(crate) object: String,
+}
+
+impl Draft {
+    /// Starts a draft; `told` is what the agent is told to do, in up to two messages, and `shape` the
+    /// form of its object.
+    pub(crate) fn start(
+        thinking: Thinking,
+        call: CallId,
+        conversation: Conversation,
+        told: Told,
+        shape: ReplyShape,
+    ) -> Self {
+        let Told { situation, think, write } = told;
+        let mut draft = Self { call, conversation, write, shape, thoughts: None, repairs: 0 };
+        let first = match thinking {
+            Thinking::Free => format!("{situation}\n\n{think}"),
+            Thinking::Field | Thinking::None => {
+                draft.call.step = Step::Envelope;
+                format!("{situation}\n\n{}", std::mem::take(&mut draft.write))
+            }
+        };
+        draft.conversation.push(Role::User, first);
+        draft
+    }
+
+    /// Asks for the object in other words and another form, now that the thoughts are about to come in.
+    pub(crate) fn recast(&mut self, write: String, shape: ReplyShape) {
+        self.write = write;
+        self.shape = shape;
+    }
+
+    /// Returns the call that this draft waits for.
+    pub(crate) fn call(&self) -> CallId {
+        self.call
+    }
+
+    /// Returns the request for the reply that this draft waits for.
+    pub(crate) fn ask(&self, agent: &AgentSetup, seed: u64) -> Ask {
+        let shape = match self.call.step {
+            Step::Think | Step::Choose | Step::Weigh => ReplyShape::Free,
+            Step::Envelope => self.shape.clone(),
+        };
+        // Think warm, commit cold: with the thoughts written down, the object only copies their
+        // result, and sampling would make it slip. A refused one is written warm again.
+        let is_copy = self.thoughts.is_some() && self.call.step == Step::Envelope && self.call.attempt == 0;
+        let temperature = if is_copy { 0.0 } else { agent.temperature };
+        ask(self.call, &self.conversation, shape, agent.max_tokens, temperature, seed)
+    }
+
+    /// Takes a reply and says what follows; `check` says whether the protocol takes its object, which came after
+    /// these thoughts.
+    pub(crate) fn reply<T>(
+        &mut self,
+        agent: &AgentSetup,
+        seed: u64,
+        max_repairs: u32,
+        reply: &Reply,
+        check: impl FnOnce(&str, Option<&str>) -> Result<Valid<T>, Violation>,
+    ) -> Progress<T> {
+        if self.call.step == Step::Think {
+            // Thoughts cut at the limit are thoughts all the same; they are never judged, only held to.
+            self.thoughts = Some(reply.text.clone());
+            self.conversation.push(Role::Assistant, echo(&reply.text));
+            self.conversation.push(Role::User, std::mem::take(&mut self.write));
+            self.call.step = Step::Envelope;
+            return Progress::Ask(self.ask(agent, seed));
+        }
+        let checked = match reply.finish {
+            Finish::Stop => check(&reply.text, self.thoughts.as_deref()),
+            Finish::Length => Err(Violation::Cut { max_tokens: agent.max_tokens }),
+            Finish::Refused => Err(Violation::Refused),
+        };
+        let violation = match checked {
+            Ok(Valid { content, object }) => {
+                self.conversation.push(Role::Assistant, echo(&object));
+                return Progress::Valid(content);
+            }
+            Err(violation) => violation,
+        };
+        self.repairs += 1;
+        self.conversation.push(Role::Assistant, echo(&reply.text));
+        if self.repairs > max_repairs {
+            self.conversation.push(Role::User, format!("{REFUSED} either: {violation}.\nThis turn is over."));
+            return Progress::Failed;
+        }
+        let name = match &self.shape {
+            ReplyShape::Json { name, .. } => name,
+            ReplyShape::Free => "reply",
+        };
+        let again = format!(
+            "{REFUSED}: {violation}.\nWrite the {name} again: exactly one JSON object and nothing else."
+        );
+        self.conversation.push(Role::User, again);
+        self.call.attempt += 1;
+        Progress::Ask(self.ask(agent, seed))
+    }
+
+    /// Returns the conversation with everything that this draft added.
+    pub(crate) fn into_conversation(self) -> Conversation {
+        self.conversation
+    }
+}
+
+/// Makes a request; its sampling seed depends on the run's seed and on the call alone.
+pub(crate) fn ask(
+    call: CallId,
+    conversation: &Conversation,
+    shape: ReplyShape,
+    max_tokens: u32,
+    temperature: f64,
+    seed: u64,
+) -> Ask {
+    let derived = Hasher::default().part(&seed.to_be_bytes()).part(call.to_string().as_bytes()).finish();
+    // Servers differ in how they read large seeds; 31 bits are safe everywhere.
+    let seed = u32::try_from(derived.leading_u64() >> 33).unwrap_or(0);
+    let digest = Ask::digest_of(conversation.digest(), &shape, max_tokens, temperature, seed);
+    let messages = conversation.messages().to_vec();
+    Ask { call, messages, shape, max_tokens, temperature, seed, digest }
+}
+
+/// What an agent said, as its own conversation keeps it.
+fn echo(text: &str) -> String {
+    let mut kept: String = quote::plain(text.trim()).chars().take(ECHO_CHARS_MAX).collect();
+    if kept.trim().is_empty() {
+        "(nothing)".clone_into(&mut kept);
+    }
+    kept
+}

@@ -1,0 +1,147 @@
+//! How likely a word was: read from what a server says of each token.
+//!
+//! In: the tokens of a reply with the likeliest others in each place, and the name of a field that holds `yes`
+//! or `no`. Out: the probability of `yes` against `no` in that place. Where the tokens do not add up to the text,
+//! or neither word is among the likeliest, nothing is said: a figure that is guessed is none.
+
+use serde::Deserialize;
+
+/// What a server says of the tokens of a reply, or of a part of it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Logprobs {
+    pub(super) content: Option<Vec<Token>>,
+}
+
+/// One token.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Token {
+    #[serde(flatten)]
+    chosen: Likely,
+    /// The likeliest tokens in its place; most servers list the chosen one among them.
+    top_logprobs: Vec<Likely>,
+}
+
+impl Token {
+    fn bytes(&self) -> &[u8] {
+        self.chosen.bytes.as_deref().unwrap_or(self.chosen.token.as_bytes())
+    }
+}
+
+/// A token that could stand in a place, and how likely it is.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Likely {
+    token: String,
+    /// The natural logarithm of its probability.
+    logprob: f64,
+    /// Its bytes, where the token alone is no whole character.
+    bytes: Option<Vec<u8>>,
+}
+
+/// The least that the two words must have together: below, another word was meant, and only a grammar stood
+/// against it.
+const BOTH_MIN: f64 = 0.5;
+
+/// Returns the probability of `yes` against `no` as the value of `field`, in ten-thousandths.
+pub(super) fn yes(tokens: &[Token], text: &str, field: &str) -> Option<u16> {
+    let key = format!("\"{field}\"");
+    let after = text.rfind(&key)? + key.len();
+    let value = text[after..].trim_start_matches([' ', '\n', '\t', ':', '"']);
+    // Some servers count the tokens of their reasoning too, and the mark of the end: the text lies between.
+    let said: Vec<u8> = tokens.iter().flat_map(Token::bytes).copied().collect();
+    let begin = said.windows(text.len().max(1)).rposition(|part| part == text.as_bytes())?;
+    let at = begin + text.len() - value.len();
+    let mut end = 0;
+    let token = tokens.iter().find(|token| {
+        end += token.bytes().len();
+        end > at
+    })?;
+    // The word that stands there must be the one that its token begins.
+    word(&token.chosen.token).filter(|word| value.starts_with(word))?;
+    let mut sum = [0.0, 0.0];
+    let others: Vec<&Likely> = token.top_logprobs.iter().collect();
+    for likely in if others.is_empty() { vec![&token.chosen] } else { others } {
+        match word(&likely.token) {
+            Some("yes") => sum[0] += likely.logprob.exp(),
+            Some(_) => sum[1] += likely.logprob.exp(),
+            None => {}
+        }
+    }
+    let both = sum[0] + sum[1];
+    // Between 0 and 1, so that the cast is exact.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 10,000")]
+    (both >= BOTH_MIN).then_some((sum[0] / both * 10_000.0).round() as u16)
+}
+
+/// Returns which of the two words a token begins, with or without the quotation mark before it.
+fn word(token: &str) -> Option<&'static str> {
+    let bare = token.trim_start_matches([' ', ':', '"']).to_ascii_lowercase();
+    let bare = bare.trim_end_matches(['"', '}', ' ', '\n']);
+    ["yes", "no"].into_iter().find(|word| !bare.is_empty() && word.starts_with(bare))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// A reply in these tokens, with the likeliest in the place of the one at `index`.
+    fn tokens(parts: &[&str], index: usize, likely: &[(&str, f64)]) -> (Vec<Token>, String) {
+        let top: Vec<_> =
+            likely.iter().map(|(token, p)| json!({"token": token, "logprob": p.ln()})).collect();
+        let token = |(i, part): (usize, &&str)| {
+            let top = if i == index { top.clone() } else { vec![] };
+            serde_json::from_value(json!({"token": part, "logprob": -0.1, "top_logprobs": top})).unwrap()
+        };
+        (parts.iter().enumerate().map(token).collect(), parts.concat())
+    }
+
+    #[test]
+    fn the_probability_is_that_of_yes_against_no() {
+        for (parts, index) in [
+            (&["{\"a\":\"no\",", "\"sound\":", "\"yes", "\"}"][..], 2),
+            (&["{\"sound\"", ": \"", "yes", "\"}", "<end>"][..], 2),
+            (&["{\"é\":1,\"sound\": \"", "y", "es\"}"][..], 1),
+        ] {
+            let (tokens, text) =
+                tokens(parts, index, &[("yes", 0.6), (" \"yes", 0.12), ("no", 0.18), ("ya", 0.1)]);
+            assert_eq!(yes(&tokens, &text, "sound"), Some(8_000), "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_add_up_says_nothing() {
+        let parts = ["{\"sound\":\"", "yes", "\"}"];
+        let (whole, text) = tokens(&parts, 1, &[("maybe", 1.0)]);
+        assert_eq!(yes(&whole, &text, "sound"), None, "neither word is likely");
+        assert_eq!(yes(&whole, "{\"sound\":\"no\"}", "sound"), None, "another word stands there");
+        assert_eq!(yes(&whole, "{\"sure\":\"yes\"}", "sound"), None, "there is no such field");
+        assert_eq!(yes(&[], &text, "sound"), None, "the server says nothing");
+        let (whole, text) = tokens(&parts, 1, &[("maybe", 0.99), ("yes", 0.001)]);
+        assert_eq!(yes(&whole, &text, "sound"), None, "neither word was meant");
+        // Without a list of others, the chosen word is all that is known.
+        let (bare, text) = tokens(&parts, 9, &[]);
+        assert_eq!(yes(&bare, &text, "sound"), Some(10_000));
+    }
+
+    #[test]
+    fn tokens_of_reasoning_before_the_text_are_passed_over() {
+        let parts = ["{\"sound\":\"", " yes", "<think>", "{\"sound\":\"", "no", "\"}", "<end>"];
+        let (tokens, _) = tokens(&parts, 4, &[("yes", 0.4), ("no", 0.6)]);
+        assert_eq!(yes(&tokens, "{\"sound\":\"no\"}", "sound"), Some(4_000));
+    }
+
+    #[test]
+    fn parts_of_characters_are_counted_by_their_bytes() {
+        let list = json!([
+            {"token": "\u{FFFD}", "logprob": 0.0, "bytes": [0xC3]}, {"token": "\u{FFFD}", "logprob": 0.0, "bytes": [0xA9]},
+            {"token": "\"sound\":\"", "logprob": 0.0, "bytes": b"\"sound\":\""},
+            {"token": "no", "logprob": -0.1, "top_logprobs": [{"token": "no", "logprob": -0.1}]},
+            {"token": "\"}", "logprob": 0.0, "bytes": null, "top_logprobs": []},
+        ]);
+        let tokens: Vec<Token> = serde_json::from_value(list).unwrap();
+        assert_eq!(yes(&tokens, "é\"sound\":\"no\"}", "sound"), Some(0));
+    }
+}

@@ -1,0 +1,129 @@
+//! Figures of all runs in a folder, as Prometheus text: for node-exporter's textfile collector.
+//!
+//! In: the results of runs, as they stand in their `result.json`. Out: one text. Nothing is counted on the side:
+//! the same results give the same text, a run that is resumed counts once, as what it has become, and a run whose
+//! folder is deleted counts no longer. So these are gauges: what there is now, not what has ever been.
+
+use prometheus::{HistogramOpts, HistogramVec, IntGaugeVec, Opts, Registry, TextEncoder};
+use serde::Deserialize;
+
+/// What is read of a `result.json`.
+#[derive(Debug, Deserialize)]
+pub struct Counted {
+    protocol: String,
+    roleset: String,
+    outcome: String,
+    rounds: u32,
+    agents: Vec<Named>,
+    usage: Tokens,
+    timing: Took,
+    council: Option<Council>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Named {
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Tokens {
+    prompt: u64,
+    cached: u64,
+    completion: u64,
+    calls: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Took {
+    total_ms: u64,
+    agents_ms: Vec<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Council {
+    rounds: Vec<Round>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Round {
+    confidences: Confidences,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+struct Confidences {
+    pathos: f64,
+    logos: f64,
+    ethos: f64,
+}
+
+/// Upper bounds of the buckets for times, in seconds: from a script's run to a night's.
+const SECONDS: [f64; 12] = [0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 180.0, 600.0, 1800.0, 3600.0, 10_800.0, 43_200.0];
+
+/// The same for rounds.
+const ROUNDS: [f64; 8] = [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 24.0];
+
+/// The same for confidences.
+const CONFIDENCES: [f64; 10] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
+
+/// Returns the figures of these runs.
+///
+/// # Errors
+///
+/// Only if a name here broke a rule of Prometheus.
+pub fn metrics(runs: &[Counted]) -> Result<String, prometheus::Error> {
+    let registry = Registry::new();
+    let gauge = |name: &str, help: &str, labels: &[&str]| {
+        let made = IntGaugeVec::new(Opts::new(name, help), labels)?;
+        registry.register(Box::new(made.clone()))?;
+        Ok::<_, prometheus::Error>(made)
+    };
+    let histogram = |name: &str, help: &str, bounds: &[f64], labels: &[&str]| {
+        let made = HistogramVec::new(HistogramOpts::new(name, help).buckets(bounds.to_vec()), labels)?;
+        registry.register(Box::new(made.clone()))?;
+        Ok::<_, prometheus::Error>(made)
+    };
+    let kinds = ["protocol", "roleset"];
+    let ended = gauge("consensus_runs", "Runs, by how they ended.", &["protocol", "roleset", "outcome"])?;
+    let calls = gauge("consensus_calls", "Replies of models.", &kinds)?;
+    let tokens =
+        gauge("consensus_tokens", "Tokens, as servers report them.", &["protocol", "roleset", "kind"])?;
+    let cached = gauge("consensus_cached_tokens", "Prompt tokens that servers had computed before.", &kinds)?;
+    let rounds = histogram("consensus_run_rounds", "Rounds of a run.", &ROUNDS, &kinds)?;
+    let seconds =
+        histogram("consensus_run_seconds", "From a run's first record to its last.", &SECONDS, &kinds)?;
+    let busy = histogram(
+        "consensus_agent_seconds",
+        "All calls of an agent in a run together.",
+        &SECONDS,
+        &["protocol", "roleset", "agent"],
+    )?;
+    let confidence = histogram(
+        "consensus_confidence",
+        "How sure a member of a council was in a round.",
+        &CONFIDENCES,
+        &["protocol", "roleset", "agent"],
+    )?;
+    for run in runs {
+        let kind = [run.protocol.as_str(), run.roleset.as_str()];
+        let with = |label: &'_ str| [kind[0].to_owned(), kind[1].to_owned(), label.to_owned()];
+        ended.with_label_values(&with(&run.outcome)).inc();
+        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        calls.with_label_values(&kind).add(count(run.usage.calls));
+        tokens.with_label_values(&with("prompt")).add(count(run.usage.prompt));
+        tokens.with_label_values(&with("completion")).add(count(run.usage.completion));
+        cached.with_label_values(&kind).add(count(run.usage.cached));
+        rounds.with_label_values(&kind).observe(f64::from(run.rounds));
+        seconds.with_label_values(&kind).observe(run.timing.total_ms as f64 / 1000.0);
+        for (agent, ms) in run.agents.iter().zip(&run.timing.agents_ms) {
+            busy.with_label_values(&with(&agent.name)).observe(*ms as f64 / 1000.0);
+        }
+        for round in run.council.iter().flat_map(|council| &council.rounds) {
+            let Confidences { pathos, logos, ethos } = round.confidences;
+            // In the order in which they speak, which is that of the agents.
+            for (agent, sure) in run.agents.iter().zip([pathos, logos, ethos]) {
+                confidence.with_label_values(&with(&agent.name)).observe(sure);
+            }
+        }
+    }
+    TextEncoder::new().encode_to_string(&registry.gather())
+}

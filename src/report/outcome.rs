@@ -1,0 +1,119 @@
+//! How a council ended, as types: for programs that run one.
+
+use std::time::Duration;
+
+use crate::engine::Ledger;
+use crate::journal::between;
+use crate::protocol::council::{
+    Aggregate, ConsensusResult, CouncilSection, Framing, Member, Response, Share, Verification,
+};
+use crate::protocol::{How, Outcome, Section};
+
+/// How a council ended, with everything that its three members last wrote.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConsensusOutcome {
+    /// What was decided about the last round.
+    pub result: ConsensusResult,
+    /// The answer: agreed on, or the best there is.
+    pub content: String,
+    /// Why it is right, in the words of its author.
+    pub reasoning: Option<String>,
+    /// What Pathos wrote in the last round.
+    pub pathos_response: Option<Framing>,
+    /// What Logos wrote in the last round.
+    pub logos_response: Option<Response>,
+    /// What Ethos wrote in the last round.
+    pub ethos_response: Option<Verification>,
+    /// How long each member's calls took together, in the order in which they speak.
+    pub durations: [Duration; 3],
+    /// How long the run took.
+    pub total_duration: Duration,
+    threshold: Share,
+    is_arbitrated: bool,
+    is_agreed: bool,
+}
+
+impl ConsensusOutcome {
+    /// Reads the outcome of a run; none, if it is no council or no round has been decided.
+    #[must_use]
+    pub fn new(ledger: &Ledger) -> Option<Self> {
+        let Section::Council(section) = ledger.report().section else { return None };
+        let CouncilSection { content, reasoning, threshold, mut rounds, .. } = *section;
+        let last = rounds.pop()?;
+        let how = match ledger.verdict() {
+            Some(Outcome::Agreed { how, .. }) => Some(*how),
+            Some(_) | None => None,
+        };
+        let busy = |member: Member| ledger.busy().get(member.index()).copied().unwrap_or_default();
+        Some(Self {
+            result: last.result,
+            content: content.unwrap_or_default(),
+            reasoning,
+            pathos_response: last.framing,
+            logos_response: last.response,
+            ethos_response: last.verification,
+            durations: Member::ALL.map(busy),
+            total_duration: between(&ledger.started_at, &ledger.ended_at),
+            threshold,
+            is_arbitrated: how == Some(How::Arbitrated),
+            is_agreed: how.is_some(),
+        })
+    }
+
+    /// Whether there is an answer that was agreed on.
+    #[must_use]
+    pub fn is_consensus(&self) -> bool {
+        self.is_agreed
+    }
+
+    /// Returns the last aggregate, unless a veto made it void.
+    #[must_use]
+    pub fn aggregate_confidence(&self) -> Option<Aggregate> {
+        match &self.result {
+            ConsensusResult::Reached { aggregate_confidence, .. }
+            | ConsensusResult::NeedsRevision { aggregate_confidence, .. } => Some(*aggregate_confidence),
+            ConsensusResult::NotReached { final_confidence, .. } => Some(*final_confidence),
+            ConsensusResult::Vetoed { .. } => None,
+        }
+    }
+
+    /// Returns how many rounds were tried; none, while one is under way.
+    #[must_use]
+    pub fn rounds(&self) -> Option<u32> {
+        match &self.result {
+            ConsensusResult::Reached { rounds, .. } => Some(*rounds),
+            ConsensusResult::Vetoed { round, .. } => Some(*round),
+            ConsensusResult::NotReached { attempts, .. } => Some(*attempts),
+            ConsensusResult::NeedsRevision { .. } => None,
+        }
+    }
+
+    /// Says in one line how it ended.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        match &self.result {
+            ConsensusResult::Reached { aggregate_confidence, rounds, .. } => {
+                format!(
+                    "consensus reached in round {rounds} with confidence {aggregate_confidence} (threshold {})",
+                    self.threshold
+                )
+            }
+            ConsensusResult::Vetoed { reason, evidence, round } => {
+                format!(
+                    "vetoed in round {round}: {reason} (against {}: \"{}\")",
+                    evidence.source, evidence.quote
+                )
+            }
+            ConsensusResult::NotReached { attempts, .. } if self.is_arbitrated => {
+                format!("settled by the arbiter after {attempts} rounds without consensus")
+            }
+            ConsensusResult::NotReached { final_confidence, attempts } => {
+                format!(
+                    "no consensus after {attempts} rounds; confidence {final_confidence} (threshold {})",
+                    self.threshold
+                )
+            }
+            ConsensusResult::NeedsRevision { feedback, .. } => format!("another round is needed: {feedback}"),
+        }
+    }
+}

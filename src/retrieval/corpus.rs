@@ -1,0 +1,296 @@
+//! The index of a set of places: brought up to date, and searched.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use serde::Serialize;
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::files::{self, Skipped, Unread};
+use super::{PdfReader, RetrievalError, passages};
+use crate::crypto::Hasher;
+use crate::protocol::{PASSAGES_MAX, Passage};
+
+/// The most different words of one search; more would only blur it.
+const WORDS_MAX: usize = 64;
+
+/// How long this waits for another process that brings the same index up to date.
+const WAIT_MAX: Duration = Duration::from_hours(1);
+
+/// How long a search waits: it needs to only while another process has just begun to use the index.
+const SEARCH_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// The number of this layout of the index; an index with another one is made anew.
+const LAYOUT: i64 = 2;
+
+/// Words are folded to lower case, without accents, and to their English stem; words of other languages are
+/// hardly ever harmed. What is matched is the words of a passage as [`words`] cuts them, in documents and
+/// questions alike: Chinese is then found by its characters.
+const TABLES: &str = "
+    CREATE TABLE file (name TEXT PRIMARY KEY, stamp TEXT, sha256 TEXT NOT NULL, passages INTEGER NOT NULL);
+    CREATE TABLE passage (id INTEGER PRIMARY KEY, file TEXT NOT NULL, start INTEGER NOT NULL, text TEXT NOT NULL);
+    CREATE INDEX passages_of_file ON passage (file, start);
+    CREATE VIRTUAL TABLE body USING fts5 (words, content = '', contentless_delete = 1,
+        tokenize = 'porter unicode61 remove_diacritics 2');";
+
+/// The best first by BM25; passages that fit equally well stand in a fixed order.
+const BEST: &str = "
+    SELECT file, start, text FROM body JOIN passage ON passage.id = body.rowid
+    WHERE body MATCH ?1 ORDER BY bm25(body), file, start LIMIT ?2";
+
+/// The passages before and after one of a file.
+const BEFORE: &str = "SELECT text FROM passage WHERE file = ?1 AND start < ?2 ORDER BY start DESC LIMIT 1";
+const AFTER: &str = "SELECT text FROM passage WHERE file = ?1 AND start > ?2 ORDER BY start LIMIT 1";
+
+/// The index of a set of places.
+#[derive(Debug)]
+pub struct Corpus {
+    path: PathBuf,
+    index: Connection,
+}
+
+/// A file as it was when it was indexed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Listed {
+    stamp: Option<String>,
+    sha256: String,
+    passages: usize,
+}
+
+/// What bringing an index up to date has done.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Updated {
+    /// Files with text.
+    pub files: usize,
+    /// Passages in them.
+    pub passages: usize,
+    /// Files that were read because they are new or have changed.
+    pub read: usize,
+    /// Files that are gone.
+    pub gone: usize,
+    /// Files whose text is lost.
+    pub skipped: Vec<Skipped>,
+}
+
+impl Corpus {
+    /// Opens the index of these places in the folder `cache`, and brings it up to date. While another process
+    /// does the same, this waits.
+    ///
+    /// # Errors
+    ///
+    /// [`RetrievalError`], also if there is no text at all.
+    pub fn open(
+        places: &[PathBuf],
+        cache: &Path,
+        pdf: &PdfReader,
+    ) -> Result<(Self, Updated), RetrievalError> {
+        let (found, lost) = files::list(places)?;
+        let path = cache.join(name_of(places)).with_extension("sqlite");
+        std::fs::create_dir_all(cache)
+            .map_err(|source| RetrievalError::Cache { path: cache.to_owned(), source })?;
+        let failed = |source| RetrievalError::Index { path: path.clone(), source };
+        // It holds what the documents hold, so nobody else may read it.
+        let made = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
+        made.map_err(|source| RetrievalError::Cache { path: path.clone(), source })?;
+        let mut index = Connection::open(&path).map_err(failed)?;
+        let mut updated = update(&mut index, &found, pdf).map_err(failed)?;
+        index.busy_timeout(SEARCH_WAIT_MAX).map_err(failed)?;
+        updated.skipped.splice(0..0, lost);
+        if updated.passages == 0 {
+            let places: Vec<String> = places.iter().map(|p| format!("`{}`", p.display())).collect();
+            return Err(RetrievalError::NoText(places.join(", ")));
+        }
+        Ok((Self { path, index }, updated))
+    }
+
+    /// Returns the passages that fit the words best, best first, that together have at most `tokens_max` tokens
+    /// by a high estimate.
+    ///
+    /// The words are plain text: nothing in them is an operator.
+    ///
+    /// # Errors
+    ///
+    /// [`RetrievalError::Index`].
+    pub fn search(&self, words: &str, tokens_max: u64) -> Result<Vec<Passage>, RetrievalError> {
+        let found =
+            self.ranked(words).map_err(|source| RetrievalError::Index { path: self.path.clone(), source })?;
+        let mut left = tokens_max;
+        // One that is too long for what is left makes room for the next.
+        let fits = found.into_iter().filter(|passage| {
+            let tokens = passage.tokens_estimate();
+            let fits = tokens <= left;
+            left -= if fits { tokens } else { 0 };
+            fits
+        });
+        Ok(fits.collect())
+    }
+
+    /// Returns the texts of the passages before and after one in its file; empty, where there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`RetrievalError::Index`].
+    pub fn beside(&self, passage: &Passage) -> Result<(String, String), RetrievalError> {
+        let text = |sql| {
+            let found =
+                self.index.query_one(sql, params![passage.document, size(passage.start)], |row| row.get(0));
+            found.optional().map(Option::unwrap_or_default)
+        };
+        let both = text(BEFORE).and_then(|before| Ok((before, text(AFTER)?)));
+        both.map_err(|source| RetrievalError::Index { path: self.path.clone(), source })
+    }
+
+    fn ranked(&self, question: &str) -> rusqlite::Result<Vec<Passage>> {
+        let mut terms: Vec<String> = Vec::new();
+        for word in words(question).map(str::to_lowercase) {
+            if terms.len() < WORDS_MAX && !terms.contains(&word) {
+                terms.push(word);
+            }
+        }
+        if terms.is_empty() {
+            return Ok(Vec::new());
+        }
+        // Inside quotation marks a word is a word, whatever it means to the index. Hebrew has some inside words.
+        let any: Vec<String> =
+            terms.iter().map(|word| format!("\"{}\"", word.replace('"', "\"\""))).collect();
+        let mut best = self.index.prepare_cached(BEST)?;
+        let found = best.query_map(params![any.join(" OR "), size(PASSAGES_MAX)], |row| {
+            let start: i64 = row.get(1)?;
+            Ok(Passage {
+                document: row.get(0)?,
+                start: usize::try_from(start).unwrap_or(usize::MAX),
+                text: row.get(2)?,
+                redacted: false,
+            })
+        })?;
+        found.collect()
+    }
+}
+
+/// Reads what is new or has changed, and forgets what is gone, all in one transaction: an index never lists
+/// what is not in it, whatever ends this process.
+fn update(index: &mut Connection, found: &[String], pdf: &PdfReader) -> rusqlite::Result<Updated> {
+    index.busy_timeout(WAIT_MAX)?;
+    // Who searches then waits for nobody who brings the index up to date; and what is forgotten is gone.
+    index.pragma_update(None, "journal_mode", "wal")?;
+    index.pragma_update(None, "secure_delete", true)?;
+    let change = index.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut before = listing(&change)?;
+    let mut now: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut updated = Updated::default();
+    for name in found {
+        let path = Path::new(name);
+        let stamp = stamp(path);
+        let known = before.remove(name);
+        if let Some(known) = known.as_ref().filter(|known| stamp.is_some() && known.stamp == stamp) {
+            now.insert(name, known.passages);
+            continue;
+        }
+        let (text, layout) = match files::read(path, pdf) {
+            Ok(read) => read,
+            Err(why) => {
+                if let Unread::Lost(why) = why {
+                    updated.skipped.push(Skipped { path: path.to_owned(), why });
+                }
+                forget(&change, name)?;
+                continue;
+            }
+        };
+        let sha256 = Hasher::default().part(text.as_bytes()).finish().to_string();
+        if let Some(known) = known.filter(|known| known.sha256 == sha256) {
+            change.execute("UPDATE file SET stamp = ?2 WHERE name = ?1", params![name, stamp])?;
+            now.insert(name, known.passages);
+            continue;
+        }
+        updated.read += 1;
+        forget(&change, name)?;
+        let parts = passages::cut(&text, layout);
+        change.execute(
+            "INSERT INTO file VALUES (?1, ?2, ?3, ?4)",
+            params![name, stamp, sha256, size(parts.len())],
+        )?;
+        let mut place =
+            change.prepare_cached("INSERT INTO passage (file, start, text) VALUES (?1, ?2, ?3)")?;
+        let mut body = change.prepare_cached("INSERT INTO body (rowid, words) VALUES (?1, ?2)")?;
+        for (start, part) in &parts {
+            place.execute(params![name, size(*start), part])?;
+            let cut: Vec<&str> = words(part).collect();
+            body.execute(params![change.last_insert_rowid(), cut.join(" ")])?;
+        }
+        now.insert(name, parts.len());
+    }
+    updated.gone = before.len();
+    for name in before.keys() {
+        forget(&change, name)?;
+    }
+    change.commit()?;
+    updated.files = now.len();
+    updated.passages = now.values().sum();
+    Ok(updated)
+}
+
+/// Returns what is in the index; makes it first if it is not there or has another layout.
+fn listing(change: &Transaction<'_>) -> rusqlite::Result<BTreeMap<String, Listed>> {
+    let layout: i64 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if layout != LAYOUT {
+        change.execute_batch(
+            "DROP TABLE IF EXISTS file; DROP TABLE IF EXISTS passage; DROP TABLE IF EXISTS body;",
+        )?;
+        change.execute_batch(TABLES)?;
+        change.pragma_update(None, "user_version", LAYOUT)?;
+    }
+    let mut files = change.prepare("SELECT name, stamp, sha256, passages FROM file")?;
+    let listed = files.query_map([], |row| {
+        let passages: i64 = row.get(3)?;
+        let passages = usize::try_from(passages).unwrap_or_default();
+        Ok((row.get(0)?, Listed { stamp: row.get(1)?, sha256: row.get(2)?, passages }))
+    })?;
+    listed.collect()
+}
+
+fn forget(change: &Transaction<'_>, name: &str) -> rusqlite::Result<()> {
+    change.execute("DELETE FROM body WHERE rowid IN (SELECT id FROM passage WHERE file = ?1)", [name])?;
+    change.execute("DELETE FROM passage WHERE file = ?1", [name])?;
+    change.execute("DELETE FROM file WHERE name = ?1", [name])?;
+    Ok(())
+}
+
+/// Cuts a text into words; of scripts without spaces, into characters.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.unicode_words()
+}
+
+/// A count as the index holds it; none comes near the limit.
+fn size(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// Returns what changes whenever a file does: its number, size, and times of change.
+fn stamp(path: &Path) -> Option<String> {
+    let data = std::fs::metadata(path).ok()?;
+    let (changed, nanoseconds) = (data.ctime(), data.ctime_nsec());
+    Some(format!(
+        "{} {} {} {} {changed} {nanoseconds}",
+        data.ino(),
+        data.size(),
+        data.mtime(),
+        data.mtime_nsec()
+    ))
+}
+
+/// Returns the name of the index of these places.
+fn name_of(places: &[PathBuf]) -> String {
+    let mut whole: Vec<PathBuf> =
+        places.iter().map(|place| place.canonicalize().unwrap_or_else(|_| place.clone())).collect();
+    whole.sort();
+    whole.dedup();
+    let mut hasher = Hasher::default();
+    for place in whole {
+        hasher.part(place.as_os_str().as_encoded_bytes());
+    }
+    hasher.finish().to_string()[..16].to_owned()
+}

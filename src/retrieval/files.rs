@@ -1,0 +1,138 @@
+//! Which files there are, and what text is in them.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use ignore::{DirEntry, WalkBuilder};
+use serde::Serialize;
+
+use super::{PdfReader, RetrievalError};
+
+/// The largest file that is read, in bytes.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// The width at which HTML is laid out as text, in characters; long, so that no sentence is broken.
+const HTML_WIDTH: usize = 10_000;
+
+/// A file that is not searched, and why.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Skipped {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    pub why: String,
+}
+
+/// Why there is no text of a file.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Unread {
+    /// It is a picture, a program, or something else without text.
+    NotText,
+    /// There may be text in it that is lost.
+    Lost(String),
+}
+
+/// How a file's text is cut.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Layout {
+    /// By headings, lists and paragraphs.
+    Markdown,
+    /// By paragraphs, lines and sentences.
+    Plain,
+}
+
+/// The files by which a folder is known to hold a run of this program: one may have only the second yet.
+const RUN: [&str; 2] = [crate::journal::FILE_NAME, crate::journal::REDACTIONS_FILE];
+
+/// Returns every file in the places, sorted, and what cannot be looked into.
+///
+/// Hidden files and those that `.gitignore` names are left out, and so are the folders of runs: what models
+/// wrote is no evidence for what they write.
+pub(super) fn list(places: &[PathBuf]) -> Result<(Vec<String>, Vec<Skipped>), RetrievalError> {
+    let (mut found, mut lost) = (Vec::new(), Vec::new());
+    for place in places {
+        let refuse = |source| RetrievalError::Place { path: place.clone(), source };
+        let path = place.canonicalize().map_err(refuse)?;
+        if path.to_str().is_none() {
+            return Err(refuse(std::io::Error::other("its name is no UTF-8 text")));
+        }
+        let is_no_run = |entry: &DirEntry| !RUN.iter().any(|name| entry.path().join(name).is_file());
+        for entry in WalkBuilder::new(&path).require_git(false).filter_entry(is_no_run).build() {
+            match entry {
+                Err(why) => lost.push(Skipped { path: path.clone(), why: why.to_string() }),
+                Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_dir()) => {}
+                Ok(entry) => match entry.path().to_str() {
+                    Some(name) if entry.path().is_file() => found.push(name.to_owned()),
+                    // A socket, a device, or a link that leads nowhere.
+                    Some(_) => {}
+                    None => {
+                        let why = "its name is no UTF-8 text".to_owned();
+                        lost.push(Skipped { path: entry.into_path(), why });
+                    }
+                },
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    Ok((found, lost))
+}
+
+/// Returns the text of a file.
+pub(super) fn read(path: &Path, pdf: &PdfReader) -> Result<(String, Layout), Unread> {
+    let lost = |e: std::io::Error| Unread::Lost(e.to_string());
+    let size = std::fs::metadata(path).map_err(lost)?.len();
+    if size > FILE_BYTES_MAX {
+        return Err(Unread::Lost(format!("it has {size} bytes; at most {FILE_BYTES_MAX} are read")));
+    }
+    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
+    if extension != "pdf" && is_binary(path).map_err(lost)? {
+        return Err(Unread::NotText);
+    }
+    let bytes = || std::fs::read(path).map_err(lost);
+    let (text, layout) = match extension.as_str() {
+        "html" | "htm" | "xhtml" => (html(&bytes()?)?, Layout::Plain),
+        "pdf" => (pdf.read(path).map_err(Unread::Lost)?, Layout::Plain),
+        "md" | "markdown" => (plain(bytes()?)?, Layout::Markdown),
+        _ => (plain(bytes()?)?, Layout::Plain),
+    };
+    match (text.trim().is_empty(), extension.as_str()) {
+        (false, _) => Ok((text, layout)),
+        (true, "pdf") => Err(Unread::Lost("there is no text in it; it may be a scan".to_owned())),
+        (true, _) => Err(Unread::NotText),
+    }
+}
+
+/// Whether the first bytes of a file are no text: it is not read further.
+fn is_binary(path: &Path) -> std::io::Result<bool> {
+    let mut first = Vec::new();
+    std::fs::File::open(path)?.take(8192).read_to_end(&mut first)?;
+    let has_mark = first.starts_with(&[0xFF, 0xFE]) || first.starts_with(&[0xFE, 0xFF]);
+    Ok(first.contains(&0) && !has_mark)
+}
+
+fn plain(bytes: Vec<u8>) -> Result<String, Unread> {
+    if let Some(text) = utf16(&bytes) {
+        return Ok(text);
+    }
+    if bytes.contains(&0) {
+        return Err(Unread::NotText);
+    }
+    String::from_utf8(bytes).map_err(|_| Unread::Lost("it is no UTF-8 text".to_owned()))
+}
+
+/// Reads a text that says by its first two bytes that it is UTF-16.
+fn utf16(bytes: &[u8]) -> Option<String> {
+    let read: fn([u8; 2]) -> u16 = match bytes.get(..2)? {
+        [0xFF, 0xFE] => u16::from_le_bytes,
+        [0xFE, 0xFF] => u16::from_be_bytes,
+        _ => return None,
+    };
+    let units: Vec<u16> = bytes[2..].chunks_exact(2).map(|pair| read([pair[0], pair[1]])).collect();
+    String::from_utf16(&units).ok()
+}
+
+fn html(bytes: &[u8]) -> Result<String, Unread> {
+    let text = html2text::config::plain_no_decorate().string_from_read(bytes, HTML_WIDTH);
+    text.map_err(|why| Unread::Lost(format!("no HTML that can be read: {why}")))
+}

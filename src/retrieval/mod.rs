@@ -1,0 +1,26 @@
+//! Finding passages in a user's documents.
+//!
+//! ```text
+//!  files ──read──► text ──cut──► passages ──► BM25 index on disk
+//!                                                 │
+//!  words to search for ───────────────────────────┴──► the best passages within a budget
+//! ```
+//!
+//! In: files and folders that the user names, and words. Out: passages, each with its file and the bytes at
+//! which it stands, so that a quotation can be checked by anybody who has the file. Nothing leaves the machine,
+//! nothing is run, and no file is changed; the index lies in the user's cache and holds nothing that is not in
+//! the files. A file that cannot be read is named and never passed over in silence.
+//!
+//! An index is kept for each set of places, and brought up to date when it is opened: only files that are new
+//! or have changed are read again. Of HTML and PDF the extracted text is indexed, and spans count its bytes.
+
+mod corpus;
+mod error;
+mod files;
+mod passages;
+mod pdf;
+
+pub use corpus::{Corpus, Updated};
+pub use error::RetrievalError;
+pub use files::Skipped;
+pub use pdf::{PdfReader, READ_PDF, read_pdf_within_limits};

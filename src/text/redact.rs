@@ -1,0 +1,365 @@
+//! What must not leave the machine is replaced by a token, and put back at the end.
+//!
+//! In: texts. Out: the same texts with a token such as `[EMAIL_1]` in place of each e-mail address, phone
+//! number, IBAN, card number, IP address, secret, and whatever the user's own patterns find; and the table that
+//! turns tokens back. The same original has the same token in all texts, so that a model can still tell whether
+//! two of them are one. What is written like a token is replaced as well, so that putting back is always exact:
+//! every token in a redacted text is one of the table's.
+//!
+//! What is found is found by its form ([`super::shapes`]): a name or a street is not, unless a pattern of the
+//! user's finds it. Nothing is guessed at the end either: a token that a model has bent is left as it is, and told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+use serde::{Deserialize, Serialize};
+
+use super::shapes::{self, Folded};
+
+/// The word in the tokens of what the user's own patterns find.
+const OWN: &str = "PRIVATE";
+
+/// A token, as it is written.
+static TOKEN: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(shapes::TOKEN).expect("the form is a constant, and tests use it"));
+
+/// A token as a model may have bent it: in other letters or with other signs inside its brackets, or without them.
+static BENT: LazyLock<Regex> = LazyLock::new(|| {
+    let word = words().collect::<Vec<_>>().join("|");
+    let form = format!(r"(?i:\[ *(?:{word})(?:\\_|[ _-])*[0-9]+ *\])|\b(?:{word})\\?_[0-9]+\b");
+    Regex::new(&form).expect("it is made of constants")
+});
+
+fn words() -> impl Iterator<Item = &'static str> {
+    shapes::all().iter().map(|shape| shape.word).chain([OWN])
+}
+
+/// Tokens and what they stand for.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Redactions(BTreeMap<String, String>);
+
+/// Finds what must not leave the machine.
+#[derive(Clone, Debug)]
+pub struct Redactor {
+    own: Vec<Regex>,
+    redactions: Redactions,
+    /// The table the other way round: each word with an original, and its token.
+    tokens: BTreeMap<(&'static str, String), String>,
+    /// The highest number of each word.
+    numbers: BTreeMap<&'static str, u64>,
+}
+
+impl Redactor {
+    /// Makes one that also replaces whatever these regular expressions find, and goes on with a table.
+    ///
+    /// # Errors
+    ///
+    /// The first pattern that is none, with what is wrong about it.
+    pub fn new(patterns: &[String], redactions: Redactions) -> Result<Self, (String, regex::Error)> {
+        let compile = |pattern: &String| Regex::new(pattern).map_err(|why| (pattern.clone(), why));
+        let own = patterns.iter().map(compile).collect::<Result<_, _>>()?;
+        let (mut tokens, mut numbers) = (BTreeMap::new(), BTreeMap::new());
+        for (token, original) in &redactions.0 {
+            let parts = parts(token).and_then(|(word, number)| Some((words().find(|w| *w == word)?, number)));
+            let Some((word, number)) = parts else { continue };
+            tokens.insert((word, original.clone()), token.clone());
+            let highest = numbers.entry(word).or_insert(0);
+            *highest = number.max(*highest);
+        }
+        Ok(Self { own, redactions, tokens, numbers })
+    }
+
+    /// Returns the table of everything replaced so far.
+    #[must_use]
+    pub fn redactions(&self) -> &Redactions {
+        &self.redactions
+    }
+
+    /// Returns the text without what must not leave the machine.
+    pub fn redact(&mut self, text: &str) -> String {
+        self.redact_between("", text, "")
+    }
+
+    /// The same for a part of a longer text, of which `before` and `after` stand beside it: what reaches over
+    /// its ends is found too.
+    pub fn redact_between(&mut self, before: &str, text: &str, after: &str) -> String {
+        // A part begins and ends where there is white space.
+        let whole = format!("{before} {text} {after}");
+        let mut end = before.len() + 1;
+        let last = end + text.len();
+        let mut out = String::with_capacity(text.len());
+        for (place, word) in self.find(&whole) {
+            // Of two that overlap the one that begins first is replaced, with all of what is left of the other.
+            let (start, stop) = (place.start.max(end), place.end.min(last));
+            if start >= stop {
+                continue;
+            }
+            out.push_str(&whole[end..start]);
+            out.push_str(&self.token(word, &whole[start..stop]));
+            end = stop;
+        }
+        out.push_str(&whole[end..last]);
+        out
+    }
+
+    /// Returns what is to be replaced, by where it begins.
+    fn find(&self, text: &str) -> Vec<(Range<usize>, &'static str)> {
+        // What cannot be seen hides nothing, and what looks like a space is one.
+        let folded = Folded::new(text);
+        let mut found = shapes::find(folded.text());
+        for pattern in &self.own {
+            let places = pattern.find_iter(folded.text()).map(|place| place.range());
+            found.extend(places.filter(|place| !place.is_empty()).map(|place| (place, OWN)));
+        }
+        for (place, _) in &mut found {
+            *place = folded.unfold(place);
+        }
+        // A stable sort: among those that begin at one place, the longest, then the earlier kind.
+        found.sort_by_key(|(place, _)| (place.start, std::cmp::Reverse(place.end)));
+        found
+    }
+
+    fn token(&mut self, word: &'static str, original: &str) -> String {
+        let key = (word, original.to_owned());
+        if let Some(token) = self.tokens.get(&key) {
+            return token.clone();
+        }
+        let number = self.numbers.entry(word).or_insert(0);
+        *number += 1;
+        let token = format!("[{word}_{number}]");
+        self.redactions.0.insert(token.clone(), original.to_owned());
+        self.tokens.insert(key, token.clone());
+        token
+    }
+}
+
+impl Redactions {
+    /// Returns how many tokens there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns the text with the originals in place of their tokens.
+    #[must_use]
+    pub fn restore(&self, text: &str) -> String {
+        self.restore_as(text, str::to_owned)
+    }
+
+    /// The same for JSON, in whose strings the originals must be written as JSON writes them.
+    #[must_use]
+    pub fn restore_json(&self, text: &str) -> String {
+        let escaped = |original: &str| {
+            let quoted = serde_json::Value::from(original).to_string();
+            quoted[1..quoted.len() - 1].to_owned()
+        };
+        self.restore_as(text, escaped)
+    }
+
+    fn restore_as(&self, text: &str, write: impl Fn(&str) -> String) -> String {
+        let original = |captures: &Captures<'_>| {
+            let token = captures.get_match().as_str();
+            self.0.get(token).map_or_else(|| token.to_owned(), |original| write(original))
+        };
+        TOKEN.replace_all(text, original).into_owned()
+    }
+}
+
+/// Whether a text is one token and nothing else.
+#[must_use]
+pub fn is_token(text: &str) -> bool {
+    parts(text).is_some_and(|(word, _)| words().any(|known| known == word))
+}
+
+/// Returns the word and the number of a token.
+fn parts(token: &str) -> Option<(&str, u64)> {
+    let (word, number) = token.strip_prefix('[')?.strip_suffix(']')?.rsplit_once('_')?;
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+    Some((word, number.parse().ok().filter(|_| is_number)?))
+}
+
+/// Returns every token in a text.
+pub fn tokens(text: &str) -> impl Iterator<Item = &str> {
+    TOKEN.find_iter(text).map(|place| place.as_str())
+}
+
+/// Returns what looks like a token that a model has bent, or made up: it cannot be put back.
+///
+/// `known` is the tokens that there are.
+#[must_use]
+pub fn bent_tokens(known: &BTreeSet<String>, text: &str) -> Vec<String> {
+    let found = BENT.find_iter(text).map(|place| place.as_str());
+    found.filter(|token| !known.contains(*token)).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn redactor() -> Redactor {
+        Redactor::new(&[], Redactions::default()).unwrap()
+    }
+
+    #[test]
+    fn what_must_not_leave_is_replaced() {
+        for (text, redacted) in [
+            ("Write to ann.lee+x@example.co.uk, please.", "Write to [EMAIL_1], please."),
+            ("Call +31 20 123 4567 or (020) 123-4567.", "Call [PHONE_1] or [PHONE_2]."),
+            ("Call 0049 (89) 1234-567 now", "Call [PHONE_1] now"),
+            ("To NL91 ABNA 0417 1643 00, or DE89370400440532013000.", "To [IBAN_1], or [IBAN_2]."),
+            ("NL91 ABNA 0417 1643 00 BY FRIDAY", "[IBAN_1] BY FRIDAY"),
+            ("4111 1111 1111 1111 12/27", "[CARD_1] 12/27"),
+            ("Card 4111 1111 1111 1111 and 5500-0000-0000-0004", "Card [CARD_1] and [CARD_2]"),
+            ("from 192.168.0.1 and 2001:db8::1 to fe80::1", "from [IP_1] and [IP_2] to [IP_3]"),
+            ("key sk-abcdefghijklmnopqrstuv and AKIAIOSFODNN7EXAMPLE", "key [SECRET_1] and [SECRET_2]"),
+            ("ghp_0123456789abcdefghijklmnopqrstuvwxyz", "[SECRET_1]"),
+            ("password: hunter22, api_key=\"abcdef123\"", "password: [SECRET_1], api_key=\"[SECRET_2]\""),
+            (
+                "postgres://ann:s3cr3t@db/x and Authorization: Bearer abcdefghijklmnop1234",
+                "postgres://ann:[SECRET_1]@db/x and Authorization: Bearer [SECRET_2]",
+            ),
+            ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", "[SECRET_1]"),
+            ("ann@example.org twice: ann@example.org", "[EMAIL_1] twice: [EMAIL_1]"),
+            ("the literal [EMAIL_1] and ann@example.org", "the literal [TOKEN_1] and [EMAIL_1]"),
+        ] {
+            let mut redactor = redactor();
+            assert_eq!(redactor.redact(text), redacted);
+            assert_eq!(redactor.redactions().restore(redacted), text);
+        }
+    }
+
+    #[test]
+    fn what_stands_beside_it_hides_nothing() {
+        for (text, redacted) in [
+            ("2024-01-05 4111111111111111 paid", "2024-01-05 [CARD_1] paid"),
+            ("Row 12 4111 1111 1111 1111", "Row 12 [CARD_1]"),
+            ("nr_4111111111111111 and 4111.1111.1111.1111", "nr_[CARD_1] and [CARD_2]"),
+            ("ref AB12 NL91ABNA0417164300", "ref AB12 [IBAN_1]"),
+            ("iban nl91abna0417164300 IBAN_NL91ABNA0417164300", "iban [IBAN_1] IBAN_[IBAN_2]"),
+            ("+31 20 123 4567 0612345678", "[PHONE_1] [PHONE_2]"),
+            ("ping 2001:db8::1. From address:2001:db8::2 ok", "ping [IP_1]. From address:[IP_2] ok"),
+            ("ann\u{200B}@example.org or b\u{AD}ob@example.org", "[EMAIL_1] or [EMAIL_2]"),
+            (
+                "NL91\u{A0}ABNA\u{A0}0417\u{A0}1643\u{A0}00, +31\u{2011}20\u{2011}1234567",
+                "[IBAN_1], [PHONE_1]",
+            ),
+            ("ann%40example.org root@localhost o'neil@example.org", "[EMAIL_1] [EMAIL_2] [EMAIL_3]"),
+            ("07911123456, 01.23.45.67.89, 555 123 4567", "[PHONE_1], [PHONE_2], [PHONE_3]"),
+        ] {
+            let mut redactor = redactor();
+            assert_eq!(redactor.redact(text), redacted);
+            assert_eq!(redactor.redactions().restore(redacted), text);
+        }
+    }
+
+    #[test]
+    fn secrets_are_known_by_their_names() {
+        for text in [
+            "SECRET_KEY = '@'",
+            "secret_key: @",
+            "private_key=@",
+            "access_token=@",
+            "token: @",
+            "DB_PASS=@",
+            "pwd=@",
+            "AccountKey=@",
+            "--password @",
+            "<password>@</password>",
+            "password := \"@\"",
+            "password => '@'",
+            "\"password\": \"@\"",
+            "redis://:@@db",
+            "postgres://u:@@host/db",
+            "Authorization: Basic @",
+        ] {
+            let whole = text.replacen('@', "abcdefgh12345678", 1);
+            assert_eq!(redactor().redact(&whole), text.replacen('@', "[SECRET_1]", 1));
+        }
+        assert_eq!(redactor().redact("password=\"it's a secret, really\""), "password=\"[SECRET_1]\"");
+        assert_eq!(redactor().redact("postgres://u:p@ss@host"), "postgres://u:[SECRET_1]@host");
+    }
+
+    #[test]
+    fn a_key_that_is_torn_apart_is_found_in_its_parts() {
+        let lines = |n: usize| vec!["A1b2".repeat(16); n].join("\n");
+        let (head, tail) = ("-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----");
+        for part in [format!("{head}\n{}", lines(1)), format!("{}\n{tail}", lines(1)), lines(5)] {
+            assert_eq!(redactor().redact(&part).trim(), "[SECRET_1]", "{part}");
+        }
+        let redacted = redactor().redact_between("4111 1111", "1111 1111 is it", "");
+        assert_eq!(redacted, "[CARD_1] is it");
+    }
+
+    #[test]
+    fn ordinary_text_is_left_alone() {
+        for text in [
+            "How much is 12345678+87654321? On 05-11-2026 or 2026-11-05, in 001 002 003 004 steps.",
+            "react@18.2.0, y = X@W.T, a[::2] and a[1::3], std::fmt, 12:30:45, 3.0415926535 and 1,0612345678.",
+            "password: required, password = getpass.getpass(), secret: none. The password protects users.",
+            "1234567890123452 begins as no card does.",
+            "On 2026-11-22 at 12:30:45 version 1.2.3 of std::fmt::Write had 1,234,567 users.",
+            "12 + 30 = 42, and 3.14159265358979 is near pi; see section 4.2.1.",
+            "4111 1111 1111 1112 fails the check, and so does GB82 WEST 1234 5698 7654 33.",
+            "999.1.1.1 is no address; a list [1], [2] and a[0] are no tokens.",
+            "The secret of bread is time. Pass the word on.",
+        ] {
+            assert_eq!(redactor().redact(text), text);
+        }
+    }
+
+    #[test]
+    fn own_patterns_find_what_has_no_form() {
+        let mut redactor = Redactor::new(&["(?i)ann lee".to_owned()], Redactions::default()).unwrap();
+        assert_eq!(redactor.redact("Ann Lee met ANN LEE."), "[PRIVATE_1] met [PRIVATE_2].");
+        assert_eq!(Redactor::new(&["(".to_owned()], Redactions::default()).unwrap_err().0, "(");
+    }
+
+    #[test]
+    fn a_bent_token_is_told_and_a_whole_one_is_not() {
+        let known = BTreeSet::from(["[EMAIL_1]".to_owned(), "[PHONE_12]".to_owned()]);
+        assert!(bent_tokens(&known, "Write to [EMAIL_1], or call [PHONE_12].").is_empty());
+        let bent = "Write to EMAIL_1, [email_1], [EMAIL 1], [EMAIL\\_1] or [EMAIL_2].";
+        assert_eq!(
+            bent_tokens(&known, bent),
+            ["EMAIL_1", "[email_1]", "[EMAIL 1]", "[EMAIL\\_1]", "[EMAIL_2]"]
+        );
+        assert!(bent_tokens(&known, "SELECT email_1, phone_1").is_empty());
+        assert!(bent_tokens(&known, "Send 3 emails to phone 4; card 2 is [1].").is_empty());
+    }
+
+    /// Pieces of texts: things to be replaced, look-alikes, and signs that could join them.
+    fn piece() -> impl Strategy<Value = String> {
+        prop_oneof![
+            "[a-z ]{0,6}",
+            "[\\[\\]_@.:/+0-9A-Z-]{1,8}",
+            "\\[[A-Z]{1,7}_[0-9]{1,2}\\]",
+            Just("EMAIL_1".to_owned()),
+            "[a-c]{1,2}@[a-c]{1,2}\\.(nl|org)",
+            "\\+31 20 [0-9]{3} [0-9]{4}",
+            "(10|192)\\.0\\.[0-9]\\.[0-9]",
+            "sk-[a-c]{16,18}",
+            "[éß漢\u{1F600}]",
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_comes_back_as_it_was(texts in prop::collection::vec(prop::collection::vec(piece(), 0..12), 1..5)) {
+            let texts: Vec<String> = texts.into_iter().map(|pieces| pieces.concat()).collect();
+            let mut redactor = Redactor::new(&["c+".to_owned()], Redactions::default()).unwrap();
+            let redacted: Vec<String> = texts.iter().map(|text| redactor.redact(text)).collect();
+            for (redacted, text) in redacted.iter().zip(&texts) {
+                prop_assert_eq!(&redactor.redactions().restore(redacted), text);
+            }
+            // A table that was written down serves as well, and gives the same tokens again.
+            let mut again = Redactor::new(&["c+".to_owned()], redactor.redactions().clone()).unwrap();
+            for (redacted, text) in redacted.iter().zip(&texts) {
+                prop_assert_eq!(&again.redact(text), redacted);
+            }
+        }
+    }
+}
