@@ -157,18 +157,20 @@ fn a_text_stands_if_the_comparison_finds_it_better_in_whatever_words() {
         ("Answer: First (Second has the wrong day)", "Answer: Second, since First has the wrong day"),
         ("Answer: First and not Second", "Answer: Second rather than First"),
         ("Answer: 5", "Answer: \"5\""),
-        // Once is enough if the other order has no winner; what cannot be read is no verdict.
-        ("Answer: First", "Answer: Both"),
+        // Once is enough if the other order has no winner, but not in the first place, which favours; what cannot be
+        // read is no verdict.
+        ("Answer: Both", "Answer: Second"),
         ("I like the other", "Answer: Second"),
         ("hm", ""),
         // Quoted words are no conclusion.
-        ("Answer: First\nSecond says 4. Answer: Both, which is wrong.", "Answer: Both"),
+        ("Answer: First\nSecond says 4. Answer: Both, which is wrong.", "Answer: Second"),
     ] {
         assert!(stands("5", "4. Answer: Both", [first, second]), "{first} | {second}");
     }
     for (first, second) in [
         ("Answer: Second", "Answer: First"),
         ("Answer: First", "Answer: First"),
+        ("Answer: First", "Answer: Both"),
         ("Answer: Both", "hm"),
         ("Answer: First and Second", "Answer: neither First nor Second"),
         ("Answer: First or Second", "Both are fine. Answer: none is better"),

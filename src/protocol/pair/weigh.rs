@@ -4,8 +4,8 @@
 //! In: the task, the two texts and the agent's replies. Out: two requests, one after the other, and
 //! whether the agent's own text stands. Neither request says whose text is whose, what was said about
 //! them, or that one of them has been accepted: a model that is told so defends it. Each text comes first
-//! once, since the one that comes first is favoured. Who finds nothing to choose between them may give
-//! way; who says nothing that can be read may not.
+//! once, since the one that comes first is favoured; picked there and nowhere else, it is not found better.
+//! Who finds nothing to choose between them may give way; who says nothing that can be read may not.
 //!
 //! It is asked the same before its last word in a talk that has come to a standstill, and told what it found.
 //!
@@ -43,10 +43,9 @@ pub(super) struct Weighing {
     own: Answer,
     other: Answer,
     names: [&'static str; 2],
-    /// How many orders the own text came out better in, less those in which the other did.
-    balance: i32,
-    /// Replies that said something about it.
-    read: u32,
+    /// What came out better with the own text first, and with the other first; none if nothing was said that can be
+    /// read.
+    said: [Option<Found>; 2],
 }
 
 impl Pair {
@@ -139,7 +138,7 @@ impl Weighing {
         let is_free =
             |names: &&[&str; 2]| names.iter().all(|name| !holds(&own, name) && !holds(&other, name));
         let names = *NAMES.iter().find(is_free).unwrap_or(&NAMES[0]);
-        Self { call, accepted, own, other, names, balance: 0, read: 0 }
+        Self { call, accepted, own, other, names, said: [None; 2] }
     }
 
     pub(super) fn call(&self) -> CallId {
@@ -163,54 +162,48 @@ impl Weighing {
 
     /// Takes a reply. Returns what comes of it all, once both orders are through.
     fn reply(&mut self, review: &Review<'_>, reply: &Reply) -> Option<Weighed> {
-        match self.verdict(review, &reply.text) {
-            Some(Verdict::Neither) => self.read += 1,
-            Some(Verdict::Better(answer)) => {
-                self.balance += if *answer == self.own { 1 } else { -1 };
-                self.read += 1;
-            }
-            None => {}
-        }
+        let verdict = self.verdict(review, &reply.text);
+        let is_second = usize::from(!self.call.attempt.is_multiple_of(2));
+        self.said[is_second] = verdict;
         self.call.attempt += 1;
-        let found = match self.balance {
-            _ if self.read == 0 => Found::Own,
-            1.. => Found::Own,
-            0 => Found::Neither,
-            ..0 => Found::Other,
-        };
         let (own, other) = (self.own.canonical.digest, self.other.canonical.digest);
-        let weighed = Weighed { round: self.call.round, own, other, found };
+        let weighed = Weighed { round: self.call.round, own, other, found: self.found() };
         self.call.attempt.is_multiple_of(2).then_some(weighed)
     }
 
+    /// Returns what came out of both orders. Who picks a text only where it stands first picks the place.
+    fn found(&self) -> Found {
+        match self.said {
+            [Some(found), None] | [None, Some(found)] => found,
+            [None, None] | [Some(Found::Own | Found::Neither), Some(Found::Own)] => Found::Own,
+            [Some(Found::Other), Some(Found::Other | Found::Neither)] => Found::Other,
+            [Some(_), Some(_)] => Found::Neither,
+        }
+    }
+
     /// Reads what a reply ends with: one of the texts, by its words or its name, or that neither is better.
-    fn verdict(&self, review: &Review<'_>, reply: &str) -> Option<Verdict<'_>> {
+    fn verdict(&self, review: &Review<'_>, reply: &str) -> Option<Found> {
         let last = conclusion(reply)?;
         let texts = self.in_order();
         let said = review.canonicalizer.canonicalize(last).ok();
         let same = |answer: &&Answer| said.as_ref() == Some(&answer.canonical);
+        let better = |answer: &Answer| if *answer == self.own { Found::Own } else { Found::Other };
         if let Some(answer) = texts.into_iter().find(same) {
-            return Some(Verdict::Better(answer));
+            return Some(better(answer));
         }
         let place = |word: &str| self.names.iter().position(|name| word.eq_ignore_ascii_case(name));
         let is_neither =
             |word: &str| ["both", "neither", "none"].iter().any(|w| word.eq_ignore_ascii_case(w));
         let mut words = words(last).skip_while(|word| place(word).is_none() && !is_neither(word));
-        let Some(first) = place(words.next()?) else { return Some(Verdict::Neither) };
+        let Some(first) = place(words.next()?) else { return Some(Found::Neither) };
         // "First and Second", but not "First and not Second".
         let joins =
             words.next().is_some_and(|word| ["and", "or"].iter().any(|w| word.eq_ignore_ascii_case(w)));
         if joins && words.next().and_then(place).is_some_and(|second| second != first) {
-            return Some(Verdict::Neither);
+            return Some(Found::Neither);
         }
-        Some(Verdict::Better(texts[first]))
+        Some(better(texts[first]))
     }
-}
-
-/// What one reply says.
-enum Verdict<'a> {
-    Better(&'a Answer),
-    Neither,
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
