@@ -117,10 +117,14 @@ pub(super) const DETAIL_CHARS_MIN: usize = 8;
 
 impl Change {
     /// Returns true if a reason is named: a kind other than `none`, and words that say which.
+    ///
+    /// Counted as a server's grammar counts them: a model that is held to the grammar, and refused for what it
+    /// let pass, writes the same again until its turns are used up.
     #[must_use]
     pub fn names_a_reason(&self) -> bool {
-        let words = self.detail.chars().filter(|c| c.is_alphanumeric()).count();
-        self.by != ChangeBy::None && words >= DETAIL_CHARS_MIN
+        let detail = &self.detail;
+        let says_something = detail.chars().any(char::is_alphanumeric);
+        self.by != ChangeBy::None && says_something && detail.chars().count() >= DETAIL_CHARS_MIN
     }
 }
 
@@ -257,6 +261,8 @@ mod tests {
         let change = |by, detail: &str| Change { by, detail: detail.to_owned() };
         assert!(change(ChangeBy::Check, "12 × 3 is 36, not 35").names_a_reason());
         assert!(!change(ChangeBy::None, "12 × 3 is 36, not 35").names_a_reason());
+        assert!(change(ChangeBy::Check, "by: typo").names_a_reason());
         assert!(!change(ChangeBy::Check, " ok. ").names_a_reason());
+        assert!(!change(ChangeBy::Check, "--------").names_a_reason());
     }
 }
