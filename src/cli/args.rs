@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::output::{Color, Format};
 use crate::protocol::Thinking;
-use crate::protocol::council::ConfidenceFrom;
+use crate::protocol::council::{ConfidenceFrom, Share};
 use crate::text::{CanonicalKind, Constraint};
 
 const AFTER_HELP: &str = "\
@@ -50,7 +50,7 @@ pub(super) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Let two agents work on a task until they agree.
+    /// Let agents work on a task until they agree.
     Run(Box<RunArgs>),
     /// Go on with an interrupted, failed or unaffordable run.
     Resume(ResumeArgs),
@@ -66,6 +66,8 @@ pub(super) enum Command {
     Plan(Box<RunArgs>),
     /// List, show and check rolesets.
     Roleset(RolesetArgs),
+    /// List, show and make personas for panels.
+    Persona(PersonaArgs),
     /// Print a JSON Schema.
     Schema(SchemaArgs),
     /// Search documents as a run would.
@@ -156,6 +158,8 @@ pub(super) struct RunArgs {
     pub(super) redaction: RedactArgs,
     #[command(flatten)]
     pub(super) params: ParamArgs,
+    #[command(flatten)]
+    pub(super) seats: SeatArgs,
     /// Seed of every draw; the same seed and replies give the same run.
     #[arg(long)]
     pub(super) seed: Option<u64>,
@@ -177,6 +181,25 @@ pub(super) struct RunArgs {
     /// Exit with 8 if the run agrees but something was lost on the way.
     #[arg(long)]
     pub(super) fail_on_degraded: bool,
+}
+
+/// Who sits on a panel.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Panels")]
+pub(super) struct SeatArgs {
+    /// The only members of the roleset that take part, by name, separated by commas.
+    #[arg(long, value_delimiter = ',', value_name = "A,B,…")]
+    pub(super) members: Vec<String>,
+    /// One member for each of these models, separated by commas, in place of the roleset's.
+    #[arg(long, value_delimiter = ',', value_name = "MODEL,…", conflicts_with_all = ["members", "model"])]
+    pub(super) models: Vec<String>,
+    /// So many copies of the first member: the same model asked several times.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16), conflicts_with = "models")]
+    pub(super) self_panel: Option<u32>,
+    /// One more member: a built-in persona by name, or a line that says who it is, such as "a contrary physicist who
+    /// looks at everything sideways"; may be given more than once.
+    #[arg(long, value_name = "NAME|LINE")]
+    pub(super) persona: Vec<String>,
 }
 
 /// What must not leave the machine.
@@ -222,6 +245,9 @@ pub(super) struct ParamArgs {
     /// Rounds at most.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub(super) max_rounds: Option<u32>,
+    /// What a council or panel must reach, between 0 and 1.
+    #[arg(long, value_name = "X", value_parser = share)]
+    pub(super) threshold: Option<Share>,
     /// Where agents reason before they commit.
     #[arg(long, value_enum)]
     pub(super) thinking: Option<ThinkingArg>,
@@ -407,6 +433,35 @@ pub(super) enum RolesetAction {
     },
 }
 
+/// Arguments of `persona`.
+#[derive(Args, Debug)]
+pub(super) struct PersonaArgs {
+    #[command(subcommand)]
+    pub(super) action: PersonaAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PersonaAction {
+    /// List the built-in personas.
+    List,
+    /// Print the instructions of a persona: a built-in one, or the one that a line makes.
+    Show {
+        /// Its name, or a line.
+        persona: String,
+    },
+    /// Write the pack of a new persona into a folder, for rolesets of your own; overwrites nothing.
+    New {
+        /// Who it is, such as "a contrary physicist who looks at everything sideways".
+        line: String,
+        /// Its name; made from the line if absent.
+        #[arg(long)]
+        name: Option<String>,
+        /// The folder.
+        #[arg(default_value = "rolesets/packs")]
+        folder: PathBuf,
+    },
+}
+
 #[derive(Args, Debug)]
 pub(super) struct SchemaArgs {
     /// Which one.
@@ -468,6 +523,11 @@ pub(super) struct GuardArgs {
 fn temperature(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if (0.0..=2.0).contains(&value) { Ok(value) } else { Err("it must be between 0 and 2".to_owned()) }
+}
+
+fn share(text: &str) -> Result<Share, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    Share::new(value).ok_or_else(|| "it must be between 0 and 1".to_owned())
 }
 
 /// Reads dollars as millionths of a dollar.

@@ -15,6 +15,7 @@ mod locate;
 mod man;
 mod metrics;
 mod output;
+mod persona;
 mod plan;
 mod progress;
 mod replay;
@@ -80,6 +81,7 @@ fn dispatch(cli: &Cli, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Replay(args) => replay::replay(args, output),
         Command::Plan(args) => plan::plan(args, output),
         Command::Roleset(args) => roleset::roleset(args, output),
+        Command::Persona(args) => persona::persona(args, output),
         Command::Schema(args) => schema::schema(args, output),
         Command::Docs(args) => docs::docs(args, output),
         Command::Doctor(args) => doctor::doctor(args, output),

@@ -152,6 +152,11 @@ impl Observer for Story {
                 self.move_on();
             }
             Moment::Remarked { agent, remark } => self.tell(&format!("          {agent}: {remark}")),
+            Moment::Cancelled { agent, call } => {
+                self.waiting.borrow_mut().remove(&call);
+                self.tell(&format!("          {agent}: not awaited, it can change nothing any more"));
+                self.move_on();
+            }
             Moment::Stopping { at_once: false } => {
                 self.tell("stopping after the open calls; once more to stop at once");
             }

@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use serde::Deserialize;
 
-use super::args::{LimitArgs, RunArgs, ServerArgs};
+use super::args::{LimitArgs, RunArgs, SeatArgs, ServerArgs};
 use super::error::UsageError;
 use super::output::Output;
 use super::{docs, launch};
 use crate::config::{
-    Chosen, ConfigError, FileConfig, Roleset, check_meaning, config_folder, find_roleset, launch_command,
-    load_roleset, resolve_endpoints,
+    Chosen, ConfigError, FileConfig, Roleset, Seats, check_meaning, config_folder, find_roleset,
+    launch_command, load_roleset, resolve_endpoints, seat,
 };
 use crate::engine::{PROGRAM, Redaction};
 use crate::journal::{Limits, Opened};
@@ -67,7 +67,12 @@ pub(super) fn roleset(
 
 /// Makes a run's setup; asks nobody.
 pub(super) fn setup(args: &RunArgs, file: &FileConfig, seed: u64) -> anyhow::Result<(Setup, Roleset)> {
-    let (name, mut roleset, packs) = roleset(args.roleset.as_ref(), args.rolesets_dir.as_ref(), file)?;
+    let (name, mut roleset, mut packs) = roleset(args.roleset.as_ref(), args.rolesets_dir.as_ref(), file)?;
+    check_flags(&roleset, args)?;
+    let SeatArgs { members, models, self_panel, persona } = &args.seats;
+    // A few at most: the flag is held to its range.
+    let copies = self_panel.map(|copies| copies as usize);
+    seat(&mut roleset, &mut packs, &Seats { members, models, copies, personas: persona })?;
     override_params(&mut roleset, args)?;
     let problems = check_meaning(&roleset);
     if !problems.is_empty() {
@@ -75,7 +80,7 @@ pub(super) fn setup(args: &RunArgs, file: &FileConfig, seed: u64) -> anyhow::Res
     }
     let mut task = task(args)?;
     task.is_searched = !args.docs.is_empty();
-    if task.is_searched && matches!(roleset.params, Params::Pair(_)) {
+    if task.is_searched && !matches!(roleset.params, Params::Council(_)) {
         let why = "--docs goes with rolesets of `council`; a file is given to any run with -f FILE";
         return Err(UsageError(why.to_owned()).into());
     }
@@ -187,26 +192,41 @@ pub(super) async fn deadline(args: &LimitArgs, began: Instant) {
     }
 }
 
+/// Refuses flags that say nothing about this kind of roleset.
+fn check_flags(roleset: &Roleset, args: &RunArgs) -> anyhow::Result<()> {
+    let params = &args.params;
+    let protocol = roleset.params.protocol();
+    let seats = &args.seats;
+    let is_seated = !seats.members.is_empty()
+        || !seats.models.is_empty()
+        || seats.self_panel.is_some()
+        || !seats.persona.is_empty();
+    let given: [(&str, bool, &[&str]); 5] = [
+        ("--resample", params.resample.is_some(), &["pair"]),
+        ("--weights-from", params.weights_from.is_some(), &["council"]),
+        ("--confidence", params.confidence.is_some(), &["council"]),
+        ("--threshold", params.threshold.is_some(), &["council", "panel"]),
+        ("--members, --models, --self-panel or --persona", is_seated, &["panel"]),
+    ];
+    if let Some((flag, _, of)) = given.iter().find(|(_, is_given, of)| *is_given && !of.contains(&protocol)) {
+        let why =
+            format!("{flag} goes with rolesets of `{}` only; this one is of `{protocol}`", of.join("` or `"));
+        return Err(UsageError(why).into());
+    }
+    Ok(())
+}
+
 fn override_params(roleset: &mut Roleset, args: &RunArgs) -> anyhow::Result<()> {
     let params = &args.params;
     match &mut roleset.params {
         Params::Pair(target) => {
-            let given = [
-                ("--weights-from", params.weights_from.is_some()),
-                ("--confidence", params.confidence.is_some()),
-            ];
-            if let Some((flag, _)) = given.iter().find(|(_, is_given)| *is_given) {
-                return Err(UsageError(format!("{flag} goes with rolesets of `council` only")).into());
-            }
             target.max_rounds = params.max_rounds.unwrap_or(target.max_rounds);
             target.thinking = params.thinking.map_or(target.thinking, Into::into);
             target.resample = params.resample.unwrap_or(target.resample);
             target.constraints.extend(params.constraints.iter().cloned());
         }
         Params::Council(target) => {
-            if params.resample.is_some() {
-                return Err(UsageError("--resample goes with rolesets of `pair` only".to_owned()).into());
-            }
+            target.threshold = params.threshold.unwrap_or(target.threshold);
             target.max_rounds = params.max_rounds.unwrap_or(target.max_rounds);
             target.thinking = params.thinking.map_or(target.thinking, Into::into);
             target.constraints.extend(params.constraints.iter().cloned());
@@ -214,6 +234,12 @@ fn override_params(roleset: &mut Roleset, args: &RunArgs) -> anyhow::Result<()> 
             if let Some(path) = &params.weights_from {
                 target.weights = weights(path)?;
             }
+        }
+        Params::Panel(target) => {
+            target.threshold = params.threshold.unwrap_or(target.threshold);
+            target.max_iterations = params.max_rounds.unwrap_or(target.max_iterations);
+            target.thinking = params.thinking.map_or(target.thinking, Into::into);
+            target.constraints.extend(params.constraints.iter().cloned());
         }
     }
     for agent in roleset.agents.iter_mut().chain(&mut roleset.arbiter) {

@@ -1,5 +1,6 @@
 //! Checking a roleset: every mistake, each with its file and JSON pointer.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use std::sync::LazyLock;
@@ -8,11 +9,11 @@ use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
-use super::embedded::ROLESET_SCHEMA;
+use super::embedded::{EMBEDDED_PACKS, ROLESET_SCHEMA};
 use super::error::Problem;
 use super::nearest::did_you_mean;
 use super::roleset::{Roleset, RolesetAgent};
-use crate::protocol::{BadSetup, Params};
+use crate::protocol::Params;
 use crate::text::redact::{Redactions, Redactor};
 use crate::text::{CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, quote, schema};
 
@@ -22,32 +23,45 @@ const PACK_BYTES_MAX: usize = 64 * 1024;
 static SCHEMA: LazyLock<Value> = LazyLock::new(|| schema::parse_embedded(ROLESET_SCHEMA));
 static VALIDATOR: LazyLock<Validator> = LazyLock::new(|| schema::compile(&SCHEMA));
 
-/// Where a roleset's packs are.
+/// Where a roleset's packs are, and those that were made for this run.
 #[derive(Clone, Debug)]
-pub enum Packs {
-    /// In a folder.
+pub struct Packs {
+    place: Place,
+    made: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
     Folder(PathBuf),
-    /// In the binary.
     Embedded(&'static [(&'static str, &'static str)]),
 }
 
 impl Packs {
     pub(super) fn in_folder(folder: PathBuf) -> Self {
-        Self::Folder(folder)
+        Self { place: Place::Folder(folder), made: BTreeMap::new() }
     }
 
-    pub(super) fn embedded(packs: &'static [(&'static str, &'static str)]) -> Self {
-        Self::Embedded(packs)
+    /// Returns the packs that are part of the binary.
+    pub(super) fn built_in() -> Self {
+        Self { place: Place::Embedded(EMBEDDED_PACKS), made: BTreeMap::new() }
+    }
+
+    /// Adds a pack under a name of its own.
+    pub(super) fn add(&mut self, name: &str, text: String) {
+        self.made.insert(name.to_owned(), text);
     }
 
     /// Returns the text of a pack.
     pub(super) fn read(&self, name: &str) -> Result<String, String> {
-        match self {
-            Self::Folder(folder) => {
+        if let Some(text) = self.made.get(name) {
+            return Ok(text.clone());
+        }
+        match &self.place {
+            Place::Folder(folder) => {
                 let path = folder.join(name);
                 std::fs::read_to_string(&path).map_err(|e| format!("cannot read `{}`: {e}", path.display()))
             }
-            Self::Embedded(packs) => {
+            Place::Embedded(packs) => {
                 let found = packs.iter().find(|(n, _)| *n == name);
                 found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| "there is no such pack".to_owned())
             }
@@ -55,12 +69,12 @@ impl Packs {
     }
 
     fn names(&self) -> Vec<String> {
-        match self {
-            Self::Folder(folder) => {
+        match &self.place {
+            Place::Folder(folder) => {
                 let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
                 entries.filter_map(|e| e.file_name().into_string().ok()).collect()
             }
-            Self::Embedded(packs) => packs.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            Place::Embedded(packs) => packs.iter().map(|(name, _)| (*name).to_owned()).collect(),
         }
     }
 }
@@ -145,12 +159,8 @@ pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
     let mut report = |at: &str, message: String| {
         problems.push(Problem { file: "the roleset with its flags".to_owned(), at: at.to_owned(), message });
     };
-    let (wanted, found) = (roleset.params.agents(), roleset.agents.len());
-    if wanted != found {
-        report(
-            "/agents",
-            BadSetup::Agents { protocol: roleset.params.protocol(), wanted, found }.to_string(),
-        );
+    if let Err(why) = roleset.params.check_agents(roleset.agents.len()) {
+        report("/agents", why.to_string());
     }
     if let Params::Council(params) = &roleset.params
         && !params.weights.is_whole()

@@ -16,6 +16,7 @@ mod endpoints;
 mod error;
 mod file;
 mod nearest;
+mod panel;
 mod resumed;
 mod roleset;
 
@@ -25,6 +26,7 @@ pub use endpoints::{Chosen, ModelRef, launch_command, resolve_endpoints};
 pub use error::{ConfigError, Problem};
 pub use file::{FileConfig, PriceConfig, ProviderConfig, cache_folder, config_folder, micro_usd};
 pub use nearest::nearest;
+pub use panel::{Persona, Seats, seat};
 pub use resumed::resumed_endpoints;
 pub use roleset::{
     Found, Roleset, RolesetAgent, Source, check_roleset, copy_roleset, find_roleset, list_rolesets,

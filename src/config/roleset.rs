@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::check::{self, Packs};
-use super::embedded::{EMBEDDED_PACKS, EMBEDDED_ROLESETS};
+use super::embedded::EMBEDDED_ROLESETS;
 use super::error::{ConfigError, Problem};
 use super::nearest::did_you_mean;
+use super::panel::self_panel;
 use crate::protocol::{AgentSetup, Params, Setup, Task};
 use crate::text::CanonicalRule;
 
@@ -41,6 +42,9 @@ struct RolesetFile {
     description: String,
     protocol: String,
     agents: Vec<RolesetAgent>,
+    /// How many copies of its one agent a panel has.
+    #[serde(default, skip_serializing)]
+    self_panel: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     arbiter: Option<RolesetAgent>,
     #[serde(default)]
@@ -59,6 +63,7 @@ impl TryFrom<RolesetFile> for Roleset {
     fn try_from(file: RolesetFile) -> Result<Self, Self::Error> {
         let RolesetFile { description, protocol, agents, arbiter, canonical, mut params, .. } = file;
         let (redact, redact_patterns) = (file.redact, file.redact_patterns);
+        let agents = file.self_panel.map_or(agents.clone(), |copies| self_panel(&agents, copies));
         params.insert("protocol".to_owned(), protocol.into());
         let params = serde_json::from_value(params.into())?;
         Ok(Self { description, agents, arbiter, canonical, params, redact, redact_patterns })
@@ -73,7 +78,18 @@ impl From<Roleset> for RolesetFile {
         let mut params = serde_json::to_value(params).unwrap_or_default();
         let mut params = params.as_object_mut().map(std::mem::take).unwrap_or_default();
         params.shift_remove("protocol");
-        Self { v: 1, description, protocol, agents, arbiter, canonical, params, redact, redact_patterns }
+        RolesetFile {
+            v: 1,
+            description,
+            protocol,
+            agents,
+            self_panel: None,
+            arbiter,
+            canonical,
+            params,
+            redact,
+            redact_patterns,
+        }
     }
 }
 
@@ -96,6 +112,14 @@ pub struct RolesetAgent {
     /// The most tokens of one reply.
     #[serde(default = "default_max_tokens")]
     pub max_tokens: u32,
+}
+
+impl RolesetAgent {
+    /// Returns an agent with the usual settings.
+    pub(super) fn new(name: String, domain: String, pack: String) -> Self {
+        let (temperature, max_tokens) = (default_temperature(), default_max_tokens());
+        Self { name, domain, pack, model: None, temperature, max_tokens }
+    }
 }
 
 fn default_temperature() -> f64 {
@@ -261,7 +285,7 @@ fn open(found: &Found) -> Result<(String, String, Packs), ConfigError> {
         }
         Source::Embedded(name) => {
             let text = EMBEDDED_ROLESETS.iter().find(|(n, _)| n == name).map_or("", |(_, text)| text);
-            Ok((found.source.to_string(), text.to_owned(), Packs::embedded(EMBEDDED_PACKS)))
+            Ok((found.source.to_string(), text.to_owned(), Packs::built_in()))
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Performing what a run owes, until it ends or is put down.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
+use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::FuturesUnordered;
 use thiserror::Error;
 use tokio::sync::watch;
@@ -230,6 +232,7 @@ impl<'a> Engine<'a> {
             provider.heed(&quitting);
         }
         let mut in_the_air = FuturesUnordered::new();
+        let mut handles: BTreeMap<CallId, AbortHandle> = BTreeMap::new();
         let mut reason = None;
         while self.ledger.verdict().is_none() {
             if reason.is_none() {
@@ -250,7 +253,10 @@ impl<'a> Engine<'a> {
                     tokens_max: tokens_max(&ask),
                 }))?;
                 observer.notice(Moment::Calling { agent: self.ledger.agent_name(ask.call.agent), ask: &ask });
-                in_the_air.push(call(&providers[ask.call.agent], ask, observer));
+                let (handle, registration) = AbortHandle::new_pair();
+                handles.insert(ask.call, handle);
+                let call = call(&providers[ask.call.agent], ask, observer);
+                in_the_air.push(Abortable::new(call, registration));
             }
             if reason.is_some() && (in_the_air.is_empty() || *stop.borrow() == StopRequest::Abort) {
                 break;
@@ -268,14 +274,27 @@ impl<'a> Engine<'a> {
                     reason = Some(Outcome::Budget { limit });
                     break;
                 }
-                Some((call, result, took)) = in_the_air.next() => match result {
-                    Ok(answer) => self.take_answer(call, answer, took)?,
-                    Err(error) => {
-                        let agent = self.ledger.agent_name(call.agent);
-                        let cause = format!("{agent}: {error}");
-                        reason = reason.or(Some(Outcome::Failed { cause }));
+                Some(landed) = in_the_air.next() => {
+                    // One that was cancelled is gone already.
+                    let Ok((call, result, took)) = landed else { continue };
+                    handles.remove(&call);
+                    match result {
+                        Ok(answer) => self.take_answer(call, answer, took)?,
+                        Err(error) => {
+                            let agent = self.ledger.agent_name(call.agent);
+                            let cause = format!("{agent}: {error}");
+                            reason = reason.or(Some(Outcome::Failed { cause }));
+                        }
                     }
-                },
+                    handles.retain(|call, handle| {
+                        let is_owed = self.ledger.is_owed(*call);
+                        if !is_owed {
+                            handle.abort();
+                            observer.notice(Moment::Cancelled { agent: self.ledger.agent_name(call.agent), call: *call });
+                        }
+                        is_owed
+                    });
+                }
             }
         }
         drop(in_the_air);

@@ -269,6 +269,11 @@ impl Ledger {
             match action {
                 Action::Ask(ask) => drop(self.owed.insert(ask.call, (ask, None))),
                 Action::Search(search) => self.search = Some(search),
+                // What it has reserved stays counted: its server may have begun to answer.
+                Action::Cancel(call) => {
+                    let was_asked = self.owed.remove(&call).is_some_and(|(_, reserve)| reserve.is_some());
+                    self.totals.lost += u64::from(was_asked);
+                }
                 Action::Finish(outcome) => self.verdict = Some(outcome),
             }
         }
@@ -329,6 +334,12 @@ impl Ledger {
     /// Returns the calls that are owed and not in the air, in order.
     pub fn to_ask(&self) -> impl Iterator<Item = &Ask> {
         self.owed.values().filter(|(_, reserve)| reserve.is_none()).map(|(ask, _)| ask)
+    }
+
+    /// Whether the protocol still waits for a reply to this call.
+    #[must_use]
+    pub fn is_owed(&self, call: CallId) -> bool {
+        self.owed.contains_key(&call)
     }
 
     /// Returns the search that is owed, if one is.

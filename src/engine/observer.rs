@@ -42,6 +42,13 @@ pub enum Moment<'a> {
         /// What became of the turn.
         remark: &'a str,
     },
+    /// A call in the air is given up, since nothing depends on it any more.
+    Cancelled {
+        /// The agent's name.
+        agent: &'a str,
+        /// The call.
+        call: CallId,
+    },
     /// A stop was asked for.
     Stopping {
         /// Whether the open calls are given up; else they are awaited.

@@ -19,6 +19,8 @@ pub enum Action {
     Ask(Ask),
     /// Search the user's documents.
     Search(Search),
+    /// Give up a call that is not needed any more, whether or not it is in the air.
+    Cancel(CallId),
     /// End the run.
     Finish(Outcome),
 }

@@ -19,6 +19,7 @@
 //! never an error; an error of [`Protocol::step`] means that the events are not those of this run.
 
 mod action;
+mod answer;
 mod arbiter;
 mod conversation;
 pub mod council;
@@ -27,6 +28,7 @@ mod event;
 mod mark;
 mod outcome;
 pub mod pair;
+pub mod panel;
 mod plan;
 mod setup;
 

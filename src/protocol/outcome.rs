@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::answer::Answer;
 use crate::crypto::Digest;
 
 /// How a run ended.
@@ -85,6 +86,8 @@ pub enum How {
     Weighed,
     /// An arbiter chose one of the answers that the threshold had not reached.
     Arbitrated,
+    /// The mean score that the others gave it reached the threshold.
+    Scored,
 }
 
 impl How {
@@ -97,6 +100,7 @@ impl How {
             Self::Endorsed => "endorsed",
             Self::Weighed => "weighed",
             Self::Arbitrated => "arbitrated",
+            Self::Scored => "scored",
         }
     }
 }
@@ -113,8 +117,10 @@ pub enum NoAgreement {
     InvalidReplies,
     /// No agent wrote a valid blind draft.
     NoDrafts,
-    /// The weighted confidence stayed below the threshold.
+    /// The weighted confidence, or the best mean score, stayed below the threshold.
     Threshold,
+    /// Nobody judged an answer by a valid ballot.
+    NoBallots,
 }
 
 impl fmt::Display for NoAgreement {
@@ -124,13 +130,14 @@ impl fmt::Display for NoAgreement {
             Self::Deadlock => "both agents moved and nothing changed",
             Self::InvalidReplies => "an agent wrote no valid envelope in two turns in a row",
             Self::NoDrafts => "no agent wrote a valid blind draft",
-            Self::Threshold => "the weighted confidence stayed below the threshold",
+            Self::Threshold => "what was reached stayed below the threshold",
+            Self::NoBallots => "no answer was judged by a valid ballot",
         })
     }
 }
 
 /// What a machine knows about its run.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// Rounds begun.
     pub rounds: u32,
@@ -148,13 +155,15 @@ pub struct Report {
 }
 
 /// The part of a report that only one protocol has, under the protocol's name.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Section {
     /// Of `pair`.
     Pair(super::pair::PairSection),
     /// Of `council`.
     Council(Box<super::council::CouncilSection>),
+    /// Of `panel`.
+    Panel(Box<super::panel::PanelSection>),
 }
 
 /// The plain vote over all blind drafts, for comparison with what the talk made of them.
@@ -168,6 +177,32 @@ pub struct BlindVote {
     pub tally: Vec<Tally>,
     /// Blind drafts asked for that came to nothing.
     pub missing: u32,
+}
+
+impl BlindVote {
+    /// Counts drafts, of which some came to nothing; the vote goes to a text only if no other has as many.
+    pub(crate) fn of<'a>(drafts: impl IntoIterator<Item = Option<&'a Answer>>) -> Self {
+        let mut tally: Vec<Tally> = Vec::new();
+        let mut missing = 0;
+        for draft in drafts {
+            let Some(Answer { shown, canonical }) = draft else {
+                missing += 1;
+                continue;
+            };
+            match tally.iter_mut().find(|entry| entry.sha256 == canonical.digest) {
+                Some(entry) => entry.votes += 1,
+                None => tally.push(Tally { text: shown.clone(), sha256: canonical.digest, votes: 1 }),
+            }
+        }
+        tally.sort_by_key(|entry| std::cmp::Reverse(entry.votes));
+        let winner = match tally.as_slice() {
+            [only] => Some(only),
+            [first, second, ..] if first.votes > second.votes => Some(first),
+            [] | [..] => None,
+        };
+        let (text, sha256) = (winner.map(|t| t.text.clone()), winner.map(|t| t.sha256));
+        Self { text, sha256, tally, missing }
+    }
 }
 
 /// Votes for one text.

@@ -2,6 +2,20 @@
 
 use serde::Serialize;
 
+use super::Thinking;
+
+/// Tokens of one refusal, an upper bound of the controller's words.
+const REPAIR_WORDS: u64 = 150;
+/// A token of a reply is rarely more than six bytes, which an estimate of prompts counts as two tokens.
+const ECHO: u64 = 2;
+/// The same for a text that another agent sees as a JSON string, half of it escapes.
+pub(super) const QUOTED: u64 = 3;
+
+/// Returns the same estimate for a text as for a whole prompt: a third of its bytes, and a frame.
+pub(super) fn tokens(text: &str) -> u64 {
+    text.len() as u64 / 3 + 5
+}
+
 /// An upper bound on what a run can use. Real runs use far less: most end in the first rounds.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct WorstCase {
@@ -16,6 +30,21 @@ pub struct WorstCase {
 }
 
 impl WorstCase {
+    /// Adds all that one valid form may take in a conversation of so many tokens, which grows by it.
+    pub(super) fn add_form(
+        &mut self,
+        conversation: &mut u64,
+        thinking: Thinking,
+        max_repairs: u32,
+        reply: u64,
+    ) {
+        let thinks = u32::from(thinking == Thinking::Free);
+        for _ in 0..thinks + 1 + max_repairs {
+            self.add_call(*conversation, reply);
+            *conversation += ECHO * reply + REPAIR_WORDS;
+        }
+    }
+
     /// Adds a call with a prompt and a reply of so many tokens at most.
     pub fn add_call(&mut self, prompt: u64, reply: u64) {
         self.calls += 1;

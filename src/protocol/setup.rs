@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use super::council::{Council, CouncilParams};
 use super::pair::{Pair, PairParams};
+use super::panel::{self, Panel, PanelParams};
 use super::{Protocol, WorstCase};
 use crate::text::{CanonicalRule, Constraint};
 
@@ -43,6 +44,8 @@ pub enum Params {
     Pair(PairParams),
     /// Intent, answer, verification, and a weighted confidence.
     Council(CouncilParams),
+    /// Everybody answers, everybody judges the others, and the mean score decides.
+    Panel(PanelParams),
 }
 
 /// A setup that no run may have.
@@ -54,7 +57,7 @@ pub enum BadSetup {
         /// The protocol.
         protocol: &'static str,
         /// How many it has.
-        wanted: usize,
+        wanted: String,
         /// How many there are.
         found: usize,
     },
@@ -73,6 +76,7 @@ impl Params {
         match self {
             Self::Pair(_) => "pair",
             Self::Council(_) => "council",
+            Self::Panel(_) => "panel",
         }
     }
 
@@ -82,6 +86,7 @@ impl Params {
         match self {
             Self::Pair(_) => super::pair::RULES,
             Self::Council(_) => super::council::RULES,
+            Self::Panel(_) => panel::RULES,
         }
     }
 
@@ -91,16 +96,27 @@ impl Params {
         match self {
             Self::Pair(params) => &params.constraints,
             Self::Council(params) => &params.constraints,
+            Self::Panel(params) => &params.constraints,
         }
     }
 
-    /// Returns how many agents the protocol has, the arbiter aside.
-    #[must_use]
-    pub fn agents(&self) -> usize {
-        match self {
-            Self::Pair(_) => 2,
-            Self::Council(_) => 3,
+    /// Checks how many agents there are, the arbiter aside.
+    ///
+    /// # Errors
+    ///
+    /// [`BadSetup::Agents`] says how many the protocol has.
+    pub fn check_agents(&self, found: usize) -> Result<(), BadSetup> {
+        let range = match self {
+            Self::Pair(_) => 2..=2,
+            Self::Council(_) => 3..=3,
+            Self::Panel(_) => panel::MEMBERS_MIN..=panel::MEMBERS_MAX,
+        };
+        if range.contains(&found) {
+            return Ok(());
         }
+        let (min, max) = range.into_inner();
+        let wanted = if min == max { min.to_string() } else { format!("{min} to {max}") };
+        Err(BadSetup::Agents { protocol: self.protocol(), wanted, found })
     }
 }
 
@@ -111,6 +127,7 @@ impl Setup {
         match &self.params {
             Params::Pair(params) => Box::new(Pair::new(self.with(params.clone()))),
             Params::Council(params) => Box::new(Council::new(self.with(params.clone()))),
+            Params::Panel(params) => Box::new(Panel::new(self.with(params.clone()))),
         }
     }
 
@@ -120,6 +137,7 @@ impl Setup {
         match &self.params {
             Params::Pair(params) => super::pair::worst_case(&self.with(params.clone())),
             Params::Council(params) => super::council::worst_case(&self.with(params.clone())),
+            Params::Panel(params) => panel::worst_case(&self.with(params.clone())),
         }
     }
 
@@ -140,6 +158,7 @@ impl Setup {
         let constraints = match &mut self.params {
             Params::Pair(params) => &mut params.constraints,
             Params::Council(params) => &mut params.constraints,
+            Params::Panel(params) => &mut params.constraints,
         };
         constraints.iter_mut().flat_map(Constraint::texts).for_each(apply);
         self
@@ -152,10 +171,7 @@ impl Setup {
     ///
     /// [`BadSetup`] names the first thing that is wrong.
     pub fn check(&self) -> Result<(), BadSetup> {
-        let (wanted, found) = (self.params.agents(), self.agents.len());
-        if wanted != found {
-            return Err(BadSetup::Agents { protocol: self.params.protocol(), wanted, found });
-        }
+        self.params.check_agents(self.agents.len())?;
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let is_good = |name: &str| (1..=40).contains(&name.len()) && name.chars().all(plain);
         if !self.everybody().all(|agent| is_good(&agent.name)) {
@@ -164,6 +180,7 @@ impl Setup {
         let out_of_range = match &self.params {
             Params::Pair(params) => params.out_of_range(),
             Params::Council(params) => params.out_of_range(),
+            Params::Panel(params) => params.out_of_range(),
         };
         out_of_range.map_or(Ok(()), |name| Err(BadSetup::OutOfRange(name)))
     }
@@ -178,6 +195,12 @@ impl From<Setup<PairParams>> for Setup {
 impl From<Setup<CouncilParams>> for Setup {
     fn from(setup: Setup<CouncilParams>) -> Self {
         setup.with(Params::Council(setup.params.clone()))
+    }
+}
+
+impl From<Setup<PanelParams>> for Setup {
+    fn from(setup: Setup<PanelParams>) -> Self {
+        setup.with(Params::Panel(setup.params.clone()))
     }
 }
 

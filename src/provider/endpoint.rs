@@ -26,6 +26,18 @@ impl Endpoint {
         }
     }
 
+    /// Returns the name of the kind of server: a preset's if the URL is its own, else `openai`.
+    #[must_use]
+    pub fn provider(&self) -> &'static str {
+        match self {
+            Self::OpenAi(endpoint) => {
+                let preset = PRESETS.iter().find(|preset| preset.base_url == endpoint.base_url);
+                preset.map_or("openai", |preset| preset.name)
+            }
+            Self::Mock(_) => "mock",
+        }
+    }
+
     /// Returns the name of the model alone.
     #[must_use]
     pub fn model(&self) -> &str {

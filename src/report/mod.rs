@@ -5,6 +5,7 @@
 
 mod metrics;
 mod outcome;
+mod panel;
 mod result;
 mod transcript;
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::panel;
 use crate::crypto::Digest;
 use crate::engine::Ledger;
 use crate::journal::between;
@@ -100,7 +101,10 @@ impl RunResult {
     /// Makes the result of a run from its journal's ledger and head.
     #[must_use]
     pub fn new(ledger: &Ledger, journal_head: Digest) -> Self {
-        let report = ledger.report();
+        let mut report = ledger.report();
+        if let Section::Panel(section) = &mut report.section {
+            panel::complete(section, ledger.endpoints());
+        }
         let opened = ledger.opened();
         let outcome = ledger.outcome().or(ledger.verdict()).cloned().unwrap_or(Outcome::Interrupted);
         let (how, text, sha256) = match &outcome {

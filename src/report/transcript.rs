@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::engine::{Ledger, Mismatch};
 use crate::journal::{Entry, Found, Record, Replied};
-use crate::protocol::{Outcome, Params, Passage, Step};
+use crate::protocol::{CallId, Outcome, Params, Passage, Step};
 use crate::text::{Envelope, quote};
 
 /// Returns the transcript of a whole journal.
@@ -57,7 +57,7 @@ fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
     let call = replied.call;
     let what = match call.step {
         Step::Think => "private thoughts",
-        Step::Envelope => form_name(ledger, call.agent),
+        Step::Envelope => form_name(ledger, call),
         Step::Choose => "arbiter's choice",
         Step::Weigh => "private comparison",
     };
@@ -99,16 +99,21 @@ fn passages(out: &mut String, found: &Found) {
 /// Returns the round in which nobody knows what another wrote.
 fn blind_round(ledger: &Ledger) -> u32 {
     match ledger.opened().setup.params {
-        Params::Pair(_) => 1,
+        Params::Pair(_) | Params::Panel(_) => 1,
         Params::Council(_) => 0,
     }
 }
 
 /// Returns what an agent writes when it commits.
-fn form_name(ledger: &Ledger, agent: usize) -> &'static str {
+fn form_name(ledger: &Ledger, call: CallId) -> &'static str {
     match ledger.opened().setup.params {
         Params::Pair(_) => "envelope",
-        Params::Council(_) => ["framing", "response", "verification"].get(agent).copied().unwrap_or("form"),
+        Params::Council(_) => {
+            ["framing", "response", "verification"].get(call.agent).copied().unwrap_or("form")
+        }
+        // By turns.
+        Params::Panel(_) if call.round.is_multiple_of(2) => "ballot",
+        Params::Panel(_) => "answer",
     }
 }
 

@@ -12,6 +12,7 @@ use super::report::CouncilRound;
 use super::share::Share;
 use super::verdict::{ConsensusResult, Member, judge};
 use crate::crypto::Digest;
+use crate::protocol::answer::Answer;
 use crate::protocol::arbiter::{Arbitration, Ruling};
 use crate::protocol::draft::{Draft, Progress, Told as Telling, Valid};
 use crate::protocol::mark::mark;
@@ -20,7 +21,7 @@ use crate::protocol::{
     Report, Search, Step, Unexpected,
 };
 use crate::text::vacuity::Told;
-use crate::text::{Canonical, Canonicalizer, Violation};
+use crate::text::{Canonicalizer, Violation};
 
 /// The round of the call that answers alone.
 const BLIND: u32 = 0;
@@ -54,13 +55,6 @@ pub struct Council {
     arbitration: Option<(Arbitration, Vec<Answer>)>,
     pub(super) outcome: Option<Outcome>,
     remark: Option<&'static str>,
-}
-
-/// A text, and the form in which it is compared.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Answer {
-    pub(super) shown: String,
-    pub(super) canonical: Canonical,
 }
 
 /// What became of the answer that is given alone.
@@ -285,16 +279,8 @@ impl Council {
 
     /// Holds an answer to the rules that code can check.
     fn judge_text(&self, text: &str) -> Result<Answer, Violation> {
-        let max = self.setup.agents[Member::Logos.index()].text_chars_max();
-        if text.chars().count() >= max {
-            return Err(Violation::TextTooLong { max });
-        }
-        let canonical = self.canonicalizer.canonicalize(text)?;
-        self.told.check(self.canonicalizer.kind(), &canonical.text)?;
-        for constraint in &self.setup.params.constraints {
-            constraint.check(&canonical.text)?;
-        }
-        Ok(Answer { shown: text.trim().to_owned(), canonical })
+        let chars_max = self.setup.agents[Member::Logos.index()].text_chars_max();
+        Answer::take(text, chars_max, &self.canonicalizer, &self.told, &self.setup.params.constraints)
     }
 
     fn after_opening(&mut self) -> Vec<Action> {

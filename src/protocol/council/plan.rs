@@ -4,18 +4,15 @@ use super::evidence::Sources;
 use super::prompt;
 use super::verdict::Member;
 use super::{RULES, Setup};
-use crate::protocol::{CallId, PASSAGES_MAX, Step, Thinking, WorstCase};
+use crate::protocol::plan::{QUOTED, tokens};
+use crate::protocol::{CallId, PASSAGES_MAX, Step, WorstCase};
 
 /// Tokens of the controller's own words in one turn, an upper bound of `prompt`'s texts.
 const TURN_WORDS: u64 = 800;
-/// The same for one refusal.
-const REPAIR_WORDS: u64 = 150;
+/// The same for one refusal of a choice.
+const REFUSAL_WORDS: u64 = 300;
 /// The same for what stands around one passage: its name and its path.
 const FRAME_WORDS: u64 = 60;
-/// A token of a reply is rarely more than six bytes, which an estimate of prompts counts as two tokens.
-const ECHO: u64 = 2;
-/// The same for a text that another agent sees as a JSON string, half of it escapes.
-const QUOTED: u64 = 3;
 
 /// Returns the most that a run with this setup can use.
 ///
@@ -31,45 +28,33 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
     } else {
         0
     };
+    let (thinking, max_repairs) = (setup.params.thinking, setup.params.max_repairs);
     let mut total = WorstCase::default();
     let logos = Member::Logos.index();
     let system = |member: Member| tokens(&prompt::system(setup, member)) + tokens(RULES);
     let mut alone = system(Member::Logos) + task + TURN_WORDS;
-    add_form(&mut total, &mut alone, setup, replies[logos]);
+    total.add_form(&mut alone, thinking, max_repairs, replies[logos]);
     for member in Member::ALL {
         let mut conversation = system(member);
         for _ in 0..setup.params.max_rounds {
             // What the others wrote, the feedback, and the task enter again with every turn.
             conversation += task + TURN_WORDS + 2 * QUOTED * longest + passages;
-            add_form(&mut total, &mut conversation, setup, replies[member.index()]);
+            total.add_form(&mut conversation, thinking, max_repairs, replies[member.index()]);
         }
     }
     if let Some(arbiter) = &setup.arbiter {
         let answers = u64::from(setup.params.max_rounds) * 2 * QUOTED * longest;
         let mut conversation = tokens(&arbiter.pack) + 2 * task + TURN_WORDS + answers;
-        for _ in 0..=setup.params.max_repairs {
+        for _ in 0..=max_repairs {
             total.add_call(conversation, u64::from(arbiter.max_tokens));
-            conversation += 2 * REPAIR_WORDS;
+            conversation += REFUSAL_WORDS;
         }
     }
     total
-}
-
-fn add_form(total: &mut WorstCase, conversation: &mut u64, setup: &Setup, reply: u64) {
-    let thinks = u32::from(setup.params.thinking == Thinking::Free);
-    for _ in 0..thinks + 1 + setup.params.max_repairs {
-        total.add_call(*conversation, reply);
-        *conversation += ECHO * reply + REPAIR_WORDS;
-    }
 }
 
 /// Returns the task and its documents as agents see them.
 fn first_prompt(setup: &Setup) -> String {
     let call = CallId { round: 0, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
     prompt::blind(setup, &Sources::of_task(&setup.task), call).situation
-}
-
-/// The same estimate as for a whole prompt: a third of its bytes, and a frame.
-fn tokens(text: &str) -> u64 {
-    text.len() as u64 / 3 + 5
 }

@@ -9,10 +9,10 @@ use std::fmt::Write as _;
 
 use super::Setup;
 use super::evidence::Sources;
-use super::machine::Answer;
 use super::manifest::Manifest;
 use super::params::ConfidenceFrom;
 use super::verdict::Member;
+use crate::protocol::answer::Answer;
 use crate::protocol::draft::Told;
 use crate::protocol::mark::mark;
 use crate::protocol::{CallId, Thinking};

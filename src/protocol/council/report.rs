@@ -4,12 +4,13 @@ use serde::Serialize;
 
 use super::evidence::Evidence;
 use super::forms::{Framing, Response, Verification};
-use super::machine::{Answer, Blind, Council};
+use super::machine::{Blind, Council};
 use super::manifest::Manifest;
 use super::share::{Confidences, Share, Weights};
 use super::verdict::{ConsensusResult, Member};
 use crate::crypto::Digest;
-use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Outcome, Report, Section, Tally};
+use crate::protocol::answer::Answer;
+use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Outcome, Report, Section};
 use crate::text::Canonicalizer;
 
 /// What only `council` has.
@@ -136,17 +137,10 @@ impl Council {
     }
 
     fn blind_vote(&self) -> BlindVote {
-        let answer = self.blind_answer();
-        let tally = answer.map(|answer| Tally {
-            text: answer.shown.clone(),
-            sha256: answer.canonical.digest,
-            votes: 1,
-        });
-        BlindVote {
-            text: answer.map(|answer| answer.shown.clone()),
-            sha256: answer.map(|answer| answer.canonical.digest),
-            tally: tally.into_iter().collect(),
-            missing: u32::from(self.blind == Blind::Missing),
+        match &self.blind {
+            Blind::Awaited => BlindVote::default(),
+            Blind::Missing => BlindVote::of([None]),
+            Blind::Given(answer) => BlindVote::of([Some(answer)]),
         }
     }
 

@@ -32,6 +32,12 @@ impl Share {
         Self(if parts > ONE { ONE } else { parts })
     }
 
+    /// Returns the share in ten-thousandths, 0 to 10,000.
+    #[must_use]
+    pub const fn ten_thousandths(self) -> u16 {
+        self.0
+    }
+
     /// Returns the share as a number.
     #[must_use]
     pub fn value(self) -> f64 {

@@ -6,7 +6,7 @@ use super::Setup;
 use super::machine::Pair;
 use super::seat::{Answer, Seat, handle};
 use crate::crypto::Digest;
-use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Outcome, Report, Section, Tally};
+use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Outcome, Report, Section};
 
 /// What only `pair` has.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -71,28 +71,9 @@ impl Pair {
     }
 }
 
-/// Counts all blind drafts; the vote goes to a text only if no other has as many.
+/// Counts all blind drafts.
 pub(super) fn blind_vote(seats: &[Seat; 2]) -> BlindVote {
-    let mut tally: Vec<Tally> = Vec::new();
-    let mut missing = 0;
-    for draft in seats.iter().flat_map(|seat| &seat.blind) {
-        let Some(Answer { shown, canonical }) = draft else {
-            missing += 1;
-            continue;
-        };
-        match tally.iter_mut().find(|entry| entry.sha256 == canonical.digest) {
-            Some(entry) => entry.votes += 1,
-            None => tally.push(Tally { text: shown.clone(), sha256: canonical.digest, votes: 1 }),
-        }
-    }
-    tally.sort_by_key(|entry| std::cmp::Reverse(entry.votes));
-    let winner = match tally.as_slice() {
-        [only] => Some(only),
-        [first, second, ..] if first.votes > second.votes => Some(first),
-        [] | [..] => None,
-    };
-    let (text, sha256) = (winner.map(|t| t.text.clone()), winner.map(|t| t.sha256));
-    BlindVote { text, sha256, tally, missing }
+    BlindVote::of(seats.iter().flat_map(|seat| &seat.blind).map(Option::as_ref))
 }
 
 fn degraded(setup: &Setup, seats: &[Seat; 2]) -> Vec<Degraded> {

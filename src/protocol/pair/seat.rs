@@ -2,7 +2,8 @@
 
 use crate::crypto::Digest;
 use crate::protocol::Conversation;
-use crate::text::{Canonical, Envelope, Status};
+pub(super) use crate::protocol::answer::Answer;
+use crate::text::{Envelope, Status};
 
 /// One agent in a run.
 #[derive(Clone, Debug)]
@@ -76,15 +77,6 @@ impl Seat {
     pub(super) fn stands_for(&self) -> Option<usize> {
         self.position.as_ref().and_then(|p| p.proposal)
     }
-}
-
-/// A final text.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Answer {
-    /// As its author laid it out.
-    pub(super) shown: String,
-    /// What is compared.
-    pub(super) canonical: Canonical,
 }
 
 /// An agent's latest valid envelope and what it stands for.

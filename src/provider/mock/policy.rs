@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::protocol::{Ask, CallId, ReplyShape, Step};
+use crate::protocol::{Ask, ReplyShape, Step};
 
 /// What an agent says of two texts that has nothing to say.
 pub(super) const NO_OPINION: &str = "Answer: Both";
@@ -46,7 +46,7 @@ impl Policy {
             Step::Envelope => {}
         }
         if let Some(form) = form_of(ask) {
-            return envelope(ask, &self.form(form, ask.call));
+            return envelope(ask, &self.form(form, ask));
         }
         let fields = match self.kind {
             PolicyKind::Honest => {
@@ -64,7 +64,8 @@ impl Policy {
     }
 
     /// Fills in a form of `council`; the round before the first is the one that is answered alone.
-    fn form(&self, name: &str, call: CallId) -> Map<String, Value> {
+    fn form(&self, name: &str, ask: &Ask) -> Map<String, Value> {
+        let call = ask.call;
         let alone = self.draft_answer.as_ref().filter(|_| call.round == 0);
         let fields = match (name, self.kind) {
             (_, PolicyKind::Liar) => {
@@ -75,6 +76,11 @@ impl Policy {
                 ];
                 lies[call.attempt as usize % lies.len()].clone()
             }
+            ("ballot", kind) => Value::Object(self.ballot(ask, kind)),
+            ("answer", _) => {
+                let first = self.draft_answer.as_ref().filter(|_| call.round == 1);
+                json!({"response": first.unwrap_or(&self.answer)})
+            }
             ("response", _) => json!({"response": alone.unwrap_or(&self.answer), "confidence": 0.95}),
             // One that never moves finds its own answer nowhere.
             ("verification", PolicyKind::Stubborn) => json!({"veto": true, "confidence": 0.05}),
@@ -83,6 +89,23 @@ impl Policy {
             }
         };
         fields.as_object().cloned().unwrap_or_default()
+    }
+
+    /// Scores answers by whether they are its own: an honest agent knows the right one, a stubborn one grants
+    /// nothing to others, a sycophant everything to everybody.
+    fn ballot(&self, ask: &Ask, kind: PolicyKind) -> Map<String, Value> {
+        let marks = shown_answers(ask).into_iter().map(|(label, text)| {
+            let is_own = text.trim() == self.answer.trim();
+            let score = match (kind, is_own) {
+                (PolicyKind::Stubborn, true) | (PolicyKind::Sycophant, _) => 10,
+                (PolicyKind::Honest, true) => 9,
+                (PolicyKind::Honest, false) => 4,
+                (PolicyKind::Stubborn | PolicyKind::Liar, _) => 1,
+            };
+            let feedback = if is_own { "As it should be." } else { "It should say something else." };
+            (label, mark(score, feedback))
+        });
+        marks.collect()
     }
 
     /// Whoever has an opinion holds on to it, and the others can be had.
@@ -148,9 +171,27 @@ fn neutral_form(ask: &Ask) -> Value {
         Some("string") if schema["enum"].is_null() => "It is so.".into(),
         Some("array") => (0..schema["minItems"].as_u64().unwrap_or(0)).map(|_| unknown_check()).collect(),
         Some("boolean") => json!(false),
+        Some("object") => mark(5, "It will do."),
         Some(_) | None => schema["enum"][0].clone(),
     };
     fields.map(|(name, schema)| (name.clone(), neutral(schema))).collect::<Map<_, _>>().into()
+}
+
+/// Returns one answer's part of a ballot.
+fn mark(score: u8, feedback: &str) -> Value {
+    json!({"feedback": feedback, "accuracy": score, "relevance": score, "completeness": score, "clarity": score})
+}
+
+/// Returns the answers that a ballot is asked about, by their labels, as the request shows them.
+fn shown_answers(ask: &Ask) -> Vec<(String, String)> {
+    let lines = ask.messages.iter().flat_map(|message| message.content.lines());
+    let shown = lines.filter_map(|line| {
+        let (label, text) = line.split_once(": ")?;
+        let is_label = label.len() == 1 && label.chars().all(|c| c.is_ascii_uppercase());
+        let text = serde_json::from_str(text).ok().filter(|_| is_label)?;
+        Some((label.to_owned(), text))
+    });
+    shown.collect()
 }
 
 /// Returns a check that says the least.

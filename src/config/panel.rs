@@ -1,0 +1,204 @@
+//! Who sits on a panel: the roleset's members, some of them, personas made from a line, one member a model, or
+//! copies of one.
+//!
+//! In: a roleset of `panel` and what was asked for. Out: the roleset with other members, and the packs of those that
+//! are new. Nothing is read or written here.
+
+use super::check::Packs;
+use super::embedded::EMBEDDED_ROLESETS;
+use super::error::ConfigError;
+use super::nearest::did_you_mean;
+use super::roleset::{Roleset, RolesetAgent};
+use crate::text::quote;
+
+/// The roleset whose members are the built-in personas.
+const PERSONAS: &str = "panel_personas.json";
+
+/// The longest name of an agent.
+const NAME_CHARS_MAX: usize = 40;
+
+/// The longest label of a field.
+const DOMAIN_CHARS_MAX: usize = 80;
+
+/// Who is to sit on a panel, besides what its roleset says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seats<'a> {
+    /// The only members of the roleset to keep, if any are named.
+    pub members: &'a [String],
+    /// One member for each of these models, in place of the roleset's, if there are any.
+    pub models: &'a [String],
+    /// How many copies of the first member there are, in place of all.
+    pub copies: Option<usize>,
+    /// Further members: built-in personas by name, or a line that says who somebody is.
+    pub personas: &'a [String],
+}
+
+/// A character for a member of a panel.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Persona {
+    /// Its name.
+    pub name: String,
+    /// What it looks at.
+    pub domain: String,
+    /// Its instructions.
+    pub pack: String,
+}
+
+impl Persona {
+    /// Makes a persona of a line such as "a contrary physicist who looks at everything sideways".
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Usage`] if the line says nothing, or is none.
+    pub fn from_line(line: &str) -> Result<Self, ConfigError> {
+        let line = quote::plain(line).split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = line.trim_end_matches('.');
+        if !line.chars().any(char::is_alphabetic) || line.chars().count() > 1000 {
+            let why = "a persona is a line of up to 1000 characters that says who somebody is";
+            return Err(ConfigError::Usage(why.to_owned()));
+        }
+        let domain: String = line.chars().take(DOMAIN_CHARS_MAX).collect();
+        let pack = format!(
+            "You are {line}. Look at the task as such a person would, with their knowledge, their habits and their \
+             doubts, and say what they would see that others miss. A point of view changes what you look at, not what \
+             is so: what is wrong stays wrong. When you judge others, judge as that person, by what their answers say.\n"
+        );
+        Ok(Self { name: name_of(line), domain, pack })
+    }
+
+    /// Returns the personas that come with the program.
+    #[must_use]
+    pub fn built_in() -> Vec<Self> {
+        let text = EMBEDDED_ROLESETS.iter().find(|(name, _)| *name == PERSONAS).map_or("", |(_, text)| text);
+        let Ok(roleset) = serde_json::from_str::<Roleset>(text) else { return Vec::new() };
+        let packs = Packs::built_in();
+        let persona = |agent: RolesetAgent| Self {
+            pack: packs.read(&agent.pack).unwrap_or_default(),
+            name: agent.name,
+            domain: agent.domain,
+        };
+        roleset.agents.into_iter().map(persona).collect()
+    }
+
+    /// Returns the built-in persona of that name, in whatever case and with spaces or not.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::built_in().into_iter().find(|persona| is_same(&persona.name, name))
+    }
+}
+
+/// Seats the members of a panel.
+///
+/// # Errors
+///
+/// [`ConfigError::Usage`] says which wish cannot be met.
+pub fn seat(roleset: &mut Roleset, packs: &mut Packs, seats: &Seats<'_>) -> Result<(), ConfigError> {
+    if !seats.members.is_empty() {
+        let known: Vec<String> = roleset.agents.iter().map(|agent| agent.name.clone()).collect();
+        for name in seats.members {
+            if !known.iter().any(|member| is_same(member, name)) {
+                let hint = did_you_mean(name, known.iter().map(String::as_str));
+                let (name, known) = (quote::excerpt(name), known.join(", "));
+                return Err(ConfigError::Usage(format!(
+                    "no member is named `{name}`{hint}; there is {known}"
+                )));
+            }
+        }
+        roleset.agents.retain(|agent| seats.members.iter().any(|name| is_same(&agent.name, name)));
+    }
+    if !seats.models.is_empty() {
+        let old = std::mem::take(&mut roleset.agents);
+        for (model, like) in seats.models.iter().zip(old.iter().cycle()) {
+            let bare = model.rsplit(['/', ':']).find(|part| part.chars().any(char::is_alphabetic));
+            let name = free_name(&name_of(bare.unwrap_or(model)), &roleset.agents);
+            roleset.agents.push(RolesetAgent { name, model: Some(model.clone()), ..like.clone() });
+        }
+    }
+    if let Some(copies) = seats.copies {
+        roleset.agents = self_panel(&roleset.agents, copies);
+    }
+    for (index, wish) in seats.personas.iter().enumerate() {
+        let persona = match Persona::named(wish) {
+            Some(persona) => persona,
+            None => Persona::from_line(wish)?,
+        };
+        let name = free_name(&persona.name, &roleset.agents);
+        let pack = format!("persona-{}.md", index + 1);
+        packs.add(&pack, persona.pack);
+        roleset.agents.push(RolesetAgent::new(name, persona.domain, pack));
+    }
+    Ok(())
+}
+
+/// Returns the first member so many times, under names of their own.
+#[must_use]
+pub(super) fn self_panel(members: &[RolesetAgent], copies: usize) -> Vec<RolesetAgent> {
+    let Some(first) = members.first() else { return Vec::new() };
+    let copy = |number: usize| {
+        let stem: String = first.name.chars().take(NAME_CHARS_MAX - 3).collect();
+        RolesetAgent { name: format!("{stem}_{number}"), ..first.clone() }
+    };
+    (1..=copies).map(copy).collect()
+}
+
+/// Whether two names are one but for case and for what stands between words.
+fn is_same(a: &str, b: &str) -> bool {
+    let fold = |name: &str| name.trim().to_lowercase().replace([' ', '-'], "_");
+    fold(a) == fold(b)
+}
+
+/// Makes a name that may stand in a prompt and a file: the first words of a line that say something.
+fn name_of(line: &str) -> String {
+    const EMPTY: [&str; 8] = ["a", "an", "the", "who", "that", "very", "of", "is"];
+    let words = line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| {
+        word.starts_with(|c: char| c.is_ascii_alphabetic()) && !EMPTY.contains(&word.to_lowercase().as_str())
+    });
+    let name: String = words.take(2).collect::<Vec<_>>().join("_").chars().take(NAME_CHARS_MAX - 3).collect();
+    let mut letters = name.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => "Persona".to_owned(),
+    }
+}
+
+/// Returns the name, with a number if it is taken.
+fn free_name(name: &str, members: &[RolesetAgent]) -> String {
+    let is_free = |name: &String| !members.iter().any(|member| is_same(&member.name, name));
+    let numbered = (2..).map(|number| format!("{name}_{number}"));
+    // Of endless many names one is free.
+    std::iter::once(name.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_makes_a_persona_with_a_name_that_may_stand_anywhere() {
+        let made = Persona::from_line("a contrary physicist who looks at everything sideways.").unwrap();
+        assert_eq!(made.name, "Contrary_physicist");
+        assert!(made.pack.starts_with("You are a contrary physicist who looks at everything sideways. "));
+        assert_eq!(Persona::from_line("物理学者で捻くれ者").unwrap().name, "Persona");
+        assert_eq!(Persona::from_line("Sherlock Holmes").unwrap().name, "Sherlock_Holmes");
+        assert!(Persona::from_line(" 42 ").is_err());
+        assert!(Persona::from_line(&"x".repeat(2000)).is_err());
+    }
+
+    #[test]
+    fn the_six_personas_are_found_by_name_in_any_case() {
+        let names: Vec<String> = Persona::built_in().into_iter().map(|persona| persona.name).collect();
+        assert_eq!(
+            names,
+            [
+                "Critical_thinker",
+                "Creative_thinker",
+                "Pragmatist",
+                "Optimist",
+                "Analyst",
+                "Empathetic_thinker"
+            ]
+        );
+        assert!(Persona::named("critical thinker").is_some());
+        assert!(Persona::built_in().iter().all(|persona| persona.pack.len() > 100));
+    }
+}

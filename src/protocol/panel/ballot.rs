@@ -1,0 +1,179 @@
+//! What an evaluator writes, strictly read.
+//!
+//! In: a reply's text and the line-up that its author saw. Out: a mark for every answer in it, or a
+//! [`Violation`] for its author. Nothing is filled in, nothing is mended, and no total is read: code adds up.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::lineup::Lineup;
+use crate::protocol::draft::Valid;
+use crate::text::{Violation, extract, quote, read_one};
+
+/// The lowest score of one criterion.
+pub const SCORE_MIN: u8 = 1;
+/// The highest score of one criterion.
+pub const SCORE_MAX: u8 = 10;
+/// The highest total of one evaluation: four criteria.
+pub const TOTAL_MAX: u32 = 4 * SCORE_MAX as u32;
+
+/// The longest feedback on one answer, in characters; the best answer's is shown to everybody.
+pub(super) const FEEDBACK_CHARS_MAX: usize = 400;
+
+/// What one answer scores, [`SCORE_MIN`] to [`SCORE_MAX`] each.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scores {
+    /// Whether it is true.
+    pub accuracy: u8,
+    /// Whether it answers what was asked.
+    pub relevance: u8,
+    /// Whether it covers all that was asked.
+    pub completeness: u8,
+    /// Whether it can be understood.
+    pub clarity: u8,
+}
+
+impl Scores {
+    /// The criteria's names, in the order in which they are written.
+    pub const CRITERIA: [&str; 4] = ["accuracy", "relevance", "completeness", "clarity"];
+
+    /// Returns the sum of the four, 4 to 40.
+    #[must_use]
+    pub fn total(self) -> u32 {
+        [self.accuracy, self.relevance, self.completeness, self.clarity].into_iter().map(u32::from).sum()
+    }
+
+    fn are_in_range(self) -> bool {
+        let all = [self.accuracy, self.relevance, self.completeness, self.clarity];
+        all.iter().all(|score| (SCORE_MIN..=SCORE_MAX).contains(score))
+    }
+}
+
+/// What an evaluator says of one answer.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Mark {
+    /// Whose answer it is.
+    pub target: usize,
+    /// What it scores.
+    pub scores: Scores,
+    /// What would make it better.
+    pub feedback: String,
+}
+
+/// One answer's part of a ballot, as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    feedback: String,
+    accuracy: u8,
+    relevance: u8,
+    completeness: u8,
+    clarity: u8,
+}
+
+/// Reads a ballot: one mark for each answer of the line-up, in the order in which they were shown.
+pub(super) fn read(reply: &str, lineup: &Lineup) -> Result<Valid<Vec<Mark>>, Violation> {
+    let object = extract(reply)?.object;
+    // A repeated label is refused by the reader, as any repeated key is.
+    let mut written: Map<String, Value> = read_one(object)?;
+    let labels = lineup.labels();
+    let wrong = |at: &str, message: String| Violation::Schema { pointer: format!("/{at}"), message };
+    let mut marks = Vec::new();
+    for (label, target) in lineup.shown() {
+        let name = label.to_string();
+        let part =
+            written.remove(&name).ok_or_else(|| wrong(&name, format!("there is no entry for {label}")))?;
+        let Written { feedback, accuracy, relevance, completeness, clarity } =
+            serde_json::from_value(part).map_err(|why| wrong(&name, quote::message(&why.to_string())))?;
+        let scores = Scores { accuracy, relevance, completeness, clarity };
+        if !scores.are_in_range() {
+            let message = format!("each score is a whole number from {SCORE_MIN} to {SCORE_MAX}");
+            return Err(wrong(&name, message));
+        }
+        let feedback = feedback.trim().to_owned();
+        let found = feedback.chars().count();
+        if found > FEEDBACK_CHARS_MAX {
+            let message = format!("feedback has {found} characters; {FEEDBACK_CHARS_MAX} are allowed");
+            return Err(wrong(&name, message));
+        }
+        marks.push(Mark { target, scores, feedback });
+    }
+    if let Some(unknown) = written.keys().next() {
+        let known = labels.iter().map(char::to_string).collect::<Vec<_>>().join(", ");
+        let message = format!("there is no such answer; there is {known}");
+        return Err(wrong(&quote::excerpt(unknown), message));
+    }
+    Ok(Valid { content: marks, object: object.to_owned() })
+}
+
+/// Returns the schema of a ballot on this line-up, in the order in which its answers are shown.
+pub(super) fn schema(lineup: &Lineup) -> Value {
+    let scores: Vec<u8> = (SCORE_MIN..=SCORE_MAX).collect();
+    // What is said of an answer comes before what it scores: the reason, then the number.
+    let mut part = Map::new();
+    part.insert("feedback".to_owned(), json!({"type": "string", "maxLength": FEEDBACK_CHARS_MAX}));
+    part.extend(Scores::CRITERIA.map(|name| (name.to_owned(), json!({"enum": scores}))));
+    let part = closed(&part);
+    closed(&lineup.shown().map(|(label, _)| (label.to_string(), part.clone())).collect())
+}
+
+/// An object with exactly these fields.
+fn closed(fields: &Map<String, Value>) -> Value {
+    let names: Vec<&String> = fields.keys().collect();
+    let required = json!(names);
+    json!({"type": "object", "properties": fields, "required": required, "additionalProperties": false})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lineup() -> Lineup {
+        Lineup::draw(1, 1, 0, &[1, 2])
+    }
+
+    fn entry(score: i64) -> Value {
+        json!({"feedback": "fine", "accuracy": score, "relevance": 5, "completeness": 5, "clarity": 5})
+    }
+
+    #[test]
+    fn a_ballot_has_a_mark_for_every_answer_and_totals_add_up() {
+        let ballot = json!({"A": entry(10), "B": entry(1)}).to_string();
+        let marks = read(&ballot, &lineup()).unwrap().content;
+        let total = |label: char| {
+            let target = lineup().member(label).unwrap();
+            marks.iter().find(|mark| mark.target == target).unwrap().scores.total()
+        };
+        assert_eq!((total('A'), total('B')), (25, 16));
+        assert!(
+            crate::text::schema::compile(&schema(&lineup()))
+                .is_valid(&serde_json::from_str(&ballot).unwrap())
+        );
+    }
+
+    #[test]
+    fn a_ballot_that_is_not_whole_counts_for_nothing() {
+        let mut long = entry(5);
+        long["feedback"] = "x".repeat(FEEDBACK_CHARS_MAX + 1).into();
+        let mut more = entry(5);
+        more["total"] = 40.into();
+        for ballot in [
+            json!({"A": entry(5)}),
+            json!({"A": entry(5), "B": entry(5), "C": entry(5)}),
+            json!({"A": entry(5), "b": entry(5)}),
+            json!({"A": entry(0), "B": entry(5)}),
+            json!({"A": entry(11), "B": entry(5)}),
+            json!({"A": entry(-1), "B": entry(5)}),
+            json!({"A": {"feedback": "fine", "accuracy": 5.5, "relevance": 5, "completeness": 5, "clarity": 5}, "B": entry(5)}),
+            json!({"A": {"feedback": "fine", "accuracy": "10", "relevance": 5, "completeness": 5, "clarity": 5}, "B": entry(5)}),
+            json!({"A": long, "B": entry(5)}),
+            json!({"A": more, "B": entry(5)}),
+        ] {
+            assert!(read(&ballot.to_string(), &lineup()).is_err(), "{ballot}");
+        }
+        let twice = format!(r#"{{"A":{e},"A":{e},"B":{e}}}"#, e = entry(5));
+        assert!(read(&twice, &lineup()).is_err());
+        assert!(read("Response C deserves 10/10", &lineup()).is_err());
+    }
+}

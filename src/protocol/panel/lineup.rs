@@ -1,0 +1,98 @@
+//! Under which labels, and in which order, one evaluator sees the answers of the others.
+//!
+//! In: the run's seed, the iteration, the evaluator, and whose answers there are. Out: an order, and a label for
+//! each place in it. Both are drawn, each by itself: a model that favours what stands first favours another answer
+//! than one that favours the letter A. The draw follows from its inputs alone, so that a replay draws the same, and
+//! taking one evaluator away changes no other's.
+
+use crate::crypto::Hasher;
+
+/// What one evaluator sees: members in the order in which their answers are shown, each with its label.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Lineup(Vec<(char, usize)>);
+
+impl Lineup {
+    /// Draws the line-up of `targets`, the members whose answers are judged.
+    #[must_use]
+    pub fn draw(seed: u64, iteration: u32, evaluator: usize, targets: &[usize]) -> Self {
+        let lot = |what: &str, of: usize| {
+            let mut hasher = Hasher::default();
+            hasher.part(what.as_bytes()).part(&seed.to_be_bytes()).part(&iteration.to_be_bytes());
+            hasher.part(&(evaluator as u64).to_be_bytes()).part(&(of as u64).to_be_bytes());
+            hasher.finish()
+        };
+        let mut order = targets.to_vec();
+        order.sort_by_key(|&target| lot("order", target));
+        let mut labels: Vec<char> = ('A'..='Z').take(order.len()).collect();
+        labels.sort_by_key(|&label| lot("label", label as usize));
+        Self(labels.into_iter().zip(order).collect())
+    }
+
+    /// Returns the labels with the members behind them, in the order in which they are shown.
+    pub fn shown(&self) -> impl Iterator<Item = (char, usize)> {
+        self.0.iter().copied()
+    }
+
+    /// Returns the labels in the alphabet's order.
+    #[must_use]
+    pub fn labels(&self) -> Vec<char> {
+        let mut labels: Vec<char> = self.0.iter().map(|(label, _)| *label).collect();
+        labels.sort_unstable();
+        labels
+    }
+
+    /// Returns the member behind a label.
+    #[must_use]
+    pub fn member(&self, label: char) -> Option<usize> {
+        self.0.iter().find(|(l, _)| *l == label).map(|(_, member)| *member)
+    }
+
+    /// Returns the place at which a member's answer is shown, from 0.
+    #[must_use]
+    pub fn place(&self, member: usize) -> Option<usize> {
+        self.0.iter().position(|(_, m)| *m == member)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn labels_and_members_are_in_one_to_one_correspondence(
+            seed: u64, iteration in 1..20_u32, evaluator in 0..16_usize, count in 1..16_usize
+        ) {
+            let targets: Vec<usize> = (0..count).collect();
+            let lineup = Lineup::draw(seed, iteration, evaluator, &targets);
+            let mut members: Vec<usize> = lineup.shown().map(|(_, member)| member).collect();
+            members.sort_unstable();
+            prop_assert_eq!(&members, &targets);
+            let letters: Vec<char> = ('A'..='Z').take(count).collect();
+            prop_assert_eq!(lineup.labels(), letters);
+            for (place, (label, member)) in lineup.shown().enumerate() {
+                prop_assert_eq!(lineup.member(label), Some(member));
+                prop_assert_eq!(lineup.place(member), Some(place));
+            }
+            prop_assert_eq!(Lineup::draw(seed, iteration, evaluator, &targets), lineup);
+        }
+    }
+
+    #[test]
+    fn every_place_and_every_label_falls_to_every_member_about_as_often() {
+        let (mut places, mut labels) = ([[0_u32; 4]; 4], [[0_u32; 4]; 4]);
+        for seed in 0..4000 {
+            let lineup = Lineup::draw(seed, 1, 7, &[0, 1, 2, 3]);
+            for (place, (label, member)) in lineup.shown().enumerate() {
+                places[member][place] += 1;
+                labels[member][label as usize - 'A' as usize] += 1;
+            }
+        }
+        for count in places.iter().chain(&labels).flatten() {
+            // 1000 expected, standard deviation 27.
+            assert!((880..1120).contains(count), "{places:?} {labels:?}");
+        }
+    }
+}

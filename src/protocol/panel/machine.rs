@@ -1,0 +1,395 @@
+//! The machine of `panel`: events in, actions out. The module's essay has the picture.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::Setup;
+use super::ballot::{self, Mark};
+use super::lineup::Lineup;
+use super::prompt;
+use super::tally::{self, Standing, Tallied};
+use crate::protocol::answer::Answer;
+use crate::protocol::draft::{Draft, Progress, Told as Telling, Valid};
+use crate::protocol::{
+    Action, CallId, Conversation, Event, How, NoAgreement, Outcome, Protocol, Reply, ReplyShape, Report,
+    Step, Unexpected,
+};
+use crate::text::vacuity::Told;
+use crate::text::{Canonicalizer, Violation, extract, read_one};
+
+/// The state of one `panel` run.
+#[derive(Clone, Debug)]
+pub struct Panel {
+    pub(super) setup: Setup,
+    canonicalizer: Canonicalizer,
+    told: Vec<Told>,
+    phase: Phase,
+    /// Forms in the making, by the call they wait for.
+    open: BTreeMap<CallId, Draft>,
+    /// Members whose form of this phase has not been asked for.
+    waiting: VecDeque<usize>,
+    /// The iteration under way, and before it those that are over.
+    pub(super) iterations: Vec<Iteration>,
+    pub(super) repairs: Vec<u32>,
+    pub(super) failed_turns: Vec<u32>,
+    pub(super) outcome: Option<Outcome>,
+    remark: Option<&'static str>,
+}
+
+/// What is awaited.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    New,
+    Generation,
+    Evaluation,
+    Done,
+}
+
+/// One generation and its evaluation.
+#[derive(Clone, Debug)]
+pub(super) struct Iteration {
+    /// Each member's answer, once it has a valid one.
+    pub(super) answers: Vec<Option<Answer>>,
+    /// What each member saw of them, once they are in.
+    pub(super) lineups: Vec<Lineup>,
+    /// Each member's ballot.
+    pub(super) ballots: Vec<Ballot>,
+}
+
+/// What became of a member's ballot.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Ballot {
+    /// It has not come in.
+    Open,
+    /// It was valid.
+    Cast(Vec<Mark>),
+    /// It never was.
+    Void,
+    /// It could change nothing any more.
+    Cancelled,
+    /// There was nothing to judge.
+    NotNeeded,
+}
+
+/// A valid form.
+enum Form {
+    Response(Answer),
+    Ballot(Vec<Mark>),
+}
+
+/// What a member writes that answers.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Response {
+    response: String,
+}
+
+impl Iteration {
+    fn new(members: usize) -> Self {
+        Self { answers: vec![None; members], lineups: Vec::new(), ballots: vec![Ballot::Open; members] }
+    }
+
+    /// Returns the members that have an answer.
+    fn answered(&self) -> Vec<usize> {
+        (0..self.answers.len()).filter(|&member| self.answers[member].is_some()).collect()
+    }
+
+    /// Returns every mark with its evaluator.
+    pub(super) fn marks(&self) -> impl Iterator<Item = (usize, &Mark)> {
+        self.ballots.iter().enumerate().flat_map(|(evaluator, ballot)| {
+            let marks: &[Mark] = if let Ballot::Cast(marks) = ballot { marks } else { &[] };
+            marks.iter().map(move |mark| (evaluator, mark))
+        })
+    }
+
+    /// Adds up what has come in.
+    pub(super) fn tally(&self) -> Vec<Tallied> {
+        let judges = |member: usize| {
+            let sees = move |evaluator: &usize| {
+                self.lineups.get(*evaluator).is_some_and(|lineup| lineup.place(member).is_some())
+            };
+            (0..self.ballots.len()).filter(sees)
+        };
+        let mut found = Vec::new();
+        for (member, answer) in self.answers.iter().enumerate() {
+            let Some(answer) = answer else { continue };
+            let totals =
+                self.marks().filter(|(_, mark)| mark.target == member).map(|(_, mark)| mark.scores.total());
+            let standing = totals.fold(Standing::default(), Standing::with);
+            let open = judges(member).filter(|&evaluator| self.ballots[evaluator] == Ballot::Open).count();
+            let open = u32::try_from(open).unwrap_or(u32::MAX);
+            found.push(Tallied { member, sha256: answer.canonical.digest, standing, open });
+        }
+        found
+    }
+
+    /// Returns what was said of a member's answer.
+    fn feedback(&self, member: usize) -> Vec<String> {
+        let said =
+            self.marks().filter(|(_, mark)| mark.target == member).map(|(_, mark)| mark.feedback.clone());
+        let mut said: Vec<String> = said.filter(|text| !text.is_empty()).collect();
+        // By what it says and not by who said it.
+        said.sort();
+        said.dedup();
+        said
+    }
+
+    /// Whether everybody answered what it answered in another iteration.
+    fn repeats(&self, other: &Self) -> bool {
+        self.answers.iter().zip(&other.answers).all(|(a, b)| match (a, b) {
+            (Some(a), Some(b)) => a.canonical == b.canonical,
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        })
+    }
+}
+
+impl Panel {
+    /// Makes the machine for a run that has not started; `setup` must pass its check.
+    #[must_use]
+    pub fn new(setup: Setup) -> Self {
+        let members = setup.agents.len();
+        let told = |member: usize| {
+            let pack = setup.agents[member].pack.as_str();
+            Told::new(&setup.task.prompt, &[pack, setup.rules.as_str()])
+        };
+        Self {
+            canonicalizer: Canonicalizer::new(&setup.canonical),
+            told: (0..members).map(told).collect(),
+            phase: Phase::New,
+            open: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            iterations: Vec::new(),
+            repairs: vec![0; members],
+            failed_turns: vec![0; members],
+            outcome: None,
+            remark: None,
+            setup,
+        }
+    }
+
+    /// Returns the iteration under way, from 1.
+    pub(super) fn iteration(&self) -> u32 {
+        u32::try_from(self.iterations.len()).unwrap_or(u32::MAX)
+    }
+
+    fn now(&mut self) -> &mut Iteration {
+        let members = self.setup.agents.len();
+        if self.iterations.is_empty() {
+            self.iterations.push(Iteration::new(members));
+        }
+        let last = self.iterations.len() - 1;
+        &mut self.iterations[last]
+    }
+
+    // ===== Asking =====
+
+    /// Begins an iteration: everybody answers.
+    fn generate(&mut self) -> Vec<Action> {
+        let members = self.setup.agents.len();
+        self.iterations.push(Iteration::new(members));
+        self.phase = Phase::Generation;
+        self.waiting = (0..members).collect();
+        self.ask_next()
+    }
+
+    /// Everybody judges the others' answers.
+    fn evaluate(&mut self) -> Vec<Action> {
+        self.phase = Phase::Evaluation;
+        let (seed, iteration, members) = (self.setup.seed, self.iteration(), self.setup.agents.len());
+        let now = self.now();
+        let answered = now.answered();
+        for evaluator in 0..members {
+            let others: Vec<usize> = answered.iter().copied().filter(|&member| member != evaluator).collect();
+            if others.is_empty() {
+                now.ballots[evaluator] = Ballot::NotNeeded;
+            }
+            now.lineups.push(Lineup::draw(seed, iteration, evaluator, &others));
+        }
+        let open = (0..members).filter(|&evaluator| now.ballots[evaluator] == Ballot::Open);
+        let waiting = open.collect();
+        self.waiting = waiting;
+        if self.waiting.is_empty() { self.verdict() } else { self.ask_next() }
+    }
+
+    /// Asks for as many forms as may be in the making at once.
+    fn ask_next(&mut self) -> Vec<Action> {
+        let mut actions = Vec::new();
+        while self.setup.params.parallel || self.open.is_empty() {
+            let Some(member) = self.waiting.pop_front() else { break };
+            actions.push(self.begin(member));
+        }
+        actions
+    }
+
+    fn begin(&mut self, member: usize) -> Action {
+        let round = self.round();
+        let call = CallId { round, agent: member, draft: 0, step: Step::Think, attempt: 0 };
+        let (told, shape) = self.telling(call);
+        let alone = Conversation::new(prompt::system(&self.setup, member));
+        let draft = Draft::start(self.setup.params.thinking, call, alone, told, shape);
+        let ask = draft.ask(&self.setup.agents[member], self.setup.seed);
+        self.open.insert(draft.call(), draft);
+        Action::Ask(ask)
+    }
+
+    /// Returns the round of calls: each iteration has one of answers and one of ballots.
+    fn round(&self) -> u32 {
+        let generation = self.iteration().saturating_mul(2).saturating_sub(1);
+        if self.phase == Phase::Evaluation { generation + 1 } else { generation }
+    }
+
+    fn telling(&self, call: CallId) -> (Telling, ReplyShape) {
+        let json = |name, schema: &serde_json::Value| ReplyShape::Json {
+            name,
+            schema: schema.into(),
+            measured: None,
+        };
+        let lineup = self.iterations.last().and_then(|now| Some((now, now.lineups.get(call.agent)?)));
+        match lineup {
+            Some((now, lineup)) if self.phase == Phase::Evaluation => {
+                let told = prompt::evaluation(&self.setup, call, lineup, &now.answers);
+                (told, json("ballot", &ballot::schema(lineup)))
+            }
+            Some(_) | None => {
+                let chars_max = self.setup.agents[call.agent].text_chars_max();
+                let schema = json!({
+                    "type": "object",
+                    "properties": {"response": {"type": "string", "minLength": 1, "maxLength": chars_max}},
+                    "required": ["response"],
+                    "additionalProperties": false,
+                });
+                let told = prompt::generation(&self.setup, call, &self.feedback());
+                (told, json("answer", &schema))
+            }
+        }
+    }
+
+    /// Returns what was said of the best answer of the last iteration that is over.
+    fn feedback(&self) -> Vec<String> {
+        let Some([.., last, _]) = self.iterations.get(..) else { return Vec::new() };
+        let tally = last.tally();
+        tally::winner(&tally).map(|best| last.feedback(best.member)).unwrap_or_default()
+    }
+
+    // ===== Taking =====
+
+    fn replied(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
+        let Some(mut draft) = self.open.remove(&call) else { return Err(Unexpected::NotAsked(call)) };
+        let member = call.agent;
+        let (agent, max_repairs) = (&self.setup.agents[member], self.setup.params.max_repairs);
+        let check = |text: &str, _: Option<&str>| self.check(member, text);
+        let form = match draft.reply(agent, self.setup.seed, max_repairs, reply, check) {
+            Progress::Ask(ask) => {
+                self.open.insert(draft.call(), draft);
+                return Ok(vec![Action::Ask(ask)]);
+            }
+            Progress::Valid(form) => Some(form),
+            Progress::Failed => None,
+        };
+        self.repairs[member] += draft.repairs;
+        self.failed_turns[member] += u32::from(form.is_none());
+        let is_evaluation = self.phase == Phase::Evaluation;
+        match form {
+            Some(Form::Response(answer)) => self.now().answers[member] = Some(answer),
+            Some(Form::Ballot(marks)) => self.now().ballots[member] = Ballot::Cast(marks),
+            None if is_evaluation => {
+                self.remark = Some("its ballot is void");
+                self.now().ballots[member] = Ballot::Void;
+            }
+            None => self.remark = Some("no valid answer came in this turn"),
+        }
+        let mut actions = if is_evaluation { self.stop_early() } else { Vec::new() };
+        actions.extend(self.ask_next());
+        if self.open.is_empty() && self.waiting.is_empty() {
+            actions.extend(if is_evaluation { self.verdict() } else { self.after_generation() });
+        }
+        Ok(actions)
+    }
+
+    fn check(&self, member: usize, text: &str) -> Result<Valid<Form>, Violation> {
+        if self.phase == Phase::Evaluation {
+            let lineup = self.iterations.last().and_then(|now| now.lineups.get(member));
+            let none = Lineup::draw(0, 0, 0, &[]);
+            let Valid { content, object } = ballot::read(text, lineup.unwrap_or(&none))?;
+            return Ok(Valid { content: Form::Ballot(content), object });
+        }
+        let object = extract(text)?.object;
+        let Response { response } = read_one(object)?;
+        let (chars_max, rules) = (self.setup.agents[member].text_chars_max(), &self.setup.params.constraints);
+        let answer = Answer::take(&response, chars_max, &self.canonicalizer, &self.told[member], rules)?;
+        Ok(Valid { content: Form::Response(answer), object: object.to_owned() })
+    }
+
+    fn after_generation(&mut self) -> Vec<Action> {
+        if self.now().answered().is_empty() {
+            return self.finish(Outcome::NoAgreement { reason: NoAgreement::NoDrafts });
+        }
+        self.evaluate()
+    }
+
+    /// Cancels the ballots that are out, if they can change nothing.
+    fn stop_early(&mut self) -> Vec<Action> {
+        let threshold = self.setup.params.threshold;
+        if !self.setup.params.early_stop || !tally::is_decided(&self.now().tally(), threshold) {
+            return Vec::new();
+        }
+        for ballot in &mut self.now().ballots {
+            if *ballot == Ballot::Open {
+                *ballot = Ballot::Cancelled;
+            }
+        }
+        self.waiting.clear();
+        std::mem::take(&mut self.open).into_keys().map(Action::Cancel).collect()
+    }
+
+    // ===== Deciding =====
+
+    fn verdict(&mut self) -> Vec<Action> {
+        let now = self.now();
+        let tally = now.tally();
+        let Some(best) = tally::winner(&tally).copied() else {
+            return self.finish(Outcome::NoAgreement { reason: NoAgreement::NoBallots });
+        };
+        let answer = now.answers[best.member].clone();
+        if let Some(Answer { shown: text, canonical }) =
+            answer.filter(|_| best.standing.reaches(self.setup.params.threshold))
+        {
+            return self.finish(Outcome::Agreed { how: How::Scored, text, sha256: canonical.digest });
+        }
+        // Who says the same again would be judged as before.
+        let repeats = matches!(self.iterations.as_slice(), [.., last, now] if now.repeats(last));
+        if repeats || self.iteration() >= self.setup.params.max_iterations {
+            return self.finish(Outcome::NoAgreement { reason: NoAgreement::Threshold });
+        }
+        self.generate()
+    }
+
+    fn finish(&mut self, outcome: Outcome) -> Vec<Action> {
+        self.phase = Phase::Done;
+        self.outcome = Some(outcome.clone());
+        vec![Action::Finish(outcome)]
+    }
+}
+
+impl Protocol for Panel {
+    fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
+        self.remark = None;
+        match event {
+            Event::Started if self.phase == Phase::New => Ok(self.generate()),
+            Event::Started => Err(Unexpected::StartedTwice),
+            Event::Replied { call, reply } => self.replied(*call, reply),
+            Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
+        }
+    }
+
+    fn report(&self) -> Report {
+        self.make_report()
+    }
+
+    fn remark(&self) -> Option<&'static str> {
+        self.remark
+    }
+}

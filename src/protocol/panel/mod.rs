@@ -1,0 +1,52 @@
+//! `panel`: several answer, each judges the others' answers without their names, and the mean score decides.
+//!
+//! ```text
+//!  generation   every member answers alone, in parallel
+//!     │
+//!     ▼
+//!  evaluation   every member scores all answers but its own: accuracy, relevance, completeness, clarity,
+//!     │         1 to 10 each, under labels and in an order that are drawn anew for each ballot
+//!     │         └─ the rest is cancelled once it can change neither the winner nor the verdict (`early_stop`)
+//!     ▼
+//!  verdict      normalised score = mean total / 40
+//!     │  ├─ the best answer reaches the threshold ─────► agreed (scored)
+//!     │  ├─ the last iteration, or one that said what the last one said ─► no agreement
+//!     │  └─ below ─► next iteration
+//!     ▼
+//!  next iteration   what was said of the best answer is added to the task, as data; all answer anew
+//! ```
+//!
+//! # Invariants
+//!
+//! - **Nobody judges itself**, and nobody learns whose answer is whose: labels and order follow from the seed,
+//!   the iteration and the evaluator (`lineup`), and stand in no prompt beside a name.
+//! - **Code adds up.** Scores are whole numbers that an evaluator wrote in its own form; totals, means and the
+//!   verdict are exact (`tally`), and no member learns the threshold.
+//! - **A ballot counts whole or not at all.** A label that is missing, unknown or repeated, or a score out of its
+//!   range, is sent back; after the last attempt the ballot is void, and counted as such (`ballot`).
+//! - **First answers are blind.** No prompt of the first generation has a word of another member's in it.
+//! - **Every run ends.** At most `max_iterations` iterations, each of one answer and one ballot a member, each of
+//!   at most `1 + max_repairs` attempts.
+
+mod ballot;
+mod lineup;
+mod machine;
+mod params;
+mod plan;
+mod prompt;
+mod report;
+mod stats;
+mod tally;
+
+pub use ballot::{Mark, SCORE_MAX, SCORE_MIN, Scores, TOTAL_MAX};
+pub use lineup::Lineup;
+pub use machine::Panel;
+pub use params::{MEMBERS_MAX, MEMBERS_MIN, PanelParams};
+pub use plan::worst_case;
+pub use prompt::RULES;
+pub use report::{Evaluated, PanelSection, Placed, Proposed};
+pub use stats::{Judged, kendall_tau_b, preference};
+pub use tally::{Standing, Tallied};
+
+/// One run of `panel`.
+pub type Setup = crate::protocol::Setup<PanelParams>;

@@ -1,0 +1,60 @@
+//! The parameters of `panel`, as a roleset states them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::Thinking;
+use crate::protocol::council::Share;
+use crate::text::Constraint;
+
+/// The fewest and the most members of a panel. A ballot has a label for each answer, and they are letters.
+pub const MEMBERS_MIN: usize = 2;
+/// See [`MEMBERS_MIN`].
+pub const MEMBERS_MAX: usize = 16;
+
+/// Parameters of one `panel` run.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PanelParams {
+    /// The normalised score, between 0 and 1, that is consensus.
+    pub threshold: Share,
+    /// Iterations at most, 1 to 20.
+    pub max_iterations: u32,
+    /// Whether all members answer and judge at once; else one call follows the other.
+    pub parallel: bool,
+    /// Whether ballots that can change neither the winner nor the verdict are cancelled.
+    pub early_stop: bool,
+    /// How many times a refused reply is asked for again.
+    pub max_repairs: u32,
+    /// Where members reason before they commit.
+    pub thinking: Thinking,
+    /// Rules of the task that code checks on every answer.
+    pub constraints: Vec<Constraint>,
+}
+
+impl Default for PanelParams {
+    fn default() -> Self {
+        Self {
+            threshold: Share::of_ten_thousand(7_500),
+            max_iterations: 3,
+            parallel: true,
+            early_stop: true,
+            max_repairs: 2,
+            thinking: Thinking::Free,
+            constraints: Vec::new(),
+        }
+    }
+}
+
+impl PanelParams {
+    /// Returns the name of the first parameter that is out of its range, if one is.
+    #[must_use]
+    pub fn out_of_range(&self) -> Option<&'static str> {
+        let wrong = [
+            ("max_iterations", !(1..=20).contains(&self.max_iterations)),
+            ("max_repairs", self.max_repairs > 10),
+            // The forms have no field for thoughts.
+            ("thinking", self.thinking == Thinking::Field),
+        ];
+        wrong.iter().find(|(_, is_wrong)| *is_wrong).map(|(name, _)| *name)
+    }
+}

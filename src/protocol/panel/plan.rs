@@ -1,0 +1,36 @@
+//! The most that a run may cost, before anything is spent.
+
+use super::ballot::FEEDBACK_CHARS_MAX;
+use super::prompt;
+use super::{RULES, Setup};
+use crate::protocol::plan::{QUOTED, tokens};
+use crate::protocol::{CallId, Step, WorstCase};
+
+/// Tokens of the controller's own words in one turn, an upper bound of `prompt`'s texts.
+const TURN_WORDS: u64 = 800;
+/// The same for what a ballot's form says of one answer.
+const LABEL_WORDS: u64 = 40;
+/// Returns the most that a run with this setup can use.
+///
+/// Every reply is taken to be as long as allowed, every turn to need all its repairs, no ballot to be cancelled,
+/// and all iterations to be used.
+#[must_use]
+pub fn worst_case(setup: &Setup) -> WorstCase {
+    let replies: Vec<u64> = setup.agents.iter().map(|agent| u64::from(agent.max_tokens)).collect();
+    let others = setup.agents.len().saturating_sub(1) as u64;
+    let answers: u64 = replies.iter().map(|reply| QUOTED * reply + LABEL_WORDS).sum();
+    let feedback = others * QUOTED * FEEDBACK_CHARS_MAX as u64;
+    let call = CallId { round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
+    let task = tokens(&prompt::generation(setup, call, &[]).situation);
+    let mut total = WorstCase::default();
+    for (member, reply) in replies.iter().enumerate() {
+        let system = tokens(&prompt::system(setup, member)) + tokens(RULES);
+        for _ in 0..setup.params.max_iterations {
+            for seen in [feedback, answers] {
+                let mut conversation = system + 2 * task + TURN_WORDS + seen;
+                total.add_form(&mut conversation, setup.params.thinking, setup.params.max_repairs, *reply);
+            }
+        }
+    }
+    total
+}

@@ -1,0 +1,152 @@
+//! How the evaluators judged: whether they agree among themselves, and what they favour beside what is said.
+//!
+//! Figures for people, computed from complete ballots; no verdict rests on them.
+
+/// One evaluation, as far as these figures need it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Judged {
+    /// Who judged.
+    pub evaluator: usize,
+    /// Whose answer.
+    pub target: usize,
+    /// At which place the answer was shown, from 0.
+    pub place: usize,
+    /// Its total.
+    pub total: u32,
+}
+
+/// Returns Kendall's τ-b of pairs of totals: 1 if both put all in the same order, −1 if in opposite ones; none for
+/// fewer than two pairs, or if one of the two makes no difference at all.
+///
+/// τ-b counts ties (M. G. Kendall, "The treatment of ties in ranking problems", Biometrika 33, 1945).
+#[must_use]
+pub fn kendall_tau_b(pairs: &[(u32, u32)]) -> Option<f64> {
+    let (mut balance, mut first, mut second) = (0_i64, 0_i64, 0_i64);
+    for (index, (a, b)) in pairs.iter().enumerate() {
+        for (c, d) in &pairs[index + 1..] {
+            let (x, y) = (i64::from(*a) - i64::from(*c), i64::from(*b) - i64::from(*d));
+            balance += x.signum() * y.signum();
+            first += x.signum().abs();
+            second += y.signum().abs();
+        }
+    }
+    // At most 120 pairs of pairs, exact in a float.
+    #[expect(clippy::cast_precision_loss, reason = "small whole numbers")]
+    (first > 0 && second > 0).then(|| balance as f64 / ((first as f64) * (second as f64)).sqrt())
+}
+
+/// Returns the mean of τ-b over all pairs of evaluators that judged two answers in common; none if no pair did.
+#[must_use]
+pub(super) fn concord(judged: &[Judged]) -> Option<f64> {
+    let mut evaluators: Vec<usize> = judged.iter().map(|j| j.evaluator).collect();
+    evaluators.sort_unstable();
+    evaluators.dedup();
+    let by = |evaluator: usize| judged.iter().filter(move |j| j.evaluator == evaluator);
+    let mut found = Vec::new();
+    for (index, &a) in evaluators.iter().enumerate() {
+        for &b in &evaluators[index + 1..] {
+            let common: Vec<(u32, u32)> = by(a)
+                .filter_map(|j| by(b).find(|k| k.target == j.target).map(|k| (j.total, k.total)))
+                .collect();
+            found.extend(kendall_tau_b(&common));
+        }
+    }
+    mean(&found)
+}
+
+/// Returns by how many points more than the mean of its ballot the answer that was shown first scored, on average;
+/// none if no ballot had two answers. About 0 if the place makes no difference.
+#[must_use]
+pub(super) fn place_preference(judged: &[Judged]) -> Option<f64> {
+    let found: Vec<f64> = judged
+        .iter()
+        .filter(|j| j.place == 0)
+        .filter_map(|first| {
+            let ballot: Vec<f64> = judged
+                .iter()
+                .filter(|j| j.evaluator == first.evaluator)
+                .map(|j| f64::from(j.total))
+                .collect();
+            (ballot.len() > 1).then(|| f64::from(first.total) - mean(&ballot).unwrap_or_default())
+        })
+        .collect();
+    mean(&found)
+}
+
+/// Returns by how many points more an answer scored from members of its author's own kind than from the others, on
+/// average; none if no answer was judged by both. `kinds` has one word for each member.
+#[must_use]
+pub fn preference(judged: &[Judged], kinds: &[String]) -> Option<f64> {
+    let is_own =
+        |j: &Judged| kinds.get(j.evaluator).is_some() && kinds.get(j.evaluator) == kinds.get(j.target);
+    let mut targets: Vec<usize> = judged.iter().map(|j| j.target).collect();
+    targets.sort_unstable();
+    targets.dedup();
+    let found: Vec<f64> = targets
+        .into_iter()
+        .filter_map(|target| {
+            let totals = |own: bool| -> Vec<f64> {
+                let of = judged.iter().filter(|j| j.target == target && is_own(j) == own);
+                of.map(|j| f64::from(j.total)).collect()
+            };
+            Some(mean(&totals(true))? - mean(&totals(false))?)
+        })
+        .collect();
+    mean(&found)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a few hundred at most")]
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(evaluator: usize, target: usize, place: usize, total: u32) -> Judged {
+        Judged { evaluator, target, place, total }
+    }
+
+    fn close(found: Option<f64>, wanted: f64) -> bool {
+        found.is_some_and(|found| (found - wanted).abs() < 1e-12)
+    }
+
+    #[test]
+    fn rank_correlation_counts_ties() {
+        assert!(close(kendall_tau_b(&[(1, 10), (2, 20), (3, 30)]), 1.0));
+        assert!(close(kendall_tau_b(&[(1, 30), (2, 20), (3, 10)]), -1.0));
+        // Two of three comparisons agree, and one of the first's is a tie.
+        assert!(close(kendall_tau_b(&[(1, 1), (1, 2), (2, 3)]), 2.0 / 6.0_f64.sqrt()));
+        assert_eq!(kendall_tau_b(&[(5, 1), (5, 2)]), None);
+        assert_eq!(kendall_tau_b(&[(5, 1)]), None);
+    }
+
+    #[test]
+    fn what_stands_first_is_held_against_its_own_ballot() {
+        let all = [judged(0, 1, 0, 30), judged(0, 2, 1, 20), judged(1, 2, 0, 40), judged(1, 0, 1, 40)];
+        assert!(close(place_preference(&all), 2.5));
+        assert_eq!(place_preference(&[judged(0, 1, 0, 30)]), None);
+    }
+
+    #[test]
+    fn own_kind_is_held_against_the_same_answers_other_judges() {
+        let kinds = ["x", "x", "y"].map(str::to_owned);
+        let all = [judged(1, 0, 0, 36), judged(2, 0, 0, 30), judged(0, 1, 0, 30), judged(2, 1, 0, 28)];
+        assert!(close(preference(&all, &kinds), 4.0));
+        assert_eq!(preference(&all, &["x", "y", "z"].map(str::to_owned)), None);
+    }
+
+    #[test]
+    fn evaluators_agree_on_what_they_both_judged() {
+        let all = [
+            judged(0, 2, 0, 30),
+            judged(0, 3, 1, 20),
+            judged(1, 2, 0, 12),
+            judged(1, 3, 1, 8),
+            judged(2, 0, 0, 9),
+        ];
+        assert!(close(concord(&all), 1.0));
+        assert_eq!(concord(&all[..3]), None);
+    }
+}

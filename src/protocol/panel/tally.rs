@@ -1,0 +1,195 @@
+//! Adding up: totals, means, the winner, and whether what is missing could still change it.
+//!
+//! Whole numbers and cross-multiplication, never floats: 30 of 40 is three quarters, and a threshold of 0.75
+//! is reached by it. Ties are broken by what the answers say and not by whose they are, so that renaming or
+//! reordering the members changes no winner: the higher mean, then more ballots, then the smaller digest.
+
+use std::cmp::Ordering;
+
+use super::ballot::TOTAL_MAX;
+use crate::crypto::Digest;
+use crate::protocol::council::Share;
+
+/// The lowest total of one evaluation.
+const TOTAL_MIN: u32 = 4;
+
+/// What an answer has scored.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Standing {
+    /// The totals of all its evaluations together.
+    pub sum: u32,
+    /// How many there are.
+    pub ballots: u32,
+}
+
+impl Standing {
+    /// Returns the standing with one more evaluation of this total.
+    #[must_use]
+    pub fn with(self, total: u32) -> Self {
+        Self { sum: self.sum + total, ballots: self.ballots + 1 }
+    }
+
+    /// Returns the mean total, 4 to 40; none before the first evaluation.
+    #[must_use]
+    pub fn mean(self) -> Option<f64> {
+        (self.ballots > 0).then(|| f64::from(self.sum) / f64::from(self.ballots))
+    }
+
+    /// Returns the mean as a share of the highest total, 0.1 to 1.
+    #[must_use]
+    pub fn normalized(self) -> Option<f64> {
+        self.mean().map(|mean| mean / f64::from(TOTAL_MAX))
+    }
+
+    /// Whether the normalised score is the threshold or more.
+    #[must_use]
+    pub fn reaches(self, threshold: Share) -> bool {
+        self.ballots > 0
+            && u64::from(self.sum) * 10_000
+                >= u64::from(threshold.ten_thousandths()) * u64::from(TOTAL_MAX) * u64::from(self.ballots)
+    }
+
+    /// Compares two means; an answer that nobody judged is below every other.
+    #[must_use]
+    pub fn compare(self, other: Self) -> Ordering {
+        match (self.ballots, other.ballots) {
+            (0, 0) => Ordering::Equal,
+            (0, _) => Ordering::Less,
+            (_, 0) => Ordering::Greater,
+            (own, theirs) => {
+                (u64::from(self.sum) * u64::from(theirs)).cmp(&(u64::from(other.sum) * u64::from(own)))
+            }
+        }
+    }
+
+    /// Returns the worst that `open` further ballots can make of it, each of which may also be void.
+    fn worst(self, open: u32) -> Self {
+        // No mean is below the lowest total, so that more of it never helps.
+        if self.ballots == 0 {
+            self
+        } else {
+            Self { sum: self.sum + TOTAL_MIN * open, ballots: self.ballots + open }
+        }
+    }
+
+    /// Returns the best that `open` further ballots can make of it.
+    fn best(self, open: u32) -> Self {
+        Self { sum: self.sum + TOTAL_MAX * open, ballots: self.ballots + open }
+    }
+}
+
+/// One answer and what it has scored so far.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Tallied {
+    /// Whose it is.
+    pub member: usize,
+    /// Digest of its canonical form.
+    pub sha256: Digest,
+    /// What it has scored.
+    pub standing: Standing,
+    /// Ballots on it that have not come in.
+    pub open: u32,
+}
+
+/// Orders two answers, the better one first.
+#[must_use]
+pub(super) fn rank(a: &Tallied, b: &Tallied) -> Ordering {
+    let by_mean = b.standing.compare(a.standing);
+    by_mean
+        .then(b.standing.ballots.cmp(&a.standing.ballots))
+        .then(a.sha256.cmp(&b.sha256))
+        .then(a.member.cmp(&b.member))
+}
+
+/// Returns the best answer that anybody has judged.
+#[must_use]
+pub(super) fn winner(answers: &[Tallied]) -> Option<&Tallied> {
+    answers.iter().filter(|answer| answer.standing.ballots > 0).min_by(|a, b| rank(a, b))
+}
+
+/// Whether no ballot that is open can change who wins, nor whether the winner reaches the threshold.
+#[must_use]
+pub(super) fn is_decided(answers: &[Tallied], threshold: Share) -> bool {
+    let Some(first) = winner(answers) else { return false };
+    let worst = first.standing.worst(first.open);
+    let is_sure = worst.reaches(threshold) == first.standing.best(first.open).reaches(threshold);
+    let mut others = answers.iter().filter(|other| other.member != first.member);
+    is_sure && others.all(|other| worst.compare(other.standing.best(other.open)) == Ordering::Greater)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use proptest::prelude::*;
+
+    fn digest(text: &str) -> Digest {
+        Digest::of(text.as_bytes())
+    }
+
+    fn tallied(member: usize, sum: u32, ballots: u32, open: u32) -> Tallied {
+        Tallied { member, sha256: digest(&member.to_string()), standing: Standing { sum, ballots }, open }
+    }
+
+    #[test]
+    fn three_quarters_reach_a_threshold_of_three_quarters() {
+        let threshold = Share::of_ten_thousand(7_500);
+        assert!(Standing { sum: 30, ballots: 1 }.reaches(threshold));
+        assert!(Standing { sum: 90, ballots: 3 }.reaches(threshold));
+        assert!(!Standing { sum: 89, ballots: 3 }.reaches(threshold));
+        assert!(!Standing::default().reaches(Share::ZERO));
+    }
+
+    #[test]
+    fn ties_are_broken_by_ballots_and_then_by_digest() {
+        assert_eq!(winner(&[tallied(0, 30, 1, 0), tallied(1, 60, 2, 0)]).unwrap().member, 1);
+        let (a, b) = (tallied(0, 60, 2, 0), tallied(1, 60, 2, 0));
+        let first = usize::from(a.sha256 >= b.sha256);
+        assert_eq!(winner(&[a, b]).unwrap().member, first);
+        assert_eq!(winner(&[b, a]).unwrap().member, first);
+        assert_eq!(winner(&[tallied(0, 0, 0, 3)]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_winner_does_not_depend_on_the_order_of_the_answers(
+            sums in prop::collection::vec((0..4_u32, 4..=40_u32), 2..8), turn in 0..8_usize
+        ) {
+            let answers: Vec<Tallied> = sums
+                .iter()
+                .enumerate()
+                .map(|(member, (ballots, total))| tallied(member, total * ballots, *ballots, 0))
+                .collect();
+            let mut turned = answers.clone();
+            turned.rotate_left(turn % answers.len());
+            prop_assert_eq!(winner(&answers), winner(&turned));
+        }
+
+        #[test]
+        fn what_is_decided_early_stays_so_whatever_comes_in(
+            answers in prop::collection::vec((prop::collection::vec(4..=40_u32, 0..4), prop::collection::vec(prop::option::of(4..=40_u32), 0..4)), 2..5),
+            threshold in 0..=10_000_u16,
+        ) {
+            let threshold = Share::of_ten_thousand(threshold);
+            let before: Vec<Tallied> = answers.iter().enumerate().map(|(member, (known, open))| {
+                tallied(member, known.iter().sum(), u32::try_from(known.len()).unwrap(), u32::try_from(open.len()).unwrap())
+            }).collect();
+            // A ballot that is void comes to nothing.
+            let after: Vec<Tallied> = before.iter().zip(&answers).map(|(answer, (_, open))| {
+                let standing = open.iter().flatten().fold(answer.standing, |standing, total| standing.with(*total));
+                Tallied { standing, open: 0, ..*answer }
+            }).collect();
+            if is_decided(&before, threshold) {
+                let (first, last) = (winner(&before).unwrap(), winner(&after).unwrap());
+                prop_assert_eq!(first.member, last.member);
+                prop_assert_eq!(first.standing.reaches(threshold), last.standing.reaches(threshold));
+            }
+            if before.iter().all(|answer| answer.open == 0) && winner(&before).is_some() {
+                // With everything in, only a tie is left to the digests.
+                let first = winner(&before).unwrap();
+                let alone = before.iter().all(|a| a.member == first.member || a.standing.compare(first.standing) == Ordering::Less);
+                prop_assert_eq!(is_decided(&before, threshold), alone);
+            }
+        }
+    }
+}
