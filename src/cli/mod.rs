@@ -22,6 +22,7 @@ mod replay;
 mod resume;
 mod roleset;
 mod run;
+mod run_args;
 mod runs;
 mod schema;
 mod settings;

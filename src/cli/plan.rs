@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::args::RunArgs;
 use super::output::{Format, Output};
+use super::run_args::RunArgs;
 use super::{ExitCode, settings};
 use crate::config::FileConfig;
 use crate::provider::Price;

@@ -10,10 +10,10 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::answer::AnswerFile;
-use super::args::RunArgs;
 use super::error::{Interrupted, TooLate};
 use super::output::Output;
 use super::progress::Story;
+use super::run_args::RunArgs;
 use super::settings::Beginning;
 use super::{ExitCode, answer, block_on, metrics, plan, settings, signals};
 use crate::config::FileConfig;

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use serde::Deserialize;
 
-use super::args::{LimitArgs, RunArgs, SeatArgs, ServerArgs};
 use super::error::UsageError;
 use super::output::Output;
+use super::run_args::{LimitArgs, RunArgs, SeatArgs, ServerArgs};
 use super::{docs, launch};
 use crate::config::{
     Chosen, ConfigError, FileConfig, Roleset, Seats, check_meaning, config_folder, find_roleset,

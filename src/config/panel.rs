@@ -9,6 +9,7 @@ use super::embedded::EMBEDDED_ROLESETS;
 use super::error::ConfigError;
 use super::nearest::did_you_mean;
 use super::roleset::{Roleset, RolesetAgent};
+use crate::provider::PRESETS;
 use crate::text::quote;
 
 /// The roleset whose members are the built-in personas.
@@ -109,8 +110,7 @@ pub fn seat(roleset: &mut Roleset, packs: &mut Packs, seats: &Seats<'_>) -> Resu
     if !seats.models.is_empty() {
         let old = std::mem::take(&mut roleset.agents);
         for (model, like) in seats.models.iter().zip(old.iter().cycle()) {
-            let bare = model.rsplit(['/', ':']).find(|part| part.chars().any(char::is_alphabetic));
-            let name = free_name(&name_of(bare.unwrap_or(model)), &roleset.agents);
+            let name = free_name(&name_of_model(model), &roleset.agents);
             roleset.agents.push(RolesetAgent { name, model: Some(model.clone()), ..like.clone() });
         }
     }
@@ -158,6 +158,20 @@ fn name_of(line: &str) -> String {
     match letters.next() {
         Some(first) => first.to_uppercase().chain(letters).collect(),
         None => "Persona".to_owned(),
+    }
+}
+
+/// Makes a name of a model reference: `Llama3_1` of `ollama:llama3.1:8b`.
+fn name_of_model(reference: &str) -> String {
+    let file = reference.rsplit('/').next().unwrap_or(reference);
+    let is_provider = |part: &&str| PRESETS.iter().any(|preset| preset.name == *part);
+    let bare = file.split(':').find(|part| !is_provider(part)).unwrap_or(file);
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
+    let name: String = bare.chars().map(plain).take(NAME_CHARS_MAX - 3).collect();
+    let mut letters = name.chars();
+    match letters.next().filter(char::is_ascii_alphabetic) {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => format!("Model_{name}"),
     }
 }
 

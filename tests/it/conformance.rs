@@ -100,6 +100,7 @@ fn every_schema_of_every_roleset_holds_the_reply() {
         match &mut roleset.params {
             Params::Pair(params) => params.thinking = Thinking::None,
             Params::Council(params) => params.thinking = Thinking::None,
+            Params::Panel(params) => params.thinking = Thinking::None,
         }
         let task = Task { prompt: "Say something short that fits.".to_owned(), ..Task::default() };
         let mut machine = roleset.setup(name, &packs, task, 1).machine();
@@ -126,7 +127,7 @@ fn every_schema_of_every_roleset_holds_the_reply() {
 fn asked(actions: Vec<Action>) -> Vec<Ask> {
     let ask = |action| match action {
         Action::Ask(ask) => Some(ask),
-        Action::Search(_) | Action::Finish(_) => None,
+        Action::Search(_) | Action::Cancel(_) | Action::Finish(_) => None,
     };
     actions.into_iter().filter_map(ask).collect()
 }

@@ -1,13 +1,14 @@
 //! The same events give the same actions, byte for byte: what replay and verification stand on.
 
 use consensus::protocol::pair::Adopt;
+use consensus::protocol::panel::PanelParams;
 use consensus::protocol::{Action, Event, Finish, Params, Reply, ReplyShape, Setup, Step, Thinking};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::support::{Play, Tiny, envelope, form, in_round};
+use crate::support::{Play, Tiny, envelope, form, in_round, member};
 
-/// What an agent may say, sensible or not where it is said: fields of an envelope, and of a council's form.
+/// What an agent may say, sensible or not where it is said: fields of an envelope, and of another form.
 fn any_saying() -> impl Strategy<Value = (Value, Value)> {
     (any_fields(), any_form())
 }
@@ -18,12 +19,15 @@ fn any_form() -> impl Strategy<Value = Value> {
     let text = prop::sample::select(vec!["4", "5", "", "How much is 2+2?", "four"]);
     let quote = prop::sample::select(vec!["How much is", "How much was", "x"]);
     let verdict = prop::sample::select(vec!["holds", "fails", "unknown", "perhaps"]);
-    (confidence, text, quote, verdict, any::<bool>()).prop_map(|(confidence, text, quote, verdict, veto)| {
-        json!({
-            "confidence": confidence, "response": text, "veto": veto,
-            "checks": [{"claim": "c", "source": "task", "quote": quote, "verdict": verdict}],
-        })
-    })
+    let score = prop::sample::select(vec![0, 1, 4, 8, 10, 11]);
+    (confidence, text, quote, verdict, any::<bool>(), score).prop_map(
+        |(confidence, text, quote, verdict, veto, score)| {
+            json!({
+                "confidence": confidence, "response": text, "veto": veto, "scores": {"4": score, "5": 6},
+                "checks": [{"claim": "c", "source": "task", "quote": quote, "verdict": verdict}],
+            })
+        },
+    )
 }
 
 fn any_fields() -> impl Strategy<Value = Value> {
@@ -74,7 +78,18 @@ fn any_setup() -> impl Strategy<Value = Setup> {
             Setup::from(setup)
         },
     );
-    prop_oneof![of_pair, of_council]
+    let thinking = prop::sample::select(vec![Thinking::Free, Thinking::None]);
+    let of_panel = (any::<u64>(), thinking, 0_u32..3, 1_u32..4, any::<bool>(), any::<bool>()).prop_map(
+        |(seed, thinking, max_repairs, max_iterations, parallel, early_stop)| {
+            let mut setup = Tiny::panel();
+            setup.seed = seed;
+            let params =
+                PanelParams { thinking, max_repairs, max_iterations, parallel, early_stop, ..setup.params };
+            setup.params = params;
+            Setup::from(setup)
+        },
+    );
+    prop_oneof![of_pair, of_council, of_panel]
 }
 
 /// Plays a run with these sayings, over and over, and returns all events and actions.
@@ -96,6 +111,7 @@ fn play(setup: &Setup, sayings: &[(Value, Value)]) -> (Vec<Event>, Vec<Vec<Actio
         let text = match &ask.shape {
             ReplyShape::Json { name: "choice", .. } => json!({"reason": "it is", "choice": "P1"}).to_string(),
             ReplyShape::Json { name: "envelope", .. } => envelope(ask, fields),
+            ReplyShape::Json { name: "answer" | "ballot", .. } => member(ask, filled),
             ReplyShape::Json { .. } | ReplyShape::Free => form(ask, filled),
         };
         let reply = Reply { text: text.clone(), reasoning: None, finish: Finish::Stop, yes: None };
@@ -126,7 +142,7 @@ proptest! {
         prop_assert!(events.len() as u64 <= plan.calls, "{} calls, {} planned", events.len(), plan.calls);
         let asks = actions.iter().flatten().filter_map(|action| match action {
             Action::Ask(ask) => Some(ask),
-            Action::Search(_) | Action::Finish(_) => None,
+            Action::Search(_) | Action::Cancel(_) | Action::Finish(_) => None,
         });
         for ask in asks {
             let tokens = ask.prompt_tokens_estimate() + u64::from(ask.max_tokens);
@@ -141,6 +157,8 @@ proptest! {
         let agents = match &setup.params {
             Params::Pair(_) => 2,
             Params::Council(_) => 3,
+            // Every form of a panel begins with nothing but the task.
+            Params::Panel(_) => 0,
         };
         for action in actions.iter().flatten() {
             let Action::Ask(ask) = action else { continue };

@@ -27,7 +27,10 @@ impl Observer for Killer {
     fn notice(&self, moment: Moment<'_>) {
         match moment {
             Moment::Writing | Moment::Written(_) | Moment::Calling { .. } | Moment::Answered { .. } => {}
-            Moment::Streaming { .. } | Moment::Remarked { .. } | Moment::Stopping { .. } => return,
+            Moment::Streaming { .. }
+            | Moment::Remarked { .. }
+            | Moment::Cancelled { .. }
+            | Moment::Stopping { .. } => return,
         }
         if self.left.get() == 0 {
             let own = std::process::id().to_string();
@@ -72,17 +75,20 @@ fn replied(dir: &Path) -> usize {
 
 #[test]
 fn a_run_killed_at_any_moment_resumes_to_the_same_result() {
-    for roleset in ["writer_physicist", "council_tripartite"] {
+    for roleset in [
+        ["writer_physicist"].as_slice(),
+        &["council_tripartite"],
+        &["panel_personas", "--members", "analyst,optimist,pragmatist"],
+    ] {
         kill_at_every_moment(roleset);
     }
 }
 
-fn kill_at_every_moment(roleset: &str) {
+fn kill_at_every_moment(roleset: &[&str]) {
     let server = Server::start(model(SENSIBLE));
     let whole = Folder::new();
-    let run =
-        ["run", "--model", "tiny-model", "--seed", "1", "--prompt", "How much is 2+2?", "--roleset", roleset];
-    Finished::of(consensus(&whole).args(run).args(["--base-url", &server.url()])).exits(0);
+    let run = ["run", "--model", "tiny-model", "--seed", "1", "--prompt", "How much is 2+2?", "--roleset"];
+    Finished::of(consensus(&whole).args(run).args(roleset).args(["--base-url", &server.url()])).exits(0);
     let expected = mask(&std::fs::read_to_string(whole.run().join("result.json")).unwrap());
     let calls = server.chats().len();
     assert!(calls >= 8, "the run is long enough to be worth killing: {calls} calls");

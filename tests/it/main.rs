@@ -15,6 +15,7 @@ mod journal;
 mod kill;
 mod launch;
 mod metrics;
+mod panel;
 mod prompts;
 mod provider;
 mod readme;

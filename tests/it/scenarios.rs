@@ -11,7 +11,7 @@ use consensus::protocol::{Action, CallId, Finish, Outcome, Params, Setup, Thinki
 use consensus::text::{CanonicalKind, CanonicalRule, Constraint};
 use serde_json::Value;
 
-use crate::support::{Play, Tiny, envelope, form};
+use crate::support::{Play, Tiny, envelope, form, member};
 
 #[test]
 fn every_scenario_goes_as_written() {
@@ -66,6 +66,7 @@ fn play(written: &str) -> String {
                 let text = match setup.params {
                     Params::Pair(_) => envelope(&ask, &fields),
                     Params::Council(_) => form(&ask, &fields),
+                    Params::Panel(_) => member(&ask, &fields),
                 };
                 (text, Finish::Stop)
             }
@@ -98,6 +99,7 @@ fn set(setup: &mut Setup, name: &str, value: &str) {
     let thinking = || if value == "free" { Thinking::Free } else { Thinking::Field };
     let constraint = || Constraint::parse(value).unwrap();
     match (name, &mut setup.params) {
+        ("protocol", _) if value == "panel" => *setup = Tiny::panel().into(),
         ("protocol", _) => *setup = Tiny::council().into(),
         ("prompt", _) => value.clone_into(&mut setup.task.prompt),
         ("seed", _) => setup.seed = value.parse().unwrap(),
@@ -117,6 +119,10 @@ fn set(setup: &mut Setup, name: &str, value: &str) {
         ("max_rounds", Params::Council(params)) => params.max_rounds = number(),
         ("max_repairs", Params::Council(params)) => params.max_repairs = number(),
         ("constraint", Params::Council(params)) => params.constraints.push(constraint()),
+        ("max_rounds", Params::Panel(params)) => params.max_iterations = number(),
+        ("max_repairs", Params::Panel(params)) => params.max_repairs = number(),
+        ("parallel", Params::Panel(params)) => params.parallel = value == "yes",
+        ("early_stop", Params::Panel(params)) => params.early_stop = value == "yes",
         (other, _) => panic!("unknown setting {other}"),
     }
 }
@@ -131,6 +137,7 @@ fn told(action: &Action, setup: &Setup) -> String {
             format!("ask {name} {}{why}", ask.call)
         }
         Action::Search(search) => format!("search, round {}: {:?}", search.round, search.words),
+        Action::Cancel(call) => format!("cancel {call}"),
         Action::Finish(Outcome::Agreed { how, text, .. }) => format!("agreed, {}: {text:?}", how.name()),
         Action::Finish(Outcome::NoAgreement { reason }) => format!("no agreement: {reason}"),
         Action::Finish(Outcome::Vetoed { reason, source, quote }) => {

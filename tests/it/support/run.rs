@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use consensus::protocol::council::{self, CouncilParams};
 use consensus::protocol::pair::{self, PairParams, RULES};
+use consensus::protocol::panel::{self, PanelParams};
 use consensus::protocol::{
     Action, AgentSetup, Ask, CallId, Event, Finish, Outcome, Protocol, Reply, ReplyShape, Setup, Task,
     Thinking,
@@ -55,6 +56,26 @@ impl Tiny {
         }
     }
 
+    /// A panel of Ann, Bob and Cat.
+    pub fn panel() -> panel::Setup {
+        let tiny = Self::setup();
+        let agent = |name: &str| AgentSetup {
+            name: name.to_owned(),
+            pack: format!("You are {name} of the panel and you think for yourself."),
+            ..tiny.agents[0].clone()
+        };
+        panel::Setup {
+            roleset: tiny.roleset.clone(),
+            task: tiny.task.clone(),
+            seed: tiny.seed,
+            agents: ["Ann", "Bob", "Cat"].map(agent).to_vec(),
+            arbiter: None,
+            canonical: tiny.canonical.clone(),
+            params: PanelParams { thinking: Thinking::None, ..PanelParams::default() },
+            rules: panel::RULES.to_owned(),
+        }
+    }
+
     pub fn arbiter() -> AgentSetup {
         AgentSetup {
             name: "Judge".to_owned(),
@@ -93,6 +114,7 @@ impl Play {
                     self.open.insert(ask.call, ask.clone());
                 }
                 Action::Search(_) => {}
+                Action::Cancel(call) => drop(self.open.remove(call)),
                 Action::Finish(outcome) => self.outcome = Some(outcome.clone()),
             }
         }
@@ -153,6 +175,34 @@ pub fn envelope(ask: &Ask, fields: &Value) -> String {
         out["meta"] = meta.into();
     }
     out.to_string()
+}
+
+/// Returns the answers that a ballot is asked about, by their labels, in the order in which they are shown.
+pub fn shown(ask: &Ask) -> Vec<(String, String)> {
+    let lines = ask.messages.iter().flat_map(|m| m.content.lines());
+    let labelled = lines.filter_map(|line| line.split_once(": ").filter(|(label, _)| label.len() == 1));
+    labelled.map(|(label, text)| (label.to_owned(), serde_json::from_str(text).unwrap())).collect()
+}
+
+/// Returns one answer's part of a ballot, with the same score for everything.
+pub fn mark(score: i64) -> Value {
+    json!({"feedback": format!("a {score}"), "accuracy": score, "relevance": score, "completeness": score, "clarity": score})
+}
+
+/// Returns what a member of a panel writes: an answer, or a ballot in which each answer scores what `fields` say of
+/// its text, else 5.
+pub fn member(ask: &Ask, fields: &Value) -> String {
+    match &ask.shape {
+        ReplyShape::Json { name: "answer", .. } => json!({"response": fields["response"]}).to_string(),
+        ReplyShape::Json { name: "ballot", .. } => {
+            let score = |text: &str| fields["scores"][text].as_i64().unwrap_or(5);
+            let marks: Map<String, Value> =
+                shown(ask).into_iter().map(|(label, text)| (label, mark(score(&text)))).collect();
+            Value::from(marks).to_string()
+        }
+        ReplyShape::Json { name, .. } => panic!("no form is called {name}"),
+        ReplyShape::Free => "hm".to_owned(),
+    }
 }
 
 /// Returns a council's form for this ask: neutral fields with high confidence, then `fields` over them.

@@ -1,0 +1,263 @@
+//! What may be typed about a run: its task, its roleset, its servers and its limits.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::protocol::Thinking;
+use crate::protocol::council::{ConfidenceFrom, Share};
+use crate::text::{CanonicalKind, Constraint};
+
+/// What a run is made of.
+#[derive(Args, Clone, Debug)]
+pub(super) struct RunArgs {
+    /// The task, as one argument; `-` reads stdin.
+    #[arg(value_name = "PROMPT", conflicts_with_all = ["prompt", "prompt_file"])]
+    pub(super) positional: Option<String>,
+    /// The task; `-` reads stdin.
+    #[arg(
+        short,
+        long,
+        visible_alias = "task",
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        conflicts_with = "prompt_file"
+    )]
+    pub(super) prompt: Option<String>,
+    /// A file that holds the task.
+    #[arg(long, value_name = "FILE")]
+    pub(super) prompt_file: Option<PathBuf>,
+    /// A text file to work with, as data; `-` reads stdin; may be given more than once.
+    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    pub(super) files: Vec<PathBuf>,
+    /// Files and folders to search for passages, for rolesets of `council`; may be given more than once.
+    #[arg(long, value_name = "PATH")]
+    pub(super) docs: Vec<PathBuf>,
+    /// The roleset: a name, or the path of its JSON file.
+    #[arg(short, long, env = "CONSENSUS_ROLESET")]
+    pub(super) roleset: Option<String>,
+    /// A folder with rolesets, searched first.
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_ROLESETS_DIR")]
+    pub(super) rolesets_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
+    /// Use scripted agents that answer --answer, and no network.
+    #[arg(long, conflicts_with = "launch")]
+    pub(super) mock: bool,
+    /// What the scripted agents answer.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, requires = "mock")]
+    pub(super) answer: Option<String>,
+    /// A file of rules for scripted agents, one JSON object a line.
+    #[arg(long, value_name = "FILE", conflicts_with = "answer")]
+    pub(super) mock_script: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) redaction: RedactArgs,
+    #[command(flatten)]
+    pub(super) params: ParamArgs,
+    #[command(flatten)]
+    pub(super) seats: SeatArgs,
+    /// Seed of every draw; the same seed and replies give the same run.
+    #[arg(long)]
+    pub(super) seed: Option<u64>,
+    #[command(flatten)]
+    pub(super) limits: LimitArgs,
+    /// Folder for run folders.
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
+    pub(super) runs_dir: Option<PathBuf>,
+    /// Write the answer to this file as well; it is emptied before the run.
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Print the most that the run can cost, and do not run.
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Write the figures of all runs in the runs folder to this file, for Prometheus (node-exporter's textfile
+    /// collector).
+    #[arg(long, value_name = "FILE", env = "CONSENSUS_METRICS_FILE")]
+    pub(super) metrics_file: Option<PathBuf>,
+    /// Exit with 8 if the run agrees but something was lost on the way.
+    #[arg(long)]
+    pub(super) fail_on_degraded: bool,
+}
+
+/// Who sits on a panel.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Panels")]
+pub(super) struct SeatArgs {
+    /// The only members of the roleset that take part, by name, separated by commas.
+    #[arg(long, value_delimiter = ',', value_name = "A,B,…")]
+    pub(super) members: Vec<String>,
+    /// One member for each of these models, separated by commas, in place of the roleset's.
+    #[arg(long, value_delimiter = ',', value_name = "MODEL,…", conflicts_with_all = ["members", "model"])]
+    pub(super) models: Vec<String>,
+    /// So many copies of the first member: the same model asked several times.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16), conflicts_with = "models")]
+    pub(super) self_panel: Option<u32>,
+    /// One more member: a built-in persona by name, or a line that says who it is, such as "a contrary physicist who
+    /// looks at everything sideways"; may be given more than once.
+    #[arg(long, value_name = "NAME|LINE")]
+    pub(super) persona: Vec<String>,
+}
+
+/// What must not leave the machine.
+#[derive(Args, Clone, Debug)]
+pub(super) struct RedactArgs {
+    /// Send tokens such as `[EMAIL_1]` in place of e-mail addresses, phone numbers, IBANs, card numbers, IP
+    /// addresses and secrets, and put the originals back in the answer.
+    #[arg(long)]
+    pub(super) redact: bool,
+    /// Redact whatever this regular expression finds as well; may be given more than once.
+    #[arg(long, value_name = "REGEX")]
+    pub(super) redact_pattern: Vec<String>,
+}
+
+/// Where models are called.
+#[derive(Args, Clone, Debug)]
+pub(super) struct ServerArgs {
+    /// The model: NAME, or PROVIDER:NAME with openai, openrouter, vllm, llamacpp, ollama, lmstudio or a
+    /// configured one. With --launch, the path or name that the server is started with.
+    #[arg(short, long, env = "CONSENSUS_MODEL")]
+    pub(super) model: Option<String>,
+    /// URL of an OpenAI-compatible server, up to and including /v1.
+    #[arg(long, value_name = "URL", env = "CONSENSUS_BASE_URL")]
+    pub(super) base_url: Option<String>,
+    /// Start this server for the run, and end it after it: llama-server or vllm (with further
+    /// arguments of theirs), or a command with {port} and {model}. Goes with --model PATH or NAME.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "base_url")]
+    pub(super) launch: Option<String>,
+    /// Ask for whole replies instead of streams.
+    #[arg(long)]
+    pub(super) no_stream: bool,
+    /// Allow plain http to other machines.
+    #[arg(long)]
+    pub(super) allow_http: bool,
+    /// How long one reply may take, such as 10m.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(super) timeout: Option<Duration>,
+}
+
+/// Parameters that override the roleset's.
+#[derive(Args, Clone, Debug)]
+pub(super) struct ParamArgs {
+    /// Rounds at most.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub(super) max_rounds: Option<u32>,
+    /// What a council or panel must reach, between 0 and 1.
+    #[arg(long, value_name = "X", value_parser = share)]
+    pub(super) threshold: Option<Share>,
+    /// Where agents reason before they commit.
+    #[arg(long, value_enum)]
+    pub(super) thinking: Option<ThinkingArg>,
+    /// Further blind drafts from each agent when the first two differ.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub(super) resample: Option<u32>,
+    /// Where a council's confidences are taken from: what each member says about itself, or the probability of the
+    /// word by which it stands for its text, if the server tells it.
+    #[arg(long, value_enum)]
+    pub(super) confidence: Option<ConfidenceArg>,
+    /// A JSON file with the weights of a council's members, such as {"pathos": 0.2, "logos": 0.4, "ethos": 0.4}.
+    #[arg(long, value_name = "FILE")]
+    pub(super) weights_from: Option<PathBuf>,
+    /// Which differences between texts do not count.
+    #[arg(long, value_enum)]
+    pub(super) canonical: Option<CanonicalArg>,
+    /// The allowed answers, separated by commas; implies --canonical choice.
+    #[arg(long, value_delimiter = ',', value_name = "A,B,…")]
+    pub(super) choices: Vec<String>,
+    /// A rule that code checks on the final text; repeatable. One of sentences=N, words=MIN..MAX,
+    /// characters=..MAX, lines=N, contains=TEXT, excludes=TEXT, `starts_with=TEXT`,
+    /// `ends_with=TEXT`, keys=A,B, integer.
+    #[arg(long = "constraint", value_name = "RULE", value_parser = Constraint::parse)]
+    pub(super) constraints: Vec<Constraint>,
+    /// Tokens of one reply at most, for every agent.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=100_000))]
+    pub(super) max_tokens: Option<u32>,
+    /// Sampling temperature of every agent, 0 to 2.
+    #[arg(long, value_parser = temperature)]
+    pub(super) temperature: Option<f64>,
+}
+
+/// What a run may use.
+#[derive(Args, Clone, Copy, Debug)]
+pub(super) struct LimitArgs {
+    /// Refuse a call that could bring prompt and completion tokens over this.
+    #[arg(long, value_name = "N")]
+    pub(super) max_tokens_total: Option<u64>,
+    /// Refuse a call that could bring the cost over this many US dollars; needs prices in consensus.toml.
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub(super) max_cost: Option<u64>,
+    /// Put the run down after this time, such as 30m.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(super) deadline: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ThinkingArg {
+    Free,
+    Field,
+    None,
+}
+
+impl From<ThinkingArg> for Thinking {
+    fn from(arg: ThinkingArg) -> Self {
+        match arg {
+            ThinkingArg::Free => Self::Free,
+            ThinkingArg::Field => Self::Field,
+            ThinkingArg::None => Self::None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum ConfidenceArg {
+    Verbalised,
+    Logprob,
+}
+
+impl From<ConfidenceArg> for ConfidenceFrom {
+    fn from(arg: ConfidenceArg) -> Self {
+        match arg {
+            ConfidenceArg::Verbalised => Self::Verbalised,
+            ConfidenceArg::Logprob => Self::Logprob,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum CanonicalArg {
+    Text,
+    Lines,
+    Number,
+    Json,
+    Choice,
+    Verbatim,
+}
+
+impl From<CanonicalArg> for CanonicalKind {
+    fn from(arg: CanonicalArg) -> Self {
+        match arg {
+            CanonicalArg::Text => Self::Text,
+            CanonicalArg::Lines => Self::Lines,
+            CanonicalArg::Number => Self::Number,
+            CanonicalArg::Json => Self::Json,
+            CanonicalArg::Choice => Self::Choice,
+            CanonicalArg::Verbatim => Self::Verbatim,
+        }
+    }
+}
+
+fn temperature(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=2.0).contains(&value) { Ok(value) } else { Err("it must be between 0 and 2".to_owned()) }
+}
+
+fn share(text: &str) -> Result<Share, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    Share::new(value).ok_or_else(|| "it must be between 0 and 1".to_owned())
+}
+
+/// Reads dollars as millionths of a dollar.
+fn dollars(text: &str) -> Result<u64, String> {
+    let value: f64 = text.trim_start_matches('$').parse().map_err(|_| "not an amount".to_owned())?;
+    crate::config::micro_usd(value).ok_or_else(|| "it must be between 0 and 1e9".to_owned())
+}
