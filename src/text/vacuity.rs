@@ -57,8 +57,8 @@ pub enum Vacuity {
     #[error("it repeats {0} instead of answering")]
     Echo(&'static str),
     /// The word that agents end their thoughts with, before the answer.
-    #[error("it begins with `Answer:`, which is no part of it; leave that out")]
-    Label,
+    #[error("it begins with `Answer:`, which is no part of it; write only `{0}`")]
+    Label(String),
 }
 
 /// What an agent was told, ready to be recognised when it comes back.
@@ -106,8 +106,10 @@ impl Told {
             CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => canonical.trim(),
         };
         let folded = fold(text);
-        if !self.has_label && text.to_lowercase().starts_with(LABEL) {
-            return Err(Vacuity::Label);
+        let labelled =
+            text.split_at_checked(LABEL.len()).filter(|(head, _)| head.eq_ignore_ascii_case(LABEL));
+        if let Some((_, rest)) = labelled.filter(|_| !self.has_label) {
+            return Err(Vacuity::Label(super::quote::excerpt(rest.trim())));
         }
         if is_placeholder(text, &folded) || kind == CanonicalKind::Text && has_blank_to_fill(text) {
             return Err(Vacuity::Placeholder(super::quote::excerpt(canonical)));
@@ -253,7 +255,7 @@ mod tests {
     #[test]
     fn the_label_of_an_answer_is_none_of_it_unless_the_task_has_it() {
         let label = |task: &str, text| Told::new(task, &[]).check(CanonicalKind::Text, text);
-        assert_eq!(label("Which gas?", "Answer: CO2"), Err(Vacuity::Label));
+        assert_eq!(label("Which gas?", "Answer: CO2"), Err(Vacuity::Label("CO2".to_owned())));
         assert_eq!(label("Which gas?", "The answer: CO2"), Ok(()));
         assert_eq!(label("Begin with `Answer:`. Which gas?", "Answer: CO2"), Ok(()));
     }
