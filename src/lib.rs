@@ -22,7 +22,8 @@
 //!
 //! - [`text`]: what models write. Envelope, schema, extraction, canonical forms, vacuity, quoting.
 //! - [`protocol`]: the contract of a state machine, and [`protocol::pair`], two agents with a dual stop;
-//!   [`protocol::council`], intent, answer and verification with a weighted confidence.
+//!   [`protocol::council`], intent, answer and verification with a weighted confidence;
+//!   [`protocol::panel`], many answers and blind judges.
 //! - [`journal`]: the append-only, hash-chained record of one run.
 //! - [`provider`]: where models are called: OpenAI-compatible servers, and scripts;
 //!   [`provider::launch`] starts a server for a run and ends it on every way out.

@@ -75,16 +75,17 @@ fn replied(dir: &Path) -> usize {
 
 #[test]
 fn a_run_killed_at_any_moment_resumes_to_the_same_result() {
-    for roleset in [
-        ["writer_physicist"].as_slice(),
-        &["council_tripartite"],
-        &["panel_personas", "--members", "analyst,optimist,pragmatist"],
+    for (roleset, at_once) in [
+        (["writer_physicist"].as_slice(), 2),
+        (&["council_tripartite"], 2),
+        (&["panel_personas", "--members", "analyst,optimist,pragmatist"], 3),
     ] {
-        kill_at_every_moment(roleset);
+        kill_at_every_moment(roleset, at_once);
     }
 }
 
-fn kill_at_every_moment(roleset: &[&str]) {
+/// Kills a run of this roleset, which has at most so many calls in the air at once.
+fn kill_at_every_moment(roleset: &[&str], at_once: usize) {
     let server = Server::start(model(SENSIBLE));
     let whole = Folder::new();
     let run = ["run", "--model", "tiny-model", "--seed", "1", "--prompt", "How much is 2+2?", "--roleset"];
@@ -132,7 +133,10 @@ fn kill_at_every_moment(roleset: &[&str]) {
             let lost = usize::try_from(verified["lost_calls"].as_u64().unwrap()).unwrap();
             assert_eq!(replied(&dir), calls, "killed at {at}");
             let asked = server.chats().len() - before;
-            assert!(asked <= calls + lost && lost <= 2, "killed at {at}: {asked} requests, {lost} lost");
+            assert!(
+                asked <= calls + lost && lost <= at_once,
+                "killed at {at}: {asked} requests, {lost} lost"
+            );
         }
         at += 1;
         assert!(at <= moments, "more moments than records and calls account for");

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::lineup::Lineup;
 use crate::protocol::draft::Valid;
-use crate::text::{Violation, extract, quote, read_one};
+use crate::text::{StrictValue, Violation, extract, quote, read_one};
 
 /// The lowest score of one criterion.
 pub const SCORE_MIN: u8 = 1;
@@ -75,8 +75,9 @@ struct Written {
 /// Reads a ballot: one mark for each answer of the line-up, in the order in which they were shown.
 pub(super) fn read(reply: &str, lineup: &Lineup) -> Result<Valid<Vec<Mark>>, Violation> {
     let object = extract(reply)?.object;
-    // A repeated label is refused by the reader, as any repeated key is.
-    let mut written: Map<String, Value> = read_one(object)?;
+    // Which refuses a repeated label, as any repeated key.
+    let StrictValue(mut value) = read_one(object)?;
+    let mut written = value.as_object_mut().map(std::mem::take).unwrap_or_default();
     let labels = lineup.labels();
     let wrong = |at: &str, message: String| Violation::Schema { pointer: format!("/{at}"), message };
     let mut marks = Vec::new();
