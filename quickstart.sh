@@ -4,6 +4,7 @@
 #   ./quickstart.sh            everything: prepare, start the server, two runs, verify both
 #   ./quickstart.sh serve      prepare, then run the server in the foreground (Ctrl-C ends it)
 #   ./quickstart.sh prepare    the Python environment and the weights only
+#   ./quickstart.sh panel      three personas answer and judge each other; the record is verified
 #   ./quickstart.sh cache      how much of a growing prompt the server reuses (at least 80 %)
 #   ./quickstart.sh conformance      the tests of the provider against this server
 #   ./quickstart.sh tasks OUT.jsonl [...]   the suite of tasks, and how often the agents agree and are right;
@@ -126,18 +127,24 @@ build() {
     [[ -x $bin ]] || die "no binary at $bin"
 }
 
+# one_run SEED FLAGS...: a run and its verification; its exit code is in $status.
+one_run() {
+    local seed=$1
+    shift
+    status=0
+    attend "$bin" run --base-url "$url/v1" --runs-dir "$runs" --seed "$seed" --max-tokens 500 "$@" || status=$?
+    attend "$bin" verify --last --runs-dir "$runs"
+    [[ $status -eq 0 || $status -eq 3 ]] || die "the run ended with exit code $status"
+}
+
 # agree ROLESET PROMPT: a run that must end in agreement, and its verification. Small models disagree
 # now and then, which is an honest outcome (exit code 3); then the next seed has its turn, at most three.
 agree() {
     local seed status
     for seed in 1 2 3; do
         say "" "== $1, seed $seed: $2"
-        status=0
-        attend "$bin" run --roleset "$1" --base-url "$url/v1" --runs-dir "$runs" --seed "$seed" --max-tokens 500 \
-            --prompt "$2" || status=$?
-        attend "$bin" verify --last --runs-dir "$runs"
+        one_run "$seed" --roleset "$1" --prompt "$2"
         [[ $status -eq 0 ]] && return
-        [[ $status -eq 3 ]] || die "the run ended with exit code $status"
     done
     die "no agreement with three seeds"
 }
@@ -164,6 +171,14 @@ case ${1:-all} in
         attend "$py" "$root/tests/real/agreement.py" run "$bin" "$@"
         attend "$py" "$root/tests/real/agreement.py" report "$1"
         sha256sum "$model" ;;
+    panel)
+        prepare
+        build
+        start_server
+        # Whether three copies of a small model reach a threshold says little; that the record holds says much.
+        status=0
+        one_run 1 --roleset panel_personas --members analyst,pragmatist,optimist --max-rounds 1 \
+            --prompt "Name one use of copper and say in one sentence why copper suits it." ;;
     cache)
         prepare
         build
