@@ -11,7 +11,8 @@ use super::error::UsageError;
 use super::output::{Format, Output};
 use crate::engine::{Ledger, Redaction};
 use crate::journal::Record;
-use crate::protocol::Outcome;
+use crate::protocol::panel::{PanelSection, TOTAL_MAX};
+use crate::protocol::{Outcome, Section};
 use crate::provider::{Endpoint, OpenAiEndpoint};
 use crate::report::{RESULT_FILE, RunResult, TRANSCRIPT_FILE, transcript, write_whole};
 use crate::text::{CanonicalKind, quote};
@@ -117,6 +118,9 @@ pub(super) fn tell(output: &Output, result: &RunResult, dir: &Path, endpoints: &
         let text = quote::excerpt(&dissent.text);
         output.tell(&format!("other answer: {} ({}): {text}", dissent.agent, dissent.stage));
     }
+    if let Section::Panel(panel) = &result.section {
+        tell_panel(output, panel);
+    }
     for loss in &result.degraded {
         output.tell(&format!("{}: {}", output.paint("degraded", "33"), quote::terminal(&loss.detail)));
     }
@@ -128,6 +132,22 @@ pub(super) fn tell(output: &Output, result: &RunResult, dir: &Path, endpoints: &
         _ => String::new(),
     };
     output.tell(&format!("record: {name}{hint}"));
+}
+
+/// Tells how a panel's best answer did, and what to know before trusting it.
+fn tell_panel(output: &Output, panel: &PanelSection) {
+    if let Some(best) = &panel.winner {
+        let (name, mean) = (&best.response.member, best.average_score.unwrap_or_default());
+        let wanted = panel.consensus_threshold.value() * f64::from(TOTAL_MAX);
+        output.tell(&format!("best: {name}, {mean:.1} of {TOTAL_MAX} points (wanted {wanted:.1})"));
+    }
+    let saved = panel.cancelled_ballots;
+    if saved > 0 {
+        output.tell(&format!("saved: {saved} ballots that could change nothing"));
+    }
+    for note in &panel.notes {
+        output.tell(&format!("note: {}", quote::terminal(note)));
+    }
 }
 
 /// What a journal does not hold, and whoever resumes must say again.

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::output::{Format, Output};
 use crate::engine::{Moment, Observer};
 use crate::journal::{Record, Replied};
+use crate::protocol::panel::Scores;
 use crate::protocol::{CallId, REFUSED, Reply, Step};
 use crate::text::{extract, quote};
 
@@ -165,6 +166,18 @@ impl Observer for Story {
     }
 }
 
+/// One line about an answer or a ballot of a panel.
+fn form_line(value: &Value) -> String {
+    if let Some(answer) = value["response"].as_str() {
+        return format!("answers “{}”", quote::excerpt(answer));
+    }
+    let total = |mark: &Value| Scores::CRITERIA.iter().filter_map(|name| mark[name].as_u64()).sum::<u64>();
+    let marks = value.as_object().into_iter().flatten();
+    let marks: Vec<String> =
+        marks.map(|(label, mark)| format!("{} {}", quote::excerpt(label), total(mark))).collect();
+    format!("scores {}", marks.join(", "))
+}
+
 /// Returns the first line of a message that refuses a reply.
 fn refusal(message: &str) -> Option<&str> {
     message.lines().next().filter(|line| line.starts_with(REFUSED))
@@ -190,6 +203,9 @@ fn envelope_line(reply: &Reply) -> String {
             (false, false) => format!("passes it after {checks} checks"),
         };
         return format!("{what}, confidence {confidence:.2}");
+    }
+    if value["status"].is_null() && value["final_solution"].is_null() {
+        return form_line(&value);
     }
     let solution = &value["final_solution"];
     let text = match (solution["accepts"].as_str(), &solution["canonical_text"]) {

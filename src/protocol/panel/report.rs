@@ -115,13 +115,19 @@ impl Panel {
     pub(super) fn make_report(&self) -> Report {
         let section = self.section();
         Report {
-            rounds: self.iteration(),
+            rounds: self.rounds(),
             blind_vote: self.blind_vote(),
             agents: (0..self.setup.agents.len()).map(|member| self.agent(member)).collect(),
             dissent: self.dissent(section.winner.as_ref()),
             degraded: self.degraded(),
             section: Section::Panel(Box::new(section)),
         }
+    }
+
+    /// Each iteration has a round of answers and one of ballots.
+    fn rounds(&self) -> u32 {
+        let is_judged = self.iterations.last().is_some_and(|now| !now.lineups.is_empty());
+        (2 * self.iteration()).saturating_sub(u32::from(!is_judged))
     }
 
     fn name(&self, member: usize) -> String {
