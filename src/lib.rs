@@ -31,10 +31,11 @@
 //! - [`engine`]: the ledger, which folds records into the state of a run, and the loop that drives it.
 //! - [`report`]: `result.json` and the transcript.
 //! - [`config`]: flags, environment, files and rolesets turned into a setup.
+//! - [`api`]: a run as one call from Rust, and sessions.
 //! - [`cli`]: one file for each subcommand.
 //! - [`crypto`]: digests and canonical JSON.
 //!
-//! Dependencies point one way: `cli → config, report → engine → journal, provider → protocol → text →
+//! Dependencies point one way: `cli → api → config, report → engine → journal, provider → protocol → text →
 //! crypto`. A test keeps it so.
 //!
 //! # Invariants
@@ -70,6 +71,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod api;
 pub mod cli;
 pub mod config;
 pub mod crypto;

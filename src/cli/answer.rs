@@ -14,18 +14,12 @@ use crate::journal::Record;
 use crate::protocol::panel::{PanelSection, TOTAL_MAX};
 use crate::protocol::{Outcome, Section};
 use crate::provider::{Endpoint, OpenAiEndpoint};
-use crate::report::{RESULT_FILE, RunResult, TRANSCRIPT_FILE, transcript, write_whole};
+use crate::report::{RunResult, write_run};
 use crate::text::{CanonicalKind, quote};
-
-/// Who may read what a run leaves: its user.
-const PRIVATE: u32 = 0o600;
 
 /// Writes `result.json` and `transcript.md` into the run folder.
 pub(super) fn write_files(dir: &Path, result: &RunResult, records: &[Record]) -> anyhow::Result<()> {
-    let context = || format!("cannot write into `{}`", dir.display());
-    write_whole(&dir.join(RESULT_FILE), &result.to_json(), PRIVATE).with_context(context)?;
-    let text = transcript(records).map_err(|(line, why)| anyhow::anyhow!("journal line {line}: {why}"))?;
-    write_whole(&dir.join(TRANSCRIPT_FILE), &text, PRIVATE).with_context(context)
+    write_run(dir, result, records).with_context(|| format!("cannot write into `{}`", dir.display()))
 }
 
 /// Adds the answer with the originals in place of their tokens, where there are any: for its reader alone.

@@ -66,6 +66,9 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
         let code = answer::print(output, &result, args.fail_on_degraded)?;
         copy.write(&result)?;
         written?;
+        if let Some(mut session) = settings::session(args, &file)? {
+            session.add(engine.ledger().opened().setup.task.prompt.as_str(), &result)?;
+        }
         metrics::write(args.metrics_file.as_deref(), &dir, output)?;
         Ok(code)
     })?

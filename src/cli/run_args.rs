@@ -57,6 +57,9 @@ pub(super) struct RunArgs {
     pub(super) params: ParamArgs,
     #[command(flatten)]
     pub(super) seats: SeatArgs,
+    /// Let the agents know what was asked and agreed on in this session before, and add this run to it.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["redact", "redact_pattern"])]
+    pub(super) session: Option<String>,
     /// Seed of every draw; the same seed and replies give the same run.
     #[arg(long)]
     pub(super) seed: Option<u64>,

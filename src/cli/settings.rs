@@ -10,6 +10,7 @@ use super::error::UsageError;
 use super::output::Output;
 use super::run_args::{LimitArgs, RunArgs, SeatArgs, ServerArgs};
 use super::{docs, launch};
+use crate::api::Session;
 use crate::config::{
     Chosen, ConfigError, FileConfig, Roleset, Seats, check_meaning, config_folder, find_roleset,
     launch_command, load_roleset, resolve_endpoints, seat,
@@ -79,12 +80,26 @@ pub(super) fn setup(args: &RunArgs, file: &FileConfig, seed: u64) -> anyhow::Res
         return Err(ConfigError::Roleset(problems).into());
     }
     let mut task = task(args)?;
+    if args.session.is_some() && (roleset.redact || !roleset.redact_patterns.is_empty()) {
+        let why = "--session does not go with redaction: its tokens mean something else in every run";
+        return Err(UsageError(why.to_owned()).into());
+    }
+    if let Some(session) = session(args, file)? {
+        task.documents.extend(session.document());
+    }
     task.is_searched = !args.docs.is_empty();
     if task.is_searched && !matches!(roleset.params, Params::Council(_)) {
         let why = "--docs goes with rolesets of `council`; a file is given to any run with -f FILE";
         return Err(UsageError(why.to_owned()).into());
     }
     Ok((roleset.setup(&name, &packs, task, seed), roleset))
+}
+
+/// Opens the session that a run belongs to, if it belongs to one.
+pub(super) fn session(args: &RunArgs, file: &FileConfig) -> anyhow::Result<Option<Session>> {
+    let open = |name: &String| Session::open(&runs_dir(args.runs_dir.as_ref(), file), name);
+    let session = args.session.as_ref().map(open).transpose();
+    session.map_err(|why| UsageError(why.to_string()).into())
 }
 
 /// What a run starts from, and what is there for it.

@@ -11,7 +11,7 @@ mod transcript;
 
 pub use metrics::{Counted, metrics};
 pub use outcome::ConsensusOutcome;
-pub use result::{AgentResult, RunResult, Timing, UsageResult, write_whole};
+pub use result::{AgentResult, RunResult, Timing, UsageResult, write_run, write_whole};
 pub use transcript::transcript;
 
 /// The schema of `result.json`.

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::panel;
+use super::{RESULT_FILE, TRANSCRIPT_FILE, panel, transcript};
 use crate::crypto::Digest;
-use crate::engine::Ledger;
-use crate::journal::between;
+use crate::engine::{Ledger, Mismatch};
+use crate::journal::{Record, between};
 use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome, Section};
 
 /// How a run ended.
@@ -184,6 +184,18 @@ fn timing(ledger: &Ledger) -> Timing {
         total_ms: ms(between(&ledger.started_at, &ledger.ended_at)),
         agents_ms: ledger.busy().iter().copied().map(ms).collect(),
     }
+}
+
+/// Writes `result.json` and `transcript.md` into the run folder, for its user alone.
+///
+/// # Errors
+///
+/// Whatever keeps a file from being written, or the records from being a run's.
+pub fn write_run(dir: &Path, result: &RunResult, records: &[Record]) -> std::io::Result<()> {
+    const PRIVATE: u32 = 0o600;
+    write_whole(&dir.join(RESULT_FILE), &result.to_json(), PRIVATE)?;
+    let damaged = |(line, why): (u64, Mismatch)| std::io::Error::other(format!("journal line {line}: {why}"));
+    write_whole(&dir.join(TRANSCRIPT_FILE), &transcript(records).map_err(damaged)?, PRIVATE)
 }
 
 /// Writes a file whole or not at all; `mode` says who may read it, such as `0o600`.

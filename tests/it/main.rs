@@ -22,5 +22,6 @@ mod readme;
 mod redaction;
 mod rolesets;
 mod scenarios;
+mod session;
 mod tasks;
 mod tidy;

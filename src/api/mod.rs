@@ -1,0 +1,162 @@
+//! Consensus from Rust: a roleset, a server, one call.
+//!
+//! In: a roleset's name, where its models are called, and a prompt. Out: the same result that the command line
+//! prints, with the same record beside it. Nothing is printed, no signal is caught, and no environment or
+//! configuration file is read. What the command line can do besides (launching servers, documents, redaction) is
+//! made of the same parts, which are public: [`crate::config`], [`crate::engine`], [`crate::report`].
+
+mod session;
+
+pub use session::{Session, SessionError};
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use crate::config::{ConfigError, Packs, Roleset, find_roleset, load_roleset};
+use crate::engine::{Engine, EngineError, NoObserver, PROGRAM, StopRequest};
+use crate::journal::{FILE_NAME, JournalError, Limits, Opened, read};
+use crate::protocol::Task;
+use crate::provider::Endpoint;
+use crate::report::{RunResult, write_run};
+
+/// Why a run came to no result.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The run could not go on; its record stands.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The record cannot be read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The session cannot be read or written.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The result is there and was recorded, but its files could not be written.
+    #[error("the run ended as `{outcome}`, but its files cannot be written: {why}")]
+    Files {
+        /// How it ended.
+        outcome: &'static str,
+        /// What is wrong.
+        why: std::io::Error,
+    },
+}
+
+/// A roleset with its models: answers prompts, and records each run.
+///
+/// ```
+/// use consensus::api::ConsensusEngine;
+/// use consensus::provider::{Endpoint, MockEndpoint};
+///
+/// let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+/// let runs = std::env::temp_dir().join("consensus-example");
+/// // Scripted agents; a real server is `OpenAiEndpoint { model, ..OpenAiEndpoint::bare(url) }`.
+/// let script = r#"{"policy": "honest", "answer": "4"}"#.to_owned();
+/// let engine = ConsensusEngine::new("panel_personas", Endpoint::Mock(MockEndpoint { script }))?.in_folder(&runs);
+/// let result = runtime.block_on(engine.run("How much is 2+2?", Some("sums")))?;
+/// assert_eq!(result.text.as_deref(), Some("4"));
+/// # std::fs::remove_dir_all(runs)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ConsensusEngine {
+    name: String,
+    roleset: Roleset,
+    packs: Packs,
+    endpoints: Vec<Endpoint>,
+    folder: PathBuf,
+    limits: Limits,
+    seed: Option<u64>,
+}
+
+impl ConsensusEngine {
+    /// Takes a roleset by name or path, with every agent's model at one endpoint.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] if there is no such roleset, or it has mistakes.
+    pub fn new(roleset: &str, endpoint: Endpoint) -> Result<Self, ConfigError> {
+        let found = find_roleset(roleset, &[PathBuf::from("rolesets")])?;
+        let (roleset, packs) = load_roleset(&found)?;
+        let agents = roleset.agents.len() + usize::from(roleset.arbiter.is_some());
+        Ok(Self {
+            name: found.name,
+            endpoints: vec![endpoint; agents],
+            roleset,
+            packs,
+            folder: PathBuf::from("runs"),
+            limits: Limits::default(),
+            seed: None,
+        })
+    }
+
+    /// Calls each agent's model at an endpoint of its own, the arbiter's last. What is missing stays as it was.
+    #[must_use]
+    pub fn with_endpoints(mut self, endpoints: impl IntoIterator<Item = Endpoint>) -> Self {
+        for (own, endpoint) in self.endpoints.iter_mut().zip(endpoints) {
+            *own = endpoint;
+        }
+        self
+    }
+
+    /// Puts run folders and sessions into this folder; `runs` by default.
+    #[must_use]
+    pub fn in_folder(mut self, folder: &Path) -> Self {
+        folder.clone_into(&mut self.folder);
+        self
+    }
+
+    /// Limits what each run may use.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Fixes the seed of every draw; else each run has one of its own, which is recorded.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Runs the protocol on a prompt, to its end.
+    ///
+    /// In a session the agents see what was asked and agreed on in it before, and this run is added to it. A run
+    /// without agreement is a result too, and no error.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError`].
+    pub async fn run(&self, prompt: &str, session_id: Option<&str>) -> Result<RunResult, RunError> {
+        let mut session = session_id.map(|id| Session::open(&self.folder, id)).transpose()?;
+        let documents = session.iter().filter_map(Session::document).collect();
+        let task = Task { prompt: prompt.trim().to_owned(), documents, is_searched: false };
+        let id = Uuid::now_v7();
+        // The low half of the id is random.
+        let seed = self.seed.unwrap_or(id.as_u64_pair().1 >> 11);
+        let opened = Opened {
+            program: PROGRAM.to_owned(),
+            setup: self.roleset.setup(&self.name, &self.packs, task, seed),
+            endpoints: self.endpoints.clone(),
+            limits: self.limits,
+            library: None,
+            redacted: false,
+        };
+        let dir = self.folder.join(id.to_string());
+        let mut engine = Engine::start(&dir, &id.to_string(), opened, &NoObserver)?;
+        // Nobody asks it to stop.
+        let (_stopper, stop) = watch::channel(StopRequest::None);
+        engine.run(stop).await?;
+        let result = RunResult::new(engine.ledger(), engine.journal_head());
+        let records = read(&dir.join(FILE_NAME))?.records;
+        write_run(&dir, &result, &records).map_err(|why| RunError::Files { outcome: result.outcome, why })?;
+        if let Some(session) = &mut session {
+            session.add(prompt, &result)?;
+        }
+        Ok(result)
+    }
+}
