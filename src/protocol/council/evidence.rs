@@ -70,6 +70,12 @@ impl Sources {
         self.0.iter().find(|source| source.name == name)
     }
 
+    /// Returns all sources, the task first.
+    #[must_use]
+    pub fn all(&self) -> &[Source] {
+        &self.0
+    }
+
     /// Returns the names of all sources.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|source| source.name.as_str())

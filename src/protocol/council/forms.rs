@@ -9,8 +9,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::evidence::{Evidence, Sources};
+use super::evidence::{Evidence, Source, Sources};
 use super::params::ConfidenceFrom;
+use super::quotable::quotes;
 use super::share::Share;
 use crate::protocol::draft::Valid;
 use crate::text::{Violation, extract, quote, read_one};
@@ -20,7 +21,7 @@ const EVIDENCE_MAX: usize = 8;
 /// The longest claim, in characters.
 const CLAIM_CHARS_MAX: usize = 300;
 /// The shortest and the longest quote, in characters. A quote of a letter or two stands everywhere.
-const QUOTE_CHARS: (usize, usize) = (6, 400);
+pub(super) const QUOTE_CHARS: (usize, usize) = (6, 400);
 /// The longest reasoning, in characters; it is shown to the others when its author is the weakest.
 const REASONING_CHARS_MAX: usize = 600;
 /// The longest framing, in characters.
@@ -291,7 +292,7 @@ pub(super) fn framing_schema(from: ConfidenceFrom) -> Value {
 
 /// Returns the schema of Logos's reply, for an answer of less than `chars_max` characters.
 pub(super) fn response_schema(from: ConfidenceFrom, sources: &Sources, chars_max: usize) -> Value {
-    let citation = object(&json!({"source": source(sources), "quote": string(QUOTE_CHARS.0, QUOTE_CHARS.1)}));
+    let citation = any_of(sources.all().iter().map(|source| object(&quoted(source, json!({})))));
     form(
         from,
         json!({
@@ -304,12 +305,17 @@ pub(super) fn response_schema(from: ConfidenceFrom, sources: &Sources, chars_max
 
 /// Returns the schema of Ethos's reply.
 pub(super) fn verification_schema(from: ConfidenceFrom, sources: &Sources) -> Value {
-    let check = object(&json!({
-        "claim": string(1, CLAIM_CHARS_MAX),
-        "source": source(sources),
-        "quote": string(0, QUOTE_CHARS.1),
-        "verdict": {"type": "string", "enum": ["holds", "fails", "unknown"]},
-    }));
+    let claim = || json!({"claim": string(1, CLAIM_CHARS_MAX)});
+    let decided = sources.all().iter().map(|source| {
+        let mut check = quoted(source, claim());
+        check["verdict"] = json!({"type": "string", "enum": ["holds", "fails"]});
+        object(&check)
+    });
+    let mut open = claim();
+    open["source"] = json!({"type": "string", "enum": sources.names().collect::<Vec<_>>()});
+    open["quote"] = json!({"type": "string", "enum": [""]});
+    open["verdict"] = json!({"type": "string", "enum": ["unknown"]});
+    let check = any_of(decided.chain([object(&open)]));
     form(
         from,
         json!({
@@ -336,8 +342,18 @@ fn string(min: usize, max: usize) -> Value {
     json!({"type": "string", "minLength": min, "maxLength": max})
 }
 
-fn source(sources: &Sources) -> Value {
-    json!({"type": "string", "enum": sources.names().collect::<Vec<_>>()})
+/// Adds a source and its words to these fields: one of its sentences, or any words if there are too many of them.
+fn quoted(source: &Source, mut fields: Value) -> Value {
+    fields["source"] = json!({"type": "string", "enum": [source.name]});
+    fields["quote"] = match quotes(&source.text) {
+        Some(quotes) => json!({"type": "string", "enum": quotes}),
+        None => string(QUOTE_CHARS.0, QUOTE_CHARS.1),
+    };
+    fields
+}
+
+fn any_of(shapes: impl Iterator<Item = Value>) -> Value {
+    json!({"anyOf": shapes.collect::<Vec<_>>()})
 }
 
 /// Steps of a twentieth: servers do not enforce bounds of numbers, and nobody is surer than that.

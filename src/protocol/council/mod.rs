@@ -39,6 +39,7 @@ mod manifest;
 mod params;
 mod plan;
 mod prompt;
+mod quotable;
 mod report;
 mod share;
 mod verdict;
