@@ -171,7 +171,11 @@ fn form_line(value: &Value) -> String {
     if let Some(answer) = value["response"].as_str() {
         return format!("answers “{}”", quote::excerpt(answer));
     }
-    let total = |mark: &Value| Scores::CRITERIA.iter().filter_map(|name| mark[name].as_u64()).sum::<u64>();
+    // Whatever a model writes as a number.
+    let total = |mark: &Value| {
+        let scores = Scores::CRITERIA.iter().filter_map(|name| mark[name].as_u64());
+        scores.fold(0, u64::saturating_add)
+    };
     let marks = value.as_object().into_iter().flatten();
     let marks: Vec<String> =
         marks.map(|(label, mark)| format!("{} {}", quote::excerpt(label), total(mark))).collect();

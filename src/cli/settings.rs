@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::error::UsageError;
 use super::output::Output;
-use super::run_args::{LimitArgs, RunArgs, SeatArgs, ServerArgs};
+use super::run_args::{LimitArgs, RedactArgs, RunArgs, SeatArgs, ServerArgs};
 use super::{docs, launch};
 use crate::api::Session;
 use crate::config::{
@@ -73,14 +73,15 @@ pub(super) fn setup(args: &RunArgs, file: &FileConfig, seed: u64) -> anyhow::Res
     let SeatArgs { members, models, self_panel, persona } = &args.seats;
     // A few at most: the flag is held to its range.
     let copies = self_panel.map(|copies| copies as usize);
-    seat(&mut roleset, &mut packs, &Seats { members, models, copies, personas: persona })?;
+    let is_redacted = redacts(args, &roleset);
+    seat(&mut roleset, &mut packs, &Seats { members, models, copies, personas: persona, is_redacted })?;
     override_params(&mut roleset, args)?;
     let problems = check_meaning(&roleset);
     if !problems.is_empty() {
         return Err(ConfigError::Roleset(problems).into());
     }
     let mut task = task(args)?;
-    if args.session.is_some() && (roleset.redact || !roleset.redact_patterns.is_empty()) {
+    if args.session.is_some() && redacts(args, &roleset) {
         let why = "--session does not go with redaction: its tokens mean something else in every run";
         return Err(UsageError(why.to_owned()).into());
     }
@@ -92,7 +93,9 @@ pub(super) fn setup(args: &RunArgs, file: &FileConfig, seed: u64) -> anyhow::Res
         let why = "--docs goes with rolesets of `council`; a file is given to any run with -f FILE";
         return Err(UsageError(why.to_owned()).into());
     }
-    Ok((roleset.setup(&name, &packs, task, seed), roleset))
+    let setup = roleset.setup(&name, &packs, task, seed);
+    setup.check().map_err(|why| UsageError(format!("this run cannot be made: {why}")))?;
+    Ok((setup, roleset))
 }
 
 /// Opens the session that a run belongs to, if it belongs to one.
@@ -138,14 +141,16 @@ pub(super) async fn opened(
     Ok(Beginning { opened, server, corpus, redaction })
 }
 
+/// Whether anything is to be left out of what leaves this machine.
+fn redacts(args: &RunArgs, roleset: &Roleset) -> bool {
+    let RedactArgs { redact, redact_pattern } = &args.redaction;
+    *redact || !redact_pattern.is_empty() || roleset.redact || !roleset.redact_patterns.is_empty()
+}
+
 /// What is to be left out, if anything is.
 fn redaction(args: &RunArgs, roleset: &Roleset, dir: &Path) -> anyhow::Result<Option<Redaction>> {
     let given = &args.redaction;
-    if !given.redact
-        && given.redact_pattern.is_empty()
-        && !roleset.redact
-        && roleset.redact_patterns.is_empty()
-    {
+    if !redacts(args, roleset) {
         return Ok(None);
     }
     let patterns = roleset.redact_patterns.iter().chain(&given.redact_pattern).cloned().collect();

@@ -43,6 +43,7 @@ pub(super) fn verify(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode>
             "prompts": asked,
             "replies": replied,
             "lost_calls": totals.lost,
+            "cancelled_calls": totals.cancelled,
             "torn_bytes": journal.torn_bytes,
             "result_file": stored.is_some(),
             "journal_head": journal.head,
@@ -67,6 +68,12 @@ pub(super) fn verify(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode>
     }
     if totals.lost > 0 {
         output.line(&format!("  lost calls   {} made again after an interruption", totals.lost))?;
+    }
+    if totals.cancelled > 0 {
+        let count = totals.cancelled;
+        output.line(&format!(
+            "  cancelled    {count} calls that could change nothing; what they used is not known"
+        ))?;
     }
     if journal.torn_bytes > 0 {
         output.line(&format!("  torn line    {} bytes at the end do not count", journal.torn_bytes))?;

@@ -9,7 +9,6 @@ use super::embedded::EMBEDDED_ROLESETS;
 use super::error::ConfigError;
 use super::nearest::did_you_mean;
 use super::roleset::{Roleset, RolesetAgent};
-use crate::provider::PRESETS;
 use crate::text::quote;
 
 /// The roleset whose members are the built-in personas.
@@ -32,6 +31,8 @@ pub struct Seats<'a> {
     pub copies: Option<usize>,
     /// Further members: built-in personas by name, or a line that says who somebody is.
     pub personas: &'a [String],
+    /// Whether nothing of these lines may stand where it is not redacted.
+    pub is_redacted: bool,
 }
 
 /// A character for a member of a panel.
@@ -108,6 +109,9 @@ pub fn seat(roleset: &mut Roleset, packs: &mut Packs, seats: &Seats<'_>) -> Resu
         roleset.agents.retain(|agent| seats.members.iter().any(|name| is_same(&agent.name, name)));
     }
     if !seats.models.is_empty() {
+        if seats.models.iter().any(|model| model.trim().is_empty()) {
+            return Err(ConfigError::Usage("a model's name is empty".to_owned()));
+        }
         let old = std::mem::take(&mut roleset.agents);
         for (model, like) in seats.models.iter().zip(old.iter().cycle()) {
             let name = free_name(&name_of_model(model), &roleset.agents);
@@ -120,10 +124,17 @@ pub fn seat(roleset: &mut Roleset, packs: &mut Packs, seats: &Seats<'_>) -> Resu
     for (index, wish) in seats.personas.iter().enumerate() {
         let persona = match Persona::named(wish) {
             Some(persona) => persona,
+            // A name that was made of the line would say what is redacted from it.
+            None if seats.is_redacted => Persona { name: "Persona".to_owned(), ..Persona::from_line(wish)? },
             None => Persona::from_line(wish)?,
         };
+        let is_seated = roleset.agents.iter().any(|agent| is_same(&agent.name, &persona.name));
+        if is_seated && Persona::named(wish).is_some() {
+            return Err(ConfigError::Usage(format!("`{}` sits on this panel already", persona.name)));
+        }
         let name = free_name(&persona.name, &roleset.agents);
-        let pack = format!("persona-{}.md", index + 1);
+        // No file's name has a slash, so that no pack of the roleset is hidden by it.
+        let pack = format!("persona/{}", index + 1);
         packs.add(&pack, persona.pack);
         roleset.agents.push(RolesetAgent::new(name, persona.domain, pack));
     }
@@ -143,7 +154,7 @@ pub(super) fn self_panel(members: &[RolesetAgent], copies: usize) -> Vec<Roleset
 
 /// Whether two names are one but for case and for what stands between words.
 fn is_same(a: &str, b: &str) -> bool {
-    let fold = |name: &str| name.trim().to_lowercase().replace([' ', '-'], "_");
+    let fold = |name: &str| name.trim().to_lowercase().replace(' ', "_");
     fold(a) == fold(b)
 }
 
@@ -164,8 +175,11 @@ fn name_of(line: &str) -> String {
 /// Makes a name of a model reference: `Llama3_1` of `ollama:llama3.1:8b`.
 fn name_of_model(reference: &str) -> String {
     let file = reference.rsplit('/').next().unwrap_or(reference);
-    let is_provider = |part: &&str| PRESETS.iter().any(|preset| preset.name == *part);
-    let bare = file.split(':').find(|part| !is_provider(part)).unwrap_or(file);
+    // A size begins with a digit, and a provider's name has none.
+    let mut parts = file.split(':').filter(|part| part.starts_with(|c: char| c.is_ascii_alphabetic()));
+    let first = parts.next().unwrap_or(file);
+    let is_provider = |part: &str| part.chars().all(|c| c.is_ascii_alphabetic());
+    let bare = parts.next().filter(|_| is_provider(first)).unwrap_or(first);
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' };
     let name: String = bare.chars().map(plain).take(NAME_CHARS_MAX - 3).collect();
     let mut letters = name.chars();

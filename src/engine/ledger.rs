@@ -65,6 +65,8 @@ pub struct Totals {
     pub cost_micro_usd: Option<u64>,
     /// Calls that were made and never answered in the journal.
     pub lost: u64,
+    /// Calls that were given up since nothing depended on them any more.
+    pub cancelled: u64,
 }
 
 impl std::fmt::Debug for Ledger {
@@ -272,7 +274,7 @@ impl Ledger {
                 // What it has reserved stays counted: its server may have begun to answer.
                 Action::Cancel(call) => {
                     let was_asked = self.owed.remove(&call).is_some_and(|(_, reserve)| reserve.is_some());
-                    self.totals.lost += u64::from(was_asked);
+                    self.totals.cancelled += u64::from(was_asked);
                 }
                 Action::Finish(outcome) => self.verdict = Some(outcome),
             }

@@ -119,7 +119,7 @@ pub enum NoAgreement {
     NoDrafts,
     /// The weighted confidence, or the best mean score, stayed below the threshold.
     Threshold,
-    /// Nobody judged an answer by a valid ballot.
+    /// No answer was judged by half of those who were to judge it.
     NoBallots,
 }
 
@@ -131,7 +131,7 @@ impl fmt::Display for NoAgreement {
             Self::InvalidReplies => "an agent wrote no valid envelope in two turns in a row",
             Self::NoDrafts => "no agent wrote a valid blind draft",
             Self::Threshold => "what was reached stayed below the threshold",
-            Self::NoBallots => "no answer was judged by a valid ballot",
+            Self::NoBallots => "no answer was judged by half of those who were to judge it",
         })
     }
 }

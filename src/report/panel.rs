@@ -30,10 +30,16 @@ pub(super) fn complete(section: &mut PanelSection, endpoints: &[Endpoint]) {
     }
 }
 
-/// Returns the kind of model that a name tells: `Qwen/Qwen2.5-7B-Instruct` and `qwen2.5:7b` are of one.
+/// Makers that some names begin with.
+const MAKERS: [&str; 8] =
+    ["meta", "openai", "google", "microsoft", "mistralai", "anthropic", "ibm", "nvidia"];
+
+/// Returns the kind of model that a name tells: `Qwen/Qwen2.5-7B-Instruct` and `qwen2.5:7b` are of one, and so are
+/// `Meta-Llama-3-8B` and `llama3.1`. A name without letters is a kind of its own.
 fn family(model: &str) -> String {
-    let bare = model.rsplit('/').next().unwrap_or(model);
-    bare.chars().take_while(|c| c.is_alphabetic()).collect::<String>().to_lowercase()
+    let bare = model.rsplit('/').next().unwrap_or(model).to_lowercase();
+    let words = bare.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
+    words.clone().find(|word| !MAKERS.contains(word)).unwrap_or(&bare).to_owned()
 }
 
 #[cfg(test)]
@@ -43,6 +49,8 @@ mod tests {
     #[test]
     fn sizes_and_versions_are_of_one_family() {
         assert_eq!(family("Qwen/Qwen2.5-7B-Instruct"), family("qwen2.5:0.5b"));
+        assert_eq!(family("meta-llama/Meta-Llama-3-8B"), family("llama3.1:8b"));
         assert_ne!(family("llama3.1:8b"), family("mistral:7b"));
+        assert_ne!(family("7"), family("8"));
     }
 }

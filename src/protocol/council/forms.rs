@@ -14,7 +14,7 @@ use super::params::ConfidenceFrom;
 use super::quotable::quotes;
 use super::share::Share;
 use crate::protocol::draft::Valid;
-use crate::text::{Violation, extract, quote, read_one};
+use crate::text::{StrictValue, Violation, extract, quote, read_one};
 
 /// The most checks or citations in one reply.
 const EVIDENCE_MAX: usize = 8;
@@ -222,6 +222,14 @@ pub(super) fn verification(
 
 fn read<T: DeserializeOwned>(reply: &str) -> Result<Valid<T>, Violation> {
     let object = extract(reply)?.object;
+    // A list in place of an object would be read by the order of its entries.
+    let StrictValue(value) = read_one(object)?;
+    for (name, field) in value.as_object().into_iter().flatten() {
+        if field.as_array().is_some_and(|entries| entries.iter().any(Value::is_array)) {
+            let message = "each entry is an object with named fields".to_owned();
+            return Err(Violation::Schema { pointer: format!("/{}", quote::excerpt(name)), message });
+        }
+    }
     Ok(Valid { content: read_one(object)?, object: object.to_owned() })
 }
 

@@ -85,8 +85,11 @@ pub(super) fn read(reply: &str, lineup: &Lineup) -> Result<Valid<Vec<Mark>>, Vio
         let name = label.to_string();
         let part =
             written.remove(&name).ok_or_else(|| wrong(&name, format!("there is no entry for {label}")))?;
+        let form = || "write an object with feedback and four whole numbers".to_owned();
+        // A list would be read by the order of its entries.
+        let part = Some(part).filter(Value::is_object).ok_or_else(|| wrong(&name, form()))?;
         let Written { feedback, accuracy, relevance, completeness, clarity } =
-            serde_json::from_value(part).map_err(|why| wrong(&name, quote::message(&why.to_string())))?;
+            serde_json::from_value(part).map_err(|why| wrong(&name, format!("{}; {why}", form())))?;
         let scores = Scores { accuracy, relevance, completeness, clarity };
         if !scores.are_in_range() {
             let message = format!("each score is a whole number from {SCORE_MIN} to {SCORE_MAX}");
@@ -170,6 +173,7 @@ mod tests {
             json!({"A": {"feedback": "fine", "accuracy": "10", "relevance": 5, "completeness": 5, "clarity": 5}, "B": entry(5)}),
             json!({"A": long, "B": entry(5)}),
             json!({"A": more, "B": entry(5)}),
+            json!({"A": ["fine", 10, 10, 10, 10], "B": entry(5)}),
         ] {
             assert!(read(&ballot.to_string(), &lineup()).is_err(), "{ballot}");
         }

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::Setup;
 use super::ballot::{self, Mark};
 use super::lineup::Lineup;
+use super::params::PanelParams;
 use super::prompt;
 use super::tally::{self, Standing, Tallied};
 use crate::protocol::answer::Answer;
@@ -119,8 +120,8 @@ impl Iteration {
                 self.marks().filter(|(_, mark)| mark.target == member).map(|(_, mark)| mark.scores.total());
             let standing = totals.fold(Standing::default(), Standing::with);
             let open = judges(member).filter(|&evaluator| self.ballots[evaluator] == Ballot::Open).count();
-            let open = u32::try_from(open).unwrap_or(u32::MAX);
-            found.push(Tallied { member, sha256: answer.canonical.digest, standing, open });
+            let [open, judges] = [open, judges(member).count()].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+            found.push(Tallied { member, sha256: answer.canonical.digest, standing, open, judges });
         }
         found
     }
@@ -332,8 +333,9 @@ impl Panel {
 
     /// Cancels the ballots that are out, if they can change nothing.
     fn stop_early(&mut self) -> Vec<Action> {
-        let threshold = self.setup.params.threshold;
-        if !self.setup.params.early_stop || !tally::is_decided(&self.now().tally(), threshold) {
+        let PanelParams { threshold, early_stop, max_iterations, .. } = self.setup.params;
+        let is_last = self.iteration() >= max_iterations;
+        if !early_stop || !tally::is_decided(&self.now().tally(), threshold, is_last) {
             return Vec::new();
         }
         for ballot in &mut self.now().ballots {
