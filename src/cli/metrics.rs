@@ -12,8 +12,17 @@ use crate::report::{Counted, RESULT_FILE, metrics, write_whole};
 const PUBLIC: u32 = 0o644;
 
 /// Writes the figures of this run and of all runs beside it to `path`, if there is one.
-pub(super) fn write(path: Option<&Path>, run: &Path, output: &Output) -> anyhow::Result<()> {
-    let Some(path) = path else { return Ok(()) };
+///
+/// A run that was paid for ends as it did, whatever becomes of its figures.
+pub(super) fn write(path: Option<&Path>, run: &Path, output: &Output) {
+    if let Some(path) = path
+        && let Err(why) = try_write(path, run, output)
+    {
+        output.insist(&format!("{why:#}"));
+    }
+}
+
+fn try_write(path: &Path, run: &Path, output: &Output) -> anyhow::Result<()> {
     let mut runs: Vec<Counted> = Vec::new();
     let context = || format!("cannot write the metrics to `{}`", path.display());
     // It may have been given as `.`, which has no parent by its name.
@@ -21,7 +30,9 @@ pub(super) fn write(path: Option<&Path>, run: &Path, output: &Output) -> anyhow:
     for folder in locate::run_folders(run.parent().unwrap_or(&run)) {
         // A run without a result is under way, or its process died: it counts when it is resumed.
         let Ok(text) = std::fs::read_to_string(folder.join(RESULT_FILE)) else { continue };
-        match serde_json::from_str(&text) {
+        match serde_json::from_str::<Counted>(&text) {
+            // A copy of a run's folder is the same run.
+            Ok(run) if runs.iter().any(|known| known.is_same(&run)) => {}
             Ok(run) => runs.push(run),
             Err(why) => output.tell(&format!("not counted: `{}`: {why}", folder.join(RESULT_FILE).display())),
         }

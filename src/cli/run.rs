@@ -69,7 +69,7 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
         if let Some(mut session) = settings::session(args, &file)? {
             session.add(engine.ledger().opened().setup.task.prompt.as_str(), &result)?;
         }
-        metrics::write(args.metrics_file.as_deref(), &dir, output)?;
+        metrics::write(args.metrics_file.as_deref(), &dir, output);
         Ok(code)
     })?
 }

@@ -110,7 +110,7 @@ pub(super) struct RedactArgs {
     #[arg(long)]
     pub(super) redact: bool,
     /// Redact whatever this regular expression finds as well; may be given more than once.
-    #[arg(long, value_name = "REGEX")]
+    #[arg(long, value_name = "REGEX", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(super) redact_pattern: Vec<String>,
 }
 
@@ -146,7 +146,7 @@ pub(super) struct ParamArgs {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub(super) max_rounds: Option<u32>,
     /// What a council or panel must reach, between 0 and 1.
-    #[arg(long, value_name = "X", value_parser = share)]
+    #[arg(long, value_name = "X", value_parser = share, allow_negative_numbers = true)]
     pub(super) threshold: Option<Share>,
     /// Where agents reason before they commit.
     #[arg(long, value_enum)]
@@ -256,7 +256,11 @@ fn temperature(text: &str) -> Result<f64, String> {
 
 fn share(text: &str) -> Result<Share, String> {
     let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    Share::new(value).ok_or_else(|| "it must be between 0 and 1".to_owned())
+    let share = Share::new(value).ok_or_else(|| "it must be between 0 and 1".to_owned())?;
+    if (share.value() - value).abs() > 1e-9 {
+        return Err("it has four digits behind the point at most".to_owned());
+    }
+    Ok(share)
 }
 
 /// Reads dollars as millionths of a dollar.

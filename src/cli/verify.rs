@@ -75,6 +75,11 @@ pub(super) fn verify(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode>
             "  cancelled    {count} calls that could change nothing; what they used is not known"
         ))?;
     }
+    if ledger.opened().redacted {
+        output.line(
+            "  redactions   what its tokens stand for is in redactions.json, which nothing here covers",
+        )?;
+    }
     if journal.torn_bytes > 0 {
         output.line(&format!("  torn line    {} bytes at the end do not count", journal.torn_bytes))?;
     }

@@ -119,6 +119,8 @@ pub enum NoAgreement {
     NoDrafts,
     /// The weighted confidence, or the best mean score, stayed below the threshold.
     Threshold,
+    /// The last round has no answer that somebody verified.
+    Unverified,
     /// No answer was judged by half of those who were to judge it.
     NoBallots,
 }
@@ -131,6 +133,7 @@ impl fmt::Display for NoAgreement {
             Self::InvalidReplies => "an agent wrote no valid envelope in two turns in a row",
             Self::NoDrafts => "no agent wrote a valid blind draft",
             Self::Threshold => "what was reached stayed below the threshold",
+            Self::Unverified => "the last round brought no answer that was verified",
             Self::NoBallots => "no answer was judged by half of those who were to judge it",
         })
     }

@@ -10,6 +10,7 @@ use serde::Deserialize;
 /// What is read of a `result.json`.
 #[derive(Debug, Deserialize)]
 pub struct Counted {
+    run: String,
     protocol: String,
     roleset: String,
     outcome: String,
@@ -18,6 +19,14 @@ pub struct Counted {
     usage: Tokens,
     timing: Took,
     council: Option<Council>,
+}
+
+impl Counted {
+    /// Whether two results are of one run.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.run == other.run
+    }
 }
 
 #[derive(Debug, Deserialize)]

@@ -61,6 +61,11 @@ pub(super) fn list(places: &[PathBuf]) -> Result<(Vec<String>, Vec<Skipped>), Re
             match entry {
                 Err(why) => lost.push(Skipped { path: path.clone(), why: why.to_string() }),
                 Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_dir()) => {}
+                // What a link inside a folder leads to may be anywhere, and was not given.
+                Ok(entry) if entry.path_is_symlink() && entry.depth() > 0 => {
+                    let why = "it is a link; name what it leads to, if that is meant".to_owned();
+                    lost.push(Skipped { path: entry.into_path(), why });
+                }
                 Ok(entry) => match entry.path().to_str() {
                     Some(name) if entry.path().is_file() => found.push(name.to_owned()),
                     // A socket, a device, or a link that leads nowhere.

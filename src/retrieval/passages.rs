@@ -10,9 +10,35 @@ use crate::protocol::PASSAGE_CHARS_MAX;
 pub(super) fn cut(text: &str, layout: Layout) -> Vec<(usize, &str)> {
     let config = ChunkConfig::new(PASSAGE_CHARS_MAX);
     match layout {
+        // The splitters take a time that grows with the square of a line without end, such as a minified program's.
+        _ if text.lines().any(|line| line.len() > LINE_BYTES_MAX) => lines(text),
         Layout::Markdown => MarkdownSplitter::new(config).chunk_indices(text).collect(),
         Layout::Plain => TextSplitter::new(config).chunk_indices(text).collect(),
     }
+}
+
+/// The longest line that is cut along its structure, in bytes; no prose has longer ones.
+const LINE_BYTES_MAX: usize = 20_000;
+
+/// Cuts a text by its length alone, between words where there are any.
+fn lines(text: &str) -> Vec<(usize, &str)> {
+    let mut parts = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text[at..];
+        let begin = at + (rest.len() - rest.trim_start().len());
+        let rest = &text[begin..];
+        let limit = rest.char_indices().nth(PASSAGE_CHARS_MAX).map_or(rest.len(), |(limit, _)| limit);
+        let is_whole = limit == rest.len();
+        let word = rest[..limit].rfind(char::is_whitespace).filter(|&end| !is_whole && end > 0);
+        let part = rest[..word.unwrap_or(limit)].trim_end();
+        if !part.is_empty() {
+            parts.push((begin, part));
+        }
+        at = begin + word.unwrap_or(limit).max(1);
+        at = text.ceil_char_boundary(at.min(text.len()));
+    }
+    parts
 }
 
 #[cfg(test)]
@@ -27,6 +53,16 @@ mod tests {
         let parts = cut(&text, Layout::Markdown);
         assert_eq!(parts.len(), 2);
         assert!(parts[0].1.starts_with("# One") && parts[1].1.starts_with("# Two"));
+    }
+
+    #[test]
+    fn a_line_without_end_is_cut_by_its_length_in_no_time() {
+        let text = "apples ".repeat(200_000) + &"漢".repeat(100_000);
+        let parts = cut(&text, Layout::Plain);
+        assert!(parts.iter().all(|(start, part)| text[*start..].starts_with(part)));
+        assert!(parts.iter().all(|(_, part)| (1..=PASSAGE_CHARS_MAX).contains(&part.chars().count())));
+        let chars: usize = parts.iter().map(|(_, part)| part.chars().filter(|c| *c != ' ').count()).sum();
+        assert_eq!(chars, 200_000 * 6 + 100_000);
     }
 
     proptest! {

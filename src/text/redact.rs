@@ -91,7 +91,7 @@ impl Redactor {
         let mut end = before.len() + 1;
         let last = end + text.len();
         let mut out = String::with_capacity(text.len());
-        for (place, word) in self.find(&whole) {
+        for (place, word) in self.find(&whole, end..last) {
             // Of two that overlap the one that begins first is replaced, with all of what is left of the other.
             let (start, stop) = (place.start.max(end), place.end.min(last));
             if start >= stop {
@@ -105,21 +105,32 @@ impl Redactor {
         out
     }
 
-    /// Returns what is to be replaced, by where it begins.
-    fn find(&self, text: &str) -> Vec<(Range<usize>, &'static str)> {
+    /// Returns what is to be replaced in `part` of a text, by where it begins.
+    fn find(&self, text: &str, part: Range<usize>) -> Vec<(Range<usize>, &'static str)> {
         // What cannot be seen hides nothing, and what looks like a space is one.
         let folded = Folded::new(text);
         let mut found = shapes::find(folded.text());
-        for pattern in &self.own {
-            let places = pattern.find_iter(folded.text()).map(|place| place.range());
-            found.extend(places.filter(|place| !place.is_empty()).map(|place| (place, OWN)));
+        for place in self.find_own(folded.text()) {
+            found.push((place, OWN));
         }
         for (place, _) in &mut found {
             *place = folded.unfold(place);
         }
+        // By themselves too: a pattern may say `^` and `$`, and mean the text's own ends.
+        let alone = Folded::new(&text[part.clone()]);
+        for place in self.find_own(alone.text()) {
+            let Range { start, end } = alone.unfold(&place);
+            found.push((part.start + start..part.start + end, OWN));
+        }
         // A stable sort: among those that begin at one place, the longest, then the earlier kind.
         found.sort_by_key(|(place, _)| (place.start, std::cmp::Reverse(place.end)));
         found
+    }
+
+    /// Returns what the user's own patterns find.
+    fn find_own<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
+        let places = self.own.iter().flat_map(move |pattern| pattern.find_iter(text));
+        places.map(|place| place.range()).filter(|place| !place.is_empty())
     }
 
     fn token(&mut self, word: &'static str, original: &str) -> String {
@@ -316,6 +327,23 @@ mod tests {
         let mut redactor = Redactor::new(&["(?i)ann lee".to_owned()], Redactions::default()).unwrap();
         assert_eq!(redactor.redact("Ann Lee met ANN LEE."), "[PRIVATE_1] met [PRIVATE_2].");
         assert_eq!(Redactor::new(&["(".to_owned()], Redactions::default()).unwrap_err().0, "(");
+        // A text begins and ends where it does, whatever stands beside it.
+        let mut redactor = Redactor::new(&["(?m)^Customer: .*$".to_owned()], Redactions::default()).unwrap();
+        assert_eq!(redactor.redact("Customer: Ann\nCustomer: Bob"), "[PRIVATE_1]\n[PRIVATE_2]");
+        let mut redactor =
+            Redactor::new(&["^Ann".to_owned(), "Lee$".to_owned()], Redactions::default()).unwrap();
+        assert_eq!(redactor.redact_between("x", "Ann is not Lee", "y"), "[PRIVATE_1] is not [PRIVATE_2]");
+    }
+
+    #[test]
+    fn of_two_phone_numbers_side_by_side_nothing_is_left() {
+        for text in
+            ["Tel 030 1234567 0171 7654321 end", "+1-555-123-4567 555-765-4321", "0171/1234567 0172/7654321"]
+        {
+            let redacted = redactor().redact(text);
+            assert!(!redacted.contains("765"), "{redacted}");
+        }
+        assert_eq!(redactor().redact("Call 030 1234567 3 times."), "Call [PHONE_1] 3 times.");
     }
 
     #[test]

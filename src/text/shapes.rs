@@ -100,8 +100,12 @@ pub(super) fn find(text: &str) -> Vec<(Range<usize>, &'static str)> {
             };
             at = match length {
                 Some(length) => {
-                    found.push((place.start..place.start + length, shape.word));
-                    (place.start + length).max(at + 1)
+                    let end = place.start + length;
+                    found.push((place.start..end, shape.word));
+                    if shape.word == "PHONE" {
+                        found.extend(torn_number(text, end).map(|rest| (rest, shape.word)));
+                    }
+                    end.max(at + 1)
                 }
                 None => captures.get_match().start() + 1,
             };
@@ -112,6 +116,15 @@ pub(super) fn find(text: &str) -> Vec<(Range<usize>, &'static str)> {
         }
     }
     found
+}
+
+/// Returns where the rest of a second phone number stands, whose beginning the one before it has swallowed.
+fn torn_number(text: &str, end: usize) -> Option<Range<usize>> {
+    static REST: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"\A[ ./-]?([0-9][0-9 ./-]*[0-9])\b").expect("it is a constant, and a test uses it")
+    });
+    let rest = REST.captures(&text[end..])?.get(1)?;
+    (5..=15).contains(&digits(rest.as_str()).len()).then(|| end + rest.start()..end + rest.end())
 }
 
 /// Whether a number is part of a longer word or number.

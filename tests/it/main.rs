@@ -16,6 +16,7 @@ mod kill;
 mod launch;
 mod metrics;
 mod panel;
+mod panel_runs;
 mod prompts;
 mod provider;
 mod readme;

@@ -51,7 +51,7 @@ fn confidences_of_a_council_are_told_for_each_member() {
 fn a_metrics_file_that_cannot_be_written_costs_no_answer() {
     let folder = Folder::new();
     let run = ["run", "--mock", "--answer", "four", "--prompt", "2+2?", "--metrics-file", "nowhere/x.prom"];
-    let finished = Finished::of(consensus(&folder).args(run)).exits(1);
+    let finished = Finished::of(consensus(&folder).args(run)).exits(0);
     assert_eq!(finished.stdout, "four\n");
     assert!(finished.stderr.contains("cannot write the metrics to `nowhere/x.prom`"), "{}", finished.stderr);
 }

@@ -409,7 +409,9 @@ impl Council {
     }
 
     fn finish_without(&mut self) -> Vec<Action> {
-        self.finish(Outcome::NoAgreement { reason: NoAgreement::Threshold })
+        let is_verified = self.manifest.response.is_some() && self.manifest.verification.is_some();
+        let reason = if is_verified { NoAgreement::Threshold } else { NoAgreement::Unverified };
+        self.finish(Outcome::NoAgreement { reason })
     }
 
     fn finish(&mut self, outcome: Outcome) -> Vec<Action> {

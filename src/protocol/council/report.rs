@@ -10,7 +10,7 @@ use super::share::{Confidences, Share, Weights};
 use super::verdict::{ConsensusResult, Member};
 use crate::crypto::Digest;
 use crate::protocol::answer::Answer;
-use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Outcome, Report, Section};
+use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome, Report, Section};
 use crate::text::Canonicalizer;
 
 /// What only `council` has.
@@ -209,6 +209,14 @@ impl Council {
         {
             let detail = format!("the server of {} tells no probabilities; its own word counts", agent.name);
             found.push(Degraded { kind: "confidence_not_measured", detail });
+        }
+        let agreed = matches!(self.outcome, Some(Outcome::Agreed { how: How::Weighed, .. }));
+        let last = self.rounds.last().filter(|_| agreed).and_then(|round| round.verification.as_ref());
+        if let Some(verification) = last.filter(|v| v.veto || v.defects().next().is_some()) {
+            let what =
+                if verification.veto { "objected without evidence" } else { "found a check that fails" };
+            let detail = format!("agreed, though {} {what}", self.setup.agents[Member::Ethos.index()].name);
+            found.push(Degraded { kind: "objection", detail });
         }
         let checks = self.rounds.iter().filter_map(|round| round.verification.as_ref());
         let void = checks.flat_map(|v| &v.checks).filter(|c| c.evidence.is_none() && c.is_decided()).count();

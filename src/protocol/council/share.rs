@@ -18,12 +18,14 @@ impl Share {
     /// None of it.
     pub const ZERO: Self = Self(0);
 
-    /// Returns the share nearest to `value`; none if it is not between 0 and 1.
+    /// Returns the greatest share that is no more than `value`; none if it is not between 0 and 1.
+    ///
+    /// Never upwards: what was not reached is not reached by rounding.
     #[must_use]
     pub fn new(value: f64) -> Option<Self> {
         // Between 0 and 10,000, so that nothing is cut off.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
-        (0.0..=1.0).contains(&value).then(|| Self((value * f64::from(ONE)).round() as u16))
+        (0.0..=1.0).contains(&value).then(|| Self((value * f64::from(ONE) + 1e-9).floor() as u16))
     }
 
     /// Returns a share of so many ten-thousandths; more than all of them are all of them.

@@ -32,7 +32,12 @@ pub const SENSIBLE: fn(&Value) -> String = |request| {
             return json!({"checks": [check], "reasoning": "it holds", "veto": false, "confidence": 0.9})
                 .to_string();
         }
-        Some("answer") => return json!({"response": "four"}).to_string(),
+        // Different answers, so that no ballot is superfluous.
+        Some("answer") => {
+            let system = request["messages"][0]["content"].as_str().unwrap_or_default();
+            let name = system.split("You are ").nth(1).and_then(|text| text.split(',').next());
+            return json!({"response": format!("four, says {}", name.unwrap_or_default())}).to_string();
+        }
         Some("ballot") => {
             let labels = schema["properties"].as_object().into_iter().flat_map(|fields| fields.keys());
             let mark =

@@ -1,0 +1,212 @@
+//! Panels as people run them: who sits on one, what is left of it in files, and how long it takes.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::support::{Act, Finished, Folder, SENSIBLE, Server, completion, consensus, http, mark, model};
+
+#[test]
+fn a_panel_of_personas_answers_on_the_command_line() {
+    let folder = Folder::new();
+    let run =
+        ["run", "--mock", "--answer", "4", "--roleset", "panel_personas", "--prompt", "How much is 2+2?"];
+    let line = "a contrary physicist who looks at everything sideways";
+    let finished = Finished::of(consensus(&folder).args(run).args(["--persona", line])).exits(0);
+    assert_eq!(finished.stdout, "4\n");
+    let result = folder.result();
+    assert_eq!((&result["outcome"], &result["how"]), (&json!("agreed"), &json!("scored")));
+    let panel = &result["panel"];
+    assert_eq!(panel["responses"].as_array().unwrap().len(), 7);
+    assert_eq!((&panel["consensusReached"], &panel["iterations"]), (&json!(true), &json!(1)));
+    assert_eq!(panel["responses"][6]["member"], "Contrary_physicist");
+    assert!(panel["notes"][0].as_str().unwrap().contains("weak evidence"), "{panel}");
+    for check in ["verify", "replay"] {
+        Finished::of(consensus(&folder).args([check, "--last"])).exits(0);
+    }
+}
+
+#[test]
+fn who_sits_on_a_panel_can_be_said_with_flags() {
+    let seated = |words: &[&str]| {
+        let folder = Folder::new();
+        let run = ["run", "--mock", "--answer", "4", "--prompt", "2+2?", "--roleset", "panel_personas"];
+        Finished::of(consensus(&folder).args(run).args(words)).exits(0);
+        let agents = folder.result()["agents"].as_array().unwrap().clone();
+        agents.iter().map(|agent| agent["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(seated(&["--members", "Optimist,critical thinker"]), ["Critical_thinker", "Optimist"]);
+    assert_eq!(
+        seated(&["--self-panel", "3"]),
+        ["Critical_thinker_1", "Critical_thinker_2", "Critical_thinker_3"]
+    );
+    assert_eq!(seated(&["--members", "analyst", "--persona", "Pragmatist"]), ["Analyst", "Pragmatist"]);
+    let models =
+        ["--models", "vllm:Qwen/Qwen2.5-7B-Instruct,ollama:llama3.1:8b,ollama:llama3.1:8b,lab:a1,mistral:7b"];
+    assert_eq!(seated(&models), ["Qwen2_5-7B-Instruct", "Llama3_1", "Llama3_1_2", "A1", "Mistral"]);
+    let redacted =
+        ["--members", "analyst", "--redact", "--persona", "patient.zero@clinic.example is your patient"];
+    assert_eq!(seated(&redacted), ["Analyst", "Persona"]);
+    for (words, why) in [
+        (["--members", "analyst"], "`panel` has 2 to 16 agents, not 1"),
+        (["--members", "analist"], "did you mean `Analyst`?"),
+        (["--persona", "42"], "a persona is a line"),
+        (["--persona", "Analyst"], "`Analyst` sits on this panel already"),
+        (["--models", "a,"], "a model's name is empty"),
+        (["--max-rounds", "21"], "`max_iterations` is out of its range"),
+        (["--thinking", "field"], "`thinking` is out of its range"),
+    ] {
+        let folder = Folder::new();
+        let run = ["run", "--mock", "--answer", "4", "--prompt", "2+2?", "--roleset", "panel_personas"];
+        let refused = Finished::of(consensus(&folder).args(run).args(words)).exits(2);
+        assert!(refused.stderr.contains(why), "{}", refused.stderr);
+    }
+    let folder = Folder::new();
+    let run = ["run", "--mock", "--answer", "4", "--prompt", "2+2?", "--self-panel", "3"];
+    let refused = Finished::of(consensus(&folder).args(run)).exits(2);
+    assert!(refused.stderr.contains("goes with rolesets of `panel` only"), "{}", refused.stderr);
+}
+
+#[test]
+fn personas_are_listed_shown_and_written() {
+    let folder = Folder::new();
+    let listed = Finished::of(consensus(&folder).args(["persona", "list"])).exits(0);
+    assert_eq!(listed.stdout.lines().count(), 6);
+    let shown = Finished::of(consensus(&folder).args(["persona", "show", "critical thinker"])).exits(0);
+    assert!(shown.stdout.starts_with("# Critical_thinker (flaws"), "{}", shown.stdout);
+    let new = ["persona", "new", "Sherlock Holmes, who trusts nothing but what he sees"];
+    let written = Finished::of(consensus(&folder).args(new)).exits(0);
+    assert_eq!(written.stdout, "rolesets/packs/sherlock_holmes.md\n");
+    let pack = std::fs::read_to_string(folder.path().join("rolesets/packs/sherlock_holmes.md")).unwrap();
+    assert!(pack.starts_with("You are Sherlock Holmes, who trusts"), "{pack}");
+    let again = Finished::of(consensus(&folder).args(new)).exits(2);
+    assert!(again.stderr.contains("cannot write"), "{}", again.stderr);
+}
+
+#[test]
+fn a_roleset_may_ask_one_model_several_times() {
+    let folder = Folder::new();
+    folder.write("rolesets/packs/me.md", "You answer with care.");
+    let roleset = json!({
+        "v": 1, "protocol": "panel", "self_panel": 4,
+        "agents": [{"name": "Me", "domain": "all", "pack": "me.md"}],
+        "params": {"thinking": "none"},
+    });
+    folder.write("rolesets/mine.json", &roleset.to_string());
+    Finished::of(consensus(&folder).args(["roleset", "check", "mine"])).exits(0);
+    let server = Server::start(model(SENSIBLE));
+    let run = [
+        "run",
+        "--roleset",
+        "mine",
+        "--model",
+        "tiny-model",
+        "--prompt",
+        "2+2?",
+        "--base-url",
+        &server.url(),
+    ];
+    Finished::of(consensus(&folder).args(run)).exits(0);
+    let seeds: BTreeSet<String> = server.chats().iter().map(|chat| chat.json()["seed"].to_string()).collect();
+    assert_eq!(seeds.len(), server.chats().len(), "each call has a seed of its own");
+    assert_eq!(folder.result()["panel"]["responses"][3]["model"], "tiny-model");
+}
+
+/// Runs eight members on a server that takes 200 ms for each reply, and returns how long that took in such replies.
+fn replies_long(words: &[&str]) -> f64 {
+    const REPLY: Duration = Duration::from_millis(200);
+    let server = Server::start(|request| {
+        if request.path.ends_with("/models") {
+            return vec![Act::Send(http("200 OK", "", b"{\"data\":[{\"id\":\"tiny-model\"}]}"))];
+        }
+        vec![Act::Pause(REPLY), Act::Send(completion(&SENSIBLE(&request.json())))]
+    });
+    let folder = Folder::new();
+    let run = [
+        "run",
+        "--roleset",
+        "panel_personas",
+        "--self-panel",
+        "8",
+        "--thinking",
+        "none",
+        "--model",
+        "tiny-model",
+    ];
+    let command = ["--prompt", "2+2?", "--base-url", &server.url()];
+    let began = Instant::now();
+    Finished::of(consensus(&folder).args(run).args(command).args(words)).exits(0);
+    let took = began.elapsed();
+    assert_eq!(server.chats().len(), 16);
+    took.as_secs_f64() / REPLY.as_secs_f64()
+}
+
+#[test]
+fn eight_members_answer_and_judge_in_little_more_than_the_time_of_two_replies() {
+    let took = replies_long(&[]);
+    // One reply for all answers, one for all ballots, and the start of the program.
+    assert!(took < 3.2, "as long as {took:.1} replies");
+}
+
+#[test]
+fn replies_after_the_verdict_are_not_awaited() {
+    // Four evaluators of five are enough to decide; the last one takes a minute.
+    let server = Server::start(|request| {
+        let body = request.json();
+        let text = body["messages"].to_string();
+        let is_slow =
+            text.contains("Two chances") && body["response_format"]["json_schema"]["name"] == "ballot";
+        let reply = match body["response_format"]["json_schema"]["name"].as_str() {
+            Some("answer") if text.contains("what works in practice") => "{\"response\":\"best\"}".to_owned(),
+            Some("answer") => json!({"response": if is_first(&text) { "bad" } else { "worse" }}).to_string(),
+            Some(_) => {
+                let lines: Vec<&str> = text.split("\\n").collect();
+                let marks: serde_json::Map<String, Value> = ["A", "B", "C", "D"]
+                    .iter()
+                    .map(|label| {
+                        let is_best =
+                            lines.iter().any(|l| l.starts_with(&format!("{label}: ")) && l.contains("best"));
+                        ((*label).to_owned(), mark(if is_best { 10 } else { 1 }))
+                    })
+                    .collect();
+                Value::from(marks).to_string()
+            }
+            None => String::new(),
+        };
+        let wait = if is_slow { Duration::from_mins(1) } else { Duration::ZERO };
+        vec![Act::Pause(wait), Act::Send(completion(&reply))]
+    });
+    let folder = Folder::new();
+    folder.write("rolesets/packs/p.md", "You answer with care.");
+    let agent = |name: &str, domain: &str| json!({"name": name, "domain": domain, "pack": "p.md"});
+    let roleset = json!({
+        "v": 1, "protocol": "panel", "params": {"thinking": "none"},
+        "agents": [agent("Ann", "first things"), agent("Bob", "what works in practice"), agent("Cat", "Two chances"), agent("Dan", "one"), agent("Eve", "two")],
+    });
+    folder.write("rolesets/mine.json", &roleset.to_string());
+    let began = Instant::now();
+    let run = [
+        "run",
+        "--roleset",
+        "mine",
+        "--model",
+        "tiny-model",
+        "--prompt",
+        "Which?",
+        "--base-url",
+        &server.url(),
+    ];
+    let _ = Finished::of(consensus(&folder).args(run));
+    let panel = &folder.result()["panel"];
+    assert!(began.elapsed() < Duration::from_secs(30), "the slow ballot was awaited");
+    assert_eq!(panel["winner"]["content"], "best");
+    // The slow one, and the winner's own if it came after the other three.
+    let cancelled = panel["cancelledBallots"].as_u64().unwrap();
+    assert!((1..=2).contains(&cancelled), "{panel}");
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+fn is_first(text: &str) -> bool {
+    text.contains("first things")
+}
