@@ -6,7 +6,7 @@
 //! two of them are one. What is written like a token is replaced as well, so that putting back is always exact:
 //! every token in a redacted text is one of the table's.
 //!
-//! What is found is found by its form ([`super::shapes`]): a name or a street is not, unless a pattern of the
+//! What is found is found by its form (`shapes`): a name or a street is not, unless a pattern of the
 //! user's finds it. Nothing is guessed at the end either: a token that a model has bent is left as it is, and told.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -78,7 +78,7 @@ impl Situation<'_> {
                  eight words that a document with the answer would contain. reasoning says in one sentence why you read \
                  the task so, or what is unclear. confidence is a number from 0 to 1: how sure you are to know what is \
                  meant.{}\n\
-                 {{\"framing\":\"…\",\"search\":\"…\",\"reasoning\":\"…\",\"confidence\":0.5{}}}",
+                 {{\"framing\":\"…\",\"search\":\"…\",\"reasoning\":\"…\",\"confidence\":…{}}}",
                 sound(self.setup).0,
                 sound(self.setup).1,
             ),
@@ -122,11 +122,9 @@ impl Situation<'_> {
         }
         Told {
             situation: text.trim_start().to_owned(),
-            think: "Check the answer first, in plain words. Nobody else will see this. Write one line for each demand that \
-                    the task states: the demand, what the answer does about it, and whether that keeps or breaks it. Then \
-                    one line for each claim of the answer that a source decides, in the same way. What no source decides, \
-                    you check by what you know. End with a line that begins with `Verdict:` and says whether every demand \
-                    is kept, or which one is broken."
+            think: "Think in plain words; nobody else will see this. First copy each demand of the task, one a line. Then, for \
+                    each demand, copy the words of the answer that keep it or break it, and say which. Then say whether \
+                    what the answer states is true. End with one line: `Verdict: kept`, or `Verdict: broken`, and why."
                 .to_owned(),
             write: format!(
                 "Write your verification as one JSON object on one line and nothing else. checks lists what you held against \
@@ -136,8 +134,8 @@ impl Situation<'_> {
                  reasoning says in one or \
                  two sentences what follows. veto is true only if the answer must not go out as it is, because a check \
                  fails. confidence is a number from 0 to 1: how sure you are that the answer is true and keeps every demand.{}\n\
-                 {{\"checks\":[{{\"claim\":\"…\",\"source\":\"task\",\"quote\":\"…\",\"verdict\":\"holds\"}}],\
-                 \"reasoning\":\"…\",\"veto\":false,\"confidence\":0.5{}}}",
+                 {{\"checks\":[{{\"claim\":\"…\",\"source\":\"task\",\"quote\":\"…\",\"verdict\":\"…\"}}],\
+                 \"reasoning\":\"…\",\"veto\":…,\"confidence\":…{}}}",
                 sound(self.setup).0,
                 sound(self.setup).1,
             ),
@@ -184,7 +182,7 @@ fn write_response(setup: &Setup) -> String {
          citations lists what it rests on: source is a source's name, and quote its words, copied letter for letter; an empty \
          list if it rests on no source. reasoning says in one or two sentences why the answer is right, or what is missing. \
          confidence is a number from 0 to 1: how sure you are.{}\n\
-         {{\"response\":\"…\",\"citations\":[],\"reasoning\":\"…\",\"confidence\":0.5{}}}",
+         {{\"response\":\"…\",\"citations\":[],\"reasoning\":\"…\",\"confidence\":…{}}}",
         sound(setup).0,
         sound(setup).1,
     )
