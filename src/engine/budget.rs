@@ -98,8 +98,7 @@ impl Budget {
         self.cost_reserved = self.cost_reserved.saturating_sub(reserve.cost);
         let used = usage.prompt.saturating_add(usage.completion);
         self.tokens_spent = self.tokens_spent.saturating_add(used);
-        let cost = price.map_or(0, |p| p.cost_micro_usd(usage.prompt, usage.cached, usage.completion));
-        self.cost_spent = self.cost_spent.saturating_add(cost);
+        self.cost_spent = self.cost_spent.saturating_add(usage.cost(price).unwrap_or(0));
     }
 }
 

@@ -288,8 +288,10 @@ impl Ledger {
         sum.cached = sum.cached.saturating_add(usage.cached);
         sum.completion = sum.completion.saturating_add(usage.completion);
         sum.estimated |= usage.estimated;
-        let cost = price.map(|p| p.cost_micro_usd(usage.prompt, usage.cached, usage.completion));
-        self.totals.cost_micro_usd = self.totals.cost_micro_usd.zip(cost).map(|(a, b)| a.saturating_add(b));
+        // What was not known before the first reply may be what servers tell with each of theirs.
+        let before = if self.totals.calls == 1 { Some(0) } else { self.totals.cost_micro_usd };
+        let sum = before.zip(usage.cost(price)).map(|(before, cost)| before.saturating_add(cost));
+        self.totals.cost_micro_usd = sum;
         let name = self.agent_name(replied.call.agent).to_owned();
         if let Some(held @ (Structured::JsonObject | Structured::Prompt)) = replied.structured {
             let how = match held {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::crypto::Digest;
 use crate::protocol::{CallId, Outcome, Passage, Reply, Setup};
-use crate::provider::{Endpoint, Structured};
+use crate::provider::{Endpoint, Price, Structured};
 
 /// One line of a journal.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -159,4 +159,16 @@ pub struct Usage {
     /// Whether the server reported nothing, so that these are estimates.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
+    /// What the call cost by its server's own account, in millionths of a US dollar, if the server says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micro_usd: Option<u64>,
+}
+
+impl Usage {
+    /// Returns what the call cost: by its server's account, else by this price; none, if neither is known.
+    #[must_use]
+    pub fn cost(&self, price: Option<Price>) -> Option<u64> {
+        let by_price = |price: Price| price.cost_micro_usd(self.prompt, self.cached, self.completion);
+        self.cost_micro_usd.or(price.map(by_price))
+    }
 }

@@ -234,7 +234,7 @@ const LOCAL: Preset = Preset {
 /// - `openai` in its strict mode refuses a schema with a choice at its root, as ours has; as a wish it
 ///   takes any, and replies are validated here all the same.
 /// - `openrouter` sends a request to whichever of its providers is cheapest; `require_parameters`
-///   keeps it from those that would drop the schema.
+///   keeps it from those that would drop the schema, and `usage.include` makes it say what each call cost.
 /// - `vllm`, `llamacpp`, `ollama` and `lmstudio` take a schema as `response_format` and need nothing more.
 pub const PRESETS: [Preset; 6] = [
     Preset {
@@ -250,7 +250,7 @@ pub const PRESETS: [Preset; 6] = [
         base_url: "https://openrouter.ai/api/v1",
         api_key_env: Some("OPENROUTER_API_KEY"),
         probed: false,
-        body: r#"{"provider":{"require_parameters":true}}"#,
+        body: r#"{"provider":{"require_parameters":true},"usage":{"include":true}}"#,
         headers: &[("x-title", "consensus")],
         ..LOCAL
     },

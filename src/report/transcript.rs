@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use crate::engine::{Ledger, Mismatch};
 use crate::journal::{Entry, Found, Record, Replied};
-use crate::protocol::{CallId, Outcome, Params, Passage, Step};
+use crate::protocol::panel::{Evaluated, Scores};
+use crate::protocol::{CallId, Outcome, Params, Passage, Section, Step};
 use crate::text::{Envelope, quote};
 
 /// Returns the transcript of a whole journal.
@@ -35,6 +36,7 @@ pub fn transcript(records: &[Record]) -> Result<String, (u64, Mismatch)> {
             Entry::Opened(_) | Entry::Asked(_) => {}
         }
     }
+    ranking(&mut out, &ledger);
     dissent(&mut out, &ledger);
     Ok(out)
 }
@@ -71,6 +73,7 @@ fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
     let _ = writeln!(out, "## Round {}: {name}, {what}{blind}{again}\n", call.round);
     match Envelope::parse(&replied.reply.text) {
         Ok(envelope) if call.step == Step::Envelope => parsed(out, &envelope),
+        Ok(_) | Err(_) if call.step == Step::Envelope && ballot(out, ledger, call) => {}
         Ok(_) | Err(_) => quoted(out, &replied.reply.text),
     }
     let refused = ledger.to_ask().find(|ask| {
@@ -85,6 +88,38 @@ fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
         quoted(out, &message.content);
     }
     out.push('\n');
+}
+
+/// Tells a ballot with the names behind its labels; returns false if this is none, or none that counts.
+fn ballot(out: &mut String, ledger: &Ledger, call: CallId) -> bool {
+    let Section::Panel(section) = ledger.report().section else { return false };
+    let evaluator = ledger.agent_name(call.agent);
+    let is_its = |e: &&Evaluated| e.evaluator == evaluator && 2 * e.iteration == call.round;
+    let mut marks: Vec<&Evaluated> = section.evaluations.iter().filter(is_its).collect();
+    marks.sort_by_key(|mark| mark.place);
+    for Evaluated { target, label, total_score, scores, feedback, .. } in &marks {
+        let Scores { accuracy, relevance, completeness, clarity } = scores;
+        let _ = writeln!(
+            out,
+            "- {label}, by {target}: **{total_score}** (accuracy {accuracy}, relevance {relevance}, completeness \
+             {completeness}, clarity {clarity})\n"
+        );
+        quoted(out, feedback);
+    }
+    !marks.is_empty()
+}
+
+/// Tells how the answers of a panel stand in the end.
+fn ranking(out: &mut String, ledger: &Ledger) {
+    let Section::Panel(section) = ledger.report().section else { return };
+    out.push_str("## Ranking\n\n");
+    for placed in &section.ranking {
+        let mean =
+            placed.average_score.map_or_else(|| "not judged".to_owned(), |mean| format!("{mean:.1} of 40"));
+        let _ = writeln!(out, "- {}: {mean}, {} ballots", placed.response.member, placed.ballots);
+    }
+    let (void, cancelled) = (section.void_ballots, section.cancelled_ballots);
+    let _ = writeln!(out, "\n{void} ballots were void, and {cancelled} were not awaited.\n");
 }
 
 fn passages(out: &mut String, found: &Found) {

@@ -178,6 +178,10 @@ fn measure(folder: &Folder, turns: usize) -> Result<Comparison> {
     once()?;
     let seen = server.chats();
     let connections = server.connections.load(Ordering::SeqCst);
+    // Whatever the protocol has become, a talk of so many turns has so many.
+    if seen.len() != turns {
+        return Err(format!("{} calls in a talk of {turns} turns", seen.len()).into());
+    }
     let lines: Vec<&str> = seen.iter().map(|r| r.body.as_str()).collect();
     std::fs::write(&bodies, lines.join("\n"))?;
     let own = std::env::current_exe()?.display().to_string();
@@ -299,21 +303,28 @@ fn amplification(requests: &[Request]) -> f64 {
     uncached as f64 / total as f64
 }
 
-/// A model that never agrees: each turn another text of about 1 KB, with a reason.
+/// A model that never comes to an end: each turn another message, a reply of about 1 KB. With a text of its own each
+/// time it would be asked to weigh it, which is no turn.
 fn talkative(request: &Value, turns: usize) -> String {
     let schema = &request["response_format"]["json_schema"]["schema"]["anyOf"][0]["properties"];
     let length = request["messages"].as_array().map_or(0, Vec::len);
     let role = &schema["role"]["enum"][0];
-    // A talk of two turns ends in agreement, as the quick start does.
-    let (status, message) = if turns == 2 { ("SOLVED", "[SOLVED] yes") } else { ("PROPOSED", "not yet") };
-    let text = if turns == 2 { "x".repeat(600) } else { format!("{role} {length} {}", "x".repeat(600)) };
-    json!({
+    let long = "x".repeat(600);
+    let mut envelope = json!({
         "role": role, "domain": schema["domain"]["enum"][0], "task_understanding": "talk",
-        "meta": {"change": {"by": "check", "detail": "thought about it once more"}},
-        "public_message": message, "artifact": {"type": "results", "content": {}}, "needs_from_peer": [],
-        "handoff_to": "", "status": status, "final_solution": {"canonical_text": text},
-    })
-    .to_string()
+        "artifact": {"type": "results", "content": {}}, "needs_from_peer": [],
+    });
+    // A talk of two turns ends in agreement, as the quick start does.
+    let ending = if turns == 2 {
+        json!({"public_message": "[SOLVED] yes", "handoff_to": "", "status": "SOLVED", "final_solution": {"canonical_text": long}})
+    } else {
+        let message = format!("{length} messages so far {long}");
+        json!({"public_message": message, "handoff_to": schema["handoff_to"]["enum"][0], "status": "WORKING"})
+    };
+    if let (Some(envelope), Some(ending)) = (envelope.as_object_mut(), ending.as_object()) {
+        envelope.extend(ending.clone());
+    }
+    envelope.to_string()
 }
 
 fn write_roleset(folder: &Path, turns: usize) -> Result<PathBuf> {

@@ -97,6 +97,13 @@ fn every_schema_of_every_roleset_holds_the_reply() {
     for (file, _) in EMBEDDED_ROLESETS {
         let name = file.trim_end_matches(".json");
         let (mut roleset, packs) = load_roleset(&find_roleset(name, &[]).unwrap()).unwrap();
+        // Two of a panel come to their ballots, and no member has a form that another has not.
+        if let Params::Panel(_) = roleset.params {
+            roleset.agents.truncate(2);
+        }
+        for agent in &mut roleset.agents {
+            agent.max_tokens = agent.max_tokens.min(300);
+        }
         match &mut roleset.params {
             Params::Pair(params) => params.thinking = Thinking::None,
             Params::Council(params) => params.thinking = Thinking::None,

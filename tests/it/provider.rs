@@ -332,3 +332,38 @@ fn what_a_kind_of_server_wants_is_sent_to_it() {
         refused.stderr
     );
 }
+
+#[test]
+fn what_a_server_says_that_a_call_cost_is_added_up_and_a_price_that_is_configured_serves_where_it_does_not() {
+    let with_cost = |cost: Value| {
+        move |request: &crate::support::Request| {
+            if request.path.ends_with("/models") {
+                return model(SENSIBLE)(request);
+            }
+            let mut usage = json!({"prompt_tokens": 100, "completion_tokens": 20});
+            usage["cost"] = cost.clone();
+            let message = json!({"role": "assistant", "content": SENSIBLE(&request.json())});
+            let body = json!({"choices": [{"message": message, "finish_reason": "stop"}], "usage": usage});
+            vec![Act::Send(http("200 OK", "", body.to_string().as_bytes()))]
+        }
+    };
+    let costs = |server: &Server, prices: &str| {
+        let folder = Folder::new();
+        folder.write("consensus.toml", prices);
+        let run =
+            ["run", "--seed", "1", "--model", "tiny-model", "--prompt", "2+2?", "--base-url", &server.url()];
+        Finished::of(consensus(&folder).args(run)).exits(0);
+        Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+        let usage = &folder.result()["usage"];
+        (usage["cost_micro_usd"].as_u64(), usage["calls"].as_u64().unwrap())
+    };
+    let (cost, calls) = costs(&Server::start(with_cost(json!(0.000_120_5))), "");
+    assert_eq!(cost, Some(121 * calls));
+    // What is no sum of money is none.
+    for none in [json!(null), json!(-1), json!("much"), json!(1e9)] {
+        assert_eq!(costs(&Server::start(with_cost(none.clone())), "").0, None, "{none}");
+    }
+    let prices = "[prices.\"tiny-model\"]\nprompt = 1.0\ncached = 1.0\ncompletion = 1.0\n";
+    let (cost, calls) = costs(&Server::start(with_cost(json!(null))), prices);
+    assert_eq!(cost, Some(120 * calls));
+}

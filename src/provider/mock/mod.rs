@@ -80,6 +80,7 @@ fn answer(ask: &Ask, mut text: String, truncate: Option<usize>, yes: Option<u16>
         cached: 0,
         completion: (text.len() as u64).div_ceil(3),
         estimated: false,
+        cost_micro_usd: None,
     };
     let yes = ask.shape.measured().and(yes);
     Answer { reply: Reply { text, reasoning: None, finish, yes }, usage, structured: None, attempts: 1 }

@@ -89,12 +89,14 @@ impl Collected {
                 cached: usage.prompt_tokens_details.and_then(|d| d.cached_tokens).unwrap_or(0),
                 completion: usage.completion_tokens,
                 estimated: false,
+                cost_micro_usd: usage.cost.and_then(micro_usd),
             },
             None => crate::journal::Usage {
                 prompt: ask.prompt_tokens_estimate(),
                 cached: 0,
                 completion: ((self.text.len() + self.reasoning.len()) as u64).div_ceil(3),
                 estimated: true,
+                cost_micro_usd: None,
             },
         };
         let reasoning = Some(self.reasoning).filter(|r| !r.is_empty());
@@ -102,4 +104,11 @@ impl Collected {
         let reply = Reply { text: self.text, reasoning, finish, yes };
         Ok(Answer { reply, usage, structured: None, attempts: 1 })
     }
+}
+
+/// Returns dollars in millionths, rounded up; none, if they are no sum that a call could cost.
+fn micro_usd(dollars: f64) -> Option<u64> {
+    // Below 10,000 dollars, so that nothing is cut off.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
+    (0.0..1e4).contains(&dollars).then(|| (dollars * 1e6 - 1e-6).ceil().max(0.0) as u64)
 }

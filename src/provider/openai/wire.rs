@@ -95,6 +95,8 @@ pub(super) struct Usage {
     pub(super) prompt_tokens: u64,
     pub(super) completion_tokens: u64,
     pub(super) prompt_tokens_details: Option<PromptDetails>,
+    /// US dollars; OpenRouter.
+    pub(super) cost: Option<f64>,
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
