@@ -453,7 +453,7 @@ fn ignores_schema(ask: &Ask, replied: &Replied) -> bool {
     let ReplyShape::Json { schema, .. } = &ask.shape else { return false };
     replied.structured == Some(Structured::JsonSchema)
         && replied.reply.finish == Finish::Stop
-        && !schema.admits(&replied.reply.text)
+        && !schema.admits_in_form(&replied.reply.text)
 }
 
 /// Returns what a record of a call says that it may use.
