@@ -11,7 +11,7 @@ use super::council::{Council, CouncilParams};
 use super::pair::{Pair, PairParams};
 use super::panel::{self, Panel, PanelParams};
 use super::{Protocol, WorstCase};
-use crate::text::{CanonicalRule, Constraint};
+use crate::text::{CanonicalRule, Constraint, quote};
 
 /// One run: task, agents, rules and parameters; a machine's own setup has the parameters of its protocol.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -237,6 +237,18 @@ pub struct Task {
     /// Whether there is a library of documents that can be searched.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_searched: bool,
+}
+
+impl Task {
+    /// Says what is asked, without its documents, and which rules of it code will check.
+    pub(super) fn stated(&self, rules: &[Constraint]) -> String {
+        let mut text = format!("Task: {}", quote::plain(self.prompt.trim()));
+        let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
+        if !rules.is_empty() {
+            text.extend(["\nForm of the answer: ", &rules.join("; "), "."]);
+        }
+        text
+    }
 }
 
 /// A text that belongs to a task.

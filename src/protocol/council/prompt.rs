@@ -199,12 +199,7 @@ fn sound(setup: &Setup) -> (&'static str, &'static str) {
 }
 
 fn task(setup: &Setup) -> String {
-    let mut text = format!("Task: {}", quote::plain(setup.task.prompt.trim()));
-    let rules: Vec<String> = setup.params.constraints.iter().map(ToString::to_string).collect();
-    if !rules.is_empty() {
-        let _ = write!(text, "\nForm of the answer: {}.", rules.join("; "));
-    }
-    text
+    setup.task.stated(&setup.params.constraints)
 }
 
 /// The sources besides the task that are new, as data.

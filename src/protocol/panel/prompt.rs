@@ -110,10 +110,5 @@ fn task(setup: &Setup) -> String {
 
 /// The task without its documents, which may be long and need not stand twice.
 fn task_alone(setup: &Setup) -> String {
-    let mut text = format!("Task: {}", quote::plain(setup.task.prompt.trim()));
-    let rules: Vec<String> = setup.params.constraints.iter().map(ToString::to_string).collect();
-    if !rules.is_empty() {
-        let _ = write!(text, "\nForm of the answer: {}.", rules.join("; "));
-    }
-    text
+    setup.task.stated(&setup.params.constraints)
 }
