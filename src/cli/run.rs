@@ -67,7 +67,10 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
         copy.write(&result)?;
         written?;
         if let Some(mut session) = settings::session(args, &file)? {
-            session.add(engine.ledger().opened().setup.task.prompt.as_str(), &result)?;
+            // A run that was paid for ends as it did, also if the next one of its session will not know of it.
+            if let Err(why) = session.add(engine.ledger().opened().setup.task.prompt.as_str(), &result) {
+                output.insist(&format!("the run was not added to its session: {why}"));
+            }
         }
         metrics::write(args.metrics_file.as_deref(), &dir, output);
         Ok(code)

@@ -42,6 +42,34 @@ fn a_session_that_cannot_be_used_is_a_mistake_before_anything_is_asked() {
 }
 
 #[test]
+fn a_session_that_cannot_be_written_costs_no_answer() {
+    let given = ["run", "--mock", "--answer", "4", "--prompt", "2+2?", "--session", "s"];
+    // A link that leads nowhere: there is nothing to read behind it, and nothing can be made there.
+    let folder = Folder::new();
+    std::fs::create_dir_all(folder.path().join("runs")).unwrap();
+    std::os::unix::fs::symlink("/nowhere/at/all", folder.path().join("runs/sessions")).unwrap();
+    let finished = Finished::of(consensus(&folder).args(given)).exits(0);
+    assert_eq!(finished.stdout, "4\n");
+    assert!(finished.stderr.contains("was not added to its session"), "{}", finished.stderr);
+}
+
+#[test]
+fn a_session_whose_place_is_taken_is_found_out_before_anything_is_asked() {
+    let folder = Folder::new();
+    // A file where the folder would be.
+    folder.write("runs/sessions", "");
+    let given = ["run", "--mock", "--answer", "4", "--prompt", "2+2?", "--session", "s"];
+    let finished = Finished::of(consensus(&folder).args(given));
+    assert_eq!((finished.code, finished.stdout.as_str()), (2, ""), "{}", finished.stderr);
+    assert!(finished.stderr.contains("cannot be used"), "{}", finished.stderr);
+    // A folder in place of the session's file is found out before anything is asked as well.
+    let folder = Folder::new();
+    folder.write("runs/sessions/s.jsonl/x", "");
+    let finished = Finished::of(consensus(&folder).args(given)).exits(2);
+    assert!(finished.stderr.contains("cannot be used"), "{}", finished.stderr);
+}
+
+#[test]
 fn a_session_grows_and_forgets_what_is_oldest_first() {
     let folder = Folder::new();
     let script = r#"{"policy": "honest", "answer": "4"}"#.to_owned();
