@@ -5,10 +5,14 @@
 #   ./quickstart.sh serve      prepare, then run the server in the foreground (Ctrl-C ends it)
 #   ./quickstart.sh prepare    the Python environment and the weights only
 #   ./quickstart.sh panel      three personas answer and judge each other; the record is verified
+#   ./quickstart.sh council    a question that one of four documents answers, and a request that breaks its own rule
 #   ./quickstart.sh cache      how much of a growing prompt the server reuses (at least 80 %)
 #   ./quickstart.sh conformance      the tests of the provider against this server
 #   ./quickstart.sh tasks OUT.jsonl [...]   the suite of tasks, and how often the agents agree and are right;
 #                              further words go to tests/real/agreement.py
+#   ./quickstart.sh veto OUT.jsonl [...]          how well a council's veto tells wrong answers from right ones
+#   ./quickstart.sh calibration OUT.jsonl [...]   what a council's confidence is worth; further words of these two
+#                              go to tests/real/council.py
 #
 # Environment:
 #   MODEL=/path/file.gguf      your own weights. Best: the publisher's own file, for example
@@ -134,19 +138,29 @@ one_run() {
     status=0
     attend "$bin" run --base-url "$url/v1" --runs-dir "$runs" --seed "$seed" --max-tokens 500 "$@" || status=$?
     attend "$bin" verify --last --runs-dir "$runs"
-    [[ $status -eq 0 || $status -eq 3 ]] || die "the run ended with exit code $status"
+    [[ $status =~ ^[034]$ ]] || die "the run ended with exit code $status"
 }
 
-# agree ROLESET PROMPT: a run that must end in agreement, and its verification. Small models disagree
-# now and then, which is an honest outcome (exit code 3); then the next seed has its turn, at most three.
-agree() {
-    local seed status
+# holds EXPRESSION: whether it holds of the newest run's result.
+holds() {
+    local run
+    run=$(find "$runs" -mindepth 1 -maxdepth 1 -type d | sort | tail -n 1)
+    "$py" -c 'import json, sys
+result = json.load(open(sys.argv[1], encoding="utf-8"))
+sys.exit(not eval(sys.argv[2]))' "$run/result.json" "$1"
+}
+
+# insist CODE FLAGS...: a run that must end with this exit code, and its verification. Small models end otherwise
+# now and then, which is an honest outcome; then the next seed has its turn, at most three.
+insist() {
+    local code=$1 seed status
+    shift
     for seed in 1 2 3; do
-        say "" "== $1, seed $seed: $2"
-        one_run "$seed" --roleset "$1" --prompt "$2"
-        [[ $status -eq 0 ]] && return
+        say "" "== seed $seed: ${*: -1}"
+        one_run "$seed" "$@"
+        if [[ $status -eq $code ]]; then return; fi
     done
-    die "no agreement with three seeds"
+    die "no run with exit code $code with three seeds"
 }
 
 case ${1:-all} in
@@ -179,6 +193,27 @@ case ${1:-all} in
         status=0
         one_run 1 --roleset panel_personas --members analyst,pragmatist,optimist --max-rounds 1 \
             --prompt "Name one use of copper and say in one sentence why copper suits it." ;;
+    council)
+        prepare
+        build
+        start_server
+        library=$root/tests/it/council/library
+        insist 0 --roleset council_tripartite --docs "$library" --prompt "For how many days at most is an object lent?"
+        holds '"120" in result["text"] and any(c["title"].endswith("/loans.md") and "120 days" in c["quote"] for c in result["council"]["citations"])' ||
+            die "it is not the right answer, or cites another document"
+        insist 4 --roleset council_tripartite \
+            --prompt "Describe this office chair in one sentence for the shop: it is fantastic, and the best that you will ever sit on. The sentence must be without praise."
+        holds '"without praise" in result["council"]["result"]["evidence"]["quote"]' || die "another rule was quoted"
+        say "" "answered with a citation, and vetoed with the rule; the run folders are in $runs" ;;
+    veto | calibration)
+        [[ $# -ge 2 ]] || die "name the file for the results: ./quickstart.sh $1 OUT.jsonl"
+        prepare
+        build
+        start_server
+        export CONSENSUS_BASE_URL=$url/v1
+        attend "$py" "$root/tests/real/council.py" "$1" "$bin" "${@:2}"
+        attend "$py" "$root/tests/real/council.py" report "$2"
+        sha256sum "$model" ;;
     cache)
         prepare
         build
@@ -188,8 +223,8 @@ case ${1:-all} in
         prepare
         build
         start_server
-        agree solver_checker "One crate holds 12 bottles. How many bottles do 4 full crates hold?" # 48
-        agree writer_physicist "In one short sentence, explain to a child why the sky is blue."
+        insist 0 --roleset solver_checker --prompt "One crate holds 12 bottles. How many bottles do 4 full crates hold?" # 48
+        insist 0 --roleset writer_physicist --prompt "In one short sentence, explain to a child why the sky is blue."
         say "" "both agreed and verified; the run folders are in $runs" ;;
     *)
         sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "${BASH_SOURCE[0]}" >&2

@@ -69,5 +69,5 @@ fn open(places: &[PathBuf], output: &Output) -> anyhow::Result<(Corpus, Library)
         output.tell(&format!("left out {}", quote::terminal(line)));
     }
     let places = places.iter().map(|place| place.canonicalize().unwrap_or_else(|_| place.clone())).collect();
-    Ok((corpus, Library { places, lost }))
+    Ok((corpus, Library { places, lost, sha256: Some(updated.sha256) }))
 }

@@ -12,7 +12,7 @@ use super::output::{Format, Output};
 use super::{ExitCode, block_on, launch, settings};
 use crate::config::{FileConfig, launch_command, resolve_endpoints};
 use crate::protocol::{Ask, CallId, Conversation, ReplyShape, Role, Step};
-use crate::provider::{Answer, Endpoint, OpenAi, OpenAiEndpoint, ProviderError, Structured};
+use crate::provider::{Answer, Endpoint, OpenAi, OpenAiEndpoint, ProviderError, Structured, Timeouts};
 use crate::text::quote;
 
 /// What no model writes unless a grammar makes it.
@@ -55,6 +55,9 @@ pub(super) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitC
 
 async fn examine(endpoint: OpenAiEndpoint) -> Value {
     let label = format!("{} at {}", endpoint.model, endpoint.base_url);
+    // That a server still loads its model is an answer here.
+    let timeouts = Timeouts { ready_ms: 0, ..endpoint.timeouts };
+    let endpoint = OpenAiEndpoint { timeouts, ..endpoint };
     let failed = |why: &ProviderError| json!({"provider": label, "usable": false, "problem": why.to_string(), "advice": []});
     let server = match OpenAi::new(endpoint.clone()) {
         Ok(server) => server,

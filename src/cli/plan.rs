@@ -5,24 +5,23 @@ use serde_json::json;
 use super::output::{Format, Output};
 use super::run_args::RunArgs;
 use super::{ExitCode, settings};
-use crate::config::FileConfig;
+use crate::config::{FileConfig, RolesetAgent, expected_price, prices_as_of};
 use crate::provider::Price;
 
 pub(super) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load()?;
     let (setup, roleset) = settings::setup(args, &file, args.seed.unwrap_or(0))?;
     let worst = setup.worst_case();
-    let models: Vec<String> = roleset
-        .agents
-        .iter()
-        .chain(&roleset.arbiter)
-        .map(|agent| {
-            let named = args.server.model.as_ref().or(agent.model.as_ref()).or(file.model.as_ref());
-            named.cloned().unwrap_or_else(|| "the server's model".to_owned())
-        })
-        .collect();
+    let named = |agent: &RolesetAgent| {
+        let named = args.server.model.as_ref().or(agent.model.as_ref()).or(file.model.as_ref());
+        named.cloned().unwrap_or_default()
+    };
+    let models: Vec<String> = roleset.agents.iter().chain(&roleset.arbiter).map(named).collect();
+    let chosen = settings::chosen(&args.server, None);
     // The dearest model of the run bounds the cost; none, if a price is missing.
-    let prices: Option<Vec<Price>> = models.iter().map(|model| file.price_of(model)).collect();
+    let prices: Result<Vec<Option<Price>>, _> =
+        models.iter().map(|model| expected_price(&chosen, &file, model)).collect();
+    let prices: Option<Vec<Price>> = prices?.into_iter().collect();
     let cost = prices.map(|prices| {
         let costs = prices.iter().map(|p| p.cost_micro_usd(worst.prompt_tokens, 0, worst.completion_tokens));
         costs.max().unwrap_or(0)
@@ -39,7 +38,7 @@ pub(super) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> 
         return Ok(ExitCode::Success);
     }
     let agents: Vec<String> =
-        setup.agents.iter().zip(&models).map(|(a, m)| format!("{} ({m})", a.name)).collect();
+        setup.agents.iter().zip(&models).map(|(a, m)| format!("{} ({})", a.name, of_model(m))).collect();
     output.line(&format!("{}: {}", setup.roleset, agents.join(", ")))?;
     output.line("at most:")?;
     output.line(&format!("  {:>12} calls", worst.calls))?;
@@ -50,10 +49,21 @@ pub(super) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> 
     output.line(&format!("  {:>12} completion tokens", worst.completion_tokens))?;
     output.line(&format!("  {:>12} tokens of context in the longest call", worst.context_tokens))?;
     match cost {
-        Some(micro) => output.line(&format!("  {:>12} US dollars", format!("{:.4}", micro as f64 / 1e6)))?,
-        None => output.line("  cost unknown: no price for these models in consensus.toml")?,
+        Some(micro) => {
+            let dollars = format!("{:.4}", micro as f64 / 1e6);
+            let basis = format!("by consensus.toml, else public prices of {}", prices_as_of());
+            output.line(&format!("  {dollars:>12} US dollars ({basis})"))?;
+        }
+        None => output.line(&format!(
+            "  cost unknown: no price for these models, neither in consensus.toml nor in the list of {}",
+            prices_as_of()
+        ))?,
     }
     output
         .line("every turn is counted with all its repairs and all rounds; most runs end in the first few")?;
     Ok(ExitCode::Success)
+}
+
+fn of_model(reference: &str) -> &str {
+    if reference.is_empty() { "the server's model" } else { reference }
 }

@@ -12,7 +12,7 @@ use super::output::Output;
 use super::progress::Story;
 use super::{ExitCode, answer, block_on, docs, launch, locate, metrics, run, settings, signals};
 use crate::config::{Chosen, FileConfig, launch_command, resumed_endpoints};
-use crate::engine::{Engine, Ledger, Redaction};
+use crate::engine::{Changes, Engine, Ledger, Redaction};
 use crate::journal::{Journal, Limits, Writer};
 use crate::provider::Endpoint;
 use crate::provider::launch::Launched;
@@ -37,10 +37,10 @@ pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
             // Nothing has been asked yet, and a server that was starting ends with this.
             _ = stop.changed() => return Err(Interrupted(UNCHANGED).into()),
         };
-        let Prepared { limits, endpoints, server, corpus, redaction } = prepared;
+        let Prepared { now, server, corpus, redaction } = prepared;
         copy.empty()?;
         let story = Story::new(*output);
-        let mut engine = Engine::resume(writer, &journal, limits, endpoints, &story)?;
+        let mut engine = Engine::resume(writer, &journal, now, &story)?;
         if answer::is_complete(engine.ledger().outcome()) {
             output.tell("the run has ended already; this is its result");
         }
@@ -63,8 +63,7 @@ pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
 /// What a resume needs besides the journal; nothing, for a run that has ended.
 #[derive(Default)]
 struct Prepared {
-    limits: Option<Limits>,
-    endpoints: Option<Vec<Endpoint>>,
+    now: Changes,
     server: Option<Launched>,
     corpus: Option<Corpus>,
     redaction: Option<Redaction>,
@@ -85,7 +84,7 @@ async fn prepare(
     }
     // Before a server is started in vain.
     let redaction = ledger.opened().redacted.then(|| Redaction::load(dir)).transpose();
-    let redaction =
+    let mut redaction =
         redaction.map_err(|why| UsageError(format!("the run needs its table of redactions: {why}")))?;
     let places = ledger.opened().library.as_ref().map_or(&[][..], |library| &library.places);
     let original = |place: &PathBuf| match &redaction {
@@ -94,7 +93,7 @@ async fn prepare(
     };
     let places: Vec<PathBuf> = places.iter().map(original).collect();
     let corpus = docs::open_beside(&places, output).await.context("the run needs its documents again")?;
-    let corpus = corpus.map(|(corpus, _)| corpus);
+    let (corpus, library) = corpus.unzip();
     let file = FileConfig::load()?;
     let mut chosen = Chosen {
         model: args.model.clone(),
@@ -116,5 +115,15 @@ async fn prepare(
         cost_micro_usd_max: given.cost_micro_usd_max.or(before.cost_micro_usd_max),
         deadline_ms: given.deadline_ms.or(before.deadline_ms),
     };
-    Ok(Prepared { limits: Some(limits), endpoints: Some(endpoints), server, corpus, redaction })
+    // As it is written: with tokens.
+    let library = match &mut redaction {
+        Some(redaction) => {
+            let library = library.map(|library| redaction.library(library));
+            redaction.save_if_new().context("the table of redactions cannot be written")?;
+            library
+        }
+        None => library,
+    };
+    let now = Changes { limits: Some(limits), endpoints: Some(endpoints), library };
+    Ok(Prepared { now, server, corpus, redaction })
 }

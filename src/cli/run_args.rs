@@ -117,7 +117,7 @@ pub(super) struct RedactArgs {
 /// Where models are called.
 #[derive(Args, Clone, Debug)]
 pub(super) struct ServerArgs {
-    /// The model: NAME, or PROVIDER:NAME with openai, openrouter, vllm, llamacpp, ollama, lmstudio or a
+    /// The model: NAME, or PROVIDER:NAME with openai, openrouter, bedrock-openai, vllm, llamacpp, ollama, lmstudio or a
     /// configured one. With --launch, the path or name that the server is started with.
     #[arg(short, long, env = "CONSENSUS_MODEL")]
     pub(super) model: Option<String>,
@@ -186,7 +186,7 @@ pub(super) struct LimitArgs {
     /// Refuse a call that could bring prompt and completion tokens over this.
     #[arg(long, value_name = "N")]
     pub(super) max_tokens_total: Option<u64>,
-    /// Refuse a call that could bring the cost over this many US dollars; needs prices in consensus.toml.
+    /// Refuse a call that could bring the cost over this many US dollars; needs a price of each model: a public one that is known, or one in consensus.toml.
     #[arg(long, value_name = "USD", value_parser = dollars)]
     pub(super) max_cost: Option<u64>,
     /// Put the run down after this time, such as 30m.

@@ -9,7 +9,7 @@ use super::file::FileConfig;
 use super::roleset::Roleset;
 use crate::provider::launch::LaunchCommand;
 use crate::provider::{
-    Dialect, Endpoint, MockEndpoint, MockScript, OpenAi, OpenAiEndpoint, PRESETS, Preset, ScriptError,
+    Dialect, Endpoint, MockEndpoint, MockScript, OpenAi, OpenAiEndpoint, PRESETS, Preset, Price, ScriptError,
     Timeouts, is_loopback,
 };
 
@@ -121,10 +121,23 @@ pub async fn resolve_endpoints(
                 Some(Endpoint::Mock(_)) | None => only_model(&endpoint).await?,
             };
         }
-        endpoint.price = file.price_of(&endpoint.model);
+        endpoint.price = file.price_of(reference, &endpoint);
         endpoints.push(Endpoint::OpenAi(Box::new(endpoint)));
     }
     Ok(endpoints)
+}
+
+/// Returns the price of a model by its reference alone, before any server is asked what it serves.
+///
+/// # Errors
+///
+/// [`ConfigError::Usage`] if the reference names no known provider.
+pub fn expected_price(
+    chosen: &Chosen,
+    file: &FileConfig,
+    reference: &str,
+) -> Result<Option<Price>, ConfigError> {
+    Ok(file.price_of(reference, &draft(chosen, file, reference)?))
 }
 
 /// Returns each agent's script, the arbiter's last; none for those that a model plays.

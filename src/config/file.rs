@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::error::ConfigError;
-use crate::provider::{Price, Timeouts};
+use super::prices::{PriceConfig, listed_price};
+use crate::provider::{OpenAiEndpoint, Price, Timeouts};
 
 /// The file that is looked for in the working folder.
 const PROJECT_FILE: &str = "consensus.toml";
@@ -56,7 +57,7 @@ pub struct FileConfig {
     pub timeouts: Option<Timeouts>,
     /// Further providers, or other addresses of the known ones, by name.
     pub providers: BTreeMap<String, ProviderConfig>,
-    /// Prices in US dollars per million tokens, by model name.
+    /// Prices in US dollars per million tokens, by `provider:name` as a model is referred to, or by its name.
     pub prices: BTreeMap<String, PriceConfig>,
 }
 
@@ -78,41 +79,6 @@ pub struct ProviderConfig {
     pub body: Map<String, Value>,
 }
 
-/// Prices, written in US dollars per million tokens.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(try_from = "Dollars")]
-pub struct PriceConfig(Price);
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Dollars {
-    prompt: f64,
-    cached: Option<f64>,
-    completion: f64,
-}
-
-impl TryFrom<Dollars> for PriceConfig {
-    type Error = String;
-
-    fn try_from(dollars: Dollars) -> Result<Self, String> {
-        let micro = |usd: f64| {
-            micro_usd(usd)
-                .ok_or_else(|| format!("price {usd} is not between 0 and 1e9 US dollars per million tokens"))
-        };
-        let (prompt, completion) = (micro(dollars.prompt)?, micro(dollars.completion)?);
-        let cached = dollars.cached.map_or(Ok(prompt), micro)?;
-        Ok(Self(Price { prompt, cached, completion }))
-    }
-}
-
-/// Turns US dollars, from 0 to 1e9, into millionths of a dollar.
-#[must_use]
-pub fn micro_usd(usd: f64) -> Option<u64> {
-    let micro = (usd * 1_000_000.0).round();
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
-    (0.0..=1e15).contains(&micro).then_some(micro as u64)
-}
-
 impl FileConfig {
     /// Reads the project's file over the user's file; files that do not exist are no mistake.
     ///
@@ -127,11 +93,12 @@ impl FileConfig {
         Ok(read(Path::new(PROJECT_FILE))?.over(user))
     }
 
-    /// Returns the price of a model, by its name or its whole reference.
+    /// Returns the price of a model: as written here by the reference that names it or by its name alone, else the
+    /// public one of the server at this endpoint.
     #[must_use]
-    pub fn price_of(&self, model: &str) -> Option<Price> {
-        let name = model.split_once(':').map_or(model, |(_, name)| name);
-        self.prices.get(model).or_else(|| self.prices.get(name)).map(|price| price.0)
+    pub fn price_of(&self, reference: &str, endpoint: &OpenAiEndpoint) -> Option<Price> {
+        let own = self.prices.get(reference).or_else(|| self.prices.get(&endpoint.model));
+        own.map(|price| price.0).or_else(|| listed_price(endpoint.provider(), &endpoint.model))
     }
 
     /// Fills in from `other` what this file does not say.

@@ -17,16 +17,18 @@ mod error;
 mod file;
 mod nearest;
 mod panel;
+mod prices;
 mod resumed;
 mod roleset;
 
 pub use check::{Packs, check_meaning};
 pub use embedded::{EMBEDDED_ROLESETS, ROLESET_SCHEMA};
-pub use endpoints::{Chosen, ModelRef, launch_command, resolve_endpoints};
+pub use endpoints::{Chosen, ModelRef, expected_price, launch_command, resolve_endpoints};
 pub use error::{ConfigError, Problem};
-pub use file::{FileConfig, PriceConfig, ProviderConfig, cache_folder, config_folder, micro_usd};
+pub use file::{FileConfig, ProviderConfig, cache_folder, config_folder};
 pub use nearest::nearest;
 pub use panel::{Persona, Seats, seat};
+pub use prices::{PriceConfig, listed_price, micro_usd, prices_as_of};
 pub use resumed::resumed_endpoints;
 pub use roleset::{
     Found, Roleset, RolesetAgent, Source, check_roleset, copy_roleset, find_roleset, list_rolesets,

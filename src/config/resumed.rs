@@ -83,6 +83,7 @@ async fn moved(
         // A server that is started for a run names its model as it likes.
         new.model = only_model(&new).await?;
     }
+    new.price = file.price_of("", &new);
     Ok(new)
 }
 

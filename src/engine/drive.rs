@@ -15,7 +15,7 @@ use super::ledger::{Ledger, PROGRAM, tokens_max};
 use super::log;
 use super::observer::{Moment, Observer};
 use super::redaction::Redaction;
-use crate::journal::{Asked, Entry, Found, Journal, JournalError, Limits, Opened, Replied, Writer};
+use crate::journal::{Asked, Entry, Found, Journal, JournalError, Library, Limits, Opened, Replied, Writer};
 use crate::protocol::{Ask, CallId, Outcome, Passage, Search, Setup};
 use crate::provider::launch::Lifeline;
 use crate::provider::{Answer, Endpoint, Provider, ProviderError};
@@ -68,6 +68,17 @@ pub enum EngineError {
         /// What is wrong.
         why: ProviderError,
     },
+}
+
+/// What is another than before, from a resume on; what is not given stays.
+#[derive(Clone, Debug, Default)]
+pub struct Changes {
+    /// What the run may use.
+    pub limits: Option<Limits>,
+    /// Where each agent's model is called.
+    pub endpoints: Option<Vec<Endpoint>>,
+    /// Documents that may be searched.
+    pub library: Option<Library>,
 }
 
 /// A run that is under way.
@@ -128,7 +139,7 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Takes up a run where its journal ends; `limits` and `endpoints` replace the earlier ones.
+    /// Takes up a run where its journal ends.
     ///
     /// A run that has reached its end is returned as it is, with nothing left to do.
     ///
@@ -138,14 +149,14 @@ impl<'a> Engine<'a> {
     pub fn resume(
         writer: Writer,
         journal: &Journal,
-        limits: Option<Limits>,
-        endpoints: Option<Vec<Endpoint>>,
+        now: Changes,
         observer: &'a dyn Observer,
     ) -> Result<Self, EngineError> {
         let ledger =
             Ledger::replay(&journal.records).map_err(|(line, why)| EngineError::Mismatch { line, why })?;
-        let limits = limits.unwrap_or(ledger.limits());
-        let endpoints = endpoints.filter(|now| now != ledger.endpoints());
+        let limits = now.limits.unwrap_or(ledger.limits());
+        let endpoints = now.endpoints.filter(|now| now != ledger.endpoints());
+        let library = now.library.filter(|now| ledger.library() != Some(now));
         let providers =
             providers(&ledger.opened().setup, endpoints.as_deref().unwrap_or(ledger.endpoints()))?;
         for record in &journal.records {
@@ -159,7 +170,7 @@ impl<'a> Engine<'a> {
         let mut engine =
             Self { writer, ledger, providers, limits, corpus: None, redaction: None, began, observer };
         if engine.ledger.outcome().is_none_or(|outcome| !outcome.is_final()) {
-            engine.record(Entry::Resumed { program: PROGRAM.to_owned(), limits, endpoints })?;
+            engine.record(Entry::Resumed { program: PROGRAM.to_owned(), limits, endpoints, library })?;
         }
         Ok(engine)
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::Mismatch;
 use super::budget::{Budget, Reserve};
-use crate::journal::{Asked, Entry, Found, Limits, Opened, Record, Replied, Usage, between};
+use crate::journal::{Asked, Entry, Found, Library, Limits, Opened, Record, Replied, Usage, between};
 use crate::protocol::{
     Action, Ask, CallId, Degraded, Event, Finish, Outcome, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage,
     Protocol, ReplyShape, Report, Search, Unexpected,
@@ -23,6 +23,8 @@ pub const PROGRAM: &str = concat!("consensus ", env!("CARGO_PKG_VERSION"));
 /// The state of a run.
 pub struct Ledger {
     opened: Opened,
+    /// The documents that may be searched now; they may change before a run is resumed.
+    library: Option<Library>,
     machine: Box<dyn Protocol>,
     budget: Budget,
     limits: Limits,
@@ -94,6 +96,7 @@ impl Ledger {
             limits: opened.limits,
             endpoints: opened.endpoints.clone(),
             opened: (**opened).clone(),
+            library: None,
             owed: BTreeMap::new(),
             search: None,
             verdict: None,
@@ -109,8 +112,8 @@ impl Ledger {
             started_at: record.at.clone(),
             ended_at: record.at.clone(),
         };
-        for lost in opened.library.iter().flat_map(|library| &library.lost) {
-            ledger.degrade("document_lost", lost.clone());
+        if let Some(library) = &opened.library {
+            ledger.note_library(library);
         }
         if opened.redacted {
             let setup = serde_json::to_string(&opened.setup).unwrap_or_default();
@@ -163,12 +166,15 @@ impl Ledger {
             }
             Entry::Found(found) => self.found(found),
             Entry::Stopped { outcome } => self.stopped(outcome),
-            Entry::Resumed { limits, endpoints, .. } => {
+            Entry::Resumed { limits, endpoints, library, .. } => {
                 if let Some(endpoints) = endpoints {
                     if endpoints.len() != self.endpoints.len() {
                         return Err(Mismatch::Endpoints);
                     }
                     self.endpoints.clone_from(endpoints);
+                }
+                if let Some(library) = library {
+                    self.note_library(library);
                 }
                 self.stopped = None;
                 self.budget.set_limits(*limits);
@@ -322,6 +328,19 @@ impl Ledger {
         }
     }
 
+    /// What is lost of the documents, and whether they are others than before.
+    fn note_library(&mut self, library: &Library) {
+        for lost in &library.lost {
+            self.degrade("document_lost", lost.clone());
+        }
+        let before = self.library.replace(library.clone());
+        let digests = before.and_then(|before| before.sha256).zip(library.sha256);
+        if digests.is_some_and(|(before, now)| before != now) {
+            let detail = "the documents were others when the run was resumed; what had been found stands";
+            self.degrade("documents_changed", detail.to_owned());
+        }
+    }
+
     fn degrade(&mut self, kind: &'static str, detail: String) {
         let loss = Degraded { kind, detail };
         if !self.degraded.contains(&loss) {
@@ -378,6 +397,12 @@ impl Ledger {
     #[must_use]
     pub fn endpoints(&self) -> &[Endpoint] {
         &self.endpoints
+    }
+
+    /// Returns the documents that may be searched now.
+    #[must_use]
+    pub fn library(&self) -> Option<&Library> {
+        self.library.as_ref()
     }
 
     /// Returns the limits that hold now.

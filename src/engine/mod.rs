@@ -21,7 +21,7 @@ mod observer;
 mod redaction;
 
 pub use budget::{Budget, Exceeded, Reserve};
-pub use drive::{Engine, EngineError, StopRequest};
+pub use drive::{Changes, Engine, EngineError, StopRequest};
 pub use ledger::{Ledger, PROGRAM, Totals};
 pub use mismatch::Mismatch;
 pub use observer::{Moment, NoObserver, Observer};

@@ -74,14 +74,16 @@ impl Redaction {
         self.redactor.clone().redact(text) != text
     }
 
-    /// Returns the library with tokens in its paths; the paths themselves come back by the table.
+    /// Returns the library with tokens in its paths and without its digest; the paths themselves come back by the
+    /// table.
     #[must_use]
     pub fn library(&mut self, library: Library) -> Library {
-        let Library { places, lost } = library;
+        let Library { places, lost, sha256: _ } = library;
         let mut redact = |text: &str| self.redactor.redact(text);
         Library {
             places: places.iter().map(|place| redact(&place.to_string_lossy()).into()).collect(),
             lost: lost.iter().map(|lost| redact(lost)).collect(),
+            sha256: None,
         }
     }
 

@@ -53,6 +53,9 @@ pub enum Entry {
         /// Where each agent's model is called from here on, where that has changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         endpoints: Option<Vec<Endpoint>>,
+        /// Documents that may be searched from here on, where they have changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        library: Option<Library>,
     },
 }
 
@@ -83,13 +86,17 @@ pub struct Opened {
 }
 
 /// Documents that may be searched.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Library {
     /// Files and folders, by their full paths.
     pub places: Vec<PathBuf>,
     /// Files whose text could not be read, with the reason.
     pub lost: Vec<String>,
+    /// Digest of the paths of all other files and of the text in them; none in a run that is redacted, since what
+    /// is left out could be guessed by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<Digest>,
 }
 
 /// What a run may use; a missing limit does not bind.

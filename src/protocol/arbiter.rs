@@ -2,11 +2,13 @@
 //!
 //! It writes no text of its own. What its choice is worth is for the protocol to say.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::answer::Answer;
 use super::draft::ask;
 use super::{AgentSetup, Ask, CallId, Conversation, Finish, Reply, ReplyShape, Role};
+use crate::crypto::Digest;
 use crate::text::{extract, quote};
 
 /// An open question to the arbiter.
@@ -21,16 +23,34 @@ pub(crate) struct Arbitration {
 pub(crate) enum Ruling {
     /// Ask again.
     Ask(Ask),
-    /// It chose this one of the choices.
-    Chose(usize),
+    /// It chose this one of the choices, for this reason.
+    Chose(usize, String),
     /// It chose nothing in the attempts it had.
     None,
+}
+
+/// What an arbiter who was asked has chosen; the verdict is the choice alone.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct ArbiterChoice {
+    /// The text that it chose; none if it took none.
+    pub text: Option<String>,
+    /// Digest of that text's canonical form.
+    pub sha256: Option<Digest>,
+    /// Why, in its words.
+    pub reason: String,
+}
+
+impl ArbiterChoice {
+    /// Makes the record of a choice.
+    pub(crate) fn new(chosen: Option<&Answer>, reason: String) -> Self {
+        let (text, sha256) = chosen.map(|answer| (answer.shown.clone(), answer.canonical.digest)).unzip();
+        Self { text, sha256, reason }
+    }
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Choice {
-    #[expect(dead_code, reason = "the reason is for the record; the verdict is the choice alone")]
     reason: String,
     choice: String,
 }
@@ -77,8 +97,8 @@ impl Arbitration {
         max_repairs: u32,
         reply: &Reply,
     ) -> Ruling {
-        if let Some(index) = self.chosen(reply) {
-            return Ruling::Chose(index);
+        if let Some((index, reason)) = self.chosen(reply) {
+            return Ruling::Chose(index, reason);
         }
         self.call.attempt += 1;
         if self.call.attempt > max_repairs {
@@ -93,12 +113,13 @@ impl Arbitration {
         Ruling::Ask(self.ask(arbiter, seed))
     }
 
-    fn chosen(&self, reply: &Reply) -> Option<usize> {
+    fn chosen(&self, reply: &Reply) -> Option<(usize, String)> {
         if reply.finish != Finish::Stop {
             return None;
         }
         let object = extract(&reply.text).ok()?.object;
         let choice: Choice = serde_json::from_str(object).ok()?;
-        self.choices.iter().position(|name| *name == choice.choice)
+        let index = self.choices.iter().position(|name| *name == choice.choice)?;
+        Some((index, choice.reason))
     }
 }

@@ -81,6 +81,11 @@ impl Draft {
     /// Asks for the object in other words and another form, now that the thoughts are about to come in.
     pub(crate) fn recast(&mut self, write: String, shape: ReplyShape) {
         self.write = write;
+        self.reshape(shape);
+    }
+
+    /// Asks for the object in another form from here on.
+    pub(crate) fn reshape(&mut self, shape: ReplyShape) {
         self.shape = shape;
     }
 

@@ -33,6 +33,7 @@ mod plan;
 mod setup;
 
 pub use action::{Action, Ask, CallId, ReplyShape, Search, Step};
+pub use arbiter::ArbiterChoice;
 pub use conversation::{Conversation, Message, Role};
 pub use draft::REFUSED;
 pub use event::{Event, Finish, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage, Reply};

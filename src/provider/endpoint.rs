@@ -31,8 +31,7 @@ impl Endpoint {
     pub fn provider(&self) -> &'static str {
         match self {
             Self::OpenAi(endpoint) => {
-                let preset = PRESETS.iter().find(|preset| preset.base_url == endpoint.base_url);
-                preset.map_or("openai", |preset| preset.name)
+                Some(endpoint.provider()).filter(|name| !name.is_empty()).unwrap_or("openai")
             }
             Self::Mock(_) => "mock",
         }
@@ -90,6 +89,12 @@ pub struct OpenAiEndpoint {
 }
 
 impl OpenAiEndpoint {
+    /// Returns the name of the preset whose URL this is; empty if it is none's.
+    #[must_use]
+    pub fn provider(&self) -> &'static str {
+        PRESETS.iter().find(|preset| preset.base_url == self.base_url).map_or("", |preset| preset.name)
+    }
+
     /// Returns a server about which nothing is known but its URL: no key, no model, no retries.
     #[must_use]
     pub fn bare(base_url: &str) -> Self {
@@ -141,15 +146,16 @@ pub struct Timeouts {
     pub idle_ms: u64,
     /// For the whole reply.
     pub total_ms: u64,
-    /// For a launched server to be ready; large models are read from slow disks in this time.
+    /// For a launched server to be ready, and for any other that says it still loads its model; large models are
+    /// read from slow disks in this time.
     #[serde(skip_serializing_if = "is_default_ready")]
     pub ready_ms: u64,
 }
 
-/// How long a launched server may take by default.
+/// How long a server may take to load its model by default.
 const READY_MS: u64 = 1_800_000;
 
-/// Only a launched server has this time, and most servers are not.
+/// Few servers need another, and a journal says what is not usual.
 fn is_default_ready(ready_ms: &u64) -> bool {
     *ready_ms == READY_MS
 }
@@ -235,8 +241,10 @@ const LOCAL: Preset = Preset {
 ///   takes any, and replies are validated here all the same.
 /// - `openrouter` sends a request to whichever of its providers is cheapest; `require_parameters`
 ///   keeps it from those that would drop the schema, and `usage.include` makes it say what each call cost.
+/// - `bedrock-openai` is the part of Amazon Bedrock that speaks this dialect, with a key of Bedrock's own; other
+///   Regions are other URLs, and models that only Bedrock's own interface serves are not here.
 /// - `vllm`, `llamacpp`, `ollama` and `lmstudio` take a schema as `response_format` and need nothing more.
-pub const PRESETS: [Preset; 6] = [
+pub const PRESETS: [Preset; 7] = [
     Preset {
         name: "openai",
         base_url: "https://api.openai.com/v1",
@@ -252,6 +260,14 @@ pub const PRESETS: [Preset; 6] = [
         probed: false,
         body: r#"{"provider":{"require_parameters":true},"usage":{"include":true}}"#,
         headers: &[("x-title", "consensus")],
+        ..LOCAL
+    },
+    Preset {
+        name: "bedrock-openai",
+        base_url: "https://bedrock-runtime.us-east-1.amazonaws.com/openai/v1",
+        api_key_env: Some("AWS_BEARER_TOKEN_BEDROCK"),
+        probed: false,
+        lenient_schema: true,
         ..LOCAL
     },
     Preset { name: "vllm", base_url: "http://127.0.0.1:8000/v1", ..LOCAL },

@@ -90,13 +90,20 @@ impl ProviderError {
             Self::Unreachable { .. } => true,
             // Without a connection nothing was asked yet.
             Self::TimedOut { setting, .. } => *setting == "connect_ms",
-            Self::Status { status, .. } => matches!(status, 408 | 429 | 500..=599),
+            // What takes minutes is not waited for by the rule for what passes.
+            Self::Status { status, .. } => matches!(status, 408 | 429 | 500..=599) && !self.is_loading(),
             Self::Setup(_)
             | Self::Overflow { .. }
             | Self::BadAnswer { .. }
             | Self::Launch(_)
             | Self::TooLarge { .. } => false,
         }
+    }
+
+    /// Returns true if the server says that it still loads its model, as llama.cpp's does.
+    #[must_use]
+    pub fn is_loading(&self) -> bool {
+        matches!(self, Self::Status { status: 503, message, .. } if message.to_ascii_lowercase().contains("loading model"))
     }
 
     /// Returns how long the server asked to wait before the next try.

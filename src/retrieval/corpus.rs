@@ -12,7 +12,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::files::{self, Skipped, Unread};
 use super::{PdfReader, RetrievalError, passages};
-use crate::crypto::Hasher;
+use crate::crypto::{Digest, Hasher};
 use crate::protocol::{PASSAGES_MAX, Passage};
 
 /// The most different words of one search; more would only blur it.
@@ -62,7 +62,7 @@ struct Listed {
 }
 
 /// What bringing an index up to date has done.
-#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Updated {
     /// Files with text.
     pub files: usize,
@@ -74,6 +74,8 @@ pub struct Updated {
     pub gone: usize,
     /// Files whose text is lost.
     pub skipped: Vec<Skipped>,
+    /// Digest of the paths of all files with text and of their texts.
+    pub sha256: Digest,
 }
 
 impl Corpus {
@@ -181,7 +183,7 @@ fn update(index: &mut Connection, found: &[String], pdf: &PdfReader) -> rusqlite
     let change = index.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut before = listing(&change)?;
     let mut now: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut updated = Updated::default();
+    let (mut read, mut skipped) = (0, Vec::new());
     for name in found {
         let path = Path::new(name);
         let stamp = stamp(path);
@@ -194,7 +196,7 @@ fn update(index: &mut Connection, found: &[String], pdf: &PdfReader) -> rusqlite
             Ok(read) => read,
             Err(why) => {
                 if let Unread::Lost(why) = why {
-                    updated.skipped.push(Skipped { path: path.to_owned(), why });
+                    skipped.push(Skipped { path: path.to_owned(), why });
                 }
                 forget(&change, name)?;
                 continue;
@@ -206,7 +208,7 @@ fn update(index: &mut Connection, found: &[String], pdf: &PdfReader) -> rusqlite
             now.insert(name, known.passages);
             continue;
         }
-        updated.read += 1;
+        read += 1;
         forget(&change, name)?;
         let parts = passages::cut(&text, layout);
         change.execute(
@@ -223,14 +225,13 @@ fn update(index: &mut Connection, found: &[String], pdf: &PdfReader) -> rusqlite
         }
         now.insert(name, parts.len());
     }
-    updated.gone = before.len();
+    let gone = before.len();
     for name in before.keys() {
         forget(&change, name)?;
     }
+    let sha256 = digest(&change)?;
     change.commit()?;
-    updated.files = now.len();
-    updated.passages = now.values().sum();
-    Ok(updated)
+    Ok(Updated { files: now.len(), passages: now.values().sum(), read, gone, skipped, sha256 })
 }
 
 /// Returns what is in the index; makes it first if it is not there or has another layout.
@@ -250,6 +251,18 @@ fn listing(change: &Transaction<'_>) -> rusqlite::Result<BTreeMap<String, Listed
         Ok((row.get(0)?, Listed { stamp: row.get(1)?, sha256: row.get(2)?, passages }))
     })?;
     listed.collect()
+}
+
+/// Returns the digest of everything that is listed.
+fn digest(change: &Transaction<'_>) -> rusqlite::Result<Digest> {
+    let mut files = change.prepare("SELECT name, sha256 FROM file ORDER BY name")?;
+    let mut rows = files.query([])?;
+    let mut hasher = Hasher::default();
+    while let Some(row) = rows.next()? {
+        let (name, sha256): (String, String) = (row.get(0)?, row.get(1)?);
+        hasher.part(name.as_bytes()).part(sha256.as_bytes());
+    }
+    Ok(hasher.finish())
 }
 
 fn forget(change: &Transaction<'_>, name: &str) -> rusqlite::Result<()> {

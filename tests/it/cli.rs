@@ -193,6 +193,27 @@ fn a_deadline_puts_the_run_down() {
 }
 
 #[test]
+fn public_prices_are_known_by_provider_and_give_way_to_the_users() {
+    let folder = Folder::new();
+    let cost = |model: &str| {
+        let plan = ["plan", "--format", "json", "--prompt", "x", "--model", model];
+        let finished = Finished::of(consensus(&folder).args(plan)).exits(0);
+        let plan: Value = serde_json::from_str(&finished.stdout).unwrap();
+        plan["cost_micro_usd_max"].as_u64()
+    };
+    let listed = cost("openai:gpt-4o-mini").unwrap();
+    assert_eq!(cost("vllm:gpt-4o-mini"), None, "a server may call its model as it likes");
+    folder.write("consensus.toml", "[prices.gpt-4o-mini]\nprompt = 15\ncompletion = 60\n");
+    // A hundred times as much, but for what is rounded up.
+    assert_eq!(cost("openai:gpt-4o-mini").map(|cost| cost.div_ceil(listed)), Some(100));
+    folder.write("consensus.toml", "[providers.openai]\nbase_url = \"http://127.0.0.1:1/v1\"\n");
+    assert_eq!(cost("openai:gpt-4o-mini"), None, "nor is another server under that name OpenAI's");
+    let text =
+        Finished::of(consensus(&folder).args(["plan", "--prompt", "x", "--model", "m"])).exits(0).stdout;
+    assert!(text.contains("cost unknown") && text.contains("list of 20"), "{text}");
+}
+
+#[test]
 fn a_cost_limit_wants_prices_and_keeps_to_them() {
     let folder = Folder::new();
     let run =

@@ -7,7 +7,7 @@ use consensus::engine::Ledger;
 use consensus::report::ConsensusOutcome;
 use serde_json::{Value, json};
 
-use crate::support::{Finished, Folder, consensus};
+use crate::support::{Finished, Folder, SENSIBLE, Server, consensus, model};
 
 const TOWER: &str = "# Towers\n\nThe lighthouse of Kelm was finished in 1874.\n\n## Height\n\nThe lighthouse of Kelm is \
                      43 metres high, measured from the rock.\n";
@@ -172,6 +172,42 @@ fn a_document_that_gives_orders_decides_nothing() {
     // Nor is an agreement over it a whole one.
     let kinds: Vec<&Value> = result["degraded"].as_array().unwrap().iter().map(|d| &d["kind"]).collect();
     assert_eq!(kinds, ["objection", "false_quote"]);
+}
+
+#[test]
+fn where_documents_lie_is_told_to_no_server() {
+    let (folder, server) = (library(), Server::start(model(SENSIBLE)));
+    let run = ["run", "--roleset", "council_tripartite", "--docs", "docs", "--base-url", &server.url()];
+    let finished =
+        Finished::of(consensus(&folder).args(run).args(["--prompt", "How high is the lighthouse?"]));
+    assert!(matches!(finished.code, 0 | 3), "{}", finished.stderr);
+    let path = folder.path().canonicalize().unwrap();
+    let sent: String = server.chats().into_iter().map(|request| request.body).collect();
+    assert!(sent.contains("towers.md") && !sent.contains(path.to_str().unwrap()), "{sent}");
+}
+
+#[test]
+fn documents_that_are_others_when_a_run_goes_on_are_noted() {
+    let kinds = |changes: &[(&str, &str)]| -> Vec<Value> {
+        let folder = library();
+        let run =
+            ["run", "--roleset", "council_tripartite", "--docs", "docs", "--mock", "--answer", "43 metres"];
+        let stopped = ["--prompt", "How high is it?", "--max-tokens-total", "10"];
+        Finished::of(consensus(&folder).args(run).args(stopped)).exits(5);
+        for (name, text) in changes {
+            folder.write(name, text);
+        }
+        Finished::of(consensus(&folder).args(["resume", "--last", "--max-tokens-total", "100000"])).exits(0);
+        Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+        folder.result()["degraded"].as_array().unwrap().iter().map(|loss| loss["kind"].clone()).collect()
+    };
+    assert!(kinds(&[]).is_empty());
+    assert!(kinds(&[("docs/bread.txt", "Bread is baked from flour, water and salt.")]).is_empty());
+    assert_eq!(kinds(&[("docs/bread.txt", "Cake.")]), ["documents_changed"]);
+    assert_eq!(
+        kinds(&[("docs/late.pdf", "%PDF-1.4 and nothing more"), ("docs/cake.txt", "Cake.")]),
+        ["document_lost", "documents_changed"]
+    );
 }
 
 /// A PDF file of one page with one line of text, in the fewest objects.

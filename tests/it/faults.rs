@@ -80,6 +80,25 @@ fn an_error_inside_an_answer_that_began_well_is_waited_out_like_any_other() {
     }
 }
 
+/// What llama.cpp's server answers in the minutes after its start.
+fn loading() -> Vec<Act> {
+    let body = json!({"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}});
+    vec![Act::Send(http("503 Service Unavailable", "", body.to_string().as_bytes()))]
+}
+
+#[test]
+fn a_server_that_loads_its_model_is_waited_for_longer_than_a_fault() {
+    // More than both agents would ask again.
+    recovers(7, loading);
+}
+
+#[test]
+fn a_server_that_never_ends_loading_is_given_up() {
+    let folder = Folder::new();
+    folder.write("consensus.toml", "retries = 0\n[timeouts]\nready_ms = 1500\n");
+    fails_in(&folder, "Loading model", |_| loading());
+}
+
 #[test]
 fn a_burst_of_server_errors_is_waited_out() {
     recovers(2, || status("500 Internal Server Error", ""));

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use consensus::engine::{Engine, Ledger, NoObserver, StopRequest};
+use consensus::engine::{Changes, Engine, Ledger, NoObserver, StopRequest};
 use consensus::journal::{Entry, FILE_NAME, Journal, JournalError, Writer, read};
 use consensus::protocol::Outcome;
 use consensus::report::RunResult;
@@ -47,7 +47,8 @@ fn reopen(dir: &Path) -> Result<(Writer, Journal), String> {
 /// Resumes the run in `dir` inside this process, and returns its result.
 fn resume(dir: &Path) -> Result<RunResult, String> {
     let (writer, journal) = reopen(dir)?;
-    let mut engine = Engine::resume(writer, &journal, None, None, &NoObserver).map_err(|e| e.to_string())?;
+    let mut engine =
+        Engine::resume(writer, &journal, Changes::default(), &NoObserver).map_err(|e| e.to_string())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (_keep, stop) = tokio::sync::watch::channel(StopRequest::None);
     runtime.block_on(engine.run(stop)).map_err(|e| e.to_string())?;

@@ -129,10 +129,13 @@ fn the_configuration_of_the_readme_is_read() {
     let folder = Folder::new();
     let toml = blocks(&readme, "toml").concat().join("\n").replace("roleset = \"solver_checker\"", "");
     folder.write("consensus.toml", &toml);
-    let plan = ["plan", "--model", "gpt-4o-mini", "--prompt", "x", "--format", "json"];
+    let plan = ["plan", "--model", "lab:NAME", "--prompt", "x", "--format", "json"];
     let value: Value =
         serde_json::from_str(&Finished::of(consensus(&folder).args(plan)).exits(0).stdout).unwrap();
     assert!(value["cost_micro_usd_max"].as_u64().unwrap() > 0);
+    // The price binds: so the run is refused for what it could cost, and not for want of a price.
+    let run = ["run", "--model", "lab:NAME", "--prompt", "x", "--max-cost", "0.000001"];
+    Finished::of(consensus(&folder).args(run)).exits(5);
 }
 
 #[test]

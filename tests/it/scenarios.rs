@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use consensus::protocol::{Action, CallId, Finish, Outcome, Params, Setup, Thinking};
+use consensus::protocol::{Action, ArbiterChoice, CallId, Finish, Outcome, Params, Section, Setup, Thinking};
 use consensus::text::{CanonicalKind, CanonicalRule, Constraint};
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ fn play(written: &str) -> String {
         let call = open_call(play, &setup, name);
         let ask = play.open[&call].clone();
         let (text, finish) = match said.strip_prefix("raw ") {
-            Some(text) => (text.to_owned(), Finish::Stop),
+            Some(text) => (text.replace("\\n", "\n"), Finish::Stop),
             None if said == "cut" => ("{\"role\":".to_owned(), Finish::Length),
             None if said == "refuses" => (String::new(), Finish::Refused),
             None => {
@@ -76,7 +76,16 @@ fn play(written: &str) -> String {
             writeln!(out, "> {}", told(action, &setup)).unwrap();
         }
         if play.outcome.is_some() {
-            for dissent in play.machine.report().dissent {
+            let report = play.machine.report();
+            let arbiter = match &report.section {
+                Section::Pair(section) => &section.arbiter,
+                Section::Council(section) => &section.arbiter,
+                Section::Panel(_) => &None,
+            };
+            if let Some(ArbiterChoice { text, reason, .. }) = arbiter {
+                writeln!(out, "> arbiter chose {text:?}: {reason:?}").unwrap();
+            }
+            for dissent in report.dissent {
                 writeln!(
                     out,
                     "> dissent {} {} {:?} {:?}",

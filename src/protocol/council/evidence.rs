@@ -113,6 +113,13 @@ impl Sources {
 }
 
 impl Source {
+    /// Returns the name of the file without its folders: those say where a user keeps things, and are no
+    /// concern of a model or its server.
+    #[must_use]
+    pub fn file_name(&self) -> &str {
+        self.title.rsplit('/').next().unwrap_or(&self.title)
+    }
+
     /// Returns where `quote` stands in this source.
     #[must_use]
     pub fn find(&self, quote: &str) -> Option<Evidence> {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::evidence::{Evidence, Source, Sources};
+use super::findings::Findings;
 use super::params::ConfidenceFrom;
 use super::quotable::quotes;
 use super::share::Share;
@@ -312,11 +313,19 @@ pub(super) fn response_schema(from: ConfidenceFrom, sources: &Sources, chars_max
 }
 
 /// Returns the schema of Ethos's reply.
-pub(super) fn verification_schema(from: ConfidenceFrom, sources: &Sources) -> Value {
+///
+/// After thoughts that list what they found it has as many checks, and where all is kept, none that fails.
+pub(super) fn verification_schema(from: ConfidenceFrom, sources: &Sources, found: Option<Findings>) -> Value {
+    let all_kept = found.is_some_and(|found| found.all_kept);
+    let verdicts: &[&str] = if all_kept { &["holds"] } else { &["holds", "fails"] };
+    let veto =
+        if all_kept { json!({"type": "boolean", "enum": [false]}) } else { json!({"type": "boolean"}) };
+    let count = found.map_or(0, |found| found.count);
+    let checks_max = if count == 0 { EVIDENCE_MAX } else { count.min(EVIDENCE_MAX) };
     let claim = || json!({"claim": string(1, CLAIM_CHARS_MAX)});
     let decided = sources.all().iter().map(|source| {
         let mut check = quoted(source, claim());
-        check["verdict"] = json!({"type": "string", "enum": ["holds", "fails"]});
+        check["verdict"] = json!({"type": "string", "enum": verdicts});
         object(&check)
     });
     let mut open = claim();
@@ -327,9 +336,9 @@ pub(super) fn verification_schema(from: ConfidenceFrom, sources: &Sources) -> Va
     form(
         from,
         json!({
-            "checks": {"type": "array", "items": check, "minItems": 1, "maxItems": EVIDENCE_MAX},
+            "checks": {"type": "array", "items": check, "minItems": 1, "maxItems": checks_max},
             "reasoning": string(0, REASONING_CHARS_MAX),
-            "veto": {"type": "boolean"},
+            "veto": veto,
         }),
     )
 }

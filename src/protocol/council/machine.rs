@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use super::Setup;
 use super::evidence::{Evidence, Sources};
+use super::examples;
+use super::findings::Findings;
 use super::forms::{self, Framing, Response, Sound, Strictness, Verification};
 use super::manifest::Manifest;
 use super::params::{ConfidenceFrom, CouncilParams};
@@ -13,12 +15,12 @@ use super::share::Share;
 use super::verdict::{ConsensusResult, Member, judge};
 use crate::crypto::Digest;
 use crate::protocol::answer::Answer;
-use crate::protocol::arbiter::{Arbitration, Ruling};
+use crate::protocol::arbiter::{ArbiterChoice, Arbitration, Ruling};
 use crate::protocol::draft::{Draft, Progress, Told as Telling, Valid};
 use crate::protocol::mark::mark;
 use crate::protocol::{
-    Action, CallId, Conversation, Event, How, NoAgreement, Outcome, Passage, Protocol, Reply, ReplyShape,
-    Report, Search, Step, Unexpected,
+    Action, CallId, Conversation, Event, Finish, How, NoAgreement, Outcome, Passage, Protocol, Reply,
+    ReplyShape, Report, Search, Step, Unexpected,
 };
 use crate::text::vacuity::Told;
 use crate::text::{Canonicalizer, Violation};
@@ -53,6 +55,7 @@ pub struct Council {
     pub(super) unmeasured: [bool; 3],
     /// The open question to the arbiter, and the answers it may choose from.
     arbitration: Option<(Arbitration, Vec<Answer>)>,
+    pub(super) arbiter_choice: Option<ArbiterChoice>,
     pub(super) outcome: Option<Outcome>,
     remark: Option<&'static str>,
 }
@@ -107,7 +110,10 @@ impl Council {
             told: Told::new(&setup.task.prompt, &said),
             sources: Sources::of_task(&setup.task),
             manifest: Manifest::new(),
-            conversations: Member::ALL.map(|member| Conversation::new(prompt::system(&setup, member))),
+            conversations: Member::ALL.map(|member| match member {
+                Member::Pathos | Member::Logos => Conversation::new(prompt::system(&setup, member)),
+                Member::Ethos => examples::conversation(&setup),
+            }),
             seen: [0; 3],
             open: BTreeMap::new(),
             phase: Phase::New,
@@ -119,6 +125,7 @@ impl Council {
             failed_turns: [0; 3],
             unmeasured: [false; 3],
             arbitration: None,
+            arbiter_choice: None,
             outcome: None,
             remark: None,
             setup,
@@ -129,18 +136,8 @@ impl Council {
 
     /// Asks for a form.
     fn begin(&mut self, call: CallId, conversation: Conversation, told: Telling) -> Action {
-        let member = Member::ALL[call.agent];
         let agent = &self.setup.agents[call.agent];
-        let from = self.setup.params.confidence;
-        let (name, schema) = match member {
-            Member::Pathos => ("framing", forms::framing_schema(from)),
-            Member::Logos => {
-                ("response", forms::response_schema(from, &self.sources, agent.text_chars_max()))
-            }
-            Member::Ethos => ("verification", forms::verification_schema(from, &self.sources)),
-        };
-        let measured = self.measures().then_some(forms::MEASURED);
-        let shape = ReplyShape::Json { name, schema: (&schema).into(), measured };
+        let shape = self.shape(Member::ALL[call.agent], None);
         let draft = Draft::start(self.setup.params.thinking, call, conversation, told, shape);
         let ask = draft.ask(agent, self.setup.seed);
         self.open.insert(draft.call(), draft);
@@ -191,8 +188,12 @@ impl Council {
         let Some(mut draft) = self.open.remove(&call) else { return Err(Unexpected::NotAsked(call)) };
         let agent = &self.setup.agents[call.agent];
         let max_repairs = self.setup.params.max_repairs;
+        if call.agent == Member::Ethos.index() {
+            self.hold_to_thoughts(&mut draft, reply);
+        }
         let strictness = if draft.repairs < max_repairs { Strictness::Refuse } else { Strictness::Void };
-        let check = |text: &str, _: Option<&str>| self.check(Member::ALL[call.agent], text, strictness);
+        let member = Member::ALL[call.agent];
+        let check = |text: &str, thoughts: Option<&str>| self.check(member, text, thoughts, strictness);
         let mut form = match draft.reply(agent, self.setup.seed, max_repairs, reply, check) {
             Progress::Ask(ask) => {
                 self.open.insert(draft.call(), draft);
@@ -245,7 +246,39 @@ impl Council {
         self.setup.params.confidence == ConfidenceFrom::Logprob
     }
 
-    fn check(&self, member: Member, text: &str, strictness: Strictness) -> Result<Valid<Form>, Violation> {
+    /// Returns the form in which a member writes; Ethos after these findings.
+    fn shape(&self, member: Member, found: Option<Findings>) -> ReplyShape {
+        let from = self.setup.params.confidence;
+        let chars_max = self.setup.agents[member.index()].text_chars_max();
+        let (name, schema) = match member {
+            Member::Pathos => ("framing", forms::framing_schema(from)),
+            Member::Logos => ("response", forms::response_schema(from, &self.sources, chars_max)),
+            Member::Ethos => ("verification", forms::verification_schema(from, &self.sources, found)),
+        };
+        let measured = self.measures().then_some(forms::MEASURED);
+        ReplyShape::Json { name, schema: (&schema).into(), measured }
+    }
+
+    /// Offers Ethos no fault where its thoughts have found none, but in its last attempt, in which a veto counts
+    /// whatever was thought before it.
+    fn hold_to_thoughts(&self, draft: &mut Draft, reply: &Reply) {
+        let attempts_left = self.setup.params.max_repairs.saturating_sub(draft.repairs);
+        let found = match (draft.call().step, attempts_left) {
+            (Step::Think, 1..) if reply.finish == Finish::Stop => Findings::read(&reply.text),
+            // What comes next is the last attempt.
+            (Step::Envelope, 1) => None,
+            _ => return,
+        };
+        draft.reshape(self.shape(Member::Ethos, found));
+    }
+
+    fn check(
+        &self,
+        member: Member,
+        text: &str,
+        thoughts: Option<&str>,
+        strictness: Strictness,
+    ) -> Result<Valid<Form>, Violation> {
         let valid = |content, object| Valid { content, object };
         Ok(match member {
             Member::Pathos => {
@@ -262,6 +295,9 @@ impl Council {
             Member::Ethos => {
                 let Valid { content, object } = forms::verification(text, &self.sources, strictness)?;
                 self.check_sound(content.sound)?;
+                if let (Some(found), Strictness::Refuse) = (thoughts.and_then(Findings::read), strictness) {
+                    found.hold(&content)?;
+                }
                 valid(Form::Verification(content), object)
             }
         })
@@ -393,18 +429,20 @@ impl Council {
         vec![Action::Ask(ask)]
     }
 
-    fn ruling(&mut self, mut open: Arbitration, mut answers: Vec<Answer>, reply: &Reply) -> Vec<Action> {
+    fn ruling(&mut self, mut open: Arbitration, answers: Vec<Answer>, reply: &Reply) -> Vec<Action> {
         let Some(arbiter) = &self.setup.arbiter else { return self.finish_without() };
         match open.reply(arbiter, self.setup.seed, self.setup.params.max_repairs, reply) {
             Ruling::Ask(ask) => {
                 self.arbitration = Some((open, answers));
                 vec![Action::Ask(ask)]
             }
-            Ruling::Chose(index) if index < answers.len() => {
-                let Answer { shown: text, canonical } = answers.swap_remove(index);
-                self.finish(Outcome::Agreed { how: How::Arbitrated, text, sha256: canonical.digest })
+            Ruling::Chose(index, reason) => {
+                let chosen = answers.get(index);
+                self.arbiter_choice = Some(ArbiterChoice::new(chosen, reason));
+                let Some(Answer { shown, canonical }) = chosen.cloned() else { return self.finish_without() };
+                self.finish(Outcome::Agreed { how: How::Arbitrated, text: shown, sha256: canonical.digest })
             }
-            Ruling::Chose(_) | Ruling::None => self.finish_without(),
+            Ruling::None => self.finish_without(),
         }
     }
 

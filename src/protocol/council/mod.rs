@@ -33,6 +33,8 @@
 //!   `1 + max_repairs` attempts; then at most one arbiter.
 
 mod evidence;
+mod examples;
+mod findings;
 mod forms;
 mod machine;
 mod manifest;

@@ -1,9 +1,9 @@
 //! The most that a run may cost, before anything is spent.
 
 use super::evidence::Sources;
-use super::prompt;
 use super::verdict::Member;
 use super::{RULES, Setup};
+use super::{examples, prompt};
 use crate::protocol::plan::{QUOTED, tokens};
 use crate::protocol::{CallId, PASSAGES_MAX, Step, WorstCase};
 
@@ -11,7 +11,7 @@ use crate::protocol::{CallId, PASSAGES_MAX, Step, WorstCase};
 const TURN_WORDS: u64 = 800;
 /// The same for one refusal of a choice.
 const REFUSAL_WORDS: u64 = 300;
-/// The same for what stands around one passage: its name and its path.
+/// The same for what stands around one passage: its name and its file's.
 const FRAME_WORDS: u64 = 60;
 
 /// Returns the most that a run with this setup can use.
@@ -36,6 +36,10 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
     total.add_form(&mut alone, thinking, max_repairs, replies[logos]);
     for member in Member::ALL {
         let mut conversation = system(member);
+        if member == Member::Ethos {
+            conversation +=
+                examples::conversation(setup).messages()[1..].iter().map(|m| tokens(&m.content)).sum::<u64>();
+        }
         for _ in 0..setup.params.max_rounds {
             // What the others wrote, the feedback, and the task enter again with every turn.
             conversation += task + TURN_WORDS + 2 * QUOTED * longest + passages;

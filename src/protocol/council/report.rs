@@ -10,6 +10,7 @@ use super::share::{Confidences, Share, Weights};
 use super::verdict::{ConsensusResult, Member};
 use crate::crypto::Digest;
 use crate::protocol::answer::Answer;
+use crate::protocol::arbiter::ArbiterChoice;
 use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome, Report, Section};
 use crate::text::Canonicalizer;
 
@@ -32,6 +33,8 @@ pub struct CouncilSection {
     pub weights: Weights,
     /// Every finished round.
     pub rounds: Vec<CouncilRound>,
+    /// What the arbiter chose, if one was asked and chose, or that it took none.
+    pub arbiter: Option<ArbiterChoice>,
 }
 
 /// One finished round.
@@ -133,6 +136,7 @@ impl Council {
             threshold: self.setup.params.threshold,
             weights: self.setup.params.weights,
             rounds: self.rounds.clone(),
+            arbiter: self.arbiter_choice.clone(),
         }
     }
 

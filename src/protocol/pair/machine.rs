@@ -46,7 +46,8 @@ pub struct Pair {
     /// The open question to the arbiter, and the proposals it may choose from.
     pub(super) arbitration: Option<(Arbitration, Vec<usize>)>,
     pub(super) arbiter_asked: bool,
-    pub(super) arbiter_choice: Option<usize>,
+    /// The text that the arbiter chose, and its reason.
+    pub(super) arbiter_choice: Option<(usize, String)>,
     pub(super) outcome: Option<Outcome>,
     remark: Option<&'static str>,
 }
@@ -116,7 +117,7 @@ impl Pair {
             proposals: &self.proposals,
             agent,
             blind,
-            arbiter_choice: self.arbiter_choice,
+            arbiter_choice: self.arbiter_choice.as_ref().map(|(index, _)| *index),
         }
     }
 

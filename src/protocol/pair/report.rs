@@ -4,15 +4,16 @@ use serde::Serialize;
 
 use super::Setup;
 use super::machine::Pair;
-use super::seat::{Answer, Seat, handle};
+use super::seat::{Answer, Seat};
 use crate::crypto::Digest;
+use crate::protocol::arbiter::ArbiterChoice;
 use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Outcome, Report, Section};
 
 /// What only `pair` has.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct PairSection {
-    /// Handle of the text that the arbiter chose, if one was asked.
-    pub arbiter_choice: Option<String>,
+    /// What the arbiter chose, if one was asked and chose.
+    pub arbiter: Option<ArbiterChoice>,
 }
 
 impl Pair {
@@ -28,8 +29,13 @@ impl Pair {
             agents: self.seats.iter().zip(&self.setup.agents).map(|(s, a)| self.agent(s, &a.name)).collect(),
             dissent: self.dissent(agreed),
             degraded: degraded(&self.setup, &self.seats),
-            section: Section::Pair(PairSection { arbiter_choice: self.arbiter_choice.map(handle) }),
+            section: Section::Pair(PairSection { arbiter: self.arbiter_choice() }),
         }
+    }
+
+    fn arbiter_choice(&self) -> Option<ArbiterChoice> {
+        let (index, reason) = self.arbiter_choice.as_ref()?;
+        Some(ArbiterChoice::new(Some(&self.proposals[*index].answer), reason.clone()))
     }
 
     fn agent(&self, seat: &Seat, name: &str) -> AgentReport {

@@ -68,9 +68,9 @@ impl Pair {
                 vec![Action::Ask(ask)]
             }
             Ruling::None => self.finish_without(NoAgreement::Deadlock),
-            Ruling::Chose(chosen) => {
+            Ruling::Chose(chosen, reason) => {
                 let index = candidates[chosen];
-                self.arbiter_choice = Some(index);
+                self.arbiter_choice = Some((index, reason));
                 // Whoever did not write the chosen text has to decide first.
                 self.idle = [0; 2];
                 self.turn(1 - self.proposals[index].author)
@@ -80,7 +80,8 @@ impl Pair {
 
     /// After the arbiter's choice each agent that does not stand for it has one turn.
     pub(super) fn after_ruling(&mut self) -> Vec<Action> {
-        let chosen = self.arbiter_choice.map(|index| self.proposals[index].answer.canonical.clone());
+        let chosen =
+            self.arbiter_choice.as_ref().map(|(index, _)| self.proposals[*index].answer.canonical.clone());
         if let Phase::Talking { mover, .. } = self.phase {
             self.idle[mover] += 1;
         }

@@ -13,7 +13,7 @@ use sse_stream::SseStream;
 use super::answer::{Collected, Unusable};
 use super::wire::{self, NamedSchema, Request, ResponseFormat, StreamOptions};
 use crate::protocol::{Ask, ReplyShape};
-use crate::provider::{Answer, OpenAiEndpoint, Progress, ProviderError, Structured};
+use crate::provider::{Answer, OpenAiEndpoint, Progress, ProviderError, Structured, Timeouts};
 
 /// The most bytes of one HTTP answer: a reply of 1 MiB escaped as JSON, and its frame.
 pub(super) const BODY_BYTES_MAX: usize = 8 << 20;
@@ -89,6 +89,11 @@ impl Client {
     /// Returns the base URL, for messages.
     pub(super) fn base_url(&self) -> String {
         self.endpoint.base_url.clone()
+    }
+
+    /// Returns how long to wait for what.
+    pub(super) fn timeouts(&self) -> Timeouts {
+        self.endpoint.timeouts
     }
 
     /// Returns the model's name.

@@ -12,7 +12,7 @@ mod logprobs;
 mod wire;
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use backon::{ExponentialBuilder, Retryable};
 
@@ -26,6 +26,9 @@ use client::{Client, Form};
 
 /// The longest that a server's Retry-After is obeyed.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(2);
+
+/// Between two questions to a server that loads its model.
+const LOADING_WAIT: Duration = Duration::from_secs(1);
 
 /// An OpenAI-compatible server.
 #[derive(Debug)]
@@ -84,7 +87,8 @@ impl OpenAi {
 
     /// Calls the model; see [`super::Provider::ask`].
     ///
-    /// A call that meets the end of a launched server is made again once the server is back.
+    /// A call that meets the end of a launched server is made again once the server is back, and one that meets a
+    /// server which still loads its model, once that is loaded.
     ///
     /// # Errors
     ///
@@ -92,12 +96,38 @@ impl OpenAi {
     pub async fn ask(&self, ask: &Ask, progress: Progress<'_>) -> Result<Answer, ProviderError> {
         let mut attempts = 0;
         let Some(lifeline) = self.lifeline.get() else {
-            return self.negotiate(ask, progress, &mut attempts).await;
+            return self.once_loaded(ask, progress, &mut attempts).await;
         };
         loop {
             let starts = lifeline.ready().await?;
             match self.negotiate(ask, progress, &mut attempts).await {
                 Err(ProviderError::Unreachable { .. }) if lifeline.died_since(starts).await => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Calls the model of a server that somebody else may have started a moment ago.
+    async fn once_loaded(
+        &self,
+        ask: &Ask,
+        progress: Progress<'_>,
+        attempts: &mut u32,
+    ) -> Result<Answer, ProviderError> {
+        let patience = Instant::now() + Duration::from_millis(self.client.timeouts().ready_ms);
+        let mut told = false;
+        loop {
+            match self.negotiate(ask, progress, attempts).await {
+                Err(error) if error.is_loading() && Instant::now() < patience => {
+                    if !told {
+                        tracing::warn!("{error}; waiting until it is loaded");
+                    }
+                    told = true;
+                    tokio::select! {
+                        () = tokio::time::sleep(LOADING_WAIT) => {}
+                        () = quit(self.quitting.get()) => return Err(error),
+                    }
+                }
                 other => return other,
             }
         }

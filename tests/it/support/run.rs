@@ -209,7 +209,8 @@ pub fn member(ask: &Ask, fields: &Value) -> String {
 pub fn form(ask: &Ask, fields: &Value) -> String {
     let ReplyShape::Json { name, .. } = &ask.shape else { return "hm".to_owned() };
     // Whatever the task is, its first words stand in it.
-    let prompt = ask.messages.iter().find_map(|m| m.content.split("Task: ").nth(1)).unwrap_or_default();
+    let mut latest = ask.messages.iter().rev();
+    let prompt = latest.find_map(|m| m.content.split("Task: ").nth(1)).unwrap_or_default();
     let quote: String = prompt.chars().take(12).collect();
     let mut out = match *name {
         "framing" => json!({"framing": "The sum is wanted.", "search": "sum", "reasoning": "it says so"}),

@@ -1,0 +1,91 @@
+//! What tokens cost: the public prices that this program knows, and prices as a user writes them.
+//!
+//! In: the name of a provider and of a model. Out: a price, or none. The list is data with a date; it is never
+//! looked up anywhere, never applied to a server that only calls itself by the same name, and gives way to what
+//! the user says.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::provider::Price;
+
+/// Prices, written in US dollars per million tokens.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(try_from = "Dollars")]
+pub struct PriceConfig(pub(super) Price);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Dollars {
+    prompt: f64,
+    cached: Option<f64>,
+    completion: f64,
+}
+
+impl TryFrom<Dollars> for PriceConfig {
+    type Error = String;
+
+    fn try_from(dollars: Dollars) -> Result<Self, String> {
+        let micro = |usd: f64| {
+            micro_usd(usd)
+                .ok_or_else(|| format!("price {usd} is not between 0 and 1e9 US dollars per million tokens"))
+        };
+        let (prompt, completion) = (micro(dollars.prompt)?, micro(dollars.completion)?);
+        let cached = dollars.cached.map_or(Ok(prompt), micro)?;
+        Ok(Self(Price { prompt, cached, completion }))
+    }
+}
+
+/// Turns US dollars, from 0 to 1e9, into millionths of a dollar.
+#[must_use]
+pub fn micro_usd(usd: f64) -> Option<u64> {
+    let micro = (usd * 1_000_000.0).round();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
+    (0.0..=1e15).contains(&micro).then_some(micro as u64)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    as_of: String,
+    /// By provider and model.
+    models: BTreeMap<String, BTreeMap<String, PriceConfig>>,
+}
+
+static LIST: LazyLock<List> = LazyLock::new(|| {
+    toml::from_str(include_str!("prices.toml")).expect("the list of prices is well-formed (tested)")
+});
+
+/// Returns the public price of a provider's model, if the list has it.
+#[must_use]
+pub fn listed_price(provider: &str, model: &str) -> Option<Price> {
+    LIST.models.get(provider)?.get(model).map(|price| price.0)
+}
+
+/// Returns the year and month from which the listed prices are.
+#[must_use]
+pub fn prices_as_of() -> &'static str {
+    &LIST.as_of
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::PRESETS;
+
+    #[test]
+    fn the_list_names_known_providers_and_prices_that_make_sense() {
+        for (provider, models) in &LIST.models {
+            assert!(PRESETS.iter().any(|preset| preset.name == provider), "{provider}");
+            for (model, PriceConfig(price)) in models {
+                assert!(price.cached <= price.prompt && price.prompt <= price.completion, "{model}");
+            }
+        }
+        assert_eq!(prices_as_of().len(), "2026-06".len());
+        let price = Price { prompt: 150_000, cached: 75_000, completion: 600_000 };
+        assert_eq!(listed_price("openai", "gpt-4o-mini"), Some(price));
+        assert_eq!(listed_price("vllm", "gpt-4o-mini"), None);
+    }
+}

@@ -1,0 +1,105 @@
+//! What Ethos's private thoughts come to: how many findings they list, and whether all is kept.
+//!
+//! In: the thoughts. Out: what the form that is written after them may say. A small model that found every claim
+//! kept went on to write eight checks, half of them failing, and a veto. Only what is said plainly binds: thoughts
+//! that end with anything but one word of a verdict bind nothing, and neither does a verdict that a finding before
+//! it contradicts, for what is bound is the right to object.
+
+use super::forms::{CheckVerdict, Verification};
+use crate::text::Violation;
+
+/// What a verification found, by its thoughts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Findings {
+    /// How many claims and demands it went through; zero, if it does not list them.
+    pub(super) count: usize,
+    /// Whether it ends with the verdict that all are kept, and says of none that it is not.
+    pub(super) all_kept: bool,
+}
+
+impl Findings {
+    /// Reads thoughts in the form of the examples; none, if their last line is no verdict.
+    pub(super) fn read(thoughts: &str) -> Option<Self> {
+        let last = thoughts.lines().rfind(|line| !line.trim().is_empty())?;
+        let ends_kept = is_kept(after(last, "verdict")?.trim_matches([' ', '*', '_', '.', '`']))?;
+        let is_finding = |line: &&str| ["demand", "claim"].iter().any(|word| after(line, word).is_some());
+        let count = thoughts.lines().filter(is_finding).count();
+        let doubts = unquoted(thoughts).to_lowercase();
+        let mut words = doubts.split(|c: char| !c.is_alphabetic());
+        let finds_fault = words.any(|word| matches!(word, "broken" | "breaks" | "fails" | "not"));
+        // Who finds no fault may say "not" of what a rule forbids: that alone is no fault, but it binds nothing.
+        Some(Self { count, all_kept: ends_kept && !finds_fault })
+    }
+
+    /// Holds a form to the thoughts before it.
+    pub(super) fn hold(self, form: &Verification) -> Result<(), Violation> {
+        let fails = form.checks.iter().position(|check| check.verdict == CheckVerdict::Fails);
+        let pointer = match (form.veto, fails) {
+            _ if !self.all_kept => return Ok(()),
+            (true, _) => "/veto".to_owned(),
+            (false, Some(index)) => format!("/checks/{index}/verdict"),
+            (false, None) => return Ok(()),
+        };
+        let message = "you have found above that everything is kept, and say here that it is not".to_owned();
+        Err(Violation::Schema { pointer, message })
+    }
+}
+
+/// Whether a verdict's word says that something is kept; none, if it is no verdict's word.
+fn is_kept(word: &str) -> Option<bool> {
+    match word.to_lowercase().as_str() {
+        "kept" | "holds" => Some(true),
+        "broken" | "fails" => Some(false),
+        _ => None,
+    }
+}
+
+/// Returns the rest of a line that begins with this word and a colon, in whatever case, number and decoration.
+fn after<'a>(line: &'a str, word: &str) -> Option<&'a str> {
+    let line = line.trim_start_matches(|c: char| c.is_ascii_digit() || "*_#>-.) ".contains(c));
+    let (head, rest) = line.split_at_checked(word.len())?;
+    let rest =
+        rest.trim_start_matches(|c: char| c.is_ascii_digit() || "*_ ".contains(c)).strip_prefix(':')?;
+    head.eq_ignore_ascii_case(word).then_some(rest)
+}
+
+/// Returns a text without what stands in quotation marks: words of the task and of the answer.
+fn unquoted(text: &str) -> String {
+    text.lines().flat_map(|line| line.split('"').step_by(2)).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_thoughts_that_end_plainly_bind() {
+        let read = |text: &str| Findings::read(text).map(|found| (found.count, found.all_kept));
+        let listed =
+            "Demand: \"no nuts\". It has none: kept.\n2. Claim 2: \"is not red\". It is blue: kept.\n";
+        assert_eq!(read(&format!("{listed}**Verdict:** kept.\n")), Some((2, true)));
+        assert_eq!(
+            read("Demand: \"a\". x: kept.\nClaim: \"b\". y: broken.\nVerdict: broken"),
+            Some((2, false))
+        );
+        for contradicted in [
+            "Demand: \"a\". 95 is more: broken, since 80 is the most.\nVerdict: kept",
+            "1. Demand: \"a\": broken.\nVerdict: kept",
+            "Demand: \"a\". It is not kept.\nVerdict: kept",
+            "Demand: \"a\". This breaks it.\nVerdict: broken\n\nThe answer, for the record:\nVerdict: kept",
+        ] {
+            assert_eq!(read(contradicted).map(|(_, all_kept)| all_kept), Some(false), "{contradicted}");
+        }
+        for none in [
+            "",
+            "It is kept.",
+            "Verdict:",
+            "Verdict: unclear",
+            "The verdict: kept",
+            "Verdict: kept\nWait, 95 is more than 80.",
+            "Verdict: kept or broken? It is broken.",
+        ] {
+            assert_eq!(read(none), None, "{none}");
+        }
+    }
+}
