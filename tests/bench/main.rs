@@ -14,6 +14,10 @@
 )]
 mod server;
 
+#[path = "../it/support/model.rs"]
+#[expect(dead_code, unreachable_pub, reason = "shared with the tests, which use all of it")]
+mod model;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -23,6 +27,7 @@ use std::time::{Duration, Instant};
 use consensus::engine::Ledger;
 use consensus::journal::{Entry, FILE_NAME, read};
 use consensus::retrieval::{Corpus, PdfReader};
+use model::SENSIBLE;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::{Value, json};
 use server::{Act, Request, Server, completion};
@@ -68,10 +73,32 @@ fn main() -> Result<()> {
             row("20 turns: compute a turn without disk, µs p99", p99, None);
         }
     }
+    row("panel of 8: both phases, in replies of 200 ms", panel(&folder)?, None);
     library(&folder)?;
     let size = std::fs::metadata(program())?.len();
     row("binary, MB", size as f64 / 1e6, None);
     Ok(())
+}
+
+/// Returns how long eight members take for their answers and ballots, in calls to a server that takes 200 ms.
+/// The start and the end of the program are in it.
+fn panel(folder: &Folder) -> Result<f64> {
+    const REPLY: Duration = Duration::from_millis(200);
+    let server = Server::start(|request: &Request| {
+        vec![Act::Pause(REPLY), Act::Send(completion(&SENSIBLE(&request.json())))]
+    });
+    let url = server.url();
+    let (members, runs) = (8, folder.0.join("panels").display().to_string());
+    let count = members.to_string();
+    let fixed =
+        ["run", "-q", "--no-stream", "--model", "m", "--seed", "1", "--prompt", "2+2?", "--thinking", "none"];
+    let places =
+        ["--roleset", "panel_personas", "--self-panel", &count, "--base-url", &url, "--runs-dir", &runs];
+    let cost = median_of(5, || timed(&[&[program()][..], &fixed, &places].concat(), &folder.0))?;
+    if server.chats().len() != 5 * 2 * members {
+        return Err("a panel of eight has sixteen calls".into());
+    }
+    Ok(cost.wall.as_secs_f64() / REPLY.as_secs_f64())
 }
 
 /// Indexes and searches 10,000 pages in 1,000 files, beside a program that only reads them.

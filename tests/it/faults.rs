@@ -6,9 +6,16 @@ use serde_json::{Value, json};
 
 use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, completion, consensus, http, model};
 
-/// Short time-outs, so that a test of one takes no longer than it must.
-const CONFIG: &str =
-    "retries = 2\n[timeouts]\nconnect_ms = 1000\nfirst_byte_ms = 1000\nidle_ms = 500\ntotal_ms = 1500\n";
+const CONFIG: &str = "retries = 2\n";
+
+/// A folder with short time-outs, so that a test of one takes no longer than it must. Where time is not the
+/// matter the usual ones hold: a busy machine is no fault.
+fn hasty() -> Folder {
+    let folder = Folder::new();
+    let limits = "[timeouts]\nconnect_ms = 1000\nfirst_byte_ms = 1000\nidle_ms = 500\ntotal_ms = 1500\n";
+    folder.write("consensus.toml", &format!("{CONFIG}{limits}"));
+    folder
+}
 
 fn run(folder: &Folder, server: &Server) -> Finished {
     // A test that has written other time-outs keeps them.
@@ -34,7 +41,7 @@ fn fails_in(
     let server = Server::start(handler);
     let began = Instant::now();
     let finished = run(folder, &server).exits(6);
-    assert!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_mins(1), "it took {:?}", began.elapsed());
     assert!(finished.stderr.contains(part), "{part:?} is not in {}", finished.stderr);
     assert_eq!(finished.stdout, "");
     assert_eq!(folder.result()["outcome"], "failed");
@@ -142,18 +149,18 @@ fn nobody_listens() {
 
 #[test]
 fn a_server_that_says_nothing_is_left() {
-    fails("first_byte_ms", |_| vec![Act::Pause(Duration::from_secs(5))]);
+    fails_in(&hasty(), "first_byte_ms", |_| vec![Act::Pause(Duration::from_secs(5))]);
 }
 
 #[test]
 fn a_server_that_stops_in_mid_reply_is_left() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {\"choices\":[]}\n\n";
-    fails("idle_ms", |_| vec![Act::Send(head.to_vec()), Act::Pause(Duration::from_secs(5))]);
+    fails_in(&hasty(), "idle_ms", |_| vec![Act::Send(head.to_vec()), Act::Pause(Duration::from_secs(5))]);
 }
 
 #[test]
 fn a_slow_loris_meets_the_total_time_out() {
-    fails("total_ms", |_| {
+    fails_in(&hasty(), "total_ms", |_| {
         let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n".to_vec();
         let drip =
             (0..50).flat_map(|_| [Act::Send(b": \n".to_vec()), Act::Pause(Duration::from_millis(100))]);
