@@ -12,7 +12,7 @@ use super::output::{Format, Output};
 use super::{ExitCode, block_on, launch, settings};
 use crate::config::{FileConfig, launch_command, resolve_endpoints};
 use crate::protocol::{Ask, CallId, Conversation, ReplyShape, Role, Step};
-use crate::provider::{Answer, Endpoint, OpenAi, OpenAiEndpoint, ProviderError, Structured, Timeouts};
+use crate::provider::{Answer, Endpoint, Provider, ProviderError, ServerInfo, Structured};
 use crate::text::quote;
 
 /// What no model writes unless a grammar makes it.
@@ -33,9 +33,9 @@ pub(super) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitC
         endpoints.dedup_by(|a, b| a.label() == b.label());
         let mut reports = Vec::new();
         for endpoint in endpoints {
-            if let Endpoint::OpenAi(endpoint) = endpoint {
-                output.tell(&format!("examining {} at {} …", endpoint.model, endpoint.base_url));
-                reports.push(examine(*endpoint).await);
+            if !matches!(endpoint, Endpoint::Mock(_)) {
+                output.tell(&format!("examining {} …", endpoint.label()));
+                reports.push(examine(endpoint).await);
             }
         }
         if let Some(server) = server {
@@ -53,18 +53,22 @@ pub(super) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitC
     })?
 }
 
-async fn examine(endpoint: OpenAiEndpoint) -> Value {
-    let label = format!("{} at {}", endpoint.model, endpoint.base_url);
-    // That a server still loads its model is an answer here.
-    let timeouts = Timeouts { ready_ms: 0, ..endpoint.timeouts };
-    let endpoint = OpenAiEndpoint { timeouts, ..endpoint };
+async fn examine(mut endpoint: Endpoint) -> Value {
+    let label = endpoint.label();
+    if let Endpoint::OpenAi(endpoint) = &mut endpoint {
+        // That a server still loads its model is an answer here.
+        endpoint.timeouts.ready_ms = 0;
+    }
     let failed = |why: &ProviderError| json!({"provider": label, "usable": false, "problem": why.to_string(), "advice": []});
-    let server = match OpenAi::new(endpoint.clone()) {
+    let server = match Provider::new(&endpoint, "doctor") {
         Ok(server) => server,
         Err(why) => return failed(&why),
     };
-    // Some servers list no models and work all the same.
-    let info = server.info().await.unwrap_or_default();
+    let info = match &server {
+        // Some servers list no models and work all the same.
+        Provider::OpenAi(server) => server.info().await.unwrap_or_default(),
+        Provider::Bedrock(_) | Provider::Mock(_) => ServerInfo::default(),
+    };
     let began = Instant::now();
     let first = match server.ask(&prose(0), &|_| {}).await {
         Ok(answer) => answer,
@@ -90,7 +94,7 @@ async fn examine(endpoint: OpenAiEndpoint) -> Value {
 }
 
 /// Returns `enforced`, `ignored`, `json_object`, `refused`, or the error.
-async fn schema_enforcement(server: &OpenAi) -> String {
+async fn schema_enforcement(server: &Provider) -> String {
     match server.ask(&under_schema(), &|_| {}).await {
         Ok(Answer { structured: Some(Structured::JsonSchema), reply, .. }) => {
             let value: Value = serde_json::from_str(reply.text.trim()).unwrap_or_default();
@@ -103,7 +107,7 @@ async fn schema_enforcement(server: &OpenAi) -> String {
 }
 
 fn advice(
-    endpoint: &OpenAiEndpoint,
+    endpoint: &Endpoint,
     models: &[String],
     context: Option<u64>,
     first: &Answer,
@@ -111,8 +115,9 @@ fn advice(
     schema: &str,
 ) -> Vec<String> {
     let mut advice = Vec::new();
-    if !models.is_empty() && !models.contains(&endpoint.model) {
-        advice.push(format!("the server does not list `{}`; it lists {}", endpoint.model, models.join(", ")));
+    let model = endpoint.model();
+    if !models.is_empty() && !models.iter().any(|listed| listed == model) {
+        advice.push(format!("the server does not list `{model}`; it lists {}", models.join(", ")));
     }
     if let Some(tokens) = context.filter(|t| *t < CONTEXT_WANTED) {
         advice.push(format!("a context of {tokens} tokens is short for several rounds; raise it to {CONTEXT_WANTED} (llama.cpp: -c, per slot; vLLM: --max-model-len; Ollama: num_ctx)"));

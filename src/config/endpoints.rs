@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use reqwest::Url;
 
+use super::bedrock::bedrock_endpoint;
 use super::error::ConfigError;
 use super::file::FileConfig;
 use super::roleset::Roleset;
 use crate::provider::launch::LaunchCommand;
 use crate::provider::{
-    Dialect, Endpoint, MockEndpoint, MockScript, OpenAi, OpenAiEndpoint, PRESETS, Preset, Price, ScriptError,
-    Timeouts, is_loopback,
+    BEDROCK, Dialect, Endpoint, MockEndpoint, MockScript, OpenAi, OpenAiEndpoint, PRESETS, Preset, Price,
+    ScriptError, Timeouts, is_loopback,
 };
 
 /// How long a local port may take to answer when no server is named.
@@ -105,6 +106,10 @@ pub async fn resolve_endpoints(
         }
         let reference = chosen.model.as_ref().or(agent.model.as_ref()).or(file.model.as_ref());
         let reference = reference.map_or("", String::as_str);
+        if let Some(model) = bedrock_model(file, reference)? {
+            endpoints.push(Endpoint::Bedrock(Box::new(bedrock_endpoint(chosen, file, &model)?)));
+            continue;
+        }
         let mut endpoint = draft(chosen, file, reference)?;
         if endpoint.base_url.is_empty() {
             endpoint.base_url = match &found_server {
@@ -118,10 +123,10 @@ pub async fn resolve_endpoints(
             let same = |e: &&Endpoint| matches!(e, Endpoint::OpenAi(e) if e.base_url == endpoint.base_url);
             endpoint.model = match endpoints.iter().find(same) {
                 Some(Endpoint::OpenAi(earlier)) => earlier.model.clone(),
-                Some(Endpoint::Mock(_)) | None => only_model(&endpoint).await?,
+                Some(Endpoint::Bedrock(_) | Endpoint::Mock(_)) | None => only_model(&endpoint).await?,
             };
         }
-        endpoint.price = file.price_of(reference, &endpoint);
+        endpoint.price = file.price_of(reference, endpoint.provider(), &endpoint.model);
         endpoints.push(Endpoint::OpenAi(Box::new(endpoint)));
     }
     Ok(endpoints)
@@ -137,7 +142,11 @@ pub fn expected_price(
     file: &FileConfig,
     reference: &str,
 ) -> Result<Option<Price>, ConfigError> {
-    Ok(file.price_of(reference, &draft(chosen, file, reference)?))
+    if let Some(model) = bedrock_model(file, reference)? {
+        return Ok(file.price_of(reference, BEDROCK, &model));
+    }
+    let endpoint = draft(chosen, file, reference)?;
+    Ok(file.price_of(reference, endpoint.provider(), &endpoint.model))
 }
 
 /// Returns each agent's script, the arbiter's last; none for those that a model plays.
@@ -211,7 +220,32 @@ pub fn launch_command(
 }
 
 fn known_providers(file: &FileConfig) -> Vec<&str> {
-    PRESETS.iter().map(|p| p.name).chain(file.providers.keys().map(String::as_str)).collect()
+    let known = PRESETS.iter().map(|p| p.name).chain([BEDROCK]);
+    known.chain(file.providers.keys().map(String::as_str)).collect()
+}
+
+/// Returns the model of a reference to Amazon Bedrock; none, if it names another provider.
+fn bedrock_model(file: &FileConfig, reference: &str) -> Result<Option<String>, ConfigError> {
+    let ModelRef { provider, model } = ModelRef::parse(reference, &known_providers(file))?;
+    Ok(provider.filter(|name| name == BEDROCK && !file.providers.contains_key(BEDROCK)).map(|_| model))
+}
+
+/// What is the same for every kind of server.
+pub(super) struct Common {
+    pub(super) stream: bool,
+    pub(super) retries: u32,
+    pub(super) timeouts: Timeouts,
+}
+
+/// Returns what flags and files say about every server.
+pub(super) fn common(chosen: &Chosen, file: &FileConfig) -> Common {
+    let mut timeouts = file.timeouts.unwrap_or_default();
+    if let Some(total) = chosen.timeout {
+        let total_ms = u64::try_from(total.as_millis()).unwrap_or(u64::MAX);
+        timeouts = Timeouts { total_ms, first_byte_ms: timeouts.first_byte_ms.min(total_ms), ..timeouts };
+    }
+    let stream = !chosen.no_stream && file.stream.unwrap_or(true);
+    Common { stream, retries: file.retries.unwrap_or(RETRIES), timeouts }
 }
 
 /// Fills in what is known without asking anybody; the base URL may stay empty.
@@ -222,11 +256,7 @@ fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEn
     // A launched server is asked what it calls its one model, which may be the name of a file.
     let is_its_own = chosen.model.as_ref().or(file.model.as_ref()).is_some_and(|own| own == reference);
     let model = if launched && is_its_own { String::new() } else { model };
-    let mut timeouts = file.timeouts.unwrap_or_default();
-    if let Some(total) = chosen.timeout {
-        let total_ms = u64::try_from(total.as_millis()).unwrap_or(u64::MAX);
-        timeouts = Timeouts { total_ms, first_byte_ms: timeouts.first_byte_ms.min(total_ms), ..timeouts };
-    }
+    let common = common(chosen, file);
     Ok(OpenAiEndpoint {
         base_url: place.base_url.trim_end_matches('/').to_owned(),
         model,
@@ -234,9 +264,9 @@ fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEn
         api_key_file: place.api_key_file,
         launched,
         dialect: place.dialect,
-        stream: !chosen.no_stream && file.stream.unwrap_or(true),
-        retries: file.retries.unwrap_or(RETRIES),
-        timeouts,
+        stream: common.stream,
+        retries: common.retries,
+        timeouts: common.timeouts,
         price: None,
     })
 }

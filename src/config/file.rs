@@ -7,9 +7,10 @@ use etcetera::BaseStrategy;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::bedrock::BedrockConfig;
 use super::error::ConfigError;
 use super::prices::{PriceConfig, listed_price};
-use crate::provider::{OpenAiEndpoint, Price, Timeouts};
+use crate::provider::{Price, Timeouts};
 
 /// The file that is looked for in the working folder.
 const PROJECT_FILE: &str = "consensus.toml";
@@ -57,6 +58,8 @@ pub struct FileConfig {
     pub timeouts: Option<Timeouts>,
     /// Further providers, or other addresses of the known ones, by name.
     pub providers: BTreeMap<String, ProviderConfig>,
+    /// How Amazon Bedrock is called.
+    pub bedrock: BedrockConfig,
     /// Prices in US dollars per million tokens, by `provider:name` as a model is referred to, or by its name.
     pub prices: BTreeMap<String, PriceConfig>,
 }
@@ -94,11 +97,11 @@ impl FileConfig {
     }
 
     /// Returns the price of a model: as written here by the reference that names it or by its name alone, else the
-    /// public one of the server at this endpoint.
+    /// public one of this provider.
     #[must_use]
-    pub fn price_of(&self, reference: &str, endpoint: &OpenAiEndpoint) -> Option<Price> {
-        let own = self.prices.get(reference).or_else(|| self.prices.get(&endpoint.model));
-        own.map(|price| price.0).or_else(|| listed_price(endpoint.provider(), &endpoint.model))
+    pub fn price_of(&self, reference: &str, provider: &str, model: &str) -> Option<Price> {
+        let own = self.prices.get(reference).or_else(|| self.prices.get(model));
+        own.map(|price| price.0).or_else(|| listed_price(provider, model))
     }
 
     /// Fills in from `other` what this file does not say.
@@ -122,6 +125,11 @@ impl FileConfig {
             allow_http: self.allow_http.or(other.allow_http),
             timeouts: self.timeouts.or(other.timeouts),
             providers,
+            bedrock: BedrockConfig {
+                region: self.bedrock.region.or(other.bedrock.region),
+                profile: self.bedrock.profile.or(other.bedrock.profile),
+                base_url: self.bedrock.base_url.or(other.bedrock.base_url),
+            },
             prices,
         }
     }

@@ -10,6 +10,7 @@
 //!
 //! [`Setup`]: crate::protocol::Setup
 
+mod bedrock;
 mod check;
 mod embedded;
 mod endpoints;
@@ -21,6 +22,7 @@ mod prices;
 mod resumed;
 mod roleset;
 
+pub use bedrock::BedrockConfig;
 pub use check::{Packs, check_meaning};
 pub use embedded::{EMBEDDED_ROLESETS, ROLESET_SCHEMA};
 pub use endpoints::{Chosen, ModelRef, expected_price, launch_command, resolve_endpoints};

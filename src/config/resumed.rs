@@ -4,6 +4,7 @@
 //! endpoints from here on. A journal is untrusted input: it never names a command to run, and a key
 //! goes only to a URL that the user names too.
 
+use super::bedrock;
 use super::endpoints::{Chosen, Place, check_url, only_model, place};
 use super::error::ConfigError;
 use super::file::FileConfig;
@@ -34,7 +35,7 @@ pub async fn resumed_endpoints(
             (Endpoint::OpenAi(old), Some(url)) if moves.as_ref() == Some(&old.base_url) => {
                 Endpoint::OpenAi(Box::new(moved(old, url, chosen, file).await?))
             }
-            (Endpoint::OpenAi(_) | Endpoint::Mock(_), _) => endpoint.clone(),
+            (Endpoint::OpenAi(_) | Endpoint::Bedrock(_) | Endpoint::Mock(_), _) => endpoint.clone(),
         };
         vouch(&endpoint, chosen, file)?;
         now.push(endpoint);
@@ -46,7 +47,7 @@ pub async fn resumed_endpoints(
 fn moved_from(before: &[Endpoint], url: &str) -> Result<Option<String>, ConfigError> {
     let servers = before.iter().filter_map(|endpoint| match endpoint {
         Endpoint::OpenAi(endpoint) => Some(&**endpoint),
-        Endpoint::Mock(_) => None,
+        Endpoint::Bedrock(_) | Endpoint::Mock(_) => None,
     });
     let servers: Vec<&OpenAiEndpoint> = servers.collect();
     if servers.iter().any(|server| server.base_url == url) {
@@ -83,14 +84,18 @@ async fn moved(
         // A server that is started for a run names its model as it likes.
         new.model = only_model(&new).await?;
     }
-    new.price = file.price_of("", &new);
+    new.price = file.price_of("", new.provider(), &new.model);
     Ok(new)
 }
 
 /// Checks that an endpoint may be used again: nobody vouches for a journal, so a key goes only to a
 /// URL that the configuration, the environment or a flag names too.
 fn vouch(endpoint: &Endpoint, chosen: &Chosen, file: &FileConfig) -> Result<(), ConfigError> {
-    let Endpoint::OpenAi(endpoint) = endpoint else { return Ok(()) };
+    let endpoint = match endpoint {
+        Endpoint::OpenAi(endpoint) => endpoint,
+        Endpoint::Bedrock(endpoint) => return bedrock::vouch(endpoint, chosen, file),
+        Endpoint::Mock(_) => return Ok(()),
+    };
     let url = &endpoint.base_url;
     if endpoint.launched && chosen.launched.as_ref() != Some(url) {
         return Err(ConfigError::Usage(

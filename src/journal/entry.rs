@@ -172,6 +172,13 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Returns what is taken for the usage of a call whose server counts nothing: three bytes a token.
+    #[must_use]
+    pub fn estimate(prompt: u64, reply_bytes: usize) -> Self {
+        let completion = (reply_bytes as u64).div_ceil(3);
+        Self { prompt, cached: 0, completion, estimated: true, cost_micro_usd: None }
+    }
+
     /// Returns what the call cost: by its server's account, else by this price; none, if neither is known.
     #[must_use]
     pub fn cost(&self, price: Option<Price>) -> Option<u64> {

@@ -12,6 +12,8 @@ pub enum Endpoint {
     /// An OpenAI-compatible server.
     #[serde(rename = "openai")]
     OpenAi(Box<OpenAiEndpoint>),
+    /// A model of Amazon Bedrock.
+    Bedrock(Box<BedrockEndpoint>),
     /// A script.
     Mock(MockEndpoint),
 }
@@ -22,6 +24,7 @@ impl Endpoint {
     pub fn label(&self) -> String {
         match self {
             Self::OpenAi(endpoint) => format!("{} at {}", endpoint.model, endpoint.base_url),
+            Self::Bedrock(endpoint) => format!("{} at {}", endpoint.model, endpoint.base_url),
             Self::Mock(_) => "mock".to_owned(),
         }
     }
@@ -33,6 +36,7 @@ impl Endpoint {
             Self::OpenAi(endpoint) => {
                 Some(endpoint.provider()).filter(|name| !name.is_empty()).unwrap_or("openai")
             }
+            Self::Bedrock(_) => BEDROCK,
             Self::Mock(_) => "mock",
         }
     }
@@ -42,6 +46,7 @@ impl Endpoint {
     pub fn model(&self) -> &str {
         match self {
             Self::OpenAi(endpoint) => &endpoint.model,
+            Self::Bedrock(endpoint) => &endpoint.model,
             Self::Mock(_) => "mock",
         }
     }
@@ -51,6 +56,7 @@ impl Endpoint {
     pub fn price(&self) -> Option<Price> {
         match self {
             Self::OpenAi(endpoint) => endpoint.price,
+            Self::Bedrock(endpoint) => endpoint.price,
             // A script costs nothing.
             Self::Mock(_) => Some(Price::default()),
         }
@@ -111,6 +117,34 @@ impl OpenAiEndpoint {
             price: None,
         }
     }
+}
+
+/// The name before the colon in `bedrock:amazon.nova-lite-v1:0`.
+pub const BEDROCK: &str = "bedrock";
+
+/// A model of Amazon Bedrock, called through its Converse interface. Credentials are looked for when it is called,
+/// as AWS tools do.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct BedrockEndpoint {
+    /// URL of the service in the Region, without a path.
+    pub base_url: String,
+    /// The Region, which is part of a signature.
+    pub region: String,
+    /// The model's identifier, an inference profile's, or the ARN of either.
+    pub model: String,
+    /// The profile in `~/.aws` whose credentials are used; none for AWS's own choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// Whether replies are streamed.
+    pub stream: bool,
+    /// Requests repeated at most after 408, 429, 5xx and connection faults.
+    pub retries: u32,
+    /// Time-outs.
+    pub timeouts: Timeouts,
+    /// Price of tokens, for cost and for `--max-cost`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
 }
 
 /// What a kind of server wants besides the common request. Holds no secret.

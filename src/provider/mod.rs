@@ -1,20 +1,28 @@
-//! Where models are called: any OpenAI-compatible server, or a script.
+//! Where models are called: any OpenAI-compatible server, Amazon Bedrock, or a script.
 //!
 //! In: an [`Ask`]. Out: an [`Answer`] with what it took, or a [`ProviderError`] that says what to do.
 //! Retries, time-outs, limits and the negotiation of structured output happen here and nowhere
 //! else. Nothing here decides anything about agreement, and nothing here trusts a server: replies
 //! are bounded in size and time, redirects are not followed, and keys never leave this module.
 
+mod bedrock;
 mod endpoint;
 mod error;
+mod http;
 pub mod launch;
 mod mock;
 mod openai;
+mod persistence;
 
-pub use endpoint::{Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Price, Timeouts};
+pub use bedrock::Bedrock;
+pub use endpoint::{
+    BEDROCK, BedrockEndpoint, Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Price,
+    Timeouts,
+};
 pub use error::ProviderError;
+pub use http::is_loopback;
 pub use mock::{Mock, MockScript, ScriptError};
-pub use openai::{OpenAi, Probe, ServerInfo, is_loopback};
+pub use openai::{OpenAi, Probe, ServerInfo};
 
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +65,8 @@ pub type Quitting = tokio::sync::watch::Receiver<bool>;
 pub enum Provider {
     /// An OpenAI-compatible server.
     OpenAi(Box<OpenAi>),
+    /// A model of Amazon Bedrock.
+    Bedrock(Box<Bedrock>),
     /// A script.
     Mock(Mock),
 }
@@ -71,6 +81,7 @@ impl Provider {
     pub fn new(endpoint: &Endpoint, agent: &str) -> Result<Self, ProviderError> {
         Ok(match endpoint {
             Endpoint::OpenAi(endpoint) => Self::OpenAi(Box::new(OpenAi::new((**endpoint).clone())?)),
+            Endpoint::Bedrock(endpoint) => Self::Bedrock(Box::new(Bedrock::new((**endpoint).clone())?)),
             Endpoint::Mock(endpoint) => Self::Mock(Mock::new(endpoint, agent)?),
         })
     }
@@ -83,6 +94,7 @@ impl Provider {
     pub async fn ask(&self, ask: &Ask, progress: Progress<'_>) -> Result<Answer, ProviderError> {
         match self {
             Self::OpenAi(server) => server.ask(ask, progress).await,
+            Self::Bedrock(bedrock) => bedrock.ask(ask, progress).await,
             Self::Mock(mock) => mock.ask(ask).await,
         }
     }
@@ -91,7 +103,7 @@ impl Provider {
     pub fn attach(&self, lifeline: &launch::Lifeline) {
         match self {
             Self::OpenAi(server) => server.attach(lifeline),
-            Self::Mock(_) => {}
+            Self::Bedrock(_) | Self::Mock(_) => {}
         }
     }
 
@@ -99,6 +111,7 @@ impl Provider {
     pub fn heed(&self, quitting: &Quitting) {
         match self {
             Self::OpenAi(server) => server.heed(quitting),
+            Self::Bedrock(bedrock) => bedrock.heed(quitting),
             Self::Mock(_) => {}
         }
     }
@@ -108,6 +121,7 @@ impl Provider {
     pub fn degrade_to(&self, structured: Structured) {
         match self {
             Self::OpenAi(server) => server.degrade_to(structured),
+            Self::Bedrock(bedrock) => bedrock.degrade_to(structured),
             Self::Mock(_) => {}
         }
     }

@@ -4,6 +4,7 @@
 
 mod support;
 
+mod bedrock;
 mod cli;
 mod confidence;
 mod conformance;

@@ -23,7 +23,9 @@ import agreement
 
 ROOT = agreement.ROOT
 LABELLED = ROOT / "tests" / "it" / "council" / "veto.jsonl"
-KINDS = {"number": "number", "json": "json", "choice": "text", "fact": "text"}
+# How the final text of each kind of task is compared; a choice is a letter, as in the roleset of these tasks.
+KINDS = {"number": ["--canonical", "number"], "json": ["--canonical", "json"], "choice": ["--choices", "A,B,C,D"],
+         "fact": ["--canonical", "text"]}
 
 
 def script_for(task, runs):
@@ -55,8 +57,7 @@ def veto(binary, task, flags, runs):
 
 
 def calibration(binary, task, flags, runs):
-    words = ["--canonical", KINDS[task["kind"]]]
-    result, seconds = run_council(binary, task["prompt"], flags, runs, words)
+    result, seconds = run_council(binary, task["prompt"], flags, runs, KINDS[task["kind"]])
     council = result["council"]
     last = council["rounds"][-1]["confidences"]
     sure = sum(council["weights"][name] * last[name] for name in last)

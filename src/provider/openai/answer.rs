@@ -1,8 +1,9 @@
 //! Putting a reply together from what a server sends, whole or in parts.
 
 use super::logprobs::{self, Token};
-use super::wire::{self, Completion, Said, Usage};
+use super::wire::{Completion, Said, Usage};
 use crate::protocol::{Ask, Finish, Reply};
+use crate::provider::http::error_message;
 use crate::provider::{Answer, ProviderError};
 use crate::text::quote;
 
@@ -39,7 +40,7 @@ impl Collected {
         if let Some(error) = part.error.filter(|e| !e.is_null()) {
             let status = error["code"].as_u64().and_then(|code| u16::try_from(code).ok());
             if let Some(status) = status.filter(|code| (400..600).contains(code)) {
-                return Err(Unusable::Status(status, wire::error_message(json)));
+                return Err(Unusable::Status(status, error_message(json)));
             }
             let error = quote::excerpt(&error.to_string());
             return Err(Unusable::Form(format!("the server reports an error: `{error}`")));
@@ -91,13 +92,10 @@ impl Collected {
                 estimated: false,
                 cost_micro_usd: usage.cost.and_then(micro_usd),
             },
-            None => crate::journal::Usage {
-                prompt: ask.prompt_tokens_estimate(),
-                cached: 0,
-                completion: ((self.text.len() + self.reasoning.len()) as u64).div_ceil(3),
-                estimated: true,
-                cost_micro_usd: None,
-            },
+            None => {
+                let written = self.text.len() + self.reasoning.len();
+                crate::journal::Usage::estimate(ask.prompt_tokens_estimate(), written)
+            }
         };
         let reasoning = Some(self.reasoning).filter(|r| !r.is_empty());
         let yes = ask.shape.measured().and_then(|field| logprobs::yes(&self.tokens, &self.text, field));

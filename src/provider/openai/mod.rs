@@ -11,21 +11,16 @@ mod info;
 mod logprobs;
 mod wire;
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, OnceCell};
 use std::time::{Duration, Instant};
 
-use backon::{ExponentialBuilder, Retryable};
-
-pub use client::is_loopback;
 pub use info::ServerInfo;
 
 use super::launch::Lifeline;
+use super::persistence::Persistence;
 use super::{Answer, OpenAiEndpoint, Progress, ProviderError, Quitting, Structured};
 use crate::protocol::{Ask, ReplyShape};
 use client::{Client, Form};
-
-/// The longest that a server's Retry-After is obeyed.
-const RETRY_AFTER_MAX: Duration = Duration::from_mins(2);
 
 /// Between two questions to a server that loads its model.
 const LOADING_WAIT: Duration = Duration::from_secs(1);
@@ -34,7 +29,7 @@ const LOADING_WAIT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct OpenAi {
     client: Client,
-    retries: u32,
+    persistence: Persistence,
     /// The strongest hold that the server has not refused.
     structured: Cell<Structured>,
     /// Whether the server wants `max_completion_tokens` in place of `max_tokens`.
@@ -43,8 +38,6 @@ pub struct OpenAi {
     measures: Cell<bool>,
     /// Set if this program launched the server.
     lifeline: OnceCell<Lifeline>,
-    /// Says when no call is to be made again any more.
-    quitting: OnceCell<Quitting>,
 }
 
 impl OpenAi {
@@ -54,15 +47,14 @@ impl OpenAi {
     ///
     /// [`ProviderError::Setup`].
     pub fn new(endpoint: OpenAiEndpoint) -> Result<Self, ProviderError> {
-        let retries = endpoint.retries;
+        let persistence = Persistence::new(endpoint.retries);
         Ok(Self {
             client: Client::new(endpoint)?,
-            retries,
+            persistence,
             structured: Cell::new(Structured::JsonSchema),
             new_limit_name: Cell::new(false),
             measures: Cell::new(true),
             lifeline: OnceCell::new(),
-            quitting: OnceCell::new(),
         })
     }
 
@@ -81,8 +73,7 @@ impl OpenAi {
 
     /// Makes no call again once `quitting` says so.
     pub fn heed(&self, quitting: &Quitting) {
-        // Set once, when the run begins.
-        let _ = self.quitting.set(quitting.clone());
+        self.persistence.heed(quitting);
     }
 
     /// Calls the model; see [`super::Provider::ask`].
@@ -125,7 +116,7 @@ impl OpenAi {
                     told = true;
                     tokio::select! {
                         () = tokio::time::sleep(LOADING_WAIT) => {}
-                        () = quit(self.quitting.get()) => return Err(error),
+                        () = self.persistence.quit() => return Err(error),
                     }
                 }
                 other => return other,
@@ -150,8 +141,8 @@ impl OpenAi {
                 new_limit_name: self.new_limit_name.get(),
                 measured: ask.shape.measured().filter(|_| self.measures.get()),
             };
-            let result = self.with_retries(ask, form, progress, attempts).await;
-            match result {
+            let once = || self.client.complete(ask, form, progress);
+            match self.persistence.insist(attempts, once).await {
                 Ok(mut answer) => {
                     answer.attempts = *attempts;
                     answer.structured = structured;
@@ -161,53 +152,6 @@ impl OpenAi {
                 Err(error) => return Err(error),
             }
         }
-    }
-
-    /// Sends one form of the request, again after faults that may pass.
-    async fn with_retries(
-        &self,
-        ask: &Ask,
-        form: Form,
-        progress: Progress<'_>,
-        attempts: &mut u32,
-    ) -> Result<Answer, ProviderError> {
-        let sent = Cell::new(0);
-        // The fault of the last attempt, while the next one is waited for.
-        let failed = RefCell::new(None);
-        let is_quitting = || self.quitting.get().is_some_and(|quitting| *quitting.borrow());
-        let once = || {
-            sent.set(sent.get() + 1);
-            failed.take();
-            self.client.complete(ask, form, progress)
-        };
-        let backoff = ExponentialBuilder::default()
-            .with_min_delay(Duration::from_millis(250))
-            .with_max_delay(Duration::from_secs(30))
-            .with_max_times(self.retries as usize)
-            .with_jitter();
-        let attempted = once
-            .retry(backoff)
-            .sleep(tokio::time::sleep)
-            .when(|error: &ProviderError| error.is_retryable() && !is_quitting())
-            .adjust(|error, planned| {
-                let wait = error.retry_after().map(|wait| wait.min(RETRY_AFTER_MAX));
-                planned.map(|planned| wait.unwrap_or(planned))
-            })
-            .notify(|error, wait| {
-                tracing::warn!("{error}; next try in {wait:.1?}");
-                failed.replace(Some(error.clone()));
-            });
-        let mut attempted = std::pin::pin!(attempted.into_future());
-        let result = tokio::select! {
-            result = &mut attempted => result,
-            // A wait for the next attempt ends here; an attempt under way is awaited.
-            () = quit(self.quitting.get()) => match failed.take() {
-                Some(error) => Err(error),
-                None => attempted.await,
-            },
-        };
-        *attempts += sent.get();
-        result
     }
 
     /// Weakens the request if the server refused its form; returns false if there is nothing left
@@ -249,16 +193,6 @@ impl OpenAi {
     pub async fn info(&self) -> Result<ServerInfo, ProviderError> {
         info::fetch(&self.client).await
     }
-}
-
-/// Resolves when no call is to be made again.
-async fn quit(quitting: Option<&Quitting>) {
-    if let Some(quitting) = quitting
-        && quitting.clone().wait_for(|now| *now).await.is_ok()
-    {
-        return;
-    }
-    std::future::pending::<()>().await;
 }
 
 /// Finds out whether a server has come up.

@@ -142,16 +142,3 @@ pub(super) struct ModelMeta {
     pub(super) n_ctx: Option<u64>,
     pub(super) n_ctx_train: Option<u64>,
 }
-
-/// Returns the message in a server's error body, whatever its shape.
-pub(super) fn error_message(body: &str) -> String {
-    let value: Value = serde_json::from_str(body).unwrap_or_default();
-    let places = [&value["error"]["message"], &value["message"], &value["error"], &value["detail"]];
-    let found = places.into_iter().find_map(Value::as_str);
-    let text = found.map_or_else(|| body.to_owned(), str::to_owned);
-    let mut short: String = crate::text::quote::plain(&text).chars().take(300).collect();
-    if short.trim().is_empty() {
-        "(no message)".clone_into(&mut short);
-    }
-    short.trim().replace('\n', " ")
-}

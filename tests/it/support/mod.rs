@@ -8,4 +8,4 @@ mod server;
 pub use model::{SENSIBLE, model};
 pub use process::{Finished, Folder, consensus, mask};
 pub use run::{Play, Tiny, envelope, form, in_round, mark, member, shown};
-pub use server::{Act, Request, Server, completion, http, stream};
+pub use server::{Act, Request, Server, chunked, completion, http, stream};

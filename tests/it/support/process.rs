@@ -78,7 +78,8 @@ pub fn consensus(folder: &Folder) -> Command {
     for name in ["OPENAI_BASE_URL", "OPENAI_API_KEY", "RUST_LOG", "NO_COLOR"] {
         command.env_remove(name);
     }
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("CONSENSUS_")) {
+    let is_ours = |name: &str| name.starts_with("CONSENSUS_") || name.starts_with("AWS_");
+    for (name, _) in std::env::vars().filter(|(name, _)| is_ours(name)) {
         command.env_remove(name);
     }
     command.env("HOME", folder.path()).env("XDG_CONFIG_HOME", folder.path().join("config"));

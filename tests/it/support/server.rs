@@ -176,10 +176,14 @@ pub fn stream(text: &str, size: usize) -> Vec<u8> {
     event(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}));
     event(json!({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 20}}));
     body.push_str("data: [DONE]\n\n");
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
-    let mut out = head.as_bytes().to_vec();
-    // Chunks that split events, lines and UTF-8 sequences: seven bytes each.
-    for part in body.as_bytes().chunks(7) {
+    chunked("text/event-stream", body.as_bytes())
+}
+
+/// Returns an answer whose body comes in chunks that split events, lines and UTF-8 sequences: seven bytes each.
+pub fn chunked(kind: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n");
+    let mut out = head.into_bytes();
+    for part in body.chunks(7) {
         out.extend_from_slice(format!("{:x}\r\n", part.len()).as_bytes());
         out.extend_from_slice(part);
         out.extend_from_slice(b"\r\n");

@@ -1,0 +1,134 @@
+//! From a reference such as `bedrock:amazon.nova-lite-v1:0` to an endpoint: which Region, which URL, which profile.
+//!
+//! In: flags, `[bedrock]` of a configuration file, and what AWS tools read: `AWS_REGION`, `AWS_DEFAULT_REGION`,
+//! `AWS_ENDPOINT_URL_BEDROCK_RUNTIME`, `AWS_PROFILE`, and the Region of a profile in `~/.aws/config`. Out: an
+//! endpoint without any secret; credentials are looked for when a model is called.
+
+use std::path::PathBuf;
+
+use etcetera::home_dir;
+use ini::Ini;
+use serde::Deserialize;
+
+use super::endpoints::{Chosen, check_url};
+use super::error::ConfigError;
+use super::file::FileConfig;
+use crate::provider::{BEDROCK, BedrockEndpoint};
+
+/// `[bedrock]` of a configuration file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BedrockConfig {
+    /// The Region.
+    pub region: Option<String>,
+    /// The profile in `~/.aws` whose credentials are used.
+    pub profile: Option<String>,
+    /// URL of the service, if it is not the Region's public one: a private endpoint, or a test.
+    pub base_url: Option<String>,
+}
+
+/// Returns the endpoint of a model.
+///
+/// # Errors
+///
+/// [`ConfigError::Usage`] if the model or the Region is not named, or a URL would leak what is sent.
+pub(super) fn bedrock_endpoint(
+    chosen: &Chosen,
+    file: &FileConfig,
+    model: &str,
+) -> Result<BedrockEndpoint, ConfigError> {
+    let usage = |why: &str| Err(ConfigError::Usage(why.to_owned()));
+    if model.is_empty() {
+        return usage("name the model after `bedrock:`, such as bedrock:amazon.nova-lite-v1:0");
+    }
+    if chosen.base_url.is_some() || chosen.launch.is_some() {
+        return usage(
+            "--base-url and --launch are for servers that speak OpenAI's interface; `bedrock:` takes its URL from `[bedrock] base_url` or AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
+        );
+    }
+    let profile = file.bedrock.profile.clone();
+    let Some(region) = region(file) else {
+        return usage(
+            "no AWS Region for `bedrock:`; set AWS_REGION, or `region` in [bedrock] of consensus.toml",
+        );
+    };
+    let base_url = base_url(file, &region)?;
+    check_url(&base_url, chosen.allow_http || file.allow_http.unwrap_or(false))?;
+    let common = super::endpoints::common(chosen, file);
+    Ok(BedrockEndpoint {
+        base_url,
+        region,
+        model: model.to_owned(),
+        profile,
+        stream: common.stream,
+        retries: common.retries,
+        timeouts: common.timeouts,
+        price: file.price_of(&format!("{BEDROCK}:{model}"), BEDROCK, model),
+    })
+}
+
+/// Checks that a journal's endpoint may be used again: nobody vouches for a journal, so that it chooses neither
+/// where a signed request or a key goes nor whose credentials are used.
+///
+/// # Errors
+///
+/// [`ConfigError::Usage`] with what must be set.
+pub(super) fn vouch(
+    endpoint: &BedrockEndpoint,
+    chosen: &Chosen,
+    file: &FileConfig,
+) -> Result<(), ConfigError> {
+    let expected = base_url(file, &endpoint.region)?;
+    let url = &endpoint.base_url;
+    if *url != expected {
+        let why = format!(
+            "the journal calls Bedrock at {url}, and now it is at {expected}; set `base_url` in [bedrock] of consensus.toml to go on there"
+        );
+        return Err(ConfigError::Usage(why));
+    }
+    if endpoint.profile != file.bedrock.profile {
+        let name = |profile: &Option<String>| profile.clone().unwrap_or_else(|| "none".to_owned());
+        let why = format!(
+            "the journal names the AWS profile {}, and `profile` in [bedrock] of consensus.toml is {}; make them the same",
+            name(&endpoint.profile),
+            name(&file.bedrock.profile)
+        );
+        return Err(ConfigError::Usage(why));
+    }
+    check_url(url, chosen.allow_http || file.allow_http.unwrap_or(false))
+}
+
+/// Returns where the service is in a Region.
+fn base_url(file: &FileConfig, region: &str) -> Result<String, ConfigError> {
+    let named = file.bedrock.base_url.clone().or_else(|| set("AWS_ENDPOINT_URL_BEDROCK_RUNTIME"));
+    if let Some(url) = named {
+        return Ok(url.trim_end_matches('/').to_owned());
+    }
+    // It becomes a part of the host.
+    if !region.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
+        return Err(ConfigError::Usage(format!("`{region}` is no AWS Region; one looks like eu-central-1")));
+    }
+    Ok(format!("https://bedrock-runtime.{region}.amazonaws.com"))
+}
+
+fn region(file: &FileConfig) -> Option<String> {
+    let own = file.bedrock.region.clone();
+    own.or_else(|| set("AWS_REGION")).or_else(|| set("AWS_DEFAULT_REGION")).or_else(|| profile_region(file))
+}
+
+/// Returns the Region of the profile in AWS's own configuration, if there is one.
+fn profile_region(file: &FileConfig) -> Option<String> {
+    let path = set("AWS_CONFIG_FILE").map(PathBuf::from);
+    let path = path.or_else(|| home_dir().ok().map(|home| home.join(".aws/config")))?;
+    let profile = file.bedrock.profile.clone().or_else(|| set("AWS_PROFILE"));
+    let section = match profile.as_deref() {
+        None | Some("default") => "default".to_owned(),
+        Some(name) => format!("profile {name}"),
+    };
+    Ini::load_from_file(path).ok()?.get_from(Some(section), "region").map(str::to_owned)
+}
+
+/// Returns a variable of the environment that is set to something.
+fn set(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}

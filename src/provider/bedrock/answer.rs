@@ -1,0 +1,177 @@
+//! Putting a reply together from what Converse sends, whole or in events.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::protocol::{Ask, Finish, Reply};
+use crate::provider::Answer;
+use crate::text::quote;
+
+/// A reply in the making.
+#[derive(Default)]
+pub(super) struct Collected {
+    text: String,
+    reasoning: String,
+    /// The input of the tool that stands for a form.
+    input: String,
+    stop: Option<String>,
+    usage: Option<Usage>,
+    /// Parts with content so far: about one a token.
+    pub(super) parts: u64,
+}
+
+/// The answer of Converse. Fields that nobody reads are ignored on purpose.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Whole<'a> {
+    #[serde(borrow)]
+    output: Output<'a>,
+    stop_reason: String,
+    usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+struct Output<'a> {
+    #[serde(borrow)]
+    message: Message<'a>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    content: Vec<Block<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Block<'a> {
+    text: Option<String>,
+    #[serde(borrow)]
+    tool_use: Option<ToolUse<'a>>,
+    reasoning_content: Option<Reasoning>,
+}
+
+#[derive(Deserialize)]
+struct ToolUse<'a> {
+    #[serde(borrow)]
+    input: &'a RawValue,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Reasoning {
+    reasoning_text: Option<ReasoningText>,
+}
+
+#[derive(Deserialize)]
+struct ReasoningText {
+    text: String,
+}
+
+/// What one event of a stream adds; its kind is in the event's head.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Event {
+    delta: Delta,
+    stop_reason: Option<String>,
+    usage: Option<Usage>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Delta {
+    text: Option<String>,
+    tool_use: Option<ToolDelta>,
+    reasoning_content: Option<ReasoningDelta>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ToolDelta {
+    input: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ReasoningDelta {
+    text: String,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Usage {
+    /// Without those read from a cache or written to one.
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_read_input_tokens: u64,
+    cache_write_input_tokens: u64,
+}
+
+impl Collected {
+    /// Reads the answer of Converse.
+    pub(super) fn whole(json: &str) -> Result<Self, String> {
+        let whole: Whole<'_> = serde_json::from_str(json)
+            .map_err(|e| format!("it is no answer of Converse ({e}): `{}`", quote::excerpt(json)))?;
+        let mut collected = Self { stop: Some(whole.stop_reason), usage: whole.usage, ..Self::default() };
+        for block in whole.output.message.content {
+            collected.text.push_str(&block.text.unwrap_or_default());
+            collected.input.push_str(block.tool_use.map_or("", |tool| tool.input.get()));
+            let reasoning = block.reasoning_content.and_then(|reasoning| reasoning.reasoning_text);
+            collected.reasoning.push_str(&reasoning.map(|reasoning| reasoning.text).unwrap_or_default());
+        }
+        Ok(collected)
+    }
+
+    /// Adds an event of ConverseStream.
+    pub(super) fn add(&mut self, payload: &[u8]) -> Result<(), String> {
+        let event: Event = serde_json::from_slice(payload).map_err(|e| {
+            format!(
+                "an event of it cannot be read ({e}): `{}`",
+                quote::excerpt(&String::from_utf8_lossy(payload))
+            )
+        })?;
+        let Delta { text, tool_use, reasoning_content } = event.delta;
+        let (input, reasoning) = (tool_use.map(|t| t.input), reasoning_content.map(|r| r.text));
+        let said = [(&mut self.text, text), (&mut self.input, input), (&mut self.reasoning, reasoning)];
+        for (place, part) in said {
+            let part = part.unwrap_or_default();
+            self.parts += u64::from(!part.is_empty());
+            place.push_str(&part);
+        }
+        self.stop = event.stop_reason.or(self.stop.take());
+        self.usage = event.usage.or(self.usage);
+        Ok(())
+    }
+
+    /// Returns true if the model told why it stopped.
+    pub(super) fn is_complete(&self) -> bool {
+        self.stop.is_some()
+    }
+
+    /// Returns the reply with its usage; what was not counted is estimated.
+    pub(super) fn into_answer(self, ask: &Ask) -> Result<Answer, String> {
+        let finish = match self.stop.as_deref() {
+            Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
+            Some("guardrail_intervened" | "content_filtered") => Finish::Refused,
+            Some(_) => Finish::Stop,
+            None => return Err("it does not say why it ends".to_owned()),
+        };
+        let text = if self.input.is_empty() { self.text } else { self.input };
+        let usage = match self.usage {
+            Some(usage) => crate::journal::Usage {
+                prompt: usage.input_tokens + usage.cache_read_input_tokens + usage.cache_write_input_tokens,
+                cached: usage.cache_read_input_tokens,
+                completion: usage.output_tokens,
+                estimated: false,
+                cost_micro_usd: None,
+            },
+            None => crate::journal::Usage::estimate(
+                ask.prompt_tokens_estimate(),
+                text.len() + self.reasoning.len(),
+            ),
+        };
+        let reasoning = Some(self.reasoning).filter(|reasoning| !reasoning.is_empty());
+        let reply = Reply { text, reasoning, finish, yes: None };
+        Ok(Answer { reply, usage, structured: None, attempts: 1 })
+    }
+}

@@ -1,0 +1,151 @@
+//! The `bedrock` provider: Amazon Bedrock's Converse interface, whole replies and streamed ones.
+//!
+//! Requests are signed with the credentials that AWS tools would find, or carry Bedrock's own key. Structured
+//! output is negotiated as with other servers: the schema as the form of the output; for models that have no such
+//! form, as the input of a tool that must be called; and then the prompt alone. Converse knows neither seeds nor
+//! the probabilities of tokens.
+
+mod answer;
+mod sign;
+mod stream;
+mod wire;
+
+use std::cell::Cell;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::{Response, Url};
+
+use super::http::{Http, bearer};
+use super::persistence::Persistence;
+use super::{Answer, BedrockEndpoint, Progress, ProviderError, Quitting, Structured};
+use crate::protocol::{Ask, ReplyShape};
+use answer::Collected;
+use sign::Signer;
+
+/// What may stand in a segment of a path as it is; AWS tools encode all else, and so does the signature.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// Holds Bedrock's own key, which comes before all other credentials.
+const KEY: &str = "AWS_BEARER_TOKEN_BEDROCK";
+
+/// The type of a streamed reply.
+const EVENT_STREAM: &str = "application/vnd.amazon.eventstream";
+
+/// A model of Amazon Bedrock.
+#[derive(Debug)]
+pub struct Bedrock {
+    http: Http,
+    endpoint: BedrockEndpoint,
+    /// None where a key stands in place of a signature.
+    signer: Option<Signer>,
+    url: Url,
+    persistence: Persistence,
+    /// The strongest hold that the model has not refused.
+    structured: Cell<Structured>,
+}
+
+impl Bedrock {
+    /// Makes the client; connects to nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// [`ProviderError::Setup`].
+    pub fn new(endpoint: BedrockEndpoint) -> Result<Self, ProviderError> {
+        let key = std::env::var(KEY).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
+        let mut headers = HeaderMap::new();
+        if let Some(key) = &key {
+            headers.insert("authorization", bearer(key)?);
+        }
+        let signer = match key {
+            Some(_) => None,
+            None => Some(Signer::new(&endpoint.region, endpoint.profile.as_deref())),
+        };
+        let denied = "; check the AWS credentials, and that the account may use this model in this Region";
+        let http = Http::new(&endpoint.base_url, endpoint.timeouts, headers, key, denied)?;
+        let model = utf8_percent_encode(&endpoint.model, SEGMENT);
+        let action = if endpoint.stream { "converse-stream" } else { "converse" };
+        let url = Url::parse(&format!("{}/model/{model}/{action}", endpoint.base_url))
+            .map_err(|e| ProviderError::Setup(format!("base URL `{}`: {e}", endpoint.base_url)))?;
+        let persistence = Persistence::new(endpoint.retries);
+        Ok(Self { http, endpoint, signer, url, persistence, structured: Cell::new(Structured::JsonSchema) })
+    }
+
+    /// Never uses a stronger hold than this from here on.
+    pub fn degrade_to(&self, structured: Structured) {
+        self.structured.set(self.structured.get().max(structured));
+    }
+
+    /// Makes no call again once `quitting` says so.
+    pub fn heed(&self, quitting: &Quitting) {
+        self.persistence.heed(quitting);
+    }
+
+    /// Calls the model; see [`super::Provider::ask`].
+    ///
+    /// # Errors
+    ///
+    /// [`ProviderError`].
+    pub async fn ask(&self, ask: &Ask, progress: Progress<'_>) -> Result<Answer, ProviderError> {
+        let mut attempts = 0;
+        loop {
+            let structured = match ask.shape {
+                ReplyShape::Free => None,
+                ReplyShape::Json { .. } => Some(self.structured.get()),
+            };
+            let once = || self.converse(ask, structured, progress);
+            match self.persistence.insist(&mut attempts, once).await {
+                Ok(answer) => return Ok(Answer { attempts, structured, ..answer }),
+                Err(error) if self.gives_way(&error, structured) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Sends one form of the request.
+    async fn converse(
+        &self,
+        ask: &Ask,
+        structured: Option<Structured>,
+        progress: Progress<'_>,
+    ) -> Result<Answer, ProviderError> {
+        let request = wire::Request::new(ask, structured);
+        let body = serde_json::to_vec(&request)
+            .map_err(|e| ProviderError::Setup(format!("the request cannot be written as JSON: {e}")))?;
+        let mut request = self.http.post(self.url.clone()).header(CONTENT_TYPE, sign::JSON);
+        if let Some(signer) = &self.signer {
+            // Each attempt has its own signature: one grows old within minutes.
+            request = request.headers(signer.sign(&self.url, &body).await?);
+        }
+        let read = async |response| self.collect(response, progress).await;
+        let collected = self.http.exchange(request.body(body), self.endpoint.stream, read).await?;
+        collected.into_answer(ask).map_err(|why| self.http.bad(why))
+    }
+
+    async fn collect(&self, response: Response, progress: Progress<'_>) -> Result<Collected, ProviderError> {
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+        if kind.starts_with(EVENT_STREAM) {
+            return stream::collect(&self.http, response, progress).await;
+        }
+        let body = self.http.body(response).await?;
+        Collected::whole(&body).map_err(|why| self.http.bad(why))
+    }
+
+    /// Weakens the hold if the model refused it; returns false if there is nothing left to give.
+    fn gives_way(&self, error: &ProviderError, structured: Option<Structured>) -> bool {
+        let ProviderError::Status { status: 400, message, .. } = error else { return false };
+        let weaker = match structured {
+            Some(Structured::JsonSchema) => Structured::JsonObject,
+            Some(Structured::JsonObject) => Structured::Prompt,
+            Some(Structured::Prompt) | None => return false,
+        };
+        let message = message.to_lowercase();
+        let form = ["outputconfig", "output_config", "textformat", "structured", "schema", "tool", "json"];
+        if !form.iter().any(|word| message.contains(word)) {
+            return false;
+        }
+        tracing::warn!("{error}; trying again with a weaker hold on the reply's form");
+        self.degrade_to(weaker);
+        true
+    }
+}

@@ -1,0 +1,106 @@
+//! AWS Signature Version 4, with the credentials that AWS tools would find.
+//!
+//! In: a request's URL and body. Out: the headers that sign it. Credentials come from the environment, a profile of
+//! `~/.aws` (keys, single sign-on, a process, a role), a web identity, a container or the machine's metadata, in
+//! that order; they are kept until they expire, and never leave this module.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqsign_aws_v4::{Credential, DefaultCredentialProvider, RequestSigner};
+use reqsign_core::{CommandExecute, CommandOutput, Context, Error, FileRead, HttpSend, OsEnv, Result};
+use reqwest::Url;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+
+use crate::crypto::Digest;
+use crate::provider::ProviderError;
+use crate::provider::http;
+
+/// The type of a request's body.
+pub(super) const JSON: &str = "application/json";
+
+/// What a service of credentials may take to answer; AWS tools give the machine's metadata a second.
+const CREDENTIALS_WAIT: Duration = Duration::from_secs(5);
+
+/// Signs requests to Bedrock in one Region.
+#[derive(Debug)]
+pub(super) struct Signer(reqsign_core::Signer<Credential>);
+
+impl Signer {
+    /// Makes the signer; looks for credentials when the first request is signed.
+    pub(super) fn new(region: &str, profile: Option<&str>) -> Self {
+        let context = Context::new()
+            .with_file_read(Local)
+            .with_http_send(Local)
+            .with_env(OsEnv)
+            .with_command_execute(Local);
+        let credentials = DefaultCredentialProvider::builder();
+        let credentials = match profile {
+            Some(profile) => credentials.with_profile(profile),
+            None => credentials,
+        };
+        let signer = RequestSigner::new("bedrock", region);
+        Self(reqsign_core::Signer::new(context, credentials.build(), signer))
+    }
+
+    /// Returns the headers that sign a POST of `body`.
+    pub(super) async fn sign(&self, url: &Url, body: &[u8]) -> std::result::Result<HeaderMap, ProviderError> {
+        let setup = |why: String| ProviderError::Setup(format!("the request cannot be signed: {why}"));
+        // S3 signs a path as it is sent, and that is what the library does; all other services sign it encoded
+        // once more.
+        let mut encoded = url.clone();
+        encoded.set_path(&url.path().replace('%', "%25"));
+        let request = ::http::Request::post(encoded.as_str())
+            .header(CONTENT_TYPE, JSON)
+            .header("x-amz-content-sha256", Digest::of(body).to_string())
+            .body(())
+            .map_err(|e| setup(e.to_string()))?;
+        let (mut parts, ()) = request.into_parts();
+        self.0.sign(&mut parts, None).await.map_err(|e| {
+            ProviderError::Setup(format!(
+                "no usable AWS credentials: {e}; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE or AWS_BEARER_TOKEN_BEDROCK"
+            ))
+        })?;
+        let mut headers = parts.headers;
+        // These two the request has already.
+        headers.remove(CONTENT_TYPE);
+        headers.remove("host");
+        headers.iter_mut().for_each(|(_, value): (_, &mut HeaderValue)| value.set_sensitive(true));
+        Ok(headers)
+    }
+}
+
+/// What credentials may be read from: files, services and commands as AWS's own configuration names them.
+#[derive(Debug)]
+struct Local;
+
+impl FileRead for Local {
+    async fn file_read(&self, path: &str) -> Result<Vec<u8>> {
+        std::fs::read(path).map_err(|e| Error::config_invalid(format!("cannot read {path}")).with_source(e))
+    }
+}
+
+impl HttpSend for Local {
+    async fn http_send(&self, request: ::http::Request<Bytes>) -> Result<::http::Response<Bytes>> {
+        let failed =
+            |e: reqwest::Error| Error::unexpected("a service of credentials did not answer").with_source(e);
+        let host = request.uri().host().unwrap_or_default().to_owned();
+        let client = http::for_credentials(&host, CREDENTIALS_WAIT).map_err(failed)?;
+        let request = reqwest::Request::try_from(request).map_err(failed)?;
+        let response = client.execute(request).await.map_err(failed)?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let mut answer = ::http::Response::new(response.bytes().await.map_err(failed)?);
+        (*answer.status_mut(), *answer.headers_mut()) = (status, headers);
+        Ok(answer)
+    }
+}
+
+impl CommandExecute for Local {
+    async fn command_execute<'a>(&'a self, program: &'a str, args: &'a [&'a str]) -> Result<CommandOutput> {
+        let output = tokio::process::Command::new(program).args(args).kill_on_drop(true).output().await;
+        let output =
+            output.map_err(|e| Error::config_invalid(format!("cannot run {program}")).with_source(e))?;
+        let status = output.status.code().unwrap_or(-1);
+        Ok(CommandOutput { status, stdout: output.stdout, stderr: output.stderr })
+    }
+}

@@ -1,0 +1,69 @@
+//! ConverseStream: a reply in the frames of AWS's event streams.
+
+use aws_smithy_eventstream::frame::{DecodedFrame, MessageFrameDecoder};
+use aws_smithy_types::event_stream::Message;
+use bytes::BytesMut;
+use futures_util::StreamExt;
+use reqwest::Response;
+
+use super::answer::Collected;
+use crate::provider::http::{Http, StreamFault, error_message};
+use crate::provider::{Progress, ProviderError};
+
+/// Reads a whole stream; each frame's checksums are checked.
+pub(super) async fn collect(
+    http: &Http,
+    response: Response,
+    progress: Progress<'_>,
+) -> Result<Collected, ProviderError> {
+    let mut collected = Collected::default();
+    let (mut decoder, mut buffer) = (MessageFrameDecoder::new(), BytesMut::new());
+    let mut parts = std::pin::pin!(http.parts(response));
+    while let Some(part) = parts.next().await {
+        buffer.extend_from_slice(&part.map_err(|fault| http.fault(&fault))?);
+        loop {
+            let frame = decoder.decode_frame(&mut buffer);
+            match frame.map_err(|e| http.bad(format!("a frame of its stream is damaged: {e}")))? {
+                DecodedFrame::Incomplete => break,
+                DecodedFrame::Complete(message) => {
+                    read(http, &message, &mut collected)?;
+                    progress(collected.parts);
+                }
+            }
+        }
+    }
+    if !collected.is_complete() {
+        let why = "the stream ended in the middle of a reply".to_owned();
+        return Err(http.fault(&StreamFault::Broken(why)));
+    }
+    Ok(collected)
+}
+
+fn read(http: &Http, message: &Message, collected: &mut Collected) -> Result<(), ProviderError> {
+    let header = |name: &str| {
+        let found = message.headers().iter().find(|header| header.name().as_str() == name);
+        found.and_then(|header| header.value().as_string().ok()).map_or("", |value| value.as_str())
+    };
+    match header(":message-type") {
+        "event" => collected.add(message.payload()).map_err(|why| http.bad(why)),
+        "exception" => {
+            let text = error_message(&String::from_utf8_lossy(message.payload()));
+            Err(http.late_status(status(header(":exception-type")), text))
+        }
+        _ => {
+            let text = format!("{} {}", header(":error-code"), header(":error-message"));
+            Err(http.late_status(500, error_message(&text)))
+        }
+    }
+}
+
+/// Returns the status that an exception has where it comes before a stream.
+fn status(exception: &str) -> u16 {
+    match exception {
+        "throttlingException" => 429,
+        "validationException" => 400,
+        "serviceUnavailableException" => 503,
+        // `internalServerException`, `modelStreamErrorException`, and what comes to be.
+        _ => 500,
+    }
+}

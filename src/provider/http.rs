@@ -1,0 +1,342 @@
+//! One HTTP exchange, bounded in time and in size.
+//!
+//! In: a request to one server. Out: its answer, or a [`ProviderError`] that says what to do. Redirects are not
+//! followed, bodies are cut off at [`BODY_BYTES_MAX`], every wait has a limit with a name, and this server's key
+//! is taken out of whatever the server says. Nothing here knows what the bytes mean.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
+use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, RequestBuilder, Response, Url};
+use serde_json::Value;
+
+use super::{ProviderError, Timeouts};
+
+/// The most bytes of one HTTP answer: a reply of 1 MiB escaped as JSON, and its frame.
+pub(super) const BODY_BYTES_MAX: usize = 8 << 20;
+
+/// Servers close idle connections after as little as five seconds; ours goes first, so that a
+/// request never meets a connection that is being closed.
+const POOL_IDLE: Duration = Duration::from_secs(4);
+
+/// A connection to one server.
+#[derive(Debug)]
+pub(super) struct Http {
+    client: Client,
+    base_url: String,
+    url: Url,
+    timeouts: Timeouts,
+    /// The key, to be taken out of whatever the server says.
+    key: Option<String>,
+    /// What to do where the server refuses who asks, ready to append.
+    denied: &'static str,
+}
+
+impl Http {
+    /// Makes the client; connects to nothing yet.
+    pub(super) fn new(
+        base_url: &str,
+        timeouts: Timeouts,
+        headers: HeaderMap,
+        key: Option<String>,
+        denied: &'static str,
+    ) -> Result<Self, ProviderError> {
+        let setup = |why: String| ProviderError::Setup(format!("base URL `{base_url}`: {why}"));
+        let url = Url::parse(base_url).map_err(|e| setup(e.to_string()))?;
+        let mut builder = Client::builder()
+            .default_headers(headers)
+            .connect_timeout(Duration::from_millis(timeouts.connect_ms))
+            .pool_idle_timeout(POOL_IDLE)
+            .redirect(reqwest::redirect::Policy::none())
+            .http1_only();
+        builder = if url.scheme() == "https" {
+            install_crypto();
+            builder
+        } else {
+            // Plain HTTP needs no certificates; loading the system's costs more than a run.
+            builder.tls_backend_preconfigured(no_certificates())
+        };
+        if is_loopback(&url) {
+            builder = builder.no_proxy();
+        }
+        let client = builder.build().map_err(|e| setup(e.to_string()))?;
+        Ok(Self { client, base_url: base_url.to_owned(), url, timeouts, key, denied })
+    }
+
+    /// Starts a request.
+    pub(super) fn post(&self, url: Url) -> RequestBuilder {
+        self.client.post(url)
+    }
+
+    /// Returns the URL of a path below the base URL; its segments are encoded.
+    pub(super) fn path(&self, path: &[&str]) -> Url {
+        let mut url = self.url.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(path);
+        }
+        url
+    }
+
+    /// Sends a request and reads its answer, within the time that a whole reply has.
+    ///
+    /// `streams` says whether the server was asked to send the reply as it comes.
+    pub(super) async fn exchange<T>(
+        &self,
+        request: RequestBuilder,
+        streams: bool,
+        read: impl AsyncFnOnce(Response) -> Result<T, ProviderError>,
+    ) -> Result<T, ProviderError> {
+        let timeouts = self.timeouts;
+        let work = async {
+            // Without streaming nothing comes before the whole reply is there.
+            let first_byte = if streams { timeouts.first_byte_ms } else { timeouts.total_ms };
+            let response = self.within(first_byte, "first byte", "first_byte_ms", request.send()).await?;
+            read(self.check_status(response.map_err(|e| self.unreachable(&e))?).await?).await
+        };
+        self.within(timeouts.total_ms, "complete reply", "total_ms", work).await?
+    }
+
+    /// Fetches a small JSON document below the server's root or below the base URL.
+    pub(super) async fn get(&self, path: &str) -> Result<String, ProviderError> {
+        let url = match path.strip_prefix('/') {
+            Some(_) => self.url.join(path).map_err(|e| ProviderError::Setup(e.to_string()))?,
+            None => self.path(&[path]),
+        };
+        let work = async {
+            let sent = self.client.get(url).send().await.map_err(|e| self.unreachable(&e))?;
+            let response = self.check_status(sent).await?;
+            self.body(response).await
+        };
+        self.within(self.timeouts.connect_ms, "answer", "connect_ms", work).await?
+    }
+
+    async fn within<T>(
+        &self,
+        limit_ms: u64,
+        what: &'static str,
+        setting: &'static str,
+        work: impl Future<Output = T>,
+    ) -> Result<T, ProviderError> {
+        let after = Duration::from_millis(limit_ms);
+        let timed_out = |_| ProviderError::TimedOut { url: self.base_url.clone(), what, setting, after };
+        tokio::time::timeout(after, work).await.map_err(timed_out)
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> ProviderError {
+        if error.is_timeout() && error.is_connect() {
+            let after = Duration::from_millis(self.timeouts.connect_ms);
+            return ProviderError::TimedOut {
+                url: self.base_url.clone(),
+                what: "connection",
+                setting: "connect_ms",
+                after,
+            };
+        }
+        ProviderError::Unreachable { url: self.base_url.clone(), why: innermost(error) }
+    }
+
+    async fn check_status(&self, response: Response) -> Result<Response, ProviderError> {
+        let status = response.status().as_u16();
+        if (200..300).contains(&status) {
+            return Ok(response);
+        }
+        let retry_after = retry_after(response.headers());
+        let body = self.body(response).await.unwrap_or_default();
+        let message = self.redact(error_message(&body));
+        let url = self.base_url.clone();
+        if status == 400 && is_overflow(&body) {
+            return Err(ProviderError::Overflow { url, message });
+        }
+        let hint = match status {
+            300..=399 => {
+                "; redirects are not followed, so that a key cannot go astray: set the final base URL"
+            }
+            401 | 403 => self.denied,
+            400 | 422 if message.to_ascii_lowercase().contains("stream") => {
+                "; if the server cannot stream, use --no-stream"
+            }
+            404 => "; check the base URL (it usually ends in /v1) and the model's name",
+            _ => "",
+        };
+        Err(ProviderError::Status { url, status, message, hint, retry_after })
+    }
+
+    /// Reads a whole body within the limits.
+    pub(super) async fn body(&self, response: Response) -> Result<String, ProviderError> {
+        let mut parts = std::pin::pin!(self.parts(response));
+        let mut bytes = Vec::new();
+        while let Some(part) = parts.next().await {
+            bytes.extend_from_slice(&part.map_err(|fault| self.fault(&fault))?);
+        }
+        String::from_utf8(bytes).map_err(|_| self.bad("it is not UTF-8".to_owned()))
+    }
+
+    /// Returns the bytes of a response as they come, bounded in number and in the time between two
+    /// parts. Any byte counts as a sign of life, also those of a stream's keep-alive comments.
+    pub(super) fn parts(&self, response: Response) -> impl Stream<Item = Result<Bytes, StreamFault>> + use<> {
+        let timeouts = self.timeouts;
+        stream::unfold(Some((response, 0)), move |state| async move {
+            let (mut response, received) = state?;
+            // Some servers send their headers at once and compute the prompt after that.
+            let (limit_ms, fault) = match received {
+                0 => (timeouts.first_byte_ms.max(timeouts.idle_ms), StreamFault::Silent),
+                _ => (timeouts.idle_ms, StreamFault::Idle),
+            };
+            let part = match tokio::time::timeout(Duration::from_millis(limit_ms), response.chunk()).await {
+                Err(_) => Err(fault),
+                Ok(Err(error)) => Err(StreamFault::Broken(innermost(&error))),
+                Ok(Ok(None)) => return None,
+                Ok(Ok(Some(part))) if received + part.len() > BODY_BYTES_MAX => Err(StreamFault::TooLarge),
+                Ok(Ok(Some(part))) => Ok(part),
+            };
+            let next = part.as_ref().ok().map(|part| received + part.len()).map(|sum| (response, sum));
+            Some((part, next))
+        })
+    }
+
+    /// Returns what a fault inside a stream means for the call.
+    pub(super) fn fault(&self, fault: &StreamFault) -> ProviderError {
+        let url = self.base_url.clone();
+        match fault {
+            StreamFault::TooLarge => ProviderError::TooLarge { url, max: BODY_BYTES_MAX },
+            StreamFault::Broken(why) => ProviderError::Unreachable { url, why: why.clone() },
+            StreamFault::Silent => {
+                let after = Duration::from_millis(self.timeouts.first_byte_ms);
+                ProviderError::TimedOut { url, what: "first byte", setting: "first_byte_ms", after }
+            }
+            StreamFault::Idle => {
+                let after = Duration::from_millis(self.timeouts.idle_ms);
+                let what = "further part of the reply";
+                ProviderError::TimedOut { url, what, setting: "idle_ms", after }
+            }
+        }
+    }
+
+    /// Returns the error of an answer that is not what the interface promises.
+    pub(super) fn bad(&self, why: String) -> ProviderError {
+        ProviderError::BadAnswer { url: self.base_url.clone(), why: self.redact(why) }
+    }
+
+    /// Returns the error of a status that came inside an answer which began well.
+    pub(super) fn late_status(&self, status: u16, message: String) -> ProviderError {
+        let (url, message) = (self.base_url.clone(), self.redact(message));
+        if status == 400 && is_overflow(&message) {
+            return ProviderError::Overflow { url, message };
+        }
+        ProviderError::Status { url, status, message, hint: "", retry_after: None }
+    }
+
+    /// Takes this server's key out of a text that the server made.
+    fn redact(&self, text: String) -> String {
+        match &self.key {
+            Some(key) if !key.is_empty() => text.replace(key.as_str(), "[key]"),
+            Some(_) | None => text,
+        }
+    }
+}
+
+/// What can go wrong inside a stream of bytes.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StreamFault {
+    #[error("the reply is too large")]
+    TooLarge,
+    #[error("{0}")]
+    Broken(String),
+    #[error("nothing came at all")]
+    Silent,
+    #[error("nothing came for too long")]
+    Idle,
+}
+
+/// Returns the innermost cause, the one that says something: "connection refused".
+fn innermost(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+/// Returns the message in a server's error body, whatever its shape.
+pub(super) fn error_message(body: &str) -> String {
+    let value: Value = serde_json::from_str(body).unwrap_or_default();
+    let places =
+        [&value["error"]["message"], &value["message"], &value["Message"], &value["error"], &value["detail"]];
+    let found = places.into_iter().find_map(Value::as_str);
+    let text = found.map_or_else(|| body.to_owned(), str::to_owned);
+    let mut short: String = crate::text::quote::plain(&text).chars().take(300).collect();
+    if short.trim().is_empty() {
+        "(no message)".clone_into(&mut short);
+    }
+    short.trim().replace('\n', " ")
+}
+
+/// Returns the header that shows a key.
+pub(super) fn bearer(key: &str) -> Result<HeaderValue, ProviderError> {
+    let value = HeaderValue::from_str(&format!("Bearer {key}"));
+    let mut value = value
+        .map_err(|_| ProviderError::Setup("the API key has characters that no header allows".to_owned()))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// Returns true if the URL's host is this machine.
+#[must_use]
+pub fn is_loopback(url: &Url) -> bool {
+    match url.host_str() {
+        Some("localhost") => true,
+        Some(host) => {
+            let bare = host.trim_matches(['[', ']']);
+            bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        }
+        None => false,
+    }
+}
+
+/// The overflow of a context is told in a code by llama.cpp and OpenAI, in words by vLLM and Bedrock.
+fn is_overflow(body: &str) -> bool {
+    let lower = body.to_lowercase();
+    [
+        "exceed_context_size",
+        "context_length_exceeded",
+        "maximum context length",
+        "context window",
+        "max_model_len",
+        "input is too long",
+    ]
+    .iter()
+    .any(|sign| lower.contains(sign))
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
+    // The other form, an HTTP date, is rare among model servers and falls back to our own delay.
+    text.trim().parse().ok().map(Duration::from_secs)
+}
+
+/// Returns a client for a service that hands out credentials.
+pub(super) fn for_credentials(host: &str, wait: Duration) -> reqwest::Result<Client> {
+    install_crypto();
+    let builder = Client::builder().timeout(wait).redirect(reqwest::redirect::Policy::none());
+    // A machine's own metadata is no matter for a proxy.
+    let is_near = host.parse::<std::net::IpAddr>().is_ok();
+    if is_near { builder.no_proxy() } else { builder }.build()
+}
+
+fn install_crypto() {
+    // A second installation fails, and the first one serves.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+fn no_certificates() -> rustls::ClientConfig {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("ring supports the default protocol versions")
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth()
+}

@@ -1,0 +1,91 @@
+//! Asking again after faults that pass.
+//!
+//! In: one attempt as a closure, and how often it may be repeated. Out: its result, or the last fault. Waits grow,
+//! a server's Retry-After is obeyed up to a limit, and no attempt is begun once the run is being ended; one that
+//! is under way is still awaited. Which faults pass is the error's to say.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::future::Future;
+use std::time::Duration;
+
+use backon::{ExponentialBuilder, Retryable};
+
+use super::{ProviderError, Quitting};
+
+/// The longest that a server's Retry-After is obeyed.
+const RETRY_AFTER_MAX: Duration = Duration::from_mins(2);
+
+/// How often a provider asks again, and until when.
+#[derive(Debug)]
+pub(super) struct Persistence {
+    retries: u32,
+    /// Says when no call is to be made again any more.
+    quitting: OnceCell<Quitting>,
+}
+
+impl Persistence {
+    pub(super) fn new(retries: u32) -> Self {
+        Self { retries, quitting: OnceCell::new() }
+    }
+
+    /// Makes no attempt again once `quitting` says so.
+    pub(super) fn heed(&self, quitting: &Quitting) {
+        // Set once, when the run begins.
+        let _ = self.quitting.set(quitting.clone());
+    }
+
+    /// Makes an attempt, again after faults that may pass, and adds to `attempts` how many it took.
+    pub(super) async fn insist<T, F: Future<Output = Result<T, ProviderError>>>(
+        &self,
+        attempts: &mut u32,
+        attempt: impl Fn() -> F,
+    ) -> Result<T, ProviderError> {
+        let sent = Cell::new(0);
+        // The fault of the last attempt, while the next one is waited for.
+        let failed = RefCell::new(None);
+        let is_quitting = || self.quitting.get().is_some_and(|quitting| *quitting.borrow());
+        let once = || {
+            sent.set(sent.get() + 1);
+            failed.take();
+            attempt()
+        };
+        let backoff = ExponentialBuilder::default()
+            .with_min_delay(Duration::from_millis(250))
+            .with_max_delay(Duration::from_secs(30))
+            .with_max_times(self.retries as usize)
+            .with_jitter();
+        let attempted = once
+            .retry(backoff)
+            .sleep(tokio::time::sleep)
+            .when(|error: &ProviderError| error.is_retryable() && !is_quitting())
+            .adjust(|error, planned| {
+                let wait = error.retry_after().map(|wait| wait.min(RETRY_AFTER_MAX));
+                planned.map(|planned| wait.unwrap_or(planned))
+            })
+            .notify(|error, wait| {
+                tracing::warn!("{error}; next try in {wait:.1?}");
+                failed.replace(Some(error.clone()));
+            });
+        let mut attempted = std::pin::pin!(attempted.into_future());
+        let result = tokio::select! {
+            result = &mut attempted => result,
+            // A wait for the next attempt ends here; an attempt under way is awaited.
+            () = self.quit() => match failed.take() {
+                Some(error) => Err(error),
+                None => attempted.await,
+            },
+        };
+        *attempts += sent.get();
+        result
+    }
+
+    /// Resolves when no call is to be made again.
+    pub(super) async fn quit(&self) {
+        if let Some(quitting) = self.quitting.get()
+            && quitting.clone().wait_for(|now| *now).await.is_ok()
+        {
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
+}
