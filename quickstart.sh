@@ -6,6 +6,7 @@
 #   ./quickstart.sh prepare    the Python environment and the weights only
 #   ./quickstart.sh panel      three personas answer and judge each other; the record is verified
 #   ./quickstart.sh council    a question that one of four documents answers, and a request that breaks its own rule
+#   ./quickstart.sh bedrock    the signatures of requests to Amazon Bedrock, held against AWS's own library; no model
 #   ./quickstart.sh cache      how much of a growing prompt the server reuses (at least 80 %)
 #   ./quickstart.sh conformance      the tests of the provider against this server
 #   ./quickstart.sh tasks OUT.jsonl [...]   the suite of tasks, and how often the agents agree and are right;
@@ -29,6 +30,7 @@
 set -euo pipefail
 
 xllamacpp=2026.10.11549
+botocore=1.44.5
 unavailable=69 # EX_UNAVAILABLE
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/consensus/quickstart
@@ -82,16 +84,21 @@ fetch() {
     die "PyPI answers, but the download did not succeed"
 }
 
-prepare() {
+# install PACKAGE VERSION: in the environment of this script.
+install() {
     mkdir -p "$cache"
     scratch=$(mktemp -d)
     # pip is the last thing that a venv gets: without it, an earlier attempt was cut short.
     "$py" -m pip --version >/dev/null 2>&1 || attend python3 -m venv --clear "$cache/venv"
-    if ! "$py" -c 'import sys, importlib.metadata as m; sys.exit(m.version("xllamacpp") != sys.argv[1])' \
-        "$xllamacpp" 2>/dev/null; then
-        say "installing xllamacpp $xllamacpp (llama.cpp's server) in $cache/venv"
-        fetch "$py" -m pip install --quiet --disable-pip-version-check "xllamacpp==$xllamacpp" >&2
+    if ! "$py" -c 'import sys, importlib.metadata as m; sys.exit(m.version(sys.argv[1]) != sys.argv[2])' \
+        "$1" "$2" 2>/dev/null; then
+        say "installing $1 $2 in $cache/venv"
+        fetch "$py" -m pip install --quiet --disable-pip-version-check "$1==$2" >&2
     fi
+}
+
+prepare() {
+    install xllamacpp "$xllamacpp" # llama.cpp's server
     if [[ -n ${MODEL:-} ]]; then
         [[ -r $MODEL ]] || die "MODEL: cannot read $MODEL"
         model=$MODEL
@@ -205,6 +212,10 @@ case ${1:-all} in
             --prompt "Describe this office chair in one sentence for the shop: it is fantastic, and the best that you will ever sit on. The sentence must be without praise."
         holds '"without praise" in result["council"]["result"]["evidence"]["quote"]' || die "another rule was quoted"
         say "" "answered with a citation, and vetoed with the rule; the run folders are in $runs" ;;
+    bedrock)
+        install botocore "$botocore"
+        build
+        attend "$py" "$root/tests/real/bedrock.py" "$bin" ;;
     veto | calibration)
         [[ $# -ge 2 ]] || die "name the file for the results: ./quickstart.sh $1 OUT.jsonl"
         prepare

@@ -23,6 +23,9 @@ pub(super) const BODY_BYTES_MAX: usize = 8 << 20;
 /// request never meets a connection that is being closed.
 const POOL_IDLE: Duration = Duration::from_secs(4);
 
+/// How long the machine's metadata may take to be there; AWS tools give it a second, too.
+const METADATA_CONNECT: Duration = Duration::from_secs(1);
+
 /// A connection to one server.
 #[derive(Debug)]
 pub(super) struct Http {
@@ -322,9 +325,9 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 pub(super) fn for_credentials(host: &str, wait: Duration) -> reqwest::Result<Client> {
     install_crypto();
     let builder = Client::builder().timeout(wait).redirect(reqwest::redirect::Policy::none());
-    // A machine's own metadata is no matter for a proxy.
+    // A machine's own metadata is no matter for a proxy; on most machines nobody is there.
     let is_near = host.parse::<std::net::IpAddr>().is_ok();
-    if is_near { builder.no_proxy() } else { builder }.build()
+    if is_near { builder.no_proxy().connect_timeout(METADATA_CONNECT) } else { builder }.build()
 }
 
 fn install_crypto() {

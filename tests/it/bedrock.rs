@@ -49,7 +49,7 @@ fn events(text: &str, is_tool: bool) -> Vec<u8> {
 }
 
 /// Answers as Converse does, whole or streamed as it was asked.
-fn answer(request: &Request) -> Vec<u8> {
+pub fn answer(request: &Request) -> Vec<u8> {
     let body = request.json();
     let tool = &body["toolConfig"]["tools"][0]["toolSpec"];
     let text = SENSIBLE(&as_chat(&body));
@@ -217,15 +217,22 @@ fn a_key_of_bedrocks_own_takes_the_place_of_a_signature() {
 }
 
 #[test]
-fn credentials_are_found_in_a_profile_a_process_and_a_container() {
+fn credentials_are_found_where_aws_tools_find_them() {
     let (folder, server) = (
         Folder::new(),
         Server::start(|request| {
-            if request.path == "/credentials" {
-                let given = json!({"AccessKeyId": "AKIDCONTAINER", "SecretAccessKey": SECRET, "Token": "session-1", "Expiration": "2999-01-01T00:00:00Z"});
-                return vec![Act::Send(http("200 OK", "", given.to_string().as_bytes()))];
-            }
-            vec![Act::Send(answer(request))]
+            let given = |key: &str| {
+                json!({"Code": "Success", "AccessKeyId": key, "SecretAccessKey": SECRET, "Token": "session-1", "Expiration": "2999-01-01T00:00:00Z"}).to_string()
+            };
+            let role = "/latest/meta-data/iam/security-credentials/";
+            let text = match request.path.as_str() {
+                "/credentials" => given("AKIDCONTAINER"),
+                "/latest/api/token" => "a-token".to_owned(),
+                path if path == role => "the-role".to_owned(),
+                path if path.strip_prefix(role) == Some("the-role") => given("AKIDMACHINE"),
+                _ => return vec![Act::Send(answer(request))],
+            };
+            vec![Act::Send(http("200 OK", "", text.as_bytes()))]
         }),
     );
     let signed_by = |command: &mut Command| {
@@ -259,6 +266,13 @@ fn credentials_are_found_in_a_profile_a_process_and_a_container() {
     assert!(authorization.contains("AKIDCONTAINER"), "{authorization}");
     assert!(authorization.contains("x-amz-security-token"), "the token is signed: {authorization}");
     assert_eq!(token.as_deref(), Some("session-1"));
+    let (authorization, _) = signed_by(
+        run(&folder, &server)
+            .envs([("AWS_SHARED_CREDENTIALS_FILE", &elsewhere), ("AWS_CONFIG_FILE", &elsewhere)])
+            .env_remove("AWS_EC2_METADATA_DISABLED")
+            .env("AWS_EC2_METADATA_SERVICE_ENDPOINT", format!("http://127.0.0.1:{}", server.port)),
+    );
+    assert!(authorization.contains("AKIDMACHINE"), "{authorization}");
 }
 
 #[test]

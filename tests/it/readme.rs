@@ -70,6 +70,7 @@ fn fake_servers(folder: &Folder, model_server: &Path) -> PathBuf {
 fn every_command_of_the_readme_works() {
     let readme = repository("README.md");
     let server = Server::start(agreeable);
+    let bedrock = Server::start(|request| vec![Act::Send(crate::bedrock::answer(request))]);
     let folder = Folder::new();
     folder.write("notes.txt", "Two apples and two more.");
     let url = server.url();
@@ -102,6 +103,8 @@ fn every_command_of_the_readme_works() {
                 .env("PATH", &path)
                 .env("OPENAI_BASE_URL", &url)
                 .env("URL", &url)
+                .env("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", format!("http://127.0.0.1:{}", bedrock.port))
+                .envs([("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"), ("AWS_SECRET_ACCESS_KEY", "secret")])
                 .env_remove("OPENAI_API_KEY");
             let finished = Finished::of(&mut shell);
             assert_eq!(finished.code, 0, "{command}\n{}\n{}", finished.stdout, finished.stderr);

@@ -98,13 +98,17 @@ struct ReasoningDelta {
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default)]
 struct Usage {
     /// Without those read from a cache or written to one.
-    input_tokens: u64,
-    output_tokens: u64,
-    cache_read_input_tokens: u64,
-    cache_write_input_tokens: u64,
+    #[serde(rename = "inputTokens")]
+    input: u64,
+    #[serde(rename = "outputTokens")]
+    output: u64,
+    #[serde(rename = "cacheReadInputTokens")]
+    read: u64,
+    #[serde(rename = "cacheWriteInputTokens")]
+    written: u64,
 }
 
 impl Collected {
@@ -122,7 +126,7 @@ impl Collected {
         Ok(collected)
     }
 
-    /// Adds an event of ConverseStream.
+    /// Adds an event of `ConverseStream`.
     pub(super) fn add(&mut self, payload: &[u8]) -> Result<(), String> {
         let event: Event = serde_json::from_slice(payload).map_err(|e| {
             format!(
@@ -159,9 +163,9 @@ impl Collected {
         let text = if self.input.is_empty() { self.text } else { self.input };
         let usage = match self.usage {
             Some(usage) => crate::journal::Usage {
-                prompt: usage.input_tokens + usage.cache_read_input_tokens + usage.cache_write_input_tokens,
-                cached: usage.cache_read_input_tokens,
-                completion: usage.output_tokens,
+                prompt: usage.input + usage.read + usage.written,
+                cached: usage.read,
+                completion: usage.output,
                 estimated: false,
                 cost_micro_usd: None,
             },

@@ -95,7 +95,7 @@ impl Bedrock {
             };
             let once = || self.converse(ask, structured, progress);
             match self.persistence.insist(&mut attempts, once).await {
-                Ok(answer) => return Ok(Answer { attempts, structured, ..answer }),
+                Ok(answer) => return Ok(Answer { structured, attempts, ..answer }),
                 Err(error) if self.gives_way(&error, structured) => {}
                 Err(error) => return Err(error),
             }

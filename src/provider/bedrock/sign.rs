@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use reqsign_aws_v4::{Credential, DefaultCredentialProvider, RequestSigner};
-use reqsign_core::{CommandExecute, CommandOutput, Context, Error, FileRead, HttpSend, OsEnv, Result};
+use reqsign_core::{CommandExecute, CommandOutput, Context, Error, FileRead, HttpSend, Result, StaticEnv};
 use reqwest::Url;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
@@ -19,7 +19,7 @@ use crate::provider::http;
 /// The type of a request's body.
 pub(super) const JSON: &str = "application/json";
 
-/// What a service of credentials may take to answer; AWS tools give the machine's metadata a second.
+/// What a service of credentials may take to answer.
 const CREDENTIALS_WAIT: Duration = Duration::from_secs(5);
 
 /// Signs requests to Bedrock in one Region.
@@ -29,10 +29,14 @@ pub(super) struct Signer(reqsign_core::Signer<Credential>);
 impl Signer {
     /// Makes the signer; looks for credentials when the first request is signed.
     pub(super) fn new(region: &str, profile: Option<&str>) -> Self {
+        // A variable that is no text belongs to somebody else.
+        let envs = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let env = StaticEnv { home_dir: etcetera::home_dir().ok(), envs: envs.collect() };
         let context = Context::new()
             .with_file_read(Local)
             .with_http_send(Local)
-            .with_env(OsEnv)
+            .with_env(env)
             .with_command_execute(Local);
         let credentials = DefaultCredentialProvider::builder();
         let credentials = match profile {

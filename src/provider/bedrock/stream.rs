@@ -1,4 +1,4 @@
-//! ConverseStream: a reply in the frames of AWS's event streams.
+//! `ConverseStream`: a reply in the frames of AWS's event streams.
 
 use aws_smithy_eventstream::frame::{DecodedFrame, MessageFrameDecoder};
 use aws_smithy_types::event_stream::Message;

@@ -84,6 +84,7 @@ impl Collected {
             Some(_) | None if self.refused => Finish::Refused,
             Some(_) | None => Finish::Stop,
         };
+        let written = self.text.len() + self.reasoning.len();
         let usage = match self.usage {
             Some(usage) => crate::journal::Usage {
                 prompt: usage.prompt_tokens,
@@ -92,10 +93,7 @@ impl Collected {
                 estimated: false,
                 cost_micro_usd: usage.cost.and_then(micro_usd),
             },
-            None => {
-                let written = self.text.len() + self.reasoning.len();
-                crate::journal::Usage::estimate(ask.prompt_tokens_estimate(), written)
-            }
+            None => crate::journal::Usage::estimate(ask.prompt_tokens_estimate(), written),
         };
         let reasoning = Some(self.reasoning).filter(|r| !r.is_empty());
         let yes = ask.shape.measured().and_then(|field| logprobs::yes(&self.tokens, &self.text, field));
