@@ -11,12 +11,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::journal::SESSIONS_FOLDER;
 use crate::protocol::Document;
 use crate::report::RunResult;
 use crate::text::quote;
-
-/// The folder of sessions among run folders.
-const FOLDER: &str = "sessions";
 
 /// The longest context, in characters: about 3000 tokens. What is older is left out first.
 const CONTEXT_CHARS_MAX: usize = 12_000;
@@ -75,7 +73,7 @@ impl Session {
         if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
             return Err(SessionError::Name(quote::excerpt(name)));
         }
-        let path = folder.join(FOLDER).join(format!("{name}.jsonl"));
+        let path = folder.join(SESSIONS_FOLDER).join(format!("{name}.jsonl"));
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -110,7 +108,7 @@ impl Session {
         }
         parts.reverse();
         let name = "earlier in this session".to_owned();
-        (!parts.is_empty()).then(|| Document { name, text: parts.join("\n\n") })
+        (!parts.is_empty()).then(|| Document { name, text: parts.join("\n\n"), redacted: false })
     }
 
     /// Adds a run that has ended.

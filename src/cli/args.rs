@@ -15,8 +15,8 @@ Examples:
   consensus run --launch llama-server --model ~/models/qwen.gguf --prompt \"Why is the sky blue?\"
   consensus verify --last
 
-Exit codes: 0 agreed, 1 internal error, 2 usage or roleset, 3 no agreement, 5 budget or deadline,
-6 provider unusable, 7 does not verify, 8 degraded (with --fail-on-degraded), 130 interrupted.";
+Exit codes: 0 agreed, 1 internal error, 2 usage or roleset, 3 no agreement, 4 vetoed, 5 budget
+or deadline, 6 provider unusable, 7 does not verify, 8 degraded (with --fail-on-degraded), 130 interrupted.";
 
 /// Language-model agents work under a strict protocol until they agree, and can prove it afterwards.
 #[derive(Debug, Parser)]
@@ -103,7 +103,7 @@ pub(super) enum DocsCommand {
         /// Files and folders to search; may be given more than once.
         #[arg(long, value_name = "PATH", required = true)]
         docs: Vec<PathBuf>,
-        /// The most tokens that the passages may have together.
+        /// The most tokens that the passages may have together; more than 12 passages are never shown.
         #[arg(long, value_name = "N", default_value_t = 1500)]
         tokens: u64,
     },

@@ -27,7 +27,7 @@ pub(super) fn docs(args: &DocsArgs, output: &Output) -> anyhow::Result<ExitCode>
         output.line(&format!("{}\n", quote::terminal(&passage.text)))?;
     }
     if passages.is_empty() {
-        output.tell("nothing fits these words");
+        output.tell("nothing fits these words within --tokens");
     }
     Ok(ExitCode::Success)
 }

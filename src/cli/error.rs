@@ -84,7 +84,10 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
 
 fn of_retrieval(error: &RetrievalError) -> ExitCode {
     match error {
-        RetrievalError::Place { .. } | RetrievalError::NoText(_) | RetrievalError::NoCache => ExitCode::Usage,
+        RetrievalError::Place { .. } | RetrievalError::NoText { .. } | RetrievalError::NoCache => {
+            ExitCode::Usage
+        }
+        RetrievalError::Cache { source, .. } if is_unusable(source.kind()) => ExitCode::Usage,
         RetrievalError::Index { .. } | RetrievalError::Cache { .. } => ExitCode::Internal,
     }
 }

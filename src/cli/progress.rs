@@ -192,11 +192,13 @@ fn refusal(message: &str) -> Option<&str> {
 fn envelope_line(reply: &Reply) -> String {
     let object = extract(&reply.text).map_or(reply.text.as_str(), |found| found.object);
     let Ok(value) = serde_json::from_str::<Value>(object) else {
-        return format!("writes no envelope: {}", quote::excerpt(&reply.text));
+        return format!("writes no valid JSON: {}", quote::excerpt(&reply.text));
     };
     let field = |name: &str| quote::excerpt(value[name].as_str().unwrap_or_default());
     let measured = reply.yes.map(|yes| f64::from(yes) / 10_000.0);
-    if let Some(confidence) = measured.or(value["confidence"].as_f64()) {
+    let confidence = measured.or(value["confidence"].as_f64());
+    let is_council = ["framing", "checks", "veto", "confidence"].iter().any(|name| !value[name].is_null());
+    if is_council {
         let checks = value["checks"].as_array().map_or(0, Vec::len);
         let what = match (value["framing"].is_string(), value["response"].is_string()) {
             (true, _) => format!("reads it as “{}”", field("framing")),
@@ -206,7 +208,9 @@ fn envelope_line(reply: &Reply) -> String {
             }
             (false, false) => format!("passes it after {checks} checks"),
         };
-        return format!("{what}, confidence {confidence:.2}");
+        let confidence =
+            confidence.map_or_else(|| "no confidence".to_owned(), |sure| format!("confidence {sure:.2}"));
+        return format!("{what}, {confidence}");
     }
     if value["status"].is_null() && value["final_solution"].is_null() {
         return form_line(&value);

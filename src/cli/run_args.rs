@@ -31,7 +31,8 @@ pub(super) struct RunArgs {
     /// A text file to work with, as data; `-` reads stdin; may be given more than once.
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     pub(super) files: Vec<PathBuf>,
-    /// Files and folders to search for passages, for rolesets of `council`; may be given more than once.
+    /// Files and folders to search for passages, for rolesets of `council`; may be given more than once. Hidden
+    /// files and those that a .gitignore in them names are left out.
     #[arg(long, value_name = "PATH")]
     pub(super) docs: Vec<PathBuf>,
     /// The roleset: a name, or the path of its JSON file.
@@ -255,12 +256,7 @@ fn temperature(text: &str) -> Result<f64, String> {
 }
 
 fn share(text: &str) -> Result<Share, String> {
-    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    let share = Share::new(value).ok_or_else(|| "it must be between 0 and 1".to_owned())?;
-    if (share.value() - value).abs() > 1e-9 {
-        return Err("it has four digits behind the point at most".to_owned());
-    }
-    Ok(share)
+    Share::exactly(text.parse().map_err(|_| "not a number".to_owned())?)
 }
 
 /// Reads dollars as millionths of a dollar.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::error::UsageError;
 use super::output::Output;
-use super::run_args::{LimitArgs, RedactArgs, RunArgs, SeatArgs, ServerArgs};
+use super::run_args::{LimitArgs, RedactArgs, RunArgs, SeatArgs, ServerArgs, ThinkingArg};
 use super::{docs, launch};
 use crate::api::Session;
 use crate::config::{
@@ -221,7 +221,9 @@ fn check_flags(roleset: &Roleset, args: &RunArgs) -> anyhow::Result<()> {
         || !seats.models.is_empty()
         || seats.self_panel.is_some()
         || !seats.persona.is_empty();
-    let given: [(&str, bool, &[&str]); 5] = [
+    let is_field = matches!(params.thinking, Some(ThinkingArg::Field));
+    let given: [(&str, bool, &[&str]); 6] = [
+        ("--thinking field", is_field, &["pair"]),
         ("--resample", params.resample.is_some(), &["pair"]),
         ("--weights-from", params.weights_from.is_some(), &["council"]),
         ("--confidence", params.confidence.is_some(), &["council"]),
@@ -288,8 +290,11 @@ fn weights(path: &Path) -> anyhow::Result<Weights> {
     let why = |why: String| UsageError(format!("`{}` holds no weights: {why}", path.display()));
     let text = read(path)?;
     // Some programs begin every file with this mark.
-    let exact: ExactWeights =
+    let value: serde_json::Value =
         serde_json::from_str(text.trim_start_matches('\u{FEFF}')).map_err(|e| why(e.to_string()))?;
+    // A bare list would be read by its order.
+    let named = value.is_object().then_some(value).ok_or_else(|| why("they are not named".to_owned()))?;
+    let exact: ExactWeights = serde_json::from_value(named).map_err(|e| why(e.to_string()))?;
     let sum_to_one = || why("the three weights must sum to 1".to_owned());
     Ok(Weights::nearest([exact.pathos, exact.logos, exact.ethos]).ok_or_else(sum_to_one)?)
 }
@@ -328,10 +333,10 @@ fn task(args: &RunArgs) -> anyhow::Result<Task> {
     }
     let document = |path: &PathBuf| {
         if path.as_os_str() == "-" {
-            return anyhow::Ok(Document { name: "stdin".to_owned(), text: stdin()? });
+            return anyhow::Ok(Document { name: "stdin".to_owned(), text: stdin()?, redacted: false });
         }
         let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("document").to_owned();
-        anyhow::Ok(Document { name, text: read(path)? })
+        anyhow::Ok(Document { name, text: read(path)?, redacted: false })
     };
     let documents = args.files.iter().map(document).collect::<Result<_, _>>()?;
     Ok(Task { prompt: prompt.trim().to_owned(), documents, is_searched: false })

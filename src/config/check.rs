@@ -114,11 +114,11 @@ fn explain(error: &jsonschema::ValidationError<'_>) -> (String, String) {
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             let known = known_keys(&SCHEMA);
             let name = |key: &String| {
-                format!(
-                    "unknown key `{}`{}",
-                    quote::excerpt(key),
-                    did_you_mean(key, known.iter().map(String::as_str))
-                )
+                let shown = quote::excerpt(key);
+                if known.contains(key) {
+                    return format!("`{shown}` is no key here, or none of this protocol");
+                }
+                format!("unknown key `{shown}`{}", did_you_mean(key, known.iter().map(String::as_str)))
             };
             unexpected.iter().map(name).collect::<Vec<_>>().join("; ")
         }

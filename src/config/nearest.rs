@@ -14,7 +14,9 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 
 /// Returns `; did you mean …?` for the nearest candidate, or nothing.
 pub(super) fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
-    nearest(word, candidates).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+    let near = nearest(word, candidates);
+    // What is right elsewhere is not misspelt.
+    near.filter(|name| *name != word).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 
 #[cfg(test)]

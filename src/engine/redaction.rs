@@ -9,7 +9,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
+use crate::crypto::{Digest, Hasher};
 use crate::journal::{Library, REDACTIONS_FILE};
 use crate::protocol::{Passage, Setup};
 use crate::text::redact::{Redactions, Redactor};
@@ -19,6 +21,7 @@ use crate::text::redact::{Redactions, Redactor};
 pub struct Redaction {
     redactor: Redactor,
     patterns: Vec<String>,
+    salt: String,
     path: PathBuf,
     /// How many tokens the file has.
     saved: usize,
@@ -29,6 +32,9 @@ pub struct Redaction {
 #[serde(deny_unknown_fields)]
 struct Table {
     patterns: Vec<String>,
+    /// What keeps a digest in the journal from telling whether a guess at the documents is right.
+    #[serde(default)]
+    salt: String,
     originals: Redactions,
 }
 
@@ -39,7 +45,7 @@ impl Redaction {
     ///
     /// In words, if a pattern is no regular expression.
     pub fn new(dir: &Path, patterns: Vec<String>) -> Result<Self, String> {
-        Self::go_on(dir, Table { patterns, ..Table::default() })
+        Self::go_on(dir, Table { patterns, salt: Uuid::new_v4().to_string(), ..Table::default() })
     }
 
     /// Reads the table of a run that was put down.
@@ -55,17 +61,22 @@ impl Redaction {
         Self::go_on(dir, table)
     }
 
-    fn go_on(dir: &Path, Table { patterns, originals }: Table) -> Result<Self, String> {
+    fn go_on(dir: &Path, Table { patterns, salt, originals }: Table) -> Result<Self, String> {
         let redactor = Redactor::new(&patterns, originals)
             .map_err(|(pattern, why)| format!("`{pattern}` is no pattern: {why}"))?;
         let saved = redactor.redactions().count();
-        Ok(Self { redactor, patterns, path: dir.join(REDACTIONS_FILE), saved })
+        Ok(Self { redactor, patterns, salt, path: dir.join(REDACTIONS_FILE), saved })
     }
 
     /// Returns the setup with tokens in place of what must not leave the machine; [`Redaction::save`] comes next.
     #[must_use]
     pub fn setup(&mut self, setup: Setup) -> Setup {
-        setup.map_texts(|text| self.redactor.redact(text))
+        let before = setup.task.documents.clone();
+        let mut setup = setup.map_texts(|text| self.redactor.redact(text));
+        for (document, before) in setup.task.documents.iter_mut().zip(before) {
+            document.redacted = document.text != before.text;
+        }
+        setup
     }
 
     /// Whether anything in this text would be replaced.
@@ -74,16 +85,20 @@ impl Redaction {
         self.redactor.clone().redact(text) != text
     }
 
-    /// Returns the library with tokens in its paths and without its digest; the paths themselves come back by the
-    /// table.
+    /// Returns the library with tokens in its paths and another digest, which says whether the documents have
+    /// changed and nothing else; the paths themselves come back by the table.
     #[must_use]
     pub fn library(&mut self, library: Library) -> Library {
-        let Library { places, lost, sha256: _ } = library;
+        let Library { places, lost, sha256 } = library;
+        let salted = |digest: Digest| {
+            Hasher::default().part(self.salt.as_bytes()).part(digest.to_string().as_bytes()).finish()
+        };
+        let sha256 = sha256.map(salted);
         let mut redact = |text: &str| self.redactor.redact(text);
         Library {
             places: places.iter().map(|place| redact(&place.to_string_lossy()).into()).collect(),
             lost: lost.iter().map(|lost| redact(lost)).collect(),
-            sha256: None,
+            sha256,
         }
     }
 
@@ -120,7 +135,7 @@ impl Redaction {
     pub fn save(&mut self) -> std::io::Result<()> {
         let originals = self.redactor.redactions().clone();
         let count = originals.count();
-        let table = Table { patterns: self.patterns.clone(), originals };
+        let table = Table { patterns: self.patterns.clone(), salt: self.salt.clone(), originals };
         let temporary = self.path.with_extension("json.new");
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;

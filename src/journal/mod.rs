@@ -34,5 +34,8 @@ pub const FILE_NAME: &str = "journal.jsonl";
 /// The name, beside it, of the table of what was redacted.
 pub const REDACTIONS_FILE: &str = "redactions.json";
 
+/// The name of the folder of sessions beside the folders of runs.
+pub const SESSIONS_FOLDER: &str = "sessions";
+
 /// The format version that this program writes.
 pub const VERSION: u32 = 1;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::answer::Answer;
-use super::draft::ask;
-use super::{AgentSetup, Ask, CallId, Conversation, Finish, Reply, ReplyShape, Role};
+use super::draft::{REFUSED, ask};
+use super::{AgentSetup, Ask, CallId, Conversation, Degraded, Finish, Reply, ReplyShape, Role};
 use crate::crypto::Digest;
 use crate::text::{extract, quote};
 
@@ -46,6 +46,12 @@ impl ArbiterChoice {
         let (text, sha256) = chosen.map(|answer| (answer.shown.clone(), answer.canonical.digest)).unzip();
         Self { text, sha256, reason }
     }
+}
+
+/// Says that an arbiter who was asked has chosen nothing.
+pub(crate) fn no_choice(arbiter: &AgentSetup) -> Degraded {
+    let detail = format!("{} made no valid choice as the arbiter", arbiter.name);
+    Degraded { kind: "failed_turn", detail }
 }
 
 #[derive(Deserialize)]
@@ -106,7 +112,7 @@ impl Arbitration {
         }
         self.conversation.push(Role::Assistant, quote::excerpt(&reply.text));
         let again = format!(
-            "That is no valid choice. Write one JSON object with `reason` and `choice`; `choice` must be {}.",
+            "{REFUSED}: it is no valid choice.\nWrite one JSON object with `reason` and `choice`; `choice` must be {}.",
             self.choices.join(" or ")
         );
         self.conversation.push(Role::User, again);

@@ -64,8 +64,8 @@ pub enum BadSetup {
     /// A name that could not stand in a prompt or a file.
     #[error("an agent's name is letters, digits, `-` and `_`")]
     Name,
-    /// A parameter outside its range.
-    #[error("the parameter `{0}` is out of its range")]
+    /// A parameter outside its range, with that.
+    #[error("a parameter is out of its range: {0}")]
     OutOfRange(&'static str),
 }
 
@@ -259,6 +259,9 @@ pub struct Document {
     pub name: String,
     /// Its content.
     pub text: String,
+    /// Whether it is another than the file's, since tokens stand in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
 }
 
 /// One agent.

@@ -4,8 +4,9 @@
 //! the same results give the same text, a run that is resumed counts once, as what it has become, and a run whose
 //! folder is deleted counts no longer. So these are gauges: what there is now, not what has ever been.
 
-use prometheus::{HistogramOpts, HistogramVec, IntGaugeVec, Opts, Registry, TextEncoder};
+use prometheus::{HistogramOpts, HistogramVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 /// What is read of a `result.json`.
 #[derive(Debug, Deserialize)]
@@ -56,6 +57,9 @@ struct Council {
 #[derive(Debug, Deserialize)]
 struct Round {
     confidences: Confidences,
+    framing: Option<IgnoredAny>,
+    response: Option<IgnoredAny>,
+    verification: Option<IgnoredAny>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -117,10 +121,12 @@ pub fn metrics(runs: &[Counted]) -> Result<String, prometheus::Error> {
         let with = |label: &'_ str| [kind[0].to_owned(), kind[1].to_owned(), label.to_owned()];
         ended.with_label_values(&with(&run.outcome)).inc();
         let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        calls.with_label_values(&kind).add(count(run.usage.calls));
-        tokens.with_label_values(&with("prompt")).add(count(run.usage.prompt));
-        tokens.with_label_values(&with("completion")).add(count(run.usage.completion));
-        cached.with_label_values(&kind).add(count(run.usage.cached));
+        // Servers may say anything.
+        let add = |gauge: &IntGauge, more: u64| gauge.set(gauge.get().saturating_add(count(more)));
+        add(&calls.with_label_values(&kind), run.usage.calls);
+        add(&tokens.with_label_values(&with("prompt")), run.usage.prompt);
+        add(&tokens.with_label_values(&with("completion")), run.usage.completion);
+        add(&cached.with_label_values(&kind), run.usage.cached);
         rounds.with_label_values(&kind).observe(f64::from(run.rounds));
         seconds.with_label_values(&kind).observe(run.timing.total_ms as f64 / 1000.0);
         for (agent, ms) in run.agents.iter().zip(&run.timing.agents_ms) {
@@ -129,8 +135,14 @@ pub fn metrics(runs: &[Counted]) -> Result<String, prometheus::Error> {
         for round in run.council.iter().flat_map(|council| &council.rounds) {
             let Confidences { pathos, logos, ethos } = round.confidences;
             // In the order in which they speak, which is that of the agents.
-            for (agent, sure) in run.agents.iter().zip([pathos, logos, ethos]) {
-                confidence.with_label_values(&with(&agent.name)).observe(sure);
+            let wrote = [&round.framing, &round.response, &round.verification];
+            let sure =
+                [pathos, logos, ethos].into_iter().zip(wrote).map(|(sure, form)| form.as_ref().map(|_| sure));
+            for (agent, sure) in run.agents.iter().zip(sure) {
+                // Who wrote nothing was neither sure nor unsure.
+                if let Some(sure) = sure {
+                    confidence.with_label_values(&with(&agent.name)).observe(sure);
+                }
             }
         }
     }

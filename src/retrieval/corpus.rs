@@ -98,13 +98,18 @@ impl Corpus {
         // It holds what the documents hold, so nobody else may read it.
         let made = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
         made.map_err(|source| RetrievalError::Cache { path: path.clone(), source })?;
+        // One process after another: what two do at once to a new index, its own locks do not always put in order.
+        let lock = OpenOptions::new().append(true).create(true).mode(0o600).open(path.with_extension("lock"));
+        let lock = lock.map_err(|source| RetrievalError::Cache { path: path.clone(), source })?;
+        lock.lock().map_err(|source| RetrievalError::Cache { path: path.clone(), source })?;
         let mut index = Connection::open(&path).map_err(failed)?;
         let mut updated = update(&mut index, &found, pdf).map_err(failed)?;
         index.busy_timeout(SEARCH_WAIT_MAX).map_err(failed)?;
+        drop(lock);
         updated.skipped.splice(0..0, lost);
         if updated.passages == 0 {
             let places: Vec<String> = places.iter().map(|p| format!("`{}`", p.display())).collect();
-            return Err(RetrievalError::NoText(places.join(", ")));
+            return Err(RetrievalError::NoText { places: places.join(", "), lost: told(&updated.skipped) });
         }
         Ok((Self { path, index }, updated))
     }
@@ -171,6 +176,19 @@ impl Corpus {
         })?;
         found.collect()
     }
+}
+
+/// Says of the first few files that are lost why they are.
+fn told(lost: &[Skipped]) -> String {
+    const TOLD_MAX: usize = 3;
+    let mut told = String::new();
+    for Skipped { path, why } in lost.iter().take(TOLD_MAX) {
+        told.extend(["; left out `", &path.display().to_string(), "`: ", why]);
+    }
+    if lost.len() > TOLD_MAX {
+        told.push_str("; and more");
+    }
+    told
 }
 
 /// Reads what is new or has changed, and forgets what is gone, all in one transaction: an index never lists

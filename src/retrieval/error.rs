@@ -9,7 +9,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum RetrievalError {
     /// A place that the user named is not there.
-    #[error("`{}` cannot be read: {source}", path.display())]
+    #[error("`{}` cannot be read", path.display())]
     Place {
         /// The place.
         path: PathBuf,
@@ -17,21 +17,28 @@ pub enum RetrievalError {
         source: std::io::Error,
     },
     /// There is no text in all the places together.
-    #[error("there is no text in {0}; text, markdown, HTML, PDF and source code can be read")]
-    NoText(String),
+    #[error(
+        "there is no text in {places}{lost}; text, markdown, HTML, PDF and source code can be read, and what is hidden or named in a .gitignore is left out"
+    )]
+    NoText {
+        /// The places.
+        places: String,
+        /// What was left out and why, ready to append; may be empty.
+        lost: String,
+    },
     /// There is no folder for the index.
     #[error("there is no folder for the index; set XDG_CACHE_HOME or HOME")]
     NoCache,
     /// The index cannot be written or read.
-    #[error("the index `{}` cannot be used: {source}; it is made again if you delete it while no other run uses it", path.display())]
+    #[error("the index `{}` cannot be used; it is made again if you delete it while no other run uses it", path.display())]
     Index {
         /// Its file.
         path: PathBuf,
         /// Why.
         source: rusqlite::Error,
     },
-    /// The folder for indexes cannot be made.
-    #[error("the folder for indexes, `{}`, cannot be made: {source}", path.display())]
+    /// The folder for indexes, or a file in it, cannot be written.
+    #[error("the index `{}` cannot be written", path.display())]
     Cache {
         /// The folder.
         path: PathBuf,

@@ -46,8 +46,8 @@ const RUN: [&str; 2] = [crate::journal::FILE_NAME, crate::journal::REDACTIONS_FI
 
 /// Returns every file in the places, sorted, and what cannot be looked into.
 ///
-/// Hidden files and those that `.gitignore` names are left out, and so are the folders of runs: what models
-/// wrote is no evidence for what they write.
+/// Hidden files and those that a `.gitignore` in the place names are left out, and so are the folders of runs and
+/// of sessions: what models wrote is no evidence for what they write.
 pub(super) fn list(places: &[PathBuf]) -> Result<(Vec<String>, Vec<Skipped>), RetrievalError> {
     let (mut found, mut lost) = (Vec::new(), Vec::new());
     for place in places {
@@ -56,8 +56,13 @@ pub(super) fn list(places: &[PathBuf]) -> Result<(Vec<String>, Vec<Skipped>), Re
         if path.to_str().is_none() {
             return Err(refuse(std::io::Error::other("its name is no UTF-8 text")));
         }
-        let is_no_run = |entry: &DirEntry| !RUN.iter().any(|name| entry.path().join(name).is_file());
-        for entry in WalkBuilder::new(&path).require_git(false).filter_entry(is_no_run).build() {
+        let is_no_run = |entry: &DirEntry| {
+            !RUN.iter().any(|name| entry.path().join(name).is_file()) && !is_sessions(entry.path())
+        };
+        let mut walk = WalkBuilder::new(&path);
+        // What is left out is said by the place itself, not by what lies around it.
+        walk.require_git(false).parents(false).git_global(false).git_exclude(false);
+        for entry in walk.filter_entry(is_no_run).build() {
             match entry {
                 Err(why) => lost.push(Skipped { path: path.clone(), why: why.to_string() }),
                 Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_dir()) => {}
@@ -81,6 +86,18 @@ pub(super) fn list(places: &[PathBuf]) -> Result<(Vec<String>, Vec<Skipped>), Re
     found.sort();
     found.dedup();
     Ok((found, lost))
+}
+
+/// Whether a folder is that of sessions, beside the folders of runs.
+fn is_sessions(path: &Path) -> bool {
+    let is_named_so = path.file_name().is_some_and(|name| name == crate::journal::SESSIONS_FOLDER);
+    let is_run = |entry: std::fs::DirEntry| entry.path().join(crate::journal::FILE_NAME).is_file();
+    is_named_so
+        && path.is_dir()
+        && path
+            .parent()
+            .and_then(|runs| std::fs::read_dir(runs).ok())
+            .is_some_and(|runs| runs.flatten().any(is_run))
 }
 
 /// Returns the text of a file.
@@ -120,14 +137,21 @@ fn plain(bytes: Vec<u8>) -> Result<String, Unread> {
     if let Some(text) = utf16(&bytes) {
         return Ok(text);
     }
-    if bytes.contains(&0) {
-        return Err(Unread::NotText);
+    let lost = |why: &str| Err(Unread::Lost(why.to_owned()));
+    match String::from_utf8(bytes) {
+        // It began as a text.
+        Ok(text) if text.contains('\0') => lost("there are NUL bytes in it"),
+        Ok(text) => Ok(text),
+        Err(_) => lost("it is no UTF-8 text"),
     }
-    String::from_utf8(bytes).map_err(|_| Unread::Lost("it is no UTF-8 text".to_owned()))
 }
 
 /// Reads a text that says by its first two bytes that it is UTF-16.
 fn utf16(bytes: &[u8]) -> Option<String> {
+    if bytes.starts_with(&[0xFF, 0xFE, 0, 0]) {
+        // So begins UTF-32.
+        return None;
+    }
     let read: fn([u8; 2]) -> u16 = match bytes.get(..2)? {
         [0xFF, 0xFE] => u16::from_le_bytes,
         [0xFE, 0xFF] => u16::from_be_bytes,
@@ -138,6 +162,9 @@ fn utf16(bytes: &[u8]) -> Option<String> {
 }
 
 fn html(bytes: &[u8]) -> Result<String, Unread> {
+    if std::str::from_utf8(bytes).is_err() {
+        return Err(Unread::Lost("it is no UTF-8 text".to_owned()));
+    }
     let text = html2text::config::plain_no_decorate().string_from_read(bytes, HTML_WIDTH);
     text.map_err(|why| Unread::Lost(format!("no HTML that can be read: {why}")))
 }

@@ -28,7 +28,8 @@ static TOKEN: LazyLock<Regex> =
 /// A token as a model may have bent it: in other letters or with other signs inside its brackets, or without them.
 static BENT: LazyLock<Regex> = LazyLock::new(|| {
     let word = words().collect::<Vec<_>>().join("|");
-    let form = format!(r"(?i:\[ *(?:{word})(?:\\_|[ _-])*[0-9]+ *\])|\b(?:{word})\\?_[0-9]+\b");
+    let form =
+        format!(r"(?i:\[ *(?:{word})(?:\\_|[ _-])*\d+ *\])|\b(?:{word})\\?_\d+\b|\[[A-Z]+(?:-[A-Z]+)*_\d+\]");
     Regex::new(&form).expect("it is made of constants")
 });
 
@@ -116,6 +117,10 @@ impl Redactor {
         for (place, _) in &mut found {
             *place = folded.unfold(place);
         }
+        // Lines and columns tear what belongs together.
+        let unbroken = folded.unbroken();
+        let torn = shapes::find_torn(unbroken.text());
+        found.extend(torn.into_iter().map(|(place, word)| (unbroken.unfold(&place), word)));
         // By themselves too: a pattern may say `^` and `$`, and mean the text's own ends.
         let alone = Folded::new(&text[part.clone()]);
         for place in self.find_own(alone.text()) {
@@ -260,6 +265,29 @@ mod tests {
             ),
             ("ann%40example.org root@localhost o'neil@example.org", "[EMAIL_1] [EMAIL_2] [EMAIL_3]"),
             ("07911123456, 01.23.45.67.89, 555 123 4567", "[PHONE_1], [PHONE_2], [PHONE_3]"),
+            ("1-800-555-0199, 8 (495) 123-45-67, 00 31 20 123 4567", "[PHONE_1], [PHONE_2], [PHONE_3]"),
+            ("10.0.0.1-10.0.0.9", "[IP_1]-[IP_2]"),
+            ("DE89 370400440532013000 and NL91.ABNA.0417.1643.00.", "[IBAN_1] and [IBAN_2]."),
+            ("NL91-ABNA-0417-1643-00, 4111_1111_1111_1111", "[IBAN_1], [CARD_1]"),
+            ("\"ann lee\"@example.org, x@xn--e1afmkfd.xn--p1ai", "[EMAIL_1], [EMAIL_2]"),
+            ("ann\u{FF20}example.org \u{FF0B}\u{FF13}\u{FF11} 20 123 4567", "[EMAIL_1] [PHONE_1]"),
+        ] {
+            let mut redactor = redactor();
+            assert_eq!(redactor.redact(text), redacted);
+            assert_eq!(redactor.redactions().restore(redacted), text);
+        }
+    }
+
+    #[test]
+    fn lines_and_columns_hide_nothing() {
+        for (text, redacted) in [
+            ("Card 4111 1111\n1111 1111 of ann.lee@\n  example.org.", "Card [CARD_1] of [EMAIL_1]."),
+            ("NL91 ABNA\r\n0417 1643 00 and NL91\tABNA\t0417\t1643\t00", "[IBAN_1] and [IBAN_2]"),
+            ("4111  1111  1111  1111\t12", "[CARD_1]\t12"),
+            ("+31 20\n123 4567 or 3782 822463\n10005", "[PHONE_1] or [CARD_1]"),
+            // Each is whole in its line.
+            ("+31 20 123 4567\n12 items", "[PHONE_1]\n12 items"),
+            ("12345678\n87654328\n1234\n5678", "12345678\n87654328\n1234\n5678"),
         ] {
             let mut redactor = redactor();
             assert_eq!(redactor.redact(text), redacted);
@@ -275,6 +303,14 @@ mod tests {
             "private_key=@",
             "access_token=@",
             "token: @",
+            "API key: @",
+            "\"api key\": \"@\"",
+            "AZURE_KEY=@",
+            "pw: @",
+            "Authorization: token @",
+            "Authorization: ApiKey @",
+            "curl -u ann:@ https://example.org",
+            "The password is @.",
             "DB_PASS=@",
             "pwd=@",
             "AccountKey=@",
@@ -292,6 +328,11 @@ mod tests {
         }
         assert_eq!(redactor().redact("password=\"it's a secret, really\""), "password=\"[SECRET_1]\"");
         assert_eq!(redactor().redact("postgres://u:p@ss@host"), "postgres://u:[SECRET_1]@host");
+        assert_eq!(redactor().redact(r#"password : "a\"b c""#), "password : \"[SECRET_1]\"");
+        for key in ["gsk_", "whsec_"] {
+            assert_eq!(redactor().redact(&format!("{key}{}", "aB3d".repeat(8))), "[SECRET_1]");
+        }
+        assert_eq!(redactor().redact(&format!("123456789:AA{}", "x".repeat(33))), "[SECRET_1]");
     }
 
     #[test]
@@ -316,7 +357,8 @@ mod tests {
             "12 + 30 = 42, and 3.14159265358979 is near pi; see section 4.2.1.",
             "4111 1111 1111 1112 fails the check, and so does GB82 WEST 1234 5698 7654 33.",
             "999.1.1.1 is no address; a list [1], [2] and a[0] are no tokens.",
-            "The secret of bread is time. Pass the word on.",
+            "The secret of bread is time. Pass the word on. The password is required, and the key is simple.",
+            "met ann@\nhome, 12 apples\t4 pears\t4111\t7 figs; the public key: see below",
         ] {
             assert_eq!(redactor().redact(text), text);
         }
@@ -355,6 +397,8 @@ mod tests {
             bent_tokens(&known, bent),
             ["EMAIL_1", "[email_1]", "[EMAIL 1]", "[EMAIL\\_1]", "[EMAIL_2]"]
         );
+        let made_up = "[PERSON_1], [E-MAIL_1] and [EMAIL_\u{FF11}]";
+        assert_eq!(bent_tokens(&known, made_up), ["[PERSON_1]", "[E-MAIL_1]", "[EMAIL_\u{FF11}]"]);
         assert!(bent_tokens(&known, "SELECT email_1, phone_1").is_empty());
         assert!(bent_tokens(&known, "Send 3 emails to phone 4; card 2 is [1].").is_empty());
     }

@@ -26,34 +26,58 @@ pub(super) struct Shape {
 type Check = fn(&str) -> Option<usize>;
 
 /// Keys by their known beginnings, and private keys, also if only their beginning or end is there.
-const KEY: &str = r"(?x)
+const KEY: &str = r#"(?x)
     -----BEGIN\ [A-Z0-9\ ]*PRIVATE\ KEY(?:\ BLOCK)?-----(?: (?s:.)*? -----END\ [A-Z0-9\ ]*PRIVATE\ KEY(?:\ BLOCK)?----- | (?s:.)* )
     | (?:^|\s) (?: [A-Za-z0-9+/=]{60,76} \s+ ){2,} [A-Za-z0-9+/=]*
     | \b(?: sk-[A-Za-z0-9_-]{16,} | [sr]k_(?:live|test)_[A-Za-z0-9]{10,} | gh[pousr]_[A-Za-z0-9]{30,}
         | github_pat_[A-Za-z0-9_]{22,} | glpat-[A-Za-z0-9_-]{20,} | xox[a-z]-[A-Za-z0-9-]{10,}
         | A[KS]IA[0-9A-Z]{16} | AIza[0-9A-Za-z_-]{35} | GOCSPX-[A-Za-z0-9_-]{20,} | ya29\.[A-Za-z0-9_-]{10,}
         | SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,} | hf_[A-Za-z0-9]{30,} | npm_[A-Za-z0-9]{36}
-        | pypi-[A-Za-z0-9_-]{50,} | eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,} )
+        | pypi-[A-Za-z0-9_-]{50,} | gsk_[A-Za-z0-9]{20,} | dop_v1_[a-f0-9]{40,} | whsec_[A-Za-z0-9+/=]{16,}
+        | [0-9]{8,10}:AA[A-Za-z0-9_-]{30,} | eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,} )
     | [a-zA-Z]://[^\s/:@]*:(?<user>[^\s/]+)@
-    | (?i:\b(?:bearer|basic))\s+(?<scheme>[A-Za-z0-9._~+/-]{16,}=*)";
+    | (?i:\b(?:bearer|basic|authorization["']?\s*[:=]\s*["']?[a-z]+))\s+(?<scheme>[A-Za-z0-9._~+/-]{16,}=*)
+    | \bcurl\s[^\n]*?(?:-u|--user)[\ =]["']?[^\s:]+:(?<login>[^\s"']+)"#;
 
 /// What stands beside a word that says that it is secret.
 const NAMED: &str = r#"(?xi)
-    (?: passwor[dt] | passwd | passphrase | \b(?:[a-z]+_)?pass | pwd | secret | (?:secret|private|account|api|access|auth|signing|encryption)[_-]?key
-      | (?:access|refresh|auth|api|id)?[_-]?token )
+    (?: passwor[dt] | passwd | passphrase | passcode | \b(?:[a-z]+_)?pass | pwd | \bpw | secret | (?-i:\b[A-Z]+_KEY)
+      | (?:secret|private|account|api|access|auth|signing|encryption)[\ _-]?key | (?:access|refresh|auth|api|id)?[_-]?token )
     (?: ["']?\s*(?: := | => | [:=] )\s* | ["']?> )
-    (?: "(?<double>[^"\n]{3,})" | '(?<single>[^'\n]{3,})' | (?<bare>[^\s"'<>,;]{5,}) )
+    (?: "(?<double>(?:\\.|[^"\\\n]){3,})" | '(?<single>(?:\\.|[^'\\\n]){3,})' | (?<bare>[^\s"'<>,;]{5,}) )
+    | passw?(?:ord|code|phrase)\s+is\s+["']?(?<spoken>[^\s"']*[0-9][^\s"']*[^\s"'.,;!?])
     | --[a-z-]*(?: password | token | secret | key )\s+(?<flag>[^\s-][^\s]{4,})"#;
 
 /// Numbers in international form, and in national forms that are hardly ever anything else.
 const PHONE: &str = r"(?x)
     \+[1-9][0-9]{0,2}(?:[\ ./-]{0,2}\(?[0-9]{1,8}\)?){1,7}
-    | 00[1-9][0-9]{0,2}[\ ./-]?\(?[1-9][0-9]{0,8}\)?(?:[\ ./-]?[0-9]{1,8}){0,6}
+    | 00\ ?[1-9][0-9]{0,2}[\ ./-]?\(?[1-9][0-9]{0,8}\)?(?:[\ ./-]?[0-9]{1,8}){0,6}
     | \(0?[0-9]{2,4}\)[\ -]?[0-9]{3,4}[\ -]?[0-9]{3,5}
     | 0[1-9][0-9]{7,9}
     | 0[1-9][0-9]{0,3}[\ /-][0-9]{2,4}(?:[\ -]?[0-9]{2,4}){1,3}
     | 0[1-9](?:\.[0-9]{2}){4}
-    | [2-9][0-9]{2}[\ .-][0-9]{3}[\ .-][0-9]{4}";
+    | 8[\ -]?\([0-9]{3}\)[\ -]?[0-9]{3}[\ -]?[0-9]{2}[\ -]?[0-9]{2}
+    | (?:1[\ .-])?[2-9][0-9]{2}[\ .-][0-9]{3}[\ .-][0-9]{4}";
+
+/// Stands in a [`Folded::unbroken`] text for white space that is more than one space between two words: the end of a
+/// line, a column.
+const GAP: char = '\u{1F}';
+
+/// What is torn over a gap, by stricter forms than what stands in one line: a column of numbers is no card.
+const TORN: [(&str, &str, Check); 4] = [
+    ("EMAIL", r"[\w.%+'-]+@\x1F[\w-]+(?:\.[\w-]+)*\.\p{L}{2,}", |text| Some(text.len())),
+    ("IBAN", r"(?i)[A-Z]{2}[0-9]{2}(?:[ \x1F]?[A-Z0-9]{2,}){1,9}", iban),
+    (
+        "CARD",
+        r"[2-6][0-9]{3}(?:[ .\x1F-]?[0-9]{4}){3}(?:[ .\x1F-]?[0-9]{1,3})?|3[47][0-9]{2}[ .\x1F-]?[0-9]{6}[ .\x1F-]?[0-9]{5}",
+        card,
+    ),
+    (
+        "PHONE",
+        r"\+[1-9][0-9]{0,2}(?:[ ./-]?\(?[0-9]{1,4}\)?){0,3}\x1F[0-9]{2,4}(?:[ ./-][0-9]{2,4}){0,4}",
+        torn_phone,
+    ),
+];
 
 static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
     let shape = |word, form: &str, check: Option<Check>| Shape {
@@ -66,9 +90,13 @@ static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
         shape("TOKEN", TOKEN, None),
         shape("SECRET", KEY, None),
         shape("SECRET", NAMED, Some(value)),
-        shape("EMAIL", r"[\w.%+'-]+(?:@|%40)(?:localhost\b|[\w-]+(?:\.[\w-]+)*\.\p{L}{2,})", None),
-        shape("IBAN", r"(?i)[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?", Some(iban)),
-        shape("CARD", r"[2-6](?:[ .-]?[0-9]){12,18}", Some(card)),
+        shape(
+            "EMAIL",
+            r#"(?:[\w.%+'-]+|"[^"\n]{1,64}")(?:@|%40)(?:localhost\b|[\w-]+(?:\.[\w-]+)*\.(?:xn--[\w-]+|\p{L}{2,}))"#,
+            None,
+        ),
+        shape("IBAN", r"(?i)[A-Z]{2}[0-9]{2}(?:[ .-]?[A-Z0-9]){11,30}", Some(iban)),
+        shape("CARD", r"[2-6](?:[ ._-]?[0-9]){12,18}", Some(card)),
         shape(
             "IP",
             r"(?:[0-9]{1,3}\.){3}[0-9]{1,3}|(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f.]{0,15}",
@@ -95,7 +123,8 @@ pub(super) fn find(text: &str) -> Vec<(Range<usize>, &'static str)> {
                 Some(check) => check(&text[place.clone()]).filter(|&length| {
                     // Part of a longer word or number is something else.
                     let (before, after) = (&text[..place.start], &text[place.start + length..]);
-                    shape.word == "SECRET" || !goes_on(before, &text[place.clone()], after)
+                    shape.word == "SECRET"
+                        || !goes_on(before, &text[place.clone()], after, shape.word == "IP")
                 }),
             };
             at = match length {
@@ -118,6 +147,44 @@ pub(super) fn find(text: &str) -> Vec<(Range<usize>, &'static str)> {
     found
 }
 
+/// Returns what stands torn over the end of a line, or over columns, in a [`Folded::unbroken`] text.
+pub(super) fn find_torn(text: &str) -> Vec<(Range<usize>, &'static str)> {
+    static FORMS: LazyLock<Vec<(&str, Regex, Check)>> = LazyLock::new(|| {
+        let form = |(word, form, check): (&'static str, &str, Check)| {
+            (word, Regex::new(form).expect("the forms are constants, and a test uses each"), check)
+        };
+        TORN.into_iter().map(form).collect()
+    });
+    if !text.contains(GAP) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (word, form, check) in FORMS.iter() {
+        let mut at = 0;
+        while let Some(place) = form.find_at(text, at) {
+            let whole = place.as_str();
+            let length = check(whole).filter(|&length| {
+                let (before, after) = (&text[..place.start()], &text[place.start() + length..]);
+                whole[..length].contains(GAP) && (*word == "EMAIL" || !goes_on(before, whole, after, false))
+            });
+            at = match length {
+                Some(length) => {
+                    found.push((place.start()..place.start() + length, *word));
+                    place.start() + length
+                }
+                None => text.ceil_char_boundary(place.start() + 1),
+            };
+        }
+    }
+    found
+}
+
+/// A phone number of which so little stands before the gap that it cannot be all of it.
+fn torn_phone(text: &str) -> Option<usize> {
+    let (before, _) = text.split_once(GAP)?;
+    (digits(before).len() < 9).then(|| phone(text)).flatten()
+}
+
 /// Returns where the rest of a second phone number stands, whose beginning the one before it has swallowed.
 fn torn_number(text: &str, end: usize) -> Option<Range<usize>> {
     static REST: LazyLock<Regex> = LazyLock::new(|| {
@@ -128,7 +195,7 @@ fn torn_number(text: &str, end: usize) -> Option<Range<usize>> {
 }
 
 /// Whether a number is part of a longer word or number.
-fn goes_on(before: &str, number: &str, after: &str) -> bool {
+fn goes_on(before: &str, number: &str, after: &str, may_be_range: bool) -> bool {
     let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
     let is_letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     let (mut before, mut after) = (before.chars().rev(), after.chars());
@@ -138,6 +205,7 @@ fn goes_on(before: &str, number: &str, after: &str) -> bool {
         (last, _) if is_joined(last) => true,
         (_, next) if is_letter(next) => true,
         // Of a date, a decimal number or a range this is only a part.
+        (Some('-'), _) if may_be_range => false,
         (Some('.' | ',' | '-' | '/' | ':'), _) if is_digit(before.next()) => true,
         (_, Some('.' | ',')) => is_digit(after.next()),
         (_, _) => false,
@@ -157,7 +225,7 @@ fn torn_key(text: &str) -> Option<Range<usize>> {
 
 /// Of a form with a named part, that part; else all of it.
 fn secret_part(captures: &Captures<'_>) -> Range<usize> {
-    let parts = ["user", "scheme", "double", "single", "bare", "flag"];
+    let parts = ["user", "scheme", "login", "double", "single", "bare", "spoken", "flag"];
     let named = parts.iter().find_map(|name| captures.name(name));
     named.map_or_else(|| captures.get_match().range(), |part| part.range())
 }
@@ -199,7 +267,10 @@ fn digits(text: &str) -> Vec<u8> {
 }
 
 fn iban(text: &str) -> Option<usize> {
-    beginning(text, |text| text.to_ascii_uppercase().parse::<iban::Iban>().is_ok())
+    beginning(text, |text| {
+        let bare: String = text.chars().filter(char::is_ascii_alphanumeric).collect();
+        bare.to_ascii_uppercase().parse::<iban::Iban>().is_ok()
+    })
 }
 
 /// A number of 13 to 19 digits whose last one is its check digit (ISO/IEC 7812-1).
@@ -254,6 +325,8 @@ impl Folded {
                 '\u{2028}' | '\u{2029}' => '\n',
                 c if super::quote::is_invisible(c) => continue,
                 '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{FE58}' | '\u{FE63}' | '\u{FF0D}' => '-',
+                // Full-width letters, digits and signs.
+                '\u{FF01}'..='\u{FF5E}' => char::from_u32(u32::from(c) - 0xFEE0).unwrap_or(c),
                 c if c.is_whitespace() => ' ',
                 c => c,
             };
@@ -262,6 +335,26 @@ impl Folded {
         }
         folded.places.push(text.len());
         folded
+    }
+
+    /// The same text with [`GAP`] in place of all white space that is more than one space.
+    pub(super) fn unbroken(&self) -> Self {
+        let mut unbroken = Self { text: String::with_capacity(self.text.len()), places: Vec::new() };
+        let mut at = 0;
+        while let Some(c) = self.text[at..].chars().next() {
+            let rest = &self.text[at..];
+            let space = rest.len() - rest.trim_start().len();
+            let (c, length) = match &rest[..space] {
+                "" => (c, c.len_utf8()),
+                " " => (' ', 1),
+                _ => (GAP, space),
+            };
+            unbroken.text.push(c);
+            unbroken.places.resize(unbroken.text.len(), self.places[at]);
+            at += length;
+        }
+        unbroken.places.extend(self.places.last());
+        unbroken
     }
 
     pub(super) fn text(&self) -> &str {

@@ -74,8 +74,23 @@ fn runs_are_no_documents() {
     let folder = library();
     folder.write("docs/runs/1/journal.jsonl", "The lighthouse is 99 metres high.");
     folder.write("docs/runs/1/transcript.md", "The lighthouse is 99 metres high.");
+    folder.write("docs/runs/sessions/talk.jsonl", "The lighthouse is 99 metres high.");
     let (found, _) = search(&folder, "99");
     assert!(found.is_empty(), "{found:?}");
+    // Of a folder without runs beside it nobody knows that.
+    folder.write("docs/sessions/talk.txt", "The lighthouse is 99 metres high.");
+    assert_eq!(search(&folder, "99").0.len(), 1);
+}
+
+#[test]
+fn only_the_place_itself_says_what_is_left_out() {
+    let folder = library();
+    folder.write(".gitignore", "*.txt");
+    folder.write("config/git/ignore", "*.txt");
+    folder.write("docs/kept.txt", "A walrus is here.");
+    assert_eq!(search(&folder, "walrus").0.len(), 1);
+    folder.write("docs/.gitignore", "kept.txt");
+    assert!(search(&folder, "walrus").0.is_empty());
 }
 
 #[test]
@@ -89,7 +104,7 @@ fn several_at_once_use_one_index() {
         command.args(["docs", "search", "lighthouse", "--docs", "docs", "-q"]).stdout(Stdio::piped());
         command.spawn().unwrap()
     };
-    for child in [search(), search(), search()] {
+    for child in std::array::from_fn::<_, 6, _>(|_| search()) {
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success() && !output.stdout.is_empty());
     }
@@ -104,6 +119,11 @@ fn places_without_text_are_explained() {
             Finished::of(consensus(&folder).args(["docs", "search", "x", "--docs", place])).exits(2);
         assert!(finished.stderr.contains(part), "{}", finished.stderr);
     }
+    // Why the only file could not be read is said too, and once.
+    std::fs::write(folder.path().join("latin.html"), b"<p>h\xE9lon</p>").unwrap();
+    let finished =
+        Finished::of(consensus(&folder).args(["docs", "search", "x", "--docs", "latin.html"])).exits(2);
+    assert_eq!(finished.stderr.matches("it is no UTF-8 text").count(), 1, "{}", finished.stderr);
     let run = ["run", "--mock", "--answer", "4", "--prompt", "x", "--docs", "docs"];
     let finished = Finished::of(consensus(&folder).args(run)).exits(2);
     assert!(finished.stderr.contains("rolesets of `council`"), "{}", finished.stderr);

@@ -58,8 +58,8 @@ fn who_sits_on_a_panel_can_be_said_with_flags() {
         (["--persona", "42"], "a persona is a line"),
         (["--persona", "Analyst"], "`Analyst` sits on this panel already"),
         (["--models", "a,"], "a model's name is empty"),
-        (["--max-rounds", "21"], "`max_iterations` is out of its range"),
-        (["--thinking", "field"], "`thinking` is out of its range"),
+        (["--max-rounds", "21"], "`max_iterations` is 1 to 20"),
+        (["--thinking", "field"], "--thinking field goes with rolesets of `pair` only"),
     ] {
         let folder = Folder::new();
         let run = ["run", "--mock", "--answer", "4", "--prompt", "2+2?", "--roleset", "panel_personas"];

@@ -87,10 +87,49 @@ fn passages_of_documents_are_redacted_as_well() {
     assert_eq!(folder.result()["council"]["citations"][0]["redacted"], true);
     let journal = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
     assert!(!journal.contains(ADDRESS));
-    // Who has the rest of a document could guess by its digest what was left out.
-    let opened: Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
-    assert_eq!(opened["event"]["library"]["sha256"], Value::Null);
+    // Who has the rest of a document could guess by its digest what was left out: of the same it is another each time.
+    let digest = |journal: &str| {
+        let opened: Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
+        opened["event"]["library"]["sha256"].as_str().unwrap().to_owned()
+    };
+    run(&folder, &[&words[..], &["--prompt", "Who keeps it?", "--runs-dir", "again"]].concat()).exits(0);
+    let again = std::fs::read_dir(folder.path().join("again")).unwrap().next().unwrap().unwrap().path();
+    assert_ne!(digest(&journal), digest(&std::fs::read_to_string(again.join("journal.jsonl")).unwrap()));
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
+fn redacted_documents_that_are_others_when_a_run_goes_on_are_noted() {
+    for changes in [false, true] {
+        let folder = Folder::new();
+        folder.write("docs/staff.md", &format!("The keeper of the lighthouse is {ADDRESS}.\n"));
+        let words = ["--roleset", "council_tripartite", "--docs", "docs", "--mock", "--answer", "[EMAIL_1]"];
+        let stops = ["--prompt", "Who keeps the lighthouse?", "--max-tokens-total", "10"];
+        run(&folder, &[&words[..], &stops].concat()).exits(5);
+        if changes {
+            folder.write("docs/staff.md", "Nobody keeps the lighthouse.\n");
+        }
+        let resume = ["resume", "--last", "--max-tokens-total", "1000000"];
+        Finished::of(consensus(&folder).args(resume)).exits(0);
+        let kinds = folder.result()["degraded"].to_string();
+        assert_eq!(kinds.contains("documents_changed"), changes, "{kinds}");
+    }
+}
+
+#[test]
+fn the_place_of_a_quote_in_a_redacted_file_is_marked() {
+    let folder = Folder::new();
+    folder.write("fees.txt", &format!("Ask {ADDRESS} first.\nThe fee is twelve euros.\n"));
+    let citation = json!({"source": "D1", "quote": "The fee is twelve euros."});
+    let script = [
+        json!({"agent": "Logos", "envelope": {"response": "twelve", "confidence": 0.95, "citations": [citation]}}),
+        json!({"policy": "honest", "answer": "twelve"}),
+    ];
+    let lines: Vec<String> = script.iter().map(Value::to_string).collect();
+    folder.write("script.jsonl", &lines.join("\n"));
+    let words = ["--roleset", "council_tripartite", "-f", "fees.txt", "--mock-script", "script.jsonl"];
+    run(&folder, &[&words[..], &["--prompt", "What is the fee?"]].concat()).exits(0);
+    assert_eq!(folder.result()["council"]["citations"][0]["redacted"], true);
 }
 
 #[test]

@@ -49,18 +49,18 @@ impl Sources {
     /// Begins with the task and its documents.
     #[must_use]
     pub fn of_task(task: &Task) -> Self {
-        let source = |name: String, title: &str, text: &str| Source {
+        let source = |name: String, title: &str, text: &str, redacted: bool| Source {
             name,
             title: title.to_owned(),
             text: text.to_owned(),
             start: 0,
-            redacted: false,
+            redacted,
         };
         // As the agents see it, so that what they copy is found.
         let shown = quote::plain(task.prompt.trim());
-        let mut all = vec![source(TASK.to_owned(), "the task", &shown)];
+        let mut all = vec![source(TASK.to_owned(), "the task", &shown, false)];
         let documents = task.documents.iter().enumerate();
-        all.extend(documents.map(|(i, d)| source(format!("D{}", i + 1), &d.name, &d.text)));
+        all.extend(documents.map(|(i, d)| source(format!("D{}", i + 1), &d.name, &d.text, d.redacted)));
         Self(all)
     }
 

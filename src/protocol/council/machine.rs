@@ -56,6 +56,7 @@ pub struct Council {
     /// The open question to the arbiter, and the answers it may choose from.
     arbitration: Option<(Arbitration, Vec<Answer>)>,
     pub(super) arbiter_choice: Option<ArbiterChoice>,
+    pub(super) arbiter_failed: bool,
     pub(super) outcome: Option<Outcome>,
     remark: Option<&'static str>,
 }
@@ -126,6 +127,7 @@ impl Council {
             unmeasured: [false; 3],
             arbitration: None,
             arbiter_choice: None,
+            arbiter_failed: false,
             outcome: None,
             remark: None,
             setup,
@@ -442,7 +444,10 @@ impl Council {
                 let Some(Answer { shown, canonical }) = chosen.cloned() else { return self.finish_without() };
                 self.finish(Outcome::Agreed { how: How::Arbitrated, text: shown, sha256: canonical.digest })
             }
-            Ruling::None => self.finish_without(),
+            Ruling::None => {
+                self.arbiter_failed = true;
+                self.finish_without()
+            }
         }
     }
 

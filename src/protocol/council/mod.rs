@@ -54,6 +54,7 @@ pub use params::{ConfidenceFrom, CouncilParams};
 pub use plan::worst_case;
 pub use prompt::RULES;
 pub use report::{CouncilRound, CouncilSection};
+pub(crate) use share::exactly;
 pub use share::{Aggregate, Confidences, Share, Weights};
 pub use verdict::{ConsensusResult, Member, judge};
 

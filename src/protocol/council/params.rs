@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Setup;
-use super::share::{Share, Weights};
+use super::share::{self, Share, Weights};
 use crate::protocol::Thinking;
 use crate::text::Constraint;
 
@@ -12,6 +12,7 @@ use crate::text::Constraint;
 #[serde(default, deny_unknown_fields)]
 pub struct CouncilParams {
     /// The aggregate confidence that is consensus.
+    #[serde(deserialize_with = "share::exactly")]
     pub threshold: Share,
     /// Rounds at most, 1 to 50.
     pub max_rounds: u32,
@@ -68,12 +69,12 @@ impl CouncilParams {
     #[must_use]
     pub fn out_of_range(&self) -> Option<&'static str> {
         let wrong = [
-            ("max_rounds", !(1..=50).contains(&self.max_rounds)),
-            ("max_repairs", self.max_repairs > 10),
-            ("passages_tokens_max", self.passages_tokens_max > 100_000),
-            ("weights", !self.weights.is_whole()),
+            ("`max_rounds` is 1 to 50", !(1..=50).contains(&self.max_rounds)),
+            ("`max_repairs` is 0 to 10", self.max_repairs > 10),
+            ("`passages_tokens_max` is 0 to 100000", self.passages_tokens_max > 100_000),
+            ("`weights` must sum to 1", !self.weights.is_whole()),
             // The forms have a field for reasoning as it is.
-            ("thinking", self.thinking == Thinking::Field),
+            ("`thinking` is `free` or `none` in a council", self.thinking == Thinking::Field),
         ];
         wrong.iter().find(|(_, is_wrong)| *is_wrong).map(|(name, _)| *name)
     }

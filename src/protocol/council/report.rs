@@ -10,7 +10,7 @@ use super::share::{Confidences, Share, Weights};
 use super::verdict::{ConsensusResult, Member};
 use crate::crypto::Digest;
 use crate::protocol::answer::Answer;
-use crate::protocol::arbiter::ArbiterChoice;
+use crate::protocol::arbiter::{ArbiterChoice, no_choice};
 use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome, Report, Section};
 use crate::text::Canonicalizer;
 
@@ -208,10 +208,14 @@ impl Council {
                 found.push(Degraded { kind: "failed_turn", detail });
             }
         }
+        found.extend(self.setup.arbiter.iter().filter(|_| self.arbiter_failed).map(no_choice));
         for (_, agent) in
             self.unmeasured.iter().zip(&self.setup.agents).filter(|(unmeasured, _)| **unmeasured)
         {
-            let detail = format!("the server of {} tells no probabilities; its own word counts", agent.name);
+            let detail = format!(
+                "the server of {} tells no probability that could be used; what it says of itself counts where it stands by its text",
+                agent.name
+            );
             found.push(Degraded { kind: "confidence_not_measured", detail });
         }
         let agreed = matches!(self.outcome, Some(Outcome::Agreed { how: How::Weighed, .. }));

@@ -28,6 +28,20 @@ impl Share {
         (0.0..=1.0).contains(&value).then(|| Self((value * f64::from(ONE) + 1e-9).floor() as u16))
     }
 
+    /// Returns the share that is `value`, for what people write.
+    ///
+    /// # Errors
+    ///
+    /// In words, if it is not between 0 and 1, or finer than ten-thousandths.
+    pub fn exactly(value: f64) -> Result<Self, String> {
+        let share = Self::new(value).ok_or_else(|| format!("{value} is not between 0 and 1"))?;
+        // No double near a ten-thousandth is farther away from it.
+        if (share.value() - value).abs() > 1e-12 {
+            return Err(format!("{value} has more than four digits behind the point"));
+        }
+        Ok(share)
+    }
+
     /// Returns a share of so many ten-thousandths; more than all of them are all of them.
     #[must_use]
     pub const fn of_ten_thousand(parts: u16) -> Self {
@@ -67,15 +81,23 @@ impl<'de> Deserialize<'de> for Share {
     }
 }
 
+/// Reads a share that a person has written; a model may write any number of digits, and none counts upwards.
+pub(crate) fn exactly<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Share, D::Error> {
+    Share::exactly(f64::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+}
+
 /// What each agent's confidence counts; the three sum to 1.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Weights {
     /// Understanding what is meant.
+    #[serde(deserialize_with = "exactly")]
     pub pathos: Share,
     /// The answer's quality.
+    #[serde(deserialize_with = "exactly")]
     pub logos: Share,
     /// Truth and safety.
+    #[serde(deserialize_with = "exactly")]
     pub ethos: Share,
 }
 

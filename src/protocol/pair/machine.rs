@@ -48,6 +48,7 @@ pub struct Pair {
     pub(super) arbiter_asked: bool,
     /// The text that the arbiter chose, and its reason.
     pub(super) arbiter_choice: Option<(usize, String)>,
+    pub(super) arbiter_failed: bool,
     pub(super) outcome: Option<Outcome>,
     remark: Option<&'static str>,
 }
@@ -102,6 +103,7 @@ impl Pair {
             arbitration: None,
             arbiter_asked: false,
             arbiter_choice: None,
+            arbiter_failed: false,
             outcome: None,
             remark: None,
             setup,

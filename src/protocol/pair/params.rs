@@ -57,10 +57,10 @@ impl PairParams {
     #[must_use]
     pub fn out_of_range(&self) -> Option<&'static str> {
         let ranges = [
-            ("max_rounds", self.max_rounds, 1, 200),
-            ("solo_turns", self.solo_turns, 0, 20),
-            ("max_repairs", self.max_repairs, 0, 10),
-            ("resample", self.resample, 0, 20),
+            ("`max_rounds` is 1 to 200", self.max_rounds, 1, 200),
+            ("`solo_turns` is 0 to 20", self.solo_turns, 0, 20),
+            ("`max_repairs` is 0 to 10", self.max_repairs, 0, 10),
+            ("`resample` is 0 to 20", self.resample, 0, 20),
         ];
         let wrong = ranges.iter().find(|(_, value, min, max)| !(min..=max).contains(&value));
         wrong.map(|(name, ..)| *name)

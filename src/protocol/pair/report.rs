@@ -2,11 +2,10 @@
 
 use serde::Serialize;
 
-use super::Setup;
 use super::machine::Pair;
 use super::seat::{Answer, Seat};
 use crate::crypto::Digest;
-use crate::protocol::arbiter::ArbiterChoice;
+use crate::protocol::arbiter::{ArbiterChoice, no_choice};
 use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Outcome, Report, Section};
 
 /// What only `pair` has.
@@ -28,9 +27,25 @@ impl Pair {
             blind_vote: blind_vote(&self.seats),
             agents: self.seats.iter().zip(&self.setup.agents).map(|(s, a)| self.agent(s, &a.name)).collect(),
             dissent: self.dissent(agreed),
-            degraded: degraded(&self.setup, &self.seats),
+            degraded: self.degraded(),
             section: Section::Pair(PairSection { arbiter: self.arbiter_choice() }),
         }
+    }
+
+    fn degraded(&self) -> Vec<Degraded> {
+        let mut found = Vec::new();
+        for (seat, agent) in self.seats.iter().zip(&self.setup.agents) {
+            let mut add = |kind, detail| found.push(Degraded { kind, detail });
+            if seat.blind.first().is_some_and(Option::is_none) {
+                add("blind_draft_missing", format!("{} committed to no blind draft", agent.name));
+            }
+            if seat.failed_turns > 0 {
+                let turns = seat.failed_turns;
+                add("failed_turn", format!("{} wrote no valid envelope in {turns} of its turns", agent.name));
+            }
+        }
+        found.extend(self.setup.arbiter.iter().filter(|_| self.arbiter_failed).map(no_choice));
+        found
     }
 
     fn arbiter_choice(&self) -> Option<ArbiterChoice> {
@@ -80,19 +95,4 @@ impl Pair {
 /// Counts all blind drafts.
 pub(super) fn blind_vote(seats: &[Seat; 2]) -> BlindVote {
     BlindVote::of(seats.iter().flat_map(|seat| &seat.blind).map(Option::as_ref))
-}
-
-fn degraded(setup: &Setup, seats: &[Seat; 2]) -> Vec<Degraded> {
-    let mut found = Vec::new();
-    for (seat, agent) in seats.iter().zip(&setup.agents) {
-        let mut add = |kind, detail| found.push(Degraded { kind, detail });
-        if seat.blind.first().is_some_and(Option::is_none) {
-            add("blind_draft_missing", format!("{} committed to no blind draft", agent.name));
-        }
-        if seat.failed_turns > 0 {
-            let turns = seat.failed_turns;
-            add("failed_turn", format!("{} wrote no valid envelope in {turns} of its turns", agent.name));
-        }
-    }
-    found
 }

@@ -67,7 +67,10 @@ impl Pair {
                 self.arbitration = Some((open, candidates));
                 vec![Action::Ask(ask)]
             }
-            Ruling::None => self.finish_without(NoAgreement::Deadlock),
+            Ruling::None => {
+                self.arbiter_failed = true;
+                self.finish_without(NoAgreement::Deadlock)
+            }
             Ruling::Chose(chosen, reason) => {
                 let index = candidates[chosen];
                 self.arbiter_choice = Some((index, reason));

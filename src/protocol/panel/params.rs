@@ -16,6 +16,7 @@ pub const MEMBERS_MAX: usize = 16;
 #[serde(default, deny_unknown_fields)]
 pub struct PanelParams {
     /// The normalised score, between 0 and 1, that is consensus.
+    #[serde(deserialize_with = "crate::protocol::council::exactly")]
     pub threshold: Share,
     /// Iterations at most, 1 to 20.
     pub max_iterations: u32,
@@ -50,10 +51,13 @@ impl PanelParams {
     #[must_use]
     pub fn out_of_range(&self) -> Option<&'static str> {
         let wrong = [
-            ("max_iterations", !(1..=20).contains(&self.max_iterations)),
-            ("max_repairs", self.max_repairs > 10),
+            (
+                "`max_iterations` is 1 to 20 (with --max-rounds, too)",
+                !(1..=20).contains(&self.max_iterations),
+            ),
+            ("`max_repairs` is 0 to 10", self.max_repairs > 10),
             // The forms have no field for thoughts.
-            ("thinking", self.thinking == Thinking::Field),
+            ("`thinking` is `free` or `none` in a panel", self.thinking == Thinking::Field),
         ];
         wrong.iter().find(|(_, is_wrong)| *is_wrong).map(|(name, _)| *name)
     }

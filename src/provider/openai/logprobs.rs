@@ -62,6 +62,10 @@ pub(super) fn yes(tokens: &[Token], text: &str, field: &str) -> Option<u16> {
     word(&token.chosen.token).filter(|word| value.starts_with(word))?;
     let mut sum = [0.0, 0.0];
     let others: Vec<&Likely> = token.top_logprobs.iter().collect();
+    if others.iter().any(|likely| likely.logprob > 0.0) {
+        // No probability is above 1.
+        return None;
+    }
     for likely in if others.is_empty() { vec![&token.chosen] } else { others } {
         match word(&likely.token) {
             Some("yes") => sum[0] += likely.logprob.exp(),
@@ -70,9 +74,9 @@ pub(super) fn yes(tokens: &[Token], text: &str, field: &str) -> Option<u16> {
         }
     }
     let both = sum[0] + sum[1];
-    // Between 0 and 1, so that the cast is exact.
+    // Never upwards, and between 0 and 1, so that the cast is exact.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 10,000")]
-    (both >= BOTH_MIN).then_some((sum[0] / both * 10_000.0).round() as u16)
+    (both >= BOTH_MIN).then_some((sum[0] / both * 10_000.0 + 1e-6).floor() as u16)
 }
 
 /// Returns which of the two words a token begins, with or without the quotation mark before it.
@@ -121,6 +125,10 @@ mod tests {
         assert_eq!(yes(&[], &text, "sound"), None, "the server says nothing");
         let (whole, text) = tokens(&parts, 1, &[("maybe", 0.99), ("yes", 0.001)]);
         assert_eq!(yes(&whole, &text, "sound"), None, "neither word was meant");
+        let (whole, text) = tokens(&parts, 1, &[("yes", 0.849_96), ("no", 0.150_04)]);
+        assert_eq!(yes(&whole, &text, "sound"), Some(8_499), "it is never rounded up");
+        let (whole, text) = tokens(&parts, 1, &[("yes", 2.0), ("no", 0.1)]);
+        assert_eq!(yes(&whole, &text, "sound"), None, "no probability is above 1");
         // Without a list of others, the chosen word is all that is known.
         let (bare, text) = tokens(&parts, 9, &[]);
         assert_eq!(yes(&bare, &text, "sound"), Some(10_000));
