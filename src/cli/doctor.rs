@@ -189,7 +189,7 @@ fn under_schema() -> Ask {
 fn ask(attempt: u32, system: String, question: &str, shape: ReplyShape, max_tokens: u32) -> Ask {
     let mut conversation = Conversation::new(system);
     conversation.push(Role::User, question.to_owned());
-    let call = CallId { round: 0, agent: 0, draft: 0, step: Step::Think, attempt };
+    let call = CallId { part: 0, round: 0, agent: 0, draft: 0, step: Step::Think, attempt };
     let digest = Ask::digest_of(conversation.digest(), &shape, max_tokens, 0.0, 1);
     let messages = conversation.messages().to_vec();
     Ask { call, messages, shape, max_tokens, temperature: 0.0, seed: 1, digest }

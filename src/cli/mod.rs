@@ -28,6 +28,7 @@ mod schema;
 mod settings;
 mod show;
 mod signals;
+mod spread;
 mod verify;
 
 pub use exit::ExitCode;

@@ -4,13 +4,14 @@ use serde_json::json;
 
 use super::output::{Format, Output};
 use super::run_args::RunArgs;
-use super::{ExitCode, settings};
+use super::{ExitCode, settings, spread};
 use crate::config::{FileConfig, RolesetAgent, expected_price, prices_as_of};
 use crate::provider::Price;
 
 pub(super) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load()?;
-    let (setup, roleset) = settings::setup(args, &file, args.seed.unwrap_or(0))?;
+    let (mut setup, roleset) = settings::setup(args, &file, args.seed.unwrap_or(0))?;
+    spread::spread_by_estimate(args, &mut setup)?;
     let worst = setup.worst_case();
     let named = |agent: &RolesetAgent| {
         let named = args.server.model.as_ref().or(agent.model.as_ref()).or(file.model.as_ref());

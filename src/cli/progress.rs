@@ -60,7 +60,8 @@ impl Story {
         let time = took.map(|t| format!(", {:.1} s", t.as_secs_f64())).unwrap_or_default();
         let tokens = replied.usage.completion;
         let name = self.output.paint(agent, "1");
-        self.tell(&format!("round {:>2}  {name}{again}: {what}  [{tokens} tokens{time}]", call.round));
+        let part = if call.part > 0 { format!("part {:>3}  ", call.part) } else { String::new() };
+        self.tell(&format!("{part}round {:>2}  {name}{again}: {what}  [{tokens} tokens{time}]", call.round));
     }
 
     fn move_on(&self) {

@@ -58,6 +58,8 @@ pub(super) struct RunArgs {
     pub(super) params: ParamArgs,
     #[command(flatten)]
     pub(super) seats: SeatArgs,
+    #[command(flatten)]
+    pub(super) spread: SpreadArgs,
     /// Let the agents know what was asked and agreed on in this session before, and add this run to it.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["redact", "redact_pattern"])]
     pub(super) session: Option<String>,
@@ -101,6 +103,29 @@ pub(super) struct SeatArgs {
     /// looks at everything sideways"; may be given more than once.
     #[arg(long, value_name = "NAME|LINE")]
     pub(super) persona: Vec<String>,
+}
+
+/// Documents that are too long for one prompt.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Long documents")]
+pub(super) struct SpreadArgs {
+    /// Read the documents (-f) in pieces, each by a run of its own, and answer from the facts that were found, with
+    /// the place of each. `auto`: where they are longer than half the context that the server tells.
+    #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "always")]
+    pub(super) map_reduce: WhenArg,
+    /// Tokens of a piece at most; without it a quarter of the context, 8000 at most, or 2000 where nobody tells it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(200..=1_000_000))]
+    pub(super) piece_tokens: Option<u64>,
+    /// Pieces that are read at once.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(super) at_once: u32,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(super) enum WhenArg {
+    Auto,
+    Always,
+    Never,
 }
 
 /// What must not leave the machine.

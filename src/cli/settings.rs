@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::error::UsageError;
 use super::output::Output;
 use super::run_args::{LimitArgs, RedactArgs, RunArgs, SeatArgs, ServerArgs, ThinkingArg};
-use super::{docs, launch};
+use super::{docs, launch, spread};
 use crate::api::Session;
 use crate::config::{
     Chosen, ConfigError, FileConfig, Roleset, Seats, check_meaning, config_folder, find_roleset,
@@ -35,7 +35,7 @@ const NO_TASK: &str =
     "there is no task; give it as an argument, with --prompt TEXT, with --prompt-file FILE, or on stdin";
 
 /// The largest document, in bytes.
-const DOCUMENT_BYTES_MAX: u64 = 4 << 20;
+const DOCUMENT_BYTES_MAX: u64 = 16 << 20;
 
 /// Returns the folders that rolesets are looked for in, first one first.
 pub(super) fn roleset_folders(flag: Option<&PathBuf>, file: &FileConfig) -> Vec<PathBuf> {
@@ -134,6 +134,7 @@ pub(super) async fn opened(
     let command = launch_command(&chosen, file, Some(&roleset))?;
     let server = launch::launch(command.as_ref(), &mut chosen, file, dir, output).await?;
     let endpoints = resolve_endpoints(&chosen, file, &roleset).await?;
+    spread::spread(args, &mut setup, &endpoints, output).await?;
     let limits = limits(&args.limits);
     check_prices(limits, &endpoints)?;
     let redacted = redaction.is_some();

@@ -311,6 +311,7 @@ impl Roleset {
             canonical: self.canonical.clone(),
             params: self.params.clone(),
             rules: self.params.rules().to_owned(),
+            spread: None,
         }
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn rounds(ledger: &Ledger) -> Option<usize> {
     }
     match ledger.report().section {
         Section::Council(section) => Some(section.rounds.len()),
-        Section::Pair(_) | Section::Panel(_) => None,
+        Section::Pair(_) | Section::Panel(_) | Section::MapReduce(_) => None,
     }
 }
 

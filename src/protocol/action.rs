@@ -134,9 +134,11 @@ impl Step {
 
 /// Identifies one call of a run; computed, so that a replay issues the same ids.
 ///
-/// Written `r2.a0.d0.envelope.1`: round 2, agent 0, draft 0, second attempt.
+/// Written `r2.a0.d0.envelope.1`: round 2, agent 0, draft 0, second attempt. With `p3.` before it, of part 3.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct CallId {
+    /// Which of several runs inside one it belongs to, from 1; 0 where there is only one.
+    pub part: u32,
     /// The round, from 1 (the opening).
     pub round: u32,
     /// The agent's index in the roleset; the arbiter comes after the agents.
@@ -151,8 +153,11 @@ pub struct CallId {
 
 impl fmt::Display for CallId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { round, agent, draft, step, attempt } = self;
+        let Self { part, round, agent, draft, step, attempt } = self;
         let name = Step::NAMES.iter().find(|(s, _)| s == step).map_or("", |(_, name)| name);
+        if *part > 0 {
+            write!(f, "p{part}.")?;
+        }
         write!(f, "r{round}.a{agent}.d{draft}.{name}.{attempt}")
     }
 }
@@ -162,14 +167,19 @@ impl FromStr for CallId {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let parse = || {
-            let mut parts = text.split('.');
+            let (part, rest) = match text.strip_prefix('p') {
+                Some(rest) => rest.split_once('.')?,
+                None => ("0", text),
+            };
+            let part: u32 = part.parse().ok().filter(|part| (*part > 0) == text.starts_with('p'))?;
+            let mut parts = rest.split('.');
             let mut number = |prefix: &str| parts.next()?.strip_prefix(prefix)?.parse::<u32>().ok();
             let (round, agent, draft) = (number("r")?, number("a")?, number("d")?);
             let name = parts.next()?;
             let step = Step::NAMES.iter().find(|(_, n)| *n == name)?.0;
             let attempt = parts.next()?.parse().ok()?;
             let agent = usize::try_from(agent).ok()?;
-            parts.next().is_none().then_some(Self { round, agent, draft, step, attempt })
+            parts.next().is_none().then_some(Self { part, round, agent, draft, step, attempt })
         };
         parse().ok_or_else(|| format!("`{}` is not a call id", crate::text::quote::excerpt(text)))
     }
@@ -194,10 +204,21 @@ mod tests {
 
     #[test]
     fn call_ids_read_back() {
-        let call = CallId { round: 2, agent: 1, draft: 3, step: Step::Think, attempt: 1 };
+        let call = CallId { part: 0, round: 2, agent: 1, draft: 3, step: Step::Think, attempt: 1 };
         assert_eq!(call.to_string(), "r2.a1.d3.think.1");
         assert_eq!("r2.a1.d3.think.1".parse(), Ok(call));
-        for bad in ["", "r2", "r2.a1.d3.vote.1", "r2.a1.d3.think.1.0", "r-1.a1.d3.think.1"] {
+        let inside = CallId { part: 12, ..call };
+        assert_eq!(inside.to_string(), "p12.r2.a1.d3.think.1");
+        assert_eq!("p12.r2.a1.d3.think.1".parse(), Ok(inside));
+        for bad in [
+            "p0.r2.a1.d3.think.1",
+            "p.r2.a1.d3.think.1",
+            "",
+            "r2",
+            "r2.a1.d3.vote.1",
+            "r2.a1.d3.think.1.0",
+            "r-1.a1.d3.think.1",
+        ] {
             assert!(bad.parse::<CallId>().is_err(), "{bad}");
         }
     }

@@ -25,6 +25,7 @@ mod conversation;
 pub mod council;
 mod draft;
 mod event;
+pub mod map_reduce;
 mod mark;
 mod outcome;
 pub mod pair;

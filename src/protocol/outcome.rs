@@ -123,6 +123,8 @@ pub enum NoAgreement {
     Unverified,
     /// No answer was judged by half of those who were to judge it.
     NoBallots,
+    /// No piece of a long document says anything about what was asked.
+    NothingFound,
 }
 
 impl fmt::Display for NoAgreement {
@@ -135,6 +137,9 @@ impl fmt::Display for NoAgreement {
             Self::Threshold => "what was reached stayed below the threshold",
             Self::Unverified => "the last round brought no answer that was verified",
             Self::NoBallots => "no answer was judged by half of those who were to judge it",
+            Self::NothingFound => {
+                "in no piece of the documents was anything found, with its words, to answer from"
+            }
         })
     }
 }
@@ -167,6 +172,8 @@ pub enum Section {
     Council(Box<super::council::CouncilSection>),
     /// Of `panel`.
     Panel(Box<super::panel::PanelSection>),
+    /// Of a document that was read in pieces.
+    MapReduce(Box<super::map_reduce::MapReduceSection>),
 }
 
 /// The plain vote over all blind drafts, for comparison with what the talk made of them.

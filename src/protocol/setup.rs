@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::council::{Council, CouncilParams};
+use super::map_reduce::{self, MapReduce, Spread};
 use super::pair::{Pair, PairParams};
 use super::panel::{self, Panel, PanelParams};
 use super::{Protocol, WorstCase};
@@ -34,6 +35,9 @@ pub struct Setup<P = Params> {
     pub params: P,
     /// What the protocol says to every agent before its first turn with its peer.
     pub rules: String,
+    /// How documents that are too long for one prompt are shared out among runs of the protocol, if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<Spread>,
 }
 
 /// A protocol and its parameters.
@@ -124,6 +128,9 @@ impl Setup {
     /// Makes the machine for this run, which must pass [`Setup::check`].
     #[must_use]
     pub fn machine(&self) -> Box<dyn Protocol> {
+        if let Some(spread) = &self.spread {
+            return Box::new(MapReduce::new(self.clone(), spread.clone()));
+        }
         match &self.params {
             Params::Pair(params) => Box::new(Pair::new(self.with(params.clone()))),
             Params::Council(params) => Box::new(Council::new(self.with(params.clone()))),
@@ -134,6 +141,9 @@ impl Setup {
     /// Returns the most that this run can use.
     #[must_use]
     pub fn worst_case(&self) -> WorstCase {
+        if self.spread.is_some() {
+            return map_reduce::worst_case(self);
+        }
         match &self.params {
             Params::Pair(params) => super::pair::worst_case(&self.with(params.clone())),
             Params::Council(params) => super::council::worst_case(&self.with(params.clone())),
@@ -182,7 +192,8 @@ impl Setup {
             Params::Council(params) => params.out_of_range(),
             Params::Panel(params) => params.out_of_range(),
         };
-        out_of_range.map_or(Ok(()), |name| Err(BadSetup::OutOfRange(name)))
+        let spread = self.spread.as_ref().and_then(|spread| spread.out_of_range(&self.task));
+        out_of_range.or(spread).map_or(Ok(()), |name| Err(BadSetup::OutOfRange(name)))
     }
 }
 
@@ -221,6 +232,7 @@ impl<P> Setup<P> {
             canonical: self.canonical.clone(),
             params,
             rules: self.rules.clone(),
+            spread: self.spread.clone(),
         }
     }
 }

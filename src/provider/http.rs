@@ -109,8 +109,18 @@ impl Http {
             Some(_) => self.url.join(path).map_err(|e| ProviderError::Setup(e.to_string()))?,
             None => self.path(&[path]),
         };
+        self.small(self.client.get(url)).await
+    }
+
+    /// Sends a JSON document below the server's root, and returns the small one that comes back.
+    pub(super) async fn post_small(&self, path: &str, body: &Value) -> Result<String, ProviderError> {
+        let url = self.url.join(path).map_err(|e| ProviderError::Setup(e.to_string()))?;
+        self.small(self.client.post(url).json(body)).await
+    }
+
+    async fn small(&self, request: RequestBuilder) -> Result<String, ProviderError> {
         let work = async {
-            let sent = self.client.get(url).send().await.map_err(|e| self.unreachable(&e))?;
+            let sent = request.send().await.map_err(|e| self.unreachable(&e))?;
             let response = self.check_status(sent).await?;
             self.body(response).await
         };

@@ -13,6 +13,7 @@ use crate::crypto::Digest;
 use crate::engine::{Ledger, Mismatch};
 use crate::journal::{Record, between};
 use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome, Section};
+use crate::provider::Endpoint;
 
 /// How a run ended.
 #[derive(Clone, Debug, Serialize)]
@@ -102,9 +103,7 @@ impl RunResult {
     #[must_use]
     pub fn new(ledger: &Ledger, journal_head: Digest) -> Self {
         let mut report = ledger.report();
-        if let Section::Panel(section) = &mut report.section {
-            panel::complete(section, ledger.endpoints());
-        }
+        complete(&mut report.section, ledger.endpoints());
         let opened = ledger.opened();
         let outcome = ledger.outcome().or(ledger.verdict()).cloned().unwrap_or(Outcome::Interrupted);
         let (how, text, sha256) = match &outcome {
@@ -160,6 +159,19 @@ impl RunResult {
         let mut json = serde_json::to_string_pretty(self).unwrap_or_default();
         json.push('\n');
         json
+    }
+}
+
+/// Fills in what only somebody who knows the models can say.
+fn complete(section: &mut Section, endpoints: &[Endpoint]) {
+    match section {
+        Section::Panel(section) => panel::complete(section, endpoints),
+        Section::MapReduce(section) => {
+            if let Some(answer) = &mut section.answer {
+                complete(answer, endpoints);
+            }
+        }
+        Section::Pair(_) | Section::Council(_) => {}
     }
 }
 

@@ -70,14 +70,16 @@ fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
     };
     let blind = if call.round == blind_round(ledger) { ", blind" } else { "" };
     let name = ledger.agent_name(call.agent);
-    let _ = writeln!(out, "## Round {}: {name}, {what}{blind}{again}\n", call.round);
+    let part = if call.part > 0 { format!("Part {}, round", call.part) } else { "Round".to_owned() };
+    let _ = writeln!(out, "## {part} {}: {name}, {what}{blind}{again}\n", call.round);
     match Envelope::parse(&replied.reply.text) {
         Ok(envelope) if call.step == Step::Envelope => parsed(out, &envelope),
         Ok(_) | Err(_) if call.step == Step::Envelope && ballot(out, ledger, call) => {}
         Ok(_) | Err(_) => quoted(out, &replied.reply.text),
     }
     let refused = ledger.to_ask().find(|ask| {
-        ask.call.agent == call.agent
+        ask.call.part == call.part
+            && ask.call.agent == call.agent
             && ask.call.step == call.step
             && call.step != Step::Weigh
             && ask.call.draft == call.draft

@@ -19,8 +19,10 @@ mod error;
 mod files;
 mod passages;
 mod pdf;
+mod pieces;
 
 pub use corpus::{Corpus, Updated};
 pub use error::RetrievalError;
 pub use files::Skipped;
 pub use pdf::{PdfReader, READ_PDF, read_pdf_within_limits};
+pub use pieces::pieces;

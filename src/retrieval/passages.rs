@@ -18,7 +18,7 @@ pub(super) fn cut(text: &str, layout: Layout) -> Vec<(usize, &str)> {
 }
 
 /// The longest line that is cut along its structure, in bytes; no prose has longer ones.
-const LINE_BYTES_MAX: usize = 20_000;
+pub(super) const LINE_BYTES_MAX: usize = 20_000;
 
 /// Cuts a text by its length alone, between words where there are any.
 fn lines(text: &str) -> Vec<(usize, &str)> {

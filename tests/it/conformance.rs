@@ -39,7 +39,7 @@ async fn call(server: &OpenAi, ask: &Ask) -> Result<Answer, ProviderError> {
 fn ask(prompt: &str, shape: ReplyShape, max_tokens: u32) -> Ask {
     let mut conversation = Conversation::new("You answer in short sentences.".to_owned());
     conversation.push(Role::User, prompt.to_owned());
-    let call = CallId { round: 1, agent: 0, draft: 0, step: Step::Envelope, attempt: 0 };
+    let call = CallId { part: 0, round: 1, agent: 0, draft: 0, step: Step::Envelope, attempt: 0 };
     let messages: Vec<Arc<Message>> = conversation.messages().to_vec();
     Ask { call, messages, shape, max_tokens, temperature: 0.0, seed: 1, digest: Digest::ZERO }
 }

@@ -1,12 +1,18 @@
 //! The same events give the same actions, byte for byte: what replay and verification stand on.
 
+use consensus::protocol::map_reduce::{Piece, Spread};
 use consensus::protocol::pair::Adopt;
 use consensus::protocol::panel::PanelParams;
-use consensus::protocol::{Action, Event, Finish, Params, Reply, ReplyShape, Setup, Step, Thinking};
+use consensus::protocol::{
+    Action, Document, Event, Finish, Params, Reply, ReplyShape, Setup, Step, Thinking,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::support::{Play, Tiny, envelope, form, in_round, member};
+
+/// Facts with words that stand in a document, and one without.
+const PROVEN: &str = "it is four :: It is four\nit was so :: and was always\nno :: nowhere [1]";
 
 /// What an agent may say, sensible or not where it is said: fields of an envelope, and of another form.
 fn any_saying() -> impl Strategy<Value = (Value, Value)> {
@@ -16,7 +22,15 @@ fn any_saying() -> impl Strategy<Value = (Value, Value)> {
 fn any_form() -> impl Strategy<Value = Value> {
     let confidence =
         prop::sample::select(vec![json!(0.0), json!(0.4), json!(0.9), json!(1), json!(2), json!("x")]);
-    let text = prop::sample::select(vec!["4", "5", "", "How much is 2+2?", "four"]);
+    let text = prop::sample::select(vec![
+        "4",
+        "5",
+        "",
+        "How much is 2+2?",
+        "four",
+        PROVEN,
+        "four [1][2]. Not found: six",
+    ]);
     let quote = prop::sample::select(vec!["How much is", "How much was", "x"]);
     let verdict = prop::sample::select(vec!["holds", "fails", "unknown", "perhaps"]);
     let score = prop::sample::select(vec![0, 1, 4, 8, 10, 11]);
@@ -32,7 +46,7 @@ fn any_form() -> impl Strategy<Value = Value> {
 
 fn any_fields() -> impl Strategy<Value = Value> {
     let status = prop::sample::select(vec!["WORKING", "NEED_PEER", "PROPOSED", "READY_TO_SOLVE", "SOLVED"]);
-    let text = prop::option::of(prop::sample::select(vec!["4", "5", "<NUMBER>", "", "four"]));
+    let text = prop::option::of(prop::sample::select(vec!["4", "5", "<NUMBER>", "", "four", PROVEN]));
     let accepts = prop::option::weighted(0.3, prop::sample::select(vec!["P1", "P2", "P3", "P9"]));
     let needs = prop::collection::vec("[a-z]{1,5}", 0..3);
     (status, text, accepts, needs, any::<bool>()).prop_map(|(status, text, accepts, needs, because)| {
@@ -92,6 +106,23 @@ fn any_setup() -> impl Strategy<Value = Setup> {
     prop_oneof![of_pair, of_council, of_panel]
 }
 
+/// A run that reads documents in pieces, by any protocol.
+fn any_spread() -> impl Strategy<Value = Setup> {
+    (any_setup(), 1_usize..6, 200_u64..400, 1_u32..4).prop_map(|(mut setup, count, tokens_max, at_once)| {
+        let text = "How much is 2+2? It is four, and was always. ".repeat(count);
+        let length = text.len() / count;
+        let piece = |n: usize| Piece { document: 0, start: n * length, end: (n + 1) * length };
+        setup.spread = Some(Spread { pieces: (0..count).map(piece).collect(), tokens_max, at_once });
+        setup.task.documents = vec![Document { name: "sums.txt".to_owned(), text, redacted: false }];
+        setup.check().unwrap();
+        setup
+    })
+}
+
+fn any_run() -> impl Strategy<Value = Setup> {
+    prop_oneof![3 => any_setup(), 1 => any_spread()]
+}
+
 /// Plays a run with these sayings, over and over, and returns all events and actions.
 fn play(setup: &Setup, sayings: &[(Value, Value)]) -> (Vec<Event>, Vec<Vec<Action>>) {
     let mut play = Play::new(setup);
@@ -125,7 +156,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn the_same_events_give_the_same_actions(setup in any_setup(), sayings in prop::collection::vec(any_saying(), 1..8)) {
+    fn the_same_events_give_the_same_actions(setup in any_run(), sayings in prop::collection::vec(any_saying(), 1..8)) {
         let (events, actions) = play(&setup, &sayings);
         let mut machine = setup.machine();
         let _ = machine.step(&Event::Started).unwrap();
@@ -136,7 +167,7 @@ proptest! {
     }
 
     #[test]
-    fn every_run_ends_within_its_plan(setup in any_setup(), sayings in prop::collection::vec(any_saying(), 1..8)) {
+    fn every_run_ends_within_its_plan(setup in any_run(), sayings in prop::collection::vec(any_saying(), 1..8)) {
         let (events, actions) = play(&setup, &sayings);
         let plan = setup.worst_case();
         prop_assert!(events.len() as u64 <= plan.calls, "{} calls, {} planned", events.len(), plan.calls);

@@ -12,6 +12,7 @@ use consensus::engine::{Engine, Moment, Observer, StopRequest};
 use consensus::journal::Opened;
 use serde_json::Value;
 
+use crate::map_reduce::READER;
 use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, consensus, http, mask, model};
 
 const RUN: &str = "kill-sweep";
@@ -80,14 +81,28 @@ fn a_run_killed_at_any_moment_resumes_to_the_same_result() {
         (&["council_tripartite"], 2),
         (&["panel_personas", "--members", "analyst,optimist,pragmatist"], 3),
     ] {
-        kill_at_every_moment(roleset, at_once);
+        kill_at_every_moment(SENSIBLE, roleset, at_once);
     }
 }
 
+#[test]
+fn a_run_killed_while_it_reads_pieces_goes_on_in_the_middle_of_them() {
+    let seats = ["panel_personas", "--members", "analyst,pragmatist", "--thinking", "none"];
+    let pieces = ["-f", "book.txt", "--map-reduce", "--piece-tokens", "200", "--at-once", "2"];
+    // Two pieces at once, each read by two.
+    kill_at_every_moment(READER, &[&seats[..], &pieces].concat(), 4);
+}
+
 /// Kills a run of this roleset, which has at most so many calls in the air at once.
-fn kill_at_every_moment(roleset: &[&str], at_once: usize) {
-    let server = Server::start(model(SENSIBLE));
+fn kill_at_every_moment(say: fn(&Value) -> String, roleset: &[&str], at_once: usize) {
+    let server = Server::start(model(say));
     let whole = Folder::new();
+    let paragraph = "The harbour lies in the north, and there is ice in winter. ".repeat(8);
+    let facts =
+        ["was lit for the first time in 1877", "was kept by Ottilie Brandt", "burned rape oil until 1902"];
+    let book: Vec<String> =
+        facts.iter().map(|fact| format!("{paragraph}\n\nFACT The lighthouse {fact}.\n")).collect();
+    whole.write("book.txt", &book.join("\n"));
     let run = ["run", "--model", "tiny-model", "--seed", "1", "--prompt", "How much is 2+2?", "--roleset"];
     Finished::of(consensus(&whole).args(run).args(roleset).args(["--base-url", &server.url()])).exits(0);
     let expected = mask(&std::fs::read_to_string(whole.run().join("result.json")).unwrap());

@@ -15,6 +15,7 @@ mod hostile;
 mod journal;
 mod kill;
 mod launch;
+mod map_reduce;
 mod metrics;
 mod panel;
 mod panel_runs;

@@ -30,7 +30,7 @@ fn is_ballot(ask: &Ask) -> bool {
 fn section(play: &Play) -> PanelSection {
     match play.machine.report().section {
         Section::Panel(section) => *section,
-        Section::Pair(_) | Section::Council(_) => panic!("not a panel"),
+        Section::Pair(_) | Section::Council(_) | Section::MapReduce(_) => panic!("not a panel"),
     }
 }
 

@@ -37,7 +37,7 @@ fn said(ask: &Ask) -> String {
 #[test]
 fn thoughts_are_warm_the_commit_to_them_is_cold_and_a_second_attempt_warm() {
     let mut play = Play::new(&thoughtful(CanonicalKind::Text));
-    let think = CallId { round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
+    let think = CallId { part: 0, round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
     let commit = CallId { step: Step::Envelope, ..think };
     let again = CallId { attempt: 1, ..commit };
     let warm = |play: &Play, call: CallId| play.open[&call].temperature > 0.0;
@@ -379,7 +379,7 @@ fn a_decision_comes_first_where_thoughts_are_written_down_and_last_where_not() {
         let mut setup = thoughtful(CanonicalKind::Text);
         setup.params.thinking = thinking;
         let mut play = Play::new(&setup);
-        let mut call = CallId { round: 1, agent: 0, draft: 0, step: Step::Envelope, attempt: 0 };
+        let mut call = CallId { part: 0, round: 1, agent: 0, draft: 0, step: Step::Envelope, attempt: 0 };
         if thinking == Thinking::Free {
             call.step = Step::Think;
             play.reply(call, "hm", Finish::Stop);
@@ -445,7 +445,7 @@ fn the_description_of_the_final_text_is_no_final_text() {
 #[track_caller]
 fn is_refused(kind: CanonicalKind, form: &str) {
     let mut play = Play::new(&thoughtful(kind));
-    let call = CallId { round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
+    let call = CallId { part: 0, round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
     play.reply(call, "hm", Finish::Stop);
     let commit = CallId { step: Step::Envelope, ..call };
     let text = format!("T{}", &form[1..]);

@@ -80,7 +80,7 @@ fn play(written: &str) -> String {
             let arbiter = match &report.section {
                 Section::Pair(section) => &section.arbiter,
                 Section::Council(section) => &section.arbiter,
-                Section::Panel(_) => &None,
+                Section::Panel(_) | Section::MapReduce(_) => &None,
             };
             if let Some(ArbiterChoice { text, reason, .. }) = arbiter {
                 writeln!(out, "> arbiter chose {text:?}: {reason:?}").unwrap();

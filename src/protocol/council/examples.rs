@@ -147,7 +147,7 @@ pub(super) fn conversation(setup: &Setup) -> Conversation {
     let has_sources = setup.searches() || !setup.task.documents.is_empty();
     for (draft, example) in (0..).zip(EXAMPLES.iter().filter(|e| has_sources || e.passage.is_none())) {
         let (round, agent) = (0, Member::Ethos.index());
-        let mark = mark(setup.seed, CallId { round, agent, draft, step: Step::Think, attempt: 0 });
+        let mark = mark(setup.seed, CallId { part: 0, round, agent, draft, step: Step::Think, attempt: 0 });
         let sources = example.sources();
         let documents = prompt::documents(&sources, 0, &mark);
         let task = format!("Task: {}", example.task);

@@ -154,7 +154,8 @@ impl Council {
 
     fn ask(&mut self, member: Member) -> Action {
         let agent = member.index();
-        let call = CallId { round: self.manifest.round, agent, draft: 0, step: Step::Think, attempt: 0 };
+        let call =
+            CallId { part: 0, round: self.manifest.round, agent, draft: 0, step: Step::Think, attempt: 0 };
         let situation = Situation {
             setup: &self.setup,
             sources: &self.sources,
@@ -175,7 +176,7 @@ impl Council {
     fn opening(&mut self) -> Vec<Action> {
         self.phase = Phase::Opening;
         let agent = Member::Logos.index();
-        let call = CallId { round: BLIND, agent, draft: 0, step: Step::Think, attempt: 0 };
+        let call = CallId { part: 0, round: BLIND, agent, draft: 0, step: Step::Think, attempt: 0 };
         let alone = Conversation::new(prompt::system(&self.setup, Member::Logos));
         let told = prompt::blind(&self.setup, &self.sources, call);
         vec![self.begin(call, alone, told), self.ask(Member::Pathos)]
@@ -401,6 +402,7 @@ impl Council {
     fn not_reached(&mut self) -> Vec<Action> {
         let Some(arbiter) = &self.setup.arbiter else { return self.finish_without() };
         let call = CallId {
+            part: 0,
             round: self.manifest.round,
             agent: Member::ALL.len(),
             draft: 0,

@@ -59,6 +59,6 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
 
 /// Returns the task and its documents as agents see them.
 fn first_prompt(setup: &Setup) -> String {
-    let call = CallId { round: 0, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
+    let call = CallId { part: 0, round: 0, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
     prompt::blind(setup, &Sources::of_task(&setup.task), call).situation
 }

@@ -169,7 +169,7 @@ impl Pair {
         let mut actions = Vec::new();
         for draft in drafts {
             for agent in 0..2 {
-                let call = CallId { round: 1, agent, draft, step: Step::Think, attempt: 0 };
+                let call = CallId { part: 0, round: 1, agent, draft, step: Step::Think, attempt: 0 };
                 let making = self.start_alone(call, agent);
                 actions.push(Action::Ask(making.ask(&self.setup.agents[agent], self.setup.seed)));
                 self.open.insert(making.call(), making);
@@ -237,7 +237,7 @@ impl Pair {
         }
         self.round += 1;
         self.phase = Phase::Talking { mover, alone };
-        Some(CallId { round: self.round, agent: mover, draft: 0, step: Step::Think, attempt: 0 })
+        Some(CallId { part: 0, round: self.round, agent: mover, draft: 0, step: Step::Think, attempt: 0 })
     }
 
     /// Asks for the first reply of a turn.

@@ -37,7 +37,8 @@ impl Pair {
             .dedup_by(|a, b| self.proposals[*a].answer.canonical == self.proposals[*b].answer.canonical);
         match &self.setup.arbiter {
             Some(arbiter) if !self.arbiter_asked && candidates.len() == 2 => {
-                let call = CallId { round: self.round, agent: 2, draft: 0, step: Step::Choose, attempt: 0 };
+                let call =
+                    CallId { part: 0, round: self.round, agent: 2, draft: 0, step: Step::Choose, attempt: 0 };
                 // The order of the texts is drawn, so that being first favours neither author.
                 candidates.sort_by_key(|&index| mark(self.setup.seed ^ index as u64, call));
                 let texts: Vec<_> = candidates.iter().map(|&i| (i, &self.proposals[i])).collect();

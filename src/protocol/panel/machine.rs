@@ -227,7 +227,7 @@ impl Panel {
 
     fn begin(&mut self, member: usize) -> Action {
         let round = self.round();
-        let call = CallId { round, agent: member, draft: 0, step: Step::Think, attempt: 0 };
+        let call = CallId { part: 0, round, agent: member, draft: 0, step: Step::Think, attempt: 0 };
         let (told, shape) = self.telling(call);
         let alone = Conversation::new(prompt::system(&self.setup, member));
         let draft = Draft::start(self.setup.params.thinking, call, alone, told, shape);

@@ -20,7 +20,7 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
     let others = setup.agents.len().saturating_sub(1) as u64;
     let answers: u64 = replies.iter().map(|reply| QUOTED * reply + LABEL_WORDS).sum();
     let feedback = others * QUOTED * FEEDBACK_CHARS_MAX as u64;
-    let call = CallId { round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
+    let call = CallId { part: 0, round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
     let task = tokens(&prompt::generation(setup, call, &[]).situation);
     let mut total = WorstCase::default();
     for (member, reply) in replies.iter().enumerate() {

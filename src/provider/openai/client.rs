@@ -102,6 +102,11 @@ impl Client {
         self.http.get(path).await
     }
 
+    /// Sends a JSON document below the server's root, and returns what comes back.
+    pub(super) async fn post(&self, path: &str, body: &serde_json::Value) -> Result<String, ProviderError> {
+        self.http.post_small(path, body).await
+    }
+
     /// Reads a reply, streamed or whole; servers may answer either way whatever was asked.
     async fn collect(&self, response: Response, progress: Progress<'_>) -> Result<Collected, ProviderError> {
         let kind = response.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or("");

@@ -1,6 +1,8 @@
 //! What a server says about itself.
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::client::Client;
 use super::wire::Models;
@@ -26,6 +28,22 @@ struct Props {
 #[serde(default)]
 struct Settings {
     n_ctx: Option<u64>,
+}
+
+/// What a server says of a text: llama.cpp lists the tokens, vLLM counts them.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Tokenized {
+    count: Option<u64>,
+    tokens: Vec<IgnoredAny>,
+}
+
+/// Lets the server count a text's tokens.
+pub(super) async fn count_tokens(client: &Client, text: &str) -> Option<u64> {
+    // Each of the two takes its own field and passes over the other's.
+    let body = json!({"model": client.model(), "content": text, "prompt": text});
+    let said: Tokenized = serde_json::from_str(&client.post("/tokenize", &body).await.ok()?).ok()?;
+    said.count.or(Some(said.tokens.len() as u64)).filter(|&count| count > 0 || text.is_empty())
 }
 
 /// Fetches the list of models, and the context length where the server has it.

@@ -193,6 +193,12 @@ impl OpenAi {
     pub async fn info(&self) -> Result<ServerInfo, ProviderError> {
         info::fetch(&self.client).await
     }
+
+    /// Returns how many tokens a text has by the server's own count; none, if it counts none for others (llama.cpp
+    /// and vLLM do).
+    pub async fn count_tokens(&self, text: &str) -> Option<u64> {
+        info::count_tokens(&self.client, text).await
+    }
 }
 
 /// Finds out whether a server has come up.

@@ -33,6 +33,7 @@ impl Tiny {
             canonical: CanonicalRule::default(),
             params: PairParams { thinking: Thinking::None, ..PairParams::default() },
             rules: RULES.to_owned(),
+            spread: None,
         }
     }
 
@@ -53,6 +54,7 @@ impl Tiny {
             canonical: tiny.canonical.clone(),
             params: CouncilParams { thinking: Thinking::None, ..CouncilParams::default() },
             rules: council::RULES.to_owned(),
+            spread: None,
         }
     }
 
@@ -73,6 +75,7 @@ impl Tiny {
             canonical: tiny.canonical.clone(),
             params: PanelParams { thinking: Thinking::None, ..PanelParams::default() },
             rules: panel::RULES.to_owned(),
+            spread: None,
         }
     }
 

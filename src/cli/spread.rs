@@ -1,0 +1,168 @@
+//! Sharing long documents out: whether a run reads them in pieces, and in which.
+
+use super::error::UsageError;
+use super::output::Output;
+use super::run_args::{RunArgs, WhenArg};
+use crate::protocol::Setup;
+use crate::protocol::map_reduce::{Piece, Spread};
+use crate::provider::{Endpoint, OpenAi};
+use crate::retrieval::pieces;
+
+/// Below so many tokens nobody is asked how much fits.
+const LONG: u64 = 2_000;
+
+/// Tokens of a piece where the server does not say how many fit into a context.
+const PIECE_TOKENS: u64 = 2_000;
+
+/// The most tokens of a piece that are chosen without being told: readers find more in less.
+const PIECE_TOKENS_MAX: u64 = 8_000;
+
+/// Bytes of a token where nobody counts: most texts have more.
+const BYTES_A_TOKEN: f64 = 3.0;
+
+/// Texts that are counted to learn how long a token is, and their length in bytes.
+const SAMPLES: usize = 8;
+const SAMPLE_BYTES: usize = 4_096;
+
+/// Shares the documents of a run out, where that was asked for or is needed; asks the server what fits.
+pub(super) async fn spread(
+    args: &RunArgs,
+    setup: &mut Setup,
+    endpoints: &[Endpoint],
+    output: &Output,
+) -> anyhow::Result<()> {
+    let length: usize = setup.task.documents.iter().map(|document| document.text.len()).sum();
+    let estimate = tokens(length);
+    let server = endpoints.iter().find_map(|endpoint| match endpoint {
+        Endpoint::OpenAi(endpoint) => OpenAi::new((**endpoint).clone()).ok(),
+        Endpoint::Bedrock(_) | Endpoint::Mock(_) => None,
+    });
+    let is_asked_for = args.spread.map_reduce == WhenArg::Always;
+    if args.spread.map_reduce == WhenArg::Never || !is_asked_for && estimate < LONG {
+        return Ok(());
+    }
+    let context = match &server {
+        Some(server) => server.info().await.ok().and_then(|info| info.context_tokens),
+        None => None,
+    };
+    let is_too_long = context.is_some_and(|context| estimate > context / 2);
+    if !is_asked_for && !is_too_long {
+        return Ok(());
+    }
+    if let Some(why) = obstacle(args, setup) {
+        if is_asked_for {
+            return Err(UsageError(format!("--map-reduce {why}")).into());
+        }
+        output.insist(&format!("the documents may not fit into the model's context; --map-reduce {why}"));
+        return Ok(());
+    }
+    let room = context.map_or(PIECE_TOKENS, |context| (context / 4).clamp(LONG / 4, PIECE_TOKENS_MAX));
+    let tokens_max = args.spread.piece_tokens.unwrap_or(room);
+    let found = match &server {
+        Some(server) => counted(server, setup, tokens_max).await,
+        None => cut(setup, bytes(tokens_max, BYTES_A_TOKEN)),
+    };
+    take(args, setup, found, tokens_max)?;
+    let count = setup.spread.as_ref().map_or(0, |spread| spread.pieces.len());
+    output.tell(&format!("documents: read in {count} pieces of at most {tokens_max} tokens"));
+    Ok(())
+}
+
+/// The same for a plan, which asks nobody: only where it was asked for, by the estimate.
+pub(super) fn spread_by_estimate(args: &RunArgs, setup: &mut Setup) -> anyhow::Result<()> {
+    if args.spread.map_reduce != WhenArg::Always {
+        return Ok(());
+    }
+    if let Some(why) = obstacle(args, setup) {
+        return Err(UsageError(format!("--map-reduce {why}")).into());
+    }
+    let tokens_max = args.spread.piece_tokens.unwrap_or(PIECE_TOKENS);
+    let found = cut(setup, bytes(tokens_max, BYTES_A_TOKEN));
+    take(args, setup, found, tokens_max)
+}
+
+fn take(args: &RunArgs, setup: &mut Setup, pieces: Vec<Piece>, tokens_max: u64) -> anyhow::Result<()> {
+    setup.spread = Some(Spread { pieces, tokens_max, at_once: args.spread.at_once });
+    setup.check().map_err(|why| UsageError(format!("this run cannot be made: {why}")).into())
+}
+
+/// What keeps these documents from being read in pieces, if anything does.
+fn obstacle(args: &RunArgs, setup: &Setup) -> Option<&'static str> {
+    let params = &args.params;
+    let is_formed =
+        !params.constraints.is_empty() || params.canonical.is_some() || !params.choices.is_empty();
+    let obstacles = [
+        ("reads documents that are given with -f FILE, and there are none", setup.task.documents.is_empty()),
+        ("does not go with --docs: passages are found, not read", setup.task.is_searched),
+        ("does not go with --session", args.session.is_some()),
+        (
+            "does not go with redaction",
+            setup.task.documents.iter().any(|d| d.redacted) || args.redaction.redact,
+        ),
+        (
+            "gives sentences with the facts behind them, so that --constraint, --canonical and --choices do not go with it",
+            is_formed,
+        ),
+    ];
+    obstacles.into_iter().find(|(_, is_there)| *is_there).map(|(why, _)| why)
+}
+
+/// Cuts by the tokens that the server counts, where it counts any: no piece is longer than allowed.
+async fn counted(server: &OpenAi, setup: &Setup, tokens_max: u64) -> Vec<Piece> {
+    let mut length = BYTES_A_TOKEN;
+    let texts: Vec<&str> = setup.task.documents.iter().map(|document| document.text.as_str()).collect();
+    let mut shortest: Option<f64> = None;
+    for sample in texts.iter().flat_map(|text| samples(text)) {
+        let Some(count) = server.count_tokens(sample).await else {
+            return cut(setup, bytes(tokens_max, length));
+        };
+        let own = sample.len() as f64 / count.max(1) as f64;
+        shortest = Some(shortest.map_or(own, |shortest| shortest.min(own)));
+    }
+    length = shortest.unwrap_or(length);
+    // What one piece has above the limit all are made shorter by; a text is rarely so uneven that once is not enough.
+    loop {
+        let pieces = cut(setup, bytes(tokens_max, length));
+        let mut most = 0;
+        for piece in &pieces {
+            most = most
+                .max(server.count_tokens(&texts[piece.document][piece.start..piece.end]).await.unwrap_or(0));
+        }
+        if most <= tokens_max || bytes(tokens_max, length) <= 64 {
+            return pieces;
+        }
+        length *= 0.95 * tokens_max as f64 / most as f64;
+    }
+}
+
+/// Returns parts of a text from all over it.
+fn samples(text: &str) -> impl Iterator<Item = &str> {
+    let step = (text.len() / SAMPLES).max(SAMPLE_BYTES);
+    (0..text.len()).step_by(step).map(move |at| {
+        let start = text.floor_char_boundary(at);
+        &text[start..text.floor_char_boundary(start + SAMPLE_BYTES)]
+    })
+}
+
+fn cut(setup: &Setup, bytes_max: usize) -> Vec<Piece> {
+    let documents = setup.task.documents.iter().enumerate();
+    let of_each = documents.flat_map(|(document, text)| {
+        pieces(&text.name, &text.text, bytes_max).into_iter().map(move |place| Piece {
+            document,
+            start: place.start,
+            end: place.end,
+        })
+    });
+    of_each.collect()
+}
+
+fn bytes(tokens_max: u64, length: f64) -> usize {
+    // Far below the largest number of bytes that there may be.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a million tokens at most")]
+    let bytes = (tokens_max as f64 * length).floor() as usize;
+    bytes
+}
+
+fn tokens(bytes: usize) -> u64 {
+    bytes as u64 / 3
+}

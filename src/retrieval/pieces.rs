@@ -1,0 +1,88 @@
+//! Cutting a long text into pieces that overlap, along its structure.
+
+use std::ops::Range;
+use std::path::Path;
+
+use text_splitter::{ChunkConfig, ChunkSizer, MarkdownSplitter, TextSplitter};
+
+use super::passages::LINE_BYTES_MAX;
+
+/// How much of a piece the next one begins with: a tenth, so that what stands at an edge stands whole in one of them.
+const OVERLAP: usize = 10;
+
+/// Sizes a text by its bytes.
+struct Bytes;
+
+impl ChunkSizer for Bytes {
+    fn size(&self, chunk: &str) -> usize {
+        chunk.len()
+    }
+}
+
+/// Returns the pieces of a text, each of at most `bytes_max` bytes (at least 64), cut where the text itself has a
+/// break: all of it but white space is in one of them. `name` is the file's, by whose end markdown is known.
+#[must_use]
+pub fn pieces(name: &str, text: &str, bytes_max: usize) -> Vec<Range<usize>> {
+    let bytes_max = bytes_max.max(64);
+    let place = |(start, part): (usize, &str)| start..start + part.len();
+    // The splitters take a time that grows with the square of a line without end.
+    if text.lines().any(|line| line.len() > LINE_BYTES_MAX) {
+        return by_length(text, bytes_max);
+    }
+    let config = ChunkConfig::new(bytes_max).with_sizer(Bytes).with_overlap(bytes_max / OVERLAP);
+    // Below the capacity, as it must be.
+    let Ok(config) = config else { return by_length(text, bytes_max) };
+    let extension = Path::new(name).extension().unwrap_or_default();
+    if ["md", "markdown"].iter().any(|known| extension.eq_ignore_ascii_case(known)) {
+        MarkdownSplitter::new(config).chunk_indices(text).map(place).collect()
+    } else {
+        TextSplitter::new(config).chunk_indices(text).map(place).collect()
+    }
+}
+
+/// Cuts a text by its length, between words where there are any.
+fn by_length(text: &str, bytes_max: usize) -> Vec<Range<usize>> {
+    let mut pieces = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        let limit = text.floor_char_boundary(at + bytes_max);
+        let word = text[at..limit]
+            .rfind(char::is_whitespace)
+            .filter(|&end| limit < text.len() && end > bytes_max / 2);
+        let end = word.map_or(limit, |word| at + word);
+        if !text[at..end].trim().is_empty() {
+            pieces.push(at..end);
+        }
+        if end == text.len() {
+            break;
+        }
+        at = text.floor_char_boundary(end - bytes_max / OVERLAP);
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn pieces_hold_all_of_a_text_and_none_is_too_long(
+            words in prop::collection::vec("[a-zé漢.]{1,12}|\n\n|# ", 0..600), bytes_max in 64_usize..400, long in 0_usize..2,
+        ) {
+            let mut text = words.join(" ");
+            text.push_str(&"endless ".repeat(long * 3_000));
+            for name in ["a.md", "a.txt"] {
+                let mut covered = 0;
+                for piece in pieces(name, &text, bytes_max) {
+                    prop_assert!(piece.len() <= bytes_max && !text[piece.clone()].trim().is_empty());
+                    prop_assert!(piece.start <= covered || text[covered..piece.start].trim().is_empty());
+                    prop_assert!(piece.end > covered, "each goes on");
+                    covered = piece.end;
+                }
+                prop_assert!(text[covered..].trim().is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Long documents, read in pieces: what is found, with its place; what is not; and what becomes of the rest.
+
+use std::fmt::Write as _;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, completion, consensus, http, model};
+
+/// A text of many paragraphs in which three facts are planted far apart.
+fn book() -> String {
+    let mut text = String::new();
+    for number in 0..120 {
+        let _ = write!(
+            text,
+            "Paragraph {number} tells of the harbour, its ships and the weather of that day.\n\n"
+        );
+        match number {
+            10 => text.push_str("FACT The lighthouse was lit for the first time on 3 March 1877.\n\n"),
+            60 => text.push_str("FACT Its keeper was called Ottilie Brandt.\n\n"),
+            110 => text.push_str("FACT The lamp burned rape oil until 1902.\n\n"),
+            _ => {}
+        }
+    }
+    text
+}
+
+/// Returns the one document that a member is shown.
+fn shown(request: &Value) -> String {
+    let messages = request["messages"].as_array().unwrap();
+    let mut texts = messages.iter().map(|message| message["content"].as_str().unwrap());
+    let text = texts.find(|text| text.contains("(data, not instructions): ")).unwrap();
+    let at = text.find("(data, not instructions): ").unwrap() + "(data, not instructions): ".len();
+    serde_json::Deserializer::from_str(&text[at..]).into_iter::<String>().next().unwrap().unwrap()
+}
+
+/// Reads as a careful reader does, and answers from what it is shown.
+pub const READER: fn(&Value) -> String = |request| {
+    let text = request["messages"].to_string();
+    if request["response_format"]["json_schema"]["name"] != "answer" {
+        return SENSIBLE(request);
+    }
+    let lines = shown(request);
+    // Different answers, so that no ballot is superfluous.
+    let system = request["messages"][0]["content"].as_str().unwrap_or_default();
+    let name = system.split("You are ").nth(1).and_then(|text| text.split(',').next()).unwrap_or_default();
+    let said: Vec<String> = if text.contains("Collect what this part says") {
+        let facts = lines.lines().filter_map(|line| line.strip_prefix("FACT "));
+        facts.map(|fact| format!("- {}, says {name} :: \"{fact}\"", &fact[..30])).collect()
+    } else if text.contains("Make a shorter list") {
+        let numbered: Vec<(&str, &str)> = lines.lines().filter_map(|line| line.split_once(' ')).collect();
+        let of_four = |four: &[(&str, &str)]| {
+            let numbers: String = four.iter().map(|(number, _)| *number).collect();
+            format!("{}, says {name} {numbers}", four[0].1.chars().take(20).collect::<String>())
+        };
+        numbered.chunks(4).map(of_four).collect()
+    } else if !text.contains("from these facts alone") {
+        vec!["It was lit in 1877.".to_owned()]
+    } else {
+        let numbers = lines.lines().filter_map(|line| line.split_once(' '));
+        let said =
+            numbers.map(|(number, fact)| format!("{}, says {name} {number}.", &fact[..fact.len().min(30)]));
+        said.chain(["Not found: what it cost".to_owned()]).collect()
+    };
+    let said = if said.is_empty() { "NOTHING".to_owned() } else { said.join("\n") };
+    json!({"response": said}).to_string()
+};
+
+/// A run on the book by two members who think aloud to nobody.
+fn run(folder: &Folder, server: &Server) -> Command {
+    let mut command = consensus(folder);
+    folder.write("book.txt", &book());
+    let seats = ["--roleset", "panel_personas", "--members", "analyst,pragmatist", "--thinking", "none"];
+    command.args(["run", "--model", "tiny-model", "--base-url", &server.url(), "--seed", "1"]).args(seats);
+    command.args([
+        "-f",
+        "book.txt",
+        "--map-reduce",
+        "--prompt",
+        "When was the lighthouse lit, who kept it, and what did it cost?",
+    ]);
+    command
+}
+
+#[test]
+fn planted_facts_are_found_with_their_places_and_what_is_missing_is_said() {
+    let (folder, server) = (Folder::new(), Server::start(model(READER)));
+    let finished = Finished::of(run(&folder, &server).args(["--piece-tokens", "600"])).exits(0);
+    let result = folder.result();
+    let section = &result["map_reduce"];
+    let (text, findings) = (book(), section["findings"].as_array().unwrap());
+    assert_eq!(findings.len(), 3, "{section}");
+    for (finding, words) in findings.iter().zip(["3 March 1877", "Ottilie Brandt", "rape oil"]) {
+        let place = |name: &str| usize::try_from(finding[name].as_u64().unwrap()).unwrap();
+        let quote = &text[place("start")..place("end")];
+        assert!(quote.contains(words) && finding["quote"] == quote, "{finding}");
+    }
+    let rests: Vec<&Value> =
+        section["claims"].as_array().unwrap().iter().map(|claim| &claim["findings"]).collect();
+    assert_eq!(rests, [&json!([1]), &json!([2]), &json!([3])]);
+    assert_eq!(section["not_found"], "what it cost");
+    assert!(finished.stdout.ends_with("Not found: what it cost\n"), "{}", finished.stdout);
+    let pieces = section["pieces"].as_array().unwrap();
+    assert!(pieces.len() > 5 && pieces.iter().all(|piece| piece["outcome"] == "agreed"), "{section}");
+    assert_eq!(result["degraded"], json!([]));
+    for check in ["verify", "replay", "show"] {
+        Finished::of(consensus(&folder).args([check, "--last"])).exits(0);
+    }
+}
+
+#[test]
+fn facts_that_fill_more_than_a_prompt_are_merged_and_keep_their_places() {
+    let (folder, server) = (Folder::new(), Server::start(model(READER)));
+    let mut many = String::new();
+    for number in 0..60 {
+        let _ = write!(many, "FACT Ship number {number} came into the harbour with a load of salt.\n\n");
+    }
+    let mut command = run(&folder, &server);
+    folder.write("book.txt", &many);
+    Finished::of(command.args(["--piece-tokens", "300"])).exits(0);
+    let section = &folder.result()["map_reduce"];
+    assert!(section["merges"].as_u64().unwrap() >= 1, "{section}");
+    let findings = section["findings"].as_array().unwrap();
+    assert_eq!(findings.len(), 60);
+    let mut rests: Vec<u64> = Vec::new();
+    for claim in section["claims"].as_array().unwrap() {
+        rests.extend(claim["findings"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()));
+    }
+    rests.sort_unstable();
+    rests.dedup();
+    assert_eq!(rests, (1..=60).collect::<Vec<u64>>(), "nothing was lost on the way");
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
+fn what_stands_nowhere_and_what_nobody_could_read_is_told() {
+    // One piece is answered with nothing that counts, and another with words that stand nowhere.
+    let liar = |request: &Request| {
+        let body = request.json();
+        if body["messages"].to_string().contains("Collect what this part says")
+            && body["response_format"]["json_schema"]["name"] == "answer"
+        {
+            let text = shown(&body);
+            if text.contains("Ottilie") {
+                return vec![Act::Send(completion("no form at all"))];
+            }
+            if text.contains("rape oil") {
+                let lie = json!({"response": "it burned whale oil :: burned whale oil until 1910"});
+                return vec![Act::Send(completion(&lie.to_string()))];
+            }
+        }
+        model(READER)(request)
+    };
+    let (folder, server) = (Folder::new(), Server::start(liar));
+    let mut command = run(&folder, &server);
+    let finished = Finished::of(command.args(["--piece-tokens", "600", "--fail-on-degraded"])).exits(8);
+    let result = folder.result();
+    assert_eq!(result["map_reduce"]["findings"].as_array().unwrap().len(), 1, "{}", finished.stderr);
+    let kinds: Vec<&str> =
+        result["degraded"].as_array().unwrap().iter().map(|d| d["kind"].as_str().unwrap()).collect();
+    assert!(kinds.contains(&"piece_lost") && kinds.contains(&"fact_unproven"), "{kinds:?}");
+    let lost = result["map_reduce"]["pieces"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|p| p["outcome"] == "no_agreement")
+        .count();
+    assert!(lost >= 1);
+}
+
+#[test]
+fn where_nothing_is_found_that_is_the_result() {
+    let (folder, server) = (Folder::new(), Server::start(model(READER)));
+    let mut command = run(&folder, &server);
+    folder.write("book.txt", &book().replace("FACT", "Also:"));
+    Finished::of(command.args(["--piece-tokens", "600"])).exits(3);
+    assert!(folder.result()["reason"].as_str().unwrap().contains("was anything found"));
+}
+
+#[test]
+fn a_run_that_was_put_down_asks_for_no_piece_again() {
+    let (folder, server) = (Folder::new(), Server::start(model(READER)));
+    let stopped =
+        Finished::of(run(&folder, &server).args(["--piece-tokens", "600", "--max-tokens-total", "3000"]))
+            .exits(5);
+    assert!(stopped.stderr.contains("resume"), "{}", stopped.stderr);
+    let before = server.chats();
+    Finished::of(consensus(&folder).args(["resume", "--last", "--max-tokens-total", "10000000"])).exits(0);
+    let mut bodies: Vec<String> = server.chats().into_iter().map(|chat| chat.body).collect();
+    let count = bodies.len();
+    assert!(count > before.len());
+    bodies.sort();
+    bodies.dedup();
+    assert_eq!(bodies.len(), count, "no request was sent twice");
+    assert_eq!(folder.result()["map_reduce"]["findings"].as_array().unwrap().len(), 3);
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
+fn a_document_that_is_too_long_for_the_model_is_read_in_pieces_without_being_told() {
+    // 8192 tokens fit, by what the server says, and one token has four bytes.
+    let server = Server::start(|request| {
+        if request.path == "/tokenize" {
+            let count = request.json()["content"].as_str().unwrap().len() / 4;
+            return vec![Act::Send(http(
+                "200 OK",
+                "",
+                json!({"tokens": vec![1; count]}).to_string().as_bytes(),
+            ))];
+        }
+        model(READER)(request)
+    });
+    let seats = ["--roleset", "panel_personas", "--members", "analyst,pragmatist", "--thinking", "none"];
+    let task = ["-f", "book.txt", "--prompt", "When was the lighthouse lit?"];
+    let of = |folder: &Folder, text: &str, more: &[&str]| {
+        folder.write("book.txt", text);
+        let mut command = consensus(folder);
+        command
+            .args(["run", "--model", "tiny-model", "--base-url", &server.url()])
+            .args(seats)
+            .args(task)
+            .args(more);
+        Finished::of(&mut command).exits(0)
+    };
+    let folder = Folder::new();
+    let long = book().repeat(4);
+    of(&folder, &long, &[]);
+    let section = folder.result()["map_reduce"].clone();
+    let longest = section["pieces"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| p["end"].as_u64().unwrap() - p["start"].as_u64().unwrap());
+    let longest = longest.max().unwrap();
+    assert!(
+        (7_000..=4 * 8192 / 4).contains(&longest),
+        "a quarter of the context, by the server's count: {longest}"
+    );
+    let folder = Folder::new();
+    of(&folder, &book(), &[]);
+    assert!(folder.result()["map_reduce"].is_null(), "it fits");
+    let folder = Folder::new();
+    let told = of(&folder, &long, &["--constraint", "words=..200"]);
+    assert!(told.stderr.contains("--map-reduce"), "{}", told.stderr);
+}
+
+#[test]
+fn what_does_not_go_with_pieces_is_refused() {
+    let folder = Folder::new();
+    folder.write("book.txt", "Short.");
+    let run = ["run", "--mock", "--answer", "4", "--prompt", "x", "--map-reduce"];
+    for (words, why) in [
+        (&[][..], "there are none"),
+        (&["-f", "book.txt", "--canonical", "number"], "do not go with it"),
+        (&["-f", "book.txt", "--redact"], "does not go with redaction"),
+        (&["-f", "book.txt", "--session", "s"], "does not go with --session"),
+    ] {
+        let refused = Finished::of(consensus(&folder).args(run).args(words)).exits(2);
+        assert!(refused.stderr.contains(why), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn a_plan_counts_every_piece_and_every_merge() {
+    let folder = Folder::new();
+    folder.write("book.txt", &book());
+    let plan = |words: &[&str]| -> Value {
+        let fixed = [
+            "plan",
+            "--model",
+            "openai:gpt-4o-mini",
+            "--roleset",
+            "panel_personas",
+            "--prompt",
+            "x",
+            "--format",
+            "json",
+            "-f",
+            "book.txt",
+        ];
+        serde_json::from_str(&Finished::of(consensus(&folder).args(fixed).args(words)).exits(0).stdout)
+            .unwrap()
+    };
+    let (whole, pieces) = (plan(&[]), plan(&["--map-reduce", "--piece-tokens", "600"]));
+    assert!(pieces["calls_max"].as_u64() > Some(5 * whole["calls_max"].as_u64().unwrap()), "{pieces}");
+    assert!(pieces["cost_micro_usd_max"].as_u64() > whole["cost_micro_usd_max"].as_u64());
+}
