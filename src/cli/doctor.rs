@@ -120,7 +120,7 @@ fn advice(
         advice.push(format!("the server does not list `{model}`; it lists {}", models.join(", ")));
     }
     if let Some(tokens) = context.filter(|t| *t < CONTEXT_WANTED) {
-        advice.push(format!("a context of {tokens} tokens is short for several rounds; raise it to {CONTEXT_WANTED} (llama.cpp: -c, per slot; vLLM: --max-model-len; Ollama: num_ctx)"));
+        advice.push(format!("a context of {tokens} tokens is short for several rounds; raise it to {CONTEXT_WANTED} (llama.cpp: -c, per slot; vLLM: --max-model-len; Ollama: OLLAMA_CONTEXT_LENGTH)"));
     }
     match schema {
         "enforced" => {}

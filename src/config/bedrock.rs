@@ -63,6 +63,7 @@ pub(super) fn bedrock_endpoint(
         stream: common.stream,
         retries: common.retries,
         timeouts: common.timeouts,
+        calls_at_once: common.calls_at_once,
         price: file.price_of(&format!("{BEDROCK}:{model}"), BEDROCK, model),
     })
 }

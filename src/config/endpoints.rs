@@ -1,5 +1,6 @@
 //! From model references to endpoints: which server, which model, which key.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use reqwest::Url;
@@ -235,6 +236,7 @@ pub(super) struct Common {
     pub(super) stream: bool,
     pub(super) retries: u32,
     pub(super) timeouts: Timeouts,
+    pub(super) calls_at_once: Option<NonZeroU32>,
 }
 
 /// Returns what flags and files say about every server.
@@ -245,7 +247,8 @@ pub(super) fn common(chosen: &Chosen, file: &FileConfig) -> Common {
         timeouts = Timeouts { total_ms, first_byte_ms: timeouts.first_byte_ms.min(total_ms), ..timeouts };
     }
     let stream = !chosen.no_stream && file.stream.unwrap_or(true);
-    Common { stream, retries: file.retries.unwrap_or(RETRIES), timeouts }
+    let retries = file.retries.unwrap_or(RETRIES);
+    Common { stream, retries, timeouts, calls_at_once: file.calls_at_once }
 }
 
 /// Fills in what is known without asking anybody; the base URL may stay empty.
@@ -267,6 +270,7 @@ fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEn
         stream: common.stream,
         retries: common.retries,
         timeouts: common.timeouts,
+        calls_at_once: place.calls_at_once.or(common.calls_at_once),
         price: None,
     })
 }
@@ -280,6 +284,7 @@ pub(super) struct Place {
     pub(super) api_key_env: Option<String>,
     pub(super) api_key_file: Option<String>,
     pub(super) dialect: Dialect,
+    pub(super) calls_at_once: Option<NonZeroU32>,
 }
 
 pub(super) fn place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) -> Place {
@@ -287,7 +292,7 @@ pub(super) fn place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) 
         base_url,
         api_key_env: file.api_key_env.clone().or(Some(OPENAI_API_KEY.to_owned())),
         api_key_file: file.api_key_file.clone(),
-        dialect: Dialect::default(),
+        ..Place::default()
     };
     let preset = provider.and_then(|name| PRESETS.iter().find(|p| p.name == name));
     let dialect = preset.map(Preset::dialect).unwrap_or_default();
@@ -302,6 +307,7 @@ pub(super) fn place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) 
             api_key_env: configured.api_key_env.clone(),
             api_key_file: configured.api_key_file.clone(),
             dialect,
+            calls_at_once: configured.calls_at_once,
         };
     }
     match preset {
@@ -314,8 +320,8 @@ pub(super) fn place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) 
         Some(preset) => Place {
             base_url: preset.base_url.to_owned(),
             api_key_env: preset.api_key_env.map(str::to_owned),
-            api_key_file: None,
             dialect,
+            ..Place::default()
         },
         None => match &chosen.launched {
             Some(url) => Place { base_url: url.clone(), ..Place::default() },

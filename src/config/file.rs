@@ -1,6 +1,7 @@
 //! Configuration files: `./consensus.toml` and the user's own.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
@@ -52,6 +53,8 @@ pub struct FileConfig {
     pub stream: Option<bool>,
     /// Requests repeated at most after a fault that may pass.
     pub retries: Option<u32>,
+    /// The most calls that a run makes to one server at once.
+    pub calls_at_once: Option<NonZeroU32>,
     /// Whether plain HTTP to other machines is allowed.
     pub allow_http: Option<bool>,
     /// Time-outs.
@@ -76,6 +79,9 @@ pub struct ProviderConfig {
     /// File that holds the API key.
     #[serde(default)]
     pub api_key_file: Option<String>,
+    /// The most calls that a run makes there at once.
+    #[serde(default)]
+    pub calls_at_once: Option<NonZeroU32>,
     /// Further fields of each request's body, such as `chat_template_kwargs`. No secrets: they are
     /// recorded.
     #[serde(default)]
@@ -122,6 +128,7 @@ impl FileConfig {
             runs_dir: self.runs_dir.or(other.runs_dir),
             stream: self.stream.or(other.stream),
             retries: self.retries.or(other.retries),
+            calls_at_once: self.calls_at_once.or(other.calls_at_once),
             allow_http: self.allow_http.or(other.allow_http),
             timeouts: self.timeouts.or(other.timeouts),
             providers,

@@ -253,7 +253,8 @@ impl<'a> Engine<'a> {
                 self.search(&search)?;
             }
             while reason.is_none() {
-                let Some(ask) = self.ledger.to_ask().next().cloned() else { break };
+                let has_room = |ask: &&Ask| self.has_room(ask.call.agent, handles.keys());
+                let Some(ask) = self.ledger.to_ask().find(has_room).cloned() else { break };
                 if let Err(limit) = self.ledger.allows(&ask) {
                     reason = Some(Outcome::Budget { limit: limit.to_string() });
                     break;
@@ -311,6 +312,16 @@ impl<'a> Engine<'a> {
         drop(in_the_air);
         self.providers = providers;
         Ok(reason)
+    }
+
+    /// Whether the server of this agent may take one more call beside those in the air.
+    fn has_room<'b>(&self, agent: usize, in_the_air: impl Iterator<Item = &'b CallId>) -> bool {
+        let endpoints = self.ledger.endpoints();
+        let Some((url, most)) = endpoints.get(agent).and_then(Endpoint::calls_at_once) else { return true };
+        let is_there = |call: &&CallId| {
+            endpoints.get(call.agent).and_then(Endpoint::calls_at_once).is_some_and(|(u, _)| u == url)
+        };
+        in_the_air.filter(is_there).count() < most
     }
 
     /// Searches the documents, and records what it finds before anything follows from it.

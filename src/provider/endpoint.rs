@@ -1,6 +1,7 @@
 //! Where a model is called, as data: what the journal records and what presets fill in.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -51,6 +52,17 @@ impl Endpoint {
         }
     }
 
+    /// Returns where the server is, and how many calls it takes at once at most; none, if it takes any number.
+    #[must_use]
+    pub fn calls_at_once(&self) -> Option<(&str, usize)> {
+        let (url, most) = match self {
+            Self::OpenAi(endpoint) => (&endpoint.base_url, endpoint.calls_at_once?),
+            Self::Bedrock(endpoint) => (&endpoint.base_url, endpoint.calls_at_once?),
+            Self::Mock(_) => return None,
+        };
+        Some((url, usize::try_from(most.get()).unwrap_or(usize::MAX)))
+    }
+
     /// Returns the price of a token, if one is known.
     #[must_use]
     pub fn price(&self) -> Option<Price> {
@@ -89,6 +101,9 @@ pub struct OpenAiEndpoint {
     pub retries: u32,
     /// Time-outs.
     pub timeouts: Timeouts,
+    /// The most calls that a run makes there at once; none for as many as there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls_at_once: Option<NonZeroU32>,
     /// Price of tokens, for cost and for `--max-cost`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
@@ -114,6 +129,7 @@ impl OpenAiEndpoint {
             stream: true,
             retries: 0,
             timeouts: Timeouts::default(),
+            calls_at_once: None,
             price: None,
         }
     }
@@ -142,6 +158,9 @@ pub struct BedrockEndpoint {
     pub retries: u32,
     /// Time-outs.
     pub timeouts: Timeouts,
+    /// The most calls that a run makes there at once; none for as many as there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls_at_once: Option<NonZeroU32>,
     /// Price of tokens, for cost and for `--max-cost`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,

@@ -1,7 +1,8 @@
 //! Panels as people run them: who sits on one, what is left of it in files, and how long it takes.
 
 use std::collections::BTreeSet;
-use std::sync::{Condvar, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -144,6 +145,26 @@ fn eight_members_are_asked_at_once_first_for_their_answers_and_then_for_their_ba
     let place = ["--model", "tiny-model", "--base-url", &server.url(), "--prompt", "2+2?"];
     Finished::of(consensus(&folder).args(run).args(place)).exits(0);
     assert_eq!(server.chats().len(), 16);
+}
+
+#[test]
+fn a_server_that_takes_three_at_once_gets_no_more() {
+    // Each phase of six members is two rows of three: nobody is answered until three have asked.
+    let waiting = (Mutex::new(0), Condvar::new());
+    let open = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+    let seen = open.clone();
+    let server = Server::start(move |request| {
+        seen.1.fetch_max(seen.0.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        let met = meets(&waiting, 3);
+        seen.0.fetch_sub(1, Ordering::SeqCst);
+        if met { model(SENSIBLE)(request) } else { vec![Act::Close] }
+    });
+    let folder = Folder::new();
+    folder.write("consensus.toml", "calls_at_once = 3\n");
+    let run = ["run", "--roleset", "panel_personas", "--thinking", "none", "--prompt", "2+2?"];
+    let place = ["--model", "tiny-model", "--base-url", &server.url()];
+    Finished::of(consensus(&folder).args(run).args(place)).exits(0);
+    assert_eq!((server.chats().len(), open.1.load(Ordering::SeqCst)), (12, 3));
 }
 
 #[test]
