@@ -1,7 +1,11 @@
 //! An answer that counts: a text that keeps every rule that code can check.
 
+use std::borrow::Cow;
+
+use serde_json::Value;
+
 use crate::text::vacuity::Told;
-use crate::text::{Canonical, Canonicalizer, Constraint, Violation};
+use crate::text::{Canonical, CanonicalKind, Canonicalizer, Constraint, Violation};
 
 /// A text, and the form in which it is compared.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -10,6 +14,17 @@ pub(crate) struct Answer {
     pub(crate) shown: String,
     /// What is compared.
     pub(crate) canonical: Canonical,
+}
+
+/// Returns a form with its `response` as a string: where a JSON value is wanted, it may stand there as it is.
+pub(crate) fn with_text(object: &str, kind: CanonicalKind) -> Cow<'_, str> {
+    let read = || serde_json::from_str::<Value>(object).ok().filter(|_| kind == CanonicalKind::Json);
+    let Some(mut form) = read() else { return Cow::Borrowed(object) };
+    match form.get_mut("response") {
+        Some(response) if !response.is_string() => *response = Value::from(response.to_string()),
+        Some(_) | None => return Cow::Borrowed(object),
+    }
+    Cow::Owned(form.to_string())
 }
 
 impl Answer {

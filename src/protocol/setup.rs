@@ -12,7 +12,7 @@ use super::map_reduce::{self, MapReduce, Spread};
 use super::pair::{Pair, PairParams};
 use super::panel::{self, Panel, PanelParams};
 use super::{Protocol, WorstCase};
-use crate::text::{CanonicalRule, Constraint, quote};
+use crate::text::{CanonicalKind, CanonicalRule, Constraint, quote};
 
 /// One run: task, agents, rules and parameters; a machine's own setup has the parameters of its protocol.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -252,10 +252,12 @@ pub struct Task {
 }
 
 impl Task {
-    /// Says what is asked, without its documents, and which rules of it code will check.
-    pub(super) fn stated(&self, rules: &[Constraint]) -> String {
+    /// Says what is asked, without its documents, what form the answer has, and which rules of it code will check.
+    pub(super) fn stated(&self, form: &CanonicalRule, rules: &[Constraint]) -> String {
         let mut text = format!("Task: {}", quote::plain(self.prompt.trim()));
-        let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
+        // That prose is wanted goes without saying.
+        let form = (form.kind != CanonicalKind::Text).then(|| form.in_words());
+        let rules: Vec<String> = form.into_iter().chain(rules.iter().map(ToString::to_string)).collect();
         if !rules.is_empty() {
             text.extend(["\nForm of the answer: ", &rules.join("; "), "."]);
         }

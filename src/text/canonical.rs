@@ -44,6 +44,28 @@ pub struct CanonicalRule {
     pub choices: Vec<String>,
 }
 
+impl CanonicalRule {
+    /// Says in words what a text must be.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        match self.kind {
+            CanonicalKind::Text => {
+                "the complete text that the user asked for, without any comment".to_owned()
+            }
+            CanonicalKind::Lines => {
+                "the complete code or lines that the user asked for, without any comment or code fence"
+                    .to_owned()
+            }
+            CanonicalKind::Number => "one number in digits, without unit and without words".to_owned(),
+            CanonicalKind::Json => "one JSON value, written as it is and not inside quotes".to_owned(),
+            CanonicalKind::Choice => format!("exactly one of {}", self.choices.join(", ")),
+            CanonicalKind::Verbatim => {
+                "the complete text that the user asked for; every character counts".to_owned()
+            }
+        }
+    }
+}
+
 /// A canonical text and its digest.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Canonical {

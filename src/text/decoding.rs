@@ -231,31 +231,42 @@ fn artifact(is_blind: bool) -> Value {
 /// The schema of a typed final text; forms that a grammar can force are forced.
 fn typed_text(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Value {
     let chars_max = ask.text_chars_max;
-    let text = match canonicalizer.kind() {
+    let text = of_kind(canonicalizer, ask.constraints).unwrap_or_else(|| {
+        let count = listed_sentences(canonicalizer.kind(), ask.constraints);
+        let list = count.and_then(|count| sentence_list(count, chars_max));
+        let pattern = || ask.constraints.iter().find_map(|rule| sentences(rule, chars_max));
+        let patterned = || pattern().map(|pattern| json!({"type": "string", "pattern": pattern}));
+        list.or_else(patterned).unwrap_or_else(|| non_empty_string(chars_max))
+    });
+    closed(&json!({ "canonical_text": text }))
+}
+
+/// Returns the schema of an answer that stands alone in a field, of less than `chars_max` characters.
+#[must_use]
+pub fn answer_schema(canonicalizer: &Canonicalizer, constraints: &[Constraint], chars_max: usize) -> Value {
+    of_kind(canonicalizer, constraints).unwrap_or_else(|| non_empty_string(chars_max))
+}
+
+/// The schema of a text whose kind a grammar can force.
+fn of_kind(canonicalizer: &Canonicalizer, constraints: &[Constraint]) -> Option<Value> {
+    match canonicalizer.kind() {
         CanonicalKind::Choice => {
             let choices: Vec<&str> = canonicalizer.choices().collect();
-            json!({"type": "string", "enum": choices})
+            Some(json!({"type": "string", "enum": choices}))
         }
         CanonicalKind::Number => {
             // Whatever fills this room is refused as cut off: a grammar closes a number that runs away.
             let (whole, rest) = (NUMBER_CHARS_MAX, NUMBER_CHARS_MAX);
-            let decimals = if ask.constraints.contains(&Constraint::Integer) {
+            let decimals = if constraints.contains(&Constraint::Integer) {
                 String::new()
             } else {
                 format!(r"(\.[0-9]{{1,{rest}}})?")
             };
-            json!({"type": "string", "pattern": format!("^-?[0-9]{{1,{whole}}}{decimals}$")})
+            Some(json!({"type": "string", "pattern": format!("^-?[0-9]{{1,{whole}}}{decimals}$")}))
         }
-        CanonicalKind::Json => json_value(ask.constraints),
-        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => {
-            let count = listed_sentences(canonicalizer.kind(), ask.constraints);
-            let list = count.and_then(|count| sentence_list(count, chars_max));
-            let pattern = || ask.constraints.iter().find_map(|rule| sentences(rule, chars_max));
-            let patterned = || pattern().map(|pattern| json!({"type": "string", "pattern": pattern}));
-            list.or_else(patterned).unwrap_or_else(|| non_empty_string(chars_max))
-        }
-    };
-    closed(&json!({ "canonical_text": text }))
+        CanonicalKind::Json => Some(json_value(constraints)),
+        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => None,
+    }
 }
 
 /// The answer as a JSON value, which needs no escapes; with the keys that the task wants.

@@ -155,7 +155,7 @@ fn a_temperature_with_many_digits_survives_the_journal() {
 #[test]
 fn tasks_that_do_not_fit_are_refused_and_not_cut() {
     let folder = Folder::new();
-    folder.write("big.txt", &"a".repeat((4 << 20) + 1));
+    folder.write("big.txt", &"a".repeat((16 << 20) + 1));
     for args in [["--prompt-file", "big.txt"], ["--prompt-file", "/dev/zero"], ["-f", "/dev/zero"]] {
         let run = ["run", "--mock", "--answer", "4"];
         let finished = Finished::of(consensus(&folder).args(run).args(args).args(["-q"])).exits(2);

@@ -148,6 +148,47 @@ fn eight_members_are_asked_at_once_first_for_their_answers_and_then_for_their_ba
 }
 
 #[test]
+fn what_an_answer_must_be_is_told_and_held_to() {
+    // Whoever answers takes the second of the choices that its form has, or writes a JSON value as it is.
+    let server = Server::start(|request| {
+        let body = request.json();
+        let form = &body["response_format"]["json_schema"];
+        let answer = &form["schema"]["properties"]["response"];
+        let said = if answer["enum"].is_array() { answer["enum"][1].clone() } else { json!({"a": [1, "b"]}) };
+        let reply = match form["name"].as_str() {
+            Some("answer") => json!({"response": said}).to_string(),
+            Some("response") => {
+                json!({"response": said, "citations": [], "reasoning": "r", "confidence": 0.95}).to_string()
+            }
+            Some(_) | None => SENSIBLE(&body),
+        };
+        vec![Act::Send(completion(&reply))]
+    });
+    for roleset in ["panel_personas", "council_tripartite"] {
+        for (words, text, told) in [
+            (["--choices", "yes,no"], "no", "exactly one of yes, no"),
+            (["--canonical", "json"], "{\"a\":[1,\"b\"]}", "one JSON value"),
+        ] {
+            let folder = Folder::new();
+            let run = [
+                "run",
+                "--roleset",
+                roleset,
+                "--prompt",
+                "Is it so?",
+                "--model",
+                "m",
+                "--base-url",
+                &server.url(),
+            ];
+            let finished = Finished::of(consensus(&folder).args(run).args(words)).exits(0);
+            assert_eq!(finished.stdout, format!("{text}\n"), "{}", finished.stderr);
+            assert!(server.chats().last().unwrap().body.contains(told), "{roleset} is told");
+        }
+    }
+}
+
+#[test]
 fn a_server_that_takes_three_at_once_gets_no_more() {
     // Each phase of six members is two rows of three: nobody is answered until three have asked.
     let waiting = (Mutex::new(0), Condvar::new());

@@ -14,8 +14,9 @@ use super::findings::Findings;
 use super::params::ConfidenceFrom;
 use super::quotable::quotes;
 use super::share::Share;
+use crate::protocol::answer::with_text;
 use crate::protocol::draft::Valid;
-use crate::text::{StrictValue, Violation, extract, quote, read_one};
+use crate::text::{CanonicalKind, StrictValue, Violation, extract, quote, read_one};
 
 /// The most checks or citations in one reply.
 const EVIDENCE_MAX: usize = 8;
@@ -183,10 +184,11 @@ pub(super) fn framing(reply: &str) -> Result<Valid<Framing>, Violation> {
 /// Reads Logos's reply; its text is for the caller to judge.
 pub(super) fn response(
     reply: &str,
+    kind: CanonicalKind,
     sources: &Sources,
     strictness: Strictness,
 ) -> Result<Valid<Response>, Violation> {
-    let mut valid: Valid<Response> = read(reply)?;
+    let mut valid: Valid<Response> = read_as(reply, kind)?;
     let Response { citations, reasoning, .. } = &mut valid.content;
     within("reasoning", reasoning, 0, REASONING_CHARS_MAX)?;
     at_most("citations", citations.len())?;
@@ -222,6 +224,11 @@ pub(super) fn verification(
 }
 
 fn read<T: DeserializeOwned>(reply: &str) -> Result<Valid<T>, Violation> {
+    read_as(reply, CanonicalKind::Text)
+}
+
+/// Reads a form whose answer, if it has one, is of this kind.
+fn read_as<T: DeserializeOwned>(reply: &str, kind: CanonicalKind) -> Result<Valid<T>, Violation> {
     let object = extract(reply)?.object;
     // A list in place of an object would be read by the order of its entries.
     let StrictValue(value) = read_one(object)?;
@@ -231,7 +238,7 @@ fn read<T: DeserializeOwned>(reply: &str) -> Result<Valid<T>, Violation> {
             return Err(Violation::Schema { pointer: format!("/{}", quote::excerpt(name)), message });
         }
     }
-    Ok(Valid { content: read_one(object)?, object: object.to_owned() })
+    Ok(Valid { content: read_one(&with_text(object, kind))?, object: object.to_owned() })
 }
 
 fn within(field: &str, text: &str, min: usize, max: usize) -> Result<(), Violation> {
@@ -299,13 +306,13 @@ pub(super) fn framing_schema(from: ConfidenceFrom) -> Value {
     )
 }
 
-/// Returns the schema of Logos's reply, for an answer of less than `chars_max` characters.
-pub(super) fn response_schema(from: ConfidenceFrom, sources: &Sources, chars_max: usize) -> Value {
+/// Returns the schema of Logos's reply, with that of its answer.
+pub(super) fn response_schema(from: ConfidenceFrom, sources: &Sources, answer: &Value) -> Value {
     let citation = any_of(sources.all().iter().map(|source| object(&quoted(source, json!({})))));
     form(
         from,
         json!({
-            "response": string(1, chars_max),
+            "response": answer,
             "citations": {"type": "array", "items": citation, "maxItems": EVIDENCE_MAX},
             "reasoning": string(0, REASONING_CHARS_MAX),
         }),

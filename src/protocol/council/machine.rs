@@ -22,6 +22,7 @@ use crate::protocol::{
     Action, CallId, Conversation, Event, Finish, How, NoAgreement, Outcome, Passage, Protocol, Reply,
     ReplyShape, Report, Search, Step, Unexpected,
 };
+use crate::text::decoding::answer_schema;
 use crate::text::vacuity::Told;
 use crate::text::{Canonicalizer, Violation};
 
@@ -255,7 +256,11 @@ impl Council {
         let chars_max = self.setup.agents[member.index()].text_chars_max();
         let (name, schema) = match member {
             Member::Pathos => ("framing", forms::framing_schema(from)),
-            Member::Logos => ("response", forms::response_schema(from, &self.sources, chars_max)),
+            Member::Logos => {
+                let rules = &self.setup.params.constraints;
+                let answer = answer_schema(&self.canonicalizer, rules, chars_max);
+                ("response", forms::response_schema(from, &self.sources, &answer))
+            }
             Member::Ethos => ("verification", forms::verification_schema(from, &self.sources, found)),
         };
         let measured = self.measures().then_some(forms::MEASURED);
@@ -290,7 +295,8 @@ impl Council {
                 valid(Form::Framing(content), object)
             }
             Member::Logos => {
-                let Valid { content, object } = forms::response(text, &self.sources, strictness)?;
+                let Valid { content, object } =
+                    forms::response(text, self.setup.canonical.kind, &self.sources, strictness)?;
                 self.check_sound(content.sound)?;
                 let answer = self.judge_text(&content.response)?;
                 valid(Form::Response(content, answer), object)

@@ -239,7 +239,7 @@ fn sound(setup: &Setup) -> (&'static str, &'static str) {
 }
 
 fn task(setup: &Setup) -> String {
-    setup.task.stated(&setup.params.constraints)
+    setup.task.stated(&setup.canonical, &setup.params.constraints)
 }
 
 /// The sources besides the task that are new, as data.

@@ -151,18 +151,7 @@ fn is_prose(setup: &Setup) -> bool {
 
 /// Says what the final text must look like.
 pub(super) fn form(setup: &Setup) -> String {
-    let mut parts = vec![match setup.canonical.kind {
-        CanonicalKind::Text => "the complete text that the user asked for, without any comment".to_owned(),
-        CanonicalKind::Lines => {
-            "the complete code or lines that the user asked for, without any comment or code fence".to_owned()
-        }
-        CanonicalKind::Number => "one number in digits, without unit and without words".to_owned(),
-        CanonicalKind::Json => "one JSON value, written as it is and not inside quotes".to_owned(),
-        CanonicalKind::Choice => format!("exactly one of {}", setup.canonical.choices.join(", ")),
-        CanonicalKind::Verbatim => {
-            "the complete text that the user asked for; every character counts".to_owned()
-        }
-    }];
+    let mut parts = vec![setup.canonical.in_words()];
     parts.extend(setup.params.constraints.iter().map(ToString::to_string));
     parts.join("; ")
 }

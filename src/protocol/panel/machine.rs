@@ -11,12 +11,13 @@ use super::lineup::Lineup;
 use super::params::PanelParams;
 use super::prompt;
 use super::tally::{self, Standing, Tallied};
-use crate::protocol::answer::Answer;
+use crate::protocol::answer::{Answer, with_text};
 use crate::protocol::draft::{Draft, Progress, Told as Telling, Valid};
 use crate::protocol::{
     Action, CallId, Conversation, Event, How, NoAgreement, Outcome, Protocol, Reply, ReplyShape, Report,
     Step, Unexpected,
 };
+use crate::text::decoding::answer_schema;
 use crate::text::vacuity::Told;
 use crate::text::{Canonicalizer, Violation, extract, read_one};
 
@@ -256,9 +257,10 @@ impl Panel {
             }
             Some(_) | None => {
                 let chars_max = self.setup.agents[call.agent].text_chars_max();
+                let rules = &self.setup.params.constraints;
                 let schema = json!({
                     "type": "object",
-                    "properties": {"response": {"type": "string", "minLength": 1, "maxLength": chars_max}},
+                    "properties": {"response": answer_schema(&self.canonicalizer, rules, chars_max)},
                     "required": ["response"],
                     "additionalProperties": false,
                 });
@@ -318,7 +320,7 @@ impl Panel {
             return Ok(Valid { content: Form::Ballot(content), object });
         }
         let object = extract(text)?.object;
-        let Response { response } = read_one(object)?;
+        let Response { response } = read_one(&with_text(object, self.setup.canonical.kind))?;
         let (chars_max, rules) = (self.setup.agents[member].text_chars_max(), &self.setup.params.constraints);
         let answer = Answer::take(&response, chars_max, &self.canonicalizer, &self.told[member], rules)?;
         Ok(Valid { content: Form::Response(answer), object: object.to_owned() })

@@ -110,5 +110,5 @@ fn task(setup: &Setup) -> String {
 
 /// The task without its documents, which may be long and need not stand twice.
 fn task_alone(setup: &Setup) -> String {
-    setup.task.stated(&setup.params.constraints)
+    setup.task.stated(&setup.canonical, &setup.params.constraints)
 }
