@@ -130,7 +130,7 @@ fn advice(
     if first.usage.estimated {
         advice.push("the server reports no token usage; budgets work on estimates".to_owned());
     }
-    if cached == 0 {
+    if cached == 0 && !matches!(endpoint, Endpoint::Bedrock(_)) {
         advice.push("no reused prompt tokens are reported (vLLM: --enable-prefix-caching --enable-prompt-tokens-details); long talks cost more time".to_owned());
     }
     advice

@@ -11,7 +11,7 @@ use crate::provider::Price;
 pub(super) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load()?;
     let (mut setup, roleset) = settings::setup(args, &file, args.seed.unwrap_or(0))?;
-    spread::spread_by_estimate(args, &mut setup)?;
+    spread::spread_by_estimate(args, &mut setup, settings::redacts(args, &roleset), output)?;
     let worst = setup.worst_case();
     let named = |agent: &RolesetAgent| {
         let named = args.server.model.as_ref().or(agent.model.as_ref()).or(file.model.as_ref());

@@ -63,7 +63,7 @@ pub(super) struct RunArgs {
     /// Let the agents know what was asked and agreed on in this session before, and add this run to it.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["redact", "redact_pattern"])]
     pub(super) session: Option<String>,
-    /// Seed of every draw; the same seed and replies give the same run.
+    /// Seed of every draw; the same seed, and the same replies in the same order, give the same run.
     #[arg(long)]
     pub(super) seed: Option<u64>,
     #[command(flatten)]
@@ -143,7 +143,7 @@ pub(super) struct RedactArgs {
 /// Where models are called.
 #[derive(Args, Clone, Debug)]
 pub(super) struct ServerArgs {
-    /// The model: NAME, or PROVIDER:NAME with openai, openrouter, bedrock-openai, vllm, llamacpp, ollama, lmstudio or a
+    /// The model: NAME, or PROVIDER:NAME with openai, openrouter, bedrock, bedrock-openai, vllm, llamacpp, ollama, lmstudio or a
     /// configured one. With --launch, the path or name that the server is started with.
     #[arg(short, long, env = "CONSENSUS_MODEL")]
     pub(super) model: Option<String>,

@@ -134,7 +134,7 @@ pub(super) async fn opened(
     let command = launch_command(&chosen, file, Some(&roleset))?;
     let server = launch::launch(command.as_ref(), &mut chosen, file, dir, output).await?;
     let endpoints = resolve_endpoints(&chosen, file, &roleset).await?;
-    spread::spread(args, &mut setup, &endpoints, output).await?;
+    spread::spread(args, &mut setup, &endpoints, redaction.is_some(), output).await?;
     let limits = limits(&args.limits);
     check_prices(limits, &endpoints)?;
     let redacted = redaction.is_some();
@@ -143,7 +143,7 @@ pub(super) async fn opened(
 }
 
 /// Whether anything is to be left out of what leaves this machine.
-fn redacts(args: &RunArgs, roleset: &Roleset) -> bool {
+pub(super) fn redacts(args: &RunArgs, roleset: &Roleset) -> bool {
     let RedactArgs { redact, redact_pattern } = &args.redaction;
     *redact || !redact_pattern.is_empty() || roleset.redact || !roleset.redact_patterns.is_empty()
 }
@@ -339,7 +339,16 @@ fn task(args: &RunArgs) -> anyhow::Result<Task> {
         let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("document").to_owned();
         anyhow::Ok(Document { name, text: read(path)?, redacted: false })
     };
-    let documents = args.files.iter().map(document).collect::<Result<_, _>>()?;
+    let mut documents: Vec<Document> = Vec::new();
+    for path in &args.files {
+        let mut read = document(path)?;
+        // Of two files with one name each must be told from the other.
+        let same = documents.iter().filter(|known| known.name == read.name).count();
+        if same > 0 {
+            read.name = path.display().to_string();
+        }
+        documents.push(read);
+    }
     Ok(Task { prompt: prompt.trim().to_owned(), documents, is_searched: false })
 }
 

@@ -24,32 +24,34 @@ const BYTES_A_TOKEN: f64 = 3.0;
 const SAMPLES: usize = 8;
 const SAMPLE_BYTES: usize = 4_096;
 
+/// How often pieces are made shorter by what the server counts.
+const ADJUSTMENTS_MAX: usize = 4;
+
 /// Shares the documents of a run out, where that was asked for or is needed; asks the server what fits.
 pub(super) async fn spread(
     args: &RunArgs,
     setup: &mut Setup,
     endpoints: &[Endpoint],
+    is_redacted: bool,
     output: &Output,
 ) -> anyhow::Result<()> {
-    let length: usize = setup.task.documents.iter().map(|document| document.text.len()).sum();
-    let estimate = tokens(length);
-    let server = endpoints.iter().find_map(|endpoint| match endpoint {
-        Endpoint::OpenAi(endpoint) => OpenAi::new((**endpoint).clone()).ok(),
-        Endpoint::Bedrock(_) | Endpoint::Mock(_) => None,
-    });
+    let estimate = length(setup);
+    let servers = servers(endpoints);
     let is_asked_for = args.spread.map_reduce == WhenArg::Always;
     if args.spread.map_reduce == WhenArg::Never || !is_asked_for && estimate < LONG {
         return Ok(());
     }
-    let context = match &server {
-        Some(server) => server.info().await.ok().and_then(|info| info.context_tokens),
-        None => None,
-    };
+    // What each of them can read.
+    let mut context: Option<u64> = None;
+    for server in &servers {
+        let told = server.info().await.ok().and_then(|info| info.context_tokens).filter(|&tokens| tokens > 0);
+        context = context.into_iter().chain(told).min();
+    }
     let is_too_long = context.is_some_and(|context| estimate > context / 2);
     if !is_asked_for && !is_too_long {
         return Ok(());
     }
-    if let Some(why) = obstacle(args, setup) {
+    if let Some(why) = obstacle(args, setup, is_redacted) {
         if is_asked_for {
             return Err(UsageError(format!("--map-reduce {why}")).into());
         }
@@ -58,7 +60,7 @@ pub(super) async fn spread(
     }
     let room = context.map_or(PIECE_TOKENS, |context| (context / 4).clamp(LONG / 4, PIECE_TOKENS_MAX));
     let tokens_max = args.spread.piece_tokens.unwrap_or(room);
-    let found = match &server {
+    let found = match servers.first() {
         Some(server) => counted(server, setup, tokens_max).await,
         None => cut(setup, bytes(tokens_max, BYTES_A_TOKEN)),
     };
@@ -68,12 +70,42 @@ pub(super) async fn spread(
     Ok(())
 }
 
-/// The same for a plan, which asks nobody: only where it was asked for, by the estimate.
-pub(super) fn spread_by_estimate(args: &RunArgs, setup: &mut Setup) -> anyhow::Result<()> {
-    if args.spread.map_reduce != WhenArg::Always {
-        return Ok(());
+/// Returns each server that is asked, once.
+fn servers(endpoints: &[Endpoint]) -> Vec<OpenAi> {
+    let mut known: Vec<(&str, &str)> = Vec::new();
+    let mut servers = Vec::new();
+    for endpoint in endpoints {
+        let Endpoint::OpenAi(endpoint) = endpoint else { continue };
+        let place = (endpoint.base_url.as_str(), endpoint.model.as_str());
+        if !known.contains(&place) {
+            known.push(place);
+            servers.extend(OpenAi::new((**endpoint).clone()).ok());
+        }
     }
-    if let Some(why) = obstacle(args, setup) {
+    servers
+}
+
+/// The same for a plan, which asks nobody: only where it was asked for, by the estimate.
+pub(super) fn spread_by_estimate(
+    args: &RunArgs,
+    setup: &mut Setup,
+    is_redacted: bool,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let estimate = length(setup);
+    match args.spread.map_reduce {
+        WhenArg::Never => return Ok(()),
+        WhenArg::Auto => {
+            if estimate >= LONG && obstacle(args, setup, is_redacted).is_none() {
+                output.insist(&format!(
+                    "the documents have about {estimate} tokens: where that is more than half of the model's context, they are read in pieces, which --map-reduce plans"
+                ));
+            }
+            return Ok(());
+        }
+        WhenArg::Always => {}
+    }
+    if let Some(why) = obstacle(args, setup, is_redacted) {
         return Err(UsageError(format!("--map-reduce {why}")).into());
     }
     let tokens_max = args.spread.piece_tokens.unwrap_or(PIECE_TOKENS);
@@ -87,18 +119,16 @@ fn take(args: &RunArgs, setup: &mut Setup, pieces: Vec<Piece>, tokens_max: u64) 
 }
 
 /// What keeps these documents from being read in pieces, if anything does.
-fn obstacle(args: &RunArgs, setup: &Setup) -> Option<&'static str> {
+fn obstacle(args: &RunArgs, setup: &Setup, is_redacted: bool) -> Option<&'static str> {
     let params = &args.params;
+    let is_blank = setup.task.documents.iter().all(|document| document.text.trim().is_empty());
     let is_formed =
         !params.constraints.is_empty() || params.canonical.is_some() || !params.choices.is_empty();
     let obstacles = [
-        ("reads documents that are given with -f FILE, and there are none", setup.task.documents.is_empty()),
+        ("reads documents that are given with -f FILE, and there are none with any text", is_blank),
         ("does not go with --docs: passages are found, not read", setup.task.is_searched),
         ("does not go with --session", args.session.is_some()),
-        (
-            "does not go with redaction",
-            setup.task.documents.iter().any(|d| d.redacted) || args.redaction.redact,
-        ),
+        ("does not go with redaction", is_redacted),
         (
             "gives sentences with the facts behind them, so that --constraint, --canonical and --choices do not go with it",
             is_formed,
@@ -120,26 +150,29 @@ async fn counted(server: &OpenAi, setup: &Setup, tokens_max: u64) -> Vec<Piece> 
         shortest = Some(shortest.map_or(own, |shortest| shortest.min(own)));
     }
     length = shortest.unwrap_or(length);
-    // What one piece has above the limit all are made shorter by; a text is rarely so uneven that once is not enough.
-    loop {
-        let pieces = cut(setup, bytes(tokens_max, length));
+    let mut pieces = cut(setup, bytes(tokens_max, length));
+    // What one piece has above the limit all are made shorter by; a text is rarely so uneven that this goes on.
+    for _ in 0..ADJUSTMENTS_MAX {
         let mut most = 0;
         for piece in &pieces {
-            most = most
-                .max(server.count_tokens(&texts[piece.document][piece.start..piece.end]).await.unwrap_or(0));
+            let text = &texts[piece.document][piece.start..piece.end];
+            most = most.max(server.count_tokens(text).await.unwrap_or(0));
         }
-        if most <= tokens_max || bytes(tokens_max, length) <= 64 {
-            return pieces;
+        if most <= tokens_max {
+            break;
         }
         length *= 0.95 * tokens_max as f64 / most as f64;
+        pieces = cut(setup, bytes(tokens_max, length));
     }
+    pieces
 }
 
-/// Returns parts of a text from all over it.
+/// Returns parts of a text from all over it; none of one so short that its end would tell too much.
 fn samples(text: &str) -> impl Iterator<Item = &str> {
-    let step = (text.len() / SAMPLES).max(SAMPLE_BYTES);
-    (0..text.len()).step_by(step).map(move |at| {
-        let start = text.floor_char_boundary(at);
+    let room = text.len().saturating_sub(SAMPLE_BYTES);
+    let starts = if text.len() < SAMPLE_BYTES / 4 { 0 } else { SAMPLES.min(1 + text.len() / SAMPLE_BYTES) };
+    (0..starts).map(move |index| {
+        let start = text.floor_char_boundary(room * index / starts.max(2).saturating_sub(1));
         &text[start..text.floor_char_boundary(start + SAMPLE_BYTES)]
     })
 }
@@ -163,6 +196,7 @@ fn bytes(tokens_max: u64, length: f64) -> usize {
     bytes
 }
 
-fn tokens(bytes: usize) -> u64 {
-    bytes as u64 / 3
+/// Returns how many tokens the documents have, by the estimate of prompts.
+fn length(setup: &Setup) -> u64 {
+    setup.task.documents.iter().map(|document| document.text.len() as u64 / 3).sum()
 }

@@ -46,7 +46,16 @@ pub(super) fn bedrock_endpoint(
             "--base-url and --launch are for servers that speak OpenAI's interface; `bedrock:` takes its URL from `[bedrock] base_url` or AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
         );
     }
+    if [".", ".."].contains(&model) {
+        return usage("`.` and `..` are no models' names");
+    }
     let profile = file.bedrock.profile.clone();
+    if let Some(name) = profile.clone().or_else(|| set("AWS_PROFILE"))
+        && !has_profile(&name)
+    {
+        let why = format!("there is no AWS profile `{name}` in ~/.aws/config or ~/.aws/credentials");
+        return Err(ConfigError::Usage(why));
+    }
     let Some(region) = region(file) else {
         return usage(
             "no AWS Region for `bedrock:`; set AWS_REGION, or `region` in [bedrock] of consensus.toml",
@@ -119,14 +128,30 @@ fn region(file: &FileConfig) -> Option<String> {
 
 /// Returns the Region of the profile in AWS's own configuration, if there is one.
 fn profile_region(file: &FileConfig) -> Option<String> {
-    let path = set("AWS_CONFIG_FILE").map(PathBuf::from);
-    let path = path.or_else(|| home_dir().ok().map(|home| home.join(".aws/config")))?;
     let profile = file.bedrock.profile.clone().or_else(|| set("AWS_PROFILE"));
-    let section = match profile.as_deref() {
-        None | Some("default") => "default".to_owned(),
-        Some(name) => format!("profile {name}"),
+    let section = section(profile.as_deref().unwrap_or("default"));
+    own_file("AWS_CONFIG_FILE", "config")?.get_from(Some(section), "region").map(str::to_owned)
+}
+
+/// Whether one of AWS's own files knows a profile.
+fn has_profile(name: &str) -> bool {
+    let is_in = |variable, file, section: &str| {
+        own_file(variable, file).is_some_and(|file| file.section(Some(section)).is_some())
     };
-    Ini::load_from_file(path).ok()?.get_from(Some(section), "region").map(str::to_owned)
+    is_in("AWS_CONFIG_FILE", "config", &section(name))
+        || is_in("AWS_SHARED_CREDENTIALS_FILE", "credentials", name)
+}
+
+/// Returns the section of a profile in `~/.aws/config`.
+fn section(profile: &str) -> String {
+    if profile == "default" { profile.to_owned() } else { format!("profile {profile}") }
+}
+
+/// Reads one of AWS's own files, whose place a variable may say.
+fn own_file(variable: &str, name: &str) -> Option<Ini> {
+    let path = set(variable).map(PathBuf::from);
+    let path = path.or_else(|| home_dir().ok().map(|home| home.join(".aws").join(name)))?;
+    Ini::load_from_file(path).ok()
 }
 
 /// Returns a variable of the environment that is set to something.

@@ -367,7 +367,7 @@ pub(super) fn check_url(base_url: &str, allow_http: bool) -> Result<(), ConfigEr
     };
     if !url.username().is_empty() || url.password().is_some() {
         // The URL itself is not shown: it holds a secret.
-        let why = "the base URL holds a user name or password; put the key into OPENAI_API_KEY instead";
+        let why = "the base URL holds a user name or password; leave it out, and put the key where it belongs, such as OPENAI_API_KEY";
         return Err(ConfigError::Usage(why.to_owned()));
     }
     if url.query().is_some() || url.fragment().is_some() {

@@ -4,8 +4,9 @@
 //! followed, bodies are cut off at [`BODY_BYTES_MAX`], every wait has a limit with a name, and this server's key
 //! is taken out of whatever the server says. Nothing here knows what the bytes mean.
 
+use std::collections::BTreeSet;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -33,8 +34,8 @@ pub(super) struct Http {
     base_url: String,
     url: Url,
     timeouts: Timeouts,
-    /// The key, to be taken out of whatever the server says.
-    key: Option<String>,
+    /// Keys and the like, to be taken out of whatever the server says.
+    hidden: Mutex<BTreeSet<String>>,
     /// What to do where the server refuses who asks, ready to append.
     denied: &'static str,
 }
@@ -67,7 +68,8 @@ impl Http {
             builder = builder.no_proxy();
         }
         let client = builder.build().map_err(|e| setup(e.to_string()))?;
-        Ok(Self { client, base_url: base_url.to_owned(), url, timeouts, key, denied })
+        let hidden = Mutex::new(key.into_iter().filter(|key| !key.is_empty()).collect());
+        Ok(Self { client, base_url: base_url.to_owned(), url, timeouts, hidden, denied })
     }
 
     /// Starts a request.
@@ -243,12 +245,19 @@ impl Http {
         ProviderError::Status { url, status, message, hint: "", retry_after: None }
     }
 
-    /// Takes this server's key out of a text that the server made.
+    /// Takes these out of whatever the server says from now on.
+    pub(super) fn hide(&self, words: impl IntoIterator<Item = String>) {
+        self.hidden().extend(words.into_iter().filter(|word| !word.is_empty()));
+    }
+
+    /// Takes keys out of a text that the server made.
     fn redact(&self, text: String) -> String {
-        match &self.key {
-            Some(key) if !key.is_empty() => text.replace(key.as_str(), "[key]"),
-            Some(_) | None => text,
-        }
+        self.hidden().iter().fold(text, |text, hidden| text.replace(hidden.as_str(), "[key]"))
+    }
+
+    fn hidden(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        // A set is whole whatever became of who last held it.
+        self.hidden.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

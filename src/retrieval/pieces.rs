@@ -29,15 +29,25 @@ pub fn pieces(name: &str, text: &str, bytes_max: usize) -> Vec<Range<usize>> {
     if text.lines().any(|line| line.len() > LINE_BYTES_MAX) {
         return by_length(text, bytes_max);
     }
-    let config = ChunkConfig::new(bytes_max).with_sizer(Bytes).with_overlap(bytes_max / OVERLAP);
-    // Below the capacity, as it must be.
-    let Ok(config) = config else { return by_length(text, bytes_max) };
+    let overlap = bytes_max / OVERLAP;
+    let back = |piece: Range<usize>| earlier(text, piece.start, overlap)..piece.end;
+    let config = ChunkConfig::new(bytes_max - overlap).with_sizer(Bytes);
     let extension = Path::new(name).extension().unwrap_or_default();
     if ["md", "markdown"].iter().any(|known| extension.eq_ignore_ascii_case(known)) {
-        MarkdownSplitter::new(config).chunk_indices(text).map(place).collect()
+        MarkdownSplitter::new(config).chunk_indices(text).map(place).map(back).collect()
     } else {
-        TextSplitter::new(config).chunk_indices(text).map(place).collect()
+        TextSplitter::new(config).chunk_indices(text).map(place).map(back).collect()
     }
+}
+
+/// Returns where a word begins, `overlap` bytes before a place at most.
+fn earlier(text: &str, start: usize, overlap: usize) -> usize {
+    let from = text.ceil_char_boundary(start.saturating_sub(overlap));
+    if from == 0 {
+        return 0;
+    }
+    let word = text[from..start].find(char::is_whitespace).map(|at| from + at);
+    word.map_or(start, |at| start - text[at..start].trim_start().len())
 }
 
 /// Cuts a text by its length, between words where there are any.
@@ -65,6 +75,19 @@ fn by_length(text: &str, bytes_max: usize) -> Vec<Range<usize>> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_piece_begins_with_the_end_of_the_one_before() {
+        let text = format!("{}\n\n", "A sentence about the harbour. ".repeat(24)).repeat(40);
+        for name in ["a.md", "a.txt"] {
+            let pieces = pieces(name, &text, 6_000);
+            assert!(pieces.len() > 4);
+            for pair in pieces.windows(2) {
+                let shared = pair[0].end.saturating_sub(pair[1].start);
+                assert!((500..=600).contains(&shared), "{shared} bytes of a tenth");
+            }
+        }
+    }
 
     proptest! {
         #[test]

@@ -291,6 +291,42 @@ fn what_is_missing_for_bedrock_is_named() {
 }
 
 #[test]
+fn what_a_service_says_back_of_credentials_is_hidden_and_figures_beyond_all_measure_do_no_harm() {
+    let folder = Folder::new();
+    let server = Server::start(|_| {
+        let why = json!({"message": "The token session-secret of AKIDEXAMPLE is invalid"});
+        vec![Act::Send(http("403 Forbidden", "", why.to_string().as_bytes()))]
+    });
+    let finished =
+        Finished::of(with_keys(&mut run(&folder, &server)).env("AWS_SESSION_TOKEN", "session-secret"))
+            .exits(6);
+    let journal = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
+    for text in [&finished.stderr, &journal] {
+        assert!(text.contains("The token [key] of [key] is invalid"), "{text}");
+        assert!(!text.contains("session-secret") && !text.contains("AKIDEXAMPLE"), "{text}");
+    }
+    let folder = Folder::new();
+    let server = Server::start(|request| {
+        let whole = String::from_utf8(answer(request)).unwrap();
+        let body = whole.split("\r\n\r\n").nth(1).unwrap().replace("40", "18446744073709551615");
+        vec![Act::Send(http("200 OK", "", body.as_bytes()))]
+    });
+    Finished::of(with_keys(&mut run(&folder, &server)).arg("--no-stream")).exits(0);
+}
+
+#[test]
+fn a_profile_that_is_named_is_meant() {
+    let (folder, server) = (Folder::new(), Server::start(|request| vec![Act::Send(answer(request))]));
+    folder.write("consensus.toml", "[bedrock]\nprofile = \"lab\"\n");
+    let finished = Finished::of(with_keys(&mut run(&folder, &server))).exits(2);
+    assert!(finished.stderr.contains("no AWS profile `lab`"), "{}", finished.stderr);
+    let keys = format!("[lab]\naws_access_key_id = AKIDLAB\naws_secret_access_key = {SECRET}\n");
+    folder.write(".aws/credentials", &keys);
+    Finished::of(with_keys(&mut run(&folder, &server))).exits(0);
+    assert!(server.requests()[0].header("authorization").unwrap().contains("AKIDLAB"));
+}
+
+#[test]
 fn a_journal_does_not_choose_where_signed_requests_go() {
     let folder = Folder::new();
     let server =

@@ -245,14 +245,64 @@ fn a_document_that_is_too_long_for_the_model_is_read_in_pieces_without_being_tol
 }
 
 #[test]
+fn files_of_one_name_are_told_apart() {
+    let (folder, server) = (Folder::new(), Server::start(model(READER)));
+    let mut command = run(&folder, &server);
+    folder.write("old/book.txt", "FACT The lighthouse was lit for the first time in 1931.\n");
+    Finished::of(command.args(["-f", "old/book.txt"])).exits(0);
+    let section = &folder.result()["map_reduce"];
+    let of_old = |finding: &&Value| finding["document"] == "old/book.txt";
+    assert_eq!(section["findings"].as_array().unwrap().iter().filter(of_old).count(), 1, "{section}");
+    assert_eq!(section["findings"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn the_smallest_context_of_all_servers_counts() {
+    let place = |tokens: u64| {
+        Server::start(move |request: &Request| {
+            if request.path.ends_with("/models") {
+                let list = json!({"data": [{"id": "m", "max_model_len": tokens}]});
+                return vec![Act::Send(http("200 OK", "", list.to_string().as_bytes()))];
+            }
+            model(READER)(request)
+        })
+    };
+    let (large, small) = (place(100_000), place(4_000));
+    let folder = Folder::new();
+    folder.write("book.txt", &book());
+    let providers = format!(
+        "[providers.large]\nbase_url = \"{}\"\n[providers.small]\nbase_url = \"{}\"\n",
+        large.url(),
+        small.url()
+    );
+    folder.write("consensus.toml", &providers);
+    let run = [
+        "run",
+        "--roleset",
+        "panel_models",
+        "--models",
+        "large:m,small:m",
+        "--thinking",
+        "none",
+        "-f",
+        "book.txt",
+    ];
+    Finished::of(consensus(&folder).args(run).args(["--prompt", "When was it lit?"])).exits(0);
+    assert!(folder.result()["map_reduce"]["pieces"].as_array().unwrap().len() > 1);
+}
+
+#[test]
 fn what_does_not_go_with_pieces_is_refused() {
     let folder = Folder::new();
     folder.write("book.txt", "Short.");
+    folder.write("blank.txt", " \n");
     let run = ["run", "--mock", "--answer", "4", "--prompt", "x", "--map-reduce"];
     for (words, why) in [
         (&[][..], "there are none"),
         (&["-f", "book.txt", "--canonical", "number"], "do not go with it"),
         (&["-f", "book.txt", "--redact"], "does not go with redaction"),
+        (&["-f", "book.txt", "--redact-pattern", "x"], "does not go with redaction"),
+        (&["-f", "blank.txt"], "none with any text"),
         (&["-f", "book.txt", "--session", "s"], "does not go with --session"),
     ] {
         let refused = Finished::of(consensus(&folder).args(run).args(words)).exits(2);

@@ -1,8 +1,8 @@
 //! The state machine: runs inside a run.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::claims::{self, Fact};
+use super::claims::{self, Fact, Said};
 use super::prompt;
 use super::report::{Claim, Finding, PieceReport};
 use super::{Piece, Spread};
@@ -59,6 +59,8 @@ pub struct MapReduce {
     pub(super) claims: Vec<Claim>,
     pub(super) not_found: Option<String>,
     pub(super) unproven: usize,
+    /// Numbers in the answer that are no fact's.
+    pub(super) unknown: Vec<usize>,
     pub(super) lost: Vec<Degraded>,
     pub(super) parts_degraded: Vec<&'static str>,
     /// What each agent took in the runs that have ended, but for the last.
@@ -141,6 +143,7 @@ impl MapReduce {
             claims: Vec::new(),
             not_found: None,
             unproven: 0,
+            unknown: Vec::new(),
             lost: Vec::new(),
             parts_degraded: Vec::new(),
             efforts: Vec::new(),
@@ -218,7 +221,8 @@ impl MapReduce {
         if let Job::Answer = job {
             if let Outcome::Agreed { text, .. } = &outcome {
                 let (said, not_found) = claims::answer(text, self.points.len());
-                self.claims = said.into_iter().map(|(text, numbers)| self.claim(text, &numbers)).collect();
+                self.unknown = said.iter().flat_map(|said| said.unknown.iter().copied()).collect();
+                self.claims = said.into_iter().map(|said| self.claim(said)).collect();
                 self.not_found = not_found;
             }
             self.answered = Some(report);
@@ -227,7 +231,7 @@ impl MapReduce {
         self.count(&report);
         match job {
             Job::Read(index) => self.has_read(index, &outcome),
-            Job::Merge(points) => self.has_merged(part, &points, &outcome),
+            Job::Merge(points) => self.has_merged(part, points, &outcome),
             Job::Answer => {}
         }
         let mut actions = self.begin()?;
@@ -237,16 +241,13 @@ impl MapReduce {
         Ok(actions)
     }
 
-    fn claim(&self, text: String, numbers: &[usize]) -> Claim {
-        let mut findings: Vec<usize> =
-            numbers.iter().flat_map(|number| self.points[number - 1].findings.iter().copied()).collect();
-        findings.sort_unstable();
-        findings.dedup();
-        Claim { text, findings }
+    fn claim(&self, said: Said) -> Claim {
+        Claim { text: said.text, findings: behind(&self.points, &said.numbers) }
     }
 
     fn count(&mut self, report: &Report) {
-        self.parts_degraded.extend(report.degraded.iter().map(|degraded| degraded.kind));
+        let kinds: BTreeSet<&str> = report.degraded.iter().map(|degraded| degraded.kind).collect();
+        self.parts_degraded.extend(kinds);
         if self.efforts.is_empty() {
             self.efforts.clone_from(&report.agents);
             return;
@@ -287,28 +288,22 @@ impl MapReduce {
         self.read.insert(index, found);
     }
 
-    fn has_merged(&mut self, part: u32, points: &[Point], outcome: &Outcome) {
-        let Outcome::Agreed { text, .. } = outcome else {
-            let numbers: Vec<String> =
-                points.iter().flat_map(|point| &point.findings).map(ToString::to_string).collect();
-            let why = format!("the facts {} are left out: {}", numbers.join(", "), told(outcome));
-            self.lost.push(Degraded { kind: "facts_left_out", detail: why });
-            return;
+    /// Takes fewer facts in place of these; where none came, these stay as they are.
+    fn has_merged(&mut self, part: u32, points: Vec<Point>, outcome: &Outcome) {
+        let text = match outcome {
+            Outcome::Agreed { text, .. } => text.as_str(),
+            Outcome::NoAgreement { .. }
+            | Outcome::Vetoed { .. }
+            | Outcome::Budget { .. }
+            | Outcome::Failed { .. }
+            | Outcome::Interrupted => "",
         };
-        let mut merged = Vec::new();
-        for (text, numbers) in claims::merged(text, points.len()) {
-            let mut findings: Vec<usize> =
-                numbers.iter().flat_map(|number| points[number - 1].findings.iter().copied()).collect();
-            findings.sort_unstable();
-            findings.dedup();
-            // What came from nowhere is nothing to answer from.
-            if findings.is_empty() {
-                self.unproven += 1;
-            } else {
-                merged.push(Point { text, findings });
-            }
-        }
-        self.merged.insert(part, merged);
+        let merged = claims::merged(text, points.len())
+            .into_iter()
+            .map(|said| Point { findings: behind(&points, &said.numbers), text: said.text });
+        // What came from nowhere is nothing to answer from.
+        let merged: Vec<Point> = merged.filter(|point| !point.findings.is_empty()).collect();
+        self.merged.insert(part, if merged.is_empty() { points } else { merged });
     }
 
     /// Goes on when all runs of a step have ended.
@@ -339,14 +334,16 @@ impl MapReduce {
         self.begin()
     }
 
-    /// Gives the facts of all pieces their numbers; of two that name the same words only one counts.
+    /// Gives the facts of all pieces their numbers; words that two pieces share are read once.
     fn number(&mut self) {
-        for finding in std::mem::take(&mut self.read).into_values().flatten() {
-            let is_same = |known: &Finding| {
-                (&known.document, known.start, known.end) == (&finding.document, finding.start, finding.end)
-            };
-            if !self.findings.iter().any(is_same) {
-                self.findings.push(finding);
+        let mut known = BTreeMap::new();
+        for (piece, found) in std::mem::take(&mut self.read) {
+            let document = self.spread.pieces[piece].document;
+            for finding in found {
+                // One sentence may say several things to its reader.
+                if *known.entry((document, finding.start, finding.end)).or_insert(piece) == piece {
+                    self.findings.push(finding);
+                }
             }
         }
         let point = |(index, finding): (usize, &Finding)| Point {
@@ -396,6 +393,12 @@ impl MapReduce {
         self.outcome = Some(outcome.clone());
         vec![Action::Finish(outcome)]
     }
+}
+
+/// Returns the findings behind the points of these numbers.
+fn behind(points: &[Point], numbers: &[usize]) -> Vec<usize> {
+    let all = numbers.iter().flat_map(|number| points[number - 1].findings.iter().copied());
+    all.collect::<BTreeSet<usize>>().into_iter().collect()
 }
 
 /// Says in a few words how a run inside ended that came to nothing.

@@ -3,14 +3,14 @@
 
 use std::fmt::Write as _;
 
-use super::claims::{BETWEEN, NOT_FOUND, NOTHING};
+use super::claims::{BETWEEN, NOT_FOUND, NOTHING, without_numbers};
 
 /// What readers of a piece are asked.
 pub(super) fn read(question: &str, number: usize, count: usize) -> String {
     format!(
         "The document is part {number} of {count} of a longer text, from all parts of which somebody will answer this: \
          {question}\n\nCollect what this part says about it. Write one line for each fact: the fact in your own words, then \
-         ` {BETWEEN} `, then the words of the document that say so, copied exactly, a few words up to one sentence. Write no \
+         `{BETWEEN}`, then the words of the document that say so, copied exactly, a few words up to one sentence. Write no \
          line for what this part does not say. If it says nothing about it, write only {NOTHING}"
     )
 }
@@ -39,7 +39,7 @@ pub(super) fn list<'a>(points: impl IntoIterator<Item = &'a str>) -> String {
     let mut list = String::new();
     for (index, point) in points.into_iter().enumerate() {
         // Writing to a string cannot fail.
-        let _ = writeln!(list, "[{}] {point}", index + 1);
+        let _ = writeln!(list, "[{}] {}", index + 1, without_numbers(point));
     }
     list
 }

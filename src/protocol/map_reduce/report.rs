@@ -121,6 +121,13 @@ impl MapReduce {
                 format!("the answer names no fact for this: {}", crate::text::quote::excerpt(claim)),
             );
         }
+        if !self.unknown.is_empty() {
+            let numbers: Vec<String> = self.unknown.iter().map(ToString::to_string).collect();
+            add(
+                "claim_unsupported",
+                format!("the answer names facts that there are not: {}", numbers.join(", ")),
+            );
+        }
         if self.is_answered() && self.not_found.is_none() {
             add("not_found_missing", "the answer does not say what was not found".to_owned());
         }

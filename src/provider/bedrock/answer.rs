@@ -163,7 +163,7 @@ impl Collected {
         let text = if self.input.is_empty() { self.text } else { self.input };
         let usage = match self.usage {
             Some(usage) => crate::journal::Usage {
-                prompt: usage.input + usage.read + usage.written,
+                prompt: usage.input.saturating_add(usage.read).saturating_add(usage.written),
                 cached: usage.read,
                 completion: usage.output,
                 estimated: false,

@@ -115,7 +115,10 @@ impl Bedrock {
         let mut request = self.http.post(self.url.clone()).header(CONTENT_TYPE, sign::JSON);
         if let Some(signer) = &self.signer {
             // Each attempt has its own signature: one grows old within minutes.
-            request = request.headers(signer.sign(&self.url, &body).await?);
+            let headers = signer.sign(&self.url, &body).await?;
+            // What a service refuses it may say back.
+            self.http.hide(sign::shown(&headers));
+            request = request.headers(headers);
         }
         let read = async |response| self.collect(response, progress).await;
         let collected = self.http.exchange(request.body(body), self.endpoint.stream, read).await?;

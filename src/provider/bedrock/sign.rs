@@ -22,6 +22,16 @@ pub(super) const JSON: &str = "application/json";
 /// What a service of credentials may take to answer.
 const CREDENTIALS_WAIT: Duration = Duration::from_secs(5);
 
+/// What all sources of credentials together may take; a process of the user's may ask somebody else first.
+const CREDENTIALS_MAX: Duration = Duration::from_mins(1);
+
+/// Returns what a signed request shows of its credentials.
+pub(super) fn shown(headers: &HeaderMap) -> Vec<String> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let key = text("authorization").split("Credential=").nth(1).and_then(|rest| rest.split('/').next());
+    vec![text("x-amz-security-token").to_owned(), key.unwrap_or_default().to_owned()]
+}
+
 /// Signs requests to Bedrock in one Region.
 #[derive(Debug)]
 pub(super) struct Signer(reqsign_core::Signer<Credential>);
@@ -40,7 +50,8 @@ impl Signer {
             .with_command_execute(Local);
         let credentials = DefaultCredentialProvider::builder();
         let credentials = match profile {
-            Some(profile) => credentials.with_profile(profile),
+            // Who names a profile means it, whatever the environment holds.
+            Some(profile) => credentials.with_profile(profile).no_env(),
             None => credentials,
         };
         let signer = RequestSigner::new("bedrock", region);
@@ -60,7 +71,9 @@ impl Signer {
             .body(())
             .map_err(|e| setup(e.to_string()))?;
         let (mut parts, ()) = request.into_parts();
-        self.0.sign(&mut parts, None).await.map_err(|e| {
+        let signed = tokio::time::timeout(CREDENTIALS_MAX, self.0.sign(&mut parts, None)).await;
+        let signed = signed.map_err(|_| setup(format!("no credentials came within {CREDENTIALS_MAX:?}")))?;
+        signed.map_err(|e| {
             ProviderError::Setup(format!(
                 "no usable AWS credentials: {e}; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE or AWS_BEARER_TOKEN_BEDROCK"
             ))
