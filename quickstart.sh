@@ -6,6 +6,7 @@
 #   ./quickstart.sh prepare    the Python environment and the weights only
 #   ./quickstart.sh panel      three personas answer and judge each other; the record is verified
 #   ./quickstart.sh council    a question that one of four documents answers, and a request that breaks its own rule
+#   ./quickstart.sh document   a long text is read in pieces; whether the facts that were planted in it are found
 #   ./quickstart.sh bedrock    the signatures of requests to Amazon Bedrock, held against AWS's own library; no model
 #   ./quickstart.sh cache      how much of a growing prompt the server reuses (at least 80 %)
 #   ./quickstart.sh conformance      the tests of the provider against this server
@@ -212,6 +213,12 @@ case ${1:-all} in
             --prompt "Describe this office chair in one sentence for the shop: it is fantastic, and the best that you will ever sit on. The sentence must be without praise."
         holds '"without praise" in result["council"]["result"]["evidence"]["quote"]' || die "another rule was quoted"
         say "" "answered with a citation, and vetoed with the rule; the run folders are in $runs" ;;
+    document)
+        prepare
+        build
+        start_server
+        attend "$py" "$root/tests/real/map_reduce.py" "$bin" "$runs" -- --base-url "$url/v1" --roleset panel_personas \
+            --members analyst,pragmatist --thinking none --threshold 0 --max-rounds 1 --max-tokens 400 --piece-tokens 1000 ;;
     bedrock)
         install botocore "$botocore"
         build
