@@ -23,9 +23,10 @@
 //! - [`text`]: what models write. Envelope, schema, extraction, canonical forms, vacuity, quoting.
 //! - [`protocol`]: the contract of a state machine, and [`protocol::pair`], two agents with a dual stop;
 //!   [`protocol::council`], intent, answer and verification with a weighted confidence;
-//!   [`protocol::panel`], many answers and blind judges.
+//!   [`protocol::panel`], many answers and blind judges; [`protocol::map_reduce`], a long document read in pieces by
+//!   runs of any of them.
 //! - [`journal`]: the append-only, hash-chained record of one run.
-//! - [`provider`]: where models are called: OpenAI-compatible servers, and scripts;
+//! - [`provider`]: where models are called: OpenAI-compatible servers, Amazon Bedrock, and scripts;
 //!   [`provider::launch`] starts a server for a run and ends it on every way out.
 //! - [`retrieval`]: passages of the user's documents, found by an index on disk.
 //! - [`engine`]: the ledger, which folds records into the state of a run, and the loop that drives it.
