@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use unicode_segmentation::UnicodeSegmentation;
 
+use super::evidence::{Answers, Quotes};
 use super::quote;
 
 /// One rule about the final text.
@@ -50,6 +51,12 @@ pub enum Constraint {
         /// Keys that must be there.
         keys: Vec<String>,
     },
+    /// The text must be a JSON list of sentences of a document. No roleset and no user asks for it.
+    #[serde(skip)]
+    Quotes(Quotes),
+    /// The text must be a JSON list of answers with the facts behind them. No roleset and no user asks for it.
+    #[serde(skip)]
+    Answers(Answers),
 }
 
 /// Inclusive bounds; a missing one does not bind.
@@ -78,9 +85,13 @@ impl Constraint {
             | Self::StartsWith { text }
             | Self::EndsWith { text } => vec![text],
             Self::Keys { keys } => keys.iter_mut().collect(),
-            Self::Sentences(_) | Self::Words(_) | Self::Characters(_) | Self::Lines(_) | Self::Integer => {
-                Vec::new()
-            }
+            Self::Sentences(_)
+            | Self::Words(_)
+            | Self::Characters(_)
+            | Self::Lines(_)
+            | Self::Integer
+            | Self::Quotes(_)
+            | Self::Answers(_) => Vec::new(),
         }
     }
 
@@ -138,6 +149,8 @@ impl Constraint {
                 self.holds_if(!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
             }
             Self::Keys { keys } => self.check_keys(keys, text),
+            Self::Quotes(_) => self.holds_if(Quotes::read(text).is_some()),
+            Self::Answers(_) => self.holds_if(Answers::read(text).is_some()),
         }
     }
 
@@ -153,7 +166,9 @@ impl Constraint {
             | Self::StartsWith { .. }
             | Self::EndsWith { .. }
             | Self::Integer
-            | Self::Keys { .. } => false,
+            | Self::Keys { .. }
+            | Self::Quotes(_)
+            | Self::Answers(_) => false,
         }
     }
 
@@ -186,6 +201,8 @@ impl fmt::Display for Constraint {
             Self::EndsWith { text } => write!(f, "it must end with {text:?}"),
             Self::Integer => f.write_str("it must be a whole number"),
             Self::Keys { keys } => write!(f, "it must be a JSON object with the keys {}", keys.join(", ")),
+            Self::Quotes(quotes) => quotes.fmt(f),
+            Self::Answers(answers) => answers.fmt(f),
         }
     }
 }

@@ -277,9 +277,23 @@ fn json_value(constraints: &[Constraint]) -> Value {
         let types: Vec<Value> = names.iter().map(|name| json!({"type": name})).collect();
         json!({"anyOf": types})
     };
-    let keys = constraints
-        .iter()
-        .find_map(|rule| if let Constraint::Keys { keys } = rule { Some(keys) } else { None });
+    let mut keys = None;
+    for rule in constraints {
+        match rule {
+            Constraint::Quotes(quotes) => return quotes.schema(),
+            Constraint::Answers(answers) => return answers.schema(),
+            Constraint::Keys { keys: wanted } => keys = keys.or(Some(wanted)),
+            Constraint::Sentences(_)
+            | Constraint::Words(_)
+            | Constraint::Characters(_)
+            | Constraint::Lines(_)
+            | Constraint::Contains { .. }
+            | Constraint::Excludes { .. }
+            | Constraint::StartsWith { .. }
+            | Constraint::EndsWith { .. }
+            | Constraint::Integer => {}
+        }
+    }
     let Some(keys) = keys else {
         return of_types(&["object", "array", "number", "boolean"]);
     };
@@ -304,7 +318,7 @@ fn non_empty_string(chars_max: usize) -> Value {
 }
 
 /// An object with exactly these fields.
-fn closed(properties: &Value) -> Value {
+pub(super) fn closed(properties: &Value) -> Value {
     let names: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
     let required = json!(names);
     json!({

@@ -14,6 +14,7 @@ mod constraint;
 mod decimal;
 pub mod decoding;
 mod envelope;
+pub mod evidence;
 mod extract;
 mod final_text;
 pub mod quote;

@@ -11,8 +11,12 @@ use serde_json::{Value, json};
 
 use crate::support::{Play, Tiny, envelope, form, in_round, member};
 
-/// Facts with words that stand in a document, and one without.
-const PROVEN: &str = "it is four :: It is four\nit was so :: and was always\nno :: nowhere [1]";
+/// Sentences that stand in a document, and one that does not.
+const PROVEN: &str = r#"["It is four", "and was always", "nowhere at all"]"#;
+
+/// An answer from facts, of which there may be fewer.
+const ANSWERED: &str =
+    r#"[{"asked": "it", "facts": [1, 3], "says": "four"}, {"asked": "six", "facts": [], "says": ""}]"#;
 
 /// What an agent may say, sensible or not where it is said: fields of an envelope, and of another form.
 fn any_saying() -> impl Strategy<Value = (Value, Value)> {
@@ -22,15 +26,7 @@ fn any_saying() -> impl Strategy<Value = (Value, Value)> {
 fn any_form() -> impl Strategy<Value = Value> {
     let confidence =
         prop::sample::select(vec![json!(0.0), json!(0.4), json!(0.9), json!(1), json!(2), json!("x")]);
-    let text = prop::sample::select(vec![
-        "4",
-        "5",
-        "",
-        "How much is 2+2?",
-        "four",
-        PROVEN,
-        "four [1][2]. Not found: six",
-    ]);
+    let text = prop::sample::select(vec!["4", "5", "", "How much is 2+2?", "four", PROVEN, ANSWERED]);
     let quote = prop::sample::select(vec!["How much is", "How much was", "x"]);
     let verdict = prop::sample::select(vec!["holds", "fails", "unknown", "perhaps"]);
     let score = prop::sample::select(vec![0, 1, 4, 8, 10, 11]);
@@ -46,7 +42,8 @@ fn any_form() -> impl Strategy<Value = Value> {
 
 fn any_fields() -> impl Strategy<Value = Value> {
     let status = prop::sample::select(vec!["WORKING", "NEED_PEER", "PROPOSED", "READY_TO_SOLVE", "SOLVED"]);
-    let text = prop::option::of(prop::sample::select(vec!["4", "5", "<NUMBER>", "", "four", PROVEN]));
+    let text =
+        prop::option::of(prop::sample::select(vec!["4", "5", "<NUMBER>", "", "four", PROVEN, ANSWERED]));
     let accepts = prop::option::weighted(0.3, prop::sample::select(vec!["P1", "P2", "P3", "P9"]));
     let needs = prop::collection::vec("[a-z]{1,5}", 0..3);
     (status, text, accepts, needs, any::<bool>()).prop_map(|(status, text, accepts, needs, because)| {

@@ -40,29 +40,33 @@ pub const READER: fn(&Value) -> String = |request| {
     if request["response_format"]["json_schema"]["name"] != "answer" {
         return SENSIBLE(request);
     }
-    let lines = shown(request);
-    // Different answers, so that no ballot is superfluous.
+    let schema = &request["response_format"]["json_schema"]["schema"]["properties"]["response"];
+    let choices =
+        || schema["items"]["enum"].as_array().unwrap().iter().map(|choice| choice.as_str().unwrap());
+    // Different answers that mean the same, so that no ballot is superfluous.
     let system = request["messages"][0]["content"].as_str().unwrap_or_default();
     let name = system.split("You are ").nth(1).and_then(|text| text.split(',').next()).unwrap_or_default();
-    let said: Vec<String> = if text.contains("Collect what this part says") {
-        let facts = lines.lines().filter_map(|line| line.strip_prefix("FACT "));
-        facts.map(|fact| format!("- {}, says {name} :: \"{fact}\"", &fact[..30])).collect()
-    } else if text.contains("Make a shorter list") {
-        let numbered: Vec<(&str, &str)> = lines.lines().filter_map(|line| line.split_once(' ')).collect();
-        let of_four = |four: &[(&str, &str)]| {
-            let numbers: String = four.iter().map(|(number, _)| *number).collect();
-            format!("{}, says {name} {numbers}", four[0].1.chars().take(20).collect::<String>())
+    let said = if text.contains("List the sentences of this part") {
+        let facts = choices().filter(|sentence| sentence.starts_with("FACT "));
+        let times = if name == "Pragmatist" { 2 } else { 1 };
+        json!(facts.flat_map(|fact| vec![fact; times]).collect::<Vec<_>>())
+    } else if text.contains("List those of the sentences") {
+        // Every other one matters.
+        let even =
+            |sentence: &&str| !sentence.split(' ').any(|word| word.parse().is_ok_and(|n: u32| n % 2 > 0));
+        json!(choices().filter(even).collect::<Vec<_>>())
+    } else if text.contains("from these facts alone") {
+        let facts = shown(request);
+        let part = |line: &str| {
+            let (number, fact) = line.split_once("] ").unwrap();
+            let number: u32 = number.trim_start_matches('[').parse().unwrap();
+            json!({"asked": "it", "facts": [number], "says": format!("{}, says {name}.", &fact[..fact.len().min(40)])})
         };
-        numbered.chunks(4).map(of_four).collect()
-    } else if !text.contains("from these facts alone") {
-        vec!["It was lit in 1877.".to_owned()]
+        let missing = json!({"asked": "what it cost", "facts": [], "says": "No fact says so."});
+        json!(facts.lines().map(part).chain([missing]).collect::<Vec<_>>())
     } else {
-        let numbers = lines.lines().filter_map(|line| line.split_once(' '));
-        let said =
-            numbers.map(|(number, fact)| format!("{}, says {name} {number}.", &fact[..fact.len().min(30)]));
-        said.chain(["Not found: what it cost".to_owned()]).collect()
+        json!("It was lit in 1877.")
     };
-    let said = if said.is_empty() { "NOTHING".to_owned() } else { said.join("\n") };
     json!({"response": said}).to_string()
 };
 
@@ -98,7 +102,7 @@ fn planted_facts_are_found_with_their_places_and_what_is_missing_is_said() {
     let rests: Vec<&Value> =
         section["claims"].as_array().unwrap().iter().map(|claim| &claim["findings"]).collect();
     assert_eq!(rests, [&json!([1]), &json!([2]), &json!([3])]);
-    assert_eq!(section["not_found"], "what it cost");
+    assert_eq!(section["not_found"], json!(["what it cost"]));
     assert!(finished.stdout.ends_with("Not found: what it cost\n"), "{}", finished.stdout);
     let pieces = section["pieces"].as_array().unwrap();
     assert!(pieces.len() > 5 && pieces.iter().all(|piece| piece["outcome"] == "agreed"), "{section}");
@@ -109,7 +113,7 @@ fn planted_facts_are_found_with_their_places_and_what_is_missing_is_said() {
 }
 
 #[test]
-fn facts_that_fill_more_than_a_prompt_are_merged_and_keep_their_places() {
+fn facts_that_fill_more_than_a_prompt_are_chosen_from_and_keep_their_numbers() {
     let (folder, server) = (Folder::new(), Server::start(model(READER)));
     let mut many = String::new();
     for number in 0..60 {
@@ -128,7 +132,10 @@ fn facts_that_fill_more_than_a_prompt_are_merged_and_keep_their_places() {
     }
     rests.sort_unstable();
     rests.dedup();
-    assert_eq!(rests, (1..=60).collect::<Vec<u64>>(), "nothing was lost on the way");
+    assert!(
+        !rests.is_empty() && rests.iter().all(|number| number % 2 > 0),
+        "the even ships are the odd facts: {rests:?}"
+    );
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
 
@@ -137,7 +144,7 @@ fn what_stands_nowhere_and_what_nobody_could_read_is_told() {
     // One piece is answered with nothing that counts, and another with words that stand nowhere.
     let liar = |request: &Request| {
         let body = request.json();
-        if body["messages"].to_string().contains("Collect what this part says")
+        if body["messages"].to_string().contains("List the sentences of this part")
             && body["response_format"]["json_schema"]["name"] == "answer"
         {
             let text = shown(&body);
@@ -145,7 +152,7 @@ fn what_stands_nowhere_and_what_nobody_could_read_is_told() {
                 return vec![Act::Send(completion("no form at all"))];
             }
             if text.contains("rape oil") {
-                let lie = json!({"response": "it burned whale oil :: burned whale oil until 1910"});
+                let lie = json!({"response": ["It burned whale oil until 1910."]});
                 return vec![Act::Send(completion(&lie.to_string()))];
             }
         }

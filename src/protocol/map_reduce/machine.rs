@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::claims::{self, Fact, Said};
+use super::claims::{self, Said};
 use super::prompt;
-use super::report::{Claim, Finding, PieceReport};
+use super::report::{Finding, PieceReport};
 use super::{Piece, Spread};
 use crate::crypto::Hasher;
 use crate::protocol::plan::tokens;
@@ -12,25 +12,27 @@ use crate::protocol::{
     Action, AgentReport, Ask, CallId, Degraded, Document, Event, NoAgreement, Outcome, Params, Protocol,
     Report, Setup, Task, Unexpected,
 };
-use crate::text::{CanonicalKind, CanonicalRule, quote};
+use crate::text::evidence::{Answers, Quotes, sentences};
+use crate::text::{CanonicalKind, CanonicalRule, Canonicalizer, Constraint, quote};
 
 /// What a run inside is for.
 #[derive(Clone, Debug)]
 pub(super) enum Job {
     /// It reads this piece.
     Read(usize),
-    /// It makes fewer of these points.
-    Merge(Vec<Point>),
-    /// It answers from all points.
+    /// It chooses among the facts of these numbers.
+    Merge(Vec<usize>),
+    /// It answers from all facts that are left.
     Answer,
 }
 
-/// Something to answer from: a fact, or what several were merged into.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Point {
-    text: String,
-    /// The numbers of the findings behind it, from 1.
-    findings: Vec<usize>,
+/// Facts as a run inside is shown them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shown {
+    /// As one document.
+    pub(super) text: String,
+    /// One by one.
+    pub(super) facts: Vec<(usize, String)>,
 }
 
 /// A run under way.
@@ -47,20 +49,18 @@ pub struct MapReduce {
     /// What is still to be done before the next step.
     waiting: VecDeque<Job>,
     parts: u32,
-    /// What there is to answer from.
-    points: Vec<Point>,
-    /// What the merges under way have brought so far, by their part.
-    merged: BTreeMap<u32, Vec<Point>>,
+    /// The numbers of the facts to answer from, from 1.
+    facts: Vec<usize>,
+    /// What the merges under way have left so far, by their part.
+    merged: BTreeMap<u32, Vec<usize>>,
     pub(super) pieces: Vec<PieceReport>,
     /// Of each piece that has been read, its facts; kept apart until all are there, since they end in any order.
     read: BTreeMap<usize, Vec<Finding>>,
     pub(super) findings: Vec<Finding>,
     pub(super) merges: u32,
-    pub(super) claims: Vec<Claim>,
-    pub(super) not_found: Option<String>,
+    /// What the answer says, once there is one.
+    pub(super) said: Said,
     pub(super) unproven: usize,
-    /// Numbers in the answer that are no fact's.
-    pub(super) unknown: Vec<usize>,
     pub(super) lost: Vec<Degraded>,
     pub(super) parts_degraded: Vec<&'static str>,
     /// What each agent took in the runs that have ended, but for the last.
@@ -68,29 +68,38 @@ pub struct MapReduce {
     /// The report of the answering run, once it has ended.
     answered: Option<Report>,
     remark: Option<&'static str>,
-    outcome: Option<Outcome>,
 }
 
-/// Returns the setup of a run inside this one; `facts` is what it works from, where it reads no piece.
-pub(super) fn part_setup(setup: &Setup, job: &Job, facts: &str) -> Setup {
+/// Returns the setup of a run inside this one; `shown` is what it works from, where it reads no piece.
+pub(super) fn part_setup(setup: &Setup, job: &Job, shown: &Shown) -> Setup {
     let question = setup.task.prompt.trim();
-    let (prompt, document) = match job {
+    let chars_max = setup.agents.iter().map(crate::protocol::AgentSetup::text_chars_max).min().unwrap_or(0);
+    let of_facts = || Document { name: "facts".to_owned(), text: shown.text.clone(), redacted: false };
+    let (prompt, document, form) = match job {
         Job::Read(index) => {
             let (name, text) = piece(setup, *index);
             let count = setup.spread.as_ref().map_or(0, |spread| spread.pieces.len());
+            let of = sentences(text).into_iter().map(|place| one_line(&text[place]));
             (
                 prompt::read(question, index + 1, count),
                 Document { name, text: text.to_owned(), redacted: false },
+                Constraint::Quotes(Quotes::new(of, chars_max)),
             )
         }
-        Job::Merge(_) => (prompt::merge(question), of_facts(facts)),
-        Job::Answer => (prompt::answer(question), of_facts(facts)),
+        Job::Merge(_) => {
+            let of = shown.facts.iter().map(|(_, fact)| fact.clone());
+            (prompt::merge(question), of_facts(), Constraint::Quotes(Quotes::new(of, chars_max)))
+        }
+        Job::Answer => {
+            let numbers = shown.facts.iter().map(|(number, _)| *number).collect();
+            (prompt::answer(question), of_facts(), Constraint::Answers(Answers::new(numbers, chars_max)))
+        }
     };
     let mut params = setup.params.clone();
     match &mut params {
-        Params::Pair(params) => params.constraints.clear(),
-        Params::Council(params) => params.constraints.clear(),
-        Params::Panel(params) => params.constraints.clear(),
+        Params::Pair(params) => params.constraints = vec![form],
+        Params::Council(params) => params.constraints = vec![form],
+        Params::Panel(params) => params.constraints = vec![form],
     }
     Setup {
         roleset: setup.roleset.clone(),
@@ -98,15 +107,15 @@ pub(super) fn part_setup(setup: &Setup, job: &Job, facts: &str) -> Setup {
         seed: setup.seed,
         agents: setup.agents.clone(),
         arbiter: setup.arbiter.clone(),
-        canonical: CanonicalRule { kind: CanonicalKind::Text, choices: Vec::new() },
+        canonical: CanonicalRule { kind: CanonicalKind::Json, choices: Vec::new() },
         params,
         rules: setup.rules.clone(),
         spread: None,
     }
 }
 
-fn of_facts(facts: &str) -> Document {
-    Document { name: "facts".to_owned(), text: facts.to_owned(), redacted: false }
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Returns a piece's document and text.
@@ -134,22 +143,19 @@ impl MapReduce {
             open: BTreeMap::new(),
             waiting: (0..spread.pieces.len()).map(Job::Read).collect(),
             parts: 0,
-            points: Vec::new(),
+            facts: Vec::new(),
             merged: BTreeMap::new(),
             pieces: spread.pieces.iter().map(report).collect(),
             read: BTreeMap::new(),
             findings: Vec::new(),
             merges: 0,
-            claims: Vec::new(),
-            not_found: None,
+            said: Said::default(),
             unproven: 0,
-            unknown: Vec::new(),
             lost: Vec::new(),
             parts_degraded: Vec::new(),
             efforts: Vec::new(),
             answered: None,
             remark: None,
-            outcome: None,
             setup,
             spread,
         }
@@ -161,10 +167,6 @@ impl MapReduce {
         self.answered.clone().or_else(|| under_way.map(|open| open.machine.report()))
     }
 
-    pub(super) fn is_answered(&self) -> bool {
-        matches!(self.outcome, Some(Outcome::Agreed { .. }))
-    }
-
     /// Begins as many runs as there may be at once.
     fn begin(&mut self) -> Result<Vec<Action>, Unexpected> {
         let mut actions = Vec::new();
@@ -172,12 +174,12 @@ impl MapReduce {
             let Some(job) = self.waiting.pop_front() else { break };
             self.parts += 1;
             let part = self.parts;
-            let facts = match &job {
-                Job::Read(_) => String::new(),
-                Job::Merge(points) => list(points),
-                Job::Answer => list(&self.points),
+            let shown = match &job {
+                Job::Read(_) => Shown::default(),
+                Job::Merge(facts) => self.shown(facts, false),
+                Job::Answer => self.shown(&self.facts, true),
             };
-            let mut setup = part_setup(&self.setup, &job, &facts);
+            let mut setup = part_setup(&self.setup, &job, &shown);
             // Below 2^53, so that every reader of JSON has it exactly.
             let seed = Hasher::default()
                 .part(b"part")
@@ -219,19 +221,18 @@ impl MapReduce {
         let Some(Open { job, machine }) = self.open.remove(&part) else { return Ok(Vec::new()) };
         let report = machine.report();
         if let Job::Answer = job {
-            if let Outcome::Agreed { text, .. } = &outcome {
-                let (said, not_found) = claims::answer(text, self.points.len());
-                self.unknown = said.iter().flat_map(|said| said.unknown.iter().copied()).collect();
-                self.claims = said.into_iter().map(|said| self.claim(said)).collect();
-                self.not_found = not_found;
-            }
             self.answered = Some(report);
-            return Ok(self.finish(outcome));
+            let Outcome::Agreed { how, text, .. } = outcome else { return Ok(vec![Action::Finish(outcome)]) };
+            self.said = claims::answer(&text, &self.facts);
+            let text = self.said.shown();
+            let canonical = Canonicalizer::new(&CanonicalRule::default()).canonicalize(&text);
+            let sha256 = canonical.expect("prose always has a canonical form").digest;
+            return Ok(vec![Action::Finish(Outcome::Agreed { how, text, sha256 })]);
         }
         self.count(&report);
         match job {
             Job::Read(index) => self.has_read(index, &outcome),
-            Job::Merge(points) => self.has_merged(part, points, &outcome),
+            Job::Merge(facts) => self.has_merged(part, facts, &outcome),
             Job::Answer => {}
         }
         let mut actions = self.begin()?;
@@ -241,8 +242,22 @@ impl MapReduce {
         Ok(actions)
     }
 
-    fn claim(&self, said: Said) -> Claim {
-        Claim { text: said.text, findings: behind(&self.points, &said.numbers) }
+    /// Returns facts as a run is shown them, with their numbers or without.
+    fn shown(&self, numbers: &[usize], numbered: bool) -> Shown {
+        let is_one = self.setup.task.documents.len() == 1;
+        let fact = |number: &usize| {
+            let Finding { document, quote, .. } = &self.findings[number - 1];
+            let quote = one_line(quote);
+            let text = if is_one || !numbered { quote } else { format!("{document}: {quote}") };
+            (*number, text)
+        };
+        let facts: Vec<(usize, String)> = numbers.iter().map(fact).collect();
+        let text = if numbered {
+            prompt::list(facts.iter().map(|(number, fact)| (*number, fact.as_str())))
+        } else {
+            facts.iter().map(|(_, fact)| fact.as_str()).collect::<Vec<_>>().join("\n")
+        };
+        Shown { text, facts }
     }
 
     fn count(&mut self, report: &Report) {
@@ -272,54 +287,47 @@ impl MapReduce {
             self.lost.push(Degraded { kind: "piece_lost", detail: why });
             return;
         };
-        let mut found = Vec::new();
-        for fact in claims::facts(said, text) {
-            match fact {
-                Fact::Proven(claim, place) => found.push(Finding {
-                    claim,
-                    document: document.clone(),
-                    start: start + place.start,
-                    end: start + place.end,
-                    quote: text[place].to_owned(),
-                }),
-                Fact::Unproven(_) => self.unproven += 1,
-            }
-        }
-        self.read.insert(index, found);
+        let (places, nowhere) = claims::places(said, text);
+        self.unproven += nowhere;
+        let found = places.into_iter().map(|place| Finding {
+            document: document.clone(),
+            start: start + place.start,
+            end: start + place.end,
+            quote: text[place].to_owned(),
+        });
+        self.read.insert(index, found.collect());
     }
 
-    /// Takes fewer facts in place of these; where none came, these stay as they are.
-    fn has_merged(&mut self, part: u32, points: Vec<Point>, outcome: &Outcome) {
-        let text = match outcome {
-            Outcome::Agreed { text, .. } => text.as_str(),
+    /// Keeps the facts that were chosen; where a run came to nothing, all of its facts.
+    fn has_merged(&mut self, part: u32, facts: Vec<usize>, outcome: &Outcome) {
+        let kept = match outcome {
+            Outcome::Agreed { text, .. } => {
+                let shown = self.shown(&facts, false);
+                claims::chosen(text, shown.facts.iter().map(|(number, fact)| (*number, fact.as_str())))
+            }
             Outcome::NoAgreement { .. }
             | Outcome::Vetoed { .. }
             | Outcome::Budget { .. }
             | Outcome::Failed { .. }
-            | Outcome::Interrupted => "",
+            | Outcome::Interrupted => facts,
         };
-        let merged = claims::merged(text, points.len())
-            .into_iter()
-            .map(|said| Point { findings: behind(&points, &said.numbers), text: said.text });
-        // What came from nowhere is nothing to answer from.
-        let merged: Vec<Point> = merged.filter(|point| !point.findings.is_empty()).collect();
-        self.merged.insert(part, if merged.is_empty() { points } else { merged });
+        self.merged.insert(part, kept);
     }
 
     /// Goes on when all runs of a step have ended.
     fn next_step(&mut self) -> Result<Vec<Action>, Unexpected> {
-        let before = list_tokens(&self.points);
-        let is_first = self.points.is_empty() && self.merges == 0;
+        let before = self.length(&self.facts);
+        let is_first = self.findings.is_empty() && self.merges == 0;
         if is_first {
             self.number();
         } else {
-            self.points = std::mem::take(&mut self.merged).into_values().flatten().collect();
+            self.facts = std::mem::take(&mut self.merged).into_values().flatten().collect();
         }
-        if self.points.is_empty() {
+        if self.facts.is_empty() {
             let reason = NoAgreement::NothingFound;
-            return Ok(self.finish(Outcome::NoAgreement { reason }));
+            return Ok(vec![Action::Finish(Outcome::NoAgreement { reason })]);
         }
-        let after = list_tokens(&self.points);
+        let after = self.length(&self.facts);
         if after > self.spread.tokens_max {
             let groups = self.groups();
             let shrinks = is_first || after < before;
@@ -334,35 +342,37 @@ impl MapReduce {
         self.begin()
     }
 
-    /// Gives the facts of all pieces their numbers; words that two pieces share are read once.
+    /// Gives the facts of all pieces their numbers; words that two pieces share count once.
     fn number(&mut self) {
-        let mut known = BTreeMap::new();
+        let mut known = BTreeSet::new();
         for (piece, found) in std::mem::take(&mut self.read) {
             let document = self.spread.pieces[piece].document;
-            for finding in found {
-                // One sentence may say several things to its reader.
-                if *known.entry((document, finding.start, finding.end)).or_insert(piece) == piece {
-                    self.findings.push(finding);
-                }
-            }
+            let is_new = |finding: &Finding| known.insert((document, finding.start, finding.end));
+            self.findings.extend(found.into_iter().filter(is_new));
         }
-        let point = |(index, finding): (usize, &Finding)| Point {
-            text: format!("{} ({})", finding.claim, quote::json_string(&finding.quote)),
-            findings: vec![index + 1],
-        };
-        self.points = self.findings.iter().enumerate().map(point).collect();
+        self.facts = (1..=self.findings.len()).collect();
     }
 
-    /// Shares the points out among prompts, in their order.
-    fn groups(&self) -> Vec<Vec<Point>> {
-        let mut groups: Vec<Vec<Point>> = Vec::new();
+    fn length(&self, facts: &[usize]) -> u64 {
+        facts.iter().map(|number| self.length_of(*number)).sum()
+    }
+
+    /// Returns the tokens of a fact, by a high estimate, with its number.
+    fn length_of(&self, number: usize) -> u64 {
+        let finding = &self.findings[number - 1];
+        tokens(&finding.quote) + tokens(&finding.document)
+    }
+
+    /// Shares the facts out among prompts, in their order.
+    fn groups(&self) -> Vec<Vec<usize>> {
+        let mut groups: Vec<Vec<usize>> = Vec::new();
         let mut room = 0;
-        for point in &self.points {
-            let length = tokens(&point.text);
+        for fact in &self.facts {
+            let length = self.length_of(*fact);
             if let Some(group) = groups.last_mut().filter(|_| length <= room) {
-                group.push(point.clone());
+                group.push(*fact);
             } else {
-                groups.push(vec![point.clone()]);
+                groups.push(vec![*fact]);
                 room = self.spread.tokens_max;
             }
             room = room.saturating_sub(length);
@@ -370,35 +380,25 @@ impl MapReduce {
         groups
     }
 
-    /// Keeps as many points as fit into one prompt, and tells which do not.
+    /// Keeps as many facts as fit into one prompt, and tells how many do not.
     fn leave_out(&mut self) {
         let mut room = self.spread.tokens_max;
-        let fits = |point: &Point| {
-            let length = tokens(&point.text);
-            let fits = length <= room;
+        let (mut kept, mut count) = (Vec::new(), 0);
+        for fact in std::mem::take(&mut self.facts) {
+            let length = self.length_of(fact);
+            if length <= room {
+                kept.push(fact);
+            } else {
+                count += 1;
+            }
             room = room.saturating_sub(length);
-            fits
-        };
-        let (kept, left): (Vec<Point>, Vec<Point>) =
-            std::mem::take(&mut self.points).into_iter().partition(fits);
-        let count: usize = left.iter().map(|point| point.findings.len()).sum();
+        }
         let detail = format!(
-            "{count} facts are left out: merged as far as they were, they did not fit into one prompt"
+            "{count} facts are left out: chosen from as far as they were, they did not fit into one prompt"
         );
         self.lost.push(Degraded { kind: "facts_left_out", detail });
-        self.points = kept;
+        self.facts = kept;
     }
-
-    fn finish(&mut self, outcome: Outcome) -> Vec<Action> {
-        self.outcome = Some(outcome.clone());
-        vec![Action::Finish(outcome)]
-    }
-}
-
-/// Returns the findings behind the points of these numbers.
-fn behind(points: &[Point], numbers: &[usize]) -> Vec<usize> {
-    let all = numbers.iter().flat_map(|number| points[number - 1].findings.iter().copied());
-    all.collect::<BTreeSet<usize>>().into_iter().collect()
 }
 
 /// Says in a few words how a run inside ended that came to nothing.
@@ -410,14 +410,6 @@ fn told(outcome: &Outcome) -> String {
             outcome.name().to_owned()
         }
     }
-}
-
-fn list(points: &[Point]) -> String {
-    prompt::list(points.iter().map(|point| point.text.as_str()))
-}
-
-fn list_tokens(points: &[Point]) -> u64 {
-    points.iter().map(|point| tokens(&point.text)).sum()
 }
 
 impl Protocol for MapReduce {

@@ -1,11 +1,12 @@
 //! `map_reduce`: a document that is too long for one prompt, read in pieces by runs of another protocol.
 //!
 //! ```text
-//! Started ─► map      each piece is read by a run of its own: facts, each with the words that say so
-//!   │          │      code looks the words up in the piece; a fact whose words stand nowhere does not count
+//! Started ─► map      each piece is read by a run of its own, which chooses sentences of it: these are the facts
+//!   │          │      code looks them up in the piece; what stands nowhere does not count
 //!   │        merge    while all facts together are too long for one prompt: a run for each group of them
-//!   │          │      makes fewer, and every one keeps the numbers of those that it came from
-//!   └────────answer   one run answers the task from the facts, with their numbers, and says what was not found
+//!   │          │      chooses those that matter
+//!   └────────answer   one run answers from the facts: for each thing that is asked for, the numbers of its facts and
+//!                     what they say; a thing without facts is told as not found
 //! ```
 //!
 //! The runs are machines inside this one: their calls carry the number of their part, so that one journal holds

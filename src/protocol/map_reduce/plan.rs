@@ -1,6 +1,6 @@
 //! The most that a `map_reduce` may cost, before anything is spent.
 
-use super::machine::{Job, part_setup};
+use super::machine::{Job, Shown, part_setup};
 use crate::protocol::{Setup, WorstCase};
 
 /// Bytes of what a token is estimated from: the estimate of a prompt, the other way round.
@@ -12,9 +12,9 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
     let mut total = WorstCase::default();
     let Some(spread) = &setup.spread else { return total };
     for index in 0..spread.pieces.len() {
-        add(&mut total, part_setup(setup, &Job::Read(index), "").worst_case());
+        add(&mut total, part_setup(setup, &Job::Read(index), &Shown::default()).worst_case());
     }
-    let facts = bytes(spread.tokens_max);
+    let facts = Shown { text: bytes(spread.tokens_max), facts: Vec::new() };
     let merge = part_setup(setup, &Job::Merge(Vec::new()), &facts).worst_case();
     // A run writes a text of one reply at most.
     let reply = setup.agents.iter().map(|agent| u64::from(agent.max_tokens)).max().unwrap_or(0);

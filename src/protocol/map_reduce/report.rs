@@ -12,14 +12,14 @@ use crate::protocol::{AgentReport, BlindVote, Degraded, Report, Section};
 pub struct MapReduceSection {
     /// Every piece, and what became of it.
     pub pieces: Vec<PieceReport>,
-    /// Every fact whose words stand in its document, by number, from 1.
+    /// Every fact that readers found, a sentence of its document, by number, from 1.
     pub findings: Vec<Finding>,
-    /// How often facts were merged before they fitted into one prompt.
+    /// How often facts were chosen from before they fitted into one prompt.
     pub merges: u32,
     /// What the answer says, and what it rests on.
     pub claims: Vec<Claim>,
-    /// What the answer says was not found.
-    pub not_found: Option<String>,
+    /// What is asked for and stands in no fact, by the answer.
+    pub not_found: Vec<String>,
     /// What the protocol of the last run tells of it, once there is one.
     pub answer: Option<Box<Section>>,
 }
@@ -37,27 +37,27 @@ pub struct PieceReport {
     pub outcome: Option<&'static str>,
 }
 
-/// A fact, and the words that say so.
+/// A fact: a sentence of a document.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Finding {
-    /// The fact, in a reader's words.
-    pub claim: String,
     /// The document's name.
     pub document: String,
-    /// The first byte of the words in the document.
+    /// Its first byte in the document.
     pub start: usize,
-    /// The byte behind their last.
+    /// The byte behind its last.
     pub end: usize,
-    /// The words.
+    /// Its words.
     pub quote: String,
 }
 
 /// A part of the answer.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Claim {
+    /// What was asked for.
+    pub asked: String,
     /// What is said.
     pub text: String,
-    /// The numbers of the findings that it rests on; none, if it names none.
+    /// The numbers of the findings that it rests on; none, if it names only such as there are not.
     pub findings: Vec<usize>,
 }
 
@@ -69,8 +69,8 @@ impl MapReduce {
             pieces: self.pieces.clone(),
             findings: self.findings.clone(),
             merges: self.merges,
-            claims: self.claims.clone(),
-            not_found: self.not_found.clone(),
+            claims: self.said.claims.clone(),
+            not_found: self.said.not_found.clone(),
             answer: last.as_ref().map(|report| Box::new(report.section.clone())),
         };
         let nobody = |name: &String| AgentReport {
@@ -106,30 +106,17 @@ impl MapReduce {
             let count = self.unproven;
             add(
                 "fact_unproven",
-                format!("{count} facts of readers do not count: the words that they name stand nowhere"),
+                format!("{count} sentences that readers named do not count: they stand nowhere"),
             );
         }
-        let unsupported: Vec<&str> = self
-            .claims
-            .iter()
-            .filter(|claim| claim.findings.is_empty())
-            .map(|claim| claim.text.as_str())
-            .collect();
-        for claim in unsupported {
-            add(
-                "claim_unsupported",
-                format!("the answer names no fact for this: {}", crate::text::quote::excerpt(claim)),
-            );
+        for claim in self.said.claims.iter().filter(|claim| claim.findings.is_empty()) {
+            let text = crate::text::quote::excerpt(&claim.text);
+            add("claim_unsupported", format!("the answer names no fact for this: {text}"));
         }
-        if !self.unknown.is_empty() {
-            let numbers: Vec<String> = self.unknown.iter().map(ToString::to_string).collect();
-            add(
-                "claim_unsupported",
-                format!("the answer names facts that there are not: {}", numbers.join(", ")),
-            );
-        }
-        if self.is_answered() && self.not_found.is_none() {
-            add("not_found_missing", "the answer does not say what was not found".to_owned());
+        if !self.said.unknown.is_empty() {
+            let numbers: Vec<String> = self.said.unknown.iter().map(ToString::to_string).collect();
+            let numbers = numbers.join(", ");
+            add("claim_unsupported", format!("the answer names facts that there are not: {numbers}"));
         }
         let kinds: BTreeSet<&str> = self.parts_degraded.iter().copied().collect();
         for kind in kinds {

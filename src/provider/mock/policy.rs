@@ -51,12 +51,12 @@ impl Policy {
         let fields = match self.kind {
             PolicyKind::Honest => {
                 let first = self.draft_answer.as_ref().filter(|_| ask.call.round == 1);
-                solved(json!({"canonical_text": first.unwrap_or(&self.answer)}))
+                solved(json!({"canonical_text": in_form(ask, first.unwrap_or(&self.answer))}))
             }
-            PolicyKind::Stubborn => solved(json!({"canonical_text": self.answer})),
+            PolicyKind::Stubborn => solved(json!({"canonical_text": in_form(ask, &self.answer)})),
             PolicyKind::Sycophant => match room.acceptable.first() {
                 Some(handle) => solved(json!({"accepts": handle})),
-                None => solved(json!({"canonical_text": self.answer})),
+                None => solved(json!({"canonical_text": in_form(ask, &self.answer)})),
             },
             PolicyKind::Liar => self.lie(ask),
         };
@@ -79,9 +79,11 @@ impl Policy {
             ("ballot", kind) => Value::Object(self.ballot(ask, kind)),
             ("answer", _) => {
                 let first = self.draft_answer.as_ref().filter(|_| call.round == 1);
-                json!({"response": first.unwrap_or(&self.answer)})
+                json!({"response": in_form(ask, first.unwrap_or(&self.answer))})
             }
-            ("response", _) => json!({"response": alone.unwrap_or(&self.answer), "confidence": 0.95}),
+            ("response", _) => {
+                json!({"response": in_form(ask, alone.unwrap_or(&self.answer)), "confidence": 0.95})
+            }
             // One that never moves finds its own answer nowhere.
             ("verification", PolicyKind::Stubborn) => json!({"veto": true, "confidence": 0.05}),
             (_, PolicyKind::Honest | PolicyKind::Sycophant | PolicyKind::Stubborn) => {
@@ -95,7 +97,8 @@ impl Policy {
     /// nothing to others, a sycophant everything to everybody.
     fn ballot(&self, ask: &Ask, kind: PolicyKind) -> Map<String, Value> {
         let marks = shown_answers(ask).into_iter().map(|(label, text)| {
-            let is_own = text.trim() == self.answer.trim();
+            // One that was asked for a list wrote one, whatever its answer is.
+            let is_own = text.trim() == self.answer.trim() || is_list(&text) && !is_list(&self.answer);
             let score = match (kind, is_own) {
                 (PolicyKind::Stubborn, true) | (PolicyKind::Sycophant, _) => 10,
                 (PolicyKind::Honest, true) => 9,
@@ -130,6 +133,26 @@ impl Policy {
         let index = (ask.call.round + ask.call.attempt) as usize % lies.len();
         lies[index].as_object().cloned().unwrap_or_default()
     }
+}
+
+/// Returns an answer in the form that is asked for: where it is to be chosen from a list, the first that is there.
+fn in_form(ask: &Ask, answer: &str) -> Value {
+    let ReplyShape::Json { schema, .. } = &ask.shape else { return answer.into() };
+    let schema = schema.to_value();
+    let envelopes = schema["anyOf"].as_array().into_iter().flatten();
+    let typed = envelopes.map(|shape| &shape["properties"]["final_solution"]["properties"]["canonical_text"]);
+    let mut fields = typed.chain([&schema["properties"]["response"]]);
+    let Some(items) = fields.find_map(|field| field.get("items")) else { return answer.into() };
+    let first = |list: &Value| json!(list["enum"].as_array().and_then(|list| list.first()).as_slice());
+    let facts = &items["properties"]["facts"];
+    if facts.is_object() {
+        return json!([{"asked": "what is asked for", "facts": first(&facts["items"]), "says": answer}]);
+    }
+    if items["enum"].is_array() { first(items) } else { answer.into() }
+}
+
+fn is_list(text: &str) -> bool {
+    serde_json::from_str::<Vec<Value>>(text).is_ok()
 }
 
 fn solved(final_solution: Value) -> Map<String, Value> {

@@ -1,0 +1,278 @@
+//! Forms of answers that keep what they rest on: sentences of a document, and answers with the facts behind them.
+//!
+//! A small model that is asked to copy what helps writes what it would have answered instead. A grammar that knows the
+//! sentences leaves it nothing to do but to choose among them; asked for each thing in turn, for its facts and then for
+//! what they say, it sees what is missing.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::decoding::closed;
+
+/// What is shorter than this says little by itself, and goes with what stands beside it; in bytes.
+const ALONE_BYTES_MIN: usize = 16;
+
+/// Longer sentences are cut between words; in bytes.
+const SENTENCE_BYTES_MAX: usize = 400;
+
+/// The line of a text with hard line breaks is at least this long, in bytes; shorter ones end where they end.
+const WRAPPED_BYTES_MIN: usize = 40;
+
+/// The most white space inside of what goes together, in bytes.
+const GAP_BYTES_MAX: usize = 64;
+
+/// Larger grammars are refused by servers (OpenAI takes 250 strings of any length); the sentences are asked for then,
+/// and not forced.
+const CHOICES_MAX: usize = 250;
+
+/// The most sentences that one reader names.
+const QUOTES_MAX: usize = 20;
+
+/// The most things that one answer tells apart.
+const PARTS_MAX: usize = 12;
+
+/// The longest name of something that is asked for, and the longest sentence about it, in characters.
+const ASKED_CHARS_MAX: usize = 160;
+const SAYS_CHARS_MAX: usize = 400;
+
+/// The most facts behind one sentence.
+const FACTS_MAX: usize = 8;
+
+/// The answer is a list of sentences of a document, as they stand there.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Quotes {
+    /// Sentences to choose from.
+    of: Vec<String>,
+    /// At most this many.
+    count_max: usize,
+}
+
+/// The answer is a list of what is asked for, each with the facts behind it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Answers {
+    /// The numbers of the facts.
+    facts: Vec<usize>,
+    /// At most this many things.
+    count_max: usize,
+}
+
+/// One thing that is asked for.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// What is asked for.
+    pub asked: String,
+    /// The numbers of the facts that say so; none, if no fact does.
+    pub facts: Vec<usize>,
+    /// What they say.
+    pub says: String,
+}
+
+impl Quotes {
+    /// Sentences out of these, as many as fit into `chars_max` characters of JSON.
+    #[must_use]
+    pub fn new(sentences: impl IntoIterator<Item = String>, chars_max: usize) -> Self {
+        let mut of: Vec<String> = Vec::new();
+        for sentence in sentences {
+            if !of.contains(&sentence) {
+                of.push(sentence);
+            }
+        }
+        let longest = of.iter().map(|sentence| sentence.chars().count() + 4).max().unwrap_or(1);
+        Self { count_max: (chars_max / longest).clamp(1, QUOTES_MAX), of }
+    }
+
+    /// Reads an answer in this form; whether its sentences stand in the document is another matter.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Vec<String>> {
+        serde_json::from_str(text).ok()
+    }
+
+    pub(super) fn schema(&self) -> Value {
+        let item = if self.of.is_empty() || self.of.len() > CHOICES_MAX {
+            json!({"type": "string", "minLength": 1, "maxLength": 2 * SENTENCE_BYTES_MAX})
+        } else {
+            json!({"type": "string", "enum": self.of})
+        };
+        json!({"type": "array", "items": item, "maxItems": self.count_max})
+    }
+}
+
+impl Answers {
+    /// An answer from the facts of these numbers, in `chars_max` characters of JSON.
+    #[must_use]
+    pub fn new(facts: Vec<usize>, chars_max: usize) -> Self {
+        let longest = ASKED_CHARS_MAX + SAYS_CHARS_MAX;
+        Self { facts, count_max: (2 * chars_max / longest).clamp(1, PARTS_MAX) }
+    }
+
+    /// Reads an answer in this form; whether there are facts of its numbers is another matter.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Vec<Part>> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// What comes first is what the rest follows from: the facts before what they say.
+    pub(super) fn schema(&self) -> Value {
+        let number = if self.facts.is_empty() || self.facts.len() > CHOICES_MAX {
+            json!({"type": "integer", "minimum": 1})
+        } else {
+            json!({"type": "integer", "enum": self.facts})
+        };
+        let part = closed(&json!({
+            "asked": {"type": "string", "minLength": 1, "maxLength": ASKED_CHARS_MAX},
+            "facts": {"type": "array", "items": number, "maxItems": FACTS_MAX},
+            "says": {"type": "string", "maxLength": SAYS_CHARS_MAX},
+        }));
+        json!({"type": "array", "items": part, "minItems": 1, "maxItems": self.count_max})
+    }
+}
+
+impl fmt::Display for Quotes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.count_max;
+        write!(
+            f,
+            "a list of at most {count} sentences of the document, each copied word for word; [] if there is none"
+        )
+    }
+}
+
+impl fmt::Display for Answers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "a list with one item for each thing that is asked for: [{\"asked\": one of the things that are asked for, \
+             \"facts\": the numbers of the facts that say so, or [], \"says\": what they say about it, as a sentence}]",
+        )
+    }
+}
+
+/// Returns where the sentences of a text stand: all of it but white space is in one of them.
+///
+/// Boundaries are those of Unicode (UAX #29), with three differences. A line end is a space where a long line goes on
+/// in the next one. What is too short to say something, such as a heading, a date or the abbreviation that UAX #29
+/// takes for an end, goes with what stands beside it. What is very long is cut between words.
+#[must_use]
+pub fn sentences(text: &str) -> Vec<Range<usize>> {
+    let flat = unwrapped(text);
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for (at, part) in flat.split_sentence_bound_indices() {
+        let start = at + part.len() - part.trim_start().len();
+        let end = at + part.trim_end().len();
+        let joins = |last: &Range<usize>| {
+            let is_short = last.len().min(end.saturating_sub(start)) < ALONE_BYTES_MIN;
+            is_short && end - last.start <= SENTENCE_BYTES_MAX && start - last.end <= GAP_BYTES_MAX
+        };
+        match found.last_mut() {
+            _ if start >= end => {}
+            Some(last) if joins(last) => last.end = end,
+            Some(_) | None => cut(&flat, start..end, &mut found),
+        }
+    }
+    found
+}
+
+/// Adds a sentence, in parts where it is too long.
+fn cut(text: &str, mut sentence: Range<usize>, found: &mut Vec<Range<usize>>) {
+    while sentence.len() > SENTENCE_BYTES_MAX {
+        let limit = text.floor_char_boundary(sentence.start + SENTENCE_BYTES_MAX);
+        let room = &text[sentence.start..limit];
+        let end = room.rfind(char::is_whitespace).filter(|end| *end > 0).unwrap_or(room.len());
+        let part = room[..end].trim_end();
+        found.push(sentence.start..sentence.start + part.len());
+        let rest = &text[sentence.start + end..sentence.end];
+        sentence.start = sentence.end - rest.trim_start().len();
+    }
+    found.push(sentence);
+}
+
+/// Returns a text of the same length whose lines end only where something ends.
+fn unwrapped(text: &str) -> String {
+    let mut flat = String::with_capacity(text.len());
+    let mut lines = text.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
+        let body = line.trim_end();
+        let goes_on = lines.peek().is_some_and(|next| {
+            let first = next.chars().find(|c| !matches!(c, ' ' | '\t'));
+            body.len() >= WRAPPED_BYTES_MIN
+                && first.is_some_and(|c| c.is_alphanumeric() || "\"'(\u{201C}\u{2018}\u{AB}".contains(c))
+        });
+        flat.push_str(body);
+        // Every sign of white space at the end is one of these in as many bytes.
+        let ends = line[body.len()..].bytes();
+        flat.extend(ends.map(|byte| if byte == b'\n' && !goes_on { '\n' } else { ' ' }));
+    }
+    flat
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{Constraint, find_verbatim};
+    use proptest::prelude::*;
+
+    fn of(text: &str) -> Vec<&str> {
+        sentences(text).into_iter().map(|place| &text[place]).collect()
+    }
+
+    #[test]
+    fn sentences_are_those_that_a_reader_would_name() {
+        assert_eq!(
+            of(
+                "# The harbour\n\nDay 3. The Ida came in from the north with a load of\nsalt. Dr. Brandt, who had been a sailmaker, kept it! Yes.\nShe did."
+            ),
+            [
+                "# The harbour\n\nDay 3.",
+                "The Ida came in from the north with a load of\nsalt. Dr.",
+                "Brandt, who had been a sailmaker, kept it! Yes.\nShe did.",
+            ]
+        );
+    }
+
+    #[test]
+    fn rows_and_list_items_stand_alone() {
+        let table = "| Amalia | 47 loads of wool |\n| Concordia | 12 loads of salt |\n- a first item of a list\n- another";
+        assert_eq!(of(table).len(), 3, "{:?}", of(table));
+    }
+
+    #[test]
+    fn what_runs_on_is_cut_between_words() {
+        let long = "word ".repeat(200);
+        assert!(of(&long).iter().all(|part| part.len() <= 400 && part.ends_with("word")));
+        assert_eq!(of(&"x".repeat(900)).len(), 3);
+        assert!(of(" \n\n ").is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_of_a_text_is_lost_and_every_sentence_is_found_again(text in "(?s)[a-dA-D .!?\n\r\t\u{E9}\u{3042}#|-]{0,200}") {
+            let places = sentences(&text);
+            let kept: String = places.iter().map(|place| &text[place.clone()]).collect();
+            let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+            prop_assert_eq!(letters(&kept), letters(&text));
+            for place in &places {
+                let words: Vec<&str> = text[place.clone()].split_whitespace().collect();
+                prop_assert!(find_verbatim(&text, &words.join(" ")).is_some_and(|found| found.start <= place.start));
+            }
+        }
+    }
+
+    #[test]
+    fn the_form_is_told_and_held() {
+        let quotes = Quotes::new(["One of them.", "Another one.", "One of them."].map(str::to_owned), 40);
+        assert_eq!(quotes.schema()["items"]["enum"], json!(["One of them.", "Another one."]));
+        assert_eq!(quotes.schema()["maxItems"], 2, "as many as there is room for");
+        let many = Quotes::new((0..300).map(|n| format!("Sentence number {n}.")), 9000);
+        assert!(many.schema()["items"]["enum"].is_null(), "no grammar has room for so many");
+        let rule = Constraint::Quotes(quotes);
+        assert!(rule.check("[\"Anything at all\"]").is_ok() && rule.check("[]").is_ok());
+        assert!(rule.check("[1]").unwrap_err().to_string().contains("at most 2 sentences"));
+        let rule = Constraint::Answers(Answers::new(vec![2, 5], 1000));
+        assert!(rule.check("[{\"asked\":\"a\",\"facts\":[2],\"says\":\"b\"}]").is_ok());
+        assert!(rule.check("[{\"asked\":\"a\",\"facts\":2,\"says\":\"b\"}]").is_err());
+    }
+}
