@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use crate::text::evidence::{Answers, Quotes};
 use crate::text::vacuity::Told;
 use crate::text::{Canonical, CanonicalKind, Canonicalizer, Constraint, Violation};
 
@@ -14,6 +15,36 @@ pub(crate) struct Answer {
     pub(crate) shown: String,
     /// What is compared.
     pub(crate) canonical: Canonical,
+}
+
+/// Returns what an answer of this form looks like in an example, with placeholders that no answer would be.
+///
+/// Small models write what they have seen: with a string before its eyes, the 1.5B model of the quick start finds half of
+/// what it finds with a list.
+pub(crate) fn example(kind: CanonicalKind, rules: &[Constraint]) -> &'static str {
+    let of_rule = |rule: &Constraint| match rule {
+        Constraint::Quotes(_) => Some(Quotes::EXAMPLE),
+        Constraint::Answers(_) => Some(Answers::EXAMPLE),
+        Constraint::Keys { .. } => Some("…"),
+        Constraint::Sentences(_)
+        | Constraint::Words(_)
+        | Constraint::Characters(_)
+        | Constraint::Lines(_)
+        | Constraint::Contains { .. }
+        | Constraint::Excludes { .. }
+        | Constraint::StartsWith { .. }
+        | Constraint::EndsWith { .. }
+        | Constraint::Integer => None,
+    };
+    match kind {
+        // Without a bracket before its eyes a small model writes a list as a list of one string.
+        CanonicalKind::Json => rules.iter().find_map(of_rule).unwrap_or("[…]"),
+        CanonicalKind::Text
+        | CanonicalKind::Lines
+        | CanonicalKind::Number
+        | CanonicalKind::Choice
+        | CanonicalKind::Verbatim => "\"…\"",
+    }
 }
 
 /// Returns a form with its `response` as a string: where a JSON value is wanted, it may stand there as it is.

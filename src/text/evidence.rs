@@ -36,8 +36,11 @@ const QUOTES_MAX: usize = 20;
 const PARTS_MAX: usize = 12;
 
 /// The longest name of something that is asked for, and the longest sentence about it, in characters.
-const ASKED_CHARS_MAX: usize = 160;
-const SAYS_CHARS_MAX: usize = 400;
+const ASKED_CHARS_MAX: usize = 120;
+const SAYS_CHARS_MAX: usize = 300;
+
+/// What one thing takes as a rule, with its signs, in characters: there is room for as many as would all be so long.
+const PART_CHARS: usize = 150;
 
 /// The most facts behind one sentence.
 const FACTS_MAX: usize = 8;
@@ -106,8 +109,7 @@ impl Answers {
     /// An answer from the facts of these numbers, in `chars_max` characters of JSON.
     #[must_use]
     pub fn new(facts: Vec<usize>, chars_max: usize) -> Self {
-        let longest = ASKED_CHARS_MAX + SAYS_CHARS_MAX;
-        Self { facts, count_max: (2 * chars_max / longest).clamp(1, PARTS_MAX) }
+        Self { facts, count_max: (chars_max / PART_CHARS).clamp(1, PARTS_MAX) }
     }
 
     /// Reads an answer in this form; whether there are facts of its numbers is another matter.
@@ -130,6 +132,16 @@ impl Answers {
         }));
         json!({"type": "array", "items": part, "minItems": 1, "maxItems": self.count_max})
     }
+}
+
+impl Quotes {
+    /// What such an answer looks like.
+    pub const EXAMPLE: &str = "[\"…\"]";
+}
+
+impl Answers {
+    /// What such an answer looks like.
+    pub const EXAMPLE: &str = "[{\"asked\":\"…\",\"facts\":[…],\"says\":\"…\"}]";
 }
 
 impl fmt::Display for Quotes {
@@ -164,7 +176,10 @@ pub fn sentences(text: &str) -> Vec<Range<usize>> {
         let start = at + part.len() - part.trim_start().len();
         let end = at + part.trim_end().len();
         let joins = |last: &Range<usize>| {
-            let is_short = last.len().min(end.saturating_sub(start)) < ALONE_BYTES_MIN;
+            // What stands alone in its line says something about what follows, and not about what went before.
+            let is_rest =
+                end.saturating_sub(start) < ALONE_BYTES_MIN && !flat[last.end..start].contains('\n');
+            let is_short = last.len() < ALONE_BYTES_MIN || is_rest;
             is_short && end - last.start <= SENTENCE_BYTES_MAX && start - last.end <= GAP_BYTES_MAX
         };
         match found.last_mut() {
@@ -223,12 +238,26 @@ mod tests {
     fn sentences_are_those_that_a_reader_would_name() {
         assert_eq!(
             of(
-                "# The harbour\n\nDay 3. The Ida came in from the north with a load of\nsalt. Dr. Brandt, who had been a sailmaker, kept it! Yes.\nShe did."
+                "# The harbour\n\nDay 3. The Ida came in from the north with a load of\nsalt. Dr. Brandt, who had been a sailmaker, kept it! Yes."
             ),
             [
                 "# The harbour\n\nDay 3.",
                 "The Ida came in from the north with a load of\nsalt. Dr.",
-                "Brandt, who had been a sailmaker, kept it! Yes.\nShe did.",
+                "Brandt, who had been a sailmaker, kept it! Yes.",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_heading_or_a_date_goes_with_what_follows_it() {
+        let text = "The officer counted every barrel.\n\nDay 23. The Amalia came in with cork, and more.\n\nDay 24.\n";
+        let parts = of(text);
+        assert_eq!(
+            parts,
+            [
+                "The officer counted every barrel.",
+                "Day 23. The Amalia came in with cork, and more.",
+                "Day 24."
             ]
         );
     }
@@ -236,7 +265,7 @@ mod tests {
     #[test]
     fn rows_and_list_items_stand_alone() {
         let table = "| Amalia | 47 loads of wool |\n| Concordia | 12 loads of salt |\n- a first item of a list\n- another";
-        assert_eq!(of(table).len(), 3, "{:?}", of(table));
+        assert_eq!(of(table).len(), 4, "{:?}", of(table));
     }
 
     #[test]

@@ -52,8 +52,9 @@ pub const READER: fn(&Value) -> String = |request| {
         json!(facts.flat_map(|fact| vec![fact; times]).collect::<Vec<_>>())
     } else if text.contains("List those of the sentences") {
         // Every other one matters.
-        let even =
-            |sentence: &&str| !sentence.split(' ').any(|word| word.parse().is_ok_and(|n: u32| n % 2 > 0));
+        let even = |sentence: &&str| {
+            !sentence.split(' ').any(|word| word.parse().is_ok_and(|n: u32| !n.is_multiple_of(2)))
+        };
         json!(choices().filter(even).collect::<Vec<_>>())
     } else if text.contains("from these facts alone") {
         let facts = shown(request);

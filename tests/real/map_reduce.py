@@ -59,7 +59,7 @@ def main():
     section, raw = result["map_reduce"], text.encode()
     misplaced = [f for f in section["findings"] if raw[f["start"]:f["end"]].decode() != f["quote"]]
     for number, finding in enumerate(section["findings"], 1):
-        print(f"[{number}] {finding['claim']} ({finding['start']} to {finding['end']}: {finding['quote']!r})")
+        print(f"[{number}] {finding['start']} to {finding['end']}: {finding['quote']!r}")
     found = [name for name, (_, words) in PLANTED.items() if any(words in f["quote"] for f in section["findings"])]
     told = [name for name, (_, words) in PLANTED.items() if words in (result["text"] or "")]
     read = [piece for piece in section["pieces"] if piece["outcome"] == "agreed"]

@@ -12,7 +12,7 @@ use super::evidence::{Evidence, Sources};
 use super::manifest::Manifest;
 use super::params::ConfidenceFrom;
 use super::verdict::Member;
-use crate::protocol::answer::Answer;
+use crate::protocol::answer::{Answer, example};
 use crate::protocol::draft::Told;
 use crate::protocol::mark::mark;
 use crate::protocol::{CallId, Thinking};
@@ -217,12 +217,13 @@ fn write_response(setup: &Setup, sources: &Sources) -> String {
         Thinking::Free => "what you wrote after `Answer:`, word for word and complete",
         Thinking::Field | Thinking::None => "the complete answer",
     };
+    let example = example(setup.canonical.kind, &setup.params.constraints);
     format!(
         "Write it as one JSON object on one line and nothing else. response is {found}, shorter than {room} characters. \
          citations lists what it rests on: source is a source's name, and quote its words, copied letter for letter; an empty \
          list if it rests on no source. reasoning says in one or two sentences why the answer is right, or what is missing. \
          confidence is a number from 0 to 1: how sure you are.{}\n\
-         {{\"response\":\"…\",\"citations\":[{cited}],\"reasoning\":\"…\",\"confidence\":…{}}}",
+         {{\"response\":{example},\"citations\":[{cited}],\"reasoning\":\"…\",\"confidence\":…{}}}",
         sound(setup).0,
         sound(setup).1,
     )

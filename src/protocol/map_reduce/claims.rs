@@ -66,8 +66,8 @@ impl Said {
     pub(super) fn shown(&self) -> String {
         let mut lines: Vec<String> = Vec::new();
         for Claim { text, findings, .. } in &self.claims {
-            let numbers: String = findings.iter().map(|number| format!("[{number}]")).collect();
-            lines.push(format!("{text} {numbers}").trim_end().to_owned());
+            let numbers: Vec<String> = findings.iter().map(|number| format!("[{number}]")).collect();
+            lines.push(format!("{text} {}", numbers.concat()).trim_end().to_owned());
         }
         let missing =
             if self.not_found.is_empty() { "nothing".to_owned() } else { self.not_found.join("; ") };
@@ -90,7 +90,12 @@ mod tests {
     fn a_sentence_counts_if_it_stands_in_the_piece() {
         let piece = "The bridge was opened to traffic\non 4 May 1931, in the rain.";
         let text = json!(["opened to traffic on 4 May 1931", "The bridge was closed.", "rain"]).to_string();
-        assert_eq!(places(&text, piece), (vec![15..46], 2), "too short, or nowhere");
+        let (found, nowhere) = places(&text, piece);
+        assert_eq!(
+            (&piece[found[0].clone()], nowhere),
+            ("opened to traffic\non 4 May 1931", 2),
+            "too short, or nowhere"
+        );
         assert_eq!(places("[]", piece), (vec![], 0));
     }
 

@@ -13,11 +13,12 @@ use std::fmt::Write as _;
 use super::Setup;
 use super::review::Review;
 use super::seat::{Found, Position, Seat, handle};
+use crate::protocol::answer;
 use crate::protocol::draft::{REFUSED, Told};
 use crate::protocol::mark::mark;
 use crate::protocol::{BlindVote, CallId, Thinking};
 use crate::text::decoding::Offer;
-use crate::text::{CanonicalKind, ChangeBy, Constraint, Status, listed_sentences, quote};
+use crate::text::{CanonicalKind, ChangeBy, Status, listed_sentences, quote};
 
 /// What `pair` says to every agent, before its first turn with its peer.
 ///
@@ -408,20 +409,9 @@ fn example(setup: &Setup, agent: usize) -> String {
         Thinking::Field => "\"thinking\":\"…\",",
         Thinking::Free | Thinking::None => "",
     };
-    let has_keys = setup.params.constraints.iter().any(|rule| matches!(rule, Constraint::Keys { .. }));
-    let text = match (setup.canonical.kind, listed(setup)) {
-        (_, Some(count)) => format!("[{}]", vec!["\"…\""; count].join(",")),
-        (CanonicalKind::Json, None) if has_keys => "…".to_owned(),
-        // Without a bracket before its eyes a small model writes a list as a list of one string.
-        (CanonicalKind::Json, None) => "[…]".to_owned(),
-        (
-            CanonicalKind::Text
-            | CanonicalKind::Lines
-            | CanonicalKind::Number
-            | CanonicalKind::Choice
-            | CanonicalKind::Verbatim,
-            None,
-        ) => "\"…\"".to_owned(),
+    let text = match listed(setup) {
+        Some(count) => format!("[{}]", vec!["\"…\""; count].join(",")),
+        None => answer::example(setup.canonical.kind, &setup.params.constraints).to_owned(),
     };
     let status = format!("\"status\":\"SOLVED\",\"final_solution\":{{\"canonical_text\":{text}}},");
     // In the order in which the fields are generated.

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use super::Setup;
 use super::ballot::{FEEDBACK_CHARS_MAX, SCORE_MAX, SCORE_MIN, Scores};
 use super::lineup::Lineup;
-use crate::protocol::answer::Answer;
+use crate::protocol::answer::{Answer, example};
 use crate::protocol::draft::Told;
 use crate::protocol::mark::mark;
 use crate::protocol::{CallId, Thinking};
@@ -57,7 +57,8 @@ pub(super) fn generation(setup: &Setup, call: CallId, feedback: &[String]) -> To
             .to_owned(),
         write: format!(
             "Write it as one JSON object on one line and nothing else. response is {found}, shorter than {room} characters.\n\
-             {{\"response\":\"…\"}}"
+             {{\"response\":{}}}",
+            example(setup.canonical.kind, &setup.params.constraints)
         ),
     }
 }
