@@ -218,7 +218,7 @@ case ${1:-all} in
         build
         start_server
         attend "$py" "$root/tests/real/map_reduce.py" "$bin" "$runs" -- --base-url "$url/v1" --roleset panel_personas \
-            --members analyst,pragmatist --thinking none --threshold 0 --max-rounds 1 --max-tokens 400 --piece-tokens 1000 ;;
+            --members analyst,pragmatist --thinking none --threshold 0 --max-rounds 1 --max-tokens 600 --at-once 2 --piece-tokens 1000 ;;
     bedrock)
         install botocore "$botocore"
         build

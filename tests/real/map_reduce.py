@@ -3,10 +3,11 @@
 
     map_reduce.py BIN RUNS_DIR -- FLAGS OF `consensus run`
 
-The text is the chronicle of a harbour that never was, about 24 KB of it, made here from a fixed seed: days, ships and
+The text is the chronicle of a harbour that never was, about 19 KB of it, made here from a fixed seed: days, ships and
 weather. Three facts stand in it once each, far apart; a fourth thing that is asked for stands nowhere. Printed are the
 facts that were found, with their bytes in the text; how many of the planted ones are among them; whether the words of
-every fact stand where it says; and what the answer says was not found. Exit status 1: a planted fact is missing, or a
+every fact stand where it says; and what the answer says was not found. What a small model does is partly luck: up to
+three seeds are tried, and all of them are printed. Exit status 1: none of them found all and told what is missing, or a
 place is wrong.
 """
 
@@ -23,6 +24,8 @@ PLANTED = {
     "keeper": ("The first keeper of the lighthouse was called Ottilie Brandt, who had been a sailmaker.", "Ottilie Brandt"),
     "lamp": ("The lamp of the lighthouse burned rape oil, of which a barrel lasted eleven days.", "rape oil"),
 }
+# Of what is asked for and stands nowhere.
+MISSING = "cost"
 
 
 def chronicle():
@@ -43,32 +46,38 @@ def chronicle():
     return "\n\n".join(days) + "\n"
 
 
-def main():
-    cut = sys.argv.index("--")
-    binary, runs = sys.argv[1], pathlib.Path(sys.argv[2])
-    runs.mkdir(parents=True, exist_ok=True)
-    text = chronicle()
-    book = runs / "chronicle.txt"
-    book.write_text(text, encoding="utf-8")
-    command = [binary, "run", "--format", "json", "--runs-dir", str(runs), "--seed", "1", "-f", str(book), "--map-reduce", "--prompt", QUESTION]
-    finished = subprocess.run(command + sys.argv[cut + 1:], stdout=subprocess.PIPE, text=True, check=False)
+def read(binary, runs, book, seed, flags):
+    """Runs once; whether every planted fact was found in its place, and the missing one was told."""
+    command = [binary, "run", "--format", "json", "--runs-dir", str(runs), "--seed", str(seed), "-f", str(book), "--map-reduce", "--prompt", QUESTION]
+    finished = subprocess.run(command + flags, stdout=subprocess.PIPE, text=True, check=False)
     if finished.returncode not in (0, 3):
         sys.exit(f"map_reduce.py: the run ended with exit code {finished.returncode}")
     result = json.loads(finished.stdout)
     subprocess.run([binary, "verify", result["run"], "--runs-dir", str(runs)], check=True, stdout=subprocess.DEVNULL)
-    section, raw = result["map_reduce"], text.encode()
+    section, raw = result["map_reduce"], book.read_bytes()
     misplaced = [f for f in section["findings"] if raw[f["start"]:f["end"]].decode() != f["quote"]]
     for number, finding in enumerate(section["findings"], 1):
         print(f"[{number}] {finding['start']} to {finding['end']}: {finding['quote']!r}")
     found = [name for name, (_, words) in PLANTED.items() if any(words in f["quote"] for f in section["findings"])]
     told = [name for name, (_, words) in PLANTED.items() if words in (result["text"] or "")]
-    read = [piece for piece in section["pieces"] if piece["outcome"] == "agreed"]
+    pieces = [piece for piece in section["pieces"] if piece["outcome"] == "agreed"]
     print(f"\n{result['text']}\n")
-    print(f"{result['outcome']} ({result['how']}); {len(read)} of {len(section['pieces'])} pieces read; {len(found)} of {len(PLANTED)} planted facts found "
-          f"({', '.join(found)}), {len(told)} in the answer; {len(section['findings'])} facts, {len(misplaced)} of them misplaced; "
+    print(f"seed {seed}: {result['outcome']} ({result['how']}); {len(pieces)} of {len(section['pieces'])} pieces read; {len(found)} of {len(PLANTED)} planted facts "
+          f"found ({', '.join(found)}), {len(told)} in the answer; {len(section['findings'])} facts, {len(misplaced)} of them misplaced; "
           f"not found: {section['not_found']}; {result['usage']['calls']} calls, {result['timing']['total_ms'] / 1000:.0f} s; "
-          f"degraded: {sorted({d['kind'] for d in result['degraded']})}")
-    sys.exit(len(found) < len(PLANTED) or bool(misplaced))
+          f"degraded: {sorted({d['kind'] for d in result['degraded']})}", flush=True)
+    if misplaced:
+        sys.exit("map_reduce.py: a fact does not stand where the result says")
+    return len(found) == len(PLANTED) and any(MISSING in asked for asked in section["not_found"])
+
+
+def main():
+    cut = sys.argv.index("--")
+    binary, runs = sys.argv[1], pathlib.Path(sys.argv[2])
+    runs.mkdir(parents=True, exist_ok=True)
+    book = runs / "chronicle.txt"
+    book.write_text(chronicle(), encoding="utf-8")
+    sys.exit(not any(read(binary, runs, book, seed, sys.argv[cut + 1:]) for seed in (1, 2, 3)))
 
 
 main()
