@@ -4,6 +4,7 @@
 //! sentences leaves it nothing to do but to choose among them; asked for each thing in turn, for its facts and then for
 //! what they say, it sees what is missing.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
@@ -79,12 +80,9 @@ impl Quotes {
     /// Sentences out of these, as many as fit into `chars_max` characters of JSON.
     #[must_use]
     pub fn new(sentences: impl IntoIterator<Item = String>, chars_max: usize) -> Self {
-        let mut of: Vec<String> = Vec::new();
-        for sentence in sentences {
-            if !of.contains(&sentence) {
-                of.push(sentence);
-            }
-        }
+        let mut known = BTreeSet::new();
+        let of: Vec<String> =
+            sentences.into_iter().filter(|sentence| known.insert(sentence.clone())).collect();
         let longest = of.iter().map(|sentence| sentence.chars().count() + 4).max().unwrap_or(1);
         Self { count_max: (chars_max / longest).clamp(1, QUOTES_MAX), of }
     }
