@@ -112,7 +112,11 @@ pub(super) fn tell(output: &Output, result: &RunResult, dir: &Path, endpoints: &
         let text = quote::excerpt(&dissent.text);
         output.tell(&format!("other answer: {} ({}): {text}", dissent.agent, dissent.stage));
     }
-    if let Section::Panel(panel) = &result.section {
+    let section = match &result.section {
+        Section::MapReduce(spread) => spread.answer.as_deref().unwrap_or(&result.section),
+        Section::Pair(_) | Section::Council(_) | Section::Panel(_) => &result.section,
+    };
+    if let Section::Panel(panel) = section {
         tell_panel(output, panel);
     }
     for loss in &result.degraded {

@@ -37,7 +37,11 @@ pub(super) fn persona(args: &PersonaArgs, output: &Output) -> anyhow::Result<Exi
             // What is there is never overwritten.
             let mut file = std::fs::File::create_new(&path).map_err(cannot)?;
             std::io::Write::write_all(&mut file, made.pack.as_bytes()).map_err(cannot)?;
-            output.line(&path.display().to_string())?;
+            if output.format == Format::Text {
+                output.line(&path.display().to_string())?;
+            } else {
+                output.json(&json!({"name": name, "path": path}))?;
+            }
         }
     }
     Ok(ExitCode::Success)

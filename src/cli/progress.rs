@@ -169,8 +169,8 @@ impl Observer for Story {
 
 /// One line about an answer or a ballot of a panel.
 fn form_line(value: &Value) -> String {
-    if let Some(answer) = value["response"].as_str() {
-        return format!("answers “{}”", quote::excerpt(answer));
+    if let Some(answer) = value.get("response") {
+        return answers(answer);
     }
     // Whatever a model writes as a number.
     let total = |mark: &Value| {
@@ -181,6 +181,11 @@ fn form_line(value: &Value) -> String {
     let marks: Vec<String> =
         marks.map(|(label, mark)| format!("{} {}", quote::excerpt(label), total(mark))).collect();
     format!("scores {}", marks.join(", "))
+}
+
+fn answers(answer: &Value) -> String {
+    let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
+    format!("answers “{}”", quote::excerpt(&text))
 }
 
 /// Returns the first line of a message that refuses a reply.
@@ -201,9 +206,9 @@ fn envelope_line(reply: &Reply) -> String {
     let is_council = ["framing", "checks", "veto", "confidence"].iter().any(|name| !value[name].is_null());
     if is_council {
         let checks = value["checks"].as_array().map_or(0, Vec::len);
-        let what = match (value["framing"].is_string(), value["response"].is_string()) {
+        let what = match (value["framing"].is_string(), value.get("response").is_some()) {
             (true, _) => format!("reads it as “{}”", field("framing")),
-            (false, true) => format!("answers “{}”", field("response")),
+            (false, true) => answers(&value["response"]),
             (false, false) if value["veto"] == true => {
                 format!("vetoes after {checks} checks: {}", field("reasoning"))
             }

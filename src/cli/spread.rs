@@ -66,7 +66,8 @@ pub(super) async fn spread(
     };
     take(args, setup, found, tokens_max)?;
     let count = setup.spread.as_ref().map_or(0, |spread| spread.pieces.len());
-    output.tell(&format!("documents: read in {count} pieces of at most {tokens_max} tokens"));
+    let pieces = if count == 1 { "piece" } else { "pieces" };
+    output.tell(&format!("documents: read in {count} {pieces} of at most {tokens_max} tokens"));
     Ok(())
 }
 

@@ -55,9 +55,14 @@ impl Persona {
     pub fn from_line(line: &str) -> Result<Self, ConfigError> {
         let line = quote::plain(line).split_whitespace().collect::<Vec<_>>().join(" ");
         let line = line.trim_end_matches('.');
-        if !line.chars().any(char::is_alphabetic) || line.chars().count() > 1000 {
-            let why = "a persona is a line of up to 1000 characters that says who somebody is";
-            return Err(ConfigError::Usage(why.to_owned()));
+        // A name that is misspelt is one word; scripts without spaces have lines of one.
+        let is_name = line.is_ascii() && !line.contains(' ');
+        if is_name || !line.chars().any(char::is_alphabetic) || line.chars().count() > 1000 {
+            let line = quote::excerpt(line);
+            return Err(ConfigError::Usage(format!(
+                "there is no persona `{line}`, and a line that makes one says in several words who somebody is, such as \
+                 \"a contrary physicist\", in at most 1000 characters; `consensus persona list` names those that there are"
+            )));
         }
         let domain: String = line.chars().take(DOMAIN_CHARS_MAX).collect();
         let pack = format!(
@@ -209,6 +214,7 @@ mod tests {
         assert_eq!(Persona::from_line("物理学者で捻くれ者").unwrap().name, "Persona");
         assert_eq!(Persona::from_line("Sherlock Holmes").unwrap().name, "Sherlock_Holmes");
         assert!(Persona::from_line(" 42 ").is_err());
+        assert!(Persona::from_line("analist").unwrap_err().to_string().contains("no persona `analist`"));
         assert!(Persona::from_line(&"x".repeat(2000)).is_err());
     }
 

@@ -20,6 +20,7 @@
 
 mod action;
 mod answer;
+pub mod approval;
 mod arbiter;
 mod conversation;
 pub mod council;

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use crate::engine::{Ledger, Mismatch};
 use crate::journal::{Entry, Found, Record, Replied};
+use crate::protocol::map_reduce::Finding;
 use crate::protocol::panel::{Evaluated, Scores};
 use crate::protocol::{CallId, Outcome, Params, Passage, Section, Step};
 use crate::text::{Envelope, quote};
@@ -37,6 +38,7 @@ pub fn transcript(records: &[Record]) -> Result<String, (u64, Mismatch)> {
         }
     }
     ranking(&mut out, &ledger);
+    facts(&mut out, &ledger);
     dissent(&mut out, &ledger);
     Ok(out)
 }
@@ -122,6 +124,18 @@ fn ranking(out: &mut String, ledger: &Ledger) {
     }
     let (void, cancelled) = (section.void_ballots, section.cancelled_ballots);
     let _ = writeln!(out, "\n{void} ballots were void, and {cancelled} were not awaited.\n");
+}
+
+/// What the numbers in an answer from pieces mean.
+fn facts(out: &mut String, ledger: &Ledger) {
+    let Section::MapReduce(section) = ledger.report().section else { return };
+    out.push_str("## Facts\n\n");
+    for (index, Finding { document, start, end, quote: words }) in section.findings.iter().enumerate() {
+        let name = quote::json_string(document);
+        let _ = writeln!(out, "[{}] {name}, bytes {start} to {end}:\n", index + 1);
+        quoted(out, words);
+        out.push('\n');
+    }
 }
 
 fn passages(out: &mut String, found: &Found) {

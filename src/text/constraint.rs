@@ -149,8 +149,8 @@ impl Constraint {
                 self.holds_if(!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
             }
             Self::Keys { keys } => self.check_keys(keys, text),
-            Self::Quotes(_) => self.holds_if(Quotes::read(text).is_some()),
-            Self::Answers(_) => self.holds_if(Answers::read(text).is_some()),
+            Self::Quotes(quotes) => self.holds_if(quotes.holds(text)),
+            Self::Answers(answers) => answers.fault(text).map_or(Ok(()), |why| Err(Broken(why))),
         }
     }
 

@@ -18,7 +18,7 @@ use super::decoding::closed;
 const ALONE_BYTES_MIN: usize = 16;
 
 /// Longer sentences are cut between words; in bytes.
-const SENTENCE_BYTES_MAX: usize = 400;
+pub const SENTENCE_BYTES_MAX: usize = 800;
 
 /// The line of a text with hard line breaks is at least this long, in bytes; shorter ones end where they end.
 const WRAPPED_BYTES_MIN: usize = 40;
@@ -31,7 +31,7 @@ const GAP_BYTES_MAX: usize = 64;
 const CHOICES_MAX: usize = 250;
 
 /// The most sentences that one reader names.
-const QUOTES_MAX: usize = 20;
+pub const QUOTES_MAX: usize = 20;
 
 /// The most things that one answer tells apart.
 const PARTS_MAX: usize = 12;
@@ -77,20 +77,26 @@ pub struct Part {
 }
 
 impl Quotes {
-    /// Sentences out of these, as many as fit into `chars_max` characters of JSON.
+    /// Sentences out of these, as many as fit into `chars_max` characters of JSON, and no more than `count_max`.
     #[must_use]
-    pub fn new(sentences: impl IntoIterator<Item = String>, chars_max: usize) -> Self {
+    pub fn new(sentences: impl IntoIterator<Item = String>, chars_max: usize, count_max: usize) -> Self {
         let mut known = BTreeSet::new();
         let of: Vec<String> =
             sentences.into_iter().filter(|sentence| known.insert(sentence.clone())).collect();
         let longest = of.iter().map(|sentence| sentence.chars().count() + 4).max().unwrap_or(1);
-        Self { count_max: (chars_max / longest).clamp(1, QUOTES_MAX), of }
+        Self { count_max: (chars_max / longest).min(count_max).clamp(1, QUOTES_MAX), of }
     }
 
-    /// Reads an answer in this form; whether its sentences stand in the document is another matter.
+    /// Reads canonical JSON in this form.
     #[must_use]
     pub fn read(text: &str) -> Option<Vec<String>> {
         serde_json::from_str(text).ok()
+    }
+
+    /// Whether it is such a list; that its sentences stand in the document is another matter, since whoever copies may
+    /// copy a part.
+    pub(super) fn holds(&self, text: &str) -> bool {
+        Self::read(text).is_some_and(|quotes| quotes.len() <= self.count_max)
     }
 
     pub(super) fn schema(&self) -> Value {
@@ -110,10 +116,32 @@ impl Answers {
         Self { facts, count_max: (chars_max / PART_CHARS).clamp(1, PARTS_MAX) }
     }
 
-    /// Reads an answer in this form; whether there are facts of its numbers is another matter.
+    /// Reads canonical JSON in this form.
     #[must_use]
     pub fn read(text: &str) -> Option<Vec<Part>> {
         serde_json::from_str(text).ok()
+    }
+
+    /// Says what is wrong with an answer, if anything is.
+    pub(super) fn fault(&self, text: &str) -> Option<String> {
+        let Some(parts) = Self::read(text) else { return Some(self.to_string()) };
+        if parts.is_empty() || parts.len() > self.count_max {
+            return Some(format!(
+                "the list must have 1 to {} items, and has {}",
+                self.count_max,
+                parts.len()
+            ));
+        }
+        parts.iter().find_map(|Part { asked, facts, says }| {
+            if asked.trim().is_empty() {
+                return Some("`asked` must say what is asked for, and one is empty".to_owned());
+            }
+            if let Some(number) = facts.iter().find(|number| !self.facts.contains(number)) {
+                return Some(format!("there is no fact with the number {number}"));
+            }
+            let is_silent = !facts.is_empty() && says.trim().is_empty();
+            is_silent.then(|| "`says` must say what the facts say, and one is empty".to_owned())
+        })
     }
 
     /// What comes first is what the rest follows from: the facts before what they say.
@@ -269,8 +297,8 @@ mod tests {
     #[test]
     fn what_runs_on_is_cut_between_words() {
         let long = "word ".repeat(200);
-        assert!(of(&long).iter().all(|part| part.len() <= 400 && part.ends_with("word")));
-        assert_eq!(of(&"x".repeat(900)).len(), 3);
+        assert!(of(&long).iter().all(|part| part.len() <= 800 && part.ends_with("word")));
+        assert_eq!(of(&"x".repeat(1900)).len(), 3);
         assert!(of(" \n\n ").is_empty());
     }
 
@@ -290,16 +318,27 @@ mod tests {
 
     #[test]
     fn the_form_is_told_and_held() {
-        let quotes = Quotes::new(["One of them.", "Another one.", "One of them."].map(str::to_owned), 40);
+        let quotes = Quotes::new(["One of them.", "Another one.", "One of them."].map(str::to_owned), 40, 9);
         assert_eq!(quotes.schema()["items"]["enum"], json!(["One of them.", "Another one."]));
         assert_eq!(quotes.schema()["maxItems"], 2, "as many as there is room for");
-        let many = Quotes::new((0..300).map(|n| format!("Sentence number {n}.")), 9000);
+        let many = Quotes::new((0..300).map(|n| format!("Sentence number {n}.")), 9000, 20);
         assert!(many.schema()["items"]["enum"].is_null(), "no grammar has room for so many");
         let rule = Constraint::Quotes(quotes);
         assert!(rule.check("[\"Anything at all\"]").is_ok() && rule.check("[]").is_ok());
+        assert!(rule.check("[\"a\",\"b\",\"c\"]").is_err(), "more than two");
         assert!(rule.check("[1]").unwrap_err().to_string().contains("at most 2 sentences"));
         let rule = Constraint::Answers(Answers::new(vec![2, 5], 1000));
         assert!(rule.check("[{\"asked\":\"a\",\"facts\":[2],\"says\":\"b\"}]").is_ok());
-        assert!(rule.check("[{\"asked\":\"a\",\"facts\":2,\"says\":\"b\"}]").is_err());
+        assert!(rule.check("[{\"asked\":\"a\",\"facts\":[],\"says\":\"\"}]").is_ok(), "not found");
+        for (wrong, why) in [
+            ("[{\"asked\":\"a\",\"facts\":2,\"says\":\"b\"}]", "a list with one item for each"),
+            ("[{\"asked\":\"a\",\"facts\":[3],\"says\":\"b\"}]", "no fact with the number 3"),
+            ("[{\"asked\":\" \",\"facts\":[2],\"says\":\"b\"}]", "`asked` must say"),
+            ("[{\"asked\":\"a\",\"facts\":[2],\"says\":\"\"}]", "`says` must say"),
+            ("[]", "1 to 6 items, and has 0"),
+        ] {
+            let told = rule.check(wrong).unwrap_err().to_string();
+            assert!(told.contains(why), "{told}");
+        }
     }
 }

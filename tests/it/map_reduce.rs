@@ -64,7 +64,8 @@ pub const READER: fn(&Value) -> String = |request| {
             json!({"asked": "it", "facts": [number], "says": format!("{}, says {name}.", &fact[..fact.len().min(40)])})
         };
         let missing = json!({"asked": "what it cost", "facts": [], "says": "No fact says so."});
-        json!(facts.lines().map(part).chain([missing]).collect::<Vec<_>>())
+        let room = usize::try_from(schema["maxItems"].as_u64().unwrap()).unwrap();
+        json!(facts.lines().take(room - 1).map(part).chain([missing]).collect::<Vec<_>>())
     } else {
         json!("It was lit in 1877.")
     };
@@ -125,6 +126,32 @@ fn facts_that_fill_more_than_a_prompt_are_chosen_from_and_keep_their_numbers() {
     Finished::of(command.args(["--piece-tokens", "300"])).exits(0);
     let section = &folder.result()["map_reduce"];
     assert!(section["merges"].as_u64().unwrap() >= 1, "{section}");
+    let asked = server.chats().len();
+    let plan = [
+        "plan",
+        "--model",
+        "openai:tiny-model",
+        "--roleset",
+        "panel_personas",
+        "--members",
+        "analyst,pragmatist",
+    ];
+    let task = [
+        "--thinking",
+        "none",
+        "-f",
+        "book.txt",
+        "--map-reduce",
+        "--piece-tokens",
+        "300",
+        "--prompt",
+        "x",
+        "--format",
+        "json",
+    ];
+    let plan = Finished::of(consensus(&folder).args(plan).args(task)).exits(0);
+    let plan: Value = serde_json::from_str(&plan.stdout).unwrap();
+    assert!(plan["calls_max"].as_u64() >= Some(asked as u64), "{asked} calls, and the plan says {plan}");
     let findings = section["findings"].as_array().unwrap();
     assert_eq!(findings.len(), 60);
     let mut rests: Vec<u64> = Vec::new();

@@ -56,7 +56,7 @@ fn who_sits_on_a_panel_can_be_said_with_flags() {
     for (words, why) in [
         (["--members", "analyst"], "`panel` has 2 to 16 agents, not 1"),
         (["--members", "analist"], "did you mean `Analyst`?"),
-        (["--persona", "42"], "a persona is a line"),
+        (["--persona", "42"], "no persona `42`"),
         (["--persona", "Analyst"], "`Analyst` sits on this panel already"),
         (["--models", "a,"], "a model's name is empty"),
         (["--max-rounds", "21"], "`max_iterations` is 1 to 20"),

@@ -1,6 +1,9 @@
 //! What runs write, held against what it must rest on: sentences against their piece, answers against the facts.
 
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::report::Claim;
 use crate::text::evidence::{Answers, Part, Quotes};
@@ -15,24 +18,38 @@ const NOT_FOUND: &str = "Not found:";
 /// An answer, taken apart.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Said {
-    /// What is said, each once.
+    /// What is said.
     pub(super) claims: Vec<Claim>,
     /// What is asked for and stands in no fact.
     pub(super) not_found: Vec<String>,
-    /// Numbers that are no fact's.
-    pub(super) unknown: Vec<usize>,
 }
 
-/// Returns where the sentences that a reader names stand in its piece, and how many stand nowhere.
-pub(super) fn places(text: &str, piece: &str) -> (Vec<Range<usize>>, usize) {
-    let quotes = Quotes::read(text).unwrap_or_default();
-    let proves = |quote: &str| {
-        let is_long = quote.chars().filter(|c| !c.is_whitespace()).count() >= QUOTE_CHARS_MIN;
-        find_verbatim(piece, quote).filter(|_| is_long)
-    };
-    let found: Vec<Range<usize>> = quotes.iter().filter_map(|quote| proves(quote)).collect();
-    let nowhere = quotes.len() - found.len();
+/// Returns the places of the sentences that a reader chose, and how many of its quotes stand nowhere.
+///
+/// `offered` are the sentences that begin in the piece, with their places in the document. Whoever copies a part of one
+/// means all of it: what stands around it may turn its sense.
+pub(super) fn places(text: &str, document: &str, offered: &[Range<usize>]) -> (Vec<Range<usize>>, usize) {
+    let (mut found, mut nowhere) = (Vec::new(), 0);
+    for quote in Quotes::read(text).unwrap_or_default() {
+        match place(&quote, document, offered) {
+            Some(place) => found.push(place),
+            None => nowhere += 1,
+        }
+    }
     (found, nowhere)
+}
+
+fn place(quote: &str, document: &str, offered: &[Range<usize>]) -> Option<Range<usize>> {
+    let is_same = |place: &&Range<usize>| one_line(&document[(*place).clone()]) == quote;
+    if let Some(place) = offered.iter().find(is_same) {
+        return Some(place.clone());
+    }
+    let is_long = quote.chars().filter(|c| !c.is_whitespace()).count() >= QUOTE_CHARS_MIN;
+    let (first, last) = (offered.first()?, offered.last()?);
+    let words = find_verbatim(&document[first.start..last.end], quote).filter(|_| is_long)?;
+    let (start, end) = (first.start + words.start, first.start + words.end);
+    let around = offered.iter().filter(|place| place.start < end && start < place.end);
+    around.map(Range::clone).reduce(|all, place| all.start..place.end)
 }
 
 /// Returns which of these facts are among the sentences that a reader chose.
@@ -42,32 +59,36 @@ pub(super) fn chosen<'a>(text: &str, facts: impl Iterator<Item = (usize, &'a str
     facts.filter(|(_, fact)| is_chosen(fact)).map(|(number, _)| number).collect()
 }
 
-/// Takes an answer apart; `facts` are the numbers that there are.
-pub(super) fn answer(text: &str, facts: &[usize]) -> Said {
+/// Takes an answer apart, which passes its rule: it names only facts that there are.
+pub(super) fn answer(text: &str) -> Said {
     let mut said = Said::default();
-    for Part { asked, facts: named, says } in Answers::read(text).unwrap_or_default() {
-        let (mut findings, unknown): (Vec<usize>, Vec<usize>) =
-            named.iter().partition(|number| facts.contains(number));
+    for Part { asked, facts: mut findings, says } in Answers::read(text).unwrap_or_default() {
+        let asked = one_line(&asked);
+        if findings.is_empty() {
+            said.not_found.push(asked);
+            continue;
+        }
         findings.sort_unstable();
         findings.dedup();
-        said.unknown.extend(unknown);
-        let (asked, text) = (one_line(&asked), one_line(&says));
-        if named.is_empty() || text.is_empty() {
-            said.not_found.push(asked);
-        } else if !said.claims.iter().any(|claim| claim.text == text && claim.findings == findings) {
-            said.claims.push(Claim { asked, text, findings });
-        }
+        let text = without_numbers(&one_line(&says));
+        said.claims.push(Claim { asked, text, findings });
     }
+    // What one item says is found, whatever another says.
+    said.not_found.retain(|asked| !said.claims.iter().any(|claim| claim.asked == *asked));
     said
 }
 
 impl Said {
-    /// Returns the answer as people read it: each thing with the numbers of its facts, and last what was not found.
+    /// Returns the answer as people read it: what is said, each once, with the numbers of its facts; and last what was
+    /// not found.
     pub(super) fn shown(&self) -> String {
         let mut lines: Vec<String> = Vec::new();
         for Claim { text, findings, .. } in &self.claims {
             let numbers: Vec<String> = findings.iter().map(|number| format!("[{number}]")).collect();
-            lines.push(format!("{text} {}", numbers.concat()).trim_end().to_owned());
+            let line = format!("{text} {}", numbers.concat());
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
         }
         let missing =
             if self.not_found.is_empty() { "nothing".to_owned() } else { self.not_found.join("; ") };
@@ -76,27 +97,49 @@ impl Said {
     }
 }
 
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Returns what is said with what looks like the number of a fact so written that it is none.
+fn without_numbers(text: &str) -> String {
+    static NUMBERS: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"\[([0-9][0-9, ]*)\]").expect("it is a constant, and a test uses it"));
+    NUMBERS.replace_all(text, "($1)").into_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::evidence::sentences;
     use proptest::prelude::*;
     use serde_json::json;
 
     #[test]
-    fn a_sentence_counts_if_it_stands_in_the_piece() {
-        let piece = "The bridge was opened to traffic\non 4 May 1931, in the rain.";
-        let text = json!(["opened to traffic on 4 May 1931", "The bridge was closed.", "rain"]).to_string();
-        let (found, nowhere) = places(&text, piece);
+    fn a_sentence_counts_if_it_stands_in_the_document_and_a_part_of_it_stands_for_all() {
+        let document = "Nobody in the town says that the bridge was opened\non 4 May 1931. It rained, and it was cold. 5";
+        let offered = sentences(document);
+        let text =
+            json!(["opened on 4 May 1931", "The bridge was closed.", "rain", "1931. It rained"]).to_string();
+        let (found, nowhere) = places(&text, document, &offered);
+        let quotes: Vec<&str> = found.into_iter().map(|place| &document[place]).collect();
+        let whole = "Nobody in the town says that the bridge was opened\non 4 May 1931.";
         assert_eq!(
-            (&piece[found[0].clone()], nowhere),
-            ("opened to traffic\non 4 May 1931", 2),
-            "too short, or nowhere"
+            quotes,
+            [
+                whole,
+                "Nobody in the town says that the bridge was opened\non 4 May 1931. It rained, and it was cold. 5"
+            ]
         );
-        assert_eq!(places("[]", piece), (vec![], 0));
+        assert_eq!(nowhere, 2, "too short, or nowhere");
+        let short = "A title\n\n| 5 |\n";
+        let offered = sentences(short);
+        let all: Vec<String> = offered.iter().map(|place| one_line(&short[place.clone()])).collect();
+        assert_eq!(
+            places(&json!(all).to_string(), short, &offered),
+            (offered.clone(), 0),
+            "what was offered counts"
+        );
     }
 
     #[test]
@@ -104,34 +147,31 @@ mod tests {
         let part =
             |asked: &str, facts: &[usize], says: &str| json!({"asked": asked, "facts": facts, "says": says});
         let parts = [
-            part("the year", &[3, 1, 3], "It opened\nin 1931."),
-            part("the day", &[3, 1], "It opened in 1931."),
+            part("the year", &[3, 1, 3], "It opened [2]\nin 1931."),
+            part("the day", &[3, 1], "It opened [2] in 1931."),
             part("its price", &[], "Nobody says."),
-            part("its colour", &[9], "It is red."),
+            part("the year", &[], ""),
         ];
-        let said = answer(&json!(parts).to_string(), &[1, 3]);
+        let said = answer(&json!(parts).to_string());
+        assert_eq!(
+            said.claims.iter().map(|claim| claim.asked.as_str()).collect::<Vec<_>>(),
+            ["the year", "the day"]
+        );
         assert_eq!(said.not_found, ["its price"]);
-        assert_eq!(said.unknown, [9]);
-        assert_eq!(said.shown(), "It opened in 1931. [1][3]\nIt is red.\nNot found: its price");
-        assert_eq!(answer("[]", &[]).shown(), "Not found: nothing");
+        assert_eq!(said.shown(), "It opened (2) in 1931. [1][3]\nNot found: its price");
     }
 
     proptest! {
         #[test]
-        fn no_claim_rests_on_what_there_is_not(facts in proptest::collection::vec(1_usize..9, 0..4), named in proptest::collection::vec(0_usize..12, 0..5)) {
-            let text = json!([{"asked": "a", "facts": named, "says": "b"}]).to_string();
-            let said = answer(&text, &facts);
-            prop_assert!(said.claims.iter().flat_map(|claim| &claim.findings).all(|number| facts.contains(number)));
-            prop_assert_eq!(said.not_found.len() + said.claims.len(), 1);
-        }
-
-        #[test]
-        fn every_place_holds_the_words(piece in "[a-c \n]{12,60}", at in 0_usize..6) {
-            let words = piece[at..].split_whitespace().collect::<Vec<_>>().join(" ");
-            let (found, nowhere) = places(&json!([words]).to_string(), &piece);
+        fn every_place_is_whole_sentences_that_hold_the_words(document in "[a-c .\n]{12,80}", at in 0_usize..6) {
+            let offered = sentences(&document);
+            let words = document[at..].split_whitespace().take(4).collect::<Vec<_>>().join(" ");
+            let (found, nowhere) = places(&json!([words]).to_string(), &document, &offered);
             prop_assert_eq!(found.len() + nowhere, 1);
             for place in found {
-                prop_assert_eq!(one_line(&piece[place]), words.clone());
+                prop_assert!(one_line(&document[place.clone()]).contains(&words));
+                prop_assert!(offered.iter().any(|sentence| sentence.start == place.start));
+                prop_assert!(offered.iter().any(|sentence| sentence.end == place.end));
             }
         }
     }

@@ -1,8 +1,9 @@
 //! The state machine: runs inside a run.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 
-use super::claims::{self, Said};
+use super::claims::{self, Said, one_line};
 use super::prompt;
 use super::report::{Finding, PieceReport};
 use super::{Piece, Spread};
@@ -12,8 +13,8 @@ use crate::protocol::{
     Action, AgentReport, Ask, CallId, Degraded, Document, Event, NoAgreement, Outcome, Params, Protocol,
     Report, Setup, Task, Unexpected,
 };
-use crate::text::evidence::{Answers, Quotes, sentences};
-use crate::text::{CanonicalKind, CanonicalRule, Canonicalizer, Constraint, quote};
+use crate::text::evidence::{Answers, QUOTES_MAX, Quotes, sentences};
+use crate::text::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, Constraint, quote};
 
 /// What a run inside is for.
 #[derive(Clone, Debug)]
@@ -26,13 +27,15 @@ pub(super) enum Job {
     Answer,
 }
 
-/// Facts as a run inside is shown them.
+/// What a run inside is shown, and may choose from.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shown {
     /// As one document.
     pub(super) text: String,
     /// One by one.
     pub(super) facts: Vec<(usize, String)>,
+    /// What there is to choose from.
+    pub(super) sentences: Vec<String>,
 }
 
 /// A run under way.
@@ -45,6 +48,8 @@ struct Open {
 pub struct MapReduce {
     pub(super) setup: Setup,
     spread: Spread,
+    /// Where the sentences of each document stand.
+    sentences: Vec<Vec<Range<usize>>>,
     open: BTreeMap<u32, Open>,
     /// What is still to be done before the next step.
     waiting: VecDeque<Job>,
@@ -53,6 +58,10 @@ pub struct MapReduce {
     facts: Vec<usize>,
     /// What the merges under way have left so far, by their part.
     merged: BTreeMap<u32, Vec<usize>>,
+    /// What needs no choice meanwhile.
+    alone: Vec<usize>,
+    /// Whether a merge has come to nothing; there is no other after it.
+    is_stuck: bool,
     pub(super) pieces: Vec<PieceReport>,
     /// Of each piece that has been read, its facts; kept apart until all are there, since they end in any order.
     read: BTreeMap<usize, Vec<Finding>>,
@@ -75,21 +84,20 @@ pub(super) fn part_setup(setup: &Setup, job: &Job, shown: &Shown) -> Setup {
     let question = setup.task.prompt.trim();
     let chars_max = setup.agents.iter().map(crate::protocol::AgentSetup::text_chars_max).min().unwrap_or(0);
     let of_facts = || Document { name: "facts".to_owned(), text: shown.text.clone(), redacted: false };
+    let quotes =
+        |count_max| Constraint::Quotes(Quotes::new(shown.sentences.iter().cloned(), chars_max, count_max));
     let (prompt, document, form) = match job {
         Job::Read(index) => {
             let (name, text) = piece(setup, *index);
             let count = setup.spread.as_ref().map_or(0, |spread| spread.pieces.len());
-            let of = sentences(text).into_iter().map(|place| one_line(&text[place]));
             (
                 prompt::read(question, index + 1, count),
                 Document { name, text: text.to_owned(), redacted: false },
-                Constraint::Quotes(Quotes::new(of, chars_max)),
+                quotes(QUOTES_MAX),
             )
         }
-        Job::Merge(_) => {
-            let of = shown.facts.iter().map(|(_, fact)| fact.clone());
-            (prompt::merge(question), of_facts(), Constraint::Quotes(Quotes::new(of, chars_max)))
-        }
+        // Half of them at most, so that there is an end to it.
+        Job::Merge(facts) => (prompt::merge(question), of_facts(), quotes(facts.len().div_ceil(2))),
         Job::Answer => {
             let numbers = shown.facts.iter().map(|(number, _)| *number).collect();
             (prompt::answer(question), of_facts(), Constraint::Answers(Answers::new(numbers, chars_max)))
@@ -114,10 +122,6 @@ pub(super) fn part_setup(setup: &Setup, job: &Job, shown: &Shown) -> Setup {
     }
 }
 
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 /// Returns a piece's document and text.
 fn piece(setup: &Setup, index: usize) -> (String, &str) {
     let spread = setup.spread.as_ref();
@@ -139,12 +143,16 @@ impl MapReduce {
             end: piece.end,
             outcome: None,
         };
+        let documents = setup.task.documents.iter();
         Self {
+            sentences: documents.map(|document| sentences(&document.text)).collect(),
             open: BTreeMap::new(),
             waiting: (0..spread.pieces.len()).map(Job::Read).collect(),
             parts: 0,
             facts: Vec::new(),
             merged: BTreeMap::new(),
+            alone: Vec::new(),
+            is_stuck: false,
             pieces: spread.pieces.iter().map(report).collect(),
             read: BTreeMap::new(),
             findings: Vec::new(),
@@ -175,7 +183,7 @@ impl MapReduce {
             self.parts += 1;
             let part = self.parts;
             let shown = match &job {
-                Job::Read(_) => Shown::default(),
+                Job::Read(index) => self.offer(*index),
                 Job::Merge(facts) => self.shown(facts, false),
                 Job::Answer => self.shown(&self.facts, true),
             };
@@ -223,10 +231,9 @@ impl MapReduce {
         if let Job::Answer = job {
             self.answered = Some(report);
             let Outcome::Agreed { how, text, .. } = outcome else { return Ok(vec![Action::Finish(outcome)]) };
-            self.said = claims::answer(&text, &self.facts);
+            self.said = claims::answer(&canonical(CanonicalKind::Json, &text).text);
             let text = self.said.shown();
-            let canonical = Canonicalizer::new(&CanonicalRule::default()).canonicalize(&text);
-            let sha256 = canonical.expect("prose always has a canonical form").digest;
+            let sha256 = canonical(CanonicalKind::Text, &text).digest;
             return Ok(vec![Action::Finish(Outcome::Agreed { how, text, sha256 })]);
         }
         self.count(&report);
@@ -257,7 +264,22 @@ impl MapReduce {
         } else {
             facts.iter().map(|(_, fact)| fact.as_str()).collect::<Vec<_>>().join("\n")
         };
-        Shown { text, facts }
+        let sentences = facts.iter().map(|(_, fact)| fact.clone()).collect();
+        Shown { text, facts, sentences }
+    }
+
+    /// Returns the places of the sentences that begin in a piece: each is offered where it begins, and whole.
+    fn offered(&self, index: usize) -> &[Range<usize>] {
+        let Piece { document, start, end } = self.spread.pieces[index];
+        let all = &self.sentences[document];
+        let at = |byte| all.partition_point(|place| place.start < byte);
+        &all[at(start)..at(end)]
+    }
+
+    fn offer(&self, index: usize) -> Shown {
+        let text = &self.setup.task.documents[self.spread.pieces[index].document].text;
+        let sentences = self.offered(index).iter().map(|place| one_line(&text[place.clone()])).collect();
+        Shown { sentences, ..Shown::default() }
     }
 
     fn count(&mut self, report: &Report) {
@@ -276,63 +298,69 @@ impl MapReduce {
 
     fn has_read(&mut self, index: usize, outcome: &Outcome) {
         self.pieces[index].outcome = Some(outcome.name());
-        let (document, text) = piece(&self.setup, index);
-        let Piece { start, end, .. } = self.spread.pieces[index];
+        let Piece { document, start, end } = self.spread.pieces[index];
+        let Document { name, text, .. } = &self.setup.task.documents[document];
         let Outcome::Agreed { text: said, .. } = outcome else {
             let why = format!(
                 "bytes {start} to {end} of {} were read by nobody: {}",
-                quote::excerpt(&document),
+                quote::excerpt(name),
                 told(outcome)
             );
             self.lost.push(Degraded { kind: "piece_lost", detail: why });
             return;
         };
-        let (places, nowhere) = claims::places(said, text);
-        self.unproven += nowhere;
-        let found = places.into_iter().map(|place| Finding {
-            document: document.clone(),
-            start: start + place.start,
-            end: start + place.end,
-            quote: text[place].to_owned(),
+        let said = canonical(CanonicalKind::Json, said).text;
+        let (places, nowhere) = claims::places(&said, text, self.offered(index));
+        let found = places.into_iter().map(|Range { start, end }| Finding {
+            document: name.clone(),
+            start,
+            end,
+            quote: text[start..end].to_owned(),
         });
-        self.read.insert(index, found.collect());
+        let found = found.collect();
+        self.unproven += nowhere;
+        self.read.insert(index, found);
     }
 
     /// Keeps the facts that were chosen; where a run came to nothing, all of its facts.
     fn has_merged(&mut self, part: u32, facts: Vec<usize>, outcome: &Outcome) {
         let kept = match outcome {
             Outcome::Agreed { text, .. } => {
-                let shown = self.shown(&facts, false);
-                claims::chosen(text, shown.facts.iter().map(|(number, fact)| (*number, fact.as_str())))
+                let (shown, text) = (self.shown(&facts, false), canonical(CanonicalKind::Json, text).text);
+                claims::chosen(&text, shown.facts.iter().map(|(number, fact)| (*number, fact.as_str())))
             }
             Outcome::NoAgreement { .. }
             | Outcome::Vetoed { .. }
             | Outcome::Budget { .. }
             | Outcome::Failed { .. }
-            | Outcome::Interrupted => facts,
+            | Outcome::Interrupted => {
+                self.is_stuck = true;
+                facts
+            }
         };
         self.merged.insert(part, kept);
     }
 
     /// Goes on when all runs of a step have ended.
     fn next_step(&mut self) -> Result<Vec<Action>, Unexpected> {
-        let before = self.length(&self.facts);
         let is_first = self.findings.is_empty() && self.merges == 0;
         if is_first {
             self.number();
         } else {
-            self.facts = std::mem::take(&mut self.merged).into_values().flatten().collect();
+            let merged = std::mem::take(&mut self.merged).into_values().flatten();
+            self.facts = merged.chain(std::mem::take(&mut self.alone)).collect();
+            self.facts.sort_unstable();
         }
         if self.facts.is_empty() {
             let reason = NoAgreement::NothingFound;
             return Ok(vec![Action::Finish(Outcome::NoAgreement { reason })]);
         }
-        let after = self.length(&self.facts);
-        if after > self.spread.tokens_max {
-            let groups = self.groups();
-            let shrinks = is_first || after < before;
-            if shrinks && groups.iter().any(|group| group.len() > 1) {
+        if self.length(&self.facts) > self.spread.tokens_max {
+            let (groups, alone): (Vec<_>, Vec<_>) =
+                self.groups().into_iter().partition(|group| group.len() > 1);
+            if !self.is_stuck && !groups.is_empty() {
                 self.merges += 1;
+                self.alone = alone.into_iter().flatten().collect();
                 self.waiting = groups.into_iter().map(Job::Merge).collect();
                 return self.begin();
             }
@@ -399,6 +427,14 @@ impl MapReduce {
         self.lost.push(Degraded { kind: "facts_left_out", detail });
         self.facts = kept;
     }
+}
+
+/// Returns the canonical form of what a run inside has agreed on, or of prose.
+fn canonical(kind: CanonicalKind, text: &str) -> Canonical {
+    let rule = CanonicalRule { kind, choices: Vec::new() };
+    Canonicalizer::new(&rule)
+        .canonicalize(text)
+        .expect("what was agreed on has a canonical form, and prose always")
 }
 
 /// Says in a few words how a run inside ended that came to nothing.

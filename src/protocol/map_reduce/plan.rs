@@ -1,7 +1,9 @@
 //! The most that a `map_reduce` may cost, before anything is spent.
 
 use super::machine::{Job, Shown, part_setup};
+use crate::protocol::plan::tokens;
 use crate::protocol::{Setup, WorstCase};
+use crate::text::evidence::{QUOTES_MAX, SENTENCE_BYTES_MAX};
 
 /// Bytes of what a token is estimated from: the estimate of a prompt, the other way round.
 const BYTES_A_TOKEN: u64 = 3;
@@ -14,21 +16,17 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
     for index in 0..spread.pieces.len() {
         add(&mut total, part_setup(setup, &Job::Read(index), &Shown::default()).worst_case());
     }
-    let facts = Shown { text: bytes(spread.tokens_max), facts: Vec::new() };
-    let merge = part_setup(setup, &Job::Merge(Vec::new()), &facts).worst_case();
-    // A run writes a text of one reply at most.
-    let reply = setup.agents.iter().map(|agent| u64::from(agent.max_tokens)).max().unwrap_or(0);
-    let mut tokens = reply.saturating_mul(spread.pieces.len() as u64);
-    while tokens > spread.tokens_max {
-        let groups = tokens.div_ceil(spread.tokens_max);
-        for _ in 0..groups {
+    let facts = Shown { text: bytes(spread.tokens_max), ..Shown::default() };
+    let merge = part_setup(setup, &Job::Merge(vec![1]), &facts).worst_case();
+    // Every reader names as many sentences as it may, and every one is as long as any can be.
+    let name = setup.task.documents.iter().map(|document| tokens(&document.name)).max().unwrap_or(0);
+    let of_one = (SENTENCE_BYTES_MAX as u64).div_ceil(BYTES_A_TOKEN) + name;
+    let count = (QUOTES_MAX * spread.pieces.len()) as u64;
+    if count.saturating_mul(of_one) > spread.tokens_max {
+        // Every run leaves out one fact at least; and when one has come to nothing, its step is the last.
+        for _ in 0..count {
             add(&mut total, merge);
         }
-        let after = groups.saturating_mul(reply);
-        if after >= tokens {
-            break;
-        }
-        tokens = after;
     }
     add(&mut total, part_setup(setup, &Job::Answer, &facts).worst_case());
     total

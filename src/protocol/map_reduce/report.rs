@@ -57,7 +57,7 @@ pub struct Claim {
     pub asked: String,
     /// What is said.
     pub text: String,
-    /// The numbers of the findings that it rests on; none, if it names only such as there are not.
+    /// The numbers of the findings that it rests on.
     pub findings: Vec<usize>,
 }
 
@@ -109,19 +109,11 @@ impl MapReduce {
                 format!("{count} sentences that readers named do not count: they stand nowhere"),
             );
         }
-        for claim in self.said.claims.iter().filter(|claim| claim.findings.is_empty()) {
-            let text = crate::text::quote::excerpt(&claim.text);
-            add("claim_unsupported", format!("the answer names no fact for this: {text}"));
-        }
-        if !self.said.unknown.is_empty() {
-            let numbers: Vec<String> = self.said.unknown.iter().map(ToString::to_string).collect();
-            let numbers = numbers.join(", ");
-            add("claim_unsupported", format!("the answer names facts that there are not: {numbers}"));
-        }
         let kinds: BTreeSet<&str> = self.parts_degraded.iter().copied().collect();
         for kind in kinds {
             let count = self.parts_degraded.iter().filter(|other| **other == kind).count();
-            add(kind, format!("in {count} of the runs that read pieces or merged facts"));
+            let what = kind.replace('_', " ");
+            add(kind, format!("{what} in {count} of the runs that read pieces or chose among facts"));
         }
         found
     }

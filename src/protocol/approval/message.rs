@@ -1,0 +1,145 @@
+//! What orchestrators and reviewers say to each other, once its signatures have been checked.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::quorum::Quorum;
+use crate::crypto::Digest;
+
+/// A reviewer's place in the list of all, from 0.
+pub type Reviewer = usize;
+
+/// The attempts at one decision, from 0; each has an orchestrator of its own.
+pub type View = u32;
+
+/// What can be decided.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Value {
+    /// The change with this digest is applied.
+    Change(Digest),
+    /// Nothing is. Decided like a change, so that no late approval contradicts a rejection that was acted upon.
+    Nothing,
+}
+
+/// What a reviewer says to a proposal.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Vote {
+    /// It has reviewed the change, and it may be applied.
+    Approve,
+    /// It has reviewed the change, and it must not be applied.
+    Reject,
+    /// It cannot say. Counts like silence: it never helps a quorum.
+    Abstain,
+    /// Its own opinion is not asked: a quorum has approved before, or the proposal is to decide nothing.
+    Follow,
+}
+
+/// A value that the orchestrator of a view proposes.
+#[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+pub struct Proposal {
+    /// The view.
+    pub view: View,
+    /// The value.
+    pub value: Value,
+    /// Why it may propose this.
+    pub grounds: Grounds,
+}
+
+/// Why a value may be proposed.
+#[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grounds {
+    /// It is the first view.
+    First,
+    /// A quorum has left the view before, and this is what each of them said.
+    Left(Vec<(Reviewer, ViewChange)>),
+}
+
+/// A reviewer's vote.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+pub struct Prepare {
+    /// In this view.
+    pub view: View,
+    /// On this value.
+    pub value: Value,
+    /// What it says.
+    pub vote: Vote,
+}
+
+/// A reviewer has seen a quorum approve. The same for all who say it, whatever they voted.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+pub struct Commit {
+    /// In this view.
+    pub view: View,
+    /// This value.
+    pub value: Value,
+}
+
+/// A reviewer leaves all views before this one.
+#[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+pub struct ViewChange {
+    /// The first view that it takes part in again.
+    pub view: View,
+    /// The last value that it has seen a quorum approve.
+    pub lock: Option<Lock>,
+}
+
+/// A value that a quorum has approved.
+#[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+pub struct Lock {
+    /// In this view.
+    pub view: View,
+    /// This value.
+    pub value: Value,
+    /// Those whose signed approvals are attached.
+    pub approvers: BTreeSet<Reviewer>,
+}
+
+/// What a reviewer sends to all.
+#[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Message {
+    /// Its vote.
+    Prepare(Prepare),
+    /// That it has seen a quorum approve.
+    Commit(Commit),
+    /// That it leaves a view.
+    ViewChange(ViewChange),
+}
+
+impl Lock {
+    /// Whether this many known reviewers are a quorum.
+    fn holds(&self, quorum: Quorum) -> bool {
+        let known = self.approvers.iter().filter(|reviewer| **reviewer < quorum.reviewers()).count();
+        known >= quorum.size()
+    }
+}
+
+impl Proposal {
+    /// Returns what must be proposed where anything must: `Ok(None)` leaves the orchestrator the choice. `Err` if the
+    /// grounds are none.
+    ///
+    /// A message whose lock does not hold is left out, and those of others count all the same.
+    pub(super) fn forced(&self, quorum: Quorum) -> Result<Option<Value>, ()> {
+        let Grounds::Left(said) = &self.grounds else {
+            let is_first = self.view == 0 && self.value != Value::Nothing;
+            return if is_first { Ok(None) } else { Err(()) };
+        };
+        let counts = |(reviewer, change): &&(Reviewer, ViewChange)| {
+            let holds = |lock: &Lock| lock.view < self.view && lock.holds(quorum);
+            *reviewer < quorum.reviewers()
+                && change.view == self.view
+                && change.lock.as_ref().is_none_or(holds)
+        };
+        let counted: Vec<&(Reviewer, ViewChange)> = said.iter().filter(counts).collect();
+        let reviewers: BTreeSet<Reviewer> = counted.iter().map(|(reviewer, _)| *reviewer).collect();
+        if self.view == 0 || reviewers.len() < quorum.size() {
+            return Err(());
+        }
+        let locks = counted.iter().filter_map(|(_, change)| change.lock.as_ref());
+        Ok(locks.max_by_key(|lock| lock.view).map(|lock| lock.value))
+    }
+}
