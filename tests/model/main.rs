@@ -53,8 +53,8 @@ struct World {
 enum Step {
     /// A proposal reaches a reviewer.
     Propose(Reviewer, Proposal),
-    /// All votes of its view reach a reviewer: those for its value, or all.
-    Votes(Reviewer, bool),
+    /// All votes of a view that it has voted in reach a reviewer: those for its value, or all.
+    Votes(Reviewer, View, bool),
     /// Its time is over.
     Expire(Reviewer),
     /// It hears that others have gone to this view.
@@ -64,9 +64,10 @@ enum Step {
 struct Approval {
     quorum: Quorum,
     views: View,
-    /// Whether a reviewer can also be called into a later view that it has not gone to by itself. Where it has, others
-    /// have heard more from it, so that nothing can go wrong without this that cannot go wrong with it.
-    has_calls: bool,
+    /// Whether steps are taken, too, that leave less to go wrong than others: a reviewer is called into a later view
+    /// that it has not gone to by itself (where it has, others have heard more from it), and one uses up its vote in a
+    /// rejection (where it has not been asked, it can still approve something).
+    is_whole: bool,
 }
 
 impl World {
@@ -206,14 +207,13 @@ impl Approval {
         let mut decided = BTreeSet::new();
         for view in 0..self.views {
             for value in values() {
-                let commits = |i: &Reviewer| world.said[*i].committed[view as usize] == Some(index(value));
-                let honest: Vec<Reviewer> = (0..self.honest()).filter(commits).collect();
-                if honest.is_empty() {
-                    continue;
-                }
+                let commits =
+                    |i: Reviewer| world.said[i].committed[view as usize].map(|value| (i, values()[value]));
+                let honest: Vec<(Reviewer, Value)> = (0..self.honest()).filter_map(commits).collect();
                 let mut slot = Slot::new(self.quorum);
-                let lies = self.liars().flat_map(|liar| std::iter::repeat_n(liar, self.quorum.size()));
-                for from in honest.into_iter().chain(lies) {
+                let lies =
+                    self.liars().flat_map(|liar| std::iter::repeat_n((liar, value), self.quorum.size()));
+                for (from, value) in honest.into_iter().chain(lies) {
                     slot.step(Input::Said(from, Message::Commit(Commit { view, value })));
                 }
                 decided.extend(slot.decision().map(|decision| decision.value));
@@ -250,12 +250,11 @@ impl Model for Approval {
         for view in 0..self.views {
             let takes_part = |i: &Reviewer| {
                 let own = world.slots[*i].view();
-                let is_open = world.said[*i].prepared[view as usize].is_none();
-                is_open && (own == view || self.has_calls && own < view)
+                own == view || self.is_whole && own < view
             };
-            let open: Vec<Reviewer> = (0..self.honest()).filter(takes_part).collect();
-            let grounds = if open.is_empty() { Vec::new() } else { self.grounds(world, view) };
-            for i in open {
+            let there: Vec<Reviewer> = (0..self.honest()).filter(takes_part).collect();
+            let grounds = if there.is_empty() { Vec::new() } else { self.grounds(world, view) };
+            for i in there {
                 for grounds in &grounds {
                     let proposals = values().map(|value| Proposal { view, value, grounds: grounds.clone() });
                     steps.extend(proposals.map(|proposal| Step::Propose(i, proposal)));
@@ -265,13 +264,15 @@ impl Model for Approval {
         for i in 0..self.honest() {
             let view = world.slots[i].view();
             let said = &world.said[i];
-            if said.prepared[view as usize].is_some() && said.committed[view as usize].is_none() {
-                steps.extend([Step::Votes(i, false), Step::Votes(i, true)]);
+            for view in 0..=view {
+                if said.prepared[view as usize].is_some() && said.committed[view as usize].is_none() {
+                    steps.extend([Step::Votes(i, view, false), Step::Votes(i, view, true)]);
+                }
             }
             if view + 1 < self.views {
                 steps.push(Step::Expire(i));
             }
-            if self.has_calls {
+            if self.is_whole {
                 steps.extend((view + 2..self.views).map(|view| Step::Join(i, view)));
             }
         }
@@ -280,7 +281,13 @@ impl Model for Approval {
     fn next_state(&self, last: &World, step: Step) -> Option<World> {
         let mut world = last.clone();
         match step {
-            Step::Propose(i, proposal) => self.give(&mut world, i, Input::Proposed(proposal)),
+            Step::Propose(i, proposal) => {
+                let view = proposal.view as usize;
+                self.give(&mut world, i, Input::Proposed(proposal));
+                if !self.is_whole && matches!(world.said[i].prepared[view], Some((_, Vote::Reject))) {
+                    return None;
+                }
+            }
             Step::Expire(i) => {
                 let view = world.slots[i].view();
                 self.give(&mut world, i, Input::Expired(view));
@@ -293,8 +300,7 @@ impl Model for Approval {
                     self.give(&mut world, i, Input::Said(from, Message::ViewChange(change)));
                 }
             }
-            Step::Votes(i, all) => {
-                let view = world.slots[i].view();
+            Step::Votes(i, view, all) => {
                 let (value, vote) = world.said[i].prepared[view as usize]?;
                 let lie = if vote == Vote::Follow { Vote::Follow } else { Vote::Approve };
                 let mut votes = Vec::new();
@@ -347,12 +353,9 @@ impl Model for Approval {
             }),
             Property::sometimes(
                 "whoever rejects a change that a quorum approves, says so too",
-                |_: &Self, world: &World| {
-                    world
-                        .approves
-                        .iter()
-                        .zip(&world.said)
-                        .any(|(opinion, said)| !opinion[0] && said.committed[0] == Some(0))
+                |model: &Self, world: &World| {
+                    let mut said = world.approves.iter().zip(&world.said);
+                    !model.is_whole || said.any(|(opinion, said)| !opinion[0] && said.committed[0] == Some(0))
                 },
             ),
         ]
@@ -360,11 +363,11 @@ impl Model for Approval {
 }
 
 /// Tries everything, and prints how much that was.
-fn check(reviewers: usize, views: View, has_calls: bool) {
+fn check(reviewers: usize, views: View, is_whole: bool) {
     let quorum = Quorum::of(reviewers).expect("there are some");
     let began = Instant::now();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let checker = Approval { quorum, views, has_calls }
+    let checker = Approval { quorum, views, is_whole }
         .checker()
         .threads(threads)
         .finish_when(HasDiscoveries::AnyFailures)

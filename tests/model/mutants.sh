@@ -15,8 +15,7 @@ exec 9>"$tree.lock"
 flock 9
 rm -rf "$tree"
 mkdir -p "$tree/src/crypto" "$tree/src/protocol"
-cleanup() { rm -rf "$tree"; }
-trap cleanup EXIT
+trap 'rm -rf "$tree"' EXIT
 
 cp -r "$root/src/protocol/approval" "$tree/src/protocol/approval"
 cp "$root/src/crypto/digest.rs" "$tree/src/crypto/digest.rs"
@@ -56,8 +55,7 @@ for patch in "$root"/tests/model/mutants/*.patch; do
         echo "mutants: with $name the protocol does not compile; make it again" >&2
         exit 1
     else
-        how=$(grep -m 1 -o 'Discovered "[^"]*"\|Unexpected "[^"]*"\|it [a-z]* twice in one view\|panicked at.*' "$tree/log" || true)
-        echo "found: $name: $(head -n 1 "$patch") ($how)"
+        echo "found: $name: $(head -n 1 "$patch")"
     fi
     patch --quiet --strip 1 --reverse <"$patch"
 done
