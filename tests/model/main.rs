@@ -38,7 +38,7 @@ struct Left {
 
 /// What an honest reviewer is, as far as it matters for what comes: it approves these, takes part in this view, and has said
 /// this.
-type Key = ([bool; 2], View, Said);
+type Key<'a> = ([bool; 2], View, &'a Said);
 
 #[derive(Clone, Debug)]
 struct World {
@@ -71,12 +71,17 @@ struct Approval {
 }
 
 impl World {
-    fn key(&self) -> Vec<Key> {
-        let mut key: Vec<Key> = (0..self.slots.len())
-            .map(|i| (self.approves[i], self.slots[i].view(), self.said[i].clone()))
-            .collect();
-        key.sort();
+    fn key(&self) -> Vec<Key<'_>> {
+        let of_one = |i: usize| (self.approves[i], self.slots[i].view(), &self.said[i]);
+        let mut key: Vec<Key<'_>> = (0..self.slots.len()).map(of_one).collect();
+        key.sort_unstable();
         key
+    }
+
+    /// Whether everybody is as it was.
+    fn is_still(&self, last: &Self) -> bool {
+        let mut slots = self.slots.iter().zip(&last.slots);
+        self.said == last.said && slots.all(|(slot, before)| slot.view() == before.view())
     }
 }
 
@@ -324,7 +329,7 @@ impl Model for Approval {
             world.decided = self.decide(&world);
         }
         let is_inside = world.slots.iter().all(|slot| slot.view() < self.views);
-        (is_inside && world != *last).then_some(world)
+        (is_inside && !world.is_still(last)).then_some(world)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
