@@ -31,7 +31,7 @@ pub enum Vote {
     Approve,
     /// It has reviewed the change, and it must not be applied.
     Reject,
-    /// It cannot say. Counts like silence: it never helps a quorum.
+    /// It cannot say. Never helps a quorum; unlike silence it says so, and nobody waits for it.
     Abstain,
     /// Its own opinion is not asked: a quorum has approved before, or the proposal is to decide nothing.
     Follow,
@@ -54,7 +54,7 @@ pub struct Proposal {
 pub enum Grounds {
     /// It is the first view.
     First,
-    /// A quorum has left the view before, and this is what each of them said.
+    /// A quorum has gone to this very view, and this is what each of them said.
     Left(Vec<(Reviewer, ViewChange)>),
 }
 
@@ -69,7 +69,8 @@ pub struct Prepare {
     pub vote: Vote,
 }
 
-/// A reviewer has seen a quorum approve. The same for all who say it, whatever they voted.
+/// A reviewer has seen a quorum approve in the view that it takes part in. The same for all who say it, whatever they
+/// voted.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct Commit {
     /// In this view.
@@ -94,7 +95,8 @@ pub struct Lock {
     pub view: View,
     /// This value.
     pub value: Value,
-    /// Those whose signed approvals are attached.
+    /// Those whose signed votes for this value in this view are attached, to approve or to follow; each counts once, and
+    /// their signatures have been checked like the message's own.
     pub approvers: BTreeSet<Reviewer>,
 }
 

@@ -2,64 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::event::{Decision, Fraud, Input, Output};
 use super::message::{
     Commit, Grounds, Lock, Message, Prepare, Proposal, Reviewer, Value, View, ViewChange, Vote,
 };
 use super::quorum::Quorum;
 use crate::crypto::Digest;
 
-/// Views so far ahead of a reviewer's own are not looked at: whoever names them wants to be remembered without end.
+/// Votes and commits of views so far ahead of a reviewer's own are not looked at: whoever names them wants to be
+/// remembered without end. Whoever was away for longer learns of a decision by its proof, and of a view by a proposal.
 const VIEWS_AHEAD_MAX: View = 16;
 
-/// What happens to a reviewer.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Input {
-    /// The orchestrator of a view proposes a value.
-    Proposed(Proposal),
-    /// The change with this digest has been reviewed; only the first opinion on it counts.
-    Reviewed(Digest, Vote),
-    /// A reviewer has said something; its signature has been checked.
-    Said(Reviewer, Message),
-    /// The time for a view is over.
-    Expired(View),
-}
-
-/// What a reviewer wants.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Output {
-    /// The orchestrator of this view is to be told that its proposal has come.
-    Acknowledge(View, Value),
-    /// The change is to be reviewed.
-    Review(Digest),
-    /// This is to be signed and sent to all, this reviewer among them.
-    Say(Message),
-    /// The decision; final.
-    Decide(Decision),
-    /// Somebody has said two things.
-    Accuse(Fraud),
-}
-
-/// What was decided.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct Decision {
-    /// In this view.
-    pub view: View,
-    /// This value.
-    pub value: Value,
-    /// The quorum whose messages are the proof.
-    pub committers: BTreeSet<Reviewer>,
-}
-
-/// Two things of which an honest author says one; with both signatures this is proof.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Fraud {
-    /// Of the orchestrator of a view.
-    Proposals(View, Value, Value),
-    /// Of a reviewer.
-    Prepares(Reviewer, Prepare, Prepare),
-    /// Of a reviewer.
-    Commits(Reviewer, Commit, Commit),
-}
+/// A reviewer looks at so many changes for one decision: a review costs what a message does not.
+const REVIEWS_MAX: usize = 4;
 
 /// A proposal that a reviewer has taken.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -77,6 +32,9 @@ struct Heard {
     commits: BTreeMap<Reviewer, Commit>,
     has_prepared: bool,
     has_committed: bool,
+    /// Who has been accused already, and whether of votes or of commits; and whether the orchestrator has.
+    accused: BTreeSet<(bool, Reviewer)>,
+    has_accused: bool,
 }
 
 /// One reviewer's part in one decision.
@@ -141,8 +99,9 @@ impl Slot {
                 self.said(from, &message, &mut out);
             }
             Input::Expired(view) if view == self.view && self.decision.is_none() => {
-                self.go_to(view + 1, &mut out);
+                self.go_to(view.saturating_add(1), &mut out);
             }
+            Input::Decided(decision) => self.learn(decision, &mut out),
             Input::Said(..) | Input::Expired(_) => {}
         }
         out
@@ -154,7 +113,7 @@ impl Slot {
 
     fn proposed(&mut self, proposal: &Proposal, out: &mut Vec<Output>) {
         let Proposal { view, value, .. } = *proposal;
-        if view < self.view || !self.is_near(view) || self.decision.is_some() {
+        if view < self.view || self.decision.is_some() {
             return;
         }
         let Ok(forced) = proposal.forced(self.quorum) else { return };
@@ -163,13 +122,14 @@ impl Slot {
         }
         let heard = self.heard.entry(view).or_default();
         if let Some(accepted) = heard.accepted {
-            if accepted.value != value {
+            if accepted.value != value && !heard.has_accused {
+                heard.has_accused = true;
                 out.push(Output::Accuse(Fraud::Proposals(view, accepted.value, value)));
             }
             return;
         }
         heard.accepted = Some(Accepted { value, is_followed: forced.is_some() || value == Value::Nothing });
-        self.view = view;
+        self.enter(view);
         out.push(Output::Acknowledge(view, value));
         self.vote(out);
         self.count(view, out);
@@ -193,7 +153,9 @@ impl Slot {
         let vote = match value {
             Value::Change(digest) if !is_followed => match self.opinions.get(&digest) {
                 Some(vote) => *vote,
-                None if self.asked.insert(digest) => return out.push(Output::Review(digest)),
+                None if self.asked.len() < REVIEWS_MAX && self.asked.insert(digest) => {
+                    return out.push(Output::Review(digest));
+                }
                 None => return,
             },
             Value::Change(_) | Value::Nothing => Vote::Follow,
@@ -204,27 +166,28 @@ impl Slot {
 
     fn said(&mut self, from: Reviewer, message: &Message, out: &mut Vec<Output>) {
         match *message {
-            Message::Prepare(prepare) if self.is_near(prepare.view) => {
-                let first =
-                    *self.heard.entry(prepare.view).or_default().prepares.entry(from).or_insert(prepare);
-                if first != prepare {
+            Message::Prepare(prepare) if self.is_near(prepare.view) && prepare.view >= self.view => {
+                let heard = self.heard.entry(prepare.view).or_default();
+                let first = *heard.prepares.entry(from).or_insert(prepare);
+                if first != prepare && heard.accused.insert((false, from)) {
                     out.push(Output::Accuse(Fraud::Prepares(from, first, prepare)));
                 }
                 self.count(prepare.view, out);
             }
             Message::Commit(commit) if self.is_near(commit.view) => {
-                let first = *self.heard.entry(commit.view).or_default().commits.entry(from).or_insert(commit);
-                if first != commit {
+                let heard = self.heard.entry(commit.view).or_default();
+                let first = *heard.commits.entry(from).or_insert(commit);
+                if first != commit && heard.accused.insert((true, from)) {
                     out.push(Output::Accuse(Fraud::Commits(from, first, commit)));
                 }
                 self.decide(commit, out);
             }
-            Message::ViewChange(ViewChange { view, .. }) if self.is_near(view) => {
+            Message::ViewChange(ViewChange { view, .. }) => {
                 let highest = self.left.entry(from).or_insert(view);
                 *highest = view.max(*highest);
                 self.follow_others(out);
             }
-            Message::Prepare(_) | Message::Commit(_) | Message::ViewChange(_) => {}
+            Message::Prepare(_) | Message::Commit(_) => {}
         }
     }
 
@@ -248,7 +211,7 @@ impl Slot {
             self.lock = Some(Lock { view, value, approvers });
             out.push(Output::Say(Message::Commit(Commit { view, value })));
         } else if others >= self.quorum.blocking() {
-            self.go_to(view + 1, out);
+            self.go_to(view.saturating_add(1), out);
         }
     }
 
@@ -261,7 +224,14 @@ impl Slot {
         let same = heard.commits.iter().filter(|(_, commit)| **commit == last);
         let committers: BTreeSet<Reviewer> = same.map(|(reviewer, _)| *reviewer).collect();
         if committers.len() >= self.quorum.size() {
-            let decision = Decision { view: last.view, value: last.value, committers };
+            self.learn(Decision { view: last.view, value: last.value, committers }, out);
+        }
+    }
+
+    fn learn(&mut self, decision: Decision, out: &mut Vec<Output>) {
+        let known =
+            decision.committers.iter().filter(|reviewer| **reviewer < self.quorum.reviewers()).count();
+        if self.decision.is_none() && known >= self.quorum.size() {
             self.decision = Some(decision.clone());
             out.push(Output::Decide(decision));
         }
@@ -277,14 +247,27 @@ impl Slot {
     }
 
     fn go_to(&mut self, view: View, out: &mut Vec<Output>) {
+        if view > self.view {
+            self.enter(view);
+            let lock = self.lock.clone();
+            out.push(Output::Say(Message::ViewChange(ViewChange { view, lock })));
+        }
+    }
+
+    /// Goes to a view; the votes of those before it count no more. What was committed in them does.
+    fn enter(&mut self, view: View) {
         self.view = view;
-        let lock = self.lock.clone();
-        out.push(Output::Say(Message::ViewChange(ViewChange { view, lock })));
+        self.heard.retain(|other, heard| *other >= view || !heard.commits.is_empty());
+        for (_, heard) in self.heard.range_mut(..view) {
+            heard.prepares.clear();
+        }
     }
 }
 
 impl Proposal {
-    /// What the orchestrator of a view proposes when a quorum has left the one before: what it must, or else `wish`.
+    /// What the orchestrator of a view proposes when a quorum has gone to it: what it must, or else `wish`. To be made once
+    /// in a view, and written down before it is sent: with other grounds it may be another. An orchestrator that wishes
+    /// for a change again and again that a quorum cannot approve decides nothing; it wishes for nothing then.
     #[must_use]
     pub fn after(view: View, said: Vec<(Reviewer, ViewChange)>, wish: Value, quorum: Quorum) -> Option<Self> {
         let mut proposal = Self { view, value: wish, grounds: Grounds::Left(said) };
@@ -364,7 +347,8 @@ mod tests {
         let out = play(&mut slot, (0..9).map(|_| commit(2, 0, a)));
         assert!(slot.decision().is_none() && out.is_empty());
         assert!(matches!(slot.step(commit(2, 0, b))[..], [Output::Accuse(Fraud::Commits(2, ..))]));
-        let out = slot.step(first(b));
+        assert!(slot.step(prepare(1, 0, b, Vote::Reject)).is_empty(), "once is enough");
+        let out = play(&mut slot, [first(b), first(b)]);
         assert_eq!(out, [Output::Accuse(Fraud::Proposals(0, a, b))]);
     }
 
@@ -451,13 +435,54 @@ mod tests {
     }
 
     #[test]
+    fn a_liar_who_commits_to_something_else_keeps_nobody_from_a_decision() {
+        let (mut slot, a) = (four(), change("a"));
+        play(&mut slot, [commit(3, 0, Value::Nothing), commit(0, 0, a), commit(2, 0, a), Input::Expired(0)]);
+        assert!(slot.decision().is_none());
+        let proof = |committers: &[Reviewer]| Decision {
+            view: 0,
+            value: a,
+            committers: committers.iter().copied().collect(),
+        };
+        assert!(slot.step(Input::Decided(proof(&[0, 2, 9]))).is_empty(), "a stranger proves nothing");
+        let out = slot.step(Input::Decided(proof(&[0, 2, 3])));
+        assert_eq!(out, [Output::Decide(proof(&[0, 2, 3]))]);
+        assert!(slot.step(Input::Decided(proof(&[0, 1, 2]))).is_empty(), "once");
+    }
+
+    #[test]
+    fn whoever_was_away_comes_back_into_a_view_that_a_quorum_has_gone_to() {
+        let (mut slot, quorum) = (four(), Quorum::of(4).unwrap());
+        let said = (0..3).map(|from| (from, ViewChange { view: 900, lock: None })).collect();
+        let proposal = Proposal::after(900, said, Value::Nothing, quorum).unwrap();
+        let out = slot.step(Input::Proposed(proposal));
+        assert_eq!(out[0], Output::Acknowledge(900, Value::Nothing));
+        assert_eq!(slot.view(), 900);
+    }
+
+    #[test]
+    fn orchestrators_that_propose_without_end_are_not_remembered_without_end() {
+        let (mut slot, quorum) = (four(), Quorum::of(4).unwrap());
+        let mut reviews = 0;
+        for view in 1..200 {
+            let said = (0..3).map(|from| (from, ViewChange { view, lock: None })).collect();
+            let value = change(&format!("change {view}"));
+            let out = slot.step(Input::Proposed(Proposal::after(view, said, value, quorum).unwrap()));
+            reviews += out.iter().filter(|out| matches!(out, Output::Review(_))).count();
+            play(&mut slot, (0..4).map(|from| prepare(from, view, value, Vote::Reject)));
+        }
+        assert_eq!(reviews, REVIEWS_MAX);
+        assert!(slot.heard.values().map(|heard| heard.prepares.len()).sum::<usize>() <= 4);
+    }
+
+    #[test]
     fn one_liar_pulls_nobody_into_another_view() {
         let mut slot = four();
         let leave = |from, view| Input::Said(from, Message::ViewChange(ViewChange { view, lock: None }));
         assert!(slot.step(leave(3, 9)).is_empty());
         let out = slot.step(leave(2, 1));
         assert_eq!(said(&out), [Message::ViewChange(ViewChange { view: 1, lock: None })]);
-        assert!(slot.step(leave(1, 1000)).is_empty(), "far away views are not looked at");
+        assert!(slot.step(leave(3, 1000)).is_empty() && slot.step(commit(3, 1000, change("a"))).is_empty());
         assert!(
             slot.step(Input::Said(77, Message::Commit(Commit { view: 0, value: Value::Nothing }))).is_empty()
         );
