@@ -255,8 +255,8 @@ impl Model for Approval {
     fn actions(&self, world: &World, steps: &mut Vec<Step>) {
         for view in 0..self.views {
             let takes_part = |i: &Reviewer| {
-                let own = world.slots[*i].view();
-                own == view || self.is_whole
+                let is_open = world.said[*i].prepared[view as usize].is_none();
+                self.is_whole || is_open && world.slots[*i].view() == view
             };
             let there: Vec<Reviewer> = (0..self.honest()).filter(takes_part).collect();
             let grounds = if there.is_empty() { Vec::new() } else { self.grounds(world, view) };

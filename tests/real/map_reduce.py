@@ -7,7 +7,7 @@ The text is the chronicle of a harbour that never was, about 19 KB of it, made h
 weather. Three facts stand in it once each, far apart; a fourth thing that is asked for stands nowhere. Printed are the
 facts that were found, with their bytes in the text; how many of the planted ones are among them; whether the words of
 every fact stand where it says; and what the answer says was not found. What a small model does is partly luck: up to
-three seeds are tried, and all of them are printed. Exit status 1: none of them found all and told what is missing, or a
+two seeds are tried, and both are printed. Exit status 1: none of them found all and told what is missing, or a
 place is wrong.
 """
 
@@ -16,6 +16,7 @@ import pathlib
 import random
 import subprocess
 import sys
+import tempfile
 
 QUESTION = ("In which year was the lighthouse lit for the first time, what was the name of its first keeper, what did the lamp "
             "burn, and what did the tower cost?")
@@ -75,9 +76,10 @@ def main():
     cut = sys.argv.index("--")
     binary, runs = sys.argv[1], pathlib.Path(sys.argv[2])
     runs.mkdir(parents=True, exist_ok=True)
-    book = runs / "chronicle.txt"
-    book.write_text(chronicle(), encoding="utf-8")
-    sys.exit(not any(read(binary, runs, book, seed, sys.argv[cut + 1:]) for seed in (1, 2, 3)))
+    with tempfile.TemporaryDirectory() as folder:
+        book = pathlib.Path(folder) / "chronicle.txt"
+        book.write_text(chronicle(), encoding="utf-8")
+        sys.exit(not any(read(binary, runs, book, seed, sys.argv[cut + 1:]) for seed in (1, 2)))
 
 
 main()
