@@ -9,7 +9,7 @@ use super::embedded::EMBEDDED_ROLESETS;
 use super::error::ConfigError;
 use super::nearest::did_you_mean;
 use super::roleset::{Roleset, RolesetAgent};
-use crate::text::quote;
+use crate::text::{one_line, quote};
 
 /// The roleset whose members are the built-in personas.
 const PERSONAS: &str = "panel_personas.json";
@@ -53,7 +53,7 @@ impl Persona {
     ///
     /// [`ConfigError::Usage`] if the line says nothing, or is none.
     pub fn from_line(line: &str) -> Result<Self, ConfigError> {
-        let line = quote::plain(line).split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = one_line(&quote::plain(line));
         let line = line.trim_end_matches('.');
         // A name that is misspelt is one word; scripts without spaces have lines of one.
         let is_name = line.is_ascii() && !line.contains(' ');

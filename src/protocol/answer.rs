@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::text::evidence::{Answers, Quotes};
 use crate::text::vacuity::Told;
 use crate::text::{Canonical, CanonicalKind, Canonicalizer, Constraint, Violation};
 
@@ -22,23 +21,9 @@ pub(crate) struct Answer {
 /// Small models write what they have seen: with a string before its eyes, the 1.5B model of the quick start finds half of
 /// what it finds with a list.
 pub(crate) fn example(kind: CanonicalKind, rules: &[Constraint]) -> &'static str {
-    let of_rule = |rule: &Constraint| match rule {
-        Constraint::Quotes(_) => Some(Quotes::EXAMPLE),
-        Constraint::Answers(_) => Some(Answers::EXAMPLE),
-        Constraint::Keys { .. } => Some("…"),
-        Constraint::Sentences(_)
-        | Constraint::Words(_)
-        | Constraint::Characters(_)
-        | Constraint::Lines(_)
-        | Constraint::Contains { .. }
-        | Constraint::Excludes { .. }
-        | Constraint::StartsWith { .. }
-        | Constraint::EndsWith { .. }
-        | Constraint::Integer => None,
-    };
     match kind {
         // Without a bracket before its eyes a small model writes a list as a list of one string.
-        CanonicalKind::Json => rules.iter().find_map(of_rule).unwrap_or("[…]"),
+        CanonicalKind::Json => rules.iter().find_map(Constraint::form).map_or("[…]", |form| form.example),
         CanonicalKind::Text
         | CanonicalKind::Lines
         | CanonicalKind::Number

@@ -127,7 +127,7 @@ impl Canonicalizer {
     /// everything.
     pub fn canonicalize(&self, text: &str) -> Result<Canonical, NotCanonical> {
         let text = match self.kind {
-            CanonicalKind::Text => collapse_white_space(&to_nfc(text)),
+            CanonicalKind::Text => one_line(&to_nfc(text)),
             CanonicalKind::Lines => trim_lines(&to_nfc(text)),
             CanonicalKind::Number => {
                 let number = Decimal::parse(text.trim()).ok_or(NotCanonical::NotANumber)?;
@@ -178,7 +178,9 @@ fn to_nfc(text: &str) -> std::borrow::Cow<'_, str> {
     }
 }
 
-fn collapse_white_space(text: &str) -> String {
+/// Returns the words of a text with single spaces between them.
+#[must_use]
+pub fn one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !out.is_empty() {
@@ -213,7 +215,7 @@ fn fold_choice(text: &str) -> String {
     let folded: String = text.nfkc().default_case_fold().nfkc().collect();
     let trimmed = folded.trim_matches(|c: char| c.is_whitespace() || is_outer_punctuation(c));
     // A choice that is punctuation alone ("+", "?") is kept as it is.
-    if trimmed.is_empty() { folded.trim().to_owned() } else { collapse_white_space(trimmed) }
+    if trimmed.is_empty() { folded.trim().to_owned() } else { one_line(trimmed) }
 }
 
 fn is_outer_punctuation(c: char) -> bool {

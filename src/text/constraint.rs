@@ -6,11 +6,12 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use thiserror::Error;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::evidence::{Answers, Quotes};
-use super::quote;
+use super::{decoding, quote};
 
 /// One rule about the final text.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -76,7 +77,34 @@ pub struct Bounds {
 #[error("{0}")]
 pub struct Broken(String);
 
+/// The JSON that a rule asks for.
+pub(crate) struct Form {
+    /// What a server is told.
+    pub(crate) schema: Value,
+    /// What it looks like, with placeholders that no answer would be.
+    pub(crate) example: &'static str,
+}
+
 impl Constraint {
+    /// Returns the JSON that this rule asks for, if it asks for any.
+    pub(crate) fn form(&self) -> Option<Form> {
+        let (schema, example) = match self {
+            Self::Quotes(quotes) => (quotes.schema(), Quotes::EXAMPLE),
+            Self::Answers(answers) => (answers.schema(), Answers::EXAMPLE),
+            Self::Keys { keys } => (decoding::with_keys(keys), "…"),
+            Self::Sentences(_)
+            | Self::Words(_)
+            | Self::Characters(_)
+            | Self::Lines(_)
+            | Self::Contains { .. }
+            | Self::Excludes { .. }
+            | Self::StartsWith { .. }
+            | Self::EndsWith { .. }
+            | Self::Integer => return None,
+        };
+        Some(Form { schema, example })
+    }
+
     /// Returns the texts that a user wrote into this rule.
     pub fn texts(&mut self) -> Vec<&mut String> {
         match self {
@@ -177,7 +205,7 @@ impl Constraint {
     }
 
     fn check_keys(&self, keys: &[String], text: &str) -> Result<(), Broken> {
-        let value: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        let value: Value = serde_json::from_str(text).unwrap_or_default();
         let missing: Vec<&str> =
             keys.iter().filter(|k| value.get(k.as_str()).is_none()).map(String::as_str).collect();
         if missing.is_empty() {

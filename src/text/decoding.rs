@@ -269,36 +269,23 @@ fn of_kind(canonicalizer: &Canonicalizer, constraints: &[Constraint]) -> Option<
     }
 }
 
-/// The answer as a JSON value, which needs no escapes; with the keys that the task wants.
+/// The answer as a JSON value, which needs no escapes; in the form that a rule asks for.
 ///
 /// A bare string is left out: it would be read as the text of a JSON value.
 fn json_value(constraints: &[Constraint]) -> Value {
-    let of_types = |names: &[&str]| -> Value {
-        let types: Vec<Value> = names.iter().map(|name| json!({"type": name})).collect();
-        json!({"anyOf": types})
-    };
-    let mut keys = None;
-    for rule in constraints {
-        match rule {
-            Constraint::Quotes(quotes) => return quotes.schema(),
-            Constraint::Answers(answers) => return answers.schema(),
-            Constraint::Keys { keys: wanted } => keys = keys.or(Some(wanted)),
-            Constraint::Sentences(_)
-            | Constraint::Words(_)
-            | Constraint::Characters(_)
-            | Constraint::Lines(_)
-            | Constraint::Contains { .. }
-            | Constraint::Excludes { .. }
-            | Constraint::StartsWith { .. }
-            | Constraint::EndsWith { .. }
-            | Constraint::Integer => {}
-        }
-    }
-    let Some(keys) = keys else {
-        return of_types(&["object", "array", "number", "boolean"]);
-    };
+    let form = constraints.iter().find_map(Constraint::form);
+    form.map_or_else(|| of_types(&["object", "array", "number", "boolean"]), |form| form.schema)
+}
+
+/// An object with these keys.
+pub(super) fn with_keys(keys: &[String]) -> Value {
     let any = of_types(&["string", "number", "boolean", "null", "array", "object"]);
     closed(&keys.iter().map(|key| (key.clone(), any.clone())).collect::<Map<_, _>>().into())
+}
+
+fn of_types(names: &[&str]) -> Value {
+    let types: Vec<Value> = names.iter().map(|name| json!({"type": name})).collect();
+    json!({"anyOf": types})
 }
 
 fn fixed(text: &str) -> Value {

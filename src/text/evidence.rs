@@ -77,6 +77,9 @@ pub struct Part {
 }
 
 impl Quotes {
+    /// What such an answer looks like.
+    pub(super) const EXAMPLE: &str = "[\"…\"]";
+
     /// Sentences out of these, as many as fit into `chars_max` characters of JSON, and no more than `count_max`.
     #[must_use]
     pub fn new(sentences: impl IntoIterator<Item = String>, chars_max: usize, count_max: usize) -> Self {
@@ -110,6 +113,9 @@ impl Quotes {
 }
 
 impl Answers {
+    /// What such an answer looks like.
+    pub(super) const EXAMPLE: &str = "[{\"asked\":\"…\",\"facts\":[…],\"says\":\"…\"}]";
+
     /// An answer from the facts of these numbers, in `chars_max` characters of JSON.
     #[must_use]
     pub fn new(facts: Vec<usize>, chars_max: usize) -> Self {
@@ -158,16 +164,6 @@ impl Answers {
         }));
         json!({"type": "array", "items": part, "minItems": 1, "maxItems": self.count_max})
     }
-}
-
-impl Quotes {
-    /// What such an answer looks like.
-    pub const EXAMPLE: &str = "[\"…\"]";
-}
-
-impl Answers {
-    /// What such an answer looks like.
-    pub const EXAMPLE: &str = "[{\"asked\":\"…\",\"facts\":[…],\"says\":\"…\"}]";
 }
 
 impl fmt::Display for Quotes {
@@ -253,7 +249,7 @@ fn unwrapped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::{Constraint, find_verbatim};
+    use crate::text::{Constraint, find_verbatim, one_line};
     use proptest::prelude::*;
 
     fn of(text: &str) -> Vec<&str> {
@@ -310,8 +306,8 @@ mod tests {
             let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
             prop_assert_eq!(letters(&kept), letters(&text));
             for place in &places {
-                let words: Vec<&str> = text[place.clone()].split_whitespace().collect();
-                prop_assert!(find_verbatim(&text, &words.join(" ")).is_some_and(|found| found.start <= place.start));
+                let words = one_line(&text[place.clone()]);
+                prop_assert!(find_verbatim(&text, &words).is_some_and(|found| found.start <= place.start));
             }
         }
     }

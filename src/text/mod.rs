@@ -27,7 +27,7 @@ pub mod vacuity;
 mod verbatim;
 mod violation;
 
-pub use canonical::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical};
+pub use canonical::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical, one_line};
 pub use constraint::{Broken, Constraint};
 pub use envelope::{
     Answer, Artifact, Change, ChangeBy, Envelope, FinalSolution, Meta, SOLVED_MARKER, Status,

@@ -7,6 +7,8 @@
 
 use std::fmt::Write as _;
 
+use super::one_line;
+
 /// The longest excerpt of untrusted text in a message, in characters.
 const EXCERPT_CHARS_MAX: usize = 60;
 
@@ -112,7 +114,7 @@ pub fn terminal(text: &str) -> String {
 /// Returns the first characters of `text` on one line, for use inside a message.
 #[must_use]
 pub fn excerpt(text: &str) -> String {
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = one_line(text);
     let safe: String =
         words.chars().filter(|c| !is_invisible(*c)).map(|c| if c == '`' { '\'' } else { c }).collect();
     let mut short: String = plain(&safe).chars().take(EXCERPT_CHARS_MAX).collect();

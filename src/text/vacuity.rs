@@ -6,7 +6,7 @@
 use serde_json::Value;
 use thiserror::Error;
 
-use super::{CanonicalKind, redact};
+use super::{CanonicalKind, one_line, redact};
 
 /// Shorter texts than this many characters are compared with instructions only as whole lines, so
 /// that a short right answer ("4", "yes") is not refused because a prompt happens to contain it.
@@ -149,7 +149,7 @@ fn leaves(value: &Value) -> Vec<&Value> {
 fn fold(text: &str) -> String {
     let spaced: String =
         text.chars().map(|c| if c.is_alphanumeric() || "_/+-*=<>".contains(c) { c } else { ' ' }).collect();
-    spaced.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
+    one_line(&spaced.to_lowercase())
 }
 
 fn is_placeholder(text: &str, folded: &str) -> bool {

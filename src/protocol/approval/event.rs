@@ -2,8 +2,24 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use super::message::{Commit, Message, Prepare, Proposal, Reviewer, Value, View, Vote};
 use crate::crypto::Digest;
+
+/// What a reviewer waits for in a view.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// A quorum, to come to this view. It has no time of its own: whoever went on alone would meet nobody.
+    ViewChange,
+    /// A proposal.
+    PrePrepare,
+    /// Votes; its own may need a review.
+    Prepare,
+    /// Commits.
+    Commit,
+}
 
 /// What happens to a reviewer.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]

@@ -121,6 +121,16 @@ impl Lock {
 }
 
 impl Proposal {
+    /// What the orchestrator of a view proposes when a quorum has gone to it: what it must, or else `wish`. To be made once
+    /// in a view, and written down before it is sent: with other grounds it may be another. An orchestrator that wishes
+    /// for a change again and again that a quorum cannot approve decides nothing; it wishes for nothing then.
+    #[must_use]
+    pub fn after(view: View, said: Vec<(Reviewer, ViewChange)>, wish: Value, quorum: Quorum) -> Option<Self> {
+        let mut proposal = Self { view, value: wish, grounds: Grounds::Left(said) };
+        proposal.value = proposal.forced(quorum).ok()?.unwrap_or(wish);
+        Some(proposal)
+    }
+
     /// Returns what must be proposed where anything must: `Ok(None)` leaves the orchestrator the choice. `Err` if the
     /// grounds are none.
     ///

@@ -28,12 +28,18 @@
 
 mod event;
 mod message;
+pub mod orchestrator;
+mod post;
 mod quorum;
+pub mod replica;
 mod slot;
+mod statement;
 
-pub use event::{Decision, Fraud, Input, Output};
+pub use event::{Decision, Fraud, Input, Output, Phase};
 pub use message::{
     Commit, Grounds, Lock, Message, Prepare, Proposal, Reviewer, Value, View, ViewChange, Vote,
 };
+pub use post::{CHECKPOINT_EVERY, Party, Post, Proof, Proven, To, WINDOW};
 pub use quorum::{Quorum, TooFew};
 pub use slot::Slot;
+pub use statement::{Change, Letter, Opinion, Sequence, Severity, Signed, Signer, Statement};

@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::event::{Decision, Fraud, Input, Output};
-use super::message::{
-    Commit, Grounds, Lock, Message, Prepare, Proposal, Reviewer, Value, View, ViewChange, Vote,
-};
+use super::event::{Decision, Fraud, Input, Output, Phase};
+use super::message::{Commit, Lock, Message, Prepare, Proposal, Reviewer, Value, View, ViewChange, Vote};
 use super::quorum::Quorum;
 use crate::crypto::Digest;
 
@@ -77,6 +75,32 @@ impl Slot {
         self.view
     }
 
+    /// What it waits for in its view; nothing, once there is a decision.
+    #[must_use]
+    pub fn phase(&self) -> Option<Phase> {
+        let heard = self.heard.get(&self.view).filter(|heard| heard.accepted.is_some());
+        let here = self.left.values().filter(|view| **view >= self.view).count();
+        self.decision.is_none().then_some(match heard {
+            None if self.view > 0 && here < self.quorum.size() => Phase::ViewChange,
+            None => Phase::PrePrepare,
+            Some(heard) if !heard.has_committed => Phase::Prepare,
+            Some(_) => Phase::Commit,
+        })
+    }
+
+    /// Whether votes of this view are looked at.
+    pub(super) fn hears_votes(&self, view: View) -> bool {
+        view >= self.view && self.is_near(view)
+    }
+
+    /// The change that it waits for an opinion on.
+    pub(super) fn awaited(&self) -> Option<Digest> {
+        let accepted = self.heard.get(&self.view)?.accepted.filter(|accepted| !accepted.is_followed)?;
+        let Value::Change(digest) = accepted.value else { return None };
+        let is_open = self.asked.contains(&digest) && !self.opinions.contains_key(&digest);
+        (is_open && self.decision.is_none()).then_some(digest)
+    }
+
     /// The decision, once there is one.
     #[must_use]
     pub fn decision(&self) -> Option<&Decision> {
@@ -107,7 +131,7 @@ impl Slot {
         out
     }
 
-    fn is_near(&self, view: View) -> bool {
+    pub(super) fn is_near(&self, view: View) -> bool {
         view <= self.view.saturating_add(VIEWS_AHEAD_MAX)
     }
 
@@ -166,7 +190,7 @@ impl Slot {
 
     fn said(&mut self, from: Reviewer, message: &Message, out: &mut Vec<Output>) {
         match *message {
-            Message::Prepare(prepare) if self.is_near(prepare.view) && prepare.view >= self.view => {
+            Message::Prepare(prepare) if self.hears_votes(prepare.view) => {
                 let heard = self.heard.entry(prepare.view).or_default();
                 let first = *heard.prepares.entry(from).or_insert(prepare);
                 if first != prepare && heard.accused.insert((false, from)) {
@@ -264,28 +288,13 @@ impl Slot {
     }
 }
 
-impl Proposal {
-    /// What the orchestrator of a view proposes when a quorum has gone to it: what it must, or else `wish`. To be made once
-    /// in a view, and written down before it is sent: with other grounds it may be another. An orchestrator that wishes
-    /// for a change again and again that a quorum cannot approve decides nothing; it wishes for nothing then.
-    #[must_use]
-    pub fn after(view: View, said: Vec<(Reviewer, ViewChange)>, wish: Value, quorum: Quorum) -> Option<Self> {
-        let mut proposal = Self { view, value: wish, grounds: Grounds::Left(said) };
-        proposal.value = proposal.forced(quorum).ok()?.unwrap_or(wish);
-        Some(proposal)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::message::Grounds;
     use super::*;
 
-    const fn quorum_of_four() -> usize {
-        4
-    }
-
     fn four() -> Slot {
-        Slot::new(Quorum::of(quorum_of_four()).unwrap())
+        Slot::new(Quorum::of(4).unwrap())
     }
 
     fn change(name: &str) -> Value {

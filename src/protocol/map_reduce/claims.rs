@@ -7,7 +7,7 @@ use regex::Regex;
 
 use super::report::Claim;
 use crate::text::evidence::{Answers, Part, Quotes};
-use crate::text::find_verbatim;
+use crate::text::{find_verbatim, one_line};
 
 /// The shortest words that prove anything, in characters other than spaces.
 const QUOTE_CHARS_MIN: usize = 6;
@@ -95,10 +95,6 @@ impl Said {
         lines.push(format!("{NOT_FOUND} {missing}"));
         lines.join("\n")
     }
-}
-
-pub(super) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Returns what is said with what looks like the number of a fact so written that it is none.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
-use super::claims::{self, Said, one_line};
+use super::claims::{self, Said};
 use super::prompt;
 use super::report::{Finding, PieceReport};
 use super::{Piece, Spread};
@@ -14,7 +14,7 @@ use crate::protocol::{
     Report, Setup, Task, Unexpected,
 };
 use crate::text::evidence::{Answers, QUOTES_MAX, Quotes, sentences};
-use crate::text::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, Constraint, quote};
+use crate::text::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, Constraint, one_line, quote};
 
 /// What a run inside is for.
 #[derive(Clone, Debug)]

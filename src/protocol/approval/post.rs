@@ -1,0 +1,119 @@
+//! What travels between reviewers and orchestrators.
+
+use std::collections::BTreeMap;
+
+use super::message::{Commit, Reviewer, Value, View};
+use super::quorum::Quorum;
+use super::statement::{Change, Letter, Sequence, Signed, Statement};
+
+/// So many decisions may be under way at once, counted from the last checkpoint: whoever numbers beyond wants to be
+/// remembered without end.
+pub const WINDOW: Sequence = 64;
+
+/// After so many decisions there is a checkpoint.
+pub const CHECKPOINT_EVERY: Sequence = 16;
+
+/// Somebody who takes part, by the place in its list.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Party {
+    /// A reviewer.
+    Reviewer(Reviewer),
+    /// An orchestrator.
+    Orchestrator(usize),
+}
+
+/// To whom something is sent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum To {
+    /// To everybody but the sender.
+    All,
+    /// To all reviewers but the sender.
+    Reviewers,
+    /// To one.
+    One(Party),
+}
+
+/// What is sent.
+#[derive(Clone, Debug)]
+pub enum Post<S> {
+    /// A statement with its grounds.
+    Letter(Letter<S>),
+    /// A decision.
+    Proof(Proof<S>),
+    /// A checkpoint that a quorum has signed.
+    Stable(Vec<Signed<S>>),
+    /// The sender knows all decisions up to this one, and would like those after it. Not signed: whoever lies about it
+    /// gets what everybody may have.
+    Have(Sequence),
+}
+
+/// The commits of a quorum, which prove a decision to everybody.
+#[derive(Clone, Debug)]
+pub struct Proof<S> {
+    /// The change that was decided, where its sender has it.
+    pub change: Option<Change>,
+    /// Commits to one value in one view of one decision, by reviewers who are a quorum.
+    pub commits: Vec<Signed<S>>,
+}
+
+/// What a proof proves.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Proven {
+    /// The place of the decision.
+    pub sequence: Sequence,
+    /// The view in which it was made.
+    pub view: View,
+    /// What was decided.
+    pub value: Value,
+}
+
+impl<S> Proof<S> {
+    /// Reads a proof; `None` if it is none.
+    #[must_use]
+    pub fn check(&self, quorum: Quorum) -> Option<Proven> {
+        let first = self.commits.first()?;
+        let Statement::Commit(Commit { view, value }) = first.statement else { return None };
+        is_quorum_on_the_same(&self.commits, quorum).then_some(Proven {
+            sequence: first.sequence,
+            view,
+            value,
+        })
+    }
+}
+
+/// Whether reviewers who are a quorum say the same of the same.
+pub(super) fn is_quorum_on_the_same<S>(signed: &[Signed<S>], quorum: Quorum) -> bool {
+    let Some(first) = signed.first() else { return false };
+    let is_same = |other: &Signed<S>| other.sequence == first.sequence && other.statement == first.statement;
+    let known = signed.iter().filter(|signed| signed.by < quorum.reviewers());
+    let authors: std::collections::BTreeSet<Reviewer> = known.map(|signed| signed.by).collect();
+    signed.iter().all(is_same) && authors.len() >= quorum.size()
+}
+
+/// The first commit of each reviewer in each view.
+#[derive(Clone, Debug)]
+pub(super) struct Commits<S>(BTreeMap<(View, Reviewer), Signed<S>>);
+
+impl<S> Default for Commits<S> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<S: Clone> Commits<S> {
+    /// Keeps a commit, if it is its author's first in that view.
+    pub(super) fn keep(&mut self, view: View, signed: &Signed<S>) {
+        self.0.entry((view, signed.by)).or_insert_with(|| signed.clone());
+    }
+
+    /// The first commit of a reviewer in a view.
+    pub(super) fn first(&self, view: View, by: Reviewer) -> Option<&Signed<S>> {
+        self.0.get(&(view, by))
+    }
+
+    /// All commits to a value in a view.
+    pub(super) fn to(&self, commit: Commit) -> Vec<Signed<S>> {
+        let of_view = self.0.range((commit.view, 0)..=(commit.view, Reviewer::MAX)).map(|(_, signed)| signed);
+        of_view.filter(|signed| signed.statement == Statement::Commit(commit)).cloned().collect()
+    }
+}

@@ -1,0 +1,493 @@
+//! A reviewer: its part in all decisions that are under way.
+//!
+//! In come letters whose signatures have been checked, opinions and time-outs; out go posts, wishes for a review,
+//! decisions, and proof of those who said two things. Decisions are independent of each other; what is known of all of
+//! them up to a place is a chain, and after every few of them reviewers sign its head, so that what lies before can be
+//! forgotten.
+//!
+//! What was put in is all there is to remember: put in again in the same order after a restart, it gives the same
+//! signatures. [`Replica::resume`] then tells what is waited for.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use super::event::{Decision, Fraud, Input as SlotInput, Output as SlotOutput, Phase};
+use super::message::{Commit, Message, Prepare, Reviewer, Value, View, ViewChange};
+use super::post::{CHECKPOINT_EVERY, Commits, Party, Post, Proof, To, WINDOW, is_quorum_on_the_same};
+use super::quorum::Quorum;
+use super::slot::Slot;
+use super::statement::{Change, Letter, Opinion, Sequence, Signed, Signer, Statement};
+use crate::crypto::Digest;
+
+/// So many proofs are sent to whoever asks for what it has missed; it asks again.
+pub const PROOFS_AT_ONCE: usize = 16;
+
+/// What happens to a reviewer.
+#[derive(Clone, Debug)]
+pub enum Input<S> {
+    /// Something has come from somebody. Who wrote a letter is in it; who sent it may be another.
+    Heard(Party, Post<S>),
+    /// The change with this digest has been reviewed for this decision; the first opinion stays.
+    Reviewed(Sequence, Digest, Arc<Opinion>),
+    /// The time for a phase is over. The time should double from view to view, so that all meet in one at last.
+    Expired(Sequence, View, Phase),
+    /// What was said may be lost: it is time to say it again.
+    Again,
+}
+
+/// What a reviewer wants.
+#[derive(Clone, Debug)]
+pub enum Output<S> {
+    /// To be sent.
+    Send(To, Post<S>),
+    /// To be reviewed.
+    Review(Sequence, Change),
+    /// The time for a phase begins.
+    Wait(Sequence, View, Phase),
+    /// Something is decided, for good; not always in order. To be kept: it is forgotten here after a checkpoint.
+    Decide(Sequence, Proof<S>),
+    /// An orchestrator wants some of the decisions after this one, which are forgotten here: those that were kept.
+    Recall(Party, Sequence),
+    /// A quorum knows all decisions up to this one.
+    Stable(Sequence, Vec<Signed<S>>),
+    /// Two statements by one author, of which an honest one makes one.
+    Accuse(Box<(Signed<S>, Signed<S>)>),
+}
+
+/// One decision, and what proves its steps.
+#[derive(Clone, Debug)]
+struct Instance<S> {
+    slot: Slot,
+    changes: BTreeMap<Digest, Change>,
+    opinions: BTreeMap<Digest, Arc<Opinion>>,
+    proposals: BTreeMap<View, Signed<S>>,
+    prepares: BTreeMap<(View, Reviewer), Letter<S>>,
+    commits: Commits<S>,
+    /// The votes behind its lock.
+    locked_by: Arc<[Letter<S>]>,
+    /// What it has said itself, by view.
+    own: Vec<(View, Letter<S>)>,
+    waits: Option<(View, Phase)>,
+    proof: Option<Proof<S>>,
+}
+
+/// The last checkpoint that a quorum has signed.
+#[derive(Clone, Debug)]
+struct Stable<S> {
+    sequence: Sequence,
+    signed: Vec<Signed<S>>,
+}
+
+/// A reviewer.
+#[derive(Clone, Debug)]
+pub struct Replica<K: Signer> {
+    key: K,
+    me: Reviewer,
+    quorum: Quorum,
+    orchestrators: usize,
+    stable: Stable<K::Signature>,
+    /// All decisions up to this one are known, and this is their chain's last link.
+    known: (Sequence, Digest),
+    checkpoints: BTreeMap<Sequence, BTreeMap<Reviewer, Signed<K::Signature>>>,
+    instances: BTreeMap<Sequence, Instance<K::Signature>>,
+}
+
+impl<S: Clone> Instance<S> {
+    fn new(quorum: Quorum) -> Self {
+        Self {
+            slot: Slot::new(quorum),
+            changes: BTreeMap::new(),
+            opinions: BTreeMap::new(),
+            proposals: BTreeMap::new(),
+            prepares: BTreeMap::new(),
+            commits: Commits::default(),
+            locked_by: Arc::new([]),
+            own: Vec::new(),
+            waits: None,
+            proof: None,
+        }
+    }
+
+    fn change(&self, value: Value) -> Option<Change> {
+        match value {
+            Value::Change(digest) => self.changes.get(&digest).cloned(),
+            Value::Nothing => None,
+        }
+    }
+
+    /// Whether it is over: then its proof says all.
+    fn is_decided(&self) -> bool {
+        self.proof.is_some()
+    }
+
+    /// Forgets all but the proof.
+    fn forget(&mut self) {
+        self.changes.clear();
+        self.opinions.clear();
+        self.proposals.clear();
+        self.prepares.clear();
+        self.commits = Commits::default();
+        self.locked_by = Arc::new([]);
+        self.own.clear();
+    }
+
+    /// Forgets what belongs to views that were left.
+    fn prune(&mut self) {
+        let view = self.slot.view();
+        let first = self.proposals.first_key_value().map_or(view, |(first, _)| *first);
+        if first < view {
+            self.proposals.retain(|other, _| *other >= view);
+        }
+        if self.prepares.first_key_value().is_some_and(|((first, _), _)| *first < view) {
+            self.prepares.retain(|(other, _), _| *other >= view);
+        }
+        self.own.retain(|(other, letter)| {
+            *other >= view || matches!(letter.signed.statement, Statement::Commit(_))
+        });
+    }
+}
+
+impl<K: Signer> Replica<K> {
+    /// The reviewer at place `me` of so many, with this many orchestrators that take turns; it knows of no decision.
+    #[must_use]
+    pub fn new(key: K, me: Reviewer, quorum: Quorum, orchestrators: usize) -> Self {
+        Self {
+            key,
+            me,
+            quorum,
+            orchestrators,
+            stable: Stable { sequence: 0, signed: Vec::new() },
+            known: (0, Digest::ZERO),
+            checkpoints: BTreeMap::new(),
+            instances: BTreeMap::new(),
+        }
+    }
+
+    /// All decisions up to this one are known, and this is the last link of their chain.
+    #[must_use]
+    pub fn known(&self) -> (Sequence, Digest) {
+        self.known
+    }
+
+    /// Goes on. The same inputs give the same outputs; what makes no sense is dropped.
+    pub fn step(&mut self, input: Input<K::Signature>) -> Vec<Output<K::Signature>> {
+        let mut out = Vec::new();
+        match input {
+            Input::Heard(from, Post::Letter(letter)) => self.letter(from, &letter, &mut out),
+            Input::Heard(_, Post::Proof(proof)) => self.proof(proof, &mut out),
+            Input::Heard(_, Post::Stable(signed)) => self.stable(signed, &mut out),
+            Input::Heard(from, Post::Have(sequence)) => self.tell(from, sequence, &mut out),
+            Input::Reviewed(sequence, digest, opinion) => {
+                if let Some(instance) = self.instances.get_mut(&sequence) {
+                    let vote = opinion.vote();
+                    instance.opinions.entry(digest).or_insert(opinion);
+                    self.run(sequence, SlotInput::Reviewed(digest, vote), None, &mut out);
+                }
+            }
+            Input::Expired(sequence, view, phase) => {
+                let slot = self.instances.get(&sequence).map(|instance| &instance.slot);
+                if slot.is_some_and(|slot| slot.view() == view && slot.phase() == Some(phase)) {
+                    self.run(sequence, SlotInput::Expired(view), None, &mut out);
+                }
+            }
+            Input::Again => self.again(&mut out),
+        }
+        out
+    }
+
+    /// Returns what is waited for: for whoever has put in again all that was put in before.
+    #[must_use]
+    pub fn resume(&self) -> Vec<Output<K::Signature>> {
+        let mut out = Vec::new();
+        for (sequence, instance) in self.instances.iter().filter(|(_, instance)| !instance.is_decided()) {
+            let review = instance.slot.awaited().and_then(|digest| instance.changes.get(&digest));
+            out.extend(review.map(|change| Output::Review(*sequence, change.clone())));
+            let timed = instance.waits.filter(|(_, phase)| *phase != Phase::ViewChange);
+            out.extend(timed.map(|(view, phase)| Output::Wait(*sequence, view, phase)));
+        }
+        out
+    }
+
+    fn letter(&mut self, from: Party, letter: &Letter<K::Signature>, out: &mut Vec<Output<K::Signature>>) {
+        let Letter { signed, .. } = letter;
+        let sequence = signed.sequence;
+        if let Statement::Checkpoint { .. } = signed.statement {
+            return self.checkpoint(signed, out);
+        }
+        if sequence <= self.stable.sequence || sequence > self.stable.sequence + WINDOW {
+            return;
+        }
+        let quorum = self.quorum;
+        let instance = self.instances.entry(sequence).or_insert_with(|| Instance::new(quorum));
+        if let Some(proof) = &instance.proof {
+            // Whoever still proposes, or goes to another view, does not know.
+            if matches!(signed.statement, Statement::PrePrepare { .. } | Statement::ViewChange { .. }) {
+                out.push(Output::Send(To::One(from), Post::Proof(proof.clone())));
+            }
+            return;
+        }
+        match &signed.statement {
+            Statement::PrePrepare { view, .. } => {
+                let is_his = signed.by == *view as usize % self.orchestrators;
+                if let Some(proposal) = letter.proposal().filter(|_| is_his) {
+                    self.run(sequence, SlotInput::Proposed(proposal), Some(letter), out);
+                }
+            }
+            Statement::Prepare { view, .. } => {
+                let is_heard = instance.slot.hears_votes(*view) && signed.by < quorum.reviewers();
+                if let Some(message) = signed.statement.message().filter(|_| is_heard) {
+                    instance.prepares.entry((*view, signed.by)).or_insert_with(|| letter.clone());
+                    self.run(sequence, SlotInput::Said(signed.by, message), Some(letter), out);
+                }
+            }
+            Statement::Commit(commit) => {
+                if instance.slot.is_near(commit.view) && signed.by < quorum.reviewers() {
+                    instance.commits.keep(commit.view, signed);
+                    let message = Message::Commit(*commit);
+                    self.run(sequence, SlotInput::Said(signed.by, message), Some(letter), out);
+                }
+            }
+            Statement::ViewChange { view, .. } => {
+                let message = Message::ViewChange(ViewChange { view: *view, lock: None });
+                self.run(sequence, SlotInput::Said(signed.by, message), None, out);
+            }
+            Statement::Want => self.wait(sequence, out),
+            Statement::Acknowledge { .. } | Statement::Checkpoint { .. } => {}
+        }
+    }
+
+    /// Puts something into a decision, and what it says itself as well, until all is said. `cause` is the letter that
+    /// is put in.
+    fn run(
+        &mut self,
+        sequence: Sequence,
+        input: SlotInput,
+        cause: Option<&Letter<K::Signature>>,
+        out: &mut Vec<Output<K::Signature>>,
+    ) {
+        let quorum = self.quorum;
+        let instance = self.instances.entry(sequence).or_insert_with(|| Instance::new(quorum));
+        let mut inputs = VecDeque::from([input]);
+        let mut cause = cause;
+        while let Some(input) = inputs.pop_front() {
+            for wanted in instance.slot.step(input) {
+                match wanted {
+                    SlotOutput::Acknowledge(view, value) => {
+                        let Some(letter) = cause else { continue };
+                        instance.proposals.insert(view, letter.signed.clone());
+                        let change = letter.change.iter().map(|change| (change.digest(), change.clone()));
+                        instance.changes.extend(change);
+                        let statement = Statement::Acknowledge { view, value };
+                        let own = sign(&self.key, self.me, sequence, statement);
+                        instance.own.push((view, Letter::alone(own.clone())));
+                        let author = Party::Orchestrator(letter.signed.by);
+                        out.push(Output::Send(To::One(author), Post::Letter(Letter::alone(own))));
+                    }
+                    SlotOutput::Review(digest) => {
+                        let change = instance.changes.get(&digest).cloned();
+                        out.extend(change.map(|change| Output::Review(sequence, change)));
+                    }
+                    SlotOutput::Say(message) => {
+                        let (view, letter) = say(&self.key, self.me, sequence, instance, &message);
+                        instance.own.push((view, letter.clone()));
+                        out.push(Output::Send(To::All, Post::Letter(letter)));
+                        inputs.push_back(SlotInput::Said(self.me, message));
+                    }
+                    SlotOutput::Decide(decision) => {
+                        let proof = proof_of(instance, &decision);
+                        instance.proof = Some(proof.clone());
+                        out.push(Output::Decide(sequence, proof));
+                    }
+                    SlotOutput::Accuse(fraud) => {
+                        let first = match fraud {
+                            Fraud::Proposals(view, ..) => instance.proposals.get(&view).cloned(),
+                            Fraud::Prepares(by, first, _) => {
+                                instance.prepares.get(&(first.view, by)).map(|letter| letter.signed.clone())
+                            }
+                            Fraud::Commits(by, first, _) => instance.commits.first(first.view, by).cloned(),
+                        };
+                        let pair = first.zip(cause.map(|letter| letter.signed.clone()));
+                        out.extend(pair.map(|pair| Output::Accuse(Box::new(pair))));
+                    }
+                }
+            }
+            // What follows from here on is caused by what it says itself.
+            cause = None;
+        }
+        instance.prune();
+        if instance.is_decided() {
+            self.advance(out);
+        } else {
+            self.wait(sequence, out);
+        }
+    }
+
+    /// Begins the time of the phase that a decision is in, if it is a new one and has a time.
+    fn wait(&mut self, sequence: Sequence, out: &mut Vec<Output<K::Signature>>) {
+        let Some(instance) = self.instances.get_mut(&sequence) else { return };
+        let waits = instance.slot.phase().map(|phase| (instance.slot.view(), phase));
+        if instance.waits != waits {
+            instance.waits = waits;
+            let timed = waits.filter(|(_, phase)| *phase != Phase::ViewChange);
+            out.extend(timed.map(|(view, phase)| Output::Wait(sequence, view, phase)));
+        }
+    }
+
+    /// Takes somebody else's word for a decision: a quorum's.
+    fn proof(&mut self, proof: Proof<K::Signature>, out: &mut Vec<Output<K::Signature>>) {
+        let Some(proven) = proof.check(self.quorum) else { return };
+        let sequence = proven.sequence;
+        if sequence <= self.stable.sequence || sequence > self.stable.sequence + WINDOW {
+            return;
+        }
+        let quorum = self.quorum;
+        let instance = self.instances.entry(sequence).or_insert_with(|| Instance::new(quorum));
+        let committers = proof.commits.iter().map(|signed| signed.by).collect();
+        let decision = Decision { view: proven.view, value: proven.value, committers };
+        if instance.slot.step(SlotInput::Decided(decision)).is_empty() {
+            return;
+        }
+        let known = instance.change(proven.value);
+        let given = proof.change.filter(|change| change.value() == proven.value);
+        let proof = Proof { change: known.or(given), commits: proof.commits };
+        instance.proof = Some(proof.clone());
+        out.push(Output::Decide(sequence, proof));
+        self.advance(out);
+    }
+
+    /// Follows the chain of decisions as far as it is known.
+    fn advance(&mut self, out: &mut Vec<Output<K::Signature>>) {
+        while let Some(decision) =
+            self.instances.get(&(self.known.0 + 1)).and_then(|instance| instance.slot.decision())
+        {
+            let (sequence, head) = (self.known.0 + 1, self.known.1);
+            self.known = (sequence, link(head, sequence, decision.value));
+            if let Some(instance) = self.instances.get_mut(&sequence) {
+                instance.forget();
+            }
+            if sequence.is_multiple_of(CHECKPOINT_EVERY) {
+                let statement = Statement::Checkpoint { head: self.known.1 };
+                let signed = sign(&self.key, self.me, sequence, statement);
+                out.push(Output::Send(To::Reviewers, Post::Letter(Letter::alone(signed.clone()))));
+                self.checkpoint(&signed, out);
+            }
+        }
+    }
+
+    fn checkpoint(&mut self, signed: &Signed<K::Signature>, out: &mut Vec<Output<K::Signature>>) {
+        let sequence = signed.sequence;
+        let is_one = sequence.is_multiple_of(CHECKPOINT_EVERY) && signed.by < self.quorum.reviewers();
+        if !is_one || sequence <= self.stable.sequence || sequence > self.stable.sequence + WINDOW {
+            return;
+        }
+        let of_place = self.checkpoints.entry(sequence).or_default();
+        let first = of_place.entry(signed.by).or_insert_with(|| signed.clone());
+        if first.statement != signed.statement {
+            let pair = (first.clone(), signed.clone());
+            return out.push(Output::Accuse(Box::new(pair)));
+        }
+        let same: Vec<Signed<K::Signature>> =
+            of_place.values().filter(|other| other.statement == signed.statement).cloned().collect();
+        self.stable(same, out);
+    }
+
+    /// Forgets what a quorum knows.
+    fn stable(&mut self, signed: Vec<Signed<K::Signature>>, out: &mut Vec<Output<K::Signature>>) {
+        let Some(Signed { sequence, statement: Statement::Checkpoint { head }, .. }) = signed.first() else {
+            return;
+        };
+        let (sequence, head) = (*sequence, *head);
+        if sequence <= self.stable.sequence || !is_quorum_on_the_same(&signed, self.quorum) {
+            return;
+        }
+        self.stable = Stable { sequence, signed: signed.clone() };
+        self.instances = self.instances.split_off(&(sequence + 1));
+        self.checkpoints = self.checkpoints.split_off(&(sequence + 1));
+        out.push(Output::Stable(sequence, signed));
+        if self.known.0 < sequence {
+            self.known = (sequence, head);
+            self.advance(out);
+        }
+    }
+
+    /// Sends what somebody has missed.
+    fn tell(&self, to: Party, known: Sequence, out: &mut Vec<Output<K::Signature>>) {
+        if known < self.stable.sequence {
+            // A reviewer goes on from there; an orchestrator misses nothing out.
+            out.push(match to {
+                Party::Reviewer(_) => Output::Send(To::One(to), Post::Stable(self.stable.signed.clone())),
+                Party::Orchestrator(_) => Output::Recall(to, known),
+            });
+        }
+        let after = known.max(self.stable.sequence).saturating_add(1);
+        let proofs = self.instances.range(after..).filter_map(|(_, instance)| instance.proof.as_ref());
+        let sent = proofs.take(PROOFS_AT_ONCE).map(|proof| Post::Proof(proof.clone()));
+        out.extend(sent.map(|proof| Output::Send(To::One(to), proof)));
+    }
+
+    /// Says again what has led to nothing yet, and asks for what others may know.
+    fn again(&self, out: &mut Vec<Output<K::Signature>>) {
+        let open = self.instances.values().filter(|instance| !instance.is_decided());
+        let own = open.flat_map(|instance| instance.own.iter().map(|(_, letter)| letter));
+        out.extend(own.map(|letter| Output::Send(To::All, Post::Letter(letter.clone()))));
+        let checkpoints = self.checkpoints.values().filter_map(|of_place| of_place.get(&self.me));
+        let letters = checkpoints.map(|signed| Post::Letter(Letter::alone(signed.clone())));
+        out.extend(letters.map(|letter| Output::Send(To::Reviewers, letter)));
+        out.push(Output::Send(To::Reviewers, Post::Have(self.known.0)));
+    }
+}
+
+/// The next link of the chain of decisions: the SHA-256 of the last link, the place and the value, one a line.
+#[must_use]
+pub fn link(head: Digest, sequence: Sequence, value: Value) -> Digest {
+    Digest::of(format!("{head}\n{sequence}\n{value}\n").as_bytes())
+}
+
+fn sign<K: Signer>(key: &K, by: usize, sequence: Sequence, statement: Statement) -> Signed<K::Signature> {
+    let signature = key.sign(sequence, &statement);
+    Signed { by, sequence, statement, signature }
+}
+
+/// Makes a letter of what a reviewer says, and keeps it as what it has heard from itself.
+fn say<K: Signer>(
+    key: &K,
+    me: Reviewer,
+    sequence: Sequence,
+    instance: &mut Instance<K::Signature>,
+    message: &Message,
+) -> (View, Letter<K::Signature>) {
+    match message {
+        Message::Prepare(Prepare { view, value, vote }) => {
+            let own = |digest| instance.opinions.get(&digest).filter(|opinion| opinion.vote() == *vote);
+            let opinion = match value {
+                Value::Change(digest) => own(*digest).cloned(),
+                Value::Nothing => None,
+            };
+            let statement = Statement::Prepare { view: *view, value: *value, opinion };
+            let letter = Letter::alone(sign(key, me, sequence, statement));
+            instance.prepares.insert((*view, me), letter.clone());
+            (*view, letter)
+        }
+        Message::Commit(commit) => {
+            let locked = instance.slot.lock().map(|lock| &lock.approvers);
+            let votes = locked.into_iter().flatten();
+            let votes = votes.filter_map(|by| instance.prepares.get(&(commit.view, *by)));
+            instance.locked_by = votes.cloned().collect();
+            let signed = sign(key, me, sequence, Statement::Commit(*commit));
+            instance.commits.keep(commit.view, &signed);
+            (commit.view, Letter::alone(signed))
+        }
+        Message::ViewChange(ViewChange { view, lock }) => {
+            let lock = lock.as_ref().map(|lock| (lock.view, lock.value));
+            let signed = sign(key, me, sequence, Statement::ViewChange { view: *view, lock });
+            let change = lock.and_then(|(_, value)| instance.change(value));
+            let grounds = if lock.is_some() { instance.locked_by.clone() } else { Arc::new([]) };
+            (*view, Letter { signed, change, grounds })
+        }
+    }
+}
+
+fn proof_of<S: Clone>(instance: &Instance<S>, decision: &Decision) -> Proof<S> {
+    let commit = Commit { view: decision.view, value: decision.value };
+    Proof { change: instance.change(decision.value), commits: instance.commits.to(commit) }
+}

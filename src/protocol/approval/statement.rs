@@ -1,0 +1,256 @@
+//! What is signed, and what travels with it.
+//!
+//! A signature covers one short statement with the place of the decision that it belongs to. What a statement rests on
+//! travels beside it, each part under its own signature, so that a part can be left out or added by nobody unnoticed.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::message::{
+    Commit, Grounds, Lock, Message, Prepare, Proposal, Reviewer, Value, View, ViewChange, Vote,
+};
+use crate::crypto::Digest;
+
+/// The place of a decision in the order of all, from 1.
+pub type Sequence = u64;
+
+/// A change that is voted on: a text of which every reviewer takes the digest itself.
+#[derive(Clone, Debug)]
+pub struct Change {
+    text: Arc<str>,
+    digest: Digest,
+}
+
+/// What a reviewer thinks of a change.
+#[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(tag = "vote", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Opinion {
+    /// It may be applied.
+    Approve {
+        /// How sure it is, in hundredths of a per cent, 0 to 10000. A figure for people, and never a weight: a liar is always
+        /// sure.
+        confidence: u16,
+        /// What it looked at.
+        notes: String,
+    },
+    /// It must not be applied.
+    Reject {
+        /// Why.
+        reason: String,
+        /// How bad it is.
+        severity: Severity,
+    },
+    /// It cannot say.
+    Abstain {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// How bad it would be to apply a change.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// A blemish.
+    Low,
+    /// A fault in rare cases.
+    Medium,
+    /// A fault.
+    High,
+    /// Damage, loss of data or a hole in the security.
+    Critical,
+}
+
+/// What is signed; the place in the order of all decisions is signed with it.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Statement {
+    /// An orchestrator proposes a value in a view of its own.
+    PrePrepare {
+        /// The view.
+        view: View,
+        /// The value.
+        value: Value,
+    },
+    /// An orchestrator wants a decision; whoever should propose one is waited for from now on.
+    Want,
+    /// A reviewer has a proposal. Not a vote.
+    Acknowledge {
+        /// Of this view.
+        view: View,
+        /// The value, as the reviewer has taken its digest.
+        value: Value,
+    },
+    /// A reviewer votes.
+    Prepare {
+        /// In this view.
+        view: View,
+        /// On this value.
+        value: Value,
+        /// What it thinks; nothing, if it follows.
+        opinion: Option<Arc<Opinion>>,
+    },
+    /// A reviewer has seen a quorum approve.
+    Commit(Commit),
+    /// A reviewer goes to a view.
+    ViewChange {
+        /// To this one.
+        view: View,
+        /// The last value that it has seen a quorum approve, and in which view.
+        lock: Option<(View, Value)>,
+    },
+    /// A reviewer knows all decisions up to this place.
+    Checkpoint {
+        /// The last link of their chain.
+        head: Digest,
+    },
+}
+
+/// A statement with its author's signature, which has been checked.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Signed<S> {
+    /// The author's place in the list of reviewers; of a proposal and a wish, in the list of orchestrators.
+    pub by: usize,
+    /// The decision that it is about; of a checkpoint, the last one.
+    pub sequence: Sequence,
+    /// What is said.
+    pub statement: Statement,
+    /// The author's signature.
+    pub signature: S,
+}
+
+/// A statement and what it rests on.
+#[derive(Clone, Debug)]
+pub struct Letter<S> {
+    /// The statement.
+    pub signed: Signed<S>,
+    /// The change that is proposed, or that a quorum has approved.
+    pub change: Option<Change>,
+    /// Why a view begins with this proposal: view changes. Why a reviewer is locked: votes.
+    pub grounds: Arc<[Letter<S>]>,
+}
+
+/// Where statements are signed: with a key, which is the edge's.
+///
+/// Signing the same again gives the same signature.
+pub trait Signer {
+    /// A signature.
+    type Signature: Clone + fmt::Debug + Eq;
+
+    /// Signs.
+    fn sign(&self, sequence: Sequence, statement: &Statement) -> Self::Signature;
+}
+
+impl Change {
+    /// A change with this text.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self { text: text.into(), digest: Digest::of(text.as_bytes()) }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Its SHA-256.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// As what is decided.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        Value::Change(self.digest)
+    }
+}
+
+impl Opinion {
+    /// What it counts as.
+    #[must_use]
+    pub fn vote(&self) -> Vote {
+        match self {
+            Self::Approve { .. } => Vote::Approve,
+            Self::Reject { .. } => Vote::Reject,
+            Self::Abstain { .. } => Vote::Abstain,
+        }
+    }
+}
+
+impl Statement {
+    /// Returns what a reviewer says with it in a decision, if it is a reviewer's. Of a view change, the lock is left out.
+    #[must_use]
+    pub fn message(&self) -> Option<Message> {
+        match self {
+            Self::Prepare { view, value, opinion } => {
+                let vote = opinion.as_ref().map_or(Vote::Follow, |opinion| opinion.vote());
+                Some(Message::Prepare(Prepare { view: *view, value: *value, vote }))
+            }
+            Self::Commit(commit) => Some(Message::Commit(*commit)),
+            Self::ViewChange { view, .. } => {
+                Some(Message::ViewChange(ViewChange { view: *view, lock: None }))
+            }
+            Self::PrePrepare { .. } | Self::Want | Self::Acknowledge { .. } | Self::Checkpoint { .. } => None,
+        }
+    }
+}
+
+impl<S: Clone> Letter<S> {
+    /// A statement that rests on nothing else.
+    #[must_use]
+    pub fn alone(signed: Signed<S>) -> Self {
+        Self { signed, change: None, grounds: Arc::new([]) }
+    }
+
+    /// Whether the change that a value names is in it.
+    fn has(&self, value: Value) -> bool {
+        match value {
+            Value::Change(digest) => self.change.as_ref().is_some_and(|change| change.digest == digest),
+            Value::Nothing => true,
+        }
+    }
+
+    /// Reads a proposal, if it is one and the change is in it.
+    pub(super) fn proposal(&self) -> Option<Proposal> {
+        let Statement::PrePrepare { view, value } = self.signed.statement else { return None };
+        let left = || self.grounds.iter().filter_map(|letter| letter.view_change(self.signed.sequence));
+        let grounds = match view {
+            0 => Grounds::First,
+            _ => Grounds::Left(left().collect()),
+        };
+        self.has(value).then_some(Proposal { view, value, grounds })
+    }
+
+    /// Reads a view change of this decision, with the votes behind its lock. Without its change a lock does not hold.
+    pub(super) fn view_change(&self, sequence: Sequence) -> Option<(Reviewer, ViewChange)> {
+        let Statement::ViewChange { view, lock } = self.signed.statement else { return None };
+        let approver = |letter: &Self, lock: (View, Value)| {
+            let Some(Message::Prepare(Prepare { view, value, vote })) = letter.signed.statement.message()
+            else {
+                return None;
+            };
+            let counts = matches!(vote, Vote::Approve | Vote::Follow)
+                && (view, value) == lock
+                && letter.signed.sequence == sequence;
+            counts.then_some(letter.signed.by)
+        };
+        let lock = lock.map(|lock| {
+            let votes = self.grounds.iter().filter(|_| self.has(lock.1));
+            let approvers = votes.filter_map(|letter| approver(letter, lock)).collect();
+            Lock { view: lock.0, value: lock.1, approvers }
+        });
+        (self.signed.sequence == sequence).then_some((self.signed.by, ViewChange { view, lock }))
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Change(digest) => write!(f, "{digest}"),
+            Self::Nothing => f.write_str("nothing"),
+        }
+    }
+}

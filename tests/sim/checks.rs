@@ -1,0 +1,114 @@
+//! What must hold in every schedule, at every moment.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use consensus::protocol::approval::{
+    Commit, Party, Proof, Quorum, Reviewer, Sequence, Statement, Value, View, Vote,
+};
+
+use crate::nodes::Signed;
+
+/// What a statement is one of: an honest author makes one of each.
+type Kind = (u8, View);
+
+/// All that honest ones have said and decided.
+#[derive(Debug)]
+pub(crate) struct Checks {
+    quorum: Quorum,
+    liars: BTreeSet<Party>,
+    said: BTreeMap<(Party, Sequence, Kind), Statement>,
+    committed: BTreeMap<(Sequence, View), Value>,
+    approved: BTreeMap<(Sequence, Value), BTreeSet<Reviewer>>,
+    decided: BTreeMap<Sequence, Value>,
+}
+
+impl Checks {
+    pub(crate) fn new(quorum: Quorum, liars: BTreeSet<Party>) -> Self {
+        Self {
+            quorum,
+            liars,
+            said: BTreeMap::new(),
+            committed: BTreeMap::new(),
+            approved: BTreeMap::new(),
+            decided: BTreeMap::new(),
+        }
+    }
+
+    /// An honest one says this: it has not said, and never will say, another thing of the same kind.
+    pub(crate) fn says(&mut self, signed: &Signed) -> Result<(), String> {
+        let (party, kind) = kind(signed);
+        let key = (party, signed.sequence, kind);
+        let first = self.said.entry(key).or_insert_with(|| signed.statement.clone());
+        if *first != signed.statement {
+            return Err(format!("{party:?} says {first:?} and {:?}", signed.statement));
+        }
+        match &signed.statement {
+            Statement::Commit(Commit { view, value }) => {
+                let first = *self.committed.entry((signed.sequence, *view)).or_insert(*value);
+                if first != *value {
+                    return Err(format!("two values were approved in view {view} of {}", signed.sequence));
+                }
+            }
+            Statement::Prepare { value, opinion, .. } => {
+                if opinion.as_ref().is_some_and(|opinion| opinion.vote() == Vote::Approve) {
+                    self.approved.entry((signed.sequence, *value)).or_default().insert(signed.by);
+                }
+            }
+            Statement::PrePrepare { .. }
+            | Statement::Want
+            | Statement::Acknowledge { .. }
+            | Statement::ViewChange { .. }
+            | Statement::Checkpoint { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// An honest one learns of a decision: it is everybody's, it is proven, and enough honest reviewers approve.
+    pub(crate) fn decides(&mut self, sequence: Sequence, proof: &Proof<()>) -> Result<Value, String> {
+        let proven = proof.check(self.quorum).ok_or_else(|| format!("{sequence} is not proven"))?;
+        if proven.sequence != sequence {
+            return Err(format!("the proof of {sequence} is one of {}", proven.sequence));
+        }
+        let value = proven.value;
+        let first = *self.decided.entry(sequence).or_insert(value);
+        if first != value {
+            return Err(format!("{sequence} is decided as {first} and as {value}"));
+        }
+        if value != Value::Nothing {
+            let honest = self.approved.get(&(sequence, value)).map_or(0, BTreeSet::len);
+            let lying = self.liars.iter().filter(|party| matches!(party, Party::Reviewer(_))).count();
+            if honest + lying < self.quorum.size() {
+                return Err(format!("{sequence}: {honest} honest reviewers approve"));
+            }
+            if proof.change.as_ref().is_some_and(|change| change.value() != value) {
+                return Err(format!("{sequence}: the change in the proof is another"));
+            }
+        }
+        Ok(value)
+    }
+
+    /// Somebody is accused: a liar, of two things that no honest one says.
+    pub(crate) fn accuses(&self, first: &Signed, second: &Signed) -> Result<(), String> {
+        let (party, of) = kind(first);
+        let is_fraud = kind(second) == (party, of)
+            && first.sequence == second.sequence
+            && first.statement != second.statement;
+        if !is_fraud || !self.liars.contains(&party) {
+            return Err(format!("{party:?} is accused of {first:?} and {second:?}"));
+        }
+        Ok(())
+    }
+}
+
+fn kind(signed: &Signed) -> (Party, Kind) {
+    let reviewer = Party::Reviewer(signed.by);
+    match &signed.statement {
+        Statement::PrePrepare { view, .. } => (Party::Orchestrator(signed.by), (0, *view)),
+        Statement::Want => (Party::Orchestrator(signed.by), (1, 0)),
+        Statement::Acknowledge { view, .. } => (reviewer, (2, *view)),
+        Statement::Prepare { view, .. } => (reviewer, (3, *view)),
+        Statement::Commit(Commit { view, .. }) => (reviewer, (4, *view)),
+        Statement::ViewChange { view, .. } => (reviewer, (5, *view)),
+        Statement::Checkpoint { .. } => (reviewer, (6, 0)),
+    }
+}

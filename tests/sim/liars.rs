@@ -1,0 +1,218 @@
+//! Those who lie: what they say follows no protocol, and is signed in their own names all the same.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use consensus::protocol::approval::{
+    Change, Commit, Opinion, Party, Sequence, Severity, Statement, Value, View,
+};
+use fastrand::Rng;
+
+use crate::nodes::{Letter, Post, Signed};
+
+/// So much of what others say is kept, to be sent again where it does harm.
+const KEPT: usize = 48;
+
+/// How somebody lies who is not just an honest one that forgets or is there twice.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Way {
+    /// Says nothing.
+    Silent,
+    /// Says anything.
+    Liar,
+}
+
+/// One who lies.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    way: Way,
+    me: Party,
+    reviewers: usize,
+    orchestrators: usize,
+    seen: Vec<Letter>,
+    values: BTreeMap<Sequence, Vec<Value>>,
+    changes: Vec<Change>,
+    next: Sequence,
+}
+
+/// What is sent to whom.
+type Sent = Vec<(Party, Post)>;
+
+impl Script {
+    pub(crate) fn new(way: Way, me: Party, reviewers: usize, orchestrators: usize) -> Self {
+        Self {
+            way,
+            me,
+            reviewers,
+            orchestrators,
+            seen: Vec::new(),
+            values: BTreeMap::new(),
+            changes: Vec::new(),
+            next: 1,
+        }
+    }
+
+    fn letter(&self, sequence: Sequence, statement: Statement) -> Letter {
+        let (Party::Reviewer(by) | Party::Orchestrator(by)) = self.me;
+        Letter::alone(Signed { by, sequence, statement, signature: () })
+    }
+
+    fn everybody(&self) -> impl Iterator<Item = Party> + use<> {
+        let orchestrators = (0..self.orchestrators).map(Party::Orchestrator);
+        (0..self.reviewers).map(Party::Reviewer).chain(orchestrators)
+    }
+
+    fn any_value(&self, sequence: Sequence, rng: &mut Rng) -> Value {
+        let known = self.values.get(&sequence).map_or(&[][..], Vec::as_slice);
+        rng.choice(known).copied().filter(|_| rng.u8(..) > 40).unwrap_or(Value::Nothing)
+    }
+
+    /// Lies to everybody about a change that it is to propose.
+    pub(crate) fn submit(&mut self, change: &Change, rng: &mut Rng) -> Sent {
+        let other = Change::new(&format!("{} and something else", change.text()));
+        self.changes.extend([change.clone(), other.clone()]);
+        let sequence = self.next;
+        self.next += 1;
+        if self.way == Way::Silent {
+            return Vec::new();
+        }
+        let of_two = |rng: &mut Rng| if rng.bool() { change.clone() } else { other.clone() };
+        let tell = |to: Party| {
+            let shown = of_two(rng);
+            let mut letter = self.letter(sequence, Statement::PrePrepare { view: 0, value: shown.value() });
+            // Another change than the one that is signed, or none.
+            letter.change =
+                if rng.u8(..) < 20 { None } else { Some(of_two(rng)).filter(|_| rng.u8(..) < 40) };
+            letter.change = letter.change.or(Some(shown)).filter(|_| rng.u8(..) > 10);
+            (to, Post::Letter(letter))
+        };
+        self.everybody().map(tell).collect()
+    }
+
+    /// Lies about what it hears.
+    pub(crate) fn hear(&mut self, post: &Post, rng: &mut Rng) -> Sent {
+        let Post::Letter(letter) = post else { return Vec::new() };
+        let sequence = letter.signed.sequence;
+        if self.way == Way::Silent {
+            return Vec::new();
+        }
+        if self.seen.len() < KEPT {
+            self.seen.push(letter.clone());
+        } else {
+            let index = rng.usize(..KEPT);
+            self.seen[index] = letter.clone();
+        }
+        if let Statement::PrePrepare { value, .. } | Statement::Acknowledge { value, .. } =
+            letter.signed.statement
+        {
+            let values = self.values.entry(sequence).or_default();
+            if !values.contains(&value) && values.len() < 4 {
+                values.push(value);
+            }
+            if self.changes.len() < 16 {
+                self.changes.extend(letter.change.clone());
+            }
+        }
+        let mut sent = match self.me {
+            Party::Reviewer(_) => self.vote(letter, rng),
+            Party::Orchestrator(me) => self.propose(me, letter, rng),
+        };
+        if rng.u8(..) < 25 {
+            let to = self.anybody(rng);
+            sent.extend(rng.choice(&self.seen).map(|old| (to, Post::Letter(old.clone()))));
+        }
+        sent
+    }
+
+    fn anybody(&self, rng: &mut Rng) -> Party {
+        let all: Vec<Party> = self.everybody().collect();
+        all[rng.usize(..all.len())]
+    }
+
+    fn vote(&self, heard: &Letter, rng: &mut Rng) -> Sent {
+        let sequence = heard.signed.sequence;
+        let mut sent = Vec::new();
+        match heard.signed.statement {
+            Statement::PrePrepare { view, .. } => {
+                for to in self.everybody() {
+                    let value = self.any_value(sequence, rng);
+                    let opinion = match rng.u8(..4) {
+                        0 => Opinion::Reject { reason: "no".to_owned(), severity: Severity::Critical },
+                        1 => Opinion::Abstain { reason: "who knows".to_owned() },
+                        _ => Opinion::Approve { confidence: 10_000, notes: "yes".to_owned() },
+                    };
+                    let opinion = Some(Arc::new(opinion)).filter(|_| rng.u8(..) > 40);
+                    let vote = Statement::Prepare { view, value, opinion };
+                    sent.push((to, Post::Letter(self.letter(sequence, vote))));
+                    if rng.bool() {
+                        let commit = Commit { view, value: self.any_value(sequence, rng) };
+                        sent.push((to, Post::Letter(self.letter(sequence, Statement::Commit(commit)))));
+                    }
+                }
+            }
+            Statement::ViewChange { view, .. } => {
+                let view = if rng.u8(..) < 20 { view + rng.u32(..2000) } else { view };
+                for to in self.everybody() {
+                    sent.push((to, Post::Letter(self.leave(sequence, view, rng))));
+                }
+            }
+            Statement::Prepare { view, .. } | Statement::Commit(Commit { view, .. }) if rng.u8(..) < 60 => {
+                let view = if rng.u8(..) < 40 { view + rng.u32(..40) } else { view };
+                let commit = Commit { view, value: self.any_value(sequence, rng) };
+                let to = self.anybody(rng);
+                sent.push((to, Post::Letter(self.letter(sequence, Statement::Commit(commit)))));
+            }
+            Statement::Checkpoint { .. } => {
+                let head = consensus::crypto::Digest::of(&[rng.u8(..3)]);
+                let to = self.anybody(rng);
+                let lie = self.letter(sequence + u64::from(rng.u8(..2)) * 16, Statement::Checkpoint { head });
+                sent.push((to, Post::Letter(lie)));
+            }
+            Statement::Prepare { .. }
+            | Statement::Commit(_)
+            | Statement::Want
+            | Statement::Acknowledge { .. } => {}
+        }
+        sent
+    }
+
+    /// Leaves for a view with no lock, with one that nobody approved, or with one that was.
+    fn leave(&self, sequence: Sequence, view: View, rng: &mut Rng) -> Letter {
+        if rng.bool() {
+            return self.letter(sequence, Statement::ViewChange { view, lock: None });
+        }
+        let value = self.any_value(sequence, rng);
+        let of = rng.u32(..view.clamp(1, 4));
+        let mut letter = self.letter(sequence, Statement::ViewChange { view, lock: Some((of, value)) });
+        let is_vote = |other: &&Letter| matches!(other.signed.statement, Statement::Prepare { .. });
+        let mut votes: Vec<Letter> = self.seen.iter().filter(is_vote).cloned().collect();
+        let opinion = Some(Arc::new(Opinion::Approve { confidence: 1, notes: String::new() }));
+        let own = self.letter(sequence, Statement::Prepare { view: of, value, opinion });
+        votes.extend((0..rng.u8(..4)).map(|_| own.clone()));
+        letter.change = self.changes.iter().find(|change| change.value() == value).cloned();
+        letter.grounds = votes.into();
+        letter
+    }
+
+    fn propose(&self, me: usize, heard: &Letter, rng: &mut Rng) -> Sent {
+        let Statement::ViewChange { view, .. } = heard.signed.statement else { return Vec::new() };
+        let sequence = heard.signed.sequence;
+        if view as usize % self.orchestrators != me {
+            return Vec::new();
+        }
+        let of_view = |letter: &&Letter| {
+            letter.signed.sequence == sequence
+                && matches!(letter.signed.statement, Statement::ViewChange { view: other, .. } if other == view)
+        };
+        let left: Vec<Letter> = self.seen.iter().filter(of_view).cloned().collect();
+        let tell = |to: Party| {
+            let shown = rng.choice(&self.changes).cloned().filter(|_| rng.u8(..) > 60);
+            let value = shown.as_ref().map_or(Value::Nothing, Change::value);
+            let mut letter = self.letter(sequence, Statement::PrePrepare { view, value });
+            letter.change = shown;
+            letter.grounds = left.iter().filter(|_| rng.u8(..) > 40).cloned().collect();
+            (to, Post::Letter(letter))
+        };
+        self.everybody().map(tell).collect()
+    }
+}
