@@ -423,9 +423,7 @@ impl World {
                     }
                 }
                 replica::Output::Recall(to, after) if !is_replay => {
-                    let Some(machine) = self.reviewers[index].machine(copy) else { continue };
-                    let kept = machine.kept.range(after + 1..).take(replica::PROOFS_AT_ONCE);
-                    let posts: Vec<Post> = kept.map(|(_, proof)| Post::Proof(proof.clone())).collect();
+                    let posts = self.reviewers[index].kept(copy, after);
                     posts.into_iter().for_each(|post| self.send(party, to, post));
                 }
                 replica::Output::Stable(..) => self.story.checkpoints += 1,
@@ -485,6 +483,9 @@ impl World {
                     }
                     last = Some(sequence);
                     let proven = self.checks.decides(sequence, &proof)?;
+                    if let Some(machine) = self.orchestrators[index].machine(copy) {
+                        machine.kept.insert(sequence, proof.clone());
+                    }
                     let has_change = proof.change.is_some() || value == Value::Nothing;
                     if proven != value || !has_change {
                         return Err(format!("{sequence} is told as {value}, without its change or wrongly"));
@@ -498,7 +499,12 @@ impl World {
                         *count += 1;
                     }
                 }
+                orchestrator::Output::Recall(to, after) if !is_replay => {
+                    let posts = self.orchestrators[index].kept(copy, after);
+                    posts.into_iter().for_each(|post| self.send(party, to, post));
+                }
                 orchestrator::Output::Wait(..)
+                | orchestrator::Output::Recall(..)
                 | orchestrator::Output::Decide(..)
                 | orchestrator::Output::Late(..) => {}
             }
@@ -628,6 +634,13 @@ impl<M: Mind> Member<M> {
             Self::Machines(machines) => machines.get_mut(copy),
             Self::Script(_) => None,
         }
+    }
+
+    /// Decisions after one that a machine has kept.
+    fn kept(&mut self, copy: usize, after: Sequence) -> Vec<Post> {
+        let machine = self.machine(copy);
+        let kept = machine.into_iter().flat_map(|machine| machine.kept.range(after.saturating_add(1)..));
+        kept.take(replica::PROOFS_AT_ONCE).map(|(_, proof)| Post::Proof(proof.clone())).collect()
     }
 
     fn clock(&self, copy: usize) -> (u32, u64) {

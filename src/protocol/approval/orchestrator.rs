@@ -43,8 +43,10 @@ pub enum Output<S> {
     Wait(Sequence, View),
     /// These reviewers have not acknowledged the proposal of a view in time; it has been sent to them again.
     Late(Sequence, View, Vec<Reviewer>),
-    /// This is decided, and so is all before it; once for each place, in order.
+    /// This is decided, and so is all before it; once for each place, in order. To be kept: it is forgotten here.
     Decide(Sequence, Value, Proof<S>),
+    /// Somebody wants some of the decisions after this one, which have been told.
+    Recall(Party, Sequence),
 }
 
 /// One decision.
@@ -133,7 +135,8 @@ impl<K: Signer> Orchestrator<K> {
             Input::Submit(change) => self.waiting.push_back(change),
             Input::Heard(_, Post::Letter(letter)) => self.letter(&letter, &mut out),
             Input::Heard(_, Post::Proof(proof)) => self.proof(proof),
-            Input::Heard(_, Post::Stable(_) | Post::Have(_)) => {}
+            Input::Heard(from, Post::Have(known)) => self.recall(from, known, &mut out),
+            Input::Heard(_, Post::Stable(_)) => {}
             Input::Expired(sequence, view) => self.late(sequence, view, &mut out),
             Input::Again => self.again(&mut out),
         }
@@ -304,6 +307,16 @@ impl<K: Signer> Orchestrator<K> {
                 out.push(Output::Send(To::Reviewers, Post::Letter(Letter::alone(wanted))));
             }
         }
+    }
+
+    /// It may be the only one who has heard a quorum: liars tell it what they tell nobody else.
+    fn recall(&self, from: Party, known: Sequence, out: &mut Vec<Output<K::Signature>>) {
+        if known < self.told {
+            out.push(Output::Recall(from, known));
+        }
+        let decided = self.jobs.values().filter_map(|job| job.decision.as_ref());
+        let posts = decided.map(|(_, proof)| Post::Proof(proof.clone()));
+        out.extend(posts.map(|post| Output::Send(To::One(from), post)));
     }
 
     fn late(&mut self, sequence: Sequence, view: View, out: &mut Vec<Output<K::Signature>>) {

@@ -433,7 +433,7 @@ impl<K: Signer> Replica<K> {
         let checkpoints = self.checkpoints.values().filter_map(|of_place| of_place.get(&self.me));
         let letters = checkpoints.map(|signed| Post::Letter(Letter::alone(signed.clone())));
         out.extend(letters.map(|letter| Output::Send(To::Reviewers, letter)));
-        out.push(Output::Send(To::Reviewers, Post::Have(self.known.0)));
+        out.push(Output::Send(To::All, Post::Have(self.known.0)));
     }
 }
 
