@@ -21,6 +21,12 @@ impl Digest {
         Self(sha2::Sha256::digest(bytes).into())
     }
 
+    /// The digest's bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// Returns the digest's first eight bytes as a big-endian number.
     ///
     /// Used to derive seeds and draws: uniform, and the same on every machine.

@@ -1,10 +1,13 @@
-//! Digests and canonical JSON: what it means for two byte strings to be the same.
+//! Digests, canonical JSON and signatures: what it means for two byte strings to be the same, and to be somebody's.
 //!
-//! In go bytes and JSON values, out come [`Digest`]s and canonical bytes. Nothing here reads a
-//! file, a clock or a key.
+//! In go bytes, JSON values and keys, out come [`Digest`]s, canonical bytes and [`Signature`]s. Nothing here reads a
+//! file or a clock, or draws a random number.
 
 mod canonical_json;
 mod digest;
+pub mod dsse;
+mod signing;
 
 pub use canonical_json::{NotInteroperable, canonical_json};
 pub use digest::{Digest, Hasher, ParseDigestError};
+pub use signing::{NotAKey, PublicKey, SecretKey, Signature};

@@ -4,6 +4,7 @@
 
 mod support;
 
+mod approval;
 mod bedrock;
 mod cli;
 mod confidence;

@@ -32,8 +32,10 @@ pub mod orchestrator;
 mod post;
 mod quorum;
 pub mod replica;
+mod roster;
 mod slot;
 mod statement;
+mod wire;
 
 pub use event::{Decision, Fraud, Input, Output, Phase};
 pub use message::{
@@ -41,5 +43,7 @@ pub use message::{
 };
 pub use post::{CHECKPOINT_EVERY, Party, Post, Proof, Proven, To, WINDOW};
 pub use quorum::{Quorum, TooFew};
+pub use roster::{Registry, Roster, RosterFault, Seat};
 pub use slot::Slot;
 pub use statement::{Change, Letter, Opinion, Sequence, Severity, Signed, Signer, Statement};
+pub use wire::{POST_BYTES_MAX, PREDICATE_TYPE, Refused, Seal};

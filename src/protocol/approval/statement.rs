@@ -64,7 +64,8 @@ pub enum Severity {
 }
 
 /// What is signed; the place in the order of all decisions is signed with it.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Statement {
     /// An orchestrator proposes a value in a view of its own.
     PrePrepare {

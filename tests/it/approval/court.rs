@@ -1,0 +1,237 @@
+//! Reviewers and orchestrators with keys, who hear each other's posts as the bytes that would travel.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use consensus::crypto::{Digest, SecretKey, Signature};
+use consensus::protocol::approval::orchestrator::{self, Orchestrator};
+use consensus::protocol::approval::replica::{self, Replica};
+use consensus::protocol::approval::{
+    Change, Letter, Opinion, Party, Phase, Post, Refused, Registry, Roster, Seal, Seat, Sequence, Signed,
+    Signer, Statement, To, Value, View,
+};
+
+pub type Pair = (Signed<Signature>, Signed<Signature>);
+
+/// Those who are honest, and what they have said.
+pub struct Court {
+    pub registry: Arc<Registry>,
+    pub reviewers: Vec<Replica<Seal>>,
+    pub orchestrators: Vec<Orchestrator<Seal>>,
+    /// What each reviewer thinks of everything.
+    pub opinions: Vec<Opinion>,
+    /// Whoever is away hears nothing and says nothing.
+    pub away: BTreeSet<Party>,
+    /// Those who do not follow the protocol: they say what the test says.
+    pub liars: BTreeSet<Party>,
+    pub decided: BTreeMap<(usize, Sequence), Value>,
+    pub told: Vec<(Sequence, Value)>,
+    pub accused: Vec<Pair>,
+    pub reviews: usize,
+    pub refused: Vec<Refused>,
+    /// All that was sent, by whom and to whom.
+    pub sent: Vec<(Party, Party, Arc<str>)>,
+    inbox: VecDeque<(Party, Party, Arc<str>)>,
+    waits: Vec<(usize, Sequence, View, Phase)>,
+    /// What each reviewer was given.
+    pub inputs: BTreeMap<usize, Vec<replica::Input<Signature>>>,
+}
+
+/// The key of a party, the same in every court.
+pub fn key(party: Party) -> SecretKey {
+    let seed = match party {
+        Party::Reviewer(at) => u8::try_from(at).unwrap(),
+        Party::Orchestrator(at) => 200 + u8::try_from(at).unwrap(),
+    };
+    SecretKey::from_seed(&[seed; 32])
+}
+
+pub fn seat(party: Party) -> Seat {
+    Seat { name: format!("{party:?}"), key: key(party).public(), domain: "a model".to_owned() }
+}
+
+/// A roster of so many reviewers and orchestrators.
+pub fn roster(reviewers: usize, orchestrators: usize) -> Roster {
+    Roster {
+        reviewers: (0..reviewers).map(|at| seat(Party::Reviewer(at))).collect(),
+        orchestrators: (0..orchestrators).map(|at| seat(Party::Orchestrator(at))).collect(),
+    }
+}
+
+pub fn approve() -> Opinion {
+    Opinion::Approve { confidence: 9000, notes: "looks right".to_owned() }
+}
+
+impl Court {
+    pub fn new(reviewers: usize, orchestrators: usize) -> Self {
+        let registry = Registry::new(Digest::of(b"a repository"), roster(reviewers, orchestrators)).unwrap();
+        let (registry, quorum) = (Arc::new(registry), registry_quorum(reviewers));
+        let seal = |party| Seal::new(key(party), Arc::clone(&registry)).unwrap().1;
+        Self {
+            reviewers: (0..reviewers)
+                .map(|at| Replica::new(seal(Party::Reviewer(at)), at, quorum, orchestrators))
+                .collect(),
+            orchestrators: (0..orchestrators)
+                .map(|at| Orchestrator::new(seal(Party::Orchestrator(at)), at, quorum, orchestrators))
+                .collect(),
+            opinions: vec![approve(); reviewers],
+            away: BTreeSet::new(),
+            liars: BTreeSet::new(),
+            decided: BTreeMap::new(),
+            told: Vec::new(),
+            accused: Vec::new(),
+            reviews: 0,
+            refused: Vec::new(),
+            sent: Vec::new(),
+            inbox: VecDeque::new(),
+            waits: Vec::new(),
+            inputs: BTreeMap::new(),
+            registry,
+        }
+    }
+
+    fn parties(&self) -> Vec<Party> {
+        let reviewers = (0..self.reviewers.len()).map(Party::Reviewer);
+        reviewers.chain((0..self.orchestrators.len()).map(Party::Orchestrator)).collect()
+    }
+
+    /// A statement in a party's name.
+    pub fn says(&self, party: Party, sequence: Sequence, statement: Statement) -> Letter<Signature> {
+        let (_, seal) = Seal::new(key(party), Arc::clone(&self.registry)).unwrap();
+        let (Party::Reviewer(by) | Party::Orchestrator(by)) = party;
+        let signature = seal.sign(sequence, &statement);
+        Letter::alone(Signed { by, sequence, statement, signature })
+    }
+
+    /// Puts bytes on their way.
+    pub fn post(&mut self, from: Party, to: Party, text: &str) {
+        self.inbox.push_back((from, to, text.into()));
+    }
+
+    pub fn send(&mut self, from: Party, to: Party, letter: Letter<Signature>) {
+        let text = self.registry.write(&Post::Letter(letter));
+        self.post(from, to, &text);
+    }
+
+    /// To all reviewers.
+    pub fn tell(&mut self, from: Party, letter: &Letter<Signature>) {
+        for at in 0..self.reviewers.len() {
+            self.send(from, Party::Reviewer(at), letter.clone());
+        }
+    }
+
+    pub fn submit(&mut self, text: &str) {
+        let out = self.orchestrators[0].step(orchestrator::Input::Submit(Change::new(text)));
+        self.lead_out(0, out);
+    }
+
+    /// Delivers until nothing is on its way.
+    pub fn run(&mut self) {
+        while let Some((from, to, text)) = self.inbox.pop_front() {
+            if self.away.contains(&from) || self.away.contains(&to) || self.liars.contains(&to) {
+                continue;
+            }
+            match self.registry.read(&text) {
+                Ok(post) => match to {
+                    Party::Reviewer(at) => self.review(at, replica::Input::Heard(from, post)),
+                    Party::Orchestrator(at) => {
+                        let out = self.orchestrators[at].step(orchestrator::Input::Heard(from, post));
+                        self.lead_out(at, out);
+                    }
+                },
+                Err(refused) => self.refused.push(refused),
+            }
+        }
+    }
+
+    /// Gives a reviewer something.
+    pub fn review(&mut self, at: usize, input: replica::Input<Signature>) {
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            self.inputs.entry(at).or_default().push(input.clone());
+            for wanted in self.reviewers[at].step(input) {
+                match wanted {
+                    replica::Output::Send(to, post) => self.broadcast(Party::Reviewer(at), to, &post),
+                    replica::Output::Review(sequence, change) => {
+                        self.reviews += 1;
+                        let opinion = Arc::new(self.opinions[at].clone());
+                        inputs.push_back(replica::Input::Reviewed(sequence, change.digest(), opinion));
+                    }
+                    replica::Output::Wait(sequence, view, phase) => {
+                        self.waits.push((at, sequence, view, phase));
+                    }
+                    replica::Output::Decide(sequence, proof) => {
+                        let proven = proof.check(self.registry.quorum()).unwrap();
+                        let before = self.decided.insert((at, sequence), proven.value);
+                        assert!(before.is_none(), "a decision is final");
+                    }
+                    replica::Output::Accuse(pair) => self.accused.push(*pair),
+                    replica::Output::Stable(..) | replica::Output::Recall(..) => {}
+                }
+            }
+        }
+    }
+
+    fn lead_out(&mut self, at: usize, out: Vec<orchestrator::Output<Signature>>) {
+        for wanted in out {
+            match wanted {
+                orchestrator::Output::Send(to, post) => self.broadcast(Party::Orchestrator(at), to, &post),
+                orchestrator::Output::Decide(sequence, value, _) => self.told.push((sequence, value)),
+                orchestrator::Output::Wait(..)
+                | orchestrator::Output::Late(..)
+                | orchestrator::Output::Recall(..) => {}
+            }
+        }
+    }
+
+    fn broadcast(&mut self, from: Party, to: To, post: &Post<Signature>) {
+        let text: Arc<str> = self.registry.write(post).into();
+        let to = match to {
+            To::One(party) => vec![party],
+            To::All => self.parties(),
+            To::Reviewers => (0..self.reviewers.len()).map(Party::Reviewer).collect(),
+        };
+        for to in to.into_iter().filter(|to| *to != from) {
+            self.sent.push((from, to, Arc::clone(&text)));
+            self.inbox.push_back((from, to, Arc::clone(&text)));
+        }
+    }
+
+    /// The time for all phases that have begun is over.
+    pub fn expire(&mut self) {
+        for (at, sequence, view, phase) in std::mem::take(&mut self.waits) {
+            self.review(at, replica::Input::Expired(sequence, view, phase));
+        }
+        self.run();
+    }
+
+    /// All say again what has led to nothing yet.
+    pub fn again(&mut self) {
+        for at in 0..self.reviewers.len() {
+            if !self.liars.contains(&Party::Reviewer(at)) {
+                self.review(at, replica::Input::Again);
+            }
+        }
+        for at in 0..self.orchestrators.len() {
+            let out = self.orchestrators[at].step(orchestrator::Input::Again);
+            self.lead_out(at, out);
+        }
+        self.run();
+    }
+
+    /// What all reviewers who are there have decided about a place; `None` if they have not, or not all.
+    pub fn outcome(&self, sequence: Sequence) -> Option<Value> {
+        let is_here = |party: Party| !self.away.contains(&party) && !self.liars.contains(&party);
+        let here = (0..self.reviewers.len()).filter(|at| is_here(Party::Reviewer(*at)));
+        let values: Vec<Option<Value>> = here.map(|at| self.decided.get(&(at, sequence)).copied()).collect();
+        assert!(
+            values.iter().flatten().collect::<BTreeSet<_>>().len() <= 1,
+            "two outcomes of one decision: {values:?}"
+        );
+        values.into_iter().collect::<Option<Vec<_>>>()?.first().copied()
+    }
+}
+
+fn registry_quorum(reviewers: usize) -> consensus::protocol::approval::Quorum {
+    consensus::protocol::approval::Quorum::of(reviewers).unwrap()
+}
