@@ -1,6 +1,6 @@
 //! Measures one run, beside a bare HTTP loop that sends the same bytes to the same server.
 //!
-//! `cargo bench` prints the table. The server is on loopback and answers at once with about 1 KB, so
+//! `cargo bench` prints the table, and `cargo bench -- quorum` the rows on decisions by quorum alone. The server is on loopback and answers at once with about 1 KB, so
 //! that what is measured is this program. The bare loop is a reqwest client that sends the bodies
 //! recorded from the run, one after another, and reads the answers. Absolute times depend on the
 //! machine; the ratio to the bare loop in the same row much less.
@@ -17,6 +17,8 @@ mod server;
 #[path = "../it/support/model.rs"]
 #[expect(dead_code, unreachable_pub, reason = "shared with the tests, which use all of it")]
 mod model;
+
+mod quorum;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -43,6 +45,9 @@ fn main() -> Result<()> {
         && word == "bare-loop"
     {
         return bare_loop(url, Path::new(bodies));
+    }
+    if arguments.iter().any(|word| word == "quorum") {
+        return quorum::measure();
     }
     if let [_, word, command @ ..] = arguments.as_slice()
         && word == "measure"
@@ -75,6 +80,7 @@ fn main() -> Result<()> {
     }
     row("panel of 8: both phases, in replies of 200 ms", panel(&folder)?, None);
     library(&folder)?;
+    quorum::measure()?;
     let size = std::fs::metadata(program())?.len();
     row("binary, MB", size as f64 / 1e6, None);
     Ok(())

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use consensus::crypto::Digest;
 use consensus::protocol::approval::{
-    Commit, Party, Proof, Quorum, Reviewer, Sequence, Statement, Value, View, Vote,
+    Commit, Party, Quorum, Reviewer, Sequence, Statement, Value, View, Vote,
 };
 
-use crate::nodes::Signed;
+use crate::nodes::{Post, Proof, Signed};
 
 /// What a statement is one of: an honest author makes one of each.
 type Kind = (u8, View);
@@ -20,6 +21,7 @@ pub(crate) struct Checks {
     committed: BTreeMap<(Sequence, View), Value>,
     approved: BTreeMap<(Sequence, Value), BTreeSet<Reviewer>>,
     decided: BTreeMap<Sequence, Value>,
+    heads: BTreeMap<Sequence, Digest>,
 }
 
 impl Checks {
@@ -31,11 +33,21 @@ impl Checks {
             committed: BTreeMap::new(),
             approved: BTreeMap::new(),
             decided: BTreeMap::new(),
+            heads: BTreeMap::new(),
+        }
+    }
+
+    /// An honest one sends this, in its own name if it is a letter.
+    pub(crate) fn sends(&mut self, party: Party, post: &Post) -> Result<(), String> {
+        match post {
+            Post::Letter(letter) if kind(&letter.signed).0 == party => self.says(&letter.signed),
+            Post::Letter(letter) => Err(format!("{party:?} sends what is not its own: {letter:?}")),
+            Post::Proof(_) | Post::Stable(_) | Post::Have(_) => Ok(()),
         }
     }
 
     /// An honest one says this: it has not said, and never will say, another thing of the same kind.
-    pub(crate) fn says(&mut self, signed: &Signed) -> Result<(), String> {
+    fn says(&mut self, signed: &Signed) -> Result<(), String> {
         let (party, kind) = kind(signed);
         let key = (party, signed.sequence, kind);
         let first = self.said.entry(key).or_insert_with(|| signed.statement.clone());
@@ -54,17 +66,21 @@ impl Checks {
                     self.approved.entry((signed.sequence, *value)).or_default().insert(signed.by);
                 }
             }
+            Statement::Checkpoint { head } => {
+                if *self.heads.entry(signed.sequence).or_insert(*head) != *head {
+                    return Err(format!("there are two chains up to {}", signed.sequence));
+                }
+            }
             Statement::PrePrepare { .. }
             | Statement::Want
             | Statement::Acknowledge { .. }
-            | Statement::ViewChange { .. }
-            | Statement::Checkpoint { .. } => {}
+            | Statement::ViewChange { .. } => {}
         }
         Ok(())
     }
 
     /// An honest one learns of a decision: it is everybody's, it is proven, and enough honest reviewers approve.
-    pub(crate) fn decides(&mut self, sequence: Sequence, proof: &Proof<()>) -> Result<Value, String> {
+    pub(crate) fn decides(&mut self, sequence: Sequence, proof: &Proof) -> Result<Value, String> {
         let proven = proof.check(self.quorum).ok_or_else(|| format!("{sequence} is not proven"))?;
         if proven.sequence != sequence {
             return Err(format!("the proof of {sequence} is one of {}", proven.sequence));
@@ -85,6 +101,15 @@ impl Checks {
             }
         }
         Ok(value)
+    }
+
+    /// An honest orchestrator tells of a decision, with the change that is to be applied.
+    pub(crate) fn tells(&mut self, sequence: Sequence, value: Value, proof: &Proof) -> Result<(), String> {
+        let proven = self.decides(sequence, proof)?;
+        if proven != value || value != Value::Nothing && proof.change.is_none() {
+            return Err(format!("{sequence} is told as {value}, wrongly or without its change"));
+        }
+        Ok(())
     }
 
     /// Somebody is accused: a liar, of two things that no honest one says.

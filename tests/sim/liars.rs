@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use consensus::crypto::Digest;
 use consensus::protocol::approval::{
     Change, Commit, Opinion, Party, Sequence, Severity, Statement, Value, View,
 };
 use fastrand::Rng;
 
-use crate::nodes::{Letter, Post, Signed};
+use crate::nodes::{Letter, Post, Proof, Signed};
 
 /// So much of what others say is kept, to be sent again where it does harm.
 const KEPT: usize = 48;
@@ -117,6 +118,10 @@ impl Script {
             Party::Reviewer(_) => self.vote(letter, rng),
             Party::Orchestrator(me) => self.propose(me, letter, rng),
         };
+        if rng.u8(..) < 8 {
+            let to = self.anybody(rng);
+            sent.push((to, self.forge(sequence, rng)));
+        }
         if rng.u8(..) < 25 {
             let to = self.anybody(rng);
             sent.extend(rng.choice(&self.seen).map(|old| (to, Post::Letter(old.clone()))));
@@ -127,6 +132,19 @@ impl Script {
     fn anybody(&self, rng: &mut Rng) -> Party {
         let all: Vec<Party> = self.everybody().collect();
         all[rng.usize(..all.len())]
+    }
+
+    /// Claims that something is decided, or known to all, with its own word many times.
+    fn forge(&self, sequence: Sequence, rng: &mut Rng) -> Post {
+        let value = self.any_value(sequence, rng);
+        let (sequence, statement) = if rng.bool() {
+            (sequence, Statement::Commit(Commit { view: rng.u32(..3), value }))
+        } else {
+            let every = consensus::protocol::approval::CHECKPOINT_EVERY;
+            (sequence.next_multiple_of(every), Statement::Checkpoint { head: Digest::of(b"a lie") })
+        };
+        let signed = vec![self.letter(sequence, statement).signed; self.reviewers];
+        if rng.bool() { Post::Proof(Proof { change: None, commits: signed }) } else { Post::Stable(signed) }
     }
 
     fn vote(&self, heard: &Letter, rng: &mut Rng) -> Sent {
@@ -163,9 +181,10 @@ impl Script {
                 sent.push((to, Post::Letter(self.letter(sequence, Statement::Commit(commit)))));
             }
             Statement::Checkpoint { .. } => {
-                let head = consensus::crypto::Digest::of(&[rng.u8(..3)]);
+                let link = Digest::of(&[rng.u8(..3)]);
                 let to = self.anybody(rng);
-                let lie = self.letter(sequence + u64::from(rng.u8(..2)) * 16, Statement::Checkpoint { head });
+                let lie =
+                    self.letter(sequence + u64::from(rng.u8(..2)) * 16, Statement::Checkpoint { head: link });
                 sent.push((to, Post::Letter(lie)));
             }
             Statement::Prepare { .. }
@@ -197,7 +216,8 @@ impl Script {
     fn propose(&self, me: usize, heard: &Letter, rng: &mut Rng) -> Sent {
         let Statement::ViewChange { view, .. } = heard.signed.statement else { return Vec::new() };
         let sequence = heard.signed.sequence;
-        if view as usize % self.orchestrators != me {
+        // Sometimes in a view that is another's.
+        if view as usize % self.orchestrators != me && rng.u8(..) > 20 {
             return Vec::new();
         }
         let of_view = |letter: &&Letter| {

@@ -48,7 +48,9 @@ fn every_schedule_is_safe_and_ends_in_decisions_that_all_know() {
             .collect()
     });
     let mut story = Story::default();
-    stories.iter().for_each(|other| story.add(other));
+    for other in &stories {
+        story.add(other);
+    }
     let (count, seconds) = (seeds.end - seeds.start, began.elapsed().as_secs_f64());
     println!("{count} schedules in {seconds:.1} s: {story:?}");
     if count >= 300 {

@@ -4,17 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use consensus::crypto::Digest;
+use consensus::protocol::approval::orchestrator::Orchestrator;
+use consensus::protocol::approval::replica::Replica;
 use consensus::protocol::approval::{
-    Change, Opinion, Party, Phase, Quorum, Sequence, Severity, To, Value, View, orchestrator, replica,
+    Change, Opinion, Party, Phase, Quorum, Sequence, Severity, To, Value, View,
 };
 use fastrand::Rng;
 
 use crate::checks::Checks;
 use crate::liars::{Script, Way};
-use crate::nodes::{Death, Machine, Mind, Name, Post, Signed};
+use crate::nodes::{Death, Input, Machine, Mind, Name, Post, Want};
 
-/// Nobody is patient for longer, in milliseconds of the world after it is calm.
-const PATIENCE: u64 = 3_600_000;
+/// When the world grows calm, in milliseconds.
+const CALM: u64 = 5000;
+
+/// Nobody is patient for longer after that.
+const PATIENCE: u64 = 14_400_000;
 
 /// What happened in schedules.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -26,7 +31,7 @@ pub(crate) struct Story {
     pub(crate) torn: u64,
     pub(crate) later_views: u64,
     pub(crate) accusations: u64,
-    /// Decisions that somebody learned of from others' proof, or skipped by a checkpoint.
+    /// How often somebody went on because of others' proof.
     pub(crate) learned: u64,
     pub(crate) checkpoints: u64,
 }
@@ -46,10 +51,9 @@ impl Story {
 }
 
 /// What is timed by a machine.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Alarm {
-    Phase(Sequence, View, Phase),
-    Acknowledge(Sequence, View),
+    Expired(Sequence, View, Phase),
     Reviewed(Sequence, Digest),
     Again,
 }
@@ -65,14 +69,14 @@ enum Event {
 }
 
 /// Who stands behind a name: one machine, two that do not know of each other, or one who lies.
-enum Member<M: Mind> {
-    Machines(Vec<Machine<M>>),
+enum Member {
+    Machines(Vec<Machine>),
     Script(Script),
 }
 
-/// How bad the network is, before it is calm.
+/// How bad the network is, and how good the machines, before it is calm.
 #[derive(Clone, Copy, Debug)]
-struct Network {
+struct Weather {
     delay: u64,
     lost: f64,
     doubled: f64,
@@ -85,11 +89,10 @@ pub(crate) struct World {
     now: u64,
     serial: u64,
     queue: BTreeMap<(u64, u64), Event>,
-    network: Network,
+    weather: Weather,
     is_calm: bool,
     cut: BTreeSet<(Party, Party)>,
-    reviewers: Vec<Member<replica::Replica<Name>>>,
-    orchestrators: Vec<Member<orchestrator::Orchestrator<Name>>>,
+    members: BTreeMap<Party, Member>,
     liars: BTreeSet<Party>,
     /// How often honest reviewers approve.
     approval: f64,
@@ -102,93 +105,86 @@ impl World {
     pub(crate) fn new(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let is_long = rng.u8(..) < 4;
-        let count = if is_long { 4 } else { *rng.choice(&[4, 4, 7, 10]).unwrap_or(&4) };
-        let quorum = Quorum::of(count).expect("there are reviewers");
+        let reviewers = if is_long { 4 } else { pick(&mut rng, [4, 4, 7, 10]) };
+        let quorum = Quorum::of(reviewers).expect("there are reviewers");
         let orchestrators = rng.usize(1..=3);
-        let mut liars = BTreeSet::new();
-        for _ in 0..rng.usize(..=quorum.faults()) {
-            liars.insert(Party::Reviewer(rng.usize(..count)));
-        }
+        let lying = rng.usize(..=quorum.faults());
+        let mut liars: BTreeSet<Party> =
+            (0..lying).map(|_| Party::Reviewer(rng.usize(..reviewers))).collect();
         // One orchestrator at least is honest.
-        for _ in 0..rng.usize(..orchestrators) {
-            liars.insert(Party::Orchestrator(rng.usize(..orchestrators)));
-        }
-        if liars.iter().filter(|party| matches!(party, Party::Orchestrator(_))).count() == orchestrators {
-            liars.remove(&Party::Orchestrator(rng.usize(..orchestrators)));
-        }
-        let network = Network {
-            delay: *rng.choice(&[10, 100, 500]).unwrap_or(&10),
-            lost: *rng.choice(&[0.0, 0.05, 0.3]).unwrap_or(&0.0),
-            doubled: *rng.choice(&[0.0, 0.1]).unwrap_or(&0.0),
-            deaths: *rng.choice(&[0.0, 0.005, 0.03]).unwrap_or(&0.0),
-        };
+        let honest = rng.usize(..orchestrators);
+        liars.extend((0..orchestrators).filter(|at| *at != honest && rng.bool()).map(Party::Orchestrator));
         let mut world = Self {
             seed,
             now: 0,
             serial: 0,
             queue: BTreeMap::new(),
-            network,
+            weather: Weather {
+                delay: pick(&mut rng, [10, 100, 500]),
+                lost: pick(&mut rng, [0.0, 0.05, 0.3]),
+                doubled: pick(&mut rng, [0.0, 0.1]),
+                deaths: pick(&mut rng, [0.0, 0.005, 0.03]),
+            },
             is_calm: false,
             cut: BTreeSet::new(),
-            reviewers: Vec::new(),
-            orchestrators: Vec::new(),
-            approval: *rng.choice(&[0.5, 0.9, 1.0]).unwrap_or(&1.0),
+            members: BTreeMap::new(),
+            approval: pick(&mut rng, [0.5, 0.9, 1.0]),
             checks: Checks::new(quorum, liars.clone()),
             liars,
             story: Story::default(),
             is_traced: std::env::var_os("CONSENSUS_SIM_TRACE").is_some(),
             rng,
         };
-        for me in 0..count {
-            let mind = replica::Replica::new(Name, me, quorum, orchestrators);
-            let member = world.member(Party::Reviewer(me), &mind, count, orchestrators);
-            world.reviewers.push(member);
-        }
-        for me in 0..orchestrators {
-            let mind = orchestrator::Orchestrator::new(Name, me, quorum, orchestrators);
-            let member = world.member(Party::Orchestrator(me), &mind, count, orchestrators);
-            world.orchestrators.push(member);
+        let minds = (0..reviewers)
+            .map(|me| (Party::Reviewer(me), Mind::Reviewer(Replica::new(Name, me, quorum, orchestrators))));
+        let leaders = (0..orchestrators).map(|me| {
+            let mind = Orchestrator::new(Name, me, quorum, orchestrators);
+            (Party::Orchestrator(me), Mind::Orchestrator(mind))
+        });
+        for (party, mind) in minds.chain(leaders) {
+            let member = world.member(party, &mind, reviewers, orchestrators);
+            world.members.insert(party, member);
+            for copy in 0..2 {
+                world.at(0, Event::Ring { of: party, copy, life: 0, alarm: Alarm::Again });
+            }
         }
         let submitted = if is_long { world.rng.u64(40..100) } else { world.rng.u64(1..=3) };
         for number in 0..submitted {
             let at = world.rng.u64(..2000);
             world.at(at, Event::Submit(Change::new(&format!("change {number}"))));
         }
-        for party in world.parties() {
-            for copy in 0..2 {
-                world.at(0, Event::Ring { of: party, copy, life: 0, alarm: Alarm::Again });
-            }
-        }
         for _ in 0..world.rng.usize(..4) {
             let at = world.rng.u64(..4000);
             world.at(at, Event::Cut);
         }
-        world.at(5000, Event::Calm);
+        world.at(CALM, Event::Calm);
         world
     }
 
-    fn member<M: Mind>(&mut self, party: Party, mind: &M, count: usize, orchestrators: usize) -> Member<M> {
+    fn member(&mut self, party: Party, mind: &Mind, reviewers: usize, orchestrators: usize) -> Member {
         let clock = self.rng.u64(50..200);
         let machine = |forgets, clock| Machine::new(mind.clone(), forgets, clock);
         if !self.liars.contains(&party) {
             return Member::Machines(vec![machine(false, clock)]);
         }
         match self.rng.u8(..4) {
-            0 => Member::Script(Script::new(Way::Silent, party, count, orchestrators)),
+            0 => Member::Script(Script::new(Way::Silent, party, reviewers, orchestrators)),
             1 => Member::Machines(vec![machine(true, clock)]),
             2 => Member::Machines(vec![machine(false, clock), machine(false, 300 - clock)]),
-            _ => Member::Script(Script::new(Way::Liar, party, count, orchestrators)),
+            _ => Member::Script(Script::new(Way::Liar, party, reviewers, orchestrators)),
         }
-    }
-
-    fn parties(&self) -> Vec<Party> {
-        let orchestrators = (0..self.orchestrators.len()).map(Party::Orchestrator);
-        (0..self.reviewers.len()).map(Party::Reviewer).chain(orchestrators).collect()
     }
 
     fn at(&mut self, delay: u64, event: Event) {
         self.serial += 1;
         self.queue.insert((self.now + delay, self.serial), event);
+    }
+
+    fn machine(&mut self, of: Party, copy: usize) -> Option<&mut Machine> {
+        match self.members.get_mut(&of)? {
+            Member::Machines(machines) => machines.get_mut(copy),
+            Member::Script(_) => None,
+        }
     }
 
     /// Plays until all is decided and known.
@@ -197,87 +193,68 @@ impl World {
     ///
     /// With the seed, if something happens that must not, or does not happen that must.
     pub(crate) fn play(mut self) -> Story {
-        let until = 5000 + PATIENCE;
         while let Some(((now, _), event)) = self.queue.pop_first() {
             self.now = now;
             self.story.events += 1;
             if self.is_traced {
                 eprintln!("{now} {event:?}");
             }
-            let went = self.happen(event);
-            if let Err(why) = went {
-                panic!("seed {}: {why}", self.seed);
+            let seed = self.seed;
+            if let Err(why) = self.happen(event) {
+                panic!("seed {seed}: {why}");
             }
             if self.is_calm && self.story.events.is_multiple_of(16) && self.is_over() {
                 return self.story;
             }
-            assert!(self.queue.len() < 1_000_000, "seed {}: too much is said", self.seed);
-            assert!(now < until, "seed {}: no decision that all know:\n{}", self.seed, self.state());
+            assert!(self.queue.len() < 1_000_000, "seed {seed}: too much is said");
+            assert!(now < CALM + PATIENCE, "seed {seed}: no decision that all know:\n{}", self.state());
         }
         panic!("seed {}: nothing happens any more", self.seed);
     }
 
+    fn honest(&self) -> impl Iterator<Item = (Party, &Machine)> {
+        let honest = self.members.iter().filter(|(party, _)| !self.liars.contains(party));
+        honest.flat_map(|(party, member)| match member {
+            Member::Machines(machines) => machines.iter().map(|machine| (*party, machine)).collect(),
+            Member::Script(_) => Vec::new(),
+        })
+    }
+
     /// Whether every change is decided and every honest reviewer knows.
     fn is_over(&self) -> bool {
-        let mut told = 0;
-        for (index, member) in self.orchestrators.iter().enumerate() {
-            let Member::Machines(machines) = member else { continue };
-            let is_honest = !self.liars.contains(&Party::Orchestrator(index));
-            for machine in machines.iter().filter(|_| is_honest) {
-                if machine.mind.pending() > 0 {
-                    return false;
-                }
-                told = told.max(machine.mind.told());
-            }
-        }
-        self.reviewers.iter().enumerate().all(|(index, member)| match member {
-            Member::Machines(machines) if !self.liars.contains(&Party::Reviewer(index)) => {
-                machines.iter().all(|machine| machine.mind.known().0 >= told)
-            }
-            Member::Machines(_) | Member::Script(_) => true,
-        }) && self.queue.values().all(|event| !matches!(event, Event::Submit(_)))
+        let is_orchestrator = |party: Party| matches!(party, Party::Orchestrator(_));
+        let told = self
+            .honest()
+            .filter(|(party, _)| is_orchestrator(*party))
+            .map(|(_, machine)| machine.mind.known());
+        let told = told.max().unwrap_or(0);
+        self.honest().all(|(party, machine)| {
+            !machine.mind.is_busy() && (is_orchestrator(party) || machine.mind.known() >= told)
+        })
     }
 
     fn state(&self) -> String {
-        let reviewers = self.reviewers.iter().map(|member| match member {
-            Member::Machines(machines) => format!("{:#?}", machines[0].mind),
-            Member::Script(_) => "a liar".to_owned(),
-        });
-        let orchestrators = self.orchestrators.iter().map(|member| match member {
-            Member::Machines(machines) => format!("{:#?}", machines[0].mind),
-            Member::Script(_) => "a liar".to_owned(),
-        });
-        let all: Vec<String> =
-            if self.is_traced { reviewers.chain(orchestrators).collect() } else { Vec::new() };
-        format!("liars {:?}\n{}", self.liars, all.join("\n"))
+        let known: Vec<String> = self
+            .honest()
+            .map(|(party, machine)| {
+                let all = if self.is_traced { format!(" {:?}", machine.mind) } else { String::new() };
+                format!("{party:?} knows {}{all}", machine.mind.known())
+            })
+            .collect();
+        format!("{}\nliars: {:?}", known.join("\n"), self.liars)
     }
 
     fn happen(&mut self, event: Event) -> Result<(), String> {
         match event {
-            Event::Deliver { from, to, post } => {
-                for copy in 0..self.copies(to) {
-                    // Of two machines with one name sometimes one hears, sometimes both.
-                    if copy == 0 || self.rng.bool() {
-                        self.hear(to, copy, from, post.clone())?;
-                    }
-                }
-                Ok(())
-            }
+            Event::Deliver { from, to, post } => self.deliver(from, to, &post),
             Event::Ring { of, copy, life, alarm } => self.ring(of, copy, life, alarm),
             Event::Start { of, copy } => self.start(of, copy),
             Event::Submit(change) => self.submit(&change),
             Event::Cut => {
-                let parties = self.parties();
+                let parties: Vec<Party> = self.members.keys().copied().collect();
                 let density = self.rng.f64();
-                for from in &parties {
-                    for to in &parties {
-                        if self.rng.f64() < density {
-                            self.cut.insert((*from, *to));
-                        } else {
-                            self.cut.remove(&(*from, *to));
-                        }
-                    }
-                }
+                let links = parties.iter().flat_map(|from| parties.iter().map(|to| (*from, *to)));
+                self.cut = links.filter(|_| self.rng.f64() < density).collect();
                 Ok(())
             }
             Event::Calm => {
@@ -288,265 +265,172 @@ impl World {
         }
     }
 
-    fn copies(&self, party: Party) -> usize {
-        match party {
-            Party::Reviewer(index) => self.reviewers[index].copies(),
-            Party::Orchestrator(index) => self.orchestrators[index].copies(),
-        }
-    }
-
-    fn hear(&mut self, to: Party, copy: usize, from: Party, post: Post) -> Result<(), String> {
-        // Liars do not talk to each other: they would never end.
-        let is_lie = self.liars.contains(&from) && self.is_script(to);
-        match to {
-            _ if is_lie => Ok(()),
-            Party::Reviewer(index) => {
-                if let Member::Script(script) = &mut self.reviewers[index] {
-                    let sent = script.hear(&post, &mut self.rng);
-                    self.lie(to, sent);
-                    return Ok(());
-                }
-                self.review_step(index, copy, replica::Input::Heard(from, post))
+    fn deliver(&mut self, from: Party, to: Party, post: &Post) -> Result<(), String> {
+        let is_lie = self.liars.contains(&from);
+        let copies = match self.members.get_mut(&to) {
+            // Liars do not talk to each other: they would never end.
+            Some(Member::Script(_)) if is_lie => return Ok(()),
+            Some(Member::Script(script)) => {
+                let sent = script.hear(post, &mut self.rng);
+                self.lie(to, sent);
+                return Ok(());
             }
-            Party::Orchestrator(index) => {
-                if let Member::Script(script) = &mut self.orchestrators[index] {
-                    let sent = script.hear(&post, &mut self.rng);
-                    self.lie(to, sent);
-                    return Ok(());
-                }
-                self.lead_step(index, copy, orchestrator::Input::Heard(from, post))
-            }
-        }
-    }
-
-    fn is_script(&self, party: Party) -> bool {
-        match party {
-            Party::Reviewer(index) => matches!(self.reviewers[index], Member::Script(_)),
-            Party::Orchestrator(index) => matches!(self.orchestrators[index], Member::Script(_)),
-        }
-    }
-
-    fn lie(&mut self, from: Party, sent: Vec<(Party, Post)>) {
-        for (to, post) in sent {
-            if to != from {
-                self.send(from, to, post);
-            }
-        }
-    }
-
-    fn submit(&mut self, change: &Change) -> Result<(), String> {
-        for index in 0..self.orchestrators.len() {
-            if let Member::Script(script) = &mut self.orchestrators[index] {
-                let sent = script.submit(change, &mut self.rng);
-                self.lie(Party::Orchestrator(index), sent);
-                continue;
-            }
-            for copy in 0..self.orchestrators[index].copies() {
-                let other = Change::new(&format!("{} differently", change.text()));
-                let change = if copy == 0 || self.rng.bool() { change.clone() } else { other };
-                if self.orchestrators[index].machine(copy).is_some_and(|machine| machine.is_up) {
-                    self.lead_step(index, copy, orchestrator::Input::Submit(change))?;
-                }
+            Some(Member::Machines(machines)) => machines.len(),
+            None => return Ok(()),
+        };
+        for copy in 0..copies {
+            // Of two machines with one name sometimes one hears, sometimes both.
+            if copy == 0 || self.rng.bool() {
+                self.step(to, copy, Input::Heard(from, post.clone()))?;
             }
         }
         Ok(())
     }
 
-    /// Whether a machine dies at this input, and how.
-    fn death(&mut self) -> Option<Death> {
-        let dies = !self.is_calm && self.rng.f64() < self.network.deaths;
-        dies.then(|| if self.rng.bool() { Death::Torn } else { Death::Written })
-    }
-
-    fn mourn(&mut self, of: Party, copy: usize, death: Death) {
-        self.story.crashes += 1;
-        self.story.torn += u64::from(death == Death::Torn);
-        let delay = self.rng.u64(1..2000);
-        self.at(delay, Event::Start { of, copy });
-    }
-
-    fn review_step(&mut self, index: usize, copy: usize, input: replica::Input<()>) -> Result<(), String> {
-        let (death, party) = (self.death(), Party::Reviewer(index));
-        let Some(machine) = self.reviewers[index].machine(copy) else { return Ok(()) };
-        if !machine.is_up {
-            return Ok(());
+    fn submit(&mut self, change: &Change) -> Result<(), String> {
+        let parties: Vec<Party> = self.members.keys().copied().collect();
+        for party in parties.into_iter().filter(|party| matches!(party, Party::Orchestrator(_))) {
+            let copies = match self.members.get_mut(&party) {
+                Some(Member::Script(script)) => {
+                    let sent = script.submit(change, &mut self.rng);
+                    self.lie(party, sent);
+                    0
+                }
+                Some(Member::Machines(machines)) => machines.len(),
+                None => 0,
+            };
+            for copy in 0..copies {
+                let other = Change::new(&format!("{} differently", change.text()));
+                let change = if copy == 0 || self.rng.bool() { change.clone() } else { other };
+                self.step(party, copy, Input::Submit(change))?;
+            }
         }
-        let is_proof = matches!(input, replica::Input::Heard(_, Post::Proof(_) | Post::Stable(_)));
-        let before = machine.mind.known().0;
-        let out = machine.step(input, death);
-        self.story.learned += u64::from(is_proof && machine.mind.known().0 > before && death.is_none());
+        Ok(())
+    }
+
+    fn lie(&mut self, from: Party, sent: Vec<(Party, Post)>) {
+        for (to, post) in sent.into_iter().filter(|(to, _)| *to != from) {
+            self.send(from, to, post);
+        }
+    }
+
+    fn step(&mut self, of: Party, copy: usize, input: Input) -> Result<(), String> {
+        // A change that is lost before it is durable is not under way.
+        let dies = !self.is_calm && self.rng.f64() < self.weather.deaths;
+        let dies = dies && !matches!(input, Input::Submit(_));
+        let death = dies.then(|| if self.rng.bool() { Death::Torn } else { Death::Written });
+        let Some(machine) = self.machine(of, copy).filter(|machine| machine.is_up) else { return Ok(()) };
+        let is_proof = matches!(input, Input::Heard(_, Post::Proof(_) | Post::Stable(_)));
+        let before = machine.mind.known();
+        let wants = machine.step(input, death);
+        let has_learned = is_proof && death.is_none() && machine.mind.known() > before;
+        self.story.learned += u64::from(has_learned);
         if let Some(death) = death {
-            self.mourn(party, copy, death);
+            self.story.crashes += 1;
+            self.story.torn += u64::from(death == Death::Torn);
+            let delay = self.rng.u64(1..2000);
+            self.at(delay, Event::Start { of, copy });
         }
-        self.review_out(index, copy, out, false)
+        self.want(of, copy, wants, false)
     }
 
-    fn review_out(
-        &mut self,
-        index: usize,
-        copy: usize,
-        out: Vec<replica::Output<()>>,
-        is_replay: bool,
-    ) -> Result<(), String> {
-        let party = Party::Reviewer(index);
-        let is_honest = !self.liars.contains(&party);
-        for wanted in out {
-            match wanted {
-                replica::Output::Send(to, post) => {
+    fn start(&mut self, of: Party, copy: usize) -> Result<(), String> {
+        let Some(machine) = self.machine(of, copy) else { return Ok(()) };
+        let (said, waits) = machine.start();
+        self.want(of, copy, said, true)?;
+        self.want(of, copy, waits, false)?;
+        self.alarm(of, copy, 1, Alarm::Again);
+        Ok(())
+    }
+
+    /// Does what a machine wants, or only checks it, where it has been done in a former life.
+    fn want(&mut self, of: Party, copy: usize, wants: Vec<Want>, is_replay: bool) -> Result<(), String> {
+        let is_honest = !self.liars.contains(&of);
+        for want in wants {
+            match want {
+                Want::Send(to, post) => {
                     if is_honest {
-                        check(&mut self.checks, party, &post)?;
+                        self.checks.sends(of, &post)?;
                     }
                     if !is_replay {
-                        self.broadcast(party, to, &post);
+                        self.broadcast(of, to, &post);
                     }
                 }
-                replica::Output::Review(sequence, change) if !is_replay => {
-                    let delay = self.rng.u64(1..100);
-                    self.alarm(party, copy, delay, Alarm::Reviewed(sequence, change.digest()));
+                Want::Decide(sequence, proof) => {
+                    if is_honest {
+                        self.checks.decides(sequence, &proof)?;
+                    }
+                    if let Some(machine) = self.machine(of, copy) {
+                        machine.kept.insert(sequence, proof);
+                    }
                 }
-                replica::Output::Wait(sequence, view, phase) if !is_replay => {
+                Want::Tell(sequence, value, proof) => {
+                    if is_honest {
+                        self.checks.tells(sequence, value, &proof)?;
+                    }
+                    if is_honest && !is_replay {
+                        self.story.changes += u64::from(value != Value::Nothing);
+                        self.story.nothings += u64::from(value == Value::Nothing);
+                    }
+                    let Some(machine) = self.machine(of, copy) else { continue };
+                    let last = machine.kept.insert(sequence, proof).is_some();
+                    let is_next = sequence == 1 || machine.kept.contains_key(&(sequence - 1));
+                    if is_honest && (!is_next || last && !is_replay) {
+                        return Err(format!("{sequence} is told out of order, or twice"));
+                    }
+                }
+                Want::Accuse(pair) if is_honest => {
+                    self.story.accusations += 1;
+                    self.checks.accuses(&pair.0, &pair.1)?;
+                }
+                Want::Checkpoint => self.story.checkpoints += 1,
+                Want::Review(sequence, digest) if !is_replay => {
+                    let delay = self.rng.u64(1..100);
+                    self.alarm(of, copy, delay, Alarm::Reviewed(sequence, digest));
+                }
+                Want::Wait(sequence, view, phase) if !is_replay => {
                     self.story.later_views += u64::from(view > 0);
                     let base = match phase {
-                        Phase::ViewChange => return Err("a view change has no time of its own".to_owned()),
+                        Phase::ViewChange => return Err("a view change has no time".to_owned()),
                         Phase::PrePrepare => 400,
                         Phase::Prepare => 600,
                         Phase::Commit => 300,
                     };
-                    self.alarm(party, copy, base << view.min(12), Alarm::Phase(sequence, view, phase));
+                    self.alarm(of, copy, base << view.min(10), Alarm::Expired(sequence, view, phase));
                 }
-                replica::Output::Decide(sequence, proof) => {
-                    if is_honest {
-                        self.checks.decides(sequence, &proof)?;
-                    }
-                    if let Some(machine) = self.reviewers[index].machine(copy) {
-                        machine.kept.insert(sequence, proof);
+                Want::Recall(to, after) if !is_replay => {
+                    let posts = self.machine(of, copy).map(|machine| machine.recall(after));
+                    for post in posts.unwrap_or_default() {
+                        self.send(of, to, post);
                     }
                 }
-                replica::Output::Recall(to, after) if !is_replay => {
-                    let posts = self.reviewers[index].kept(copy, after);
-                    posts.into_iter().for_each(|post| self.send(party, to, post));
-                }
-                replica::Output::Stable(..) => self.story.checkpoints += 1,
-                replica::Output::Accuse(pair) if is_honest => {
-                    self.story.accusations += 1;
-                    self.checks.accuses(&pair.0, &pair.1)?;
-                }
-                replica::Output::Review(..)
-                | replica::Output::Wait(..)
-                | replica::Output::Recall(..)
-                | replica::Output::Accuse(_) => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn lead_step(&mut self, index: usize, copy: usize, input: orchestrator::Input<()>) -> Result<(), String> {
-        // A change that is lost before it is durable is not under way.
-        let death = self.death().filter(|_| !matches!(input, orchestrator::Input::Submit(_)));
-        let Some(machine) = self.orchestrators[index].machine(copy) else { return Ok(()) };
-        if !machine.is_up {
-            return Ok(());
-        }
-        let out = machine.step(input, death);
-        if let Some(death) = death {
-            self.mourn(Party::Orchestrator(index), copy, death);
-        }
-        self.lead_out(index, copy, out, false)
-    }
-
-    fn lead_out(
-        &mut self,
-        index: usize,
-        copy: usize,
-        out: Vec<orchestrator::Output<()>>,
-        is_replay: bool,
-    ) -> Result<(), String> {
-        let party = Party::Orchestrator(index);
-        let is_honest = !self.liars.contains(&party);
-        let mut last = None;
-        for wanted in out {
-            match wanted {
-                orchestrator::Output::Send(to, post) => {
-                    if is_honest {
-                        check(&mut self.checks, party, &post)?;
-                    }
-                    if !is_replay {
-                        self.broadcast(party, to, &post);
-                    }
-                }
-                orchestrator::Output::Wait(sequence, view) if !is_replay => {
-                    self.alarm(party, copy, 200, Alarm::Acknowledge(sequence, view));
-                }
-                orchestrator::Output::Decide(sequence, value, proof) if is_honest => {
-                    if last.is_some_and(|last| sequence != last + 1) {
-                        return Err(format!("{sequence} is told after {last:?}"));
-                    }
-                    last = Some(sequence);
-                    let proven = self.checks.decides(sequence, &proof)?;
-                    if let Some(machine) = self.orchestrators[index].machine(copy) {
-                        machine.kept.insert(sequence, proof.clone());
-                    }
-                    let has_change = proof.change.is_some() || value == Value::Nothing;
-                    if proven != value || !has_change {
-                        return Err(format!("{sequence} is told as {value}, without its change or wrongly"));
-                    }
-                    if !is_replay {
-                        let count = if value == Value::Nothing {
-                            &mut self.story.nothings
-                        } else {
-                            &mut self.story.changes
-                        };
-                        *count += 1;
-                    }
-                }
-                orchestrator::Output::Recall(to, after) if !is_replay => {
-                    let posts = self.orchestrators[index].kept(copy, after);
-                    posts.into_iter().for_each(|post| self.send(party, to, post));
-                }
-                orchestrator::Output::Wait(..)
-                | orchestrator::Output::Recall(..)
-                | orchestrator::Output::Decide(..)
-                | orchestrator::Output::Late(..) => {}
+                Want::Accuse(_) | Want::Review(..) | Want::Wait(..) | Want::Recall(..) => {}
             }
         }
         Ok(())
     }
 
     fn alarm(&mut self, of: Party, copy: usize, delay: u64, alarm: Alarm) {
-        let (life, clock) = match of {
-            Party::Reviewer(index) => self.reviewers[index].clock(copy),
-            Party::Orchestrator(index) => self.orchestrators[index].clock(copy),
-        };
+        let Some(machine) = self.machine(of, copy) else { return };
+        let (life, clock) = (machine.life, machine.clock);
         self.at(delay * clock / 100 + 1, Event::Ring { of, copy, life, alarm });
     }
 
     fn ring(&mut self, of: Party, copy: usize, life: u32, alarm: Alarm) -> Result<(), String> {
-        let alive = match of {
-            Party::Reviewer(index) => self.reviewers[index].machine(copy).map(|m| (m.life, m.is_up)),
-            Party::Orchestrator(index) => self.orchestrators[index].machine(copy).map(|m| (m.life, m.is_up)),
-        };
-        if alive != Some((life, true)) {
+        let machine = self.machine(of, copy);
+        if !machine.is_some_and(|machine| machine.is_up && machine.life == life) {
             return Ok(());
         }
-        if matches!(alarm, Alarm::Again) {
-            self.alarm(of, copy, 500, Alarm::Again);
-        }
-        match (of, alarm) {
-            (Party::Reviewer(index), alarm) => {
-                let input = match alarm {
-                    Alarm::Phase(sequence, view, phase) => replica::Input::Expired(sequence, view, phase),
-                    Alarm::Reviewed(sequence, digest) => {
-                        replica::Input::Reviewed(sequence, digest, Arc::new(self.opinion()))
-                    }
-                    Alarm::Again | Alarm::Acknowledge(..) => replica::Input::Again,
-                };
-                self.review_step(index, copy, input)
+        let input = match alarm {
+            Alarm::Expired(sequence, view, phase) => Input::Expired(sequence, view, phase),
+            Alarm::Reviewed(sequence, digest) => Input::Reviewed(sequence, digest, Arc::new(self.opinion())),
+            Alarm::Again => {
+                let pause = if self.is_calm { 4000 } else { 500 };
+                self.alarm(of, copy, pause, Alarm::Again);
+                Input::Again
             }
-            (Party::Orchestrator(index), Alarm::Acknowledge(sequence, view)) => {
-                self.lead_step(index, copy, orchestrator::Input::Expired(sequence, view))
-            }
-            (Party::Orchestrator(index), _) => self.lead_step(index, copy, orchestrator::Input::Again),
-        }
+        };
+        self.step(of, copy, input)
     }
 
     /// Asked again, a model may say something else.
@@ -560,35 +444,16 @@ impl World {
         Opinion::Reject { reason: String::new(), severity: Severity::High }
     }
 
-    fn start(&mut self, of: Party, copy: usize) -> Result<(), String> {
-        match of {
-            Party::Reviewer(index) => {
-                let Some(machine) = self.reviewers[index].machine(copy) else { return Ok(()) };
-                let (said, waits) = machine.start();
-                self.review_out(index, copy, said, true)?;
-                self.review_out(index, copy, waits, false)?;
-            }
-            Party::Orchestrator(index) => {
-                let Some(machine) = self.orchestrators[index].machine(copy) else { return Ok(()) };
-                let (said, waits) = machine.start();
-                self.lead_out(index, copy, said, true)?;
-                self.lead_out(index, copy, waits, false)?;
-            }
-        }
-        self.alarm(of, copy, 1, Alarm::Again);
-        Ok(())
-    }
-
     fn broadcast(&mut self, from: Party, to: To, post: &Post) {
+        let is_reviewer = |party: &Party| matches!(party, Party::Reviewer(_));
+        let all = self.members.keys().copied();
         let to: Vec<Party> = match to {
             To::One(party) => vec![party],
-            To::All => self.parties(),
-            To::Reviewers => (0..self.reviewers.len()).map(Party::Reviewer).collect(),
+            To::All => all.collect(),
+            To::Reviewers => all.filter(is_reviewer).collect(),
         };
-        for to in to {
-            if to != from {
-                self.send(from, to, post.clone());
-            }
+        for to in to.into_iter().filter(|to| *to != from) {
+            self.send(from, to, post.clone());
         }
     }
 
@@ -597,56 +462,18 @@ impl World {
             let delay = self.rng.u64(1..20);
             return self.at(delay, Event::Deliver { from, to, post });
         }
-        if self.cut.contains(&(from, to)) || self.rng.f64() < self.network.lost {
+        if self.cut.contains(&(from, to)) || self.rng.f64() < self.weather.lost {
             return;
         }
-        if self.rng.f64() < self.network.doubled {
-            let delay = self.rng.u64(1..=4 * self.network.delay);
+        if self.rng.f64() < self.weather.doubled {
+            let delay = self.rng.u64(1..=4 * self.weather.delay);
             self.at(delay, Event::Deliver { from, to, post: post.clone() });
         }
-        let delay = self.rng.u64(1..=self.network.delay);
+        let delay = self.rng.u64(1..=self.weather.delay);
         self.at(delay, Event::Deliver { from, to, post });
     }
 }
 
-/// Checks what an honest one sends in its own name.
-fn check(checks: &mut Checks, party: Party, post: &Post) -> Result<(), String> {
-    let own = |signed: &Signed| match party {
-        Party::Reviewer(index) | Party::Orchestrator(index) => signed.by == index,
-    };
-    match post {
-        Post::Letter(letter) if own(&letter.signed) => checks.says(&letter.signed),
-        Post::Letter(letter) => Err(format!("{party:?} sends what is not its own: {letter:?}")),
-        Post::Proof(_) | Post::Stable(_) | Post::Have(_) => Ok(()),
-    }
-}
-
-impl<M: Mind> Member<M> {
-    fn copies(&self) -> usize {
-        match self {
-            Self::Machines(machines) => machines.len(),
-            Self::Script(_) => 1,
-        }
-    }
-
-    fn machine(&mut self, copy: usize) -> Option<&mut Machine<M>> {
-        match self {
-            Self::Machines(machines) => machines.get_mut(copy),
-            Self::Script(_) => None,
-        }
-    }
-
-    /// Decisions after one that a machine has kept.
-    fn kept(&mut self, copy: usize, after: Sequence) -> Vec<Post> {
-        let machine = self.machine(copy);
-        let kept = machine.into_iter().flat_map(|machine| machine.kept.range(after.saturating_add(1)..));
-        kept.take(replica::PROOFS_AT_ONCE).map(|(_, proof)| Post::Proof(proof.clone())).collect()
-    }
-
-    fn clock(&self, copy: usize) -> (u32, u64) {
-        match self {
-            Self::Machines(machines) => machines.get(copy).map_or((0, 100), |m| (m.life, m.clock)),
-            Self::Script(_) => (0, 100),
-        }
-    }
+fn pick<T: Copy, const N: usize>(rng: &mut Rng, of: [T; N]) -> T {
+    of[rng.usize(..N)]
 }

@@ -27,6 +27,7 @@
 //! quorum approved.
 
 mod event;
+mod instance;
 mod message;
 pub mod orchestrator;
 mod post;

@@ -145,6 +145,17 @@ impl<K: Signer> Orchestrator<K> {
         out
     }
 
+    /// Whether a letter about this place can make a difference here. Its signature need not be checked if not.
+    #[must_use]
+    pub fn wants(&self, sequence: Sequence) -> bool {
+        let is_open = |job: &Job<K::Signature>| job.decision.is_none();
+        self.is_near(sequence) && self.jobs.get(&sequence).is_none_or(is_open)
+    }
+
+    fn is_near(&self, sequence: Sequence) -> bool {
+        sequence > self.told && sequence <= self.told + WINDOW
+    }
+
     /// Returns what is waited for: for whoever has put in again all that was put in before.
     #[must_use]
     pub fn resume(&self) -> Vec<Output<K::Signature>> {
@@ -157,9 +168,7 @@ impl<K: Signer> Orchestrator<K> {
     }
 
     fn job(&mut self, sequence: Sequence) -> Option<&mut Job<K::Signature>> {
-        let is_near = sequence > self.told && sequence <= self.told + WINDOW;
-        let job = is_near.then(|| self.jobs.entry(sequence).or_default())?;
-        Some(job).filter(|job| job.decision.is_none())
+        self.wants(sequence).then(|| self.jobs.entry(sequence).or_default())
     }
 
     fn sign(&self, sequence: Sequence, statement: Statement) -> Signed<K::Signature> {
@@ -215,8 +224,7 @@ impl<K: Signer> Orchestrator<K> {
     /// Takes a quorum's word for a decision.
     fn proof(&mut self, proof: Proof<K::Signature>) {
         let Some(proven) = proof.check(self.quorum) else { return };
-        let is_near = proven.sequence > self.told && proven.sequence <= self.told + WINDOW;
-        if !is_near {
+        if !self.is_near(proven.sequence) {
             return;
         }
         let job = self.jobs.entry(proven.sequence).or_default();

@@ -1,6 +1,6 @@
 //! What travels between reviewers and orchestrators.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::message::{Commit, Reviewer, Value, View};
 use super::quorum::Quorum;
@@ -86,7 +86,7 @@ pub(super) fn is_quorum_on_the_same<S>(signed: &[Signed<S>], quorum: Quorum) -> 
     let Some(first) = signed.first() else { return false };
     let is_same = |other: &Signed<S>| other.sequence == first.sequence && other.statement == first.statement;
     let known = signed.iter().filter(|signed| signed.by < quorum.reviewers());
-    let authors: std::collections::BTreeSet<Reviewer> = known.map(|signed| signed.by).collect();
+    let authors: BTreeSet<Reviewer> = known.map(|signed| signed.by).collect();
     signed.iter().all(is_same) && authors.len() >= quorum.size()
 }
 

@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::event::{Decision, Fraud, Input as SlotInput, Output as SlotOutput, Phase};
-use super::message::{Commit, Message, Prepare, Reviewer, Value, View, ViewChange};
-use super::post::{CHECKPOINT_EVERY, Commits, Party, Post, Proof, To, WINDOW, is_quorum_on_the_same};
+use super::instance::{Instance, proof_of, say, sign};
+use super::message::{Message, Reviewer, Value, View, ViewChange};
+use super::post::{CHECKPOINT_EVERY, Party, Post, Proof, To, WINDOW, is_quorum_on_the_same};
 use super::quorum::Quorum;
-use super::slot::Slot;
 use super::statement::{Change, Letter, Opinion, Sequence, Signed, Signer, Statement};
 use crate::crypto::Digest;
 
@@ -54,23 +54,6 @@ pub enum Output<S> {
     Accuse(Box<(Signed<S>, Signed<S>)>),
 }
 
-/// One decision, and what proves its steps.
-#[derive(Clone, Debug)]
-struct Instance<S> {
-    slot: Slot,
-    changes: BTreeMap<Digest, Change>,
-    opinions: BTreeMap<Digest, Arc<Opinion>>,
-    proposals: BTreeMap<View, Signed<S>>,
-    prepares: BTreeMap<(View, Reviewer), Letter<S>>,
-    commits: Commits<S>,
-    /// The votes behind its lock.
-    locked_by: Arc<[Letter<S>]>,
-    /// What it has said itself, by view.
-    own: Vec<(View, Letter<S>)>,
-    waits: Option<(View, Phase)>,
-    proof: Option<Proof<S>>,
-}
-
 /// The last checkpoint that a quorum has signed.
 #[derive(Clone, Debug)]
 struct Stable<S> {
@@ -90,61 +73,6 @@ pub struct Replica<K: Signer> {
     known: (Sequence, Digest),
     checkpoints: BTreeMap<Sequence, BTreeMap<Reviewer, Signed<K::Signature>>>,
     instances: BTreeMap<Sequence, Instance<K::Signature>>,
-}
-
-impl<S: Clone> Instance<S> {
-    fn new(quorum: Quorum) -> Self {
-        Self {
-            slot: Slot::new(quorum),
-            changes: BTreeMap::new(),
-            opinions: BTreeMap::new(),
-            proposals: BTreeMap::new(),
-            prepares: BTreeMap::new(),
-            commits: Commits::default(),
-            locked_by: Arc::new([]),
-            own: Vec::new(),
-            waits: None,
-            proof: None,
-        }
-    }
-
-    fn change(&self, value: Value) -> Option<Change> {
-        match value {
-            Value::Change(digest) => self.changes.get(&digest).cloned(),
-            Value::Nothing => None,
-        }
-    }
-
-    /// Whether it is over: then its proof says all.
-    fn is_decided(&self) -> bool {
-        self.proof.is_some()
-    }
-
-    /// Forgets all but the proof.
-    fn forget(&mut self) {
-        self.changes.clear();
-        self.opinions.clear();
-        self.proposals.clear();
-        self.prepares.clear();
-        self.commits = Commits::default();
-        self.locked_by = Arc::new([]);
-        self.own.clear();
-    }
-
-    /// Forgets what belongs to views that were left.
-    fn prune(&mut self) {
-        let view = self.slot.view();
-        let first = self.proposals.first_key_value().map_or(view, |(first, _)| *first);
-        if first < view {
-            self.proposals.retain(|other, _| *other >= view);
-        }
-        if self.prepares.first_key_value().is_some_and(|((first, _), _)| *first < view) {
-            self.prepares.retain(|(other, _), _| *other >= view);
-        }
-        self.own.retain(|(other, letter)| {
-            *other >= view || matches!(letter.signed.statement, Statement::Commit(_))
-        });
-    }
 }
 
 impl<K: Signer> Replica<K> {
@@ -195,6 +123,23 @@ impl<K: Signer> Replica<K> {
         out
     }
 
+    /// Whether a letter that says this can make a difference here. Its signature need not be checked if not: what comes
+    /// after a decision, or for a place that nobody has reached.
+    #[must_use]
+    pub fn wants(&self, sequence: Sequence, statement: &Statement) -> bool {
+        let is_in_window = sequence > self.stable.sequence && sequence <= self.stable.sequence + WINDOW;
+        let is_decided = || self.instances.get(&sequence).is_some_and(Instance::is_decided);
+        is_in_window
+            && match statement {
+                // Whoever still proposes, or goes to another view, does not know.
+                Statement::Checkpoint { .. }
+                | Statement::PrePrepare { .. }
+                | Statement::ViewChange { .. } => true,
+                Statement::Prepare { .. } | Statement::Commit(_) | Statement::Want => !is_decided(),
+                Statement::Acknowledge { .. } => false,
+            }
+    }
+
     /// Returns what is waited for: for whoever has put in again all that was put in before.
     #[must_use]
     pub fn resume(&self) -> Vec<Output<K::Signature>> {
@@ -211,20 +156,16 @@ impl<K: Signer> Replica<K> {
     fn letter(&mut self, from: Party, letter: &Letter<K::Signature>, out: &mut Vec<Output<K::Signature>>) {
         let Letter { signed, .. } = letter;
         let sequence = signed.sequence;
+        if !self.wants(sequence, &signed.statement) {
+            return;
+        }
         if let Statement::Checkpoint { .. } = signed.statement {
             return self.checkpoint(signed, out);
-        }
-        if sequence <= self.stable.sequence || sequence > self.stable.sequence + WINDOW {
-            return;
         }
         let quorum = self.quorum;
         let instance = self.instances.entry(sequence).or_insert_with(|| Instance::new(quorum));
         if let Some(proof) = &instance.proof {
-            // Whoever still proposes, or goes to another view, does not know.
-            if matches!(signed.statement, Statement::PrePrepare { .. } | Statement::ViewChange { .. }) {
-                out.push(Output::Send(To::One(from), Post::Proof(proof.clone())));
-            }
-            return;
+            return out.push(Output::Send(To::One(from), Post::Proof(proof.clone())));
         }
         match &signed.statement {
             Statement::PrePrepare { view, .. } => {
@@ -441,53 +382,4 @@ impl<K: Signer> Replica<K> {
 #[must_use]
 pub fn link(head: Digest, sequence: Sequence, value: Value) -> Digest {
     Digest::of(format!("{head}\n{sequence}\n{value}\n").as_bytes())
-}
-
-fn sign<K: Signer>(key: &K, by: usize, sequence: Sequence, statement: Statement) -> Signed<K::Signature> {
-    let signature = key.sign(sequence, &statement);
-    Signed { by, sequence, statement, signature }
-}
-
-/// Makes a letter of what a reviewer says, and keeps it as what it has heard from itself.
-fn say<K: Signer>(
-    key: &K,
-    me: Reviewer,
-    sequence: Sequence,
-    instance: &mut Instance<K::Signature>,
-    message: &Message,
-) -> (View, Letter<K::Signature>) {
-    match message {
-        Message::Prepare(Prepare { view, value, vote }) => {
-            let own = |digest| instance.opinions.get(&digest).filter(|opinion| opinion.vote() == *vote);
-            let opinion = match value {
-                Value::Change(digest) => own(*digest).cloned(),
-                Value::Nothing => None,
-            };
-            let statement = Statement::Prepare { view: *view, value: *value, opinion };
-            let letter = Letter::alone(sign(key, me, sequence, statement));
-            instance.prepares.insert((*view, me), letter.clone());
-            (*view, letter)
-        }
-        Message::Commit(commit) => {
-            let locked = instance.slot.lock().map(|lock| &lock.approvers);
-            let votes = locked.into_iter().flatten();
-            let votes = votes.filter_map(|by| instance.prepares.get(&(commit.view, *by)));
-            instance.locked_by = votes.cloned().collect();
-            let signed = sign(key, me, sequence, Statement::Commit(*commit));
-            instance.commits.keep(commit.view, &signed);
-            (commit.view, Letter::alone(signed))
-        }
-        Message::ViewChange(ViewChange { view, lock }) => {
-            let lock = lock.as_ref().map(|lock| (lock.view, lock.value));
-            let signed = sign(key, me, sequence, Statement::ViewChange { view: *view, lock });
-            let change = lock.and_then(|(_, value)| instance.change(value));
-            let grounds = if lock.is_some() { instance.locked_by.clone() } else { Arc::new([]) };
-            (*view, Letter { signed, change, grounds })
-        }
-    }
-}
-
-fn proof_of<S: Clone>(instance: &Instance<S>, decision: &Decision) -> Proof<S> {
-    let commit = Commit { view: decision.view, value: decision.value };
-    Proof { change: instance.change(decision.value), commits: instance.commits.to(commit) }
 }

@@ -149,6 +149,8 @@ impl Slot {
             if accepted.value != value && !heard.has_accused {
                 heard.has_accused = true;
                 out.push(Output::Accuse(Fraud::Proposals(view, accepted.value, value)));
+                // Nothing good comes of this view: others may have taken the other one.
+                self.go_to(view.saturating_add(1), out);
             }
             return;
         }
@@ -358,7 +360,8 @@ mod tests {
         assert!(matches!(slot.step(commit(2, 0, b))[..], [Output::Accuse(Fraud::Commits(2, ..))]));
         assert!(slot.step(prepare(1, 0, b, Vote::Reject)).is_empty(), "once is enough");
         let out = play(&mut slot, [first(b), first(b)]);
-        assert_eq!(out, [Output::Accuse(Fraud::Proposals(0, a, b))]);
+        let leaves = Message::ViewChange(ViewChange { view: 1, lock: None });
+        assert_eq!(out, [Output::Accuse(Fraud::Proposals(0, a, b)), Output::Say(leaves)]);
     }
 
     #[test]
@@ -438,9 +441,11 @@ mod tests {
         assert!(play(&mut slot, late).is_empty());
         assert!(slot.step(Input::Reviewed(Digest::of(b"a"), Vote::Approve)).is_empty());
         assert!(slot.step(Input::Expired(0)).is_empty() && slot.view() == 1, "views only go forward");
-        // What others have decided there is decided all the same.
         let out = play(&mut slot, (0..3).map(|from| commit(from, 0, a)));
-        assert!(matches!(&out[..], [Output::Decide(decision)] if decision.value == a));
+        assert!(
+            matches!(&out[..], [Output::Decide(decision)] if decision.value == a),
+            "decided all the same"
+        );
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub struct Change {
 
 /// What a reviewer thinks of a change.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
-#[serde(tag = "vote", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(rename_all = "kebab-case")]
 pub enum Opinion {
     /// It may be applied.
     Approve {
@@ -64,42 +64,44 @@ pub enum Severity {
 }
 
 /// What is signed; the place in the order of all decisions is signed with it.
+///
+/// The fields are in alphabetical order, here and in all that is in it: so they are written in canonical form.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
 pub enum Statement {
     /// An orchestrator proposes a value in a view of its own.
     PrePrepare {
-        /// The view.
-        view: View,
         /// The value.
         value: Value,
+        /// The view.
+        view: View,
     },
     /// An orchestrator wants a decision; whoever should propose one is waited for from now on.
     Want,
     /// A reviewer has a proposal. Not a vote.
     Acknowledge {
-        /// Of this view.
-        view: View,
         /// The value, as the reviewer has taken its digest.
         value: Value,
+        /// Of this view.
+        view: View,
     },
     /// A reviewer votes.
     Prepare {
-        /// In this view.
-        view: View,
-        /// On this value.
-        value: Value,
         /// What it thinks; nothing, if it follows.
         opinion: Option<Arc<Opinion>>,
+        /// On this value.
+        value: Value,
+        /// In this view.
+        view: View,
     },
     /// A reviewer has seen a quorum approve.
     Commit(Commit),
     /// A reviewer goes to a view.
     ViewChange {
-        /// To this one.
-        view: View,
         /// The last value that it has seen a quorum approve, and in which view.
         lock: Option<(View, Value)>,
+        /// To this one.
+        view: View,
     },
     /// A reviewer knows all decisions up to this place.
     Checkpoint {

@@ -5,6 +5,7 @@
 //! knows has no place in it. A commit is an in-toto statement, the same for all who make it: the commits of a quorum are
 //! one envelope with as many signatures, which other programs can verify.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -81,33 +82,30 @@ pub struct Seal {
     registry: Arc<Registry>,
 }
 
+/// What is said, as it was read.
+struct Examined {
+    sequence: Sequence,
+    statement: Statement,
+    payload: Vec<u8>,
+}
+
+/// The fields of these are in alphabetical order.
 #[derive(Deserialize, Serialize)]
-struct Payload {
+struct Payload<T> {
     chain: Digest,
     roster: Digest,
     sequence: Sequence,
-    statement: Statement,
+    statement: T,
 }
 
 #[derive(Deserialize, Serialize)]
 struct InToto {
     #[serde(rename = "_type")]
-    kind: String,
-    subject: Vec<Subject>,
-    #[serde(rename = "predicateType")]
-    predicate_type: String,
+    kind: Cow<'static, str>,
     predicate: Predicate,
-}
-
-#[derive(Deserialize, Serialize)]
-struct Subject {
-    name: String,
-    digest: SubjectDigest,
-}
-
-#[derive(Deserialize, Serialize)]
-struct SubjectDigest {
-    sha256: Digest,
+    #[serde(rename = "predicateType")]
+    predicate_type: Cow<'static, str>,
+    subject: [Subject; 1],
 }
 
 #[derive(Deserialize, Serialize)]
@@ -115,8 +113,19 @@ struct Predicate {
     chain: Digest,
     roster: Digest,
     sequence: Sequence,
-    view: View,
     value: Value,
+    view: View,
+}
+
+#[derive(Deserialize, Serialize)]
+struct Subject {
+    digest: SubjectDigest,
+    name: Cow<'static, str>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct SubjectDigest {
+    sha256: Digest,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -169,8 +178,7 @@ impl Registry {
     fn payload(&self, sequence: Sequence, statement: &Statement) -> (&'static str, Vec<u8>) {
         let (chain, roster) = (self.chain(), self.digest());
         let Statement::Commit(Commit { view, value }) = *statement else {
-            let payload = Payload { chain, roster, sequence, statement: statement.clone() };
-            return (STATEMENT_TYPE, canonical(&payload));
+            return (STATEMENT_TYPE, canonical(&Payload { chain, roster, sequence, statement }));
         };
         let (name, sha256) = match value {
             Value::Change(digest) => ("change", digest),
@@ -178,10 +186,10 @@ impl Registry {
             Value::Nothing => ("repository", chain),
         };
         let in_toto = InToto {
-            kind: IN_TOTO_STATEMENT.to_owned(),
-            subject: vec![Subject { name: name.to_owned(), digest: SubjectDigest { sha256 } }],
-            predicate_type: PREDICATE_TYPE.to_owned(),
-            predicate: Predicate { chain, roster, sequence, view, value },
+            kind: IN_TOTO_STATEMENT.into(),
+            predicate: Predicate { chain, roster, sequence, value, view },
+            predicate_type: PREDICATE_TYPE.into(),
+            subject: [Subject { digest: SubjectDigest { sha256 }, name: name.into() }],
         };
         (IN_TOTO_TYPE, canonical(&in_toto))
     }
@@ -206,19 +214,31 @@ impl Registry {
     ///
     /// [`Refused`] if anything in it is not as it would be written, or a single signature is wrong.
     pub fn open(&self, envelope: &Envelope) -> Result<Vec<Signed<Signature>>, Refused> {
-        let bytes = envelope.payload()?;
-        let (chain, roster, sequence, statement) = read(envelope.payload_type(), &bytes)?;
+        let examined = self.examine(envelope)?;
+        self.verify(envelope, &examined)
+    }
+
+    /// Reads what is said, whoever says it.
+    fn examine(&self, envelope: &Envelope) -> Result<Examined, Refused> {
+        let payload = envelope.payload()?;
+        let (chain, roster, sequence, statement) = read(envelope.payload_type(), &payload)?;
         if chain != self.chain() {
             return Err(Refused::OtherChain(chain));
         }
         if roster != self.digest() {
             return Err(Refused::OtherRoster(roster));
         }
-        let (payload_type, payload) = self.payload(sequence, &statement);
+        let (payload_type, bytes) = self.payload(sequence, &statement);
         if sequence >= SEQUENCE_END || payload_type != envelope.payload_type() || payload != bytes {
             return Err(Refused::NotCanonical);
         }
-        let message = dsse::signed_bytes(payload_type, &payload);
+        Ok(Examined { sequence, statement, payload })
+    }
+
+    /// Reads who says it, and whether they do.
+    fn verify(&self, envelope: &Envelope, examined: &Examined) -> Result<Vec<Signed<Signature>>, Refused> {
+        let Examined { sequence, statement, payload } = examined;
+        let message = dsse::signed_bytes(envelope.payload_type(), payload);
         let (mut known, mut opened) = (BTreeSet::new(), Vec::new());
         for (keyid, signature) in envelope.signatures()? {
             let party = self.party(keyid).ok_or(Refused::Stranger(keyid))?;
@@ -226,7 +246,7 @@ impl Registry {
                 return Err(Refused::Twice(keyid));
             }
             let (Party::Reviewer(by) | Party::Orchestrator(by)) = party;
-            let signed = Signed { by, sequence, statement: statement.clone(), signature };
+            let signed = Signed { by, sequence: *sequence, statement: statement.clone(), signature };
             if author(&signed) != party {
                 return Err(Refused::NotItsPart(party));
             }
@@ -269,20 +289,30 @@ impl Registry {
         }
     }
 
-    /// Reads a post.
+    /// Reads a post; `None` if it is a letter that its reader does not want, whose signature is not looked at then.
     ///
     /// Of a letter's grounds those that are refused are left out: what one liar adds spoils nothing.
     ///
     /// # Errors
     ///
     /// [`Refused`] says why it is not read.
-    pub fn read(&self, text: &str) -> Result<Post<Signature>, Refused> {
+    pub fn read(
+        &self,
+        text: &str,
+        is_wanted: impl Fn(Sequence, &Statement) -> bool,
+    ) -> Result<Option<Post<Signature>>, Refused> {
         if text.len() > POST_BYTES_MAX {
             return Err(Refused::TooLong(text.len()));
         }
         let unreadable = |e: serde_json::Error| Refused::Unreadable(e.to_string());
-        Ok(match serde_json::from_str(text).map_err(unreadable)? {
-            WirePost::Letter(letter) => Post::Letter(self.read_letter(letter)?),
+        Ok(Some(match serde_json::from_str(text).map_err(unreadable)? {
+            WirePost::Letter(letter) => {
+                let examined = self.examine(&letter.envelope)?;
+                if !is_wanted(examined.sequence, &examined.statement) {
+                    return Ok(None);
+                }
+                Post::Letter(self.read_letter(letter, &examined)?)
+            }
             WirePost::Proof(WireProof { envelope, change }) => {
                 let commits = self.open(&envelope)?;
                 let change = read_change(change, commits.first())?;
@@ -290,28 +320,29 @@ impl Registry {
             }
             WirePost::Stable(envelope) => Post::Stable(self.open(&envelope)?),
             WirePost::Have(sequence) => Post::Have(sequence),
-        })
+        }))
     }
 
-    fn read_letter(&self, letter: WireLetter) -> Result<Letter<Signature>, Refused> {
+    fn read_letter(&self, letter: WireLetter, examined: &Examined) -> Result<Letter<Signature>, Refused> {
         let [signed]: [Signed<Signature>; 1] = self
-            .open(&letter.envelope)?
+            .verify(&letter.envelope, examined)?
             .try_into()
             .map_err(|_| Refused::Unreadable("a letter has one signature".to_owned()))?;
         let change = read_change(letter.change, Some(&signed))?;
-        let grounds = letter.grounds.into_iter().filter_map(|letter| self.read_letter(letter).ok());
-        let belongs = |other: &Letter<Signature>| match signed.statement {
-            Statement::PrePrepare { .. } => {
-                matches!(other.signed.statement, Statement::ViewChange { .. })
-            }
-            Statement::ViewChange { .. } => matches!(other.signed.statement, Statement::Prepare { .. }),
+        let belongs = |other: &Examined| match signed.statement {
+            Statement::PrePrepare { .. } => matches!(other.statement, Statement::ViewChange { .. }),
+            Statement::ViewChange { .. } => matches!(other.statement, Statement::Prepare { .. }),
             Statement::Want
             | Statement::Acknowledge { .. }
             | Statement::Prepare { .. }
             | Statement::Commit(_)
             | Statement::Checkpoint { .. } => false,
         };
-        let grounds = grounds.filter(belongs).collect();
+        let read = |letter: WireLetter| {
+            let examined = self.examine(&letter.envelope).ok().filter(belongs)?;
+            self.read_letter(letter, &examined).ok()
+        };
+        let grounds = letter.grounds.into_iter().filter_map(read).collect();
         Ok(Letter { signed, change, grounds })
     }
 }
@@ -334,7 +365,7 @@ fn read(payload_type: &str, bytes: &[u8]) -> Result<(Digest, Digest, Sequence, S
     match payload_type {
         STATEMENT_TYPE => {
             let Payload { chain, roster, sequence, statement } =
-                serde_json::from_slice(bytes).map_err(unreadable)?;
+                serde_json::from_slice::<Payload<Statement>>(bytes).map_err(unreadable)?;
             Ok((chain, roster, sequence, statement))
         }
         IN_TOTO_TYPE => {
@@ -363,6 +394,66 @@ fn read_change(text: Option<String>, signed: Option<&Signed<Signature>>) -> Resu
     if named == Some(change.value()) { Ok(Some(change)) } else { Err(Refused::OtherChange(change.digest())) }
 }
 
+/// Writes the canonical form (RFC 8785): that of fields in alphabetical order, without white space, of strings that are
+/// escaped no more than needed, and of whole numbers.
 fn canonical<T: Serialize>(value: &T) -> Vec<u8> {
-    serde_json_canonicalizer::to_vec(value).expect("strings and small numbers have a canonical form")
+    serde_json::to_vec(value).expect("strings and numbers have a JSON form")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::approval::{Opinion, Roster, Seat, Severity};
+    use proptest::prelude::*;
+
+    fn registry() -> Registry {
+        let seat = |seed: u8| Seat {
+            name: format!("seat {seed}"),
+            key: SecretKey::from_seed(&[seed; 32]).public(),
+            domain: "a model".to_owned(),
+        };
+        let roster = Roster { reviewers: (0..4).map(seat).collect(), orchestrators: vec![seat(9)] };
+        Registry::new(Digest::of(b"a repository"), roster).unwrap()
+    }
+
+    fn statements() -> impl Strategy<Value = Statement> {
+        let value = prop_oneof![
+            any::<u8>().prop_map(|seed| Value::Change(Digest::of(&[seed]))),
+            Just(Value::Nothing)
+        ];
+        let severity = prop_oneof![Just(Severity::Low), Just(Severity::Critical)];
+        let opinion = prop_oneof![
+            (0_u16..=10_000, any::<String>())
+                .prop_map(|(confidence, notes)| Opinion::Approve { confidence, notes }),
+            (any::<String>(), severity).prop_map(|(reason, severity)| Opinion::Reject { reason, severity }),
+            any::<String>().prop_map(|reason| Opinion::Abstain { reason }),
+        ];
+        let opinion = proptest::option::of(opinion.prop_map(Arc::new));
+        (value, any::<View>(), opinion, proptest::option::of(any::<View>()), 0..7_u8).prop_map(
+            |(value, view, opinion, locked, kind)| match kind {
+                0 => Statement::PrePrepare { value, view },
+                1 => Statement::Want,
+                2 => Statement::Acknowledge { value, view },
+                3 => Statement::Prepare { opinion, value, view },
+                4 => Statement::Commit(Commit { view, value }),
+                5 => Statement::ViewChange { lock: locked.map(|view| (view, value)), view },
+                _ => Statement::Checkpoint { head: Digest::of(b"head") },
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_signed_is_canonical_json_and_is_read_as_it_was_said(
+            statement in statements(),
+            sequence in 0..SEQUENCE_END,
+        ) {
+            let registry = registry();
+            let (payload_type, bytes) = registry.payload(sequence, &statement);
+            let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+            prop_assert_eq!(serde_json_canonicalizer::to_vec(&value).unwrap(), bytes.clone());
+            let known = (registry.chain(), registry.digest(), sequence, statement);
+            prop_assert_eq!(read(payload_type, &bytes).unwrap(), known);
+        }
+    }
 }

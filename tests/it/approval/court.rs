@@ -131,8 +131,13 @@ impl Court {
             if self.away.contains(&from) || self.away.contains(&to) || self.liars.contains(&to) {
                 continue;
             }
-            match self.registry.read(&text) {
-                Ok(post) => match to {
+            let read = self.registry.read(&text, |sequence, statement| match to {
+                Party::Reviewer(at) => self.reviewers[at].wants(sequence, statement),
+                Party::Orchestrator(at) => self.orchestrators[at].wants(sequence),
+            });
+            match read {
+                Ok(None) => {}
+                Ok(Some(post)) => match to {
                     Party::Reviewer(at) => self.review(at, replica::Input::Heard(from, post)),
                     Party::Orchestrator(at) => {
                         let out = self.orchestrators[at].step(orchestrator::Input::Heard(from, post));

@@ -265,7 +265,8 @@ fn a_new_view_begins_with_what_a_quorum_approved_and_with_nothing_else() {
         let (_, seal) = Seal::new(key(Party::Reviewer(0)), Arc::clone(&court.registry)).unwrap();
         let mut fresh = Replica::new(seal, 0, court.registry.quorum(), 1);
         let letter = Letter { grounds: grounds.into(), ..propose(court, 1, change) };
-        let post = court.registry.read(&court.registry.write(&Post::Letter(letter))).unwrap();
+        let post =
+            court.registry.read(&court.registry.write(&Post::Letter(letter)), |_, _| true).unwrap().unwrap();
         fresh.step(replica::Input::Heard(FIRST, post)).iter().any(|out| {
             matches!(out, replica::Output::Send(_, Post::Letter(letter))
                 if matches!(letter.signed.statement, Statement::Acknowledge { .. }))
@@ -448,13 +449,13 @@ fn one_wrong_signature_spoils_its_own_statement_alone() {
 fn what_cannot_be_read_is_refused_and_says_why() {
     let court = Court::new(4, 1);
     let long = "x".repeat(consensus::protocol::approval::POST_BYTES_MAX + 1);
-    assert!(matches!(court.registry.read(&long), Err(Refused::TooLong(_))));
+    assert!(matches!(court.registry.read(&long, |_, _| true), Err(Refused::TooLong(_))));
     for text in
         ["", "{}", "{\"have\":-1}", "{\"have\":1,\"have\":2}", "{\"letter\":{\"envelope\":{}}}", "[1]"]
     {
-        let refused = court.registry.read(text).unwrap_err();
+        let refused = court.registry.read(text, |_, _| true).unwrap_err();
         assert!(matches!(refused, Refused::Unreadable(_)), "{text}: {refused}");
     }
     let deep = format!("{}{}", "{\"letter\":{\"grounds\":[".repeat(500), "]}}".repeat(500));
-    assert!(matches!(court.registry.read(&deep), Err(Refused::Unreadable(_))));
+    assert!(matches!(court.registry.read(&deep, |_, _| true), Err(Refused::Unreadable(_))));
 }

@@ -1,0 +1,140 @@
+//! One decision as a reviewer sees it, with what proves its steps.
+//!
+//! The slot says what is to be said; here are the signed statements that it follows from, which others are shown.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::event::{Decision, Phase};
+use super::message::{Commit, Message, Prepare, Reviewer, Value, View, ViewChange};
+use super::post::{Commits, Proof};
+use super::quorum::Quorum;
+use super::slot::Slot;
+use super::statement::{Change, Letter, Opinion, Sequence, Signed, Signer, Statement};
+use crate::crypto::Digest;
+
+/// One decision, and what proves its steps.
+#[derive(Clone, Debug)]
+pub(super) struct Instance<S> {
+    pub(super) slot: Slot,
+    pub(super) changes: BTreeMap<Digest, Change>,
+    pub(super) opinions: BTreeMap<Digest, Arc<Opinion>>,
+    pub(super) proposals: BTreeMap<View, Signed<S>>,
+    pub(super) prepares: BTreeMap<(View, Reviewer), Letter<S>>,
+    pub(super) commits: Commits<S>,
+    /// The votes behind its lock.
+    pub(super) locked_by: Arc<[Letter<S>]>,
+    /// What it has said itself, by view.
+    pub(super) own: Vec<(View, Letter<S>)>,
+    pub(super) waits: Option<(View, Phase)>,
+    pub(super) proof: Option<Proof<S>>,
+}
+
+impl<S: Clone> Instance<S> {
+    pub(super) fn new(quorum: Quorum) -> Self {
+        Self {
+            slot: Slot::new(quorum),
+            changes: BTreeMap::new(),
+            opinions: BTreeMap::new(),
+            proposals: BTreeMap::new(),
+            prepares: BTreeMap::new(),
+            commits: Commits::default(),
+            locked_by: Arc::new([]),
+            own: Vec::new(),
+            waits: None,
+            proof: None,
+        }
+    }
+
+    pub(super) fn change(&self, value: Value) -> Option<Change> {
+        match value {
+            Value::Change(digest) => self.changes.get(&digest).cloned(),
+            Value::Nothing => None,
+        }
+    }
+
+    /// Whether it is over: then its proof says all.
+    pub(super) fn is_decided(&self) -> bool {
+        self.proof.is_some()
+    }
+
+    /// Forgets all but the proof.
+    pub(super) fn forget(&mut self) {
+        self.changes.clear();
+        self.opinions.clear();
+        self.proposals.clear();
+        self.prepares.clear();
+        self.commits = Commits::default();
+        self.locked_by = Arc::new([]);
+        self.own.clear();
+    }
+
+    /// Forgets what belongs to views that were left.
+    pub(super) fn prune(&mut self) {
+        let view = self.slot.view();
+        let first = self.proposals.first_key_value().map_or(view, |(first, _)| *first);
+        if first < view {
+            self.proposals.retain(|other, _| *other >= view);
+        }
+        if self.prepares.first_key_value().is_some_and(|((first, _), _)| *first < view) {
+            self.prepares.retain(|(other, _), _| *other >= view);
+        }
+        self.own.retain(|(other, letter)| {
+            *other >= view || matches!(letter.signed.statement, Statement::Commit(_))
+        });
+    }
+}
+
+pub(super) fn sign<K: Signer>(
+    key: &K,
+    by: usize,
+    sequence: Sequence,
+    statement: Statement,
+) -> Signed<K::Signature> {
+    let signature = key.sign(sequence, &statement);
+    Signed { by, sequence, statement, signature }
+}
+
+/// Makes a letter of what a reviewer says, and keeps it as what it has heard from itself.
+pub(super) fn say<K: Signer>(
+    key: &K,
+    me: Reviewer,
+    sequence: Sequence,
+    instance: &mut Instance<K::Signature>,
+    message: &Message,
+) -> (View, Letter<K::Signature>) {
+    match message {
+        Message::Prepare(Prepare { view, value, vote }) => {
+            let own = |digest| instance.opinions.get(&digest).filter(|opinion| opinion.vote() == *vote);
+            let opinion = match value {
+                Value::Change(digest) => own(*digest).cloned(),
+                Value::Nothing => None,
+            };
+            let statement = Statement::Prepare { view: *view, value: *value, opinion };
+            let letter = Letter::alone(sign(key, me, sequence, statement));
+            instance.prepares.insert((*view, me), letter.clone());
+            (*view, letter)
+        }
+        Message::Commit(commit) => {
+            let locked = instance.slot.lock().map(|lock| &lock.approvers);
+            let votes = locked.into_iter().flatten();
+            let votes = votes.filter_map(|by| instance.prepares.get(&(commit.view, *by)));
+            instance.locked_by = votes.cloned().collect();
+            let signed = sign(key, me, sequence, Statement::Commit(*commit));
+            instance.commits.keep(commit.view, &signed);
+            (commit.view, Letter::alone(signed))
+        }
+        Message::ViewChange(ViewChange { view, lock }) => {
+            let lock = lock.as_ref().map(|lock| (lock.view, lock.value));
+            let signed = sign(key, me, sequence, Statement::ViewChange { view: *view, lock });
+            let change = lock.and_then(|(_, value)| instance.change(value));
+            let grounds = if lock.is_some() { instance.locked_by.clone() } else { Arc::new([]) };
+            (*view, Letter { signed, change, grounds })
+        }
+    }
+}
+
+pub(super) fn proof_of<S: Clone>(instance: &Instance<S>, decision: &Decision) -> Proof<S> {
+    let commit = Commit { view: decision.view, value: decision.value };
+    Proof { change: instance.change(decision.value), commits: instance.commits.to(commit) }
+}

@@ -1,0 +1,256 @@
+//! How many decisions by quorum are made in a second, beside how many the signatures alone would allow.
+//!
+//! Reviewers approve at once; what one sends the others get as the bytes that would travel, and read and verify it each
+//! for itself. There is no network and no disk.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use consensus::crypto::{Digest, SecretKey, Signature};
+use consensus::protocol::approval::orchestrator::{self, Orchestrator};
+use consensus::protocol::approval::replica::{self, Replica};
+use consensus::protocol::approval::{
+    Change, Opinion, Party, Post, Registry, Roster, Seal, Seat, Sequence, Signer, Statement, To, Value,
+};
+
+use crate::{Result, row};
+
+/// How long each row is measured.
+const MEASURED: Duration = Duration::from_millis(1500);
+
+/// How a post gets from one to the other.
+trait Mail<K: Signer> {
+    type Sealed: Clone;
+
+    fn seal(&self, post: Post<K::Signature>) -> Self::Sealed;
+    fn open(
+        &self,
+        sealed: &Self::Sealed,
+        is_wanted: impl Fn(Sequence, &Statement) -> bool,
+    ) -> Option<Post<K::Signature>>;
+}
+
+/// As signed bytes, which everybody verifies.
+struct Bytes(Arc<Registry>);
+
+impl Mail<Seal> for Bytes {
+    type Sealed = Arc<str>;
+
+    fn seal(&self, post: Post<Signature>) -> Arc<str> {
+        self.0.write(&post).into()
+    }
+
+    fn open(
+        &self,
+        sealed: &Arc<str>,
+        is_wanted: impl Fn(Sequence, &Statement) -> bool,
+    ) -> Option<Post<Signature>> {
+        self.0.read(sealed, is_wanted).ok()?
+    }
+}
+
+/// As signed bytes, which one process verifies once for all who are in it.
+struct Once(Arc<Registry>);
+
+impl Mail<Seal> for Once {
+    type Sealed = Option<Post<Signature>>;
+
+    fn seal(&self, post: Post<Signature>) -> Option<Post<Signature>> {
+        self.0.read(&self.0.write(&post), |_, _| true).ok()?
+    }
+
+    fn open(
+        &self,
+        sealed: &Self::Sealed,
+        _: impl Fn(Sequence, &Statement) -> bool,
+    ) -> Option<Post<Signature>> {
+        sealed.clone()
+    }
+}
+
+/// Without signatures.
+struct Plain;
+
+#[derive(Clone, Copy)]
+struct NoKey;
+
+impl Signer for NoKey {
+    type Signature = ();
+
+    fn sign(&self, _: Sequence, _: &Statement) {}
+}
+
+impl Mail<NoKey> for Plain {
+    type Sealed = Post<()>;
+
+    fn seal(&self, post: Post<()>) -> Post<()> {
+        post
+    }
+
+    fn open(&self, sealed: &Post<()>, _: impl Fn(Sequence, &Statement) -> bool) -> Option<Post<()>> {
+        Some(sealed.clone())
+    }
+}
+
+struct Hall<K: Signer, M: Mail<K>> {
+    mail: M,
+    reviewers: Vec<Replica<K>>,
+    orchestrator: Orchestrator<K>,
+    inbox: VecDeque<(Party, Party, M::Sealed)>,
+    opinion: Arc<Opinion>,
+    told: Sequence,
+}
+
+impl<K: Signer, M: Mail<K>> Hall<K, M> {
+    fn broadcast(&mut self, from: Party, to: To, post: Post<K::Signature>) {
+        let sealed = self.mail.seal(post);
+        if let To::One(to) = to {
+            return self.inbox.push_back((from, to, sealed));
+        }
+        let reviewers = (0..self.reviewers.len()).map(Party::Reviewer);
+        let leader = (to == To::All).then_some(Party::Orchestrator(0));
+        for to in reviewers.chain(leader).filter(|to| *to != from) {
+            self.inbox.push_back((from, to, sealed.clone()));
+        }
+    }
+
+    fn lead(&mut self, input: orchestrator::Input<K::Signature>) {
+        for wanted in self.orchestrator.step(input) {
+            match wanted {
+                orchestrator::Output::Send(to, post) => self.broadcast(Party::Orchestrator(0), to, post),
+                orchestrator::Output::Decide(_, value, _) => {
+                    assert_ne!(value, Value::Nothing, "all approve");
+                    self.told += 1;
+                }
+                orchestrator::Output::Wait(..)
+                | orchestrator::Output::Late(..)
+                | orchestrator::Output::Recall(..) => {}
+            }
+        }
+    }
+
+    fn review(&mut self, at: usize, input: replica::Input<K::Signature>) {
+        for wanted in self.reviewers[at].step(input) {
+            match wanted {
+                replica::Output::Send(to, post) => self.broadcast(Party::Reviewer(at), to, post),
+                replica::Output::Review(sequence, change) => {
+                    let opinion = Arc::clone(&self.opinion);
+                    self.review(at, replica::Input::Reviewed(sequence, change.digest(), opinion));
+                }
+                replica::Output::Wait(..)
+                | replica::Output::Decide(..)
+                | replica::Output::Recall(..)
+                | replica::Output::Stable(..)
+                | replica::Output::Accuse(_) => {}
+            }
+        }
+    }
+
+    /// Decides on one change, until nothing is on its way. Returns how long it took until it was told.
+    fn decide(&mut self, text: &str) -> Duration {
+        let (began, mut took) = (Instant::now(), None);
+        self.lead(orchestrator::Input::Submit(Change::new(text)));
+        let before = self.told;
+        while let Some((from, to, sealed)) = self.inbox.pop_front() {
+            let is_wanted = |sequence: Sequence, statement: &Statement| match to {
+                Party::Reviewer(at) => self.reviewers[at].wants(sequence, statement),
+                Party::Orchestrator(_) => self.orchestrator.wants(sequence),
+            };
+            let Some(post) = self.mail.open(&sealed, is_wanted) else { continue };
+            match to {
+                Party::Reviewer(at) => self.review(at, replica::Input::Heard(from, post)),
+                Party::Orchestrator(_) => self.lead(orchestrator::Input::Heard(from, post)),
+            }
+            if self.told > before {
+                took = took.or(Some(began.elapsed()));
+            }
+        }
+        took.unwrap_or_else(|| began.elapsed())
+    }
+}
+
+fn hall<K: Signer, M: Mail<K>>(mail: M, count: usize, key: impl Fn(Party) -> K) -> Result<Hall<K, M>> {
+    let quorum = consensus::protocol::approval::Quorum::of(count)?;
+    Ok(Hall {
+        mail,
+        reviewers: (0..count).map(|at| Replica::new(key(Party::Reviewer(at)), at, quorum, 1)).collect(),
+        orchestrator: Orchestrator::new(key(Party::Orchestrator(0)), 0, quorum, 1),
+        inbox: VecDeque::new(),
+        opinion: Arc::new(Opinion::Approve { confidence: 9000, notes: "it is right".to_owned() }),
+        told: 0,
+    })
+}
+
+/// Decisions a second, and how long one takes, in ms: the median and the slowest of a hundred.
+fn rate<K: Signer, M: Mail<K>>(mut hall: Hall<K, M>) -> (f64, f64, f64) {
+    hall.decide("the first one");
+    let (began, mut times) = (Instant::now(), Vec::new());
+    while began.elapsed() < MEASURED || times.len() < 3 {
+        times.push(hall.decide(&format!("change {}", times.len())).as_secs_f64() * 1e3);
+    }
+    let rate = times.len() as f64 / began.elapsed().as_secs_f64();
+    times.sort_unstable_by(f64::total_cmp);
+    (rate, times[times.len() / 2], times[times.len() * 99 / 100])
+}
+
+fn secret(party: Party) -> SecretKey {
+    let number = match party {
+        Party::Reviewer(at) => at + 1,
+        Party::Orchestrator(_) => 0,
+    };
+    SecretKey::from_seed(Digest::of(&number.to_le_bytes()).as_bytes())
+}
+
+fn registry(count: usize) -> Result<Arc<Registry>> {
+    let seat = |party: Party| Seat {
+        name: format!("{party:?}"),
+        key: secret(party).public(),
+        domain: "a model".to_owned(),
+    };
+    let roster = Roster {
+        reviewers: (0..count).map(|at| seat(Party::Reviewer(at))).collect(),
+        orchestrators: vec![seat(Party::Orchestrator(0))],
+    };
+    Ok(Arc::new(Registry::new(Digest::of(b"a repository"), roster)?))
+}
+
+/// Seconds that it takes to sign, and to verify, a message as long as a vote.
+fn primitives() -> (f64, f64) {
+    let (key, message) = (secret(Party::Reviewer(0)), [7_u8; 400]);
+    let signature = key.sign(&message);
+    let time = |act: &dyn Fn()| {
+        let (began, mut count) = (Instant::now(), 0_u32);
+        while began.elapsed() < Duration::from_millis(300) {
+            act();
+            count += 1;
+        }
+        began.elapsed().as_secs_f64() / f64::from(count)
+    };
+    let sign = time(&|| _ = std::hint::black_box(key.sign(&message)));
+    let verify = time(&|| assert!(key.public().verifies(std::hint::black_box(&message), &signature)));
+    (sign, verify)
+}
+
+/// Prints the rows. One thread, and so one core, does all of it.
+pub(crate) fn measure() -> Result<()> {
+    let (sign, verify) = primitives();
+    row("Ed25519: signatures a second", 1.0 / sign, None);
+    row("Ed25519: verifications a second", 1.0 / verify, None);
+    for count in [4, 7, 31, 100] {
+        let n = count as f64;
+        let registry = registry(count)?;
+        let seal = |party| Seal::new(secret(party), Arc::clone(&registry)).expect("it is in the roster").1;
+        // Everybody signs what it says twice, and verifies what all say.
+        let bound = 1.0 / ((2.0 * n * n + n) * verify + (2.0 * n + 1.0) * sign);
+        let (each, median, slowest) = rate(hall(Bytes(Arc::clone(&registry)), count, seal)?);
+        row(&format!("{count} reviewers: decisions a second, beside the signatures"), each, Some(bound));
+        row(&format!("{count} reviewers: ms a decision, p50"), median, None);
+        row(&format!("{count} reviewers: ms a decision, p99"), slowest, None);
+        let (once, ..) = rate(hall(Once(Arc::clone(&registry)), count, seal)?);
+        row(&format!("{count} reviewers: each post verified once for all"), once, Some(bound));
+        let (unsigned, ..) = rate(hall(Plain, count, |_| NoKey)?);
+        row(&format!("{count} reviewers: unsigned"), unsigned, None);
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Whether the model and the simulation find what is wrong: puts one fault after another into the protocol, and tries again.
+#
+#   tests/mutants.sh
+#
+# Each patch in tests/model/mutants and tests/sim/mutants is a fault, to be found by the one or the other; its first line
+# says which. The protocol is built alone, with the same sources, tests and locked dependencies, so that a fault takes
+# seconds. Exit status 1: a fault was not found.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/consensus
+tree=$cache/mutants
+mkdir -p "$cache"
+exec 9>"$tree.lock"
+flock 9
+rm -rf "$tree"
+mkdir -p "$tree/src/protocol" "$tree/tests"
+trap 'rm -rf "$tree"' EXIT
+
+cp -r "$root/src/crypto" "$tree/src/crypto"
+cp -r "$root/src/protocol/approval" "$tree/src/protocol/approval"
+cp -r "$root/tests/model" "$root/tests/sim" "$tree/tests/"
+cp "$root/Cargo.lock" "$tree/Cargo.lock"
+printf '%s\n' 'pub mod crypto;' 'pub mod protocol { pub mod approval; }' >"$tree/src/lib.rs"
+dependency() { grep -m 1 "^$1 = " "$root/Cargo.toml"; }
+{
+    printf '[package]\nname = "consensus"\nversion = "0.1.0"\nedition = "2024"\n[workspace]\n[dependencies]\n'
+    for name in base64 ed25519-dalek serde serde_json serde_json_canonicalizer sha2 thiserror; do dependency "$name"; done
+    printf '[dev-dependencies]\n'
+    for name in fastrand proptest stateright; do dependency "$name"; done
+    for name in model sim; do printf '[[test]]\nname = "%s"\npath = "tests/%s/main.rs"\n' "$name" "$name"; done
+} >"$tree/Cargo.toml"
+cd "$tree"
+
+try() { # CHECKER
+    local words=(every_schedule)
+    if [[ $1 == model ]]; then
+        words=(--include-ignored --test-threads 1 four_and_five_reviewers_decide_one_thing_in_one_view four_reviewers_decide_one_thing_in_two_views)
+    fi
+    CONSENSUS_SIM_SEEDS=0..4000 cargo test --quiet --offline --release --target-dir "${CARGO_TARGET_DIR:-$cache/target}/mutants" \
+        --test "$1" -- "${words[@]}" >"$tree/log" 2>&1
+}
+missed=0
+for checker in model sim; do
+    try "$checker" || { cat "$tree/log" >&2; echo "mutants: without a fault $checker finds one" >&2; exit 1; }
+    for patch in "$root/tests/$checker/mutants/"*.patch; do
+        name=$(basename "$patch" .patch)
+        patch --quiet --strip 1 <"$patch" ||
+            { echo "mutants: $name does not apply any more; make it again" >&2; exit 1; }
+        if try "$checker"; then
+            echo "not found: $name: $(head -n 1 "$patch")" >&2
+            missed=1
+        elif grep -q "could not compile" "$tree/log"; then
+            cat "$tree/log" >&2
+            echo "mutants: with $name the protocol does not compile; make it again" >&2
+            exit 1
+        else
+            echo "found by $checker: $name: $(head -n 1 "$patch")"
+        fi
+        patch --quiet --strip 1 --reverse <"$patch"
+    done
+done
+exit "$missed"
