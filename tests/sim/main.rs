@@ -19,9 +19,19 @@ mod nodes;
 mod world;
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use world::{Story, World};
+
+/// Stops all workers when one of them fails.
+struct Alarm<'a>(&'a AtomicBool);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_or(std::thread::panicking(), Ordering::Relaxed);
+    }
+}
 
 fn seeds() -> Range<u64> {
     let Ok(text) = std::env::var("CONSENSUS_SIM_SEEDS") else { return 0..300 };
@@ -32,11 +42,14 @@ fn seeds() -> Range<u64> {
 #[test]
 fn every_schedule_is_safe_and_ends_in_decisions_that_all_know() {
     let (seeds, began) = (seeds(), Instant::now());
+    let is_lost = AtomicBool::new(false);
     let workers = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let stories: Vec<Story> = std::thread::scope(|scope| {
         let play = |worker: u64| {
             let mut all = Story::default();
-            for seed in seeds.clone().filter(|seed| seed % workers == worker) {
+            let _alarm = Alarm(&is_lost);
+            let own = seeds.clone().filter(|seed| seed % workers == worker);
+            for seed in own.take_while(|_| !is_lost.load(Ordering::Relaxed)) {
                 all.add(&World::new(seed).play());
             }
             all
