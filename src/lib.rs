@@ -29,6 +29,7 @@
 //! - [`provider`]: where models are called: OpenAI-compatible servers, Amazon Bedrock, and scripts;
 //!   [`provider::launch`] starts a server for a run and ends it on every way out.
 //! - [`retrieval`]: passages of the user's documents, found by an index on disk.
+//! - [`repository`]: changes on a git repository: their trees, their diffs, and how they land.
 //! - [`engine`]: the ledger, which folds records into the state of a run, and the loop that drives it.
 //! - [`report`]: `result.json` and the transcript.
 //! - [`config`]: flags, environment, files and rolesets turned into a setup.
@@ -81,5 +82,6 @@ pub mod journal;
 pub mod protocol;
 pub mod provider;
 pub mod report;
+pub mod repository;
 pub mod retrieval;
 pub mod text;

@@ -24,6 +24,7 @@ mod prompts;
 mod provider;
 mod readme;
 mod redaction;
+mod repository;
 mod rolesets;
 mod scenarios;
 mod session;

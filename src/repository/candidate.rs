@@ -1,0 +1,190 @@
+//! A change on a base: the tree that it makes, and the diff that is read.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::RepositoryError;
+use super::git::{Asked, Oid, Repository};
+use crate::crypto::Digest;
+
+/// Where a change comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// A patch, such as `git diff` writes it.
+    Patch(&'a [u8]),
+    /// What a branch has done since it left the base; merged, if the base has gone on.
+    Branch(&'a str),
+}
+
+/// A change on a base.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Candidate {
+    /// The commit that it changes.
+    pub base: Oid,
+    /// The tree that comes out.
+    pub tree: Oid,
+    /// What is between them, in git's form and always the same for the same two: whole names of objects, binary files in full,
+    /// a renamed file as one that goes and one that comes.
+    pub diff: Vec<u8>,
+    /// The files that differ, by name.
+    pub files: Vec<FileChange>,
+}
+
+/// One file that differs.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileChange {
+    /// Its name.
+    pub path: String,
+    /// Lines that come; none are counted of a binary file.
+    pub added: u64,
+    /// Lines that go.
+    pub removed: u64,
+    /// Whether git takes it for binary.
+    pub is_binary: bool,
+    /// What it was; nothing, if it is new.
+    pub before: Option<FileKind>,
+    /// What it becomes; nothing, if it goes.
+    pub after: Option<FileKind>,
+}
+
+/// What a name of a tree stands for.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileKind {
+    /// A file.
+    File,
+    /// A file that can be run.
+    Program,
+    /// A link, which is read through.
+    Link,
+}
+
+impl Candidate {
+    /// The SHA-256 of its diff.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest::of(&self.diff)
+    }
+}
+
+impl Repository {
+    /// Puts a change on a base; nothing is checked out, and the repository only gets objects that nobody refers to.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError`] if it does not apply, changes nothing, or has something that cannot be decided on by reading.
+    pub fn candidate(&self, base: &str, source: Source<'_>) -> Result<Candidate, RepositoryError> {
+        let base = self.commit_of(base)?;
+        let tree = match source {
+            Source::Patch(patch) => self.apply(&base, patch)?,
+            Source::Branch(branch) => self.merge(&base, branch)?,
+        };
+        let words = ["diff-tree", "-r", "--no-renames", "--raw", "--no-abbrev", "--numstat", "-z"];
+        let listed = [&words[..], &[base.as_str(), tree.as_str()]].concat();
+        let out = self.must(&Asked::words(&listed))?;
+        let files = read_files(&out, &listed.join(" "))?;
+        if files.is_empty() {
+            return Err(RepositoryError::Nothing(base));
+        }
+        let words = ["diff-tree", "-p", "-r", "--no-renames", "--binary", "--full-index", "--unified=3"];
+        let plain = ["--no-color", "--no-ext-diff", "--no-textconv", "--diff-algorithm=myers"];
+        let prefixes = ["--src-prefix=a/", "--dst-prefix=b/", base.as_str(), tree.as_str()];
+        let diff = self.must(&Asked::words(&[&words[..], &plain, &prefixes].concat()))?;
+        Ok(Candidate { base, tree, diff, files })
+    }
+
+    fn apply(&self, base: &Oid, patch: &[u8]) -> Result<Oid, RepositoryError> {
+        Self::with_index(|index| {
+            self.must(&Asked { index: Some(index), ..Asked::words(&["read-tree", base.as_str()]) })?;
+            let words = ["apply", "--cached", "--whitespace=nowarn", "-"];
+            let said = self.ask(&Asked { index: Some(index), input: patch, ..Asked::words(&words) })?;
+            if !said.is_well {
+                return Err(RepositoryError::DoesNotApply { base: base.clone(), said: said.err });
+            }
+            self.oid(&Asked { index: Some(index), ..Asked::words(&["write-tree"]) })
+        })
+    }
+
+    fn merge(&self, base: &Oid, branch: &str) -> Result<Oid, RepositoryError> {
+        let branch = self.commit_of(branch)?;
+        let words = ["merge-tree", "--write-tree", "--no-messages", base.as_str(), branch.as_str()];
+        let said = self.ask(&Asked::words(&words))?;
+        let out = String::from_utf8_lossy(&said.out).into_owned();
+        let first = out.lines().next().unwrap_or_default();
+        Oid::read(first).filter(|_| said.is_well).ok_or_else(|| RepositoryError::DoesNotApply {
+            base: base.clone(),
+            said: format!("{branch} conflicts with it {}", said.err).trim_end().to_owned(),
+        })
+    }
+
+    /// Lends an index that is nobody's.
+    fn with_index<T>(act: impl FnOnce(&Path) -> Result<T, RepositoryError>) -> Result<T, RepositoryError> {
+        let index = std::env::temp_dir().join(format!("consensus-index-{}", uuid::Uuid::new_v4()));
+        let done = act(&index);
+        // It may never have come into being, and is of no use to anybody.
+        let _ = std::fs::remove_file(&index);
+        done
+    }
+
+    /// Writes a tree's files into an empty folder, for a program that is to look at them: there is no repository in it.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError`] if git cannot write them.
+    pub fn export(&self, tree: &Oid, folder: &Path) -> Result<(), RepositoryError> {
+        let prefix = format!("--prefix={}/", folder.display());
+        Self::with_index(|index| {
+            self.must(&Asked { index: Some(index), ..Asked::words(&["read-tree", tree.as_str()]) })?;
+            let place = [("GIT_WORK_TREE", folder.as_os_str())];
+            let words = ["checkout-index", "--all", "--force", &prefix];
+            self.must(&Asked { index: Some(index), env: &place, ..Asked::words(&words) })?;
+            Ok(())
+        })
+    }
+}
+
+/// Reads the two lists that `diff-tree --raw --numstat -z` writes one after the other.
+fn read_files(out: &[u8], command: &str) -> Result<Vec<FileChange>, RepositoryError> {
+    let mut fields = out.split(|byte| *byte == 0).filter(|field| !field.is_empty());
+    let strange = |field: &[u8]| RepositoryError::Strange {
+        command: command.to_owned(),
+        said: String::from_utf8_lossy(field).into_owned(),
+    };
+    let mut files: Vec<FileChange> = Vec::new();
+    while let Some(field) = fields.next() {
+        let text = std::str::from_utf8(field)
+            .map_err(|_| RepositoryError::Name(String::from_utf8_lossy(field).into_owned()))?;
+        if let Some(raw) = text.strip_prefix(':') {
+            let parts: Vec<&str> = raw.split(' ').collect();
+            let ([old, new, _, _, _], Some(path)) = (&parts[..], fields.next()) else {
+                return Err(strange(field));
+            };
+            let path = String::from_utf8(path.to_vec())
+                .map_err(|e| RepositoryError::Name(String::from_utf8_lossy(e.as_bytes()).into_owned()))?;
+            let kind = |mode: &str| match mode {
+                "000000" => Ok(None),
+                "100644" | "100664" => Ok(Some(FileKind::File)),
+                "100755" => Ok(Some(FileKind::Program)),
+                "120000" => Ok(Some(FileKind::Link)),
+                "160000" => Err(RepositoryError::Submodule(path.clone())),
+                _ => Err(strange(field)),
+            };
+            let (before, after) = (kind(old)?, kind(new)?);
+            files.push(FileChange { path, added: 0, removed: 0, is_binary: false, before, after });
+            continue;
+        }
+        let mut parts = text.splitn(3, '\t');
+        let (Some(added), Some(removed), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(strange(field));
+        };
+        let file = files.iter_mut().find(|file| file.path == path).ok_or_else(|| strange(field))?;
+        file.is_binary = added == "-";
+        if !file.is_binary {
+            file.added = added.parse().map_err(|_| strange(field))?;
+            file.removed = removed.parse().map_err(|_| strange(field))?;
+        }
+    }
+    Ok(files)
+}

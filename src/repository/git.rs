@@ -1,0 +1,179 @@
+//! Git, asked in one way.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::RepositoryError;
+
+/// Whatever a user, a system or a repository has set that would change a tree, run something or wait for somebody.
+const SETTINGS: [&str; 10] = [
+    "apply.ignoreWhitespace=no",
+    "apply.whitespace=nowarn",
+    "core.autocrlf=false",
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.quotePath=false",
+    "commit.gpgSign=false",
+    "diff.external=",
+    "gc.auto=0",
+    "maintenance.auto=false",
+];
+
+/// The name of an object of git: lower-case hex digits, 40 or 64.
+#[derive(Clone, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(transparent)]
+pub struct Oid(String);
+
+impl Oid {
+    /// Reads a name.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let is_hex = text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+        (is_hex && matches!(text.len(), 40 | 64)).then(|| Self(text.to_owned()))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Oid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A repository.
+#[derive(Clone, Debug)]
+pub struct Repository {
+    /// Its `.git`.
+    pub(super) folder: PathBuf,
+}
+
+/// What is asked of git.
+pub(super) struct Asked<'a> {
+    pub(super) words: &'a [&'a str],
+    pub(super) input: &'a [u8],
+    /// Another index than the repository's own.
+    pub(super) index: Option<&'a Path>,
+    pub(super) env: &'a [(&'a str, &'a OsStr)],
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn words(words: &'a [&'a str]) -> Self {
+        Self { words, input: &[], index: None, env: &[] }
+    }
+}
+
+/// What git said: whether it went well, and its two streams.
+pub(super) struct Said {
+    pub(super) is_well: bool,
+    pub(super) out: Vec<u8>,
+    pub(super) err: String,
+}
+
+impl Repository {
+    /// Opens the repository that a folder is in.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::NotARepository`] if there is none.
+    pub fn open(folder: &Path) -> Result<Self, RepositoryError> {
+        let here = Self { folder: folder.to_owned() };
+        let words =
+            ["-C", &folder.to_string_lossy(), "rev-parse", "--path-format=absolute", "--git-common-dir"];
+        let said = here.raw(&Asked::words(&words), false)?;
+        let none = || RepositoryError::NotARepository(folder.to_owned());
+        if !said.is_well {
+            return Err(none());
+        }
+        let text = String::from_utf8(said.out).map_err(|_| none())?;
+        Ok(Self { folder: PathBuf::from(text.trim_end_matches('\n')) })
+    }
+
+    /// Asks git, and takes whatever it says.
+    pub(super) fn ask(&self, asked: &Asked<'_>) -> Result<Said, RepositoryError> {
+        self.raw(asked, true)
+    }
+
+    fn raw(&self, asked: &Asked<'_>, has_folder: bool) -> Result<Said, RepositoryError> {
+        let mut command = Command::new("git");
+        command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        command.envs([
+            ("GIT_CONFIG_GLOBAL", "/dev/null"),
+            ("GIT_CONFIG_NOSYSTEM", "1"),
+            ("GIT_ATTR_NOSYSTEM", "1"),
+            ("GIT_NO_REPLACE_OBJECTS", "1"),
+            ("GIT_OPTIONAL_LOCKS", "0"),
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("LC_ALL", "C"),
+        ]);
+        if has_folder {
+            command.arg("--git-dir").arg(&self.folder);
+        }
+        command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+        command.args(asked.words).envs(asked.env.iter().copied());
+        command.envs(asked.index.map(|index| ("GIT_INDEX_FILE", index)));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(RepositoryError::NoGit)?;
+        let pipe = child.stdin.take();
+        let said = std::thread::scope(|scope| {
+            // Git may say much before it has read all. What it does not want to read is not missed.
+            scope.spawn(|| pipe.map(|mut pipe| pipe.write_all(asked.input)));
+            child.wait_with_output()
+        });
+        let said = said.map_err(RepositoryError::NoGit)?;
+        Ok(Said {
+            is_well: said.status.success(),
+            out: said.stdout,
+            err: String::from_utf8_lossy(&said.stderr).trim().to_owned(),
+        })
+    }
+
+    /// Asks git, which must say yes.
+    pub(super) fn must(&self, asked: &Asked<'_>) -> Result<Vec<u8>, RepositoryError> {
+        let said = self.ask(asked)?;
+        if said.is_well {
+            return Ok(said.out);
+        }
+        Err(RepositoryError::Git { command: asked.words.join(" "), said: said.err })
+    }
+
+    /// Asks git for the name of an object.
+    pub(super) fn oid(&self, asked: &Asked<'_>) -> Result<Oid, RepositoryError> {
+        let out = String::from_utf8_lossy(&self.must(asked)?).trim().to_owned();
+        let strange = || RepositoryError::Strange { command: asked.words.join(" "), said: out.clone() };
+        Oid::read(&out).ok_or_else(strange)
+    }
+
+    /// The commit that a name means.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::NoCommit`] if it means none.
+    pub fn commit_of(&self, name: &str) -> Result<Oid, RepositoryError> {
+        let commit = format!("{name}^{{commit}}");
+        let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit];
+        let said = self.ask(&Asked::words(&words))?;
+        let found = Oid::read(String::from_utf8_lossy(&said.out).trim());
+        found.filter(|_| said.is_well).ok_or_else(|| RepositoryError::NoCommit(name.to_owned()))
+    }
+
+    /// The full name of a branch.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::NoBranch`] if there is none of this name.
+    pub fn branch(&self, name: &str) -> Result<String, RepositoryError> {
+        let short = name.strip_prefix("refs/heads/").unwrap_or(name);
+        let full = format!("refs/heads/{short}");
+        let said = self.ask(&Asked::words(&["show-ref", "--verify", "--quiet", "--", &full]))?;
+        if said.is_well { Ok(full) } else { Err(RepositoryError::NoBranch(name.to_owned())) }
+    }
+}

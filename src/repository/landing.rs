@@ -1,0 +1,161 @@
+//! How a decided change gets onto its branch, and off it again.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use super::error::RepositoryError;
+use super::git::{Asked, Oid, Repository};
+
+/// Who commits: nobody who could be asked, and the same on every machine.
+const NAME: &str = "consensus";
+const MAIL: &str = "consensus@localhost";
+
+/// The mark of a decision that has landed: a reference that is made when its branch is moved, and not without it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Mark(String);
+
+/// Where a change lands.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Landing {
+    /// The branch, by its full name.
+    pub branch: String,
+    /// Where it must be.
+    pub from: Oid,
+    /// Where it comes.
+    pub to: Oid,
+}
+
+impl Mark {
+    /// The mark of the decision at this place.
+    #[must_use]
+    pub fn of(sequence: u64) -> Self {
+        Self(format!("refs/consensus/decisions/{sequence}"))
+    }
+}
+
+impl Repository {
+    /// Makes the commit of a tree on its base, in nobody's name: the same commit whenever and wherever it is made.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError`] if git cannot write it.
+    pub fn commit(&self, base: &Oid, tree: &Oid, message: &str, at: u64) -> Result<Oid, RepositoryError> {
+        let date = format!("{at} +0000");
+        let (name, mail, date) = (OsStr::new(NAME), OsStr::new(MAIL), OsStr::new(&date));
+        let env = [
+            ("GIT_AUTHOR_NAME", name),
+            ("GIT_AUTHOR_EMAIL", mail),
+            ("GIT_AUTHOR_DATE", date),
+            ("GIT_COMMITTER_NAME", name),
+            ("GIT_COMMITTER_EMAIL", mail),
+            ("GIT_COMMITTER_DATE", date),
+        ];
+        let words = ["commit-tree", tree.as_str(), "-p", base.as_str(), "-F", "-"];
+        self.oid(&Asked { input: message.as_bytes(), env: &env, ..Asked::words(&words) })
+    }
+
+    /// Moves a branch and leaves its mark, both or neither; but see [`Repository::settle`].
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Stale`] if the branch is not where it must be, or the mark is there already;
+    /// [`RepositoryError::CheckedOut`] if somebody works on it; [`RepositoryError::Locked`] if a lock is left.
+    pub fn land(&self, landing: &Landing, mark: &Mark) -> Result<(), RepositoryError> {
+        let Landing { branch, from, to } = landing;
+        self.not_checked_out(branch)?;
+        let moves = [format!("update {branch} {to} {from}"), format!("create {} {to}", mark.0)];
+        self.move_all(&moves, landing)
+    }
+
+    /// Moves a branch back, and takes its mark away, if the branch is still where the landing has brought it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Repository::land`].
+    pub fn undo(&self, landing: &Landing, mark: &Mark) -> Result<(), RepositoryError> {
+        let Landing { branch, from, to } = landing;
+        self.not_checked_out(branch)?;
+        let back = Landing { branch: branch.clone(), from: to.clone(), to: from.clone() };
+        let moves = [format!("update {branch} {from} {to}"), format!("delete {} {to}", mark.0)];
+        self.move_all(&moves, &back)
+    }
+
+    /// After a crash: brings a landing that was begun to its end. Returns whether the change has landed.
+    ///
+    /// Git moves references one after the other, so that one that is killed may have moved one of the two. A branch that
+    /// has gone on from where the landing brought it has landed too.
+    ///
+    /// # Errors
+    ///
+    /// As [`Repository::land`], where there is something left to do.
+    pub fn settle(&self, landing: &Landing, mark: &Mark) -> Result<bool, RepositoryError> {
+        let Landing { branch, from, to } = landing;
+        let is_marked = self.marked(mark)?.as_ref() == Some(to);
+        let at = self.reference(branch)?.ok_or_else(|| RepositoryError::NoBranch(branch.clone()))?;
+        if at == *from {
+            if !is_marked {
+                return Ok(false);
+            }
+            self.not_checked_out(branch)?;
+            self.move_all(&[format!("update {branch} {to} {from}")], landing)?;
+            return Ok(true);
+        }
+        let is_in = ["merge-base", "--is-ancestor", to.as_str(), at.as_str()];
+        if !self.ask(&Asked::words(&is_in))?.is_well {
+            return Err(RepositoryError::Stale { branch: branch.clone(), expected: from.clone(), found: at });
+        }
+        if !is_marked {
+            self.move_all(&[format!("create {} {to}", mark.0)], landing)?;
+        }
+        Ok(true)
+    }
+
+    /// The commit that a mark stands at; `None` if its decision has not landed.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError`] if git cannot be asked.
+    pub fn marked(&self, mark: &Mark) -> Result<Option<Oid>, RepositoryError> {
+        self.reference(&mark.0)
+    }
+
+    fn reference(&self, name: &str) -> Result<Option<Oid>, RepositoryError> {
+        let said =
+            self.ask(&Asked::words(&["rev-parse", "--verify", "--quiet", "--end-of-options", name]))?;
+        Ok(Oid::read(String::from_utf8_lossy(&said.out).trim()).filter(|_| said.is_well))
+    }
+
+    fn move_all(&self, moves: &[String], landing: &Landing) -> Result<(), RepositoryError> {
+        let input = format!("start\n{}\nprepare\ncommit\n", moves.join("\n"));
+        let words = ["update-ref", "--create-reflog", "-m", "consensus: decided by a quorum", "--stdin"];
+        let said = self.ask(&Asked { input: input.as_bytes(), ..Asked::words(&words) })?;
+        if said.is_well {
+            return Ok(());
+        }
+        let found = self.reference(&landing.branch)?;
+        if let Some(found) = found.filter(|found| *found != landing.from) {
+            let (branch, expected) = (landing.branch.clone(), landing.from.clone());
+            return Err(RepositoryError::Stale { branch, expected, found });
+        }
+        let lock = self.folder.join(format!("{}.lock", landing.branch));
+        if lock.exists() {
+            return Err(RepositoryError::Locked(lock));
+        }
+        Err(RepositoryError::Git { command: words.join(" "), said: said.err })
+    }
+
+    /// Git would move a branch under somebody's files, which would then all seem to be changed.
+    fn not_checked_out(&self, branch: &str) -> Result<(), RepositoryError> {
+        let out = self.must(&Asked::words(&["worktree", "list", "--porcelain", "-z"]))?;
+        let mut place = PathBuf::new();
+        for field in String::from_utf8_lossy(&out).split('\0') {
+            if let Some(path) = field.strip_prefix("worktree ") {
+                place = PathBuf::from(path);
+            }
+            if field.strip_prefix("branch ") == Some(branch) {
+                return Err(RepositoryError::CheckedOut { branch: branch.to_owned(), place });
+            }
+        }
+        Ok(())
+    }
+}

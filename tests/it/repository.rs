@@ -1,0 +1,315 @@
+//! Changes on real repositories: the tree that was decided on is the tree that lands, and nothing else changes.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use consensus::repository::{Candidate, FileKind, Landing, Mark, Repository, RepositoryError, Source};
+
+use crate::support::Folder;
+
+/// A repository with a few files on `main`, which is not checked out.
+struct Project {
+    folder: Folder,
+}
+
+impl Project {
+    fn new() -> Self {
+        let project = Self { folder: Folder::new() };
+        project.git(&["init", "--quiet", "--initial-branch=main"]);
+        project.write("a.txt", b"one\ntwo\nthree\n");
+        project.write("crlf.txt", b"one\r\ntwo\r\n");
+        project.write("gone.txt", b"it goes\n");
+        project.write("data.bin", &[0, 1, 2, 255, 0, 7]);
+        project.write("run.sh", b"#!/bin/sh\n");
+        project.commit("first");
+        project.git(&["checkout", "--quiet", "-b", "work"]);
+        project
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        let path = self.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+
+    fn git(&self, words: &[&str]) -> String {
+        String::from_utf8(self.git_bytes(words)).unwrap().trim().to_owned()
+    }
+
+    fn git_bytes(&self, words: &[&str]) -> Vec<u8> {
+        let mut command = Command::new("git");
+        command.current_dir(self.path()).args(words);
+        command.envs([("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")]);
+        for who in ["AUTHOR", "COMMITTER"] {
+            command
+                .env(format!("GIT_{who}_NAME"), "somebody")
+                .env(format!("GIT_{who}_EMAIL"), "s@example.org");
+        }
+        let said = command.output().unwrap();
+        assert!(said.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&said.stderr));
+        said.stdout
+    }
+
+    fn commit(&self, message: &str) -> String {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "-m", message]);
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    fn open(&self) -> Repository {
+        Repository::open(self.path()).unwrap()
+    }
+
+    /// All references and the state of the work tree.
+    fn state(&self) -> String {
+        [self.git(&["for-each-ref"]), self.git(&["status", "--porcelain"]), self.git(&["rev-parse", "HEAD"])]
+            .join("\n")
+    }
+
+    fn landing(&self, candidate: &Candidate) -> Landing {
+        let to = self.open().commit(&candidate.base, &candidate.tree, "decided\n", 1_700_000_000).unwrap();
+        Landing { branch: "refs/heads/main".to_owned(), from: candidate.base.clone(), to }
+    }
+}
+
+/// Changes of every kind that git knows, and a patch of them.
+fn everything(project: &Project) -> (Vec<u8>, String) {
+    project.write("a.txt", b"one\nTWO  \nthree\n");
+    project.write("crlf.txt", b"one\r\nTWO\r\n");
+    project.write("data.bin", &[0, 9, 9, 255, 0]);
+    project.write("new/file with \"quotes\".txt", "caf\u{e9}\n".as_bytes());
+    project.git(&["mv", "run.sh", "start.sh"]);
+    project.git(&["rm", "--quiet", "gone.txt"]);
+    let program = project.path().join("start.sh");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::os::unix::fs::symlink("a.txt", project.path().join("link")).unwrap();
+    project.commit("everything");
+    let patch = project.git_bytes(&["diff", "--binary", "main", "work"]);
+    (patch, project.git(&["rev-parse", "work^{tree}"]))
+}
+
+#[test]
+fn a_patch_gives_the_tree_of_its_author_whatever_the_repository_has_set() {
+    let project = Project::new();
+    let (patch, tree) = everything(&project);
+    for setting in ["apply.whitespace=fix", "core.autocrlf=true", "diff.noprefix=true", "diff.renames=copies"]
+    {
+        let (key, value) = setting.split_once('=').unwrap();
+        project.git(&["config", key, value]);
+    }
+    let before = project.state();
+    let candidate = project.open().candidate("main", Source::Patch(&patch)).unwrap();
+    assert_eq!(candidate.tree.as_str(), tree);
+    let merged = project.open().candidate("main", Source::Branch("work")).unwrap();
+    assert_eq!(merged, candidate, "the branch is the same change, with the same diff");
+    assert_eq!(project.state(), before, "and nothing has been touched");
+    let files: Vec<(&str, u64, u64)> =
+        candidate.files.iter().map(|file| (file.path.as_str(), file.added, file.removed)).collect();
+    assert_eq!(
+        files,
+        [
+            ("a.txt", 1, 1),
+            ("crlf.txt", 1, 1),
+            ("data.bin", 0, 0),
+            ("gone.txt", 0, 1),
+            ("link", 1, 0),
+            ("new/file with \"quotes\".txt", 1, 0),
+            ("run.sh", 0, 1),
+            ("start.sh", 1, 0),
+        ]
+    );
+    let of = |path: &str| candidate.files.iter().find(|file| file.path == path).unwrap();
+    assert!(of("data.bin").is_binary && !of("a.txt").is_binary);
+    for (path, before, after) in [
+        ("a.txt", Some(FileKind::File), Some(FileKind::File)),
+        ("gone.txt", Some(FileKind::File), None),
+        ("link", None, Some(FileKind::Link)),
+        ("start.sh", None, Some(FileKind::Program)),
+    ] {
+        assert_eq!((of(path).before, of(path).after), (before, after), "{path}");
+    }
+}
+
+#[test]
+fn the_diff_that_is_read_makes_the_tree_that_lands() {
+    let project = Project::new();
+    let (patch, _) = everything(&project);
+    let repository = project.open();
+    let candidate = repository.candidate("main", Source::Patch(&patch)).unwrap();
+    let again = repository.candidate("main", Source::Patch(&candidate.diff)).unwrap();
+    assert_eq!(again, candidate);
+    let folder = Folder::new();
+    repository.export(&candidate.tree, folder.path()).unwrap();
+    assert_eq!(std::fs::read(folder.path().join("crlf.txt")).unwrap(), b"one\r\nTWO\r\n");
+    assert!(!folder.path().join("gone.txt").exists() && !folder.path().join(".git").exists());
+    let mode = std::fs::metadata(folder.path().join("start.sh")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o111, 0o111);
+}
+
+#[test]
+fn a_change_that_leaves_the_repository_or_hides_something_is_refused() {
+    let project = Project::new();
+    let repository = project.open();
+    let adding = |path: &str, mode: &str| {
+        format!(
+            "diff --git a/{path} b/{path}\nnew file mode {mode}\n--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n"
+        )
+    };
+    for path in ["../x", ".git/hooks/post-commit", ".GIT/config", "a/../../x"] {
+        let refused = repository.candidate("main", Source::Patch(adding(path, "100644").as_bytes()));
+        assert!(matches!(refused, Err(RepositoryError::DoesNotApply { .. })), "{path}: {refused:?}");
+    }
+    let submodule = format!(
+        "diff --git a/sub b/sub\nnew file mode 160000\nindex 0000000..1111111\n--- /dev/null\n+++ b/sub\n@@ -0,0 +1 @@\n+Subproject commit {}\n",
+        "1".repeat(40)
+    );
+    let refused = repository.candidate("main", Source::Patch(submodule.as_bytes()));
+    assert!(matches!(&refused, Err(RepositoryError::Submodule(path)) if path == "sub"), "{refused:?}");
+    for (patch, why) in
+        [("", "nothing"), ("no patch at all\n", "nothing to read"), (&adding("a.txt", "100644"), "there")]
+    {
+        assert!(repository.candidate("main", Source::Patch(patch.as_bytes())).is_err(), "{why}");
+    }
+    assert!(matches!(repository.candidate("main", Source::Branch("main")), Err(RepositoryError::Nothing(_))));
+    assert!(matches!(repository.candidate("nowhere", Source::Patch(b"")), Err(RepositoryError::NoCommit(_))));
+    assert!(matches!(repository.candidate("--help", Source::Patch(b"")), Err(RepositoryError::NoCommit(_))));
+    assert!(matches!(Repository::open(Path::new("/")), Err(RepositoryError::NotARepository(_))));
+}
+
+#[test]
+fn a_branch_that_conflicts_is_refused_and_one_that_is_behind_is_merged() {
+    let project = Project::new();
+    project.write("b.txt", b"a new file\n");
+    project.commit("work");
+    project.git(&["checkout", "--quiet", "main"]);
+    project.write("a.txt", b"one\n2\nthree\n");
+    project.commit("main goes on");
+    project.git(&["checkout", "--quiet", "work"]);
+    let candidate = project.open().candidate("main", Source::Branch("work")).unwrap();
+    assert_eq!(candidate.files.len(), 1, "what main has done is no part of the change");
+    project.write("a.txt", b"one\nzwei\nthree\n");
+    project.commit("conflict");
+    let refused = project.open().candidate("main", Source::Branch("work"));
+    assert!(matches!(refused, Err(RepositoryError::DoesNotApply { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_change_lands_once_as_the_same_commit_and_can_be_taken_back() {
+    let project = Project::new();
+    let (patch, tree) = everything(&project);
+    let repository = project.open();
+    let candidate = repository.candidate("main", Source::Patch(&patch)).unwrap();
+    let (landing, mark) = (project.landing(&candidate), Mark::of(1));
+    assert_eq!(project.landing(&candidate), landing, "made again it is the same commit");
+    let before = project.state();
+    repository.land(&landing, &mark).unwrap();
+    assert_eq!(project.git(&["rev-parse", "main^{tree}"]), tree);
+    assert_eq!(repository.marked(&mark).unwrap(), Some(landing.to.clone()));
+    let once = project.state();
+    let twice = repository.land(&landing, &mark);
+    assert!(matches!(&twice, Err(RepositoryError::Stale { found, .. }) if *found == landing.to), "{twice:?}");
+    assert_eq!(project.state(), once);
+    repository.undo(&landing, &mark).unwrap();
+    assert_eq!(project.state(), before, "bit for bit");
+    assert_eq!(repository.marked(&mark).unwrap(), None);
+    project.git(&["fsck", "--strict"]);
+}
+
+#[test]
+fn a_branch_that_somebody_else_has_moved_is_left_alone() {
+    let project = Project::new();
+    let (patch, _) = everything(&project);
+    let repository = project.open();
+    let candidate = repository.candidate("main", Source::Patch(&patch)).unwrap();
+    let landing = project.landing(&candidate);
+    project.git(&["branch", "--force", "main", "work"]);
+    let before = project.state();
+    let refused = repository.land(&landing, &Mark::of(1));
+    assert!(matches!(refused, Err(RepositoryError::Stale { .. })), "{refused:?}");
+    assert!(matches!(repository.undo(&landing, &Mark::of(1)), Err(RepositoryError::Stale { .. })));
+    assert_eq!(project.state(), before, "no mark without a move");
+}
+
+#[test]
+fn a_landing_that_was_cut_short_is_brought_to_its_end_or_was_never_begun() {
+    let project = Project::new();
+    let (patch, _) = everything(&project);
+    let repository = project.open();
+    let candidate = repository.candidate("main", Source::Patch(&patch)).unwrap();
+    let (landing, mark) = (project.landing(&candidate), Mark::of(1));
+    let (from, to, mark_name) = (landing.from.as_str(), landing.to.as_str(), "refs/consensus/decisions/1");
+    let before = project.state();
+    assert!(!repository.settle(&landing, &mark).unwrap());
+    assert_eq!(project.state(), before, "what was not begun is not done");
+    repository.land(&landing, &mark).unwrap();
+    let after = project.state();
+    for halfway in [["update-ref", "refs/heads/main", from], ["update-ref", "-d", mark_name]] {
+        project.git(&halfway);
+        assert_ne!(project.state(), after);
+        assert!(repository.settle(&landing, &mark).unwrap());
+        assert_eq!(project.state(), after, "{halfway:?}");
+    }
+    // Others have built on it.
+    let next = project.git(&["commit-tree", &format!("{to}^{{tree}}"), "-p", to, "-m", "next"]);
+    project.git(&["update-ref", "refs/heads/main", &next]);
+    assert!(repository.settle(&landing, &mark).unwrap());
+    assert_eq!(project.git(&["rev-parse", "main"]), next);
+    // Or it was thrown away.
+    project.git(&["update-ref", "refs/heads/main", "work"]);
+    assert!(matches!(repository.settle(&landing, &mark), Err(RepositoryError::Stale { .. })));
+}
+
+#[test]
+fn a_mark_that_is_there_stops_the_branch_too() {
+    let project = Project::new();
+    let (patch, _) = everything(&project);
+    let repository = project.open();
+    let candidate = repository.candidate("main", Source::Patch(&patch)).unwrap();
+    project.git(&["update-ref", "refs/consensus/decisions/1", "work"]);
+    let before = project.state();
+    assert!(repository.land(&project.landing(&candidate), &Mark::of(1)).is_err());
+    assert_eq!(project.state(), before);
+}
+
+#[test]
+fn a_branch_where_somebody_works_is_not_moved_under_the_files() {
+    let project = Project::new();
+    let (patch, _) = everything(&project);
+    let repository = project.open();
+    let candidate = repository.candidate("main", Source::Patch(&patch)).unwrap();
+    let landing = project.landing(&candidate);
+    let other = Folder::new();
+    let place = other.path().join("linked");
+    project.git(&["worktree", "add", "--quiet", &place.to_string_lossy(), "main"]);
+    let refused = repository.land(&landing, &Mark::of(1));
+    assert!(
+        matches!(&refused, Err(RepositoryError::CheckedOut { place, .. }) if place.ends_with("linked")),
+        "{refused:?}"
+    );
+    // The same repository, opened from there.
+    assert!(Repository::open(&place).unwrap().land(&landing, &Mark::of(1)).is_err());
+    project.git(&["worktree", "remove", "--force", &place.to_string_lossy()]);
+    project.git(&["checkout", "--quiet", "main"]);
+    assert!(matches!(repository.land(&landing, &Mark::of(1)), Err(RepositoryError::CheckedOut { .. })));
+}
+
+#[test]
+fn a_lock_that_was_left_is_named_and_not_taken_away() {
+    let project = Project::new();
+    let (patch, _) = everything(&project);
+    let repository = project.open();
+    let candidate = repository.candidate("main", Source::Patch(&patch)).unwrap();
+    let lock = project.path().join(".git/refs/heads/main.lock");
+    std::fs::write(&lock, "").unwrap();
+    let refused = repository.land(&project.landing(&candidate), &Mark::of(1));
+    assert!(
+        matches!(&refused, Err(RepositoryError::Locked(found)) if found.ends_with("main.lock")),
+        "{refused:?}"
+    );
+    assert!(lock.exists());
+}
