@@ -125,6 +125,7 @@ impl<K: Signer, M: Mail<K>> Hall<K, M> {
                 }
                 orchestrator::Output::Wait(..)
                 | orchestrator::Output::Late(..)
+                | orchestrator::Output::Return(..)
                 | orchestrator::Output::Recall(..) => {}
             }
         }
@@ -150,12 +151,12 @@ impl<K: Signer, M: Mail<K>> Hall<K, M> {
     /// Decides on one change, until nothing is on its way. Returns how long it took until it was told.
     fn decide(&mut self, text: &str) -> Duration {
         let (began, mut took) = (Instant::now(), None);
-        self.lead(orchestrator::Input::Submit(Change::new(text)));
+        self.lead(orchestrator::Input::Submit(Change::new(text).expect("it is short")));
         let before = self.told;
         while let Some((from, to, sealed)) = self.inbox.pop_front() {
             let is_wanted = |sequence: Sequence, statement: &Statement| match to {
                 Party::Reviewer(at) => self.reviewers[at].wants(sequence, statement),
-                Party::Orchestrator(_) => self.orchestrator.wants(sequence),
+                Party::Orchestrator(_) => self.orchestrator.wants(sequence, statement),
             };
             let Some(post) = self.mail.open(&sealed, is_wanted) else { continue };
             match to {

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use consensus::crypto::Digest;
+use consensus::protocol::approval::orchestrator::Why;
 use consensus::protocol::approval::{
-    Commit, Party, Quorum, Reviewer, Sequence, Statement, Value, View, Vote,
+    Change, Commit, Party, Quorum, Reviewer, Sequence, Statement, Value, View, Vote,
 };
 
 use crate::nodes::{Post, Proof, Signed};
@@ -20,6 +21,7 @@ pub(crate) struct Checks {
     said: BTreeMap<(Party, Sequence, Kind), Statement>,
     committed: BTreeMap<(Sequence, View), Value>,
     approved: BTreeMap<(Sequence, Value), BTreeSet<Reviewer>>,
+    refused: BTreeMap<(Sequence, Value), BTreeSet<Reviewer>>,
     decided: BTreeMap<Sequence, Value>,
     heads: BTreeMap<Sequence, Digest>,
 }
@@ -32,6 +34,7 @@ impl Checks {
             said: BTreeMap::new(),
             committed: BTreeMap::new(),
             approved: BTreeMap::new(),
+            refused: BTreeMap::new(),
             decided: BTreeMap::new(),
             heads: BTreeMap::new(),
         }
@@ -48,6 +51,9 @@ impl Checks {
 
     /// An honest one says this: it has not said, and never will say, another thing of the same kind.
     fn says(&mut self, signed: &Signed) -> Result<(), String> {
+        if matches!(signed.statement, Statement::Want { .. }) {
+            return Ok(());
+        }
         let (party, kind) = kind(signed);
         let key = (party, signed.sequence, kind);
         let first = self.said.entry(key).or_insert_with(|| signed.statement.clone());
@@ -61,10 +67,13 @@ impl Checks {
                     return Err(format!("two values were approved in view {view} of {}", signed.sequence));
                 }
             }
-            Statement::Prepare { value, opinion, .. } => {
-                if opinion.as_ref().is_some_and(|opinion| opinion.vote() == Vote::Approve) {
-                    self.approved.entry((signed.sequence, *value)).or_default().insert(signed.by);
-                }
+            Statement::Prepare { value, vote, .. } => {
+                let all = match vote {
+                    Vote::Approve => &mut self.approved,
+                    Vote::Reject | Vote::Abstain => &mut self.refused,
+                    Vote::Follow => return Ok(()),
+                };
+                all.entry((signed.sequence, *value)).or_default().insert(signed.by);
             }
             Statement::Checkpoint { head } => {
                 if *self.heads.entry(signed.sequence).or_insert(*head) != *head {
@@ -72,7 +81,7 @@ impl Checks {
                 }
             }
             Statement::PrePrepare { .. }
-            | Statement::Want
+            | Statement::Want { .. }
             | Statement::Acknowledge { .. }
             | Statement::ViewChange { .. } => {}
         }
@@ -112,6 +121,18 @@ impl Checks {
         Ok(())
     }
 
+    /// A change comes back as refused: honest reviewers have refused it, or enough liars.
+    pub(crate) fn returns(&self, change: &Change, why: &Why) -> Result<(), String> {
+        let Why::Refused(by) = why else { return Ok(()) };
+        let honest = by.iter().filter(|by| !self.liars.contains(&Party::Reviewer(**by)));
+        let of_change = self.refused.iter().filter(|((_, value), _)| *value == change.value());
+        let refused: BTreeSet<Reviewer> = of_change.flat_map(|(_, by)| by.iter().copied()).collect();
+        if by.len() < self.quorum.blocking() || !honest.clone().all(|by| refused.contains(by)) {
+            return Err(format!("a change comes back as refused by {by:?}, who are too few or did not"));
+        }
+        Ok(())
+    }
+
     /// Somebody is accused: a liar, of two things that no honest one says.
     pub(crate) fn accuses(&self, first: &Signed, second: &Signed) -> Result<(), String> {
         let (party, of) = kind(first);
@@ -129,7 +150,7 @@ fn kind(signed: &Signed) -> (Party, Kind) {
     let reviewer = Party::Reviewer(signed.by);
     match &signed.statement {
         Statement::PrePrepare { view, .. } => (Party::Orchestrator(signed.by), (0, *view)),
-        Statement::Want => (Party::Orchestrator(signed.by), (1, 0)),
+        Statement::Want { .. } => (Party::Orchestrator(signed.by), (1, 0)),
         Statement::Acknowledge { view, .. } => (reviewer, (2, *view)),
         Statement::Prepare { view, .. } => (reviewer, (3, *view)),
         Statement::Commit(Commit { view, .. }) => (reviewer, (4, *view)),

@@ -1,11 +1,10 @@
 //! Those who lie: what they say follows no protocol, and is signed in their own names all the same.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use consensus::crypto::Digest;
 use consensus::protocol::approval::{
-    Change, Commit, Opinion, Party, Sequence, Severity, Statement, Value, View,
+    Change, Commit, Opinion, Party, Sequence, Severity, Statement, Value, View, Vote, leader,
 };
 use fastrand::Rng;
 
@@ -70,7 +69,7 @@ impl Script {
 
     /// Lies to everybody about a change that it is to propose.
     pub(crate) fn submit(&mut self, change: &Change, rng: &mut Rng) -> Sent {
-        let other = Change::new(&format!("{} and something else", change.text()));
+        let other = Change::new(&format!("{} and something else", change.text())).expect("it is short");
         self.changes.extend([change.clone(), other.clone()]);
         let sequence = self.next;
         self.next += 1;
@@ -88,6 +87,20 @@ impl Script {
             (to, Post::Letter(letter))
         };
         self.everybody().map(tell).collect()
+    }
+
+    /// Stirs up a place where nothing has been said.
+    pub(crate) fn stir(&mut self, rng: &mut Rng) -> Sent {
+        if self.way == Way::Silent {
+            return Vec::new();
+        }
+        let sequence = rng.u64(1..12);
+        let statement = match self.me {
+            Party::Reviewer(_) => Statement::ViewChange { view: rng.u32(1..3), lock: None },
+            Party::Orchestrator(_) => Statement::Want { value: Value::Nothing },
+        };
+        let letter = self.letter(sequence, statement);
+        self.everybody().map(|to| (to, Post::Letter(letter.clone()))).collect()
     }
 
     /// Lies about what it hears.
@@ -124,7 +137,14 @@ impl Script {
         }
         if rng.u8(..) < 25 {
             let to = self.anybody(rng);
-            sent.extend(rng.choice(&self.seen).map(|old| (to, Post::Letter(old.clone()))));
+            let old = rng.choice(&self.seen).cloned();
+            // Sometimes without what it rests on, which nobody has signed.
+            let old = old.map(|old| match rng.u8(..4) {
+                0 => Letter { grounds: [].into(), ..old },
+                1 => Letter { change: None, ..old },
+                _ => old,
+            });
+            sent.extend(old.map(|old| (to, Post::Letter(old))));
         }
         sent
     }
@@ -159,8 +179,10 @@ impl Script {
                         1 => Opinion::Abstain { reason: "who knows".to_owned() },
                         _ => Opinion::Approve { confidence: 10_000, notes: "yes".to_owned() },
                     };
-                    let opinion = Some(Arc::new(opinion)).filter(|_| rng.u8(..) > 40);
-                    let vote = Statement::Prepare { view, value, opinion };
+                    let opinion = Some(opinion).filter(|_| rng.u8(..) > 40);
+                    let vote = opinion.as_ref().map_or(Vote::Follow, Opinion::vote);
+                    let opinion = opinion.map(|opinion| opinion.digest());
+                    let vote = Statement::Prepare { view, value, vote, opinion };
                     sent.push((to, Post::Letter(self.letter(sequence, vote))));
                     if rng.bool() {
                         let commit = Commit { view, value: self.any_value(sequence, rng) };
@@ -189,7 +211,7 @@ impl Script {
             }
             Statement::Prepare { .. }
             | Statement::Commit(_)
-            | Statement::Want
+            | Statement::Want { .. }
             | Statement::Acknowledge { .. } => {}
         }
         sent
@@ -205,8 +227,9 @@ impl Script {
         let mut letter = self.letter(sequence, Statement::ViewChange { view, lock: Some((of, value)) });
         let is_vote = |other: &&Letter| matches!(other.signed.statement, Statement::Prepare { .. });
         let mut votes: Vec<Letter> = self.seen.iter().filter(is_vote).cloned().collect();
-        let opinion = Some(Arc::new(Opinion::Approve { confidence: 1, notes: String::new() }));
-        let own = self.letter(sequence, Statement::Prepare { view: of, value, opinion });
+        let vote = Vote::Approve;
+        let opinion = Some(Opinion::Approve { confidence: 1, notes: String::new() }.digest());
+        let own = self.letter(sequence, Statement::Prepare { view: of, value, vote, opinion });
         votes.extend((0..rng.u8(..4)).map(|_| own.clone()));
         letter.change = self.changes.iter().find(|change| change.value() == value).cloned();
         letter.grounds = votes.into();
@@ -217,7 +240,7 @@ impl Script {
         let Statement::ViewChange { view, .. } = heard.signed.statement else { return Vec::new() };
         let sequence = heard.signed.sequence;
         // Sometimes in a view that is another's.
-        if view as usize % self.orchestrators != me && rng.u8(..) > 20 {
+        if leader(sequence, view, self.orchestrators) != me && rng.u8(..) > 20 {
             return Vec::new();
         }
         let of_view = |letter: &&Letter| {

@@ -71,6 +71,7 @@ fn every_schedule_is_safe_and_ends_in_decisions_that_all_know() {
         let all = [
             story.changes,
             story.nothings,
+            story.returned,
             story.crashes,
             story.torn,
             story.later_views,

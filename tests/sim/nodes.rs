@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use consensus::crypto::Digest;
-use consensus::protocol::approval::orchestrator::{self, Orchestrator};
-use consensus::protocol::approval::replica::{self, PROOFS_AT_ONCE, Replica};
+use consensus::protocol::approval::orchestrator::{self, Orchestrator, Why};
+use consensus::protocol::approval::replica::{self, Replica};
 use consensus::protocol::approval::{
-    Change, Opinion, Party, Phase, Sequence, Signer, Statement, To, Value, View,
+    Change, Opinion, PROOFS_AT_ONCE, Party, Phase, Sequence, Signer, Statement, To, Value, View,
 };
 
 /// Signatures are ideal: whoever writes a letter is who it says, since nobody here writes in another's name.
@@ -52,6 +52,8 @@ pub(crate) enum Want {
     /// An orchestrator does, in order.
     Tell(Sequence, Value, Proof),
     Recall(Party, Sequence),
+    /// An orchestrator gives a change back.
+    Return(Change, Why),
     Accuse(Box<(Signed, Signed)>),
     Checkpoint,
 }
@@ -91,6 +93,16 @@ impl Mind {
         }
     }
 
+    /// What is sent to whoever knows all decisions up to one.
+    pub(crate) fn answer(&self, to: Party, known: Sequence) -> Vec<Want> {
+        match self {
+            Self::Reviewer(replica) => replica.answer(to, known).into_iter().map(Want::from).collect(),
+            Self::Orchestrator(orchestrator) => {
+                orchestrator.answer(to, known).into_iter().filter_map(want).collect()
+            }
+        }
+    }
+
     /// All decisions up to this one are known.
     pub(crate) fn known(&self) -> Sequence {
         match self {
@@ -125,6 +137,7 @@ fn want(output: orchestrator::Output<()>) -> Option<Want> {
         orchestrator::Output::Wait(sequence, view) => Some(Want::Wait(sequence, view, Phase::PrePrepare)),
         orchestrator::Output::Decide(sequence, value, proof) => Some(Want::Tell(sequence, value, proof)),
         orchestrator::Output::Recall(to, after) => Some(Want::Recall(to, after)),
+        orchestrator::Output::Return(_, change, why) => Some(Want::Return(change, why)),
         orchestrator::Output::Late(..) => None,
     }
 }

@@ -1,19 +1,17 @@
 //! The world: what happens when, drawn from a seed.
 
+mod draw;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use consensus::crypto::Digest;
-use consensus::protocol::approval::orchestrator::Orchestrator;
-use consensus::protocol::approval::replica::Replica;
-use consensus::protocol::approval::{
-    Change, Opinion, Party, Phase, Quorum, Sequence, Severity, To, Value, View,
-};
+use consensus::protocol::approval::{Change, Opinion, Party, Phase, Sequence, Severity, To, Value, View};
 use fastrand::Rng;
 
 use crate::checks::Checks;
-use crate::liars::{Script, Way};
-use crate::nodes::{Death, Input, Machine, Mind, Name, Post, Want};
+use crate::liars::Script;
+use crate::nodes::{Death, Input, Machine, Post, Want};
 
 /// When the world grows calm, in milliseconds.
 const CALM: u64 = 5000;
@@ -27,6 +25,8 @@ pub(crate) struct Story {
     pub(crate) events: u64,
     pub(crate) changes: u64,
     pub(crate) nothings: u64,
+    /// Changes that came back.
+    pub(crate) returned: u64,
     pub(crate) crashes: u64,
     pub(crate) torn: u64,
     pub(crate) later_views: u64,
@@ -41,6 +41,7 @@ impl Story {
         self.events += other.events;
         self.changes += other.changes;
         self.nothings += other.nothings;
+        self.returned += other.returned;
         self.crashes += other.crashes;
         self.torn += other.torn;
         self.later_views += other.later_views;
@@ -64,6 +65,7 @@ enum Event {
     Ring { of: Party, copy: usize, life: u32, alarm: Alarm },
     Start { of: Party, copy: usize },
     Submit(Change),
+    Stir,
     Cut,
     Calm,
 }
@@ -97,84 +99,15 @@ pub(crate) struct World {
     /// How often honest reviewers approve.
     approval: f64,
     checks: Checks,
+    /// Changes that have not come yet.
+    submissions: u64,
+    /// Changes that honest orchestrators have, and have told nothing of.
+    owed: BTreeSet<(Party, Digest)>,
     story: Story,
     is_traced: bool,
 }
 
 impl World {
-    pub(crate) fn new(seed: u64) -> Self {
-        let mut rng = Rng::with_seed(seed);
-        let is_long = rng.u8(..) < 4;
-        let reviewers = if is_long { 4 } else { pick(&mut rng, [4, 4, 7, 10]) };
-        let quorum = Quorum::of(reviewers).expect("there are reviewers");
-        let orchestrators = rng.usize(1..=3);
-        let lying = rng.usize(..=quorum.faults());
-        let mut liars: BTreeSet<Party> =
-            (0..lying).map(|_| Party::Reviewer(rng.usize(..reviewers))).collect();
-        // One orchestrator at least is honest.
-        let honest = rng.usize(..orchestrators);
-        liars.extend((0..orchestrators).filter(|at| *at != honest && rng.bool()).map(Party::Orchestrator));
-        let mut world = Self {
-            seed,
-            now: 0,
-            serial: 0,
-            queue: BTreeMap::new(),
-            weather: Weather {
-                delay: pick(&mut rng, [10, 100, 500]),
-                lost: pick(&mut rng, [0.0, 0.05, 0.3]),
-                doubled: pick(&mut rng, [0.0, 0.1]),
-                deaths: pick(&mut rng, [0.0, 0.005, 0.03]),
-            },
-            is_calm: false,
-            cut: BTreeSet::new(),
-            members: BTreeMap::new(),
-            approval: pick(&mut rng, [0.5, 0.9, 1.0]),
-            checks: Checks::new(quorum, liars.clone()),
-            liars,
-            story: Story::default(),
-            is_traced: std::env::var_os("CONSENSUS_SIM_TRACE").is_some(),
-            rng,
-        };
-        let minds = (0..reviewers)
-            .map(|me| (Party::Reviewer(me), Mind::Reviewer(Replica::new(Name, me, quorum, orchestrators))));
-        let leaders = (0..orchestrators).map(|me| {
-            let mind = Orchestrator::new(Name, me, quorum, orchestrators);
-            (Party::Orchestrator(me), Mind::Orchestrator(mind))
-        });
-        for (party, mind) in minds.chain(leaders) {
-            let member = world.member(party, &mind, reviewers, orchestrators);
-            world.members.insert(party, member);
-            for copy in 0..2 {
-                world.at(0, Event::Ring { of: party, copy, life: 0, alarm: Alarm::Again });
-            }
-        }
-        let submitted = if is_long { world.rng.u64(40..100) } else { world.rng.u64(1..=3) };
-        for number in 0..submitted {
-            let at = world.rng.u64(..2000);
-            world.at(at, Event::Submit(Change::new(&format!("change {number}"))));
-        }
-        for _ in 0..world.rng.usize(..4) {
-            let at = world.rng.u64(..4000);
-            world.at(at, Event::Cut);
-        }
-        world.at(CALM, Event::Calm);
-        world
-    }
-
-    fn member(&mut self, party: Party, mind: &Mind, reviewers: usize, orchestrators: usize) -> Member {
-        let clock = self.rng.u64(50..200);
-        let machine = |forgets, clock| Machine::new(mind.clone(), forgets, clock);
-        if !self.liars.contains(&party) {
-            return Member::Machines(vec![machine(false, clock)]);
-        }
-        match self.rng.u8(..4) {
-            0 => Member::Script(Script::new(Way::Silent, party, reviewers, orchestrators)),
-            1 => Member::Machines(vec![machine(true, clock)]),
-            2 => Member::Machines(vec![machine(false, clock), machine(false, 300 - clock)]),
-            _ => Member::Script(Script::new(Way::Liar, party, reviewers, orchestrators)),
-        }
-    }
-
     fn at(&mut self, delay: u64, event: Event) {
         self.serial += 1;
         self.queue.insert((self.now + delay, self.serial), event);
@@ -204,6 +137,7 @@ impl World {
                 panic!("seed {seed}: {why}");
             }
             if self.is_calm && self.story.events.is_multiple_of(16) && self.is_over() {
+                assert!(self.owed.is_empty(), "seed {seed}: a change was lost: {:?}", self.owed);
                 return self.story;
             }
             assert!(self.queue.len() < 1_000_000, "seed {seed}: too much is said");
@@ -228,9 +162,8 @@ impl World {
             .filter(|(party, _)| is_orchestrator(*party))
             .map(|(_, machine)| machine.mind.known());
         let told = told.max().unwrap_or(0);
-        self.honest().all(|(party, machine)| {
-            !machine.mind.is_busy() && (is_orchestrator(party) || machine.mind.known() >= told)
-        })
+        self.honest().all(|(_, machine)| !machine.mind.is_busy() && machine.mind.known() >= told)
+            && self.submissions == 0
     }
 
     fn state(&self) -> String {
@@ -249,7 +182,21 @@ impl World {
             Event::Deliver { from, to, post } => self.deliver(from, to, &post),
             Event::Ring { of, copy, life, alarm } => self.ring(of, copy, life, alarm),
             Event::Start { of, copy } => self.start(of, copy),
-            Event::Submit(change) => self.submit(&change),
+            Event::Submit(change) => {
+                self.submissions -= 1;
+                self.submit(&change)
+            }
+            Event::Stir => {
+                let scripts = self.members.iter_mut().filter_map(|(party, member)| match member {
+                    Member::Script(script) => Some((*party, script.stir(&mut self.rng))),
+                    Member::Machines(_) => None,
+                });
+                let stirred: Vec<_> = scripts.collect();
+                for (party, sent) in stirred {
+                    self.lie(party, sent);
+                }
+                Ok(())
+            }
             Event::Cut => {
                 let parties: Vec<Party> = self.members.keys().copied().collect();
                 let density = self.rng.f64();
@@ -278,6 +225,11 @@ impl World {
             Some(Member::Machines(machines)) => machines.len(),
             None => return Ok(()),
         };
+        if let Post::Have(known) = post {
+            let machine = self.machine(to, 0).filter(|machine| machine.is_up);
+            let wants = machine.map(|machine| machine.mind.answer(from, *known)).unwrap_or_default();
+            return self.want(to, 0, wants, false);
+        }
         for copy in 0..copies {
             // Of two machines with one name sometimes one hears, sometimes both.
             if copy == 0 || self.rng.bool() {
@@ -289,7 +241,14 @@ impl World {
 
     fn submit(&mut self, change: &Change) -> Result<(), String> {
         let parties: Vec<Party> = self.members.keys().copied().collect();
-        for party in parties.into_iter().filter(|party| matches!(party, Party::Orchestrator(_))) {
+        let leaders: Vec<Party> =
+            parties.into_iter().filter(|party| matches!(party, Party::Orchestrator(_))).collect();
+        // Somebody tells one orchestrator, or several.
+        let first = leaders[self.rng.usize(..leaders.len())];
+        for party in leaders {
+            if party != first && self.rng.bool() {
+                continue;
+            }
             let copies = match self.members.get_mut(&party) {
                 Some(Member::Script(script)) => {
                     let sent = script.submit(change, &mut self.rng);
@@ -300,8 +259,12 @@ impl World {
                 None => 0,
             };
             for copy in 0..copies {
-                let other = Change::new(&format!("{} differently", change.text()));
+                let other = Change::new(&format!("{} differently", change.text())).expect("it is short");
                 let change = if copy == 0 || self.rng.bool() { change.clone() } else { other };
+                let is_up = self.machine(party, copy).is_some_and(|machine| machine.is_up);
+                if is_up && !self.liars.contains(&party) {
+                    self.owed.insert((party, change.digest()));
+                }
                 self.step(party, copy, Input::Submit(change))?;
             }
         }
@@ -372,6 +335,9 @@ impl World {
                         self.story.changes += u64::from(value != Value::Nothing);
                         self.story.nothings += u64::from(value == Value::Nothing);
                     }
+                    if let Value::Change(digest) = value {
+                        self.owed.remove(&(of, digest));
+                    }
                     let Some(machine) = self.machine(of, copy) else { continue };
                     let last = machine.kept.insert(sequence, proof).is_some();
                     let is_next = sequence == 1 || machine.kept.contains_key(&(sequence - 1));
@@ -398,13 +364,19 @@ impl World {
                     };
                     self.alarm(of, copy, base << view.min(10), Alarm::Expired(sequence, view, phase));
                 }
+                Want::Return(change, why) if is_honest => {
+                    self.story.returned += u64::from(!is_replay);
+                    self.owed.remove(&(of, change.digest()));
+                    self.checks.returns(&change, &why)?;
+                }
                 Want::Recall(to, after) if !is_replay => {
                     let posts = self.machine(of, copy).map(|machine| machine.recall(after));
                     for post in posts.unwrap_or_default() {
                         self.send(of, to, post);
                     }
                 }
-                Want::Accuse(_) | Want::Review(..) | Want::Wait(..) | Want::Recall(..) => {}
+                Want::Accuse(_) | Want::Review(..) | Want::Wait(..) | Want::Recall(..) | Want::Return(..) => {
+                }
             }
         }
         Ok(())
@@ -472,8 +444,4 @@ impl World {
         let delay = self.rng.u64(1..=self.weather.delay);
         self.at(delay, Event::Deliver { from, to, post });
     }
-}
-
-fn pick<T: Copy, const N: usize>(rng: &mut Rng, of: [T; N]) -> T {
-    of[rng.usize(..N)]
 }

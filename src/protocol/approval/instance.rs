@@ -6,12 +6,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::event::{Decision, Phase};
-use super::message::{Commit, Message, Prepare, Reviewer, Value, View, ViewChange};
+use super::message::{Commit, Message, Prepare, Reviewer, Value, View, ViewChange, Vote};
 use super::post::{Commits, Proof};
 use super::quorum::Quorum;
 use super::slot::Slot;
 use super::statement::{Change, Letter, Opinion, Sequence, Signed, Signer, Statement};
 use crate::crypto::Digest;
+
+/// Why a reviewer has no opinion on one change more.
+const TOO_MANY: &str = "more changes were proposed for this decision than are reviewed for one";
 
 /// One decision, and what proves its steps.
 #[derive(Clone, Debug)]
@@ -26,6 +29,8 @@ pub(super) struct Instance<S> {
     pub(super) locked_by: Arc<[Letter<S>]>,
     /// What it has said itself, by view.
     pub(super) own: Vec<(View, Letter<S>)>,
+    /// Whether somebody who may has asked for a decision: until then nobody waits for one.
+    pub(super) is_wanted: bool,
     pub(super) waits: Option<(View, Phase)>,
     pub(super) proof: Option<Proof<S>>,
 }
@@ -41,6 +46,7 @@ impl<S: Clone> Instance<S> {
             commits: Commits::default(),
             locked_by: Arc::new([]),
             own: Vec::new(),
+            is_wanted: false,
             waits: None,
             proof: None,
         }
@@ -105,15 +111,21 @@ pub(super) fn say<K: Signer>(
 ) -> (View, Letter<K::Signature>) {
     match message {
         Message::Prepare(Prepare { view, value, vote }) => {
-            let own = |digest| instance.opinions.get(&digest).filter(|opinion| opinion.vote() == *vote);
-            let opinion = match value {
-                Value::Change(digest) => own(*digest).cloned(),
-                Value::Nothing => None,
+            let known = |digest| instance.opinions.get(&digest).filter(|opinion| opinion.vote() == *vote);
+            let opinion = match (value, vote) {
+                (Value::Change(digest), Vote::Approve | Vote::Reject) => known(*digest).cloned(),
+                (Value::Change(digest), Vote::Abstain) => Some(
+                    known(*digest)
+                        .cloned()
+                        .unwrap_or_else(|| Arc::new(Opinion::Abstain { reason: TOO_MANY.to_owned() })),
+                ),
+                (Value::Change(_), Vote::Follow) | (Value::Nothing, _) => None,
             };
-            let statement = Statement::Prepare { view: *view, value: *value, opinion };
+            let digest = opinion.as_ref().map(|opinion| opinion.digest());
+            let statement = Statement::Prepare { view: *view, value: *value, vote: *vote, opinion: digest };
             let letter = Letter::alone(sign(key, me, sequence, statement));
             instance.prepares.insert((*view, me), letter.clone());
-            (*view, letter)
+            (*view, Letter { opinion, ..letter })
         }
         Message::Commit(commit) => {
             let locked = instance.slot.lock().map(|lock| &lock.approvers);
@@ -129,7 +141,7 @@ pub(super) fn say<K: Signer>(
             let signed = sign(key, me, sequence, Statement::ViewChange { view: *view, lock });
             let change = lock.and_then(|(_, value)| instance.change(value));
             let grounds = if lock.is_some() { instance.locked_by.clone() } else { Arc::new([]) };
-            (*view, Letter { signed, change, grounds })
+            (*view, Letter { signed, change, opinion: None, grounds })
         }
     }
 }

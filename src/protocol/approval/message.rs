@@ -114,7 +114,7 @@ pub enum Message {
 
 impl Lock {
     /// Whether this many known reviewers are a quorum.
-    fn holds(&self, quorum: Quorum) -> bool {
+    pub(super) fn holds(&self, quorum: Quorum) -> bool {
         let known = self.approvers.iter().filter(|reviewer| **reviewer < quorum.reviewers()).count();
         known >= quorum.size()
     }

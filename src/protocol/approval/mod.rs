@@ -30,6 +30,7 @@ mod event;
 mod instance;
 mod message;
 pub mod orchestrator;
+mod payload;
 mod post;
 mod quorum;
 pub mod replica;
@@ -42,9 +43,13 @@ pub use event::{Decision, Fraud, Input, Output, Phase};
 pub use message::{
     Commit, Grounds, Lock, Message, Prepare, Proposal, Reviewer, Value, View, ViewChange, Vote,
 };
-pub use post::{CHECKPOINT_EVERY, Party, Post, Proof, Proven, To, WINDOW};
+pub use payload::{PREDICATE_TYPE, Seal};
+pub use post::{CHECKPOINT_EVERY, PROOFS_AT_ONCE, Party, Post, Proof, Proven, To, WINDOW, leader};
 pub use quorum::{Quorum, TooFew};
 pub use roster::{Registry, Roster, RosterFault, Seat};
 pub use slot::Slot;
-pub use statement::{Change, Letter, Opinion, Sequence, Severity, Signed, Signer, Statement};
-pub use wire::{POST_BYTES_MAX, PREDICATE_TYPE, Refused, Seal};
+pub use statement::{
+    CHANGE_BYTES_MAX, Change, Letter, OPINION_BYTES_MAX, Opinion, Sequence, Severity, Signed, Signer,
+    Statement, TooLong,
+};
+pub use wire::{POST_BYTES_MAX, Refused};

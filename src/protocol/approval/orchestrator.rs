@@ -2,12 +2,15 @@
 //!
 //! In come changes, posts of reviewers and time-outs; out go proposals, and decisions in their order, each once. It has no
 //! vote. Like a reviewer it is what was put in: put in again, in the same order, it proposes nothing else.
+//!
+//! A change that was submitted is decided on, or comes back with the reason: where a place goes to something else, it
+//! gets another one.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::message::{Commit, Proposal, Reviewer, Value, View, Vote};
-use super::post::{Commits, Party, Post, Proof, To, WINDOW};
+use super::post::{Commits, PROOFS_AT_ONCE, Party, Post, Proof, To, WINDOW, leader};
 use super::quorum::Quorum;
 use super::statement::{Change, Letter, Sequence, Signed, Signer, Statement};
 use crate::crypto::Digest;
@@ -15,18 +18,18 @@ use crate::crypto::Digest;
 /// So many decisions are under way at once. Half of what reviewers allow: their checkpoints may be late.
 pub const IN_FLIGHT: Sequence = WINDOW / 2;
 
-/// A change is proposed again in so many views at most, if nobody says why it is not approved.
+/// A change is proposed in so many views at most, if nobody says why it is not approved.
 const TRIES_MAX: u32 = 3;
 
-/// So many changes of others are kept for each decision; there is one for each view at most.
-const CHANGES_MAX: usize = 8;
+/// So many changes of other orchestrators are kept for each decision.
+const CHANGES_MAX: usize = 4;
 
 /// What happens to an orchestrator.
 #[derive(Clone, Debug)]
 pub enum Input<S> {
     /// A change is to be decided on.
     Submit(Change),
-    /// Something has come from somebody.
+    /// Something has come from somebody. What somebody says it has changes nothing here: see [`Orchestrator::answer`].
     Heard(Party, Post<S>),
     /// The time to acknowledge the proposal of a view is over.
     Expired(Sequence, View),
@@ -45,20 +48,38 @@ pub enum Output<S> {
     Late(Sequence, View, Vec<Reviewer>),
     /// This is decided, and so is all before it; once for each place, in order. To be kept: it is forgotten here.
     Decide(Sequence, Value, Proof<S>),
+    /// A change that was submitted is not proposed any more: nothing was decided at this place, where it was.
+    Return(Sequence, Change, Why),
     /// Somebody wants some of the decisions after this one, which have been told.
     Recall(Party, Sequence),
+}
+
+/// Why a change comes back.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Why {
+    /// So many do not approve of it that no quorum can: these.
+    Refused(BTreeSet<Reviewer>),
+    /// It was proposed as often as a change is, and no quorum has said anything.
+    NoQuorum,
+}
+
+/// A change, in how many views it has been proposed, and who does not approve of it.
+#[derive(Clone, Debug)]
+struct Wish {
+    change: Change,
+    tries: u32,
+    against: BTreeSet<Reviewer>,
 }
 
 /// One decision.
 #[derive(Clone, Debug)]
 struct Job<S> {
-    /// The change that it wants to be decided on here, and in how many views it has been proposed.
-    wish: Option<Change>,
-    tries: u32,
+    /// The change that it wants to be decided on here.
+    wish: Option<Wish>,
+    /// Those of others: what may be decided here, and what it proposes for them where it has no wish.
     changes: BTreeMap<Digest, Change>,
-    /// Who does not approve of its wish.
-    against: BTreeSet<Reviewer>,
-    /// The last view that each reviewer has gone to.
+    wanted: Option<Digest>,
+    /// The last view that each reviewer has gone to, with a lock that holds or none.
     left: BTreeMap<Reviewer, (View, Letter<S>)>,
     commits: Commits<S>,
     /// The last of its proposals, and who has it.
@@ -76,17 +97,25 @@ pub struct Orchestrator<K: Signer> {
     orchestrators: usize,
     /// All decisions up to this one have been told.
     told: Sequence,
-    waiting: VecDeque<Change>,
+    waiting: VecDeque<Wish>,
     jobs: BTreeMap<Sequence, Job<K::Signature>>,
+}
+
+impl Wish {
+    fn why(&self, quorum: Quorum) -> Option<Why> {
+        if self.against.len() >= quorum.blocking() {
+            return Some(Why::Refused(self.against.clone()));
+        }
+        (self.tries >= TRIES_MAX).then_some(Why::NoQuorum)
+    }
 }
 
 impl<S> Default for Job<S> {
     fn default() -> Self {
         Self {
             wish: None,
-            tries: 0,
             changes: BTreeMap::new(),
-            against: BTreeSet::new(),
+            wanted: None,
             left: BTreeMap::new(),
             commits: Commits::default(),
             proposal: None,
@@ -105,7 +134,20 @@ impl<S: Clone> Job<S> {
 
     fn change(&self, value: Value) -> Option<&Change> {
         let Value::Change(digest) = value else { return None };
-        self.wish.iter().chain(self.changes.values()).find(|change| change.digest() == digest)
+        let own = self.wish.as_ref().map(|wish| &wish.change);
+        own.filter(|change| change.digest() == digest).or_else(|| self.changes.get(&digest))
+    }
+
+    /// What it proposes where it may choose.
+    fn choice(&self, quorum: Quorum) -> Value {
+        let own = self.wish.as_ref().filter(|wish| wish.why(quorum).is_none());
+        let others = self.wanted.filter(|_| self.wish.is_none() && self.proposal.is_none());
+        own.map(|wish| wish.change.value()).or(others.map(Value::Change)).unwrap_or(Value::Nothing)
+    }
+
+    /// Whether nothing has been said about this place.
+    fn is_untouched(&self) -> bool {
+        self.wish.is_none() && self.decision.is_none() && self.proposal.is_none() && self.left.is_empty()
     }
 }
 
@@ -122,7 +164,7 @@ impl<K: Signer> Orchestrator<K> {
         self.told
     }
 
-    /// So many changes that were submitted are not decided, or not told yet.
+    /// So many changes that were submitted are neither decided on nor returned.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.waiting.len() + self.jobs.values().filter(|job| job.wish.is_some()).count()
@@ -132,11 +174,12 @@ impl<K: Signer> Orchestrator<K> {
     pub fn step(&mut self, input: Input<K::Signature>) -> Vec<Output<K::Signature>> {
         let mut out = Vec::new();
         match input {
-            Input::Submit(change) => self.waiting.push_back(change),
+            Input::Submit(change) => {
+                self.waiting.push_back(Wish { change, tries: 0, against: BTreeSet::new() });
+            }
             Input::Heard(_, Post::Letter(letter)) => self.letter(&letter, &mut out),
             Input::Heard(_, Post::Proof(proof)) => self.proof(proof),
-            Input::Heard(from, Post::Have(known)) => self.recall(from, known, &mut out),
-            Input::Heard(_, Post::Stable(_)) => {}
+            Input::Heard(_, Post::Stable(_) | Post::Have(_)) => {}
             Input::Expired(sequence, view) => self.late(sequence, view, &mut out),
             Input::Again => self.again(&mut out),
         }
@@ -145,11 +188,12 @@ impl<K: Signer> Orchestrator<K> {
         out
     }
 
-    /// Whether a letter about this place can make a difference here. Its signature need not be checked if not.
+    /// Whether a letter that says this can make a difference here. Its signature need not be checked if not.
     #[must_use]
-    pub fn wants(&self, sequence: Sequence) -> bool {
+    pub fn wants(&self, sequence: Sequence, statement: &Statement) -> bool {
         let is_open = |job: &Job<K::Signature>| job.decision.is_none();
-        self.is_near(sequence) && self.jobs.get(&sequence).is_none_or(is_open)
+        let is_about_it = !matches!(statement, Statement::Checkpoint { .. });
+        is_about_it && self.is_near(sequence) && self.jobs.get(&sequence).is_none_or(is_open)
     }
 
     fn is_near(&self, sequence: Sequence) -> bool {
@@ -163,12 +207,8 @@ impl<K: Signer> Orchestrator<K> {
         open.filter_map(|(sequence, job)| Some(Output::Wait(*sequence, job.proposal.as_ref()?.0))).collect()
     }
 
-    fn is_mine(&self, view: View) -> bool {
-        view as usize % self.orchestrators == self.me
-    }
-
-    fn job(&mut self, sequence: Sequence) -> Option<&mut Job<K::Signature>> {
-        self.wants(sequence).then(|| self.jobs.entry(sequence).or_default())
+    fn is_mine(&self, sequence: Sequence, view: View) -> bool {
+        leader(sequence, view, self.orchestrators) == self.me
     }
 
     fn sign(&self, sequence: Sequence, statement: Statement) -> Signed<K::Signature> {
@@ -178,31 +218,42 @@ impl<K: Signer> Orchestrator<K> {
 
     fn letter(&mut self, letter: &Letter<K::Signature>, out: &mut Vec<Output<K::Signature>>) {
         let Letter { signed, change, .. } = letter;
-        let (sequence, by, quorum) = (signed.sequence, signed.by, self.quorum);
-        let Some(job) = self.job(sequence) else { return };
-        if !matches!(signed.statement, Statement::PrePrepare { .. } | Statement::Want)
-            && by >= quorum.reviewers()
-        {
+        let (sequence, by, quorum, orchestrators) =
+            (signed.sequence, signed.by, self.quorum, self.orchestrators);
+        if !self.wants(sequence, &signed.statement) {
             return;
         }
+        let job = self.jobs.entry(sequence).or_default();
+        let is_reviewer = by < quorum.reviewers();
         match &signed.statement {
-            Statement::PrePrepare { .. } => job.learn(change.as_ref()),
-            Statement::Acknowledge { view, .. } => {
+            Statement::PrePrepare { view, value } => {
+                if by == leader(sequence, *view, orchestrators) && letter.has(*value) {
+                    job.learn(change.as_ref());
+                }
+            }
+            Statement::Want { value: Value::Change(digest) } => {
+                if job.wanted.is_none() && letter.has(Value::Change(*digest)) {
+                    job.learn(change.as_ref());
+                    job.wanted = job.changes.contains_key(digest).then_some(*digest);
+                    self.open(sequence, out);
+                }
+            }
+            Statement::Acknowledge { view, .. } if is_reviewer => {
                 if job.proposal.as_ref().is_some_and(|(own, _)| own == view) {
                     job.acknowledged.insert(by);
                 }
             }
-            Statement::Prepare { view, value, opinion } => {
+            Statement::Prepare { view, value, vote, .. } if is_reviewer => {
                 if job.proposal.as_ref().is_some_and(|(own, _)| own == view) {
                     job.acknowledged.insert(by);
                 }
-                let is_wish = job.wish.as_ref().is_some_and(|wish| wish.value() == *value);
-                if is_wish && opinion.as_ref().is_some_and(|opinion| opinion.vote() != Vote::Approve) {
-                    job.against.insert(by);
+                let wish = job.wish.as_mut().filter(|wish| wish.change.value() == *value);
+                if let Some(wish) = wish.filter(|_| matches!(vote, Vote::Reject | Vote::Abstain)) {
+                    wish.against.insert(by);
                 }
             }
-            Statement::Commit(commit) => {
-                job.commits.keep(commit.view, signed);
+            Statement::Commit(commit) if is_reviewer => {
+                job.commits.keep_latest(commit.view, signed);
                 let commits = job.commits.to(*commit);
                 if commits.len() >= quorum.size() {
                     let Commit { value, .. } = *commit;
@@ -210,14 +261,27 @@ impl<K: Signer> Orchestrator<K> {
                     job.decision = Some((value, Proof { change, commits }));
                 }
             }
-            Statement::ViewChange { view, .. } => {
+            Statement::ViewChange { view, .. } if is_reviewer => {
                 let view = *view;
-                if job.left.get(&by).is_none_or(|(last, _)| *last < view) {
-                    job.left.insert(by, (view, letter.clone()));
+                let is_news = job.left.get(&by).is_none_or(|(last, _)| *last < view);
+                // One whose grounds were lost on the way would stand in the way of the whole.
+                if let Some((_, change)) = letter.view_change(sequence).filter(|_| is_news)
+                    && change.lock.as_ref().is_none_or(|lock| {
+                        lock.holds(quorum) && (letter.has(lock.value) || job.change(lock.value).is_some())
+                    })
+                {
+                    let locked = letter.change.iter().filter(|_| change.lock.is_some());
+                    job.changes.extend(locked.map(|change| (change.digest(), change.clone())));
+                    job.left.insert(by, (view, letter.bare()));
                     self.lead(sequence, view, out);
                 }
             }
-            Statement::Want | Statement::Checkpoint { .. } => {}
+            Statement::Want { value: Value::Nothing }
+            | Statement::Acknowledge { .. }
+            | Statement::Prepare { .. }
+            | Statement::Commit(_)
+            | Statement::ViewChange { .. }
+            | Statement::Checkpoint { .. } => {}
         }
     }
 
@@ -236,28 +300,30 @@ impl<K: Signer> Orchestrator<K> {
         }
     }
 
+    /// Proposes in the first view of a place, if that is its own and it has something to propose.
+    fn open(&mut self, sequence: Sequence, out: &mut Vec<Output<K::Signature>>) {
+        let (is_mine, quorum) = (self.is_mine(sequence, 0), self.quorum);
+        let job =
+            self.jobs.get(&sequence).filter(|job| is_mine && job.proposal.is_none() && job.left.is_empty());
+        let choice = job.map_or(Value::Nothing, |job| job.choice(quorum));
+        if choice != Value::Nothing {
+            self.propose(sequence, 0, choice, Arc::new([]), out);
+        }
+    }
+
     /// Proposes a value in a view of its own to which a quorum has gone.
     fn lead(&mut self, sequence: Sequence, view: View, out: &mut Vec<Output<K::Signature>>) {
-        let (is_mine, quorum) = (self.is_mine(view), self.quorum);
-        let Some(job) = self.jobs.get_mut(&sequence).filter(|_| is_mine) else { return };
+        let (is_mine, quorum) = (self.is_mine(sequence, view), self.quorum);
+        let Some(job) = self.jobs.get(&sequence).filter(|_| is_mine) else { return };
         if job.proposal.as_ref().is_some_and(|(own, _)| *own >= view) {
             return;
         }
-        let grounds: Vec<Letter<K::Signature>> =
-            job.left.values().filter(|(other, _)| *other == view).map(|(_, letter)| letter.clone()).collect();
+        let here = job.left.values().filter(|(other, _)| *other == view);
+        let grounds: Vec<Letter<K::Signature>> = here.map(|(_, letter)| letter.clone()).collect();
         let said = grounds.iter().filter_map(|letter| letter.view_change(sequence)).collect();
-        let can_pass = job.against.len() < quorum.blocking() && job.tries < TRIES_MAX;
-        let wish = job.wish.as_ref().filter(|_| can_pass).map_or(Value::Nothing, Change::value);
-        let Some(proposal) = Proposal::after(view, said, wish, quorum) else { return };
-        let locked = grounds.iter().filter_map(|letter| letter.change.clone());
-        job.changes.extend(
-            locked.filter(|change| change.value() == proposal.value).map(|change| (change.digest(), change)),
-        );
-        if proposal.value == wish && wish != Value::Nothing {
-            job.tries += 1;
+        if let Some(proposal) = Proposal::after(view, said, job.choice(quorum), quorum) {
+            self.propose(sequence, view, proposal.value, grounds.into(), out);
         }
-        let change = job.change(proposal.value).cloned();
-        self.propose(sequence, view, proposal.value, change, grounds.into(), out);
     }
 
     fn propose(
@@ -265,13 +331,15 @@ impl<K: Signer> Orchestrator<K> {
         sequence: Sequence,
         view: View,
         value: Value,
-        change: Option<Change>,
         grounds: Arc<[Letter<K::Signature>]>,
         out: &mut Vec<Output<K::Signature>>,
     ) {
-        let signed = self.sign(sequence, Statement::PrePrepare { view, value });
-        let letter = Letter { signed, change, grounds };
+        let signed = self.sign(sequence, Statement::PrePrepare { value, view });
         let Some(job) = self.jobs.get_mut(&sequence) else { return };
+        let letter = Letter { change: job.change(value).cloned(), grounds, ..Letter::alone(signed) };
+        if let Some(wish) = job.wish.as_mut().filter(|wish| wish.change.value() == value) {
+            wish.tries += 1;
+        }
         job.proposal = Some((view, letter.clone()));
         job.acknowledged.clear();
         out.push(Output::Send(To::All, Post::Letter(letter)));
@@ -280,51 +348,64 @@ impl<K: Signer> Orchestrator<K> {
 
     /// Tells decisions in order, as far as they and their changes are known.
     fn tell(&mut self, out: &mut Vec<Output<K::Signature>>) {
-        while let Some(job) = self.jobs.get(&(self.told + 1)) {
-            let Some((value, proof)) = &job.decision else { return };
+        loop {
+            let sequence = self.told + 1;
+            let decision = self.jobs.get(&sequence).and_then(|job| job.decision.as_ref());
+            let Some((value, proof)) = decision else { return };
             if *value != Value::Nothing && proof.change.is_none() {
                 return;
             }
-            self.told += 1;
-            out.push(Output::Decide(self.told, *value, proof.clone()));
-            // Another orchestrator's change came to this place: its own gets the next one.
-            let is_lost = |wish: &&Change| *value != Value::Nothing && wish.value() != *value;
-            self.waiting.extend(job.wish.iter().filter(is_lost).cloned());
-            self.jobs.remove(&self.told);
+            let value = *value;
+            out.push(Output::Decide(sequence, value, proof.clone()));
+            self.told = sequence;
+            let wish = self.jobs.remove(&sequence).and_then(|job| job.wish);
+            let Some(wish) = wish.filter(|wish| wish.change.value() != value) else { continue };
+            match wish.why(self.quorum) {
+                Some(why) => out.push(Output::Return(sequence, wish.change, why)),
+                None => self.waiting.push_front(wish),
+            }
         }
     }
 
     /// Gives the changes that wait their places.
     fn begin(&mut self, out: &mut Vec<Output<K::Signature>>) {
-        let is_first = self.is_mine(0);
         while !self.waiting.is_empty() {
             let mut places = self.told + 1..=self.told + IN_FLIGHT;
-            let is_free = |sequence: &Sequence| {
-                self.jobs.get(sequence).is_none_or(|job| job.wish.is_none() && job.decision.is_none())
+            let place = places.find(|sequence| self.jobs.get(sequence).is_none_or(Job::is_untouched));
+            let Some((sequence, wish)) = place.and_then(|place| Some((place, self.waiting.pop_front()?)))
+            else {
+                return;
             };
-            let Some(sequence) = places.find(is_free) else { return };
-            let Some(change) = self.waiting.pop_front() else { return };
-            let job = self.jobs.entry(sequence).or_default();
-            job.wish = Some(change.clone());
-            if is_first {
-                job.tries = 1;
-                let value = change.value();
-                self.propose(sequence, 0, value, Some(change), Arc::new([]), out);
+            self.jobs.entry(sequence).or_default().wish = Some(wish);
+            if self.is_mine(sequence, 0) {
+                self.open(sequence, out);
             } else {
-                let wanted = self.sign(sequence, Statement::Want);
-                out.push(Output::Send(To::Reviewers, Post::Letter(Letter::alone(wanted))));
+                self.want(sequence, out);
             }
         }
     }
 
-    /// It may be the only one who has heard a quorum: liars tell it what they tell nobody else.
-    fn recall(&self, from: Party, known: Sequence, out: &mut Vec<Output<K::Signature>>) {
+    /// Asks for a decision at a place where others have the word.
+    fn want(&self, sequence: Sequence, out: &mut Vec<Output<K::Signature>>) {
+        let change = self.jobs.get(&sequence).and_then(|job| Some(job.wish.as_ref()?.change.clone()));
+        let value = change.as_ref().map_or(Value::Nothing, Change::value);
+        let signed = self.sign(sequence, Statement::Want { value });
+        out.push(Output::Send(To::All, Post::Letter(Letter { change, ..Letter::alone(signed) })));
+    }
+
+    /// What is sent to somebody who knows all decisions up to one. It may be the only one who has heard a quorum: liars tell it
+    /// what they tell nobody else.
+    #[must_use]
+    pub fn answer(&self, to: Party, known: Sequence) -> Vec<Output<K::Signature>> {
+        let mut out = Vec::new();
         if known < self.told {
-            out.push(Output::Recall(from, known));
+            out.push(Output::Recall(to, known));
         }
-        let decided = self.jobs.values().filter_map(|job| job.decision.as_ref());
+        let after = self.jobs.range(known.saturating_add(1)..);
+        let decided = after.filter_map(|(_, job)| job.decision.as_ref()).take(PROOFS_AT_ONCE);
         let posts = decided.map(|(_, proof)| Post::Proof(proof.clone()));
-        out.extend(posts.map(|post| Output::Send(To::One(from), post)));
+        out.extend(posts.map(|post| Output::Send(To::One(to), post)));
+        out
     }
 
     fn late(&mut self, sequence: Sequence, view: View, out: &mut Vec<Output<K::Signature>>) {
@@ -340,13 +421,19 @@ impl<K: Signer> Orchestrator<K> {
         out.push(Output::Late(sequence, view, late));
     }
 
+    /// Says again what has led to nothing yet. All places up to the last that matters have to be decided, also those where
+    /// nobody has said anything.
     fn again(&self, out: &mut Vec<Output<K::Signature>>) {
-        for (sequence, job) in self.jobs.iter().filter(|(_, job)| job.decision.is_none()) {
-            if let Some((_, letter)) = &job.proposal {
-                out.push(Output::Send(To::All, Post::Letter(letter.clone())));
-            } else if job.wish.is_some() {
-                let wanted = Letter::alone(self.sign(*sequence, Statement::Want));
-                out.push(Output::Send(To::Reviewers, Post::Letter(wanted)));
+        let matters = |job: &Job<K::Signature>| job.wish.is_some() || job.decision.is_some();
+        let last = self.jobs.iter().rev().find(|(_, job)| matters(job)).map_or(0, |(sequence, _)| *sequence);
+        for sequence in self.told + 1..=last {
+            let job = self.jobs.get(&sequence);
+            if job.is_some_and(|job| job.decision.is_some()) {
+                continue;
+            }
+            match job.and_then(|job| job.proposal.as_ref()) {
+                Some((_, letter)) => out.push(Output::Send(To::All, Post::Letter(letter.clone()))),
+                None => self.want(sequence, out),
             }
         }
         out.push(Output::Send(To::Reviewers, Post::Have(self.told)));

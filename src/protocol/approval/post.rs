@@ -22,6 +22,20 @@ pub enum Party {
     Orchestrator(usize),
 }
 
+/// Whose turn it is to propose in a view of a decision: nobody has the first word everywhere.
+#[must_use]
+pub fn leader(sequence: Sequence, view: View, orchestrators: usize) -> usize {
+    let turn = sequence.wrapping_add(u64::from(view)) % orchestrators as u64;
+    // It is less than the number of orchestrators.
+    usize::try_from(turn).unwrap_or_default()
+}
+
+/// So many commits of one reviewer are kept for a decision by those who do not know in which view it is.
+const COMMITS_MAX: usize = 16;
+
+/// So many proofs are sent to whoever asks for what it has missed; it asks again.
+pub const PROOFS_AT_ONCE: usize = 16;
+
 /// To whom something is sent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum To {
@@ -92,7 +106,7 @@ pub(super) fn is_quorum_on_the_same<S>(signed: &[Signed<S>], quorum: Quorum) -> 
 
 /// The first commit of each reviewer in each view.
 #[derive(Clone, Debug)]
-pub(super) struct Commits<S>(BTreeMap<(View, Reviewer), Signed<S>>);
+pub(super) struct Commits<S>(BTreeMap<Reviewer, BTreeMap<View, Signed<S>>>);
 
 impl<S> Default for Commits<S> {
     fn default() -> Self {
@@ -103,17 +117,26 @@ impl<S> Default for Commits<S> {
 impl<S: Clone> Commits<S> {
     /// Keeps a commit, if it is its author's first in that view.
     pub(super) fn keep(&mut self, view: View, signed: &Signed<S>) {
-        self.0.entry((view, signed.by)).or_insert_with(|| signed.clone());
+        self.0.entry(signed.by).or_default().entry(view).or_insert_with(|| signed.clone());
+    }
+
+    /// Keeps a commit, and no more than the latest of its author's.
+    pub(super) fn keep_latest(&mut self, view: View, signed: &Signed<S>) {
+        self.keep(view, signed);
+        let own = self.0.entry(signed.by).or_default();
+        if own.len() > COMMITS_MAX {
+            own.pop_first();
+        }
     }
 
     /// The first commit of a reviewer in a view.
     pub(super) fn first(&self, view: View, by: Reviewer) -> Option<&Signed<S>> {
-        self.0.get(&(view, by))
+        self.0.get(&by)?.get(&view)
     }
 
     /// All commits to a value in a view.
     pub(super) fn to(&self, commit: Commit) -> Vec<Signed<S>> {
-        let of_view = self.0.range((commit.view, 0)..=(commit.view, Reviewer::MAX)).map(|(_, signed)| signed);
+        let of_view = self.0.values().filter_map(|own| own.get(&commit.view));
         of_view.filter(|signed| signed.statement == Statement::Commit(commit)).cloned().collect()
     }
 }

@@ -8,28 +8,29 @@
 //! What was put in is all there is to remember: put in again in the same order after a restart, it gives the same
 //! signatures. [`Replica::resume`] then tells what is waited for.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::event::{Decision, Fraud, Input as SlotInput, Output as SlotOutput, Phase};
 use super::instance::{Instance, proof_of, say, sign};
 use super::message::{Message, Reviewer, Value, View, ViewChange};
-use super::post::{CHECKPOINT_EVERY, Party, Post, Proof, To, WINDOW, is_quorum_on_the_same};
+use super::post::{
+    CHECKPOINT_EVERY, PROOFS_AT_ONCE, Party, Post, Proof, To, WINDOW, is_quorum_on_the_same, leader,
+};
 use super::quorum::Quorum;
 use super::statement::{Change, Letter, Opinion, Sequence, Signed, Signer, Statement};
 use crate::crypto::Digest;
 
-/// So many proofs are sent to whoever asks for what it has missed; it asks again.
-pub const PROOFS_AT_ONCE: usize = 16;
-
 /// What happens to a reviewer.
 #[derive(Clone, Debug)]
 pub enum Input<S> {
-    /// Something has come from somebody. Who wrote a letter is in it; who sent it may be another.
+    /// Something has come from somebody. Who wrote a letter is in it; who sent it may be another. What somebody says it has
+    /// changes nothing here: see [`Replica::answer`].
     Heard(Party, Post<S>),
     /// The change with this digest has been reviewed for this decision; the first opinion stays.
     Reviewed(Sequence, Digest, Arc<Opinion>),
-    /// The time for a phase is over. The time should double from view to view, so that all meet in one at last.
+    /// The time for a phase is over. The time should double from view to view, up to some bound, so that all meet in one
+    /// at last.
     Expired(Sequence, View, Phase),
     /// What was said may be lost: it is time to say it again.
     Again,
@@ -72,6 +73,8 @@ pub struct Replica<K: Signer> {
     /// All decisions up to this one are known, and this is their chain's last link.
     known: (Sequence, Digest),
     checkpoints: BTreeMap<Sequence, BTreeMap<Reviewer, Signed<K::Signature>>>,
+    /// Who has been accused of two checkpoints.
+    accused: BTreeSet<(Sequence, Reviewer)>,
     instances: BTreeMap<Sequence, Instance<K::Signature>>,
 }
 
@@ -87,6 +90,7 @@ impl<K: Signer> Replica<K> {
             stable: Stable { sequence: 0, signed: Vec::new() },
             known: (0, Digest::ZERO),
             checkpoints: BTreeMap::new(),
+            accused: BTreeSet::new(),
             instances: BTreeMap::new(),
         }
     }
@@ -104,7 +108,7 @@ impl<K: Signer> Replica<K> {
             Input::Heard(from, Post::Letter(letter)) => self.letter(from, &letter, &mut out),
             Input::Heard(_, Post::Proof(proof)) => self.proof(proof, &mut out),
             Input::Heard(_, Post::Stable(signed)) => self.stable(signed, &mut out),
-            Input::Heard(from, Post::Have(sequence)) => self.tell(from, sequence, &mut out),
+            Input::Heard(_, Post::Have(_)) => {}
             Input::Reviewed(sequence, digest, opinion) => {
                 if let Some(instance) = self.instances.get_mut(&sequence) {
                     let vote = opinion.vote();
@@ -135,7 +139,7 @@ impl<K: Signer> Replica<K> {
                 Statement::Checkpoint { .. }
                 | Statement::PrePrepare { .. }
                 | Statement::ViewChange { .. } => true,
-                Statement::Prepare { .. } | Statement::Commit(_) | Statement::Want => !is_decided(),
+                Statement::Prepare { .. } | Statement::Commit(_) | Statement::Want { .. } => !is_decided(),
                 Statement::Acknowledge { .. } => false,
             }
     }
@@ -145,8 +149,8 @@ impl<K: Signer> Replica<K> {
     pub fn resume(&self) -> Vec<Output<K::Signature>> {
         let mut out = Vec::new();
         for (sequence, instance) in self.instances.iter().filter(|(_, instance)| !instance.is_decided()) {
-            let review = instance.slot.awaited().and_then(|digest| instance.changes.get(&digest));
-            out.extend(review.map(|change| Output::Review(*sequence, change.clone())));
+            let reviews = instance.slot.awaited().filter_map(|digest| instance.changes.get(&digest));
+            out.extend(reviews.map(|change| Output::Review(*sequence, change.clone())));
             let timed = instance.waits.filter(|(_, phase)| *phase != Phase::ViewChange);
             out.extend(timed.map(|(view, phase)| Output::Wait(*sequence, view, phase)));
         }
@@ -169,7 +173,7 @@ impl<K: Signer> Replica<K> {
         }
         match &signed.statement {
             Statement::PrePrepare { view, .. } => {
-                let is_his = signed.by == *view as usize % self.orchestrators;
+                let is_his = signed.by == leader(sequence, *view, self.orchestrators);
                 if let Some(proposal) = letter.proposal().filter(|_| is_his) {
                     self.run(sequence, SlotInput::Proposed(proposal), Some(letter), out);
                 }
@@ -177,7 +181,7 @@ impl<K: Signer> Replica<K> {
             Statement::Prepare { view, .. } => {
                 let is_heard = instance.slot.hears_votes(*view) && signed.by < quorum.reviewers();
                 if let Some(message) = signed.statement.message().filter(|_| is_heard) {
-                    instance.prepares.entry((*view, signed.by)).or_insert_with(|| letter.clone());
+                    instance.prepares.entry((*view, signed.by)).or_insert_with(|| letter.bare());
                     self.run(sequence, SlotInput::Said(signed.by, message), Some(letter), out);
                 }
             }
@@ -192,7 +196,10 @@ impl<K: Signer> Replica<K> {
                 let message = Message::ViewChange(ViewChange { view: *view, lock: None });
                 self.run(sequence, SlotInput::Said(signed.by, message), None, out);
             }
-            Statement::Want => self.wait(sequence, out),
+            Statement::Want { .. } => {
+                instance.is_wanted = true;
+                self.wait(sequence, out);
+            }
             Statement::Acknowledge { .. } | Statement::Checkpoint { .. } => {}
         }
     }
@@ -215,6 +222,7 @@ impl<K: Signer> Replica<K> {
                 match wanted {
                     SlotOutput::Acknowledge(view, value) => {
                         let Some(letter) = cause else { continue };
+                        instance.is_wanted = true;
                         instance.proposals.insert(view, letter.signed.clone());
                         let change = letter.change.iter().map(|change| (change.digest(), change.clone()));
                         instance.changes.extend(change);
@@ -266,7 +274,9 @@ impl<K: Signer> Replica<K> {
     /// Begins the time of the phase that a decision is in, if it is a new one and has a time.
     fn wait(&mut self, sequence: Sequence, out: &mut Vec<Output<K::Signature>>) {
         let Some(instance) = self.instances.get_mut(&sequence) else { return };
-        let waits = instance.slot.phase().map(|phase| (instance.slot.view(), phase));
+        let is_wanted = instance.is_wanted || instance.slot.view() > 0;
+        let phase = instance.slot.phase().filter(|_| is_wanted);
+        let waits = phase.map(|phase| (instance.slot.view(), phase));
         if instance.waits != waits {
             instance.waits = waits;
             let timed = waits.filter(|(_, phase)| *phase != Phase::ViewChange);
@@ -325,7 +335,10 @@ impl<K: Signer> Replica<K> {
         let first = of_place.entry(signed.by).or_insert_with(|| signed.clone());
         if first.statement != signed.statement {
             let pair = (first.clone(), signed.clone());
-            return out.push(Output::Accuse(Box::new(pair)));
+            if self.accused.insert((sequence, signed.by)) {
+                out.push(Output::Accuse(Box::new(pair)));
+            }
+            return;
         }
         let same: Vec<Signed<K::Signature>> =
             of_place.values().filter(|other| other.statement == signed.statement).cloned().collect();
@@ -344,6 +357,7 @@ impl<K: Signer> Replica<K> {
         self.stable = Stable { sequence, signed: signed.clone() };
         self.instances = self.instances.split_off(&(sequence + 1));
         self.checkpoints = self.checkpoints.split_off(&(sequence + 1));
+        self.accused.retain(|(other, _)| *other > sequence);
         out.push(Output::Stable(sequence, signed));
         if self.known.0 < sequence {
             self.known = (sequence, head);
@@ -351,8 +365,11 @@ impl<K: Signer> Replica<K> {
         }
     }
 
-    /// Sends what somebody has missed.
-    fn tell(&self, to: Party, known: Sequence, out: &mut Vec<Output<K::Signature>>) {
+    /// What is sent to somebody who knows all decisions up to one: some of those that it misses. Nothing changes by it, and
+    /// nothing need be written down; how often somebody may ask is the edge's to say.
+    #[must_use]
+    pub fn answer(&self, to: Party, known: Sequence) -> Vec<Output<K::Signature>> {
+        let mut out = Vec::new();
         if known < self.stable.sequence {
             // A reviewer goes on from there; an orchestrator misses nothing out.
             out.push(match to {
@@ -364,6 +381,7 @@ impl<K: Signer> Replica<K> {
         let proofs = self.instances.range(after..).filter_map(|(_, instance)| instance.proof.as_ref());
         let sent = proofs.take(PROOFS_AT_ONCE).map(|proof| Post::Proof(proof.clone()));
         out.extend(sent.map(|proof| Output::Send(To::One(to), proof)));
+        out
     }
 
     /// Says again what has led to nothing yet, and asks for what others may know.

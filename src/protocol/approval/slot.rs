@@ -93,12 +93,10 @@ impl Slot {
         view >= self.view && self.is_near(view)
     }
 
-    /// The change that it waits for an opinion on.
-    pub(super) fn awaited(&self) -> Option<Digest> {
-        let accepted = self.heard.get(&self.view)?.accepted.filter(|accepted| !accepted.is_followed)?;
-        let Value::Change(digest) = accepted.value else { return None };
-        let is_open = self.asked.contains(&digest) && !self.opinions.contains_key(&digest);
-        (is_open && self.decision.is_none()).then_some(digest)
+    /// The changes that an opinion is awaited on.
+    pub(super) fn awaited(&self) -> impl Iterator<Item = Digest> {
+        let is_open = self.decision.is_none();
+        self.asked.iter().filter(move |digest| is_open && !self.opinions.contains_key(digest)).copied()
     }
 
     /// The decision, once there is one.
@@ -179,10 +177,13 @@ impl Slot {
         let vote = match value {
             Value::Change(digest) if !is_followed => match self.opinions.get(&digest) {
                 Some(vote) => *vote,
-                None if self.asked.len() < REVIEWS_MAX && self.asked.insert(digest) => {
+                None if self.asked.contains(&digest) => return,
+                None if self.asked.len() < REVIEWS_MAX => {
+                    self.asked.insert(digest);
                     return out.push(Output::Review(digest));
                 }
-                None => return,
+                // Others need not wait for it.
+                None => Vote::Abstain,
             },
             Value::Change(_) | Value::Nothing => Vote::Follow,
         };

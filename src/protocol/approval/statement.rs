@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use super::message::{
     Commit, Grounds, Lock, Message, Prepare, Proposal, Reviewer, Value, View, ViewChange, Vote,
@@ -15,6 +16,18 @@ use crate::crypto::Digest;
 
 /// The place of a decision in the order of all, from 1.
 pub type Sequence = u64;
+
+/// Longer changes are not decided on, in bytes: written as JSON, and with the locks of a hundred reviewers, one fits into a
+/// post however it must be escaped.
+pub const CHANGE_BYTES_MAX: usize = 2 << 20;
+
+/// Longer notes and reasons are not read, in bytes.
+pub const OPINION_BYTES_MAX: usize = 16 << 10;
+
+/// A change that nobody could be sent.
+#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
+#[error("the change has {0} bytes, and {CHANGE_BYTES_MAX} can be decided on; make several of it")]
+pub struct TooLong(pub usize);
 
 /// A change that is voted on: a text of which every reviewer takes the digest itself.
 #[derive(Clone, Debug)]
@@ -76,8 +89,11 @@ pub enum Statement {
         /// The view.
         view: View,
     },
-    /// An orchestrator wants a decision; whoever should propose one is waited for from now on.
-    Want,
+    /// An orchestrator wants a decision; whoever should propose one is waited for from now on, and may propose this.
+    Want {
+        /// What it would propose itself.
+        value: Value,
+    },
     /// A reviewer has a proposal. Not a vote.
     Acknowledge {
         /// The value, as the reviewer has taken its digest.
@@ -87,12 +103,15 @@ pub enum Statement {
     },
     /// A reviewer votes.
     Prepare {
-        /// What it thinks; nothing, if it follows.
-        opinion: Option<Arc<Opinion>>,
+        /// The digest of what it thinks; nothing, if it follows. The opinion itself travels beside the first letter alone: what
+        /// a lock shows to others is short, however much somebody has to say.
+        opinion: Option<Digest>,
         /// On this value.
         value: Value,
         /// In this view.
         view: View,
+        /// What it says.
+        vote: Vote,
     },
     /// A reviewer has seen a quorum approve.
     Commit(Commit),
@@ -128,8 +147,10 @@ pub struct Signed<S> {
 pub struct Letter<S> {
     /// The statement.
     pub signed: Signed<S>,
-    /// The change that is proposed, or that a quorum has approved.
+    /// The change that is proposed, wanted, or that a quorum has approved.
     pub change: Option<Change>,
+    /// Of a vote, what its author thinks.
+    pub opinion: Option<Arc<Opinion>>,
     /// Why a view begins with this proposal: view changes. Why a reviewer is locked: votes.
     pub grounds: Arc<[Letter<S>]>,
 }
@@ -147,9 +168,15 @@ pub trait Signer {
 
 impl Change {
     /// A change with this text.
-    #[must_use]
-    pub fn new(text: &str) -> Self {
-        Self { text: text.into(), digest: Digest::of(text.as_bytes()) }
+    ///
+    /// # Errors
+    ///
+    /// [`TooLong`] if it has more than [`CHANGE_BYTES_MAX`] bytes.
+    pub fn new(text: &str) -> Result<Self, TooLong> {
+        if text.len() > CHANGE_BYTES_MAX {
+            return Err(TooLong(text.len()));
+        }
+        Ok(Self { text: text.into(), digest: Digest::of(text.as_bytes()) })
     }
 
     /// The text.
@@ -172,6 +199,26 @@ impl Change {
 }
 
 impl Opinion {
+    /// The SHA-256 of its canonical JSON.
+    ///
+    /// # Panics
+    ///
+    /// Never: it has a JSON form.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest::of(&serde_json::to_vec(self).expect("strings and numbers have a JSON form"))
+    }
+
+    /// How long its text is, in bytes.
+    #[must_use]
+    pub fn text_len(&self) -> usize {
+        match self {
+            Self::Approve { notes: text, .. }
+            | Self::Reject { reason: text, .. }
+            | Self::Abstain { reason: text } => text.len(),
+        }
+    }
+
     /// What it counts as.
     #[must_use]
     pub fn vote(&self) -> Vote {
@@ -188,15 +235,17 @@ impl Statement {
     #[must_use]
     pub fn message(&self) -> Option<Message> {
         match self {
-            Self::Prepare { view, value, opinion } => {
-                let vote = opinion.as_ref().map_or(Vote::Follow, |opinion| opinion.vote());
-                Some(Message::Prepare(Prepare { view: *view, value: *value, vote }))
+            Self::Prepare { view, value, vote, .. } => {
+                Some(Message::Prepare(Prepare { view: *view, value: *value, vote: *vote }))
             }
             Self::Commit(commit) => Some(Message::Commit(*commit)),
             Self::ViewChange { view, .. } => {
                 Some(Message::ViewChange(ViewChange { view: *view, lock: None }))
             }
-            Self::PrePrepare { .. } | Self::Want | Self::Acknowledge { .. } | Self::Checkpoint { .. } => None,
+            Self::PrePrepare { .. }
+            | Self::Want { .. }
+            | Self::Acknowledge { .. }
+            | Self::Checkpoint { .. } => None,
         }
     }
 }
@@ -205,11 +254,11 @@ impl<S: Clone> Letter<S> {
     /// A statement that rests on nothing else.
     #[must_use]
     pub fn alone(signed: Signed<S>) -> Self {
-        Self { signed, change: None, grounds: Arc::new([]) }
+        Self { signed, change: None, opinion: None, grounds: Arc::new([]) }
     }
 
     /// Whether the change that a value names is in it.
-    fn has(&self, value: Value) -> bool {
+    pub(super) fn has(&self, value: Value) -> bool {
         match value {
             Value::Change(digest) => self.change.as_ref().is_some_and(|change| change.digest == digest),
             Value::Nothing => true,
@@ -227,7 +276,13 @@ impl<S: Clone> Letter<S> {
         self.has(value).then_some(Proposal { view, value, grounds })
     }
 
-    /// Reads a view change of this decision, with the votes behind its lock. Without its change a lock does not hold.
+    /// The statement with what proves it, and without what is there to be read.
+    #[must_use]
+    pub fn bare(&self) -> Self {
+        Self { change: None, opinion: None, ..self.clone() }
+    }
+
+    /// Reads a view change of this decision, with the votes behind its lock.
     pub(super) fn view_change(&self, sequence: Sequence) -> Option<(Reviewer, ViewChange)> {
         let Statement::ViewChange { view, lock } = self.signed.statement else { return None };
         let approver = |letter: &Self, lock: (View, Value)| {
@@ -241,8 +296,7 @@ impl<S: Clone> Letter<S> {
             counts.then_some(letter.signed.by)
         };
         let lock = lock.map(|lock| {
-            let votes = self.grounds.iter().filter(|_| self.has(lock.1));
-            let approvers = votes.filter_map(|letter| approver(letter, lock)).collect();
+            let approvers = self.grounds.iter().filter_map(|letter| approver(letter, lock)).collect();
             Lock { view: lock.0, value: lock.1, approvers }
         });
         (self.signed.sequence == sequence).then_some((self.signed.by, ViewChange { view, lock }))

@@ -26,6 +26,7 @@ pub struct Court {
     pub liars: BTreeSet<Party>,
     pub decided: BTreeMap<(usize, Sequence), Value>,
     pub told: Vec<(Sequence, Value)>,
+    pub returned: Vec<(String, orchestrator::Why)>,
     pub accused: Vec<Pair>,
     pub reviews: usize,
     pub refused: Vec<Refused>,
@@ -79,6 +80,7 @@ impl Court {
             liars: BTreeSet::new(),
             decided: BTreeMap::new(),
             told: Vec::new(),
+            returned: Vec::new(),
             accused: Vec::new(),
             reviews: 0,
             refused: Vec::new(),
@@ -121,7 +123,7 @@ impl Court {
     }
 
     pub fn submit(&mut self, text: &str) {
-        let out = self.orchestrators[0].step(orchestrator::Input::Submit(Change::new(text)));
+        let out = self.orchestrators[0].step(orchestrator::Input::Submit(Change::new(text).unwrap()));
         self.lead_out(0, out);
     }
 
@@ -133,10 +135,11 @@ impl Court {
             }
             let read = self.registry.read(&text, |sequence, statement| match to {
                 Party::Reviewer(at) => self.reviewers[at].wants(sequence, statement),
-                Party::Orchestrator(at) => self.orchestrators[at].wants(sequence),
+                Party::Orchestrator(at) => self.orchestrators[at].wants(sequence, statement),
             });
             match read {
                 Ok(None) => {}
+                Ok(Some(Post::Have(known))) => self.answer(from, to, known),
                 Ok(Some(post)) => match to {
                     Party::Reviewer(at) => self.review(at, replica::Input::Heard(from, post)),
                     Party::Orchestrator(at) => {
@@ -182,9 +185,28 @@ impl Court {
             match wanted {
                 orchestrator::Output::Send(to, post) => self.broadcast(Party::Orchestrator(at), to, &post),
                 orchestrator::Output::Decide(sequence, value, _) => self.told.push((sequence, value)),
+                orchestrator::Output::Return(_, change, why) => {
+                    self.returned.push((change.text().to_owned(), why));
+                }
                 orchestrator::Output::Wait(..)
                 | orchestrator::Output::Late(..)
                 | orchestrator::Output::Recall(..) => {}
+            }
+        }
+    }
+
+    fn answer(&mut self, from: Party, to: Party, known: Sequence) {
+        match to {
+            Party::Reviewer(at) => {
+                for wanted in self.reviewers[at].answer(from, known) {
+                    if let replica::Output::Send(to_whom, post) = wanted {
+                        self.broadcast(to, to_whom, &post);
+                    }
+                }
+            }
+            Party::Orchestrator(at) => {
+                let out = self.orchestrators[at].answer(from, known);
+                self.lead_out(at, out);
             }
         }
     }
