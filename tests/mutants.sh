@@ -38,7 +38,7 @@ try() { # CHECKER
     if [[ $1 == model ]]; then
         words=(--include-ignored --test-threads 1 four_and_five_reviewers_decide_one_thing_in_one_view four_reviewers_decide_one_thing_in_two_views)
     fi
-    CONSENSUS_SIM_SEEDS=0..4000 cargo test --quiet --offline --release --target-dir "${CARGO_TARGET_DIR:-$cache/target}/mutants" \
+    CONSENSUS_SIM_SEEDS=0..12000 cargo test --quiet --offline --release --target-dir "${CARGO_TARGET_DIR:-$cache/target}/mutants" \
         --test "$1" -- "${words[@]}" >"$tree/log" 2>&1
 }
 missed=0

@@ -145,8 +145,10 @@ fn the_configuration_of_the_readme_is_read() {
 fn the_exit_codes_of_the_readme_are_those_of_the_program() {
     let readme = repository("README.md");
     let source = repository("src/cli/exit.rs");
-    let listed: Vec<&str> = readme
+    let (_, section) = readme.split_once("\n## Exit codes\n").unwrap();
+    let listed: Vec<&str> = section
         .lines()
+        .take_while(|l| !l.starts_with("## "))
         .filter_map(|l| l.strip_prefix("| ")?.split(" |").next())
         .filter(|c| c.parse::<u8>().is_ok())
         .collect();
