@@ -11,7 +11,9 @@ use super::error::UsageError;
 use super::output::{Format, Output};
 use crate::engine::{Ledger, Redaction};
 use crate::journal::Record;
+use crate::protocol::approval::Vote;
 use crate::protocol::panel::{PanelSection, TOTAL_MAX};
+use crate::protocol::review::{ApprovalSection, Reviewed};
 use crate::protocol::{Outcome, Section};
 use crate::provider::{Endpoint, OpenAiEndpoint};
 use crate::report::{RunResult, write_run};
@@ -114,10 +116,12 @@ pub(super) fn tell(output: &Output, result: &RunResult, dir: &Path, endpoints: &
     }
     let section = match &result.section {
         Section::MapReduce(spread) => spread.answer.as_deref().unwrap_or(&result.section),
-        Section::Pair(_) | Section::Council(_) | Section::Panel(_) => &result.section,
+        Section::Pair(_) | Section::Council(_) | Section::Panel(_) | Section::Approval(_) => &result.section,
     };
-    if let Section::Panel(panel) = section {
-        tell_panel(output, panel);
+    match section {
+        Section::Panel(panel) => tell_panel(output, panel),
+        Section::Approval(approval) => tell_reviews(output, approval),
+        Section::Pair(_) | Section::Council(_) | Section::MapReduce(_) => {}
     }
     for loss in &result.degraded {
         output.tell(&format!("{}: {}", output.paint("degraded", "33"), quote::terminal(&loss.detail)));
@@ -145,6 +149,20 @@ fn tell_panel(output: &Output, panel: &PanelSection) {
     }
     for note in &panel.notes {
         output.tell(&format!("note: {}", quote::terminal(note)));
+    }
+}
+
+/// Tells what each reviewer found.
+fn tell_reviews(output: &Output, approval: &ApprovalSection) {
+    let approving = approval.reviews.iter().filter(|review| review.opinion.vote() == Vote::Approve).count();
+    let ApprovalSection { reviewers, faults, quorum, .. } = approval;
+    output.tell(&format!(
+        "approve: {approving} of {reviewers} reviewers (wanted {quorum}, of whom {faults} may be wrong)"
+    ));
+    for Reviewed { reviewer, findings, .. } in &approval.reviews {
+        for finding in findings {
+            output.tell(&quote::terminal(&format!("{reviewer}: {finding}")));
+        }
     }
 }
 

@@ -203,6 +203,10 @@ fn envelope_line(reply: &Reply) -> String {
     let field = |name: &str| quote::excerpt(value[name].as_str().unwrap_or_default());
     let measured = reply.yes.map(|yes| f64::from(yes) / 10_000.0);
     let confidence = measured.or(value["confidence"].as_f64());
+    if let Some(findings) = value["findings"].as_array() {
+        let (verdict, sure) = (field("verdict"), value["confidence"].as_u64().unwrap_or_default());
+        return format!("{verdict}, {} findings, {sure} % sure: {}", findings.len(), field("summary"));
+    }
     let is_council = ["framing", "checks", "veto", "confidence"].iter().any(|name| !value[name].is_null());
     if is_council {
         let checks = value["checks"].as_array().map_or(0, Vec::len);

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::error::UsageError;
 use super::output::Output;
-use super::run_args::{LimitArgs, RedactArgs, RunArgs, SeatArgs, ServerArgs, ThinkingArg};
+use super::run_args::{LimitArgs, RedactArgs, RunArgs, SeatArgs, ServerArgs, ThinkingArg, WhenArg};
 use super::{docs, launch, spread};
 use crate::api::Session;
 use crate::config::{
@@ -223,13 +223,20 @@ fn check_flags(roleset: &Roleset, args: &RunArgs) -> anyhow::Result<()> {
         || seats.self_panel.is_some()
         || !seats.persona.is_empty();
     let is_field = matches!(params.thinking, Some(ThinkingArg::Field));
-    let given: [(&str, bool, &[&str]); 6] = [
+    let is_formed =
+        !params.constraints.is_empty() || params.canonical.is_some() || !params.choices.is_empty();
+    let is_read_in_pieces = args.spread.map_reduce == WhenArg::Always;
+    let answering: &[&str] = &["pair", "council", "panel"];
+    let given: [(&str, bool, &[&str]); 9] = [
         ("--thinking field", is_field, &["pair"]),
         ("--resample", params.resample.is_some(), &["pair"]),
         ("--weights-from", params.weights_from.is_some(), &["council"]),
         ("--confidence", params.confidence.is_some(), &["council"]),
         ("--threshold", params.threshold.is_some(), &["council", "panel"]),
         ("--members, --models, --self-panel or --persona", is_seated, &["panel"]),
+        ("--constraint, --canonical or --choices", is_formed, answering),
+        ("--max-rounds", params.max_rounds.is_some(), answering),
+        ("--map-reduce", is_read_in_pieces, answering),
     ];
     if let Some((flag, _, of)) = given.iter().find(|(_, is_given, of)| *is_given && !of.contains(&protocol)) {
         let why =
@@ -264,6 +271,7 @@ fn override_params(roleset: &mut Roleset, args: &RunArgs) -> anyhow::Result<()> 
             target.thinking = params.thinking.map_or(target.thinking, Into::into);
             target.constraints.extend(params.constraints.iter().cloned());
         }
+        Params::Approval(target) => target.thinking = params.thinking.map_or(target.thinking, Into::into),
     }
     for agent in roleset.agents.iter_mut().chain(&mut roleset.arbiter) {
         agent.max_tokens = params.max_tokens.unwrap_or(agent.max_tokens);

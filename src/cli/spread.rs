@@ -3,8 +3,8 @@
 use super::error::UsageError;
 use super::output::Output;
 use super::run_args::{RunArgs, WhenArg};
-use crate::protocol::Setup;
 use crate::protocol::map_reduce::{Piece, Spread};
+use crate::protocol::{Params, Setup};
 use crate::provider::{Endpoint, OpenAi};
 use crate::retrieval::pieces;
 
@@ -35,6 +35,9 @@ pub(super) async fn spread(
     is_redacted: bool,
     output: &Output,
 ) -> anyhow::Result<()> {
+    if is_review(setup) {
+        return Ok(());
+    }
     let estimate = length(setup);
     let servers = servers(endpoints);
     let is_asked_for = args.spread.map_reduce == WhenArg::Always;
@@ -71,6 +74,11 @@ pub(super) async fn spread(
     Ok(())
 }
 
+/// A review reads its diff in parts of its own.
+fn is_review(setup: &Setup) -> bool {
+    matches!(setup.params, Params::Approval(_))
+}
+
 /// Returns each server that is asked, once.
 fn servers(endpoints: &[Endpoint]) -> Vec<OpenAi> {
     let mut known: Vec<(&str, &str)> = Vec::new();
@@ -93,6 +101,9 @@ pub(super) fn spread_by_estimate(
     is_redacted: bool,
     output: &Output,
 ) -> anyhow::Result<()> {
+    if is_review(setup) {
+        return Ok(());
+    }
     let estimate = length(setup);
     match args.spread.map_reduce {
         WhenArg::Never => return Ok(()),

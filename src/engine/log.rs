@@ -56,13 +56,13 @@ pub(super) fn rounds(ledger: &Ledger) -> Option<usize> {
     }
     match ledger.report().section {
         Section::Council(section) => Some(section.rounds.len()),
-        Section::Pair(_) | Section::Panel(_) | Section::MapReduce(_) => None,
+        Section::Pair(_) | Section::Panel(_) | Section::Approval(_) | Section::MapReduce(_) => None,
     }
 }
 
 fn is_council(ledger: &Ledger) -> bool {
     match ledger.opened().setup.params {
         Params::Council(_) => true,
-        Params::Pair(_) | Params::Panel(_) => false,
+        Params::Pair(_) | Params::Panel(_) | Params::Approval(_) => false,
     }
 }

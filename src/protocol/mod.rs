@@ -32,6 +32,7 @@ mod outcome;
 pub mod pair;
 pub mod panel;
 mod plan;
+pub mod review;
 mod setup;
 
 pub use action::{Action, Ask, CallId, ReplyShape, Search, Step};

@@ -125,6 +125,8 @@ pub enum NoAgreement {
     NoBallots,
     /// No piece of a long document says anything about what was asked.
     NothingFound,
+    /// Fewer reviewers approve than a quorum.
+    NoQuorum,
 }
 
 impl fmt::Display for NoAgreement {
@@ -140,6 +142,7 @@ impl fmt::Display for NoAgreement {
             Self::NothingFound => {
                 "in no piece of the documents was anything found, with its words, to answer from"
             }
+            Self::NoQuorum => "fewer reviewers approve than a quorum",
         })
     }
 }
@@ -172,6 +175,8 @@ pub enum Section {
     Council(Box<super::council::CouncilSection>),
     /// Of `panel`.
     Panel(Box<super::panel::PanelSection>),
+    /// Of `approval`.
+    Approval(Box<super::review::ApprovalSection>),
     /// Of a document that was read in pieces.
     MapReduce(Box<super::map_reduce::MapReduceSection>),
 }

@@ -11,6 +11,7 @@ use super::council::{Council, CouncilParams};
 use super::map_reduce::{self, MapReduce, Spread};
 use super::pair::{Pair, PairParams};
 use super::panel::{self, Panel, PanelParams};
+use super::review::{self, ApprovalParams, Review};
 use super::{Protocol, WorstCase};
 use crate::text::{CanonicalKind, CanonicalRule, Constraint, quote};
 
@@ -50,6 +51,8 @@ pub enum Params {
     Council(CouncilParams),
     /// Everybody answers, everybody judges the others, and the mean score decides.
     Panel(PanelParams),
+    /// Of reviewers of a change.
+    Approval(ApprovalParams),
 }
 
 /// A setup that no run may have.
@@ -71,6 +74,9 @@ pub enum BadSetup {
     /// A parameter outside its range, with that.
     #[error("a parameter is out of its range: {0}")]
     OutOfRange(&'static str),
+    /// There is nothing to review, or nothing that can be reviewed.
+    #[error("{0}")]
+    Unreadable(&'static str),
 }
 
 impl Params {
@@ -81,6 +87,7 @@ impl Params {
             Self::Pair(_) => "pair",
             Self::Council(_) => "council",
             Self::Panel(_) => "panel",
+            Self::Approval(_) => "approval",
         }
     }
 
@@ -91,6 +98,7 @@ impl Params {
             Self::Pair(_) => super::pair::RULES,
             Self::Council(_) => super::council::RULES,
             Self::Panel(_) => panel::RULES,
+            Self::Approval(_) => review::RULES,
         }
     }
 
@@ -101,6 +109,17 @@ impl Params {
             Self::Pair(params) => &params.constraints,
             Self::Council(params) => &params.constraints,
             Self::Panel(params) => &params.constraints,
+            Self::Approval(_) => &[],
+        }
+    }
+
+    /// The same, to be changed; `None` where a protocol has none.
+    pub fn constraints_mut(&mut self) -> Option<&mut Vec<Constraint>> {
+        match self {
+            Self::Pair(params) => Some(&mut params.constraints),
+            Self::Council(params) => Some(&mut params.constraints),
+            Self::Panel(params) => Some(&mut params.constraints),
+            Self::Approval(_) => None,
         }
     }
 
@@ -114,6 +133,7 @@ impl Params {
             Self::Pair(_) => 2..=2,
             Self::Council(_) => 3..=3,
             Self::Panel(_) => panel::MEMBERS_MIN..=panel::MEMBERS_MAX,
+            Self::Approval(_) => 1..=review::REVIEWERS_MAX,
         };
         if range.contains(&found) {
             return Ok(());
@@ -135,6 +155,7 @@ impl Setup {
             Params::Pair(params) => Box::new(Pair::new(self.with(params.clone()))),
             Params::Council(params) => Box::new(Council::new(self.with(params.clone()))),
             Params::Panel(params) => Box::new(Panel::new(self.with(params.clone()))),
+            Params::Approval(params) => Box::new(Review::new(self.with(params.clone()))),
         }
     }
 
@@ -148,6 +169,7 @@ impl Setup {
             Params::Pair(params) => super::pair::worst_case(&self.with(params.clone())),
             Params::Council(params) => super::council::worst_case(&self.with(params.clone())),
             Params::Panel(params) => panel::worst_case(&self.with(params.clone())),
+            Params::Approval(params) => review::worst_case(&self.with(params.clone())),
         }
     }
 
@@ -165,12 +187,8 @@ impl Setup {
             apply(&mut agent.pack);
         }
         self.canonical.choices.iter_mut().for_each(&mut apply);
-        let constraints = match &mut self.params {
-            Params::Pair(params) => &mut params.constraints,
-            Params::Council(params) => &mut params.constraints,
-            Params::Panel(params) => &mut params.constraints,
-        };
-        constraints.iter_mut().flat_map(Constraint::texts).for_each(apply);
+        let constraints = self.params.constraints_mut().into_iter().flatten();
+        constraints.flat_map(Constraint::texts).for_each(apply);
         self
     }
 
@@ -191,7 +209,16 @@ impl Setup {
             Params::Pair(params) => params.out_of_range(),
             Params::Council(params) => params.out_of_range(),
             Params::Panel(params) => params.out_of_range(),
+            Params::Approval(params) => params.out_of_range(),
         };
+        if let Params::Approval(params) = &self.params
+            && let Some(why) = params.unreadable(&self.task)
+        {
+            return Err(BadSetup::Unreadable(why));
+        }
+        if matches!(self.params, Params::Approval(_)) && self.spread.is_some() {
+            return Err(BadSetup::Unreadable("a review reads its diff in parts of its own"));
+        }
         let spread = self.spread.as_ref().and_then(|spread| spread.out_of_range(&self.task));
         out_of_range.or(spread).map_or(Ok(()), |name| Err(BadSetup::OutOfRange(name)))
     }
@@ -212,6 +239,12 @@ impl From<Setup<CouncilParams>> for Setup {
 impl From<Setup<PanelParams>> for Setup {
     fn from(setup: Setup<PanelParams>) -> Self {
         setup.with(Params::Panel(setup.params.clone()))
+    }
+}
+
+impl From<Setup<ApprovalParams>> for Setup {
+    fn from(setup: Setup<ApprovalParams>) -> Self {
+        setup.with(Params::Approval(setup.params.clone()))
     }
 }
 

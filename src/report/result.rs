@@ -171,7 +171,7 @@ fn complete(section: &mut Section, endpoints: &[Endpoint]) {
                 complete(answer, endpoints);
             }
         }
-        Section::Pair(_) | Section::Council(_) => {}
+        Section::Pair(_) | Section::Council(_) | Section::Approval(_) => {}
     }
 }
 

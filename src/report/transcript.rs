@@ -70,7 +70,7 @@ fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
         (Step::Weigh, _) => ", in the other order".to_owned(),
         (_, attempt) => format!(", attempt {}", attempt + 1),
     };
-    let blind = if call.round == blind_round(ledger) { ", blind" } else { "" };
+    let blind = if is_blind(ledger, call.round) { ", blind" } else { "" };
     let name = ledger.agent_name(call.agent);
     let part = if call.part > 0 { format!("Part {}, round", call.part) } else { "Round".to_owned() };
     let _ = writeln!(out, "## {part} {}: {name}, {what}{blind}{again}\n", call.round);
@@ -147,11 +147,12 @@ fn passages(out: &mut String, found: &Found) {
     }
 }
 
-/// Returns the round in which nobody knows what another wrote.
-fn blind_round(ledger: &Ledger) -> u32 {
+/// Whether nobody knows what another wrote in this round.
+fn is_blind(ledger: &Ledger, round: u32) -> bool {
     match ledger.opened().setup.params {
-        Params::Pair(_) | Params::Panel(_) => 1,
-        Params::Council(_) => 0,
+        Params::Pair(_) | Params::Panel(_) => round == 1,
+        Params::Council(_) => round == 0,
+        Params::Approval(_) => true,
     }
 }
 
@@ -165,6 +166,7 @@ fn form_name(ledger: &Ledger, call: CallId) -> &'static str {
         // By turns.
         Params::Panel(_) if call.round.is_multiple_of(2) => "ballot",
         Params::Panel(_) => "answer",
+        Params::Approval(_) => "review",
     }
 }
 

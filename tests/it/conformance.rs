@@ -14,6 +14,8 @@ use consensus::protocol::{
 use consensus::provider::{Answer, OpenAi, OpenAiEndpoint, ProviderError, Structured};
 use serde_json::json;
 
+use crate::support::Tiny;
+
 const WHERE: &str = "needs a server: ./quickstart.sh conformance";
 
 fn endpoint() -> OpenAiEndpoint {
@@ -108,8 +110,12 @@ fn every_schema_of_every_roleset_holds_the_reply() {
             Params::Pair(params) => params.thinking = Thinking::None,
             Params::Council(params) => params.thinking = Thinking::None,
             Params::Panel(params) => params.thinking = Thinking::None,
+            Params::Approval(params) => params.thinking = Thinking::None,
         }
-        let task = Task { prompt: "Say something short that fits.".to_owned(), ..Task::default() };
+        let mut task = Task { prompt: "Say something short that fits.".to_owned(), ..Task::default() };
+        if let Params::Approval(_) = roleset.params {
+            task.documents.push(Tiny::diff());
+        }
         let mut machine = roleset.setup(name, &packs, task, 1).machine();
         let mut asks: Vec<Ask> = asked(machine.step(&Event::Started).unwrap());
         let mut seen = 0;

@@ -3,13 +3,14 @@
 use consensus::protocol::map_reduce::{Piece, Spread};
 use consensus::protocol::pair::Adopt;
 use consensus::protocol::panel::PanelParams;
+use consensus::protocol::review::ApprovalParams;
 use consensus::protocol::{
     Action, Document, Event, Finish, Params, Reply, ReplyShape, Setup, Step, Thinking,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::support::{Play, Tiny, envelope, form, in_round, member};
+use crate::support::{Play, Tiny, envelope, form, in_round, member, review};
 
 /// Sentences that stand in a document, and one that does not.
 const PROVEN: &str = r#"["It is four", "and was always", "nowhere at all"]"#;
@@ -61,7 +62,7 @@ fn any_fields() -> impl Strategy<Value = Value> {
     })
 }
 
-fn any_setup() -> impl Strategy<Value = Setup> {
+fn any_answering() -> impl Strategy<Value = Setup> {
     let thinking = prop::sample::select(vec![Thinking::Free, Thinking::Field, Thinking::None]);
     let adopt = prop::sample::select(vec![None, Some(Adopt::Text), Some(Adopt::Never)]);
     let of_pair = (any::<u64>(), thinking, adopt, 0_u32..3, 0_u32..3, 1_u32..8, any::<bool>()).prop_map(
@@ -103,17 +104,33 @@ fn any_setup() -> impl Strategy<Value = Setup> {
     prop_oneof![of_pair, of_council, of_panel]
 }
 
-/// A run that reads documents in pieces, by any protocol.
+/// Any run, the review of a change among them.
+fn any_setup() -> impl Strategy<Value = Setup> {
+    let thinking = prop::sample::select(vec![Thinking::Free, Thinking::None]);
+    let of_approval = (any::<u64>(), thinking, 0_u32..3, any::<bool>(), 1_usize..8).prop_map(
+        |(seed, thinking, max_repairs, veto, reviewers)| {
+            let mut setup = Tiny::approval(reviewers);
+            setup.seed = seed;
+            setup.params = ApprovalParams { thinking, max_repairs, veto, ..setup.params };
+            Setup::from(setup)
+        },
+    );
+    prop_oneof![3 => any_answering(), 1 => of_approval]
+}
+
+/// A run that reads documents in pieces, by any protocol that answers.
 fn any_spread() -> impl Strategy<Value = Setup> {
-    (any_setup(), 1_usize..6, 200_u64..400, 1_u32..4).prop_map(|(mut setup, count, tokens_max, at_once)| {
-        let text = "How much is 2+2? It is four, and was always. ".repeat(count);
-        let length = text.len() / count;
-        let piece = |n: usize| Piece { document: 0, start: n * length, end: (n + 1) * length };
-        setup.spread = Some(Spread { pieces: (0..count).map(piece).collect(), tokens_max, at_once });
-        setup.task.documents = vec![Document { name: "sums.txt".to_owned(), text, redacted: false }];
-        setup.check().unwrap();
-        setup
-    })
+    (any_answering(), 1_usize..6, 200_u64..400, 1_u32..4).prop_map(
+        |(mut setup, count, tokens_max, at_once)| {
+            let text = "How much is 2+2? It is four, and was always. ".repeat(count);
+            let length = text.len() / count;
+            let piece = |n: usize| Piece { document: 0, start: n * length, end: (n + 1) * length };
+            setup.spread = Some(Spread { pieces: (0..count).map(piece).collect(), tokens_max, at_once });
+            setup.task.documents = vec![Document { name: "sums.txt".to_owned(), text, redacted: false }];
+            setup.check().unwrap();
+            setup
+        },
+    )
 }
 
 fn any_run() -> impl Strategy<Value = Setup> {
@@ -140,6 +157,7 @@ fn play(setup: &Setup, sayings: &[(Value, Value)]) -> (Vec<Event>, Vec<Vec<Actio
             ReplyShape::Json { name: "choice", .. } => json!({"reason": "it is", "choice": "P1"}).to_string(),
             ReplyShape::Json { name: "envelope", .. } => envelope(ask, fields),
             ReplyShape::Json { name: "answer" | "ballot", .. } => member(ask, filled),
+            ReplyShape::Json { name: "review", .. } => review(ask, filled),
             ReplyShape::Json { .. } | ReplyShape::Free => form(ask, filled),
         };
         let reply = Reply { text: text.clone(), reasoning: None, finish: Finish::Stop, yes: None };
@@ -185,8 +203,8 @@ proptest! {
         let agents = match &setup.params {
             Params::Pair(_) => 2,
             Params::Council(_) => 3,
-            // Every form of a panel begins with nothing but the task.
-            Params::Panel(_) => 0,
+            // Every form of a panel, and of a review, begins with nothing but the task.
+            Params::Panel(_) | Params::Approval(_) => 0,
         };
         for action in actions.iter().flatten() {
             let Action::Ask(ask) = action else { continue };

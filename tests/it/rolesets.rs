@@ -88,7 +88,7 @@ fn every_mistake_in_a_roleset_is_explained_with_its_place() {
     let finished = Finished::of(consensus(&folder).args(["roleset", "check", "bad"])).exits(2);
     for part in [
         "bad.json at /v:",
-        "\"pairs\" is not one of pair, council, panel; did you mean `pair`?",
+        "\"pairs\" is not one of pair, council, panel, approval; did you mean `pair`?",
         "/agents/0: unknown key `temperatur`; did you mean `temperature`?",
         "/agents/1/name",
         "/agents/1/pack",

@@ -11,7 +11,7 @@ use consensus::protocol::{Action, ArbiterChoice, CallId, Finish, Outcome, Params
 use consensus::text::{CanonicalKind, CanonicalRule, Constraint};
 use serde_json::Value;
 
-use crate::support::{Play, Tiny, envelope, form, member};
+use crate::support::{Play, Tiny, envelope, form, member, review};
 
 #[test]
 fn every_scenario_goes_as_written() {
@@ -67,6 +67,7 @@ fn play(written: &str) -> String {
                     Params::Pair(_) => envelope(&ask, &fields),
                     Params::Council(_) => form(&ask, &fields),
                     Params::Panel(_) => member(&ask, &fields),
+                    Params::Approval(_) => review(&ask, &fields),
                 };
                 (text, Finish::Stop)
             }
@@ -80,7 +81,7 @@ fn play(written: &str) -> String {
             let arbiter = match &report.section {
                 Section::Pair(section) => &section.arbiter,
                 Section::Council(section) => &section.arbiter,
-                Section::Panel(_) | Section::MapReduce(_) => &None,
+                Section::Panel(_) | Section::Approval(_) | Section::MapReduce(_) => &None,
             };
             if let Some(ArbiterChoice { text, reason, .. }) = arbiter {
                 writeln!(out, "> arbiter chose {text:?}: {reason:?}").unwrap();
@@ -109,6 +110,7 @@ fn set(setup: &mut Setup, name: &str, value: &str) {
     let constraint = || Constraint::parse(value).unwrap();
     match (name, &mut setup.params) {
         ("protocol", _) if value == "panel" => *setup = Tiny::panel().into(),
+        ("protocol", _) if value == "approval" => *setup = Tiny::approval(4).into(),
         ("protocol", _) => *setup = Tiny::council().into(),
         ("prompt", _) => value.clone_into(&mut setup.task.prompt),
         ("seed", _) => setup.seed = value.parse().unwrap(),

@@ -10,8 +10,8 @@ use super::{Piece, Spread};
 use crate::crypto::Hasher;
 use crate::protocol::plan::tokens;
 use crate::protocol::{
-    Action, AgentReport, Ask, CallId, Degraded, Document, Event, NoAgreement, Outcome, Params, Protocol,
-    Report, Setup, Task, Unexpected,
+    Action, AgentReport, Ask, CallId, Degraded, Document, Event, NoAgreement, Outcome, Protocol, Report,
+    Setup, Task, Unexpected,
 };
 use crate::text::evidence::{Answers, QUOTES_MAX, Quotes, sentences};
 use crate::text::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, Constraint, one_line, quote};
@@ -104,10 +104,8 @@ pub(super) fn part_setup(setup: &Setup, job: &Job, shown: &Shown) -> Setup {
         }
     };
     let mut params = setup.params.clone();
-    match &mut params {
-        Params::Pair(params) => params.constraints = vec![form],
-        Params::Council(params) => params.constraints = vec![form],
-        Params::Panel(params) => params.constraints = vec![form],
+    if let Some(constraints) = params.constraints_mut() {
+        *constraints = vec![form];
     }
     Setup {
         roleset: setup.roleset.clone(),

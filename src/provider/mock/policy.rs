@@ -77,6 +77,7 @@ impl Policy {
                 lies[call.attempt as usize % lies.len()].clone()
             }
             ("ballot", kind) => Value::Object(self.ballot(ask, kind)),
+            ("review", kind) => self.review(ask, kind),
             ("answer", _) => {
                 let first = self.draft_answer.as_ref().filter(|_| call.round == 1);
                 json!({"response": in_form(ask, first.unwrap_or(&self.answer))})
@@ -109,6 +110,20 @@ impl Policy {
             (label, mark(score, feedback))
         });
         marks.collect()
+    }
+
+    /// Approves, unless its answer is another verdict; whoever rejects does so for the first line that it can name.
+    fn review(&self, ask: &Ask, kind: PolicyKind) -> Value {
+        let said = match kind {
+            PolicyKind::Sycophant => "approve",
+            PolicyKind::Honest | PolicyKind::Stubborn | PolicyKind::Liar => self.answer.trim(),
+        };
+        let verdict = ["reject", "abstain"].into_iter().find(|verdict| *verdict == said).unwrap_or("approve");
+        let ReplyShape::Json { schema, .. } = &ask.shape else { return Value::Null };
+        let line = &schema.to_value()["properties"]["findings"]["items"]["properties"]["line"]["enum"][0];
+        let finding = json!({"line": line, "problem": "It should say something else.", "severity": "high"});
+        let findings: Vec<Value> = (verdict == "reject").then_some(finding).into_iter().collect();
+        json!({"findings": findings, "summary": "It does what it says.", "verdict": verdict, "confidence": 95})
     }
 
     /// Whoever has an opinion holds on to it, and the others can be had.

@@ -7,5 +7,5 @@ mod server;
 
 pub use model::{SENSIBLE, model};
 pub use process::{Finished, Folder, consensus, mask};
-pub use run::{Play, Tiny, envelope, form, in_round, mark, member, shown};
+pub use run::{Play, Tiny, envelope, form, in_round, mark, member, review, shown};
 pub use server::{Act, Request, Server, chunked, completion, http, stream};

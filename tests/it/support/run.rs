@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use consensus::protocol::council::{self, CouncilParams};
 use consensus::protocol::pair::{self, PairParams, RULES};
 use consensus::protocol::panel::{self, PanelParams};
+use consensus::protocol::review::{self, ApprovalParams};
 use consensus::protocol::{
-    Action, AgentSetup, Ask, CallId, Event, Finish, Outcome, Protocol, Reply, ReplyShape, Setup, Task,
-    Thinking,
+    Action, AgentSetup, Ask, CallId, Document, Event, Finish, Outcome, Protocol, Reply, ReplyShape, Setup,
+    Task, Thinking,
 };
 use consensus::text::CanonicalRule;
 use serde_json::{Map, Value, json};
@@ -75,6 +76,38 @@ impl Tiny {
             canonical: tiny.canonical.clone(),
             params: PanelParams { thinking: Thinking::None, ..PanelParams::default() },
             rules: panel::RULES.to_owned(),
+            spread: None,
+        }
+    }
+
+    /// A change by one line.
+    pub fn diff() -> Document {
+        let text = "diff --git a/sum.py b/sum.py\n--- a/sum.py\n+++ b/sum.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a + b\n+    return b + a\n";
+        Document { name: "change.diff".to_owned(), text: text.to_owned(), redacted: false }
+    }
+
+    /// So many reviewers of a change.
+    pub fn approval(reviewers: usize) -> review::Setup {
+        let tiny = Self::setup();
+        let agent = |at: usize| AgentSetup {
+            name: format!("R{at}"),
+            pack: "You read what changes.".to_owned(),
+            ..tiny.agents[0].clone()
+        };
+        let task = Task {
+            prompt: "May this change be applied?".to_owned(),
+            documents: vec![Self::diff()],
+            is_searched: false,
+        };
+        review::Setup {
+            roleset: tiny.roleset.clone(),
+            task,
+            seed: tiny.seed,
+            agents: (0..reviewers).map(agent).collect(),
+            arbiter: None,
+            canonical: tiny.canonical.clone(),
+            params: ApprovalParams { thinking: Thinking::None, ..ApprovalParams::default() },
+            rules: review::RULES.to_owned(),
             spread: None,
         }
     }
@@ -232,6 +265,19 @@ pub fn form(ask: &Ask, fields: &Value) -> String {
         }
     }
     out.to_string()
+}
+
+/// Writes a review: it rejects where a council would veto, and finds a fault where a check fails.
+pub fn review(ask: &Ask, fields: &Value) -> String {
+    let ReplyShape::Json { schema, .. } = &ask.shape else { return "hm".to_owned() };
+    let line = &schema.to_value()["properties"]["findings"]["items"]["properties"]["line"]["enum"][0];
+    let finding = json!({"line": line, "problem": "it is wrong", "severity": "high"});
+    let has_fault = fields["checks"][0]["verdict"] == "fails";
+    let findings: Vec<Value> = has_fault.then_some(finding).into_iter().collect();
+    let verdict = if fields["veto"] == json!(true) { "reject" } else { "approve" };
+    let confidence = 10 * fields["scores"]["4"].as_u64().unwrap_or(9);
+    json!({"findings": findings, "summary": "It turns a sum.", "verdict": verdict, "confidence": confidence})
+        .to_string()
 }
 
 const FORM_FIELDS: [&str; 3] = ["response", "veto", "checks"];

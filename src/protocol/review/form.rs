@@ -1,0 +1,232 @@
+//! What a reviewer writes about one part, strictly read.
+//!
+//! In: a reply's text and the part that its author saw. Out: its findings and its verdict, or a [`Violation`] for its author.
+//! Nothing is filled in and nothing is mended: a verdict that its findings contradict is sent back.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::diff::{Line, Part, bare};
+use crate::protocol::approval::Severity;
+use crate::protocol::draft::Valid;
+use crate::text::{StrictValue, Violation, extract, quote, read_one};
+
+/// The most findings on one part.
+const FINDINGS_MAX: usize = 10;
+
+/// The longest words about one finding, and about a whole part, in characters.
+pub(super) const PROBLEM_CHARS_MAX: usize = 300;
+pub(super) const SUMMARY_CHARS_MAX: usize = 400;
+
+/// Larger grammars are refused by servers; lines are looked up then, and not forced.
+const CHOICES_MAX: usize = 250;
+
+/// Something that a reviewer finds wrong.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Finding {
+    /// The file.
+    pub path: String,
+    /// The number of the line: in the new file, but of a line that goes in the old one.
+    pub line: u64,
+    /// The line as the diff has it, with its sign.
+    pub quote: String,
+    /// What is wrong with it.
+    pub problem: String,
+    /// How bad that is.
+    pub severity: Severity,
+}
+
+/// What a reviewer says to a part.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Verdict {
+    Approve,
+    Reject,
+    Abstain,
+}
+
+/// A valid form.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Form {
+    pub(super) findings: Vec<Finding>,
+    pub(super) summary: String,
+    pub(super) verdict: Verdict,
+    /// In per cent.
+    pub(super) confidence: u8,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    findings: Vec<WrittenFinding>,
+    summary: String,
+    verdict: Verdict,
+    confidence: u8,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenFinding {
+    line: String,
+    problem: String,
+    severity: Severity,
+}
+
+/// Returns the schema of a form on this part. The findings come before what follows from them.
+pub(super) fn schema(part: &Part) -> Value {
+    let mut lines: Vec<&str> = part.faultable().map(|line| line.shown.as_str()).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    let line = if lines.is_empty() || lines.len() > CHOICES_MAX {
+        json!({"type": "string", "minLength": 1, "maxLength": 500})
+    } else {
+        json!({"type": "string", "enum": lines})
+    };
+    let text = |max: usize| json!({"type": "string", "minLength": 1, "maxLength": max});
+    let finding = closed(&json!({
+        "line": line,
+        "problem": text(PROBLEM_CHARS_MAX),
+        "severity": {"enum": ["low", "medium", "high", "critical"]},
+    }));
+    closed(&json!({
+        "findings": {"type": "array", "items": finding, "maxItems": if lines.is_empty() { 0 } else { FINDINGS_MAX }},
+        "summary": text(SUMMARY_CHARS_MAX),
+        "verdict": {"enum": ["approve", "reject", "abstain"]},
+        "confidence": {"type": "integer", "minimum": 0, "maximum": 100},
+    }))
+}
+
+/// An object with exactly these fields.
+fn closed(fields: &Value) -> Value {
+    let names: Vec<&String> = fields.as_object().into_iter().flat_map(|fields| fields.keys()).collect();
+    json!({"type": "object", "required": names, "properties": fields, "additionalProperties": false})
+}
+
+/// Reads a form on this part.
+pub(super) fn read(reply: &str, part: &Part) -> Result<Valid<Form>, Violation> {
+    let object = extract(reply)?.object;
+    // Which refuses repeated keys.
+    let StrictValue(value) = read_one(object)?;
+    let wrong = |pointer: &str, message: String| Violation::Schema { pointer: pointer.to_owned(), message };
+    let Written { findings, summary, verdict, confidence } =
+        serde_json::from_value(value).map_err(|why| wrong("/", quote::message(&why.to_string())))?;
+    if findings.len() > FINDINGS_MAX {
+        return Err(wrong(
+            "/findings",
+            format!("there are {} findings; write the worst {FINDINGS_MAX}", findings.len()),
+        ));
+    }
+    let findings = findings.into_iter().enumerate().map(|(at, written)| finding(at, written, part));
+    let findings = findings.collect::<Result<Vec<_>, _>>()?;
+    let summary = said(&summary, "/summary", SUMMARY_CHARS_MAX)?;
+    if confidence > 100 {
+        return Err(wrong("/confidence", "it is a whole number from 0 to 100".to_owned()));
+    }
+    let worst = findings.iter().map(|finding| finding.severity).max();
+    match verdict {
+        Verdict::Reject if worst.is_none() => {
+            let message = "whoever rejects names a line and what is wrong with it in `findings`; if no line is wrong, \
+                           approve";
+            return Err(wrong("/verdict", message.to_owned()));
+        }
+        Verdict::Approve if worst >= Some(Severity::High) => {
+            let message = "you approve, but one of your findings is high or critical; reject, or say how bad it really is";
+            return Err(wrong("/verdict", message.to_owned()));
+        }
+        Verdict::Approve | Verdict::Reject | Verdict::Abstain => {}
+    }
+    Ok(Valid { content: Form { findings, summary, verdict, confidence }, object: object.to_owned() })
+}
+
+fn finding(at: usize, written: WrittenFinding, part: &Part) -> Result<Finding, Violation> {
+    let WrittenFinding { line, problem, severity } = written;
+    let problem = said(&problem, &format!("/findings/{at}/problem"), PROBLEM_CHARS_MAX)?;
+    let exact = part.faultable().find(|known| known.shown == line);
+    let found = exact.or_else(|| part.faultable().find(|known| known.bare() == bare(&line)));
+    let Line { path, number, shown, .. } = found.ok_or_else(|| Violation::Schema {
+        pointer: format!("/findings/{at}/line"),
+        message: format!(
+            "`{}` is no changed line of this part; copy one that begins with + or -, as it stands",
+            quote::excerpt(&line)
+        ),
+    })?;
+    Ok(Finding { path: path.clone(), line: *number, quote: shown.clone(), problem, severity })
+}
+
+/// Reads words of somebody, which say something and not too much.
+fn said(text: &str, pointer: &str, max: usize) -> Result<String, Violation> {
+    let text = text.trim();
+    let found = text.chars().count();
+    let wrong = |message: String| Violation::Schema { pointer: pointer.to_owned(), message };
+    if !text.chars().any(char::is_alphanumeric) {
+        return Err(wrong("it says nothing".to_owned()));
+    }
+    if found > max {
+        return Err(wrong(format!("it has {found} characters; {max} are allowed")));
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::diff::parts;
+    use super::*;
+    use crate::protocol::Document;
+    use crate::text::schema::compile;
+
+    const DIFF: &str =
+        "--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n def f(a):\n-    return a + 1\n+    return a - 1\n";
+
+    fn part() -> Part {
+        let document = Document { name: "d".to_owned(), text: DIFF.to_owned(), redacted: false };
+        parts(&[document], 1500).remove(0)
+    }
+
+    fn form(findings: &Value, verdict: &str) -> Value {
+        json!({"findings": findings, "summary": "The sign was turned.", "verdict": verdict, "confidence": 80})
+    }
+
+    fn on(line: &str, severity: &str) -> Value {
+        json!([{"line": line, "problem": "it subtracts", "severity": severity}])
+    }
+
+    #[test]
+    fn a_finding_is_on_a_line_of_the_diff() {
+        for line in ["+    return a - 1", "return a - 1", "+ return a - 1"] {
+            let written = form(&on(line, "high"), "reject");
+            let read = read(&written.to_string(), &part()).unwrap().content;
+            let Finding { path, line, quote, .. } = &read.findings[0];
+            assert_eq!((path.as_str(), *line, quote.as_str()), ("x.py", 2, "+    return a - 1"));
+        }
+        let schema = compile(&schema(&part()));
+        assert!(schema.is_valid(&form(&on("+    return a - 1", "high"), "reject")));
+        assert!(
+            !schema.is_valid(&form(&on("+    return b", "high"), "reject")),
+            "what the grammar cannot say"
+        );
+    }
+
+    #[test]
+    fn a_form_that_does_not_hold_together_counts_for_nothing() {
+        let mut sure = form(&json!([]), "approve");
+        sure["confidence"] = 101.into();
+        let mut silent = form(&json!([]), "approve");
+        silent["summary"] = " … ".into();
+        let mut more = form(&json!([]), "approve");
+        more["approved"] = true.into();
+        for (written, why) in [
+            (form(&json!([]), "reject"), "names a line"),
+            (form(&on("+    return a - 1", "critical"), "approve"), "you approve"),
+            (form(&on("def f(a):", "high"), "reject"), "no changed line"),
+            (form(&on("+    return evil()", "high"), "reject"), "no changed line"),
+            (sure, "/confidence"),
+            (silent, "/summary"),
+            (more, "unknown field"),
+        ] {
+            let refused = read(&written.to_string(), &part()).map(|_| ()).unwrap_err().to_string();
+            assert!(refused.contains(why), "{written}: {refused}");
+        }
+        assert!(read(&form(&json!([]), "approve").to_string(), &part()).is_ok());
+    }
+}

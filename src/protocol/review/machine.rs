@@ -1,0 +1,305 @@
+//! The machine of a review: events in, actions out. The module's essay has the picture.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::Setup;
+use super::diff::{self, Part};
+use super::form::{self, Finding, Form, Verdict};
+use super::prompt;
+use crate::crypto::Digest;
+use crate::protocol::approval::{OPINION_BYTES_MAX, Opinion, Quorum, Severity, Vote};
+use crate::protocol::draft::{Draft, Progress};
+use crate::protocol::{
+    Action, CallId, Conversation, Event, How, NoAgreement, Outcome, Protocol, Reply, ReplyShape, Report,
+    Step, Unexpected,
+};
+
+/// What is agreed on, where it is.
+pub(super) const APPROVED: &str = "approve";
+
+/// The state of one review.
+#[derive(Clone, Debug)]
+pub struct Review {
+    pub(super) setup: Setup,
+    pub(super) parts: Vec<Part>,
+    /// Forms in the making, by the call they wait for.
+    open: BTreeMap<CallId, Draft>,
+    /// Each reviewer's parts that have not been asked about.
+    waiting: Vec<VecDeque<usize>>,
+    /// Each reviewer's forms, by part; none for a part that it wrote no valid one for.
+    pub(super) forms: Vec<BTreeMap<usize, Option<Form>>>,
+    pub(super) repairs: Vec<u32>,
+    pub(super) outcome: Option<Outcome>,
+    has_started: bool,
+    remark: Option<&'static str>,
+}
+
+impl Review {
+    /// Makes the machine for a run that has not started; `setup` must pass its check.
+    #[must_use]
+    pub fn new(setup: Setup) -> Self {
+        let reviewers = setup.agents.len();
+        let parts = diff::parts(&setup.task.documents, setup.params.part_tokens);
+        Self {
+            open: BTreeMap::new(),
+            waiting: vec![(0..parts.len()).collect(); reviewers],
+            forms: vec![BTreeMap::new(); reviewers],
+            repairs: vec![0; reviewers],
+            outcome: None,
+            has_started: false,
+            remark: None,
+            parts,
+            setup,
+        }
+    }
+
+    /// How many must approve.
+    pub(super) fn quorum(&self) -> Option<Quorum> {
+        Quorum::of(self.setup.agents.len()).ok()
+    }
+
+    /// What a reviewer has found so far.
+    pub(super) fn findings(&self, reviewer: usize) -> impl Iterator<Item = &Finding> {
+        self.forms[reviewer].values().flatten().flat_map(|form| &form.findings)
+    }
+
+    /// What a reviewer thinks of the whole change, once it has read all of it.
+    pub(super) fn opinion(&self, reviewer: usize) -> Option<Opinion> {
+        let forms = &self.forms[reviewer];
+        if forms.len() < self.parts.len() {
+            return None;
+        }
+        let valid = || forms.values().flatten();
+        if valid().any(|form| form.verdict == Verdict::Reject) {
+            let rejecting = valid().filter(|form| form.verdict == Verdict::Reject);
+            let findings: Vec<&Finding> = rejecting.flat_map(|form| &form.findings).collect();
+            let severity = findings.iter().map(|finding| finding.severity).max().unwrap_or(Severity::Low);
+            let lines = findings.iter().map(ToString::to_string);
+            return Some(Opinion::Reject { reason: bounded(lines), severity });
+        }
+        let lost = forms.iter().find(|(_, form)| form.is_none()).map(|(part, _)| part + 1);
+        if let Some(part) = lost {
+            let reason = format!("it wrote no valid review of part {part} of {}", self.parts.len());
+            return Some(Opinion::Abstain { reason });
+        }
+        let summaries = |verdict| {
+            bounded(valid().filter(move |form| form.verdict == verdict).map(|form| form.summary.clone()))
+        };
+        if valid().any(|form| form.verdict == Verdict::Abstain) {
+            return Some(Opinion::Abstain { reason: summaries(Verdict::Abstain) });
+        }
+        // It is no surer of the whole than of any part.
+        let confidence = valid().map(|form| form.confidence).min().unwrap_or(0);
+        Some(Opinion::Approve { confidence: u16::from(confidence) * 100, notes: summaries(Verdict::Approve) })
+    }
+
+    // ===== Asking =====
+
+    /// Each reviewer reads one part after the other; all reviewers at once.
+    fn ask_next(&mut self, reviewer: usize) -> Option<Action> {
+        let part = self.waiting[reviewer].pop_front()?;
+        let round = u32::try_from(part + 1).unwrap_or(u32::MAX);
+        let call = CallId { part: 0, round, agent: reviewer, draft: 0, step: Step::Think, attempt: 0 };
+        let shown = &self.parts[part];
+        let told = prompt::review(&self.setup, call, shown, self.parts.len());
+        let shape =
+            ReplyShape::Json { name: "review", schema: (&form::schema(shown)).into(), measured: None };
+        let alone = Conversation::new(prompt::system(&self.setup, reviewer));
+        let draft = Draft::start(self.setup.params.thinking, call, alone, told, shape);
+        let ask = draft.ask(&self.setup.agents[reviewer], self.setup.seed);
+        self.open.insert(draft.call(), draft);
+        Some(Action::Ask(ask))
+    }
+
+    // ===== Taking =====
+
+    fn replied(&mut self, call: CallId, reply: &Reply) -> Result<Vec<Action>, Unexpected> {
+        let Some(mut draft) = self.open.remove(&call) else { return Err(Unexpected::NotAsked(call)) };
+        let (reviewer, part) = (call.agent, call.round as usize - 1);
+        let (agent, max_repairs) = (&self.setup.agents[reviewer], self.setup.params.max_repairs);
+        let check = |text: &str, _: Option<&str>| form::read(text, &self.parts[part]);
+        let form = match draft.reply(agent, self.setup.seed, max_repairs, reply, check) {
+            Progress::Ask(ask) => {
+                self.open.insert(draft.call(), draft);
+                return Ok(vec![Action::Ask(ask)]);
+            }
+            Progress::Valid(form) => Some(form),
+            Progress::Failed => None,
+        };
+        self.repairs[reviewer] += draft.repairs;
+        if form.is_none() {
+            self.remark = Some("it wrote no valid review, and abstains");
+        }
+        self.forms[reviewer].insert(part, form);
+        if let Some(action) = self.ask_next(reviewer) {
+            return Ok(vec![action]);
+        }
+        if self.open.is_empty() {
+            let outcome = self.verdict();
+            self.outcome = Some(outcome.clone());
+            return Ok(vec![Action::Finish(outcome)]);
+        }
+        Ok(Vec::new())
+    }
+
+    // ===== Deciding =====
+
+    fn verdict(&self) -> Outcome {
+        let opinions: Vec<Option<Opinion>> =
+            (0..self.setup.agents.len()).map(|at| self.opinion(at)).collect();
+        let rejects = |at: &usize| matches!(opinions[*at], Some(Opinion::Reject { .. }));
+        let critical = (0..opinions.len()).filter(rejects).find_map(|at| {
+            self.findings(at)
+                .find(|finding| finding.severity == Severity::Critical)
+                .map(|finding| (at, finding))
+        });
+        if let Some((at, Finding { path, problem, quote, .. })) = critical.filter(|_| self.setup.params.veto)
+        {
+            let reason = format!("{}: {problem}", self.setup.agents[at].name);
+            return Outcome::Vetoed { reason, source: path.clone(), quote: quote.clone() };
+        }
+        let approving = opinions.iter().flatten().filter(|opinion| opinion.vote() == Vote::Approve).count();
+        if self.quorum().is_some_and(|quorum| approving >= quorum.size()) {
+            let text = APPROVED.to_owned();
+            let sha256 = Digest::of(text.as_bytes());
+            return Outcome::Agreed { how: How::Independent, text, sha256 };
+        }
+        Outcome::NoAgreement { reason: NoAgreement::NoQuorum }
+    }
+}
+
+/// As many of these lines as an opinion may have.
+fn bounded(lines: impl Iterator<Item = String>) -> String {
+    let mut text = String::new();
+    for line in lines {
+        if text.len() + line.len() + 1 > OPINION_BYTES_MAX {
+            break;
+        }
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&line);
+    }
+    text
+}
+
+impl Protocol for Review {
+    fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
+        self.remark = None;
+        match event {
+            Event::Started if !self.has_started => {
+                self.has_started = true;
+                Ok((0..self.setup.agents.len()).filter_map(|reviewer| self.ask_next(reviewer)).collect())
+            }
+            Event::Started => Err(Unexpected::StartedTwice),
+            Event::Replied { call, reply } => self.replied(*call, reply),
+            Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),
+        }
+    }
+
+    fn report(&self) -> Report {
+        self.make_report()
+    }
+
+    fn remark(&self) -> Option<&'static str> {
+        self.remark
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ApprovalParams, RULES};
+    use super::*;
+    use crate::protocol::{AgentSetup, Ask, Document, Finish, Task, Thinking};
+    use crate::text::CanonicalRule;
+    use serde_json::json;
+
+    const DIFF: &str = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a = 1\n+a = 2\n";
+
+    fn review(reviewers: usize, veto: bool) -> Review {
+        let agent = |at: usize| AgentSetup {
+            name: format!("R{at}"),
+            domain: "quality".to_owned(),
+            pack: "Read.".to_owned(),
+            temperature: 0.5,
+            max_tokens: 500,
+        };
+        let document = Document { name: "change".to_owned(), text: DIFF.to_owned(), redacted: false };
+        let task =
+            Task { prompt: "May it be applied?".to_owned(), documents: vec![document], is_searched: false };
+        Review::new(Setup {
+            roleset: "reviewers".to_owned(),
+            task,
+            seed: 7,
+            agents: (0..reviewers).map(agent).collect(),
+            arbiter: None,
+            canonical: CanonicalRule::default(),
+            params: ApprovalParams { veto, thinking: Thinking::None, ..ApprovalParams::default() },
+            rules: RULES.to_owned(),
+            spread: None,
+        })
+    }
+
+    fn asks(actions: Vec<Action>) -> Vec<Ask> {
+        let ask = |action| match action {
+            Action::Ask(ask) => Some(ask),
+            Action::Search(_) | Action::Cancel(_) | Action::Finish(_) => None,
+        };
+        actions.into_iter().filter_map(ask).collect()
+    }
+
+    /// Lets each reviewer write the next of its replies, until the review is over.
+    fn play(mut review: Review, replies: &[&[&str]]) -> Review {
+        let mut open = asks(review.step(&Event::Started).unwrap());
+        while let Some(Ask { call, .. }) = open.pop() {
+            let text = replies[call.agent][(call.attempt as usize).min(replies[call.agent].len() - 1)];
+            let reply = Reply { text: text.to_owned(), reasoning: None, finish: Finish::Stop, yes: None };
+            open.extend(asks(review.step(&Event::Replied { call, reply }).unwrap()));
+        }
+        review
+    }
+
+    fn form(verdict: &str, severity: Option<&str>) -> String {
+        let finding =
+            severity.map(|severity| json!({"line": "+a = 2", "problem": "it is 2", "severity": severity}));
+        let findings: Vec<_> = finding.into_iter().collect();
+        json!({"findings": findings, "summary": "Sets it to 2.", "verdict": verdict, "confidence": 90})
+            .to_string()
+    }
+
+    #[test]
+    fn a_quorum_of_all_reviewers_must_approve_whether_they_answer_or_not() {
+        let (yes, no, dunno) = (form("approve", None), form("reject", Some("high")), form("abstain", None));
+        let (yes, no, dunno): (&[&str], &[&str], &[&str]) = (&[&yes], &[&no], &[&dunno]);
+        let broken: &[&str] = &["I approve!"];
+        let name = |replies: &[&[&str]]| play(review(4, false), replies).outcome.unwrap().name();
+        assert_eq!(name(&[yes, yes, yes, yes]), "agreed");
+        assert_eq!(name(&[no, yes, yes, yes]), "agreed", "one of four may be wrong");
+        assert_eq!(name(&[yes, yes, broken, yes]), "agreed");
+        assert_eq!(name(&[yes, yes, no, no]), "no_agreement");
+        assert_eq!(name(&[yes, yes, dunno, dunno]), "no_agreement", "abstention never helps");
+        assert_eq!(name(&[yes, yes, broken, dunno]), "no_agreement", "nor does silence");
+    }
+
+    #[test]
+    fn a_critical_finding_is_a_veto_if_the_roleset_says_so() {
+        let (yes, no) = (form("approve", None), form("reject", Some("critical")));
+        let replies: [&[&str]; 4] = [&[&yes], &[&yes], &[&no], &[&yes]];
+        let vetoed = play(review(4, true), &replies).outcome.unwrap();
+        let Outcome::Vetoed { reason, source, quote } = vetoed else { panic!("{vetoed:?}") };
+        assert_eq!((reason.as_str(), source.as_str(), quote.as_str()), ("R2: it is 2", "x", "+a = 2"));
+        assert_eq!(play(review(4, false), &replies).outcome.unwrap().name(), "agreed");
+    }
+
+    #[test]
+    fn a_refused_form_is_asked_for_again_and_its_author_abstains_in_the_end() {
+        let (yes, bad) = (form("approve", None), form("reject", None));
+        let done = play(review(4, false), &[&[&bad, &yes], &[&bad], &[&yes], &[&yes]]);
+        assert_eq!(done.opinion(0).unwrap().vote(), Vote::Approve);
+        let Some(Opinion::Abstain { reason }) = done.opinion(1) else { panic!() };
+        assert_eq!(reason, "it wrote no valid review of part 1 of 1");
+        assert_eq!(done.repairs, [1, 3, 0, 0]);
+        let report = done.make_report();
+        assert_eq!(report.agents[1].failed_turns, 1);
+    }
+}

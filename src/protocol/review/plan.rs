@@ -1,0 +1,27 @@
+//! The most that a review may cost, before anything is spent.
+
+use super::{RULES, Setup, diff, prompt};
+use crate::protocol::plan::tokens;
+use crate::protocol::{CallId, Step, WorstCase};
+
+/// Returns the most that a review with this setup can use: every reply as long as allowed, every form with all its repairs.
+#[must_use]
+pub fn worst_case(setup: &Setup) -> WorstCase {
+    let parts = diff::parts(&setup.task.documents, setup.params.part_tokens);
+    let mut total = WorstCase::default();
+    for (reviewer, agent) in setup.agents.iter().enumerate() {
+        let system = tokens(&prompt::system(setup, reviewer)) + tokens(RULES);
+        for part in &parts {
+            let call = CallId { part: 0, round: 1, agent: reviewer, draft: 0, step: Step::Think, attempt: 0 };
+            let told = prompt::review(setup, call, part, PARTS_IN_WORDS);
+            let mut conversation =
+                system + tokens(&told.situation) + tokens(&told.think) + tokens(&told.write);
+            let reply = u64::from(agent.max_tokens);
+            total.add_form(&mut conversation, setup.params.thinking, setup.params.max_repairs, reply);
+        }
+    }
+    total
+}
+
+/// So many parts that the words about them are as long as they can be.
+const PARTS_IN_WORDS: usize = 100;
