@@ -26,6 +26,7 @@
 //! execute: two honest ones may disagree, so that an approval counts, and whoever has disagreed still reports what a
 //! quorum approved.
 
+pub mod court;
 mod event;
 mod instance;
 mod message;
