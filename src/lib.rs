@@ -30,6 +30,7 @@
 //!   [`provider::launch`] starts a server for a run and ends it on every way out.
 //! - [`retrieval`]: passages of the user's documents, found by an index on disk.
 //! - [`repository`]: changes on a git repository: their trees, their diffs, and how they land.
+//! - [`decision`]: keys, the ledger of a repository's decisions, and the records that prove them.
 //! - [`engine`]: the ledger, which folds records into the state of a run, and the loop that drives it.
 //! - [`report`]: `result.json` and the transcript.
 //! - [`config`]: flags, environment, files and rolesets turned into a setup.
@@ -77,6 +78,7 @@ pub mod api;
 pub mod cli;
 pub mod config;
 pub mod crypto;
+pub mod decision;
 pub mod engine;
 pub mod journal;
 pub mod protocol;

@@ -180,7 +180,7 @@ fn needed_again(endpoints: &[Endpoint]) -> &'static str {
     }
 }
 
-fn exit_code(result: &RunResult, fail_on_degraded: bool) -> ExitCode {
+pub(super) fn exit_code(result: &RunResult, fail_on_degraded: bool) -> ExitCode {
     match result.outcome {
         "agreed" if fail_on_degraded && !result.degraded.is_empty() => ExitCode::Degraded,
         "agreed" => ExitCode::Success,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::approve_args::ApproveArgs;
 use super::output::{Color, Format};
 use super::run_args::{LimitArgs, RunArgs, ServerArgs};
 
@@ -49,14 +50,19 @@ pub(super) struct Global {
 pub(super) enum Command {
     /// Let agents work on a task until they agree.
     Run(Box<RunArgs>),
+    /// Let reviewers decide on a change to a repository, and land it if a quorum signs it.
+    Approve(Box<ApproveArgs>),
+    /// Make keys for reviewers.
+    Keys(KeysArgs),
     /// Go on with an interrupted, failed or unaffordable run.
     Resume(ResumeArgs),
     /// List the runs.
     Runs(RunsArgs),
     /// Print a run's transcript.
     Show(RunRef),
-    /// Derive a run's outcome again from its journal, offline, and check everything in it.
-    Verify(RunRef),
+    /// Derive a run's outcome again from its journal, offline, and check everything in it; or verify the record of a
+    /// decision.
+    Verify(VerifyArgs),
     /// Play a run again from its journal, offline.
     Replay(RunRef),
     /// Print the most that a run can cost, before anything is spent.
@@ -121,6 +127,38 @@ pub(super) struct RunRef {
     /// Folder with run folders.
     #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
     pub(super) runs_dir: Option<PathBuf>,
+}
+
+/// What is verified.
+#[derive(Args, Debug)]
+pub(super) struct VerifyArgs {
+    #[command(flatten)]
+    pub(super) which: RunRef,
+    /// For the record of a decision in place of a run: the folder with the reviewers' public keys.
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
+    pub(super) keys: Option<PathBuf>,
+}
+
+/// Arguments of `keys`.
+#[derive(Args, Debug)]
+pub(super) struct KeysArgs {
+    #[command(subcommand)]
+    pub(super) action: KeysAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum KeysAction {
+    /// Make a key for each reviewer of a roleset, and one for who proposes; overwrites nothing.
+    Generate {
+        /// The folder.
+        folder: PathBuf,
+        /// The roleset.
+        #[arg(short, long, default_value = "reviewers_f1")]
+        roleset: String,
+        /// A folder with rolesets, searched first.
+        #[arg(long, value_name = "DIR", env = "CONSENSUS_ROLESETS_DIR")]
+        rolesets_dir: Option<PathBuf>,
+    },
 }
 
 #[derive(Args, Debug)]

@@ -4,10 +4,12 @@ use std::io::ErrorKind;
 
 use super::ExitCode;
 use crate::config::ConfigError;
+use crate::decision::DecisionError;
 use crate::engine::EngineError;
 use crate::journal::JournalError;
 use crate::provider::ProviderError;
 use crate::provider::launch::LaunchError;
+use crate::repository::RepositoryError;
 use crate::retrieval::RetrievalError;
 
 /// A mistake in how the program was called.
@@ -70,6 +72,12 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
             EngineError::Redaction(_) => ExitCode::Internal,
         });
     }
+    if let Some(error) = cause.downcast_ref::<DecisionError>() {
+        return Some(of_decision(error));
+    }
+    if let Some(error) = cause.downcast_ref::<RepositoryError>() {
+        return Some(of_repository(error));
+    }
     if let Some(error) = cause.downcast_ref::<JournalError>() {
         return Some(of_journal(error));
     }
@@ -80,6 +88,48 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
         return Some(of_retrieval(error));
     }
     cause.downcast_ref::<ProviderError>().map(of_provider)
+}
+
+fn of_decision(error: &DecisionError) -> ExitCode {
+    match error {
+        DecisionError::File { source, .. } if is_unusable(source.kind()) => ExitCode::Usage,
+        DecisionError::File { .. }
+        | DecisionError::UnderWay(_)
+        | DecisionError::Idle
+        | DecisionError::Mistrial(_) => ExitCode::Internal,
+        DecisionError::KeysAreThere(_)
+        | DecisionError::OpenKey(_)
+        | DecisionError::Key { .. }
+        | DecisionError::OtherKey { .. }
+        | DecisionError::Unreadable { .. }
+        | DecisionError::Roster(_)
+        | DecisionError::TooLong(_) => ExitCode::Usage,
+        DecisionError::Journal(error) => of_journal(error),
+        DecisionError::Repository(error) => of_repository(error),
+        DecisionError::Ledger { .. }
+        | DecisionError::NotProven(_)
+        | DecisionError::Refused(_)
+        | DecisionError::OtherRoster { .. } => ExitCode::Integrity,
+    }
+}
+
+fn of_repository(error: &RepositoryError) -> ExitCode {
+    match error {
+        RepositoryError::File(..) | RepositoryError::Git { .. } | RepositoryError::Strange { .. } => {
+            ExitCode::Internal
+        }
+        RepositoryError::NoGit(_)
+        | RepositoryError::NotARepository(_)
+        | RepositoryError::NoCommit(_)
+        | RepositoryError::NoBranch(_)
+        | RepositoryError::DoesNotApply { .. }
+        | RepositoryError::Nothing(_)
+        | RepositoryError::Submodule(_)
+        | RepositoryError::Name(_)
+        | RepositoryError::CheckedOut { .. }
+        | RepositoryError::Stale { .. }
+        | RepositoryError::Locked(_) => ExitCode::Usage,
+    }
 }
 
 fn of_retrieval(error: &RetrievalError) -> ExitCode {

@@ -4,12 +4,15 @@
 //! with words; [`main`] turns both into what the caller sees.
 
 mod answer;
+mod approve;
+mod approve_args;
 mod args;
 mod completions;
 mod docs;
 mod doctor;
 mod error;
 mod exit;
+mod keys;
 mod launch;
 mod locate;
 mod man;
@@ -76,6 +79,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 fn dispatch(cli: &Cli, output: &Output) -> anyhow::Result<ExitCode> {
     match &cli.command {
         Command::Run(args) => run::run(args, output),
+        Command::Approve(args) => approve::approve(args, output),
+        Command::Keys(args) => keys::keys(args, output),
         Command::Resume(args) => resume::resume(args, output),
         Command::Runs(args) => runs::runs(args, output),
         Command::Show(args) => show::show(args, output),

@@ -1,7 +1,5 @@
 //! `consensus run`.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -79,8 +77,8 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
 
 /// Writes the table of what was redacted, before anything with a token in it is written or sent.
 fn saved(mut redaction: Redaction, dir: &Path) -> anyhow::Result<Redaction> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir).and_then(|()| redaction.save());
-    made.with_context(|| format!("cannot write into `{}`", dir.display()))?;
+    settings::private_folder(dir)?;
+    redaction.save().with_context(|| format!("cannot write into `{}`", dir.display()))?;
     Ok(redaction)
 }
 
@@ -109,7 +107,7 @@ pub(super) async fn finish(
     Ok((answer::restore(result, engine.ledger(), dir, output), written))
 }
 
-fn introduce(output: &Output, opened: &Opened, id: &Uuid) {
+pub(super) fn introduce(output: &Output, opened: &Opened, id: &Uuid) {
     let labels: Vec<String> = opened.endpoints.iter().map(crate::provider::Endpoint::label).collect();
     let mut distinct = labels.clone();
     distinct.dedup();

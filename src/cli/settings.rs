@@ -1,9 +1,12 @@
 //! From flags, environment and files to a run that is ready to start.
 
+use std::fs::DirBuilder;
 use std::io::{IsTerminal, Read};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use anyhow::Context as _;
 use serde::Deserialize;
 
 use super::error::UsageError;
@@ -130,7 +133,12 @@ pub(super) async fn opened(
         setup = redaction.setup(setup);
         library = library.map(|library| redaction.library(library));
     }
-    let mut chosen = chosen(&args.server, mock_script(args)?);
+    if args.mock && args.answer.is_none() && args.mock_script.is_none() {
+        let why = "--mock needs --answer TEXT, or a script with --mock-script FILE";
+        return Err(UsageError(why.to_owned()).into());
+    }
+    let script = mock_script(args.mock_script.as_deref(), args.answer.as_deref())?;
+    let mut chosen = chosen(&args.server, script);
     let command = launch_command(&chosen, file, Some(&roleset))?;
     let server = launch::launch(command.as_ref(), &mut chosen, file, dir, output).await?;
     let endpoints = resolve_endpoints(&chosen, file, &roleset).await?;
@@ -381,23 +389,19 @@ fn bounded(source: impl Read, name: &str) -> anyhow::Result<String> {
     String::from_utf8(bytes).map_err(|_| usage("it is not UTF-8 text".to_owned()).into())
 }
 
-fn mock_script(args: &RunArgs) -> anyhow::Result<Option<String>> {
-    match (&args.mock_script, args.mock, &args.answer) {
-        (Some(path), _, _) => {
-            let script = read(path)?;
-            script
-                .parse::<crate::provider::MockScript>()
-                .map_err(|e| UsageError(format!("`{}`: {e}", path.display())))?;
-            Ok(Some(script))
-        }
-        (None, true, Some(answer)) => {
-            let rule = serde_json::json!({"policy": "honest", "answer": answer});
-            Ok(Some(rule.to_string()))
-        }
-        (None, true, None) => {
-            Err(UsageError("--mock needs --answer TEXT, or a script with --mock-script FILE".to_owned())
-                .into())
-        }
-        (None, false, _) => Ok(None),
+pub(super) fn mock_script(path: Option<&Path>, answer: Option<&str>) -> anyhow::Result<Option<String>> {
+    if let Some(path) = path {
+        let script = read(path)?;
+        script
+            .parse::<crate::provider::MockScript>()
+            .map_err(|e| UsageError(format!("`{}`: {e}", path.display())))?;
+        return Ok(Some(script));
     }
+    Ok(answer.map(|answer| serde_json::json!({"policy": "honest", "answer": answer}).to_string()))
+}
+
+/// Makes a folder that only the user can read, where there is none.
+pub(super) fn private_folder(dir: &Path) -> anyhow::Result<()> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    made.with_context(|| format!("cannot make the folder `{}`", dir.display()))
 }

@@ -1,19 +1,67 @@
 //! `consensus verify`: everything that a journal claims, derived again and compared.
 
+use std::path::Path;
+
+use anyhow::Context as _;
 use serde_json::{Value, json};
 
-use super::args::RunRef;
-use super::error::IntegrityError;
+use super::args::{RunRef, VerifyArgs};
+use super::error::{IntegrityError, UsageError};
 use super::output::{Format, Output};
 use super::{ExitCode, locate};
 use crate::crypto::Digest;
+use crate::decision::{KeyFolder, Record, Verified, VotedFor};
 use crate::engine::Ledger;
 use crate::journal::{Entry, FILE_NAME, Journal, read};
+use crate::protocol::approval::Opinion;
 use crate::report::{RESULT_FILE, RunResult};
 use crate::text::quote;
 
-pub(super) fn verify(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
-    let dir = locate::run_folder(args)?;
+pub(super) fn verify(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let file =
+        args.which.run.as_ref().map(Path::new).filter(|path| path.is_file() && !path.ends_with(FILE_NAME));
+    match file {
+        Some(file) => verify_record(file, args.keys.as_deref(), output),
+        None => verify_run(&args.which, output),
+    }
+}
+
+/// Verifies the record of a decision, with the public keys alone.
+fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::Result<ExitCode> {
+    let Some(keys) = keys else {
+        let why = "whether a record is proven depends on whom you trust; give the folder with the reviewers' public keys \
+                   (roster.json) with --keys DIR";
+        return Err(UsageError(why.to_owned()).into());
+    };
+    let roster = KeyFolder::open(keys)?;
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read `{}`", file.display()))?;
+    let verified = Record::read(&text)?.verify(roster.roster())?;
+    if output.format != Format::Text {
+        output.json(&json!({"verified": true, "decision": verified}))?;
+        return Ok(ExitCode::Success);
+    }
+    let Verified { sequence, approved, change, signed_by, quorum, votes, chain } = &verified;
+    let outcome = if *approved { "approved" } else { "not approved" };
+    output.line(&format!("verified: decision {sequence}, {outcome}"))?;
+    output.line(&format!("  change       sha256 {change}"))?;
+    output.line(&format!("  repository   {chain}"))?;
+    let names: Vec<&str> = signed_by.iter().map(String::as_str).collect();
+    output.line(&quote::terminal(&format!("  signed by    {} (wanted {quorum})", names.join(", "))))?;
+    for VotedFor { reviewer, opinion } in votes {
+        let said = match opinion {
+            Opinion::Approve { confidence, .. } => format!("approves, {} % sure", confidence / 100),
+            Opinion::Reject { reason, severity } => {
+                format!("rejects ({severity}): {}", quote::excerpt(reason))
+            }
+            Opinion::Abstain { reason } => format!("abstains: {}", quote::excerpt(reason)),
+        };
+        output.line(&quote::terminal(&format!("  vote         {reviewer} {said}")))?;
+    }
+    Ok(ExitCode::Success)
+}
+
+fn verify_run(which: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
+    let dir = locate::run_folder(which)?;
     let journal = read(&dir.join(FILE_NAME))?;
     let ledger = Ledger::replay(&journal.records)
         .map_err(|(line, why)| IntegrityError(format!("the journal's line {line} does not verify: {why}")))?;

@@ -12,17 +12,17 @@ use crate::provider::{Endpoint, Price, Structured};
 /// One line of a journal.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Record {
+pub struct Record<E = Entry> {
     /// Format version.
     pub v: u32,
-    /// The run's id.
+    /// The run's id; of a repository's decisions, its identity.
     pub run: String,
     /// The line's number, from 0.
     pub seq: u64,
     /// When it was written, RFC 3339 in UTC with microseconds.
     pub at: String,
     /// What happened.
-    pub event: Entry,
+    pub event: E,
     /// SHA-256 of the previous line.
     pub prev: Digest,
 }

@@ -2,17 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{JournalError, Record, VERSION};
+use serde::de::DeserializeOwned;
+
+use super::{Entry, JournalError, Record, VERSION};
 use crate::crypto::Digest;
 use crate::text::check_depth;
 
 /// A journal whose chain holds.
 #[derive(Clone, Debug)]
-pub struct Journal {
+pub struct Journal<E = Entry> {
     /// Where it was read from.
     pub path: PathBuf,
     /// Its records, oldest first; at least one.
-    pub records: Vec<Record>,
+    pub records: Vec<Record<E>>,
     /// SHA-256 of the last line.
     pub head: Digest,
     /// Bytes of whole lines.
@@ -27,12 +29,12 @@ pub struct Journal {
 ///
 /// [`JournalError::Io`] if it cannot be read, [`JournalError::Damaged`] with the line's number for
 /// anything but a torn last line, and for a journal without one whole line.
-pub fn read(path: &Path) -> Result<Journal, JournalError> {
+pub fn read<E: DeserializeOwned>(path: &Path) -> Result<Journal<E>, JournalError> {
     let io = |source| JournalError::Io { action: "read", path: path.to_owned(), source };
     parse(path, &std::fs::read(path).map_err(io)?)
 }
 
-fn parse(path: &Path, bytes: &[u8]) -> Result<Journal, JournalError> {
+fn parse<E: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<Journal<E>, JournalError> {
     let whole = bytes.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
     let mut journal = Journal {
         path: path.to_owned(),
@@ -56,12 +58,12 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<Journal, JournalError> {
     Ok(journal)
 }
 
-fn check_line(line: &[u8], so_far: &Journal) -> Result<Record, String> {
+fn check_line<E: DeserializeOwned>(line: &[u8], so_far: &Journal<E>) -> Result<Record<E>, String> {
     let text = std::str::from_utf8(line).map_err(|_| "it is not UTF-8".to_owned())?;
     if !check_depth(text) {
         return Err("it nests too deeply".to_owned());
     }
-    let record: Record = serde_json::from_str(text).map_err(|e| format!("it cannot be read: {e}"))?;
+    let record: Record<E> = serde_json::from_str(text).map_err(|e| format!("it cannot be read: {e}"))?;
     if record.v != VERSION {
         return Err(format!("its format is version {}; this program reads version {VERSION}", record.v));
     }
@@ -72,7 +74,7 @@ fn check_line(line: &[u8], so_far: &Journal) -> Result<Record, String> {
         return Err(format!("it is numbered {}", record.seq));
     }
     if so_far.records.first().is_some_and(|first| first.run != record.run) {
-        return Err("it belongs to another run".to_owned());
+        return Err("it belongs to another run or repository".to_owned());
     }
     Ok(record)
 }

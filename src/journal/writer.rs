@@ -1,12 +1,15 @@
 //! Appending to a journal.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::{Entry, FILE_NAME, Journal, JournalError, Record, VERSION, read};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{FILE_NAME, Journal, JournalError, Record, VERSION, read};
 use crate::crypto::Digest;
 
 /// The one writer of a run's journal; holds the run's lock until it is dropped.
@@ -46,14 +49,51 @@ impl Writer {
     ///
     /// [`JournalError::Locked`] if another process has it, [`JournalError::Damaged`] if its chain
     /// does not hold, [`JournalError::Io`].
-    pub fn reopen(dir: &Path) -> Result<(Self, Journal), JournalError> {
+    pub fn reopen<E: DeserializeOwned>(dir: &Path) -> Result<(Self, Journal<E>), JournalError> {
         let path = dir.join(FILE_NAME);
         let io = |action| {
             let path = path.clone();
             move |source| JournalError::Io { action, path, source }
         };
-        let mut file = OpenOptions::new().read(true).append(true).open(&path).map_err(io("open"))?;
+        let file = OpenOptions::new().read(true).append(true).open(&path).map_err(io("open"))?;
         lock(&file, &path)?;
+        Self::go_on(file, path)
+    }
+
+    /// Opens the journal in the folder `dir` to go on with it, or makes one, where there is none with a whole record.
+    ///
+    /// # Errors
+    ///
+    /// As [`Writer::create`] and [`Writer::reopen`].
+    pub fn open<E: DeserializeOwned>(dir: &Path, run: &str) -> Result<(Self, Vec<Record<E>>), JournalError> {
+        let path = dir.join(FILE_NAME);
+        let io = |action| {
+            let path = path.clone();
+            move |source| JournalError::Io { action, path, source }
+        };
+        let found = OpenOptions::new().read(true).append(true).open(&path);
+        let file = match found {
+            Ok(file) => file,
+            Err(why) if why.kind() == ErrorKind::NotFound => {
+                return Ok((Self::create(dir, run)?, Vec::new()));
+            }
+            Err(why) => return Err(io("open")(why)),
+        };
+        lock(&file, &path)?;
+        if !std::fs::read(&path).map_err(io("read"))?.contains(&b'\n') {
+            file.set_len(0).map_err(io("empty"))?;
+            return Ok((Self { file, path, run: run.to_owned(), seq: 0, head: Digest::ZERO }, Vec::new()));
+        }
+        let (writer, journal) = Self::go_on(file, path)?;
+        Ok((writer, journal.records))
+    }
+
+    /// Goes on with a file that is locked.
+    fn go_on<E: DeserializeOwned>(mut file: File, path: PathBuf) -> Result<(Self, Journal<E>), JournalError> {
+        let io = |action| {
+            let path = path.clone();
+            move |source| JournalError::Io { action, path, source }
+        };
         let journal = read(&path)?;
         if journal.torn_bytes > 0 {
             file.set_len(journal.whole_bytes).map_err(io("cut the torn last line of"))?;
@@ -71,7 +111,7 @@ impl Writer {
     /// # Errors
     ///
     /// [`JournalError::Io`].
-    pub fn append(&mut self, event: Entry) -> Result<Record, JournalError> {
+    pub fn append<E: Serialize>(&mut self, event: E) -> Result<Record<E>, JournalError> {
         let at = humantime::format_rfc3339_micros(SystemTime::now()).to_string();
         let record = Record { v: VERSION, run: self.run.clone(), seq: self.seq, at, event, prev: self.head };
         let io = |source| JournalError::Io { action: "write to", path: self.path.clone(), source };

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use serde::{Deserialize, Serialize};
 
 use super::error::RepositoryError;
+use crate::crypto::Digest;
 
 /// Whatever a user, a system or a repository has set that would change a tree, run something or wait for somebody.
 const SETTINGS: [&str; 10] = [
@@ -163,6 +164,25 @@ impl Repository {
         let said = self.ask(&Asked::words(&words))?;
         let found = Oid::read(String::from_utf8_lossy(&said.out).trim());
         found.filter(|_| said.is_well).ok_or_else(|| RepositoryError::NoCommit(name.to_owned()))
+    }
+
+    /// What is the same for all copies of a repository: the SHA-256 of the names of the commits that its history begins with.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError`] if git cannot be asked.
+    pub fn identity(&self, commit: &Oid) -> Result<Digest, RepositoryError> {
+        let out = self.must(&Asked::words(&["rev-list", "--max-parents=0", commit.as_str()]))?;
+        let text = String::from_utf8_lossy(&out);
+        let mut roots: Vec<&str> = text.lines().collect();
+        roots.sort_unstable();
+        Ok(Digest::of(roots.join("\n").as_bytes()))
+    }
+
+    /// Its folder, where git keeps what is its own.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The full name of a branch.

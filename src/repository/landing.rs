@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::error::RepositoryError;
 use super::git::{Asked, Oid, Repository};
+use crate::crypto::Digest;
 
 /// Who commits: nobody who could be asked, and the same on every machine.
 const NAME: &str = "consensus";
@@ -26,10 +27,11 @@ pub struct Landing {
 }
 
 impl Mark {
-    /// The mark of the decision at this place.
+    /// The mark of the decision at this place, under the roster with this digest: another roster counts from the beginning.
     #[must_use]
-    pub fn of(sequence: u64) -> Self {
-        Self(format!("refs/consensus/decisions/{sequence}"))
+    pub fn of(roster: Digest, sequence: u64) -> Self {
+        let roster: String = roster.to_string().chars().take(16).collect();
+        Self(format!("refs/consensus/{roster}/{sequence}"))
     }
 }
 
@@ -144,8 +146,12 @@ impl Repository {
         Err(RepositoryError::Git { command: words.join(" "), said: said.err })
     }
 
-    /// Git would move a branch under somebody's files, which would then all seem to be changed.
-    fn not_checked_out(&self, branch: &str) -> Result<(), RepositoryError> {
+    /// Refuses a branch that is checked out: git would move it under somebody's files, which would then all seem changed.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::CheckedOut`] says where.
+    pub fn not_checked_out(&self, branch: &str) -> Result<(), RepositoryError> {
         let out = self.must(&Asked::words(&["worktree", "list", "--porcelain", "-z"]))?;
         let mut place = PathBuf::new();
         for field in String::from_utf8_lossy(&out).split('\0') {

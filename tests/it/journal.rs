@@ -168,7 +168,7 @@ fn a_forged_result_of_an_open_run_does_not_verify() {
     let whole = journal_of(&folder);
     let end = whole[..whole.len() - 1].iter().rposition(|&b| b == b'\n').unwrap() + 1;
     std::fs::write(dir.join(FILE_NAME), &whole[..end]).unwrap();
-    let head = read(&dir.join(FILE_NAME)).unwrap().head;
+    let head = read::<Entry>(&dir.join(FILE_NAME)).unwrap().head;
     let mut forged = folder.result();
     for head in [head.to_string(), "0".repeat(64)] {
         forged["journal_head"] = head.into();
@@ -215,7 +215,7 @@ fn a_second_process_is_refused_while_the_first_writes() {
     let whole = journal_of(&folder);
     let cut = whole.len() - 10;
     std::fs::write(folder.run().join(FILE_NAME), &whole[..cut]).unwrap();
-    let (_writer, _) = Writer::reopen(&folder.run()).unwrap();
+    let (_writer, _) = Writer::reopen::<Entry>(&folder.run()).unwrap();
     let finished = Finished::of(consensus(&folder).args(["resume", "--last"])).exits(2);
     assert!(finished.stderr.contains("in use by another process"), "{}", finished.stderr);
 }
@@ -259,11 +259,11 @@ fn what_is_appended_is_read_back_and_a_run_has_one_writer() {
     let journal = read(&dir.join(FILE_NAME)).unwrap();
     assert_eq!(journal.records, [first, second]);
     assert_eq!(journal.head, writer.head());
-    assert!(matches!(Writer::reopen(&dir), Err(JournalError::Locked { .. })));
+    assert!(matches!(Writer::reopen::<Entry>(&dir), Err(JournalError::Locked { .. })));
     assert!(matches!(Writer::create(&dir, "two"), Err(JournalError::Io { .. })));
     drop(writer);
     let (mut writer, _) = reopen(&dir).map_err(std::io::Error::other).unwrap();
     assert_eq!(writer.append(entry()).unwrap().seq, 2);
-    assert!(matches!(read(&dir.join("nothing")), Err(JournalError::Io { .. })));
-    assert!(matches!(Writer::reopen(folder.path()), Err(JournalError::Io { .. })));
+    assert!(matches!(read::<Entry>(&dir.join("nothing")), Err(JournalError::Io { .. })));
+    assert!(matches!(Writer::reopen::<Entry>(folder.path()), Err(JournalError::Io { .. })));
 }

@@ -204,7 +204,7 @@ fn a_change_lands_once_as_the_same_commit_and_can_be_taken_back() {
     let (patch, tree) = everything(&project);
     let repository = project.open();
     let candidate = repository.candidate("main", Source::Patch(&patch)).unwrap();
-    let (landing, mark) = (project.landing(&candidate), Mark::of(1));
+    let (landing, mark) = (project.landing(&candidate), mark_of(1));
     assert_eq!(project.landing(&candidate), landing, "made again it is the same commit");
     let before = project.state();
     repository.land(&landing, &mark).unwrap();
@@ -229,9 +229,9 @@ fn a_branch_that_somebody_else_has_moved_is_left_alone() {
     let landing = project.landing(&candidate);
     project.git(&["branch", "--force", "main", "work"]);
     let before = project.state();
-    let refused = repository.land(&landing, &Mark::of(1));
+    let refused = repository.land(&landing, &mark_of(1));
     assert!(matches!(refused, Err(RepositoryError::Stale { .. })), "{refused:?}");
-    assert!(matches!(repository.undo(&landing, &Mark::of(1)), Err(RepositoryError::Stale { .. })));
+    assert!(matches!(repository.undo(&landing, &mark_of(1)), Err(RepositoryError::Stale { .. })));
     assert_eq!(project.state(), before, "no mark without a move");
 }
 
@@ -241,7 +241,7 @@ fn a_landing_that_was_cut_short_is_brought_to_its_end_or_was_never_begun() {
     let (patch, _) = everything(&project);
     let repository = project.open();
     let candidate = repository.candidate("main", Source::Patch(&patch)).unwrap();
-    let (landing, mark) = (project.landing(&candidate), Mark::of(1));
+    let (landing, mark) = (project.landing(&candidate), mark_of(1));
     let (from, to, mark_name) = (landing.from.as_str(), landing.to.as_str(), "refs/consensus/decisions/1");
     let before = project.state();
     assert!(!repository.settle(&landing, &mark).unwrap());
@@ -272,7 +272,7 @@ fn a_mark_that_is_there_stops_the_branch_too() {
     let candidate = repository.candidate("main", Source::Patch(&patch)).unwrap();
     project.git(&["update-ref", "refs/consensus/decisions/1", "work"]);
     let before = project.state();
-    assert!(repository.land(&project.landing(&candidate), &Mark::of(1)).is_err());
+    assert!(repository.land(&project.landing(&candidate), &mark_of(1)).is_err());
     assert_eq!(project.state(), before);
 }
 
@@ -286,16 +286,16 @@ fn a_branch_where_somebody_works_is_not_moved_under_the_files() {
     let other = Folder::new();
     let place = other.path().join("linked");
     project.git(&["worktree", "add", "--quiet", &place.to_string_lossy(), "main"]);
-    let refused = repository.land(&landing, &Mark::of(1));
+    let refused = repository.land(&landing, &mark_of(1));
     assert!(
         matches!(&refused, Err(RepositoryError::CheckedOut { place, .. }) if place.ends_with("linked")),
         "{refused:?}"
     );
     // The same repository, opened from there.
-    assert!(Repository::open(&place).unwrap().land(&landing, &Mark::of(1)).is_err());
+    assert!(Repository::open(&place).unwrap().land(&landing, &mark_of(1)).is_err());
     project.git(&["worktree", "remove", "--force", &place.to_string_lossy()]);
     project.git(&["checkout", "--quiet", "main"]);
-    assert!(matches!(repository.land(&landing, &Mark::of(1)), Err(RepositoryError::CheckedOut { .. })));
+    assert!(matches!(repository.land(&landing, &mark_of(1)), Err(RepositoryError::CheckedOut { .. })));
 }
 
 #[test]
@@ -306,10 +306,14 @@ fn a_lock_that_was_left_is_named_and_not_taken_away() {
     let candidate = repository.candidate("main", Source::Patch(&patch)).unwrap();
     let lock = project.path().join(".git/refs/heads/main.lock");
     std::fs::write(&lock, "").unwrap();
-    let refused = repository.land(&project.landing(&candidate), &Mark::of(1));
+    let refused = repository.land(&project.landing(&candidate), &mark_of(1));
     assert!(
         matches!(&refused, Err(RepositoryError::Locked(found)) if found.ends_with("main.lock")),
         "{refused:?}"
     );
     assert!(lock.exists());
+}
+
+fn mark_of(sequence: u64) -> Mark {
+    Mark::of(consensus::crypto::Digest::of(b"a roster"), sequence)
 }

@@ -1,0 +1,339 @@
+//! `consensus approve`: a change is reviewed, decided on by a quorum, and brought onto its branch.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use anyhow::Context as _;
+use serde_json::{Value as Json, json};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::approve_args::ApproveArgs;
+use super::error::UsageError;
+use super::output::{Format, Output};
+use super::progress::Story;
+use super::{ExitCode, answer, block_on, launch, run, settings, signals};
+use crate::config::{FileConfig, launch_command, resolve_endpoints};
+use crate::decision::{Checked, Ended, KeyFolder, Ledger, Proposal, Verification};
+use crate::engine::{Engine, PROGRAM, StopRequest};
+use crate::journal::Opened;
+use crate::protocol::approval::{Opinion, Registry};
+use crate::protocol::{Document, Params, Section, Setup, Task};
+use crate::provider::Endpoint;
+use crate::report::RunResult;
+use crate::repository::{Candidate, Repository, Source};
+use crate::text::quote;
+
+/// The roleset of a review that names none.
+const ROLESET: &str = "reviewers_f1";
+
+/// What reviewers are asked. The author's own words about a change are not among it.
+const TASK: &str = "Decide whether this change may be applied.";
+
+/// What the history says of a change that nobody has named.
+const MESSAGE: &str = "Apply a change that was approved by a quorum";
+
+/// The record of a decision inside a run folder, and what the command that verifies a change has said.
+const DECISION_FILE: &str = "decision.json";
+const VERIFICATION_LOG: &str = "verification.log";
+
+/// The longest patch that is read.
+const PATCH_BYTES_MAX: u64 = 4 << 20;
+
+/// Where decisions are made and where they land.
+struct Desk<'a> {
+    repository: Repository,
+    ledger: Ledger,
+    runs: PathBuf,
+    copy: Option<&'a Path>,
+    output: &'a Output,
+}
+
+pub(super) fn approve(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let began = Instant::now();
+    let file = FileConfig::load()?;
+    let repository = Repository::open(&args.repo)?;
+    let branch = repository.branch(&args.base)?;
+    let candidate = candidate(args, &repository)?;
+    let keys = KeyFolder::open(&args.keys)?;
+    let chain = repository.identity(&candidate.base)?;
+    let registry = Arc::new(Registry::new(chain, keys.roster().clone())?);
+    let setup = setup(args, &file, &candidate, &keys)?;
+    // Before anybody is paid for a review that could not land.
+    repository.not_checked_out(&branch)?;
+    let roster: String = registry.digest().to_string().chars().take(16).collect();
+    let place = repository.folder().join("consensus").join(roster);
+    let ledger = Ledger::open(&place, &registry, &keys)?;
+    let runs = settings::runs_dir(args.runs_dir.as_ref(), &file);
+    let mut desk = Desk { repository, ledger, runs, copy: args.output.as_deref(), output };
+    desk.finish_what_was_begun()?;
+    block_on(async {
+        let mut stop = signals::listen()?;
+        let id = Uuid::now_v7();
+        let dir = desk.runs.join(id.to_string());
+        let checked = tokio::select! {
+            checked = verification(args, &desk.repository, &candidate, &dir, output) => checked?,
+            _ = stop.changed() => {
+                return Err(super::error::Interrupted("before anybody was asked; nothing was decided").into());
+            }
+        };
+        let verification = match checked {
+            Some(Checked::Passed(passed)) => Some(passed),
+            Some(Checked::Failed { how, said }) => return unverified(output, &dir, &how, &said),
+            None => None,
+        };
+        let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs();
+        let message = args.message.clone().unwrap_or_else(|| MESSAGE.to_owned());
+        let proposal = Proposal::new(&candidate, branch, at, message, setup.roleset.clone(), verification)?;
+        // It is known to be short enough before it is reviewed.
+        proposal.change()?;
+        let (result, endpoints) = review(args, &file, setup, &dir, &id, began, stop, output).await?;
+        tell_domains(output, &desk.ledger, &endpoints);
+        desk.decide(&proposal, &result, &id)
+    })?
+}
+
+/// Reads the change: a patch in a file or on stdin, or what a branch has done.
+fn candidate(args: &ApproveArgs, repository: &Repository) -> anyhow::Result<Candidate> {
+    let is_stdin = args.change == "-";
+    let path = Path::new(&args.change);
+    if !is_stdin && !path.is_file() {
+        if repository.branch(&args.change).is_err() && repository.commit_of(&args.change).is_err() {
+            let why = format!("`{}` is neither a file with a patch nor a branch", args.change);
+            return Err(UsageError(why).into());
+        }
+        return Ok(repository.candidate(&args.base, Source::Branch(&args.change))?);
+    }
+    let mut bytes = Vec::new();
+    let limit = PATCH_BYTES_MAX + 1;
+    let read = if is_stdin {
+        std::io::stdin().take(limit).read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes))
+    };
+    read.with_context(|| format!("cannot read the patch `{}`", args.change))?;
+    if bytes.len() as u64 > PATCH_BYTES_MAX {
+        let why =
+            format!("the patch `{}` is longer than {PATCH_BYTES_MAX} bytes; make several of it", args.change);
+        return Err(UsageError(why).into());
+    }
+    Ok(repository.candidate(&args.base, Source::Patch(&bytes))?)
+}
+
+fn setup(
+    args: &ApproveArgs,
+    file: &FileConfig,
+    candidate: &Candidate,
+    keys: &KeyFolder,
+) -> anyhow::Result<Setup> {
+    let named = args.roleset.clone().unwrap_or_else(|| ROLESET.to_owned());
+    let (name, mut roleset, packs) = settings::roleset(Some(&named), args.rolesets_dir.as_ref(), file)?;
+    if !matches!(roleset.params, Params::Approval(_)) {
+        let why = format!(
+            "`{name}` is a roleset of `{}`, and a change is reviewed by one of `approval`",
+            roleset.params.protocol()
+        );
+        return Err(UsageError(why).into());
+    }
+    let seats: Vec<&str> = keys.roster().reviewers.iter().map(|seat| seat.name.as_str()).collect();
+    let agents: Vec<&str> = roleset.agents.iter().map(|agent| agent.name.as_str()).collect();
+    if seats != agents {
+        let why = format!(
+            "the reviewers of `{name}` are {}, and those of the keys are {}; make keys with --roleset {name}",
+            agents.join(", "),
+            seats.join(", ")
+        );
+        return Err(UsageError(why).into());
+    }
+    for agent in &mut roleset.agents {
+        agent.max_tokens = args.max_tokens.unwrap_or(agent.max_tokens);
+    }
+    let text = String::from_utf8_lossy(&candidate.diff).into_owned();
+    let document = Document { name: "change.diff".to_owned(), text, redacted: false };
+    let task = Task { prompt: TASK.to_owned(), documents: vec![document], is_searched: false };
+    let seed = args.seed.unwrap_or_else(|| Uuid::now_v7().as_u64_pair().1 >> 11);
+    let setup = roleset.setup(&name, &packs, task, seed);
+    setup.check().map_err(|why| UsageError(format!("this change cannot be reviewed: {why}")))?;
+    Ok(setup)
+}
+
+/// Runs the command that must succeed on the tree, if there is one.
+async fn verification(
+    args: &ApproveArgs,
+    repository: &Repository,
+    candidate: &Candidate,
+    dir: &Path,
+    output: &Output,
+) -> anyhow::Result<Option<Checked>> {
+    let Some(command) = &args.verify else { return Ok(None) };
+    settings::private_folder(dir)?;
+    let log = dir.join(VERIFICATION_LOG);
+    output.tell(&quote::terminal(&format!("verify: {command}")));
+    let guard = std::env::current_exe().context("this program cannot be found")?;
+    let (tree, time) = (&candidate.tree, args.verify_timeout);
+    Ok(Some(Verification::run(&guard, command, repository, tree, time, &log).await?))
+}
+
+fn unverified(output: &Output, dir: &Path, how: &str, said: &str) -> anyhow::Result<ExitCode> {
+    output.insist(&quote::terminal(said));
+    let reason = format!("the verification failed: {how}");
+    output.insist(&format!(
+        "not proposed: {reason}; all it said is in {}",
+        dir.join(VERIFICATION_LOG).display()
+    ));
+    if output.format != Format::Text {
+        output.json(&json!({"outcome": "unverified", "reason": reason}))?;
+    }
+    Ok(ExitCode::NoAgreement)
+}
+
+/// Lets the reviewers read the change.
+#[expect(clippy::too_many_arguments, reason = "each is another thing of the run")]
+async fn review(
+    args: &ApproveArgs,
+    file: &FileConfig,
+    setup: Setup,
+    dir: &Path,
+    id: &Uuid,
+    began: Instant,
+    stop: watch::Receiver<StopRequest>,
+    output: &Output,
+) -> anyhow::Result<(RunResult, Vec<Endpoint>)> {
+    let roleset = args.roleset.clone().unwrap_or_else(|| ROLESET.to_owned());
+    let (_, roleset, _) = settings::roleset(Some(&roleset), args.rolesets_dir.as_ref(), file)?;
+    let said = args.answer.as_deref().unwrap_or("approve");
+    let script = settings::mock_script(args.mock_script.as_deref(), args.mock.then_some(said))?;
+    let mut chosen = settings::chosen(&args.server, script);
+    let command = launch_command(&chosen, file, Some(&roleset))?;
+    let server = launch::launch(command.as_ref(), &mut chosen, file, dir, output).await?;
+    let endpoints = resolve_endpoints(&chosen, file, &roleset).await?;
+    let limits = settings::limits(&args.limits);
+    settings::check_prices(limits, &endpoints)?;
+    let opened = Opened {
+        program: PROGRAM.to_owned(),
+        setup,
+        endpoints: endpoints.clone(),
+        limits,
+        library: None,
+        redacted: false,
+    };
+    run::introduce(output, &opened, id);
+    let story = Story::new(*output);
+    let mut engine = Engine::start(dir, &id.to_string(), opened, &story)?;
+    engine.count_from(began);
+    let (result, written) = run::finish(&mut engine, server, stop, dir, &story, output).await?;
+    written?;
+    Ok((result, endpoints))
+}
+
+/// Says who fails together: reviewers on one model err together, whatever their keys are.
+fn tell_domains(output: &Output, ledger: &Ledger, endpoints: &[Endpoint]) {
+    let mut models: Vec<(String, usize)> = Vec::new();
+    for label in endpoints.iter().map(Endpoint::label) {
+        match models.iter_mut().find(|(known, _)| *known == label) {
+            Some((_, count)) => *count += 1,
+            None => models.push((label, 1)),
+        }
+    }
+    let sizes: Vec<usize> = models.iter().map(|(_, count)| *count).collect();
+    let quorum = ledger.registry().quorum();
+    let (n, f, q) = (quorum.reviewers(), quorum.faults(), quorum.size());
+    let models = sizes.len();
+    output.tell(&format!(
+        "quorum: {q} of {n}; any {f} may be wrong; they are on {models} model{}, of which any {} may be wrong",
+        if models == 1 { "" } else { "s" },
+        quorum.faulty_domains(&sizes)
+    ));
+    output.tell("keys: all are in this process, so that this proves nothing against whoever runs it");
+}
+
+impl Desk<'_> {
+    /// Brings a decision that an earlier process has begun to its end.
+    fn finish_what_was_begun(&mut self) -> anyhow::Result<()> {
+        let Some(case) = self.ledger.case() else { return Ok(()) };
+        self.output
+            .insist(&format!("decision {} was begun before, and is brought to its end first", case.sequence));
+        self.conclude().map(|_| ())
+    }
+
+    /// Decides on a change that was reviewed.
+    fn decide(&mut self, proposal: &Proposal, result: &RunResult, id: &Uuid) -> anyhow::Result<ExitCode> {
+        let Section::Approval(section) = &result.section else {
+            anyhow::bail!("the run is no review; that is an error of this program");
+        };
+        match result.outcome {
+            "agreed" | "no_agreement" => {}
+            // One reviewer can stop a change if the roleset says so: it is not proposed at all.
+            outcome => {
+                let reason = result.reason.clone().unwrap_or_default();
+                self.output.tell(&format!("not proposed: {}", quote::terminal(&reason)));
+                if self.output.format != Format::Text {
+                    self.output.json(&json!({"outcome": outcome, "reason": reason, "run": result.run}))?;
+                }
+                return Ok(answer::exit_code(result, false));
+            }
+        }
+        let opinions: Vec<Opinion> = section.reviews.iter().map(|review| review.opinion.clone()).collect();
+        self.ledger.begin(proposal, opinions, &id.to_string())?;
+        let said = self.conclude()?;
+        let code = if said["outcome"] == "landed" { ExitCode::Success } else { ExitCode::NoAgreement };
+        if self.output.format == Format::Text {
+            self.output.line(said["commit"].as_str().unwrap_or("rejected"))?;
+        } else {
+            self.output.json(&said)?;
+        }
+        Ok(code)
+    }
+
+    /// Decides on the case that is open, does what follows, and closes it.
+    fn conclude(&mut self) -> anyhow::Result<Json> {
+        let case = self.ledger.decide()?.clone();
+        let registry = self.ledger.registry();
+        let is_approved = case.is_approved(registry)?.unwrap_or(false);
+        let record = case.record.as_ref().context("a decision has a record")?;
+        let dir = self.runs.join(&case.run);
+        settings::private_folder(&dir)?;
+        let text = serde_json::to_string_pretty(record)? + "\n";
+        let file = dir.join(DECISION_FILE);
+        for path in std::iter::once(file.as_path()).chain(self.copy) {
+            std::fs::write(path, &text).with_context(|| format!("cannot write `{}`", path.display()))?;
+        }
+        let verified = record.verify(registry.roster())?;
+        let ended = if is_approved { case.land(&self.repository, registry)? } else { Ended::Rejected };
+        self.ledger.close(ended.clone())?;
+        let (outcome, commit, reason) = match &ended {
+            Ended::Landed { commit } => ("landed", Some(commit), None),
+            Ended::NotLanded { why } => ("not_landed", None, Some(why.clone())),
+            Ended::Rejected => (
+                "rejected",
+                None,
+                Some("fewer reviewers approve than a quorum; nothing is decided to be done".to_owned()),
+            ),
+        };
+        let branch = &case.proposal.branch;
+        let (sequence, file) = (case.sequence, file.display());
+        let detail = commit.map_or_else(String::new, |commit| format!(" on {branch} by {commit}"));
+        let why = reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+        self.output.tell(&quote::terminal(&format!(
+            "decision {sequence}: {}{detail}{why}",
+            outcome.replace('_', " ")
+        )));
+        self.output
+            .tell(&format!("proof: {file}; `consensus verify {file} --keys DIR` needs the public keys only"));
+        Ok(json!({
+            "outcome": outcome,
+            "reason": reason,
+            "sequence": sequence,
+            "change": verified.change,
+            "branch": branch,
+            "base": case.proposal.base,
+            "commit": commit,
+            "signed_by": verified.signed_by,
+            "votes": verified.votes,
+            "run": case.run,
+            "decision": file.to_string(),
+        }))
+    }
+}

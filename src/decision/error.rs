@@ -1,0 +1,108 @@
+//! What can be wrong with decisions.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::crypto::{Digest, NotAKey};
+use crate::journal::JournalError;
+use crate::protocol::approval::court::Mistrial;
+use crate::protocol::approval::{Refused, RosterFault, Sequence, TooLong};
+use crate::repository::RepositoryError;
+
+/// Why something cannot be decided, kept or proven.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DecisionError {
+    /// A file cannot be read or written.
+    #[error("cannot {action} `{}`: {source}", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A folder for keys has some.
+    #[error("`{}` is there already; keys are never written over: give another folder", .0.display())]
+    KeysAreThere(PathBuf),
+    /// A key can be read by others.
+    #[error("`{}` can be read by others than its owner; `chmod 600` it, or make new keys if somebody has", .0.display())]
+    OpenKey(PathBuf),
+    /// A key is none.
+    #[error("`{}`: {why}", path.display())]
+    Key {
+        /// Where.
+        path: PathBuf,
+        /// What is wrong.
+        why: NotAKey,
+    },
+    /// A key is not the one of its seat.
+    #[error("`{}` is not the key that the roster has for `{name}`", path.display())]
+    OtherKey {
+        /// Where.
+        path: PathBuf,
+        /// Whose it should be.
+        name: String,
+    },
+    /// A file is not what it should be.
+    #[error("`{}` cannot be read: {why}", path.display())]
+    Unreadable {
+        /// Where.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The roster cannot be used.
+    #[error(transparent)]
+    Roster(#[from] RosterFault),
+    /// The change is too long.
+    #[error(transparent)]
+    TooLong(#[from] TooLong),
+    /// The ledger cannot be written or trusted.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The ledger's records do not follow from each other.
+    #[error("the ledger's line {line} does not verify: {why}")]
+    Ledger {
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong.
+        why: String,
+    },
+    /// A decision is under way.
+    #[error("the decision {0} is not at its end; it is brought there first")]
+    UnderWay(Sequence),
+    /// No decision is under way.
+    #[error("nothing is being decided")]
+    Idle,
+    /// The reviewers come to nothing.
+    #[error(transparent)]
+    Mistrial(#[from] Mistrial),
+    /// A record is not proven.
+    #[error("the record does not verify: {0}")]
+    NotProven(String),
+    /// A statement in a record is not as it must be.
+    #[error("the record does not verify: {0}")]
+    Refused(#[from] Refused),
+    /// The record is of another roster.
+    #[error("the record was made under the roster {found}, and the keys are those of {expected}")]
+    OtherRoster {
+        /// That of the record.
+        found: Digest,
+        /// That of the keys.
+        expected: Digest,
+    },
+    /// Git says no.
+    #[error(transparent)]
+    Repository(#[from] RepositoryError),
+}
+
+impl DecisionError {
+    /// For what the file system says of a path.
+    pub(super) fn file(action: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File { action, path, source }
+    }
+}

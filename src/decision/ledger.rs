@@ -1,0 +1,256 @@
+//! The ledger: every decision of a repository under one roster, append-only and hash-chained.
+//!
+//! A case is opened with all that its decision follows from, before anything is signed; it is decided, and closed with what
+//! became of it. One case is under way at a time. Whoever opens a ledger whose last case is open goes on where it ends.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::DecisionError;
+use super::keys::KeyFolder;
+use super::proposal::Proposal;
+use super::record::Record;
+use crate::crypto::Digest;
+use crate::journal::{Record as Line, Writer};
+use crate::protocol::approval::court::Court;
+use crate::protocol::approval::{Opinion, Registry, Seal, Sequence, Value, Vote};
+use crate::repository::Oid;
+
+/// What happened.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+enum Entry {
+    /// A change is to be decided on.
+    Opened(Box<Opened>),
+    /// It was.
+    Decided { record: Box<Record> },
+    /// What became of it.
+    Closed { sequence: Sequence, ended: Ended },
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Opened {
+    program: String,
+    sequence: Sequence,
+    /// The run in which it was reviewed.
+    run: String,
+    change: String,
+    opinions: Vec<Opinion>,
+}
+
+/// What became of a change.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(tag = "ended", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Ended {
+    /// It is on its branch.
+    Landed {
+        /// By this commit.
+        commit: Oid,
+    },
+    /// It was approved, and is not on its branch.
+    NotLanded {
+        /// Why.
+        why: String,
+    },
+    /// It was not approved.
+    Rejected,
+}
+
+/// A decision that is under way.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Its place.
+    pub sequence: Sequence,
+    /// The run in which it was reviewed.
+    pub run: String,
+    /// What is decided on.
+    pub proposal: Proposal,
+    change: String,
+    opinions: Vec<Opinion>,
+    /// What was decided, if anything was yet.
+    pub record: Option<Record>,
+}
+
+/// The ledger of a repository's decisions.
+#[derive(Debug)]
+pub struct Ledger {
+    writer: Writer,
+    registry: Arc<Registry>,
+    court: Court<Seal>,
+    case: Option<Case>,
+}
+
+impl Case {
+    /// Who approves, by name.
+    #[must_use]
+    pub fn approvers<'a>(&self, registry: &'a Registry) -> Vec<&'a str> {
+        let seats = registry.roster().reviewers.iter().zip(&self.opinions);
+        seats
+            .filter(|(_, opinion)| opinion.vote() == Vote::Approve)
+            .map(|(seat, _)| seat.name.as_str())
+            .collect()
+    }
+
+    /// The SHA-256 of what is decided on.
+    #[must_use]
+    pub fn change(&self) -> Digest {
+        Digest::of(self.change.as_bytes())
+    }
+}
+
+impl Ledger {
+    /// Opens the ledger in a folder, or makes one; every decision in it is verified.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError`] if it is in use, does not verify, or a key is missing.
+    pub fn open(folder: &Path, registry: &Arc<Registry>, keys: &KeyFolder) -> Result<Self, DecisionError> {
+        let (orchestrator, reviewers) = keys.seals(registry)?;
+        let court = Court::new(registry.quorum(), orchestrator, reviewers);
+        let (writer, lines) = Writer::open::<Entry>(folder, &registry.chain().to_string())?;
+        let mut ledger = Self { writer, registry: Arc::clone(registry), court, case: None };
+        for line in lines {
+            let number = line.seq + 1;
+            ledger
+                .follow(line)
+                .map_err(|why| DecisionError::Ledger { line: number, why: why.to_string() })?;
+        }
+        Ok(ledger)
+    }
+
+    /// The decision that is under way.
+    #[must_use]
+    pub fn case(&self) -> Option<&Case> {
+        self.case.as_ref()
+    }
+
+    /// Who takes part.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Opens a case: what each reviewer thinks of a change, as a run has it.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError::UnderWay`] if one is open.
+    pub fn begin(
+        &mut self,
+        proposal: &Proposal,
+        opinions: Vec<Opinion>,
+        run: &str,
+    ) -> Result<(), DecisionError> {
+        self.is_idle()?;
+        let change = proposal.change()?.text().to_owned();
+        let opened = Opened {
+            program: crate::engine::PROGRAM.to_owned(),
+            sequence: self.court.next(),
+            run: run.to_owned(),
+            change,
+            opinions,
+        };
+        self.write(Entry::Opened(Box::new(opened)))
+    }
+
+    /// Lets the reviewers decide on the open case; the same again, if that was begun before.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError`].
+    pub fn decide(&mut self) -> Result<&Case, DecisionError> {
+        let case = self.case.as_ref().ok_or(DecisionError::Idle)?;
+        if case.record.is_none() {
+            let (change, opinions) = (case.proposal.change()?, case.opinions.clone());
+            let text = change.text().to_owned();
+            let ruling = self.court.decide(change, opinions)?;
+            let record = Record::new(&self.registry, &text, &ruling);
+            let line = self.append(Entry::Decided { record: Box::new(record) })?;
+            // The court knows it already.
+            self.decided(line.event)?;
+        }
+        self.case.as_ref().ok_or(DecisionError::Idle)
+    }
+
+    /// Closes the open case, which was decided.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError`].
+    pub fn close(&mut self, ended: Ended) -> Result<(), DecisionError> {
+        let sequence = self.case.as_ref().ok_or(DecisionError::Idle)?.sequence;
+        self.write(Entry::Closed { sequence, ended })
+    }
+
+    fn write(&mut self, entry: Entry) -> Result<(), DecisionError> {
+        let line = self.append(entry)?;
+        self.follow(line)
+    }
+
+    fn append(&mut self, entry: Entry) -> Result<Line<Entry>, DecisionError> {
+        let line = self.writer.append(entry)?;
+        self.writer.sync()?;
+        Ok(line)
+    }
+
+    fn is_idle(&self) -> Result<(), DecisionError> {
+        self.case.as_ref().map_or(Ok(()), |case| Err(DecisionError::UnderWay(case.sequence)))
+    }
+
+    /// Takes what a line says.
+    fn follow(&mut self, line: Line<Entry>) -> Result<(), DecisionError> {
+        let wrong = |why: &str| DecisionError::NotProven(why.to_owned());
+        if line.run != self.registry.chain().to_string() {
+            return Err(wrong("it is of another repository"));
+        }
+        match line.event {
+            Entry::Opened(opened) => {
+                self.is_idle()?;
+                let Opened { sequence, run, change, opinions, .. } = *opened;
+                if sequence != self.court.next() {
+                    return Err(wrong("it is not the next decision"));
+                }
+                let proposal = Proposal::read(&change)?;
+                self.case = Some(Case { sequence, run, proposal, change, opinions, record: None });
+                Ok(())
+            }
+            Entry::Decided { record } => {
+                let (_, proof) = record.proof(&self.registry)?;
+                self.court.recall(record.sequence, &proof)?;
+                self.decided(Entry::Decided { record })
+            }
+            Entry::Closed { sequence, .. } => {
+                let is_it = |case: &Case| case.sequence == sequence && case.record.is_some();
+                if !self.case.as_ref().is_some_and(is_it) {
+                    return Err(wrong("it closes what was not decided"));
+                }
+                self.case = None;
+                Ok(())
+            }
+        }
+    }
+
+    fn decided(&mut self, entry: Entry) -> Result<(), DecisionError> {
+        let Entry::Decided { record } = entry else { return Err(DecisionError::Idle) };
+        let fits = |case: &&mut Case| case.sequence == record.sequence && case.change == record.change;
+        let case = self.case.as_mut().filter(fits).ok_or(DecisionError::Idle)?;
+        case.record = Some(*record);
+        Ok(())
+    }
+}
+
+impl Case {
+    /// Whether the change was approved; `None` if nothing was decided yet.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError`] if the record does not verify.
+    pub fn is_approved(&self, registry: &Registry) -> Result<Option<bool>, DecisionError> {
+        let Some(record) = &self.record else { return Ok(None) };
+        let (proven, _) = record.proof(registry)?;
+        Ok(Some(proven.value == Value::Change(self.change())))
+    }
+}

@@ -1,0 +1,30 @@
+//! A repository's decisions: keys, proposals, the ledger that they are made in, and what proves them.
+//!
+//! ```text
+//!  keys ──────────────┐
+//!  proposal ──► ledger (fsync) ──► court (pure) ──► ledger ──► repository ──► ledger
+//!  opinions ──────────┘              signatures      │            branch        └─ how it ended
+//!                                                    ▼
+//!                                                 record, which anybody with the public keys can verify
+//! ```
+//!
+//! In go a change that was made ready and what each reviewer thinks of it; out come decisions, in their order, and branches
+//! that are moved. What is needed to sign is durable before anything is signed, and what is needed to move a branch before it
+//! is moved: whoever comes after a crash signs the same again and brings the rest to its end.
+//!
+//! Nothing in here asks a model, and nothing here counts a vote: that is [`protocol`](crate::protocol::approval)'s.
+
+mod error;
+mod keys;
+mod landing;
+mod ledger;
+mod proposal;
+mod record;
+mod verification;
+
+pub use error::DecisionError;
+pub use keys::{KeyFolder, ROSTER_FILE};
+pub use ledger::{Case, Ended, Ledger};
+pub use proposal::Proposal;
+pub use record::{Record, Verified, VotedFor};
+pub use verification::{Checked, Verification};

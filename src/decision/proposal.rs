@@ -1,0 +1,120 @@
+//! What is decided on: one text, of which every reviewer takes the digest.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::DecisionError;
+use super::verification::Verification;
+use crate::crypto::Digest;
+use crate::protocol::approval::{Change, Sequence};
+use crate::repository::{Candidate, FileChange, Oid};
+
+/// The form that this program writes.
+const VERSION: u32 = 1;
+
+/// A change on a branch, with what code knows of it.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Proposal {
+    /// The form of this text.
+    v: u32,
+    /// When it was made, in seconds since 1970: the time of its commit.
+    pub at: u64,
+    /// The branch that is moved, by its full name.
+    pub branch: String,
+    /// The commit that it must be at.
+    pub base: Oid,
+    /// The tree that comes out.
+    pub tree: Oid,
+    /// The SHA-256 of the diff.
+    pub diff_sha256: Digest,
+    /// What people will read in the history. Reviewers are not shown it: a story about a change is how they are misled.
+    pub message: String,
+    /// The roleset that the reviewers worked by.
+    pub roleset: String,
+    /// The files that differ.
+    pub files: Vec<FileChange>,
+    /// What came of the command that had to succeed on that tree; none, if there was no command.
+    pub verification: Option<Verification>,
+    /// What the reviewers read.
+    pub diff: String,
+}
+
+impl Proposal {
+    /// Makes a proposal of a candidate.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError::NotProven`] if its diff is not UTF-8, so that nobody could say what was read.
+    pub fn new(
+        candidate: &Candidate,
+        branch: String,
+        at: u64,
+        message: String,
+        roleset: String,
+        verification: Option<Verification>,
+    ) -> Result<Self, DecisionError> {
+        let diff = String::from_utf8(candidate.diff.clone()).map_err(|_| {
+            let why = "its diff is not UTF-8 throughout, and reviewers could not tell what they read";
+            DecisionError::Unreadable { path: "the change".into(), why: why.to_owned() }
+        })?;
+        Ok(Self {
+            v: VERSION,
+            at,
+            branch,
+            base: candidate.base.clone(),
+            tree: candidate.tree.clone(),
+            diff_sha256: candidate.digest(),
+            message,
+            roleset,
+            files: candidate.files.clone(),
+            verification,
+            diff,
+        })
+    }
+
+    /// The text that is decided on.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError::TooLong`].
+    pub fn change(&self) -> Result<Change, DecisionError> {
+        Ok(Change::new(&serde_json::to_string(self).unwrap_or_default())?)
+    }
+
+    /// Reads a text that was decided on.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError::NotProven`] if it is none, or does not hold together.
+    pub fn read(text: &str) -> Result<Self, DecisionError> {
+        let wrong = |why: String| DecisionError::NotProven(format!("the change cannot be read: {why}"));
+        let proposal: Self = serde_json::from_str(text).map_err(|why| wrong(why.to_string()))?;
+        if proposal.v != VERSION {
+            return Err(wrong(format!("its form is {}, and this program reads {VERSION}", proposal.v)));
+        }
+        if Digest::of(proposal.diff.as_bytes()) != proposal.diff_sha256 {
+            return Err(wrong("its diff has another digest".to_owned()));
+        }
+        Ok(proposal)
+    }
+
+    /// Lines that come and go, all files together.
+    #[must_use]
+    pub fn churn(&self) -> u64 {
+        self.files.iter().map(|file| file.added.saturating_add(file.removed)).fold(0, u64::saturating_add)
+    }
+
+    /// The message of its commit, which says by what it was decided.
+    #[must_use]
+    pub fn commit_message(&self, sequence: Sequence, change: Digest, approvers: &[&str]) -> String {
+        let mut text = format!("{}\n\n", self.message.trim());
+        let _ = writeln!(text, "Consensus-Sequence: {sequence}");
+        let _ = writeln!(text, "Consensus-Change: sha256:{change}");
+        for approver in approvers {
+            let _ = writeln!(text, "Consensus-Approved-By: {approver}");
+        }
+        text
+    }
+}

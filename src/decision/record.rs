@@ -1,0 +1,194 @@
+//! The record of a decision: everything that proves it, in one file.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::error::DecisionError;
+use super::proposal::Proposal;
+use crate::crypto::dsse::Envelope;
+use crate::crypto::{Digest, Signature};
+use crate::protocol::approval::court::Ruling;
+use crate::protocol::approval::{
+    Change, Opinion, Party, Post, Proof, Proven, Registry, Roster, Sequence, Statement, Value, Vote,
+};
+
+/// The form that this program writes.
+const VERSION: u32 = 1;
+
+/// The record of a decision.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    v: u32,
+    /// The repository's identity.
+    pub chain: Digest,
+    /// The place of the decision.
+    pub sequence: Sequence,
+    /// The commits of a quorum: one in-toto statement in a DSSE envelope, with as many signatures.
+    pub envelope: Envelope,
+    /// What was decided on, whether it was approved or not.
+    pub change: String,
+    /// The votes, each signed, with what its author thinks.
+    pub votes: Vec<Json>,
+    /// Who takes part. Not trusted: whoever verifies has its own.
+    pub roster: Roster,
+}
+
+/// One reviewer's vote.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VotedFor {
+    /// Who.
+    pub reviewer: String,
+    /// What it thinks.
+    pub opinion: Opinion,
+}
+
+/// What a record proves.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verified {
+    /// The repository's identity.
+    pub chain: Digest,
+    /// The place of the decision.
+    pub sequence: Sequence,
+    /// Whether the change was approved; it was decided that nothing is done, if not.
+    pub approved: bool,
+    /// The SHA-256 of what was decided on.
+    pub change: Digest,
+    /// Whose signatures prove it.
+    pub signed_by: Vec<String>,
+    /// How many were needed.
+    pub quorum: usize,
+    /// How each has voted.
+    pub votes: Vec<VotedFor>,
+}
+
+impl Record {
+    /// Makes the record of a ruling on a change.
+    ///
+    /// # Panics
+    ///
+    /// Never: a ruling's commits say one thing, by those who are in the roster.
+    #[must_use]
+    pub fn new(registry: &Registry, change: &str, ruling: &Ruling<Signature>) -> Self {
+        let write = |letter: &_| {
+            let text = registry.write(&Post::Letter(Clone::clone(letter)));
+            serde_json::from_str(&text).expect("what was written as JSON is JSON")
+        };
+        Self {
+            v: VERSION,
+            chain: registry.chain(),
+            sequence: ruling.sequence,
+            envelope: registry.envelope(&ruling.proof.commits).expect("a ruling has commits to one thing"),
+            change: change.to_owned(),
+            votes: ruling.votes.iter().map(write).collect(),
+            roster: registry.roster().clone(),
+        }
+    }
+
+    /// Reads a record. Nothing in it is verified.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError::NotProven`] if it is none.
+    pub fn read(text: &str) -> Result<Self, DecisionError> {
+        let wrong = |why: String| DecisionError::NotProven(format!("it cannot be read: {why}"));
+        let record: Self = serde_json::from_str(text).map_err(|why| wrong(why.to_string()))?;
+        if record.v == VERSION {
+            return Ok(record);
+        }
+        Err(wrong(format!("its form is {}, and this program reads {VERSION}", record.v)))
+    }
+
+    /// Returns what was decided, and what proves it, if the signatures of a quorum of this roster are there.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError`] says what is wrong.
+    pub fn proof(&self, registry: &Registry) -> Result<(Proven, Proof<Signature>), DecisionError> {
+        let proof = Proof { change: None, commits: registry.open(&self.envelope)? };
+        let proven = proof.check(registry.quorum()).ok_or_else(|| {
+            let (found, wanted) = (proof.commits.len(), registry.quorum().size());
+            DecisionError::NotProven(format!(
+                "it has {found} signatures on a decision, and {wanted} are needed"
+            ))
+        })?;
+        if proven.sequence != self.sequence {
+            let why =
+                format!("the signatures are on the decision {}, not {}", proven.sequence, self.sequence);
+            return Err(DecisionError::NotProven(why));
+        }
+        let change = Change::new(&self.change)?;
+        let change = Some(change).filter(|change| change.value() == proven.value);
+        Ok((proven, Proof { change, ..proof }))
+    }
+
+    /// Verifies everything in it against the keys of a roster, offline.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError`] says what is wrong: a signature, a digest, or a vote that does not belong to it.
+    pub fn verify(&self, roster: &Roster) -> Result<Verified, DecisionError> {
+        let registry = Arc::new(Registry::new(self.chain, roster.clone())?);
+        let own = Registry::new(self.chain, self.roster.clone())?;
+        if own.digest() != registry.digest() {
+            return Err(DecisionError::OtherRoster { found: own.digest(), expected: registry.digest() });
+        }
+        let (proven, proof) = self.proof(&registry)?;
+        let change = Digest::of(self.change.as_bytes());
+        Proposal::read(&self.change)?;
+        let approved = match proven.value {
+            Value::Change(decided) if decided == change => true,
+            Value::Change(decided) => {
+                let why = format!("{decided} was decided, and the change in it has the digest {change}");
+                return Err(DecisionError::NotProven(why));
+            }
+            Value::Nothing => false,
+        };
+        let name = |at: usize| roster.reviewers.get(at).map_or_else(String::new, |seat| seat.name.clone());
+        let mut votes: Vec<(usize, VotedFor)> = Vec::new();
+        for vote in &self.votes {
+            let (by, opinion) = self.vote(&registry, vote, change)?;
+            if votes.iter().any(|(known, _)| *known == by) {
+                return Err(DecisionError::NotProven(format!("`{}` votes twice", name(by))));
+            }
+            votes.push((by, VotedFor { reviewer: name(by), opinion }));
+        }
+        let approving = votes.iter().filter(|(_, vote)| vote.opinion.vote() == Vote::Approve).count();
+        if approved && approving < registry.quorum().size() {
+            let why =
+                format!("it was approved, and the votes of {approving} reviewers who approve are in it");
+            return Err(DecisionError::NotProven(why));
+        }
+        Ok(Verified {
+            chain: self.chain,
+            sequence: self.sequence,
+            approved,
+            change,
+            signed_by: proof.commits.iter().map(|signed| name(signed.by)).collect(),
+            quorum: registry.quorum().size(),
+            votes: votes.into_iter().map(|(_, vote)| vote).collect(),
+        })
+    }
+
+    /// Reads one vote, which must be on this change at this place.
+    fn vote(
+        &self,
+        registry: &Registry,
+        vote: &Json,
+        change: Digest,
+    ) -> Result<(usize, Opinion), DecisionError> {
+        let foreign =
+            || DecisionError::NotProven("one of its votes is on something else, or is none".to_owned());
+        let Some(Post::Letter(letter)) = registry.read(&vote.to_string(), |_, _| true)? else {
+            return Err(foreign());
+        };
+        let is_it = letter.signed.sequence == self.sequence
+            && matches!(letter.signed.statement, Statement::Prepare { value, .. } if value == Value::Change(change));
+        let opinion = letter.opinion.filter(|_| is_it).ok_or_else(foreign)?;
+        // Whose key it is was checked: a prepare is a reviewer's.
+        debug_assert!(registry.key(Party::Reviewer(letter.signed.by)).is_some());
+        Ok((letter.signed.by, Opinion::clone(&opinion)))
+    }
+}

@@ -1,0 +1,136 @@
+//! A command that must succeed on the tree that is to land, before anybody is asked.
+//!
+//! It runs in a folder with nothing but the files of that tree: no repository that it could change, and none of the
+//! environment but what programs need to be found. It is in a process group of its own, which ends with it, or when its time
+//! is over.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::process::Command;
+
+use super::error::DecisionError;
+use crate::crypto::Digest;
+use crate::repository::{Oid, Repository};
+
+/// What of the environment a command sees.
+const ENVIRONMENT: [&str; 12] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "JAVA_HOME",
+    "GOPATH",
+];
+
+/// The last lines of what a command says are kept, in bytes.
+const SAID_BYTES_MAX: usize = 4_000;
+
+/// A command, and that it succeeded.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Verification {
+    /// The command, as a shell reads it.
+    pub command: String,
+    /// The SHA-256 of all that it said.
+    pub output_sha256: Digest,
+}
+
+/// What came of a command.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Checked {
+    /// It succeeded.
+    Passed(Verification),
+    /// It did not.
+    Failed {
+        /// How it ended.
+        how: String,
+        /// The end of what it said.
+        said: String,
+    },
+}
+
+impl Verification {
+    /// Runs a command on a tree. `guard` is this program: it ends whatever the command leaves behind, also if this process dies.
+    /// What the command says is written to `log`.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError`] if it cannot be run.
+    pub async fn run(
+        guard: &Path,
+        command: &str,
+        repository: &Repository,
+        tree: &Oid,
+        time: Duration,
+        log: &Path,
+    ) -> Result<Checked, DecisionError> {
+        let folder = Scratch::new()?;
+        repository.export(tree, &folder.0)?;
+        let file = std::fs::File::create(log).map_err(DecisionError::file("write", log))?;
+        let copy = file.try_clone().map_err(DecisionError::file("write", log))?;
+        let kept = ENVIRONMENT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
+        let mut child = Command::new(guard)
+            .args(["guard", "--", "sh", "-c", command])
+            .current_dir(&folder.0)
+            .env_clear()
+            .envs(kept)
+            .stdin(Stdio::piped())
+            .stdout(file)
+            .stderr(copy)
+            .spawn()
+            .map_err(DecisionError::file("start", guard))?;
+        // Whoever is waited for has its standard input closed.
+        let lifeline = child.stdin.take();
+        let ended = tokio::time::timeout(time, child.wait()).await;
+        drop(lifeline);
+        let is_late = ended.is_err();
+        let status = match ended {
+            Ok(status) => status,
+            Err(_) => child.wait().await,
+        };
+        let status = status.map_err(DecisionError::file("wait for", guard))?;
+        let said = std::fs::read(log).map_err(DecisionError::file("read", log))?;
+        if status.success() && !is_late {
+            let output_sha256 = Digest::of(&said);
+            return Ok(Checked::Passed(Self { command: command.to_owned(), output_sha256 }));
+        }
+        let how = match (is_late, status.code()) {
+            (true, _) => format!("it took longer than {}", humantime::format_duration(time)),
+            (false, Some(code)) => format!("it ended with {code}"),
+            (false, None) => "it was killed".to_owned(),
+        };
+        let tail = &said[said.len().saturating_sub(SAID_BYTES_MAX)..];
+        Ok(Checked::Failed { how, said: String::from_utf8_lossy(tail).trim().to_owned() })
+    }
+}
+
+/// A folder of nobody else's, which goes when it is not needed any more.
+struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self, DecisionError> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        let path = std::env::temp_dir().join(format!("consensus-tree-{}", uuid::Uuid::new_v4()));
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(DecisionError::file("make the folder", &path))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed is in the system's folder for such things.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
