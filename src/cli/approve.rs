@@ -23,7 +23,7 @@ use crate::protocol::approval::{Opinion, Registry};
 use crate::protocol::{Document, Params, Section, Setup, Task};
 use crate::provider::Endpoint;
 use crate::report::RunResult;
-use crate::repository::{Candidate, Repository, Source};
+use crate::repository::{Candidate, Repository, RepositoryError, Source};
 use crate::text::quote;
 
 /// The roleset of a review that names none.
@@ -56,19 +56,23 @@ pub(super) fn approve(args: &ApproveArgs, output: &Output) -> anyhow::Result<Exi
     let file = FileConfig::load()?;
     let repository = Repository::open(&args.repo)?;
     let branch = repository.branch(&args.base)?;
-    let candidate = candidate(args, &repository)?;
     let keys = KeyFolder::open(&args.keys)?;
-    let chain = repository.identity(&candidate.base)?;
+    let chain = repository.identity(&repository.commit_of(&branch)?)?;
     let registry = Arc::new(Registry::new(chain, keys.roster().clone())?);
-    let setup = setup(args, &file, &candidate, &keys)?;
-    // Before anybody is paid for a review that could not land.
-    repository.not_checked_out(&branch)?;
     let roster: String = registry.digest().to_string().chars().take(16).collect();
     let place = repository.folder().join("consensus").join(roster);
     let ledger = Ledger::open(&place, &registry, &keys)?;
     let runs = settings::runs_dir(args.runs_dir.as_ref(), &file);
     let mut desk = Desk { repository, ledger, runs, copy: args.output.as_deref(), output };
-    desk.finish_what_was_begun()?;
+    let finished = desk.finish_what_was_begun()?;
+    let candidate = match (candidate(args, &desk.repository), finished) {
+        // It was this very change that was begun.
+        (Err(why), Some(said)) if changes_nothing(&why) => return desk.tell(&said),
+        (candidate, _) => candidate?,
+    };
+    let setup = setup(args, &file, &candidate, &keys)?;
+    // Before anybody is paid for a review that could not land.
+    desk.repository.not_checked_out(&branch)?;
     block_on(async {
         let mut stop = signals::listen()?;
         let id = Uuid::now_v7();
@@ -93,6 +97,10 @@ pub(super) fn approve(args: &ApproveArgs, output: &Output) -> anyhow::Result<Exi
         tell_domains(output, &desk.ledger, &endpoints);
         desk.decide(&proposal, &result, &id)
     })?
+}
+
+fn changes_nothing(why: &anyhow::Error) -> bool {
+    matches!(why.downcast_ref(), Some(RepositoryError::Nothing(_)))
 }
 
 /// Reads the change: a patch in a file or on stdin, or what a branch has done.
@@ -251,11 +259,11 @@ fn tell_domains(output: &Output, ledger: &Ledger, endpoints: &[Endpoint]) {
 
 impl Desk<'_> {
     /// Brings a decision that an earlier process has begun to its end.
-    fn finish_what_was_begun(&mut self) -> anyhow::Result<()> {
-        let Some(case) = self.ledger.case() else { return Ok(()) };
+    fn finish_what_was_begun(&mut self) -> anyhow::Result<Option<Json>> {
+        let Some(case) = self.ledger.case() else { return Ok(None) };
         self.output
             .insist(&format!("decision {} was begun before, and is brought to its end first", case.sequence));
-        self.conclude().map(|_| ())
+        self.conclude().map(Some)
     }
 
     /// Decides on a change that was reviewed.
@@ -278,11 +286,17 @@ impl Desk<'_> {
         let opinions: Vec<Opinion> = section.reviews.iter().map(|review| review.opinion.clone()).collect();
         self.ledger.begin(proposal, opinions, &id.to_string())?;
         let said = self.conclude()?;
+        self.tell(&said)
+    }
+
+    /// Prints how a decision ended.
+    fn tell(&self, said: &Json) -> anyhow::Result<ExitCode> {
         let code = if said["outcome"] == "landed" { ExitCode::Success } else { ExitCode::NoAgreement };
         if self.output.format == Format::Text {
-            self.output.line(said["commit"].as_str().unwrap_or("rejected"))?;
+            let outcome = said["outcome"].as_str().unwrap_or_default();
+            self.output.line(said["commit"].as_str().unwrap_or(outcome))?;
         } else {
-            self.output.json(&said)?;
+            self.output.json(said)?;
         }
         Ok(code)
     }

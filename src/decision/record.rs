@@ -161,6 +161,12 @@ impl Record {
                 format!("it was approved, and the votes of {approving} reviewers who approve are in it");
             return Err(DecisionError::NotProven(why));
         }
+        let against = votes.len() - approving;
+        if !approved && against < registry.quorum().blocking() {
+            let why =
+                format!("it was not approved, and the votes of {against} reviewers who do not are in it");
+            return Err(DecisionError::NotProven(why));
+        }
         Ok(Verified {
             chain: self.chain,
             sequence: self.sequence,

@@ -5,6 +5,7 @@
 mod support;
 
 mod approval;
+mod approve;
 mod bedrock;
 mod cli;
 mod confidence;
