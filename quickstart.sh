@@ -7,6 +7,7 @@
 #   ./quickstart.sh panel      three personas answer and judge each other; the record is verified
 #   ./quickstart.sh council    a question that one of four documents answers, and a request that breaks its own rule
 #   ./quickstart.sh document   a long text is read in pieces; whether the facts that were planted in it are found
+#   ./quickstart.sh dsse       the records of decisions, held against an independent library; no model
 #   ./quickstart.sh bedrock    the signatures of requests to Amazon Bedrock, held against AWS's own library; no model
 #   ./quickstart.sh cache      how much of a growing prompt the server reuses (at least 80 %)
 #   ./quickstart.sh conformance      the tests of the provider against this server
@@ -32,6 +33,8 @@ set -euo pipefail
 
 xllamacpp=2026.10.11549
 botocore=1.44.5
+securesystemslib=1.6.0
+cryptography=50.0.2
 unavailable=69 # EX_UNAVAILABLE
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/consensus/quickstart
@@ -223,6 +226,11 @@ case ${1:-all} in
         install botocore "$botocore"
         build
         attend "$py" "$root/tests/real/bedrock.py" "$bin" ;;
+    dsse)
+        install securesystemslib "$securesystemslib"
+        install cryptography "$cryptography"
+        build
+        attend "$py" "$root/tests/real/dsse.py" "$bin" ;;
     veto | calibration)
         [[ $# -ge 2 ]] || die "name the file for the results: ./quickstart.sh $1 OUT.jsonl"
         prepare

@@ -24,7 +24,7 @@
 //! - [`protocol`]: the contract of a state machine, and [`protocol::pair`], two agents with a dual stop;
 //!   [`protocol::council`], intent, answer and verification with a weighted confidence;
 //!   [`protocol::panel`], many answers and blind judges; [`protocol::map_reduce`], a long document read in pieces by
-//!   runs of any of them.
+//!   runs of any of them; [`protocol::review`], reviewers of a change, and [`protocol::approval`], who of them must sign it.
 //! - [`journal`]: the append-only, hash-chained record of one run.
 //! - [`provider`]: where models are called: OpenAI-compatible servers, Amazon Bedrock, and scripts;
 //!   [`provider::launch`] starts a server for a run and ends it on every way out.
@@ -38,8 +38,8 @@
 //! - [`cli`]: one file for each subcommand.
 //! - [`crypto`]: digests and canonical JSON.
 //!
-//! Dependencies point one way: `cli → api → config, report → engine → journal, provider → protocol → text →
-//! crypto`. A test keeps it so.
+//! Dependencies point one way: `cli → api, decision → config, report → engine → journal, provider, repository → protocol →
+//! text → crypto`. A test keeps it so.
 //!
 //! # Invariants
 //!
@@ -51,7 +51,8 @@
 //!   ever filled in.
 //! - **The journal is written ahead**, and a reply that is durable is never asked for again.
 //! - **A launched server lives as long as a pipe**: whatever ends this program closes it.
-//! - **Only `cli` prints**, and only `engine` and `provider` await.
+//! - **Only `cli` prints**, and only `engine`, `provider` and `decision` await.
+//! - **A key signs one thing for each place in the order of decisions**: what it follows from is durable before it signs.
 //! - **Secrets are named, never stored**: an API key is in no journal, log or message.
 //!
 //! # Glossary

@@ -86,6 +86,21 @@ pub fn plain(text: &str) -> String {
     out
 }
 
+/// Returns `text` for showing as code: role tokens broken, and invisible characters as escapes, since what is not seen may
+/// be what matters. Line breaks are escaped too; tabs stay.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c != '\t' && is_invisible(c) {
+            push_escape(&mut out, c);
+        } else {
+            out.push(c);
+        }
+    }
+    plain(&out)
+}
+
 /// Returns a message about untrusted text, which may quote it: neutralised and bounded.
 #[must_use]
 pub fn message(text: &str) -> String {

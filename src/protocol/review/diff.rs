@@ -9,7 +9,7 @@ use crate::text::quote;
 /// More parts are not reviewed in one run.
 pub const PARTS_MAX: usize = 200;
 
-/// The rest of a longer line is not shown, in characters: nobody wrote it by hand.
+/// A longer line is shown as several, in characters: all of it is read.
 const LINE_CHARS_MAX: usize = 400;
 
 /// What a line of a diff is.
@@ -163,13 +163,16 @@ impl Hunk {
 fn files(diff: &str) -> Vec<Part> {
     let mut files: Vec<Part> = Vec::new();
     let (mut path, mut hunk, mut is_binary) = (String::new(), None::<Hunk>, false);
-    for line in diff.lines() {
+    // What else might end a line is a part of it.
+    for line in diff.strip_suffix('\n').unwrap_or(diff).split('\n') {
         let in_hunk = hunk.as_mut().filter(|hunk| !hunk.is_over());
         let (number, sign) = match in_hunk {
             Some(hunk) => hunk.take(line),
             None => (0, Sign::Head),
         };
-        let is_new_file = sign == Sign::Head && number == 0 && line.starts_with("diff ");
+        // Without git, a file begins with its old name.
+        let is_old_name = line.starts_with("--- ") && hunk.is_some();
+        let is_new_file = sign == Sign::Head && (line.starts_with("diff ") || is_old_name);
         if is_new_file || files.is_empty() {
             files.push(Part::default());
             (hunk, is_binary) = (None, false);
@@ -191,12 +194,9 @@ fn files(diff: &str) -> Vec<Part> {
             is_binary = line == "GIT binary patch";
         }
         let shown = if is_binary { "(binary content, which is not shown)" } else { line };
-        let mut shown: String = quote::plain(shown).chars().take(LINE_CHARS_MAX).collect();
-        if line.chars().count() > LINE_CHARS_MAX {
-            shown.push('…');
-        }
         if let Some(file) = files.last_mut() {
-            file.lines.push(Line { path: path.clone(), number, sign, shown });
+            let line = |shown| Line { path: path.clone(), number, sign, shown };
+            file.lines.extend(wrapped(shown).into_iter().map(line));
         }
     }
     // A name that comes after the first lines of its file is theirs too.
@@ -206,6 +206,15 @@ fn files(diff: &str) -> Vec<Part> {
     }
     files.retain(|file| !file.lines.is_empty());
     files
+}
+
+/// Shows a line, as several where it is long, each with its sign.
+fn wrapped(line: &str) -> Vec<String> {
+    let shown: Vec<char> = quote::visible(line).chars().collect();
+    let mut chunks = shown.chunks(LINE_CHARS_MAX).map(|chunk| chunk.iter().collect::<String>());
+    let first = chunks.next().unwrap_or_default();
+    let sign: String = line.chars().take(1).collect();
+    std::iter::once(first).chain(chunks.map(|chunk| format!("{sign}…{chunk}"))).collect()
 }
 
 fn unprefixed(name: &str) -> &str {
@@ -232,6 +241,23 @@ mod tests {
         assert_eq!(found, [("src/a.rs", 11, "--- two"), ("src/a.rs", 11, "+++ three"), ("new", 1, "+x = 1")]);
         let text = parts[0].text();
         assert!(text.contains("(binary content, which is not shown)") && !text.contains("abc"), "{text}");
+    }
+
+    #[test]
+    fn nothing_that_a_compiler_sees_is_hidden_from_a_reviewer() {
+        let long = format!("x = 1;{}evil();", " ".repeat(3000));
+        let diff = format!(
+            "--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n-a\r\n+a\n+{long}\n+if admin\u{202e} {{\u{2028}run();\n b\n--- a/y\n+++ b/y\n\
+             @@ -0,0 +1 @@\n+y\n"
+        );
+        let part = parts(&documents(&diff), 5000).remove(0);
+        let text = part.text();
+        for seen in ["-a\\u000d\n", "+a\n", "evil();\n", "\\u202e {\\u2028run();\n"] {
+            assert!(text.contains(seen), "{seen}: {text}");
+        }
+        assert!(part.lines.iter().all(|line| line.shown.chars().count() <= LINE_CHARS_MAX + 2));
+        let last = part.faultable().last().unwrap();
+        assert_eq!((last.path.as_str(), last.number, last.shown.as_str()), ("y", 1, "+y"));
     }
 
     #[test]
