@@ -14,7 +14,7 @@ use super::approve_args::ApproveArgs;
 use super::error::UsageError;
 use super::output::{Format, Output};
 use super::progress::Story;
-use super::{ExitCode, answer, block_on, launch, run, settings, signals};
+use super::{ExitCode, answer, block_on, launch, metrics, quorum, run, settings, signals};
 use crate::config::{FileConfig, launch_command, resolve_endpoints};
 use crate::decision::{Checked, Ended, KeyFolder, Ledger, Proposal, Verification};
 use crate::engine::{Engine, PROGRAM, StopRequest};
@@ -22,7 +22,7 @@ use crate::journal::Opened;
 use crate::protocol::approval::{Opinion, Registry};
 use crate::protocol::{Document, Params, Section, Setup, Task};
 use crate::provider::Endpoint;
-use crate::report::RunResult;
+use crate::report::{RunResult, sarif, write_whole};
 use crate::repository::{Candidate, Repository, RepositoryError, Source};
 use crate::text::quote;
 
@@ -41,6 +41,9 @@ const VERIFICATION_LOG: &str = "verification.log";
 
 /// The longest patch that is read.
 const PATCH_BYTES_MAX: u64 = 4 << 20;
+
+/// Who may read a proof and findings: they are there to be shown. The folder of a run is its owner's alone all the same.
+const PUBLIC: u32 = 0o644;
 
 /// Where decisions are made and where they land.
 struct Desk<'a> {
@@ -94,8 +97,14 @@ pub(super) fn approve(args: &ApproveArgs, output: &Output) -> anyhow::Result<Exi
         // It is known to be short enough before it is reviewed.
         proposal.change()?;
         let (result, endpoints) = review(args, &file, setup, &dir, &id, began, stop, output).await?;
-        tell_domains(output, &desk.ledger, &endpoints);
-        desk.decide(&proposal, &result, &id)
+        tell_quorum(output, &desk.ledger, &endpoints);
+        if let (Some(path), Section::Approval(section)) = (&args.sarif, &result.section) {
+            let text = serde_json::to_string_pretty(&sarif(section))? + "\n";
+            write_whole(path, &text, PUBLIC).with_context(|| format!("cannot write `{}`", path.display()))?;
+        }
+        let code = desk.decide(&proposal, &result, &id)?;
+        metrics::write(args.metrics_file.as_deref(), &dir, output);
+        Ok(code)
     })?
 }
 
@@ -236,24 +245,10 @@ async fn review(
     Ok((result, endpoints))
 }
 
-/// Says who fails together: reviewers on one model err together, whatever their keys are.
-fn tell_domains(output: &Output, ledger: &Ledger, endpoints: &[Endpoint]) {
-    let mut models: Vec<(String, usize)> = Vec::new();
-    for label in endpoints.iter().map(Endpoint::label) {
-        match models.iter_mut().find(|(known, _)| *known == label) {
-            Some((_, count)) => *count += 1,
-            None => models.push((label, 1)),
-        }
-    }
-    let sizes: Vec<usize> = models.iter().map(|(_, count)| *count).collect();
-    let quorum = ledger.registry().quorum();
-    let (n, f, q) = (quorum.reviewers(), quorum.faults(), quorum.size());
-    let models = sizes.len();
-    output.tell(&format!(
-        "quorum: {q} of {n}; any {f} may be wrong; they are on {models} model{}, of which any {} may be wrong",
-        if models == 1 { "" } else { "s" },
-        quorum.faulty_domains(&sizes)
-    ));
+/// Says what the quorum bears, and what its keys are worth.
+fn tell_quorum(output: &Output, ledger: &Ledger, endpoints: &[Endpoint]) {
+    let models: Vec<String> = endpoints.iter().map(Endpoint::label).collect();
+    output.tell(&format!("quorum: {}", quorum::in_words(ledger.registry().quorum(), &models)));
     output.tell("keys: all are in this process, so that this proves nothing against whoever runs it");
 }
 
@@ -312,7 +307,7 @@ impl Desk<'_> {
         let text = serde_json::to_string_pretty(record)? + "\n";
         let file = dir.join(DECISION_FILE);
         for path in std::iter::once(file.as_path()).chain(self.copy) {
-            std::fs::write(path, &text).with_context(|| format!("cannot write `{}`", path.display()))?;
+            write_whole(path, &text, PUBLIC).with_context(|| format!("cannot write `{}`", path.display()))?;
         }
         let verified = record.verify(registry.roster())?;
         let ended = if is_approved { case.land(&self.repository, registry)? } else { Ended::Rejected };

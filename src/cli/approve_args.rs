@@ -70,6 +70,13 @@ pub(super) struct ApproveArgs {
     /// Folder for run folders.
     #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
     pub(super) runs_dir: Option<PathBuf>,
+    /// Write what the reviewers found to this file, as SARIF for code hosts.
+    #[arg(long, value_name = "FILE")]
+    pub(super) sarif: Option<PathBuf>,
+    /// Write the figures of all runs in the runs folder to this file, for Prometheus (node-exporter's textfile
+    /// collector).
+    #[arg(long, value_name = "FILE", env = "CONSENSUS_METRICS_FILE")]
+    pub(super) metrics_file: Option<PathBuf>,
     /// Write the record of the decision to this file as well.
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,

@@ -21,6 +21,7 @@ mod output;
 mod persona;
 mod plan;
 mod progress;
+mod quorum;
 mod replay;
 mod resume;
 mod roleset;

@@ -4,11 +4,13 @@ use serde_json::json;
 
 use super::args::{RolesetAction, RolesetArgs};
 use super::output::{Format, Output};
-use super::{ExitCode, settings};
+use super::{ExitCode, quorum, settings};
 use crate::config::{
-    ConfigError, FileConfig, Found, check_roleset, copy_roleset, find_roleset, list_rolesets, load_roleset,
+    ConfigError, FileConfig, Found, RolesetAgent, check_roleset, copy_roleset, find_roleset, list_rolesets,
+    load_roleset,
 };
-use crate::protocol::Task;
+use crate::protocol::approval::Quorum;
+use crate::protocol::{Params, Task};
 
 pub(super) fn roleset(args: &RolesetArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let folders = settings::roleset_folders(args.rolesets_dir.as_ref(), &FileConfig::load()?);
@@ -70,8 +72,14 @@ fn check(all: &[Found], output: &Output) -> anyhow::Result<ExitCode> {
     let mut problems = Vec::new();
     for found in all {
         match check_roleset(found) {
-            Ok(_) if output.format == Format::Text => {
+            Ok((roleset, _)) if output.format == Format::Text => {
                 output.line(&format!("ok  {}  {}", found.name, found.source))?;
+                if let (Params::Approval(_), Ok(quorum)) = (&roleset.params, Quorum::of(roleset.agents.len()))
+                {
+                    let model = |agent: &RolesetAgent| agent.model.clone().unwrap_or_default();
+                    let models: Vec<String> = roleset.agents.iter().map(model).collect();
+                    output.line(&format!("    {}", quorum::in_words(quorum, &models)))?;
+                }
             }
             Ok(_) => {}
             Err(ConfigError::Roleset(found)) => problems.extend(found),

@@ -7,11 +7,13 @@ mod metrics;
 mod outcome;
 mod panel;
 mod result;
+mod sarif;
 mod transcript;
 
 pub use metrics::{Counted, metrics};
 pub use outcome::ConsensusOutcome;
 pub use result::{AgentResult, RunResult, Timing, UsageResult, write_run, write_whole};
+pub use sarif::sarif;
 pub use transcript::transcript;
 
 /// The schema of `result.json`.

@@ -197,7 +197,12 @@ fn whatever_is_changed_in_a_record_it_does_not_verify() {
 fn what_no_quorum_approves_changes_nothing_and_that_is_decided_too() {
     let project = Project::new();
     let before = project.git(&["for-each-ref"]);
-    let said = project.said(&["--change", "fix", "--answer", "reject", "-o", "proof.json"], 3);
+    let said = project
+        .said(&["--change", "fix", "--answer", "reject", "-o", "proof.json", "--sarif", "found.sarif"], 3);
+    let sarif = std::fs::read_to_string(project.folder.path().join("found.sarif")).unwrap();
+    let sarif: Value = serde_json::from_str(&sarif).unwrap();
+    let place = &sarif["runs"][3]["results"][0]["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "sum.py", "{sarif}");
     assert_eq!((&said["outcome"], &said["commit"]), (&json!("rejected"), &Value::Null));
     assert_eq!(said["votes"][0]["opinion"]["reject"]["severity"], "high");
     assert_eq!(project.git(&["for-each-ref"]), before);
@@ -211,6 +216,13 @@ fn what_no_quorum_approves_changes_nothing_and_that_is_decided_too() {
     let said = project.said(&["--change", "fix", "--mock-script", "rules.jsonl"], 0);
     assert_eq!((&said["outcome"], &said["sequence"]), (&json!("landed"), &json!(2)));
     assert!(said["votes"][1]["opinion"]["reject"].is_object(), "{said}");
+    let checked =
+        Finished::of(consensus(&project.folder).args(["roleset", "check", "reviewers_f2"])).exits(0);
+    assert!(
+        checked.stdout.contains("5 of 7 must approve, 3 who do not are enough to stop it; 2 may be wrong"),
+        "{}",
+        checked.stdout
+    );
 }
 
 #[test]

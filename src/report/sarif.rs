@@ -1,0 +1,91 @@
+//! What reviewers found, for code hosts: SARIF 2.1.0 (OASIS), one run for each reviewer.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+
+use crate::crypto::Digest;
+use crate::protocol::approval::Severity;
+use crate::protocol::review::{ApprovalSection, Finding, Reviewed};
+
+/// Returns the findings of a review as a SARIF document.
+///
+/// A finding on a line that goes has no place in the new file, and is on the file alone.
+#[must_use]
+pub fn sarif(section: &ApprovalSection) -> Value {
+    let runs: Vec<Value> = section.reviews.iter().map(run).collect();
+    json!({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": runs})
+}
+
+fn run(review: &Reviewed) -> Value {
+    let rule = format!("review/{}", review.reviewer);
+    let results: Vec<Value> = review.findings.iter().map(|finding| result(&rule, finding)).collect();
+    json!({
+        "tool": {"driver": {
+            "name": "consensus",
+            "version": env!("CARGO_PKG_VERSION"),
+            "rules": [{"id": rule, "shortDescription": {"text": format!("Found by the reviewer {}", review.reviewer)}}],
+        }},
+        // Code hosts tell the runs of one commit apart by it.
+        "automationDetails": {"id": format!("consensus/{}/", review.reviewer)},
+        "results": results,
+    })
+}
+
+fn result(rule: &str, finding: &Finding) -> Value {
+    let Finding { path, line, quote, problem, severity } = finding;
+    let level = match severity {
+        Severity::Low => "note",
+        Severity::Medium => "warning",
+        Severity::High | Severity::Critical => "error",
+    };
+    let mut place = json!({"artifactLocation": {"uri": encoded(path)}});
+    if quote.starts_with('+') && *line > 0 {
+        place["region"] = json!({"startLine": line, "snippet": {"text": &quote[1..]}});
+    }
+    json!({
+        "ruleId": rule,
+        "level": level,
+        "message": {"text": problem},
+        "locations": [{"physicalLocation": place}],
+        "partialFingerprints": {"primaryLocationLineHash": Digest::of(format!("{path}\n{quote}").as_bytes())},
+        "properties": {"severity": severity},
+    })
+}
+
+/// What stands in a relative URI for itself.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_').remove(b'~');
+
+/// A path as a relative URI.
+fn encoded(path: &str) -> String {
+    utf8_percent_encode(path, PLAIN).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::approval::Opinion;
+
+    #[test]
+    fn a_finding_is_where_it_is_in_the_new_file() {
+        let finding = |quote: &str, severity| Finding {
+            path: "src/a b.rs".to_owned(),
+            line: 7,
+            quote: quote.to_owned(),
+            problem: "it is wrong".to_owned(),
+            severity,
+        };
+        let review = Reviewed {
+            reviewer: "Quality".to_owned(),
+            opinion: Opinion::Abstain { reason: "x".to_owned() },
+            findings: vec![finding("+x", Severity::Critical), finding("-y", Severity::Low)],
+        };
+        let section = ApprovalSection { reviewers: 1, faults: 0, quorum: 1, parts: 1, reviews: vec![review] };
+        let document = sarif(&section);
+        let results = &document["runs"][0]["results"];
+        let place = &results[0]["locations"][0]["physicalLocation"];
+        assert_eq!(place["artifactLocation"]["uri"], "src/a%20b.rs");
+        assert_eq!((&place["region"]["startLine"], &results[0]["level"]), (&json!(7), &json!("error")));
+        assert!(results[1]["locations"][0]["physicalLocation"]["region"].is_null(), "the line is gone");
+        assert_eq!(results[1]["level"], "note");
+    }
+}
