@@ -7,6 +7,7 @@
 #   ./quickstart.sh panel      three personas answer and judge each other; the record is verified
 #   ./quickstart.sh council    a question that one of four documents answers, and a request that breaks its own rule
 #   ./quickstart.sh document   a long text is read in pieces; whether the facts that were planted in it are found
+#   ./quickstart.sh approval OUT.jsonl   what four reviewers make of twenty small changes, half of them with a defect
 #   ./quickstart.sh dsse       the records of decisions, held against an independent library; no model
 #   ./quickstart.sh bedrock    the signatures of requests to Amazon Bedrock, held against AWS's own library; no model
 #   ./quickstart.sh cache      how much of a growing prompt the server reuses (at least 80 %)
@@ -239,6 +240,15 @@ case ${1:-all} in
         export CONSENSUS_BASE_URL=$url/v1
         attend "$py" "$root/tests/real/council.py" "$1" "$bin" "${@:2}"
         attend "$py" "$root/tests/real/council.py" report "$2"
+        sha256sum "$model" ;;
+    approval)
+        [[ $# -ge 2 ]] || die "name the file for the results: ./quickstart.sh approval OUT.jsonl"
+        prepare
+        build
+        start_server
+        export CONSENSUS_BASE_URL=$url/v1
+        attend "$py" "$root/tests/real/approval.py" run "$bin" "${@:2}"
+        attend "$py" "$root/tests/real/approval.py" report "$2"
         sha256sum "$model" ;;
     cache)
         prepare

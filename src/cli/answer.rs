@@ -63,10 +63,13 @@ impl AnswerFile {
 
     /// Writes the answer, if there is one.
     pub(super) fn write(&mut self, result: &RunResult) -> anyhow::Result<()> {
-        if let (Some(file), Some(text)) = (&mut self.0, result.readable()) {
-            writeln!(file, "{text}").context("cannot write the copy of the answer")?;
-        }
-        Ok(())
+        result.readable().map_or(Ok(()), |text| self.write_text(text))
+    }
+
+    /// Writes a text.
+    pub(super) fn write_text(&mut self, text: &str) -> anyhow::Result<()> {
+        let Some(file) = &mut self.0 else { return Ok(()) };
+        writeln!(file, "{text}").context("cannot write the copy of the answer")
     }
 }
 

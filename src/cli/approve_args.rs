@@ -31,7 +31,7 @@ pub(super) struct ApproveArgs {
     #[arg(long, value_name = "BRANCH", default_value = "main")]
     pub(super) base: String,
     /// A command that must succeed on the changed files before anybody is asked. It runs in a folder of its own.
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, value_name = "COMMAND", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(super) verify: Option<String>,
     /// How long it may take.
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = humantime::parse_duration)]
@@ -70,6 +70,9 @@ pub(super) struct ApproveArgs {
     /// Folder for run folders.
     #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
     pub(super) runs_dir: Option<PathBuf>,
+    /// Decide by a review of the same change that was made before: the id of its run.
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["mock", "mock_script", "launch"])]
+    pub(super) review: Option<String>,
     /// Write what the reviewers found to this file, as SARIF for code hosts.
     #[arg(long, value_name = "FILE")]
     pub(super) sarif: Option<PathBuf>,

@@ -124,6 +124,8 @@ fn of_repository(error: &RepositoryError) -> ExitCode {
         | RepositoryError::NoBranch(_)
         | RepositoryError::DoesNotApply { .. }
         | RepositoryError::Nothing(_)
+        | RepositoryError::Shallow
+        | RepositoryError::Marked { .. }
         | RepositoryError::Submodule(_)
         | RepositoryError::Name(_)
         | RepositoryError::CheckedOut { .. }

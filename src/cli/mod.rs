@@ -8,6 +8,7 @@ mod approve;
 mod approve_args;
 mod args;
 mod completions;
+mod desk;
 mod docs;
 mod doctor;
 mod error;

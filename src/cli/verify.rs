@@ -47,7 +47,7 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
     output.line(&format!("  repository   {chain}"))?;
     let names: Vec<&str> = signed_by.iter().map(String::as_str).collect();
     output.line(&quote::terminal(&format!("  signed by    {} (wanted {quorum})", names.join(", "))))?;
-    for VotedFor { reviewer, opinion } in votes {
+    for VotedFor { reviewer, model, opinion } in votes {
         let said = match opinion {
             Opinion::Approve { confidence, .. } => format!("approves, {} % sure", confidence / 100),
             Opinion::Reject { reason, severity } => {
@@ -55,7 +55,7 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
             }
             Opinion::Abstain { reason } => format!("abstains: {}", quote::excerpt(reason)),
         };
-        output.line(&quote::terminal(&format!("  vote         {reviewer} {said}")))?;
+        output.line(&quote::terminal(&format!("  vote         {reviewer} ({model}) {said}")))?;
     }
     Ok(ExitCode::Success)
 }

@@ -84,6 +84,12 @@ impl KeyFolder {
         Ok(Self { folder: folder.to_owned(), roster })
     }
 
+    /// The folder with the ledgers of what these keys have signed.
+    #[must_use]
+    pub fn decisions(&self) -> PathBuf {
+        self.folder.join("decisions")
+    }
+
     /// All who take part.
     #[must_use]
     pub fn roster(&self) -> &Roster {

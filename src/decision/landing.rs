@@ -1,27 +1,35 @@
 //! From a decision to its branch: exactly once, or not at all.
 
 use super::error::DecisionError;
-use super::ledger::{Case, Ended};
-use crate::protocol::approval::Registry;
-use crate::repository::{Landing, Mark, Repository, RepositoryError};
+use super::ledger::{Case, Ended, Ledger};
+use crate::repository::{Landing, Mark, Repository, RepositoryError, Source};
 
 impl Case {
     /// Brings the approved change onto its branch; a landing that was begun before is brought to its end.
     ///
-    /// The branch may have gone on since, or somebody may work on it: then it stays where it is, and why is returned.
+    /// The branch may have gone on since: then it stays where it is, and why is returned.
     ///
     /// # Errors
     ///
-    /// [`DecisionError`] if git cannot be asked, or a lock stands in the way: it can be tried again.
-    pub fn land(&self, repository: &Repository, registry: &Registry) -> Result<Ended, DecisionError> {
+    /// [`DecisionError`] if git cannot be asked, somebody works on the branch, or a lock stands in the way: it can be tried
+    /// again.
+    pub fn land(&self, repository: &Repository, ledger: &Ledger) -> Result<Ended, DecisionError> {
         let proposal = &self.proposal;
-        let approvers = self.approvers(registry);
+        let approvers = self.approvers(ledger.registry());
+        // What lands is what the signed diff makes of its base, here and now; objects that nobody refers to may have been
+        // swept away since, or never were in this copy.
+        let candidate =
+            repository.candidate(proposal.base.as_str(), Source::Patch(proposal.diff.as_bytes()))?;
+        if candidate.tree != proposal.tree {
+            let why = format!("its diff makes the tree {}, and {} was signed", candidate.tree, proposal.tree);
+            return Err(DecisionError::NotProven(why));
+        }
+        let branch = repository.branch(&proposal.branch)?;
         let message = proposal.commit_message(self.sequence, self.change(), &approvers);
         // The same commit, however often it is made.
         let commit = repository.commit(&proposal.base, &proposal.tree, &message, proposal.at)?;
-        let landing =
-            Landing { branch: proposal.branch.clone(), from: proposal.base.clone(), to: commit.clone() };
-        let mark = Mark::of(registry.digest(), self.sequence);
+        let landing = Landing { branch, from: proposal.base.clone(), to: commit.clone() };
+        let mark = Mark::of(ledger.name(), self.sequence);
         let landed = match repository.settle(&landing, &mark) {
             Ok(true) => Ok(()),
             Ok(false) => repository.land(&landing, &mark),
@@ -29,11 +37,7 @@ impl Case {
         };
         match landed {
             Ok(()) => Ok(Ended::Landed { commit }),
-            Err(
-                why @ (RepositoryError::Stale { .. }
-                | RepositoryError::CheckedOut { .. }
-                | RepositoryError::NoBranch(_)),
-            ) => Ok(Ended::NotLanded { why: why.to_string() }),
+            Err(why @ RepositoryError::Stale { .. }) => Ok(Ended::NotLanded { why: why.to_string() }),
             Err(why) => Err(why.into()),
         }
     }

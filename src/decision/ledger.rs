@@ -3,7 +3,6 @@
 //! A case is opened with all that its decision follows from, before anything is signed; it is decided, and closed with what
 //! became of it. One case is under way at a time. Whoever opens a ledger whose last case is open goes on where it ends.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -77,6 +76,7 @@ pub struct Case {
 /// The ledger of a repository's decisions.
 #[derive(Debug)]
 pub struct Ledger {
+    name: String,
     writer: Writer,
     registry: Arc<Registry>,
     court: Court<Seal>,
@@ -102,16 +102,25 @@ impl Case {
 }
 
 impl Ledger {
-    /// Opens the ledger in a folder, or makes one; every decision in it is verified.
+    /// Opens the ledger of these keys for a repository, or makes one; every decision in it is verified.
+    ///
+    /// It is where the keys are: whoever has them has signed what is in it, in whatever copy of the repository. A key that is
+    /// copied without its ledger could sign something else at the same place.
     ///
     /// # Errors
     ///
     /// [`DecisionError`] if it is in use, does not verify, or a key is missing.
-    pub fn open(folder: &Path, registry: &Arc<Registry>, keys: &KeyFolder) -> Result<Self, DecisionError> {
+    pub fn open(registry: &Arc<Registry>, keys: &KeyFolder) -> Result<Self, DecisionError> {
         let (orchestrator, reviewers) = keys.seals(registry)?;
         let court = Court::new(registry.quorum(), orchestrator, reviewers);
-        let (writer, lines) = Writer::open::<Entry>(folder, &registry.chain().to_string())?;
-        let mut ledger = Self { writer, registry: Arc::clone(registry), court, case: None };
+        let name: String = Digest::of(format!("{}\n{}\n", registry.chain(), registry.digest()).as_bytes())
+            .to_string()
+            .chars()
+            .take(16)
+            .collect();
+        let folder = keys.decisions().join(&name);
+        let (writer, lines) = Writer::open::<Entry>(&folder, &registry.chain().to_string())?;
+        let mut ledger = Self { name, writer, registry: Arc::clone(registry), court, case: None };
         for line in lines {
             let number = line.seq + 1;
             ledger
@@ -125,6 +134,12 @@ impl Ledger {
     #[must_use]
     pub fn case(&self) -> Option<&Case> {
         self.case.as_ref()
+    }
+
+    /// By what it is told from other ledgers of a repository.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Who takes part.
@@ -210,6 +225,8 @@ impl Ledger {
             Entry::Opened(opened) => {
                 self.is_idle()?;
                 let Opened { sequence, run, change, opinions, .. } = *opened;
+                // It becomes a part of a path.
+                uuid::Uuid::parse_str(&run).map_err(|_| wrong("its run has no id"))?;
                 if sequence != self.court.next() {
                     return Err(wrong("it is not the next decision"));
                 }
@@ -218,6 +235,7 @@ impl Ledger {
                 Ok(())
             }
             Entry::Decided { record } => {
+                record.verify(self.registry.roster())?;
                 let (_, proof) = record.proof(&self.registry)?;
                 self.court.recall(record.sequence, &proof)?;
                 self.decided(Entry::Decided { record })

@@ -13,6 +13,19 @@ use crate::repository::{Candidate, FileChange, Oid};
 /// The form that this program writes.
 const VERSION: u32 = 1;
 
+/// What the history says of a change that nobody has named.
+const MESSAGE: &str = "Apply a change that was approved by a quorum";
+
+/// Who has read a change.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reader {
+    /// The reviewer.
+    pub name: String,
+    /// Where its model was called, or that it was scripted.
+    pub model: String,
+}
+
 /// A change on a branch, with what code knows of it.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -35,6 +48,10 @@ pub struct Proposal {
     pub roleset: String,
     /// The files that differ.
     pub files: Vec<FileChange>,
+    /// Who read it, and on which model, as the process says that asked them.
+    pub reviewers: Vec<Reader>,
+    /// The SHA-256 of the last line of the review's journal.
+    pub review: Digest,
     /// What came of the command that had to succeed on that tree; none, if there was no command.
     pub verification: Option<Verification>,
     /// What the reviewers read.
@@ -46,7 +63,7 @@ impl Proposal {
     ///
     /// # Errors
     ///
-    /// [`DecisionError::NotProven`] if its diff is not UTF-8, so that nobody could say what was read.
+    /// [`DecisionError::Unreadable`] if its diff is not UTF-8, so that nobody could say what was read.
     pub fn new(
         candidate: &Candidate,
         branch: String,
@@ -56,7 +73,7 @@ impl Proposal {
         verification: Option<Verification>,
     ) -> Result<Self, DecisionError> {
         let diff = String::from_utf8(candidate.diff.clone()).map_err(|_| {
-            let why = "its diff is not UTF-8 throughout, and reviewers could not tell what they read";
+            let why = "its diff is not UTF-8 throughout, so that nobody could read it; binary files cannot be approved";
             DecisionError::Unreadable { path: "the change".into(), why: why.to_owned() }
         })?;
         Ok(Self {
@@ -69,9 +86,17 @@ impl Proposal {
             message,
             roleset,
             files: candidate.files.clone(),
+            reviewers: Vec::new(),
+            review: Digest::ZERO,
             verification,
             diff,
         })
+    }
+
+    /// Says who has read it.
+    #[must_use]
+    pub fn read_by(self, reviewers: Vec<Reader>, review: Digest) -> Self {
+        Self { reviewers, review, ..self }
     }
 
     /// The text that is decided on.
@@ -109,7 +134,18 @@ impl Proposal {
     /// The message of its commit, which says by what it was decided.
     #[must_use]
     pub fn commit_message(&self, sequence: Sequence, change: Digest, approvers: &[&str]) -> String {
-        let mut text = format!("{}\n\n", self.message.trim());
+        // Nobody's message has this program's trailers in it, or what git takes for the end of a message.
+        let is_own = |line: &&str| {
+            let line = line.trim_start();
+            !line.to_ascii_lowercase().starts_with("consensus-")
+                && !line.starts_with("---")
+                && !line.contains(">8")
+        };
+        let message: String =
+            self.message.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect();
+        let message: Vec<&str> = message.trim().lines().filter(is_own).collect();
+        let subject = Some(message.join("\n").trim().to_owned()).filter(|message| !message.is_empty());
+        let mut text = format!("{}\n\n", subject.unwrap_or_else(|| MESSAGE.to_owned()));
         let _ = writeln!(text, "Consensus-Sequence: {sequence}");
         let _ = writeln!(text, "Consensus-Change: sha256:{change}");
         for approver in approvers {

@@ -1,7 +1,5 @@
 //! The record of a decision: everything that proves it, in one file.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -41,6 +39,8 @@ pub struct Record {
 pub struct VotedFor {
     /// Who.
     pub reviewer: String,
+    /// Where its model was called, as the process says that asked it.
+    pub model: String,
     /// What it thinks.
     pub opinion: Opinion,
 }
@@ -119,7 +119,7 @@ impl Record {
                 format!("the signatures are on the decision {}, not {}", proven.sequence, self.sequence);
             return Err(DecisionError::NotProven(why));
         }
-        let change = Change::new(&self.change)?;
+        let change = Change::new(&self.change).map_err(|why| DecisionError::NotProven(why.to_string()))?;
         let change = Some(change).filter(|change| change.value() == proven.value);
         Ok((proven, Proof { change, ..proof }))
     }
@@ -130,14 +130,15 @@ impl Record {
     ///
     /// [`DecisionError`] says what is wrong: a signature, a digest, or a vote that does not belong to it.
     pub fn verify(&self, roster: &Roster) -> Result<Verified, DecisionError> {
-        let registry = Arc::new(Registry::new(self.chain, roster.clone())?);
-        let own = Registry::new(self.chain, self.roster.clone())?;
+        let registry = Registry::new(self.chain, roster.clone())?;
+        let wrong = |why: &dyn std::fmt::Display| DecisionError::NotProven(why.to_string());
+        let own = Registry::new(self.chain, self.roster.clone()).map_err(|why| wrong(&why))?;
         if own.digest() != registry.digest() {
             return Err(DecisionError::OtherRoster { found: own.digest(), expected: registry.digest() });
         }
         let (proven, proof) = self.proof(&registry)?;
         let change = Digest::of(self.change.as_bytes());
-        Proposal::read(&self.change)?;
+        let proposal = Proposal::read(&self.change)?;
         let approved = match proven.value {
             Value::Change(decided) if decided == change => true,
             Value::Change(decided) => {
@@ -153,7 +154,14 @@ impl Record {
             if votes.iter().any(|(known, _)| *known == by) {
                 return Err(DecisionError::NotProven(format!("`{}` votes twice", name(by))));
             }
-            votes.push((by, VotedFor { reviewer: name(by), opinion }));
+            let reader = proposal.reviewers.iter().find(|reader| reader.name == name(by));
+            let model = reader.map_or_else(String::new, |reader| reader.model.clone());
+            votes.push((by, VotedFor { reviewer: name(by), model, opinion }));
+        }
+        // Nobody's dissent is left out.
+        if votes.len() != registry.quorum().reviewers() {
+            let (found, all) = (votes.len(), registry.quorum().reviewers());
+            return Err(DecisionError::NotProven(format!("it has the votes of {found} of {all} reviewers")));
         }
         let approving = votes.iter().filter(|(_, vote)| vote.opinion.vote() == Vote::Approve).count();
         if approved && approving < registry.quorum().size() {
@@ -190,7 +198,11 @@ impl Record {
         let Some(Post::Letter(letter)) = registry.read(&vote.to_string(), |_, _| true)? else {
             return Err(foreign());
         };
-        let is_it = letter.signed.sequence == self.sequence
+        // What was left out as it was read, or written otherwise, would be beyond what anybody has signed.
+        let written = registry.write(&Post::Letter(letter.clone()));
+        let is_whole = serde_json::from_str::<Json>(&written).is_ok_and(|written| written == *vote);
+        let is_it = is_whole
+            && letter.signed.sequence == self.sequence
             && matches!(letter.signed.statement, Statement::Prepare { value, .. } if value == Value::Change(change));
         let opinion = letter.opinion.filter(|_| is_it).ok_or_else(foreign)?;
         // Whose key it is was checked: a prepare is a reviewer's.

@@ -1,7 +1,7 @@
 //! A command that must succeed on the tree that is to land, before anybody is asked.
 //!
-//! It runs in a folder with nothing but the files of that tree: no repository that it could change, and none of the
-//! environment but what programs need to be found. It is in a process group of its own, which ends with it, or when its time
+//! It runs in a folder with nothing but the files of that tree, and with none of the environment but what programs need to
+//! be found. That is order and no wall: it runs what the change brings, with all that its user may do. It is in a process group of its own, which ends with it, or when its time
 //! is over.
 
 use std::path::Path;
@@ -30,6 +30,9 @@ const ENVIRONMENT: [&str; 12] = [
     "JAVA_HOME",
     "GOPATH",
 ];
+
+/// How long the guard may take to end a command whose time is over.
+const GRACE: Duration = Duration::from_secs(20);
 
 /// The last lines of what a command says are kept, in bytes.
 const SAID_BYTES_MAX: usize = 4_000;
@@ -93,17 +96,22 @@ impl Verification {
         let ended = tokio::time::timeout(time, child.wait()).await;
         drop(lifeline);
         let is_late = ended.is_err();
-        let status = match ended {
-            Ok(status) => status,
-            Err(_) => child.wait().await,
-        };
-        let status = status.map_err(DecisionError::file("wait for", guard))?;
+        let mut status = ended.ok();
+        if status.is_none() {
+            // Whoever guards it ends it; one that was stopped is killed.
+            status = tokio::time::timeout(GRACE, child.wait()).await.ok();
+        }
+        if status.is_none() {
+            child.start_kill().map_err(DecisionError::file("end", guard))?;
+            status = Some(child.wait().await);
+        }
+        let status = status.transpose().map_err(DecisionError::file("wait for", guard))?;
         let said = std::fs::read(log).map_err(DecisionError::file("read", log))?;
-        if status.success() && !is_late {
+        if status.is_some_and(|status| status.success()) && !is_late {
             let output_sha256 = Digest::of(&said);
             return Ok(Checked::Passed(Self { command: command.to_owned(), output_sha256 }));
         }
-        let how = match (is_late, status.code()) {
+        let how = match (is_late, status.and_then(|status| status.code())) {
             (true, _) => format!("it took longer than {}", humantime::format_duration(time)),
             (false, Some(code)) => format!("it ended with {code}"),
             (false, None) => "it was killed".to_owned(),

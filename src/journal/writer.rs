@@ -82,6 +82,7 @@ impl Writer {
         lock(&file, &path)?;
         if !std::fs::read(&path).map_err(io("read"))?.contains(&b'\n') {
             file.set_len(0).map_err(io("empty"))?;
+            sync_folder(dir).map_err(io("sync the folder of"))?;
             return Ok((Self { file, path, run: run.to_owned(), seq: 0, head: Digest::ZERO }, Vec::new()));
         }
         let (writer, journal) = Self::go_on(file, path)?;
@@ -156,10 +157,8 @@ fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
     }
 }
 
+/// Makes a folder's entries durable, and those of the folders around it, which may be new as well.
 fn sync_folder(dir: &Path) -> std::io::Result<()> {
-    File::open(dir)?.sync_all()?;
-    match dir.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
-        Some(_) | None => Ok(()),
-    }
+    let named = dir.ancestors().take(3).filter(|folder| !folder.as_os_str().is_empty());
+    named.map(File::open).try_for_each(|folder| folder?.sync_all())
 }

@@ -24,7 +24,7 @@ pub struct Candidate {
     pub base: Oid,
     /// The tree that comes out.
     pub tree: Oid,
-    /// What is between them, in git's form and always the same for the same two: whole names of objects, binary files in full,
+    /// What is between them, in git's form and always the same for the same two: whole names of objects, binary files as text,
     /// a renamed file as one that goes and one that comes.
     pub diff: Vec<u8>,
     /// The files that differ, by name.
@@ -88,7 +88,8 @@ impl Repository {
         if files.is_empty() {
             return Err(RepositoryError::Nothing(base));
         }
-        let words = ["diff-tree", "-p", "-r", "--no-renames", "--binary", "--full-index", "--unified=3"];
+        // As text, whatever it is: what git takes for binary, or is told to, is what nobody reads.
+        let words = ["diff-tree", "-p", "-r", "--no-renames", "--text", "--full-index", "--unified=3"];
         let plain = ["--no-color", "--no-ext-diff", "--no-textconv", "--diff-algorithm=myers"];
         let prefixes = ["--src-prefix=a/", "--dst-prefix=b/", base.as_str(), tree.as_str()];
         let diff = self.must(&Asked::words(&[&words[..], &plain, &prefixes].concat()))?;

@@ -40,6 +40,21 @@ pub enum RepositoryError {
     /// The name is no branch.
     #[error("`{0}` is no branch; decisions land on a branch, such as `main`")]
     NoBranch(String),
+    /// The beginning of the history is not there.
+    #[error(
+        "the repository is a shallow copy, and cannot be told from others; `git fetch --unshallow` gets the rest"
+    )]
+    Shallow,
+    /// The mark of a decision stands at another commit.
+    #[error(
+        "{mark} is at {found}: a decision of these keys has landed there that the ledger does not know; it is an older copy"
+    )]
+    Marked {
+        /// The mark.
+        mark: String,
+        /// Where it is.
+        found: Oid,
+    },
     /// The change does not fit.
     #[error("the change does not apply to {base}: {said}")]
     DoesNotApply {

@@ -12,7 +12,7 @@ use super::error::RepositoryError;
 use crate::crypto::Digest;
 
 /// Whatever a user, a system or a repository has set that would change a tree, run something or wait for somebody.
-const SETTINGS: [&str; 10] = [
+const SETTINGS: [&str; 11] = [
     "apply.ignoreWhitespace=no",
     "apply.whitespace=nowarn",
     "core.autocrlf=false",
@@ -23,11 +23,13 @@ const SETTINGS: [&str; 10] = [
     "diff.external=",
     "gc.auto=0",
     "maintenance.auto=false",
+    // Whoever owns it: nothing that it has set is run.
+    "safe.directory=*",
 ];
 
 /// The name of an object of git: lower-case hex digits, 40 or 64.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
-#[serde(transparent)]
+#[serde(try_from = "String", into = "String")]
 pub struct Oid(String);
 
 impl Oid {
@@ -41,6 +43,20 @@ impl Oid {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl TryFrom<String> for Oid {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::read(&text).ok_or_else(|| "it is no name of an object of git".to_owned())
+    }
+}
+
+impl From<Oid> for String {
+    fn from(oid: Oid) -> Self {
+        oid.0
     }
 }
 
@@ -116,7 +132,8 @@ impl Repository {
             ("LC_ALL", "C"),
         ]);
         if has_folder {
-            command.arg("--git-dir").arg(&self.folder);
+            // Attributes of the folder that somebody happens to be in are no business of a repository's.
+            command.current_dir(&self.folder).arg("--git-dir").arg(&self.folder);
         }
         command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
         command.args(asked.words).envs(asked.env.iter().copied());
@@ -170,8 +187,12 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// [`RepositoryError`] if git cannot be asked.
+    /// [`RepositoryError::Shallow`] if its history is cut off, or git cannot be asked.
     pub fn identity(&self, commit: &Oid) -> Result<Digest, RepositoryError> {
+        let shallow = self.must(&Asked::words(&["rev-parse", "--is-shallow-repository"]))?;
+        if shallow.starts_with(b"true") {
+            return Err(RepositoryError::Shallow);
+        }
         let out = self.must(&Asked::words(&["rev-list", "--max-parents=0", commit.as_str()]))?;
         let text = String::from_utf8_lossy(&out);
         let mut roots: Vec<&str> = text.lines().collect();
@@ -194,6 +215,14 @@ impl Repository {
         let short = name.strip_prefix("refs/heads/").unwrap_or(name);
         let full = format!("refs/heads/{short}");
         let said = self.ask(&Asked::words(&["show-ref", "--verify", "--quiet", "--", &full]))?;
-        if said.is_well { Ok(full) } else { Err(RepositoryError::NoBranch(name.to_owned())) }
+        if !said.is_well {
+            return Err(RepositoryError::NoBranch(name.to_owned()));
+        }
+        // One that stands for another would be moved in that one's place.
+        let said = self.ask(&Asked::words(&["symbolic-ref", "--quiet", &full]))?;
+        match String::from_utf8_lossy(&said.out).trim().strip_prefix("refs/heads/") {
+            Some(other) if said.is_well => self.branch(other),
+            Some(_) | None => Ok(full),
+        }
     }
 }

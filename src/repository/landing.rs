@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use super::error::RepositoryError;
 use super::git::{Asked, Oid, Repository};
-use crate::crypto::Digest;
 
 /// Who commits: nobody who could be asked, and the same on every machine.
 const NAME: &str = "consensus";
@@ -27,11 +26,10 @@ pub struct Landing {
 }
 
 impl Mark {
-    /// The mark of the decision at this place, under the roster with this digest: another roster counts from the beginning.
+    /// The mark of the decision at this place in the ledger of this name: every ledger counts from the beginning.
     #[must_use]
-    pub fn of(roster: Digest, sequence: u64) -> Self {
-        let roster: String = roster.to_string().chars().take(16).collect();
-        Self(format!("refs/consensus/{roster}/{sequence}"))
+    pub fn of(ledger: &str, sequence: u64) -> Self {
+        Self(format!("refs/consensus/{ledger}/{sequence}"))
     }
 }
 
@@ -92,11 +90,20 @@ impl Repository {
     /// As [`Repository::land`], where there is something left to do.
     pub fn settle(&self, landing: &Landing, mark: &Mark) -> Result<bool, RepositoryError> {
         let Landing { branch, from, to } = landing;
-        let is_marked = self.marked(mark)?.as_ref() == Some(to);
+        let marked = self.marked(mark)?;
+        if let Some(found) = marked.filter(|found| found != to) {
+            return Err(RepositoryError::Marked { mark: mark.0.clone(), found });
+        }
+        let is_marked = self.marked(mark)?.is_some();
         let at = self.reference(branch)?.ok_or_else(|| RepositoryError::NoBranch(branch.clone()))?;
         if at == *from {
             if !is_marked {
                 return Ok(false);
+            }
+            // Its owner has moved it back since: that stays.
+            let before = self.must(&Asked::words(&["rev-list", "--walk-reflogs", branch, "--"]))?;
+            if String::from_utf8_lossy(&before).lines().any(|line| line == to.as_str()) {
+                return Ok(true);
             }
             self.not_checked_out(branch)?;
             self.move_all(&[format!("update {branch} {to} {from}")], landing)?;

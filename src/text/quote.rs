@@ -86,14 +86,15 @@ pub fn plain(text: &str) -> String {
     out
 }
 
-/// Returns `text` for showing as code: role tokens broken, and invisible characters as escapes, since what is not seen may
-/// be what matters. Line breaks are escaped too; tabs stay.
+/// Returns `text` for showing as code: role tokens broken, and invisible characters by their numbers, such as `⟦U+202E⟧`, since
+/// what is not seen may be what matters. Line breaks too; tabs stay.
 #[must_use]
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if c != '\t' && is_invisible(c) {
-            push_escape(&mut out, c);
+        // Variation selectors change how a character looks, and what it is.
+        if c != '\t' && (is_invisible(c) || matches!(c, '\u{FE00}'..='\u{FE0F}')) {
+            let _ = write!(out, "⟦U+{:04X}⟧", u32::from(c));
         } else {
             out.push(c);
         }

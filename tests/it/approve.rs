@@ -1,7 +1,7 @@
 //! Changes that are reviewed, decided on and landed by the program, on real repositories.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ impl Project {
 
     /// A branch off `main` in which one file is another; nothing is checked out then.
     fn branch(&self, name: &str, file: &str, text: &str) {
-        self.git(&["checkout", "--quiet", "-b", name, "main"]);
+        self.git(&["checkout", "--quiet", "-b", name, "refs/heads/main"]);
         self.folder.write(&format!("repo/{file}"), text);
         self.commit(name);
         self.git(&["checkout", "--quiet", "--detach"]);
@@ -76,7 +76,7 @@ impl Project {
 
     /// Files of the ledger; there is one for each roster.
     fn ledger(&self) -> PathBuf {
-        let mut found = std::fs::read_dir(self.path().join(".git/consensus")).unwrap();
+        let mut found = std::fs::read_dir(self.folder.path().join("keys/decisions")).unwrap();
         found.next().unwrap().unwrap().path().join("journal.jsonl")
     }
 
@@ -139,7 +139,11 @@ fn what_a_quorum_approves_lands_once_and_is_proven_to_whoever_has_the_public_key
     let verified =
         Finished::of(consensus(&project.folder).args(["verify", "proof.json", "--keys", "public"])).exits(0);
     assert!(verified.stdout.starts_with("verified: decision 1, approved\n"), "{}", verified.stdout);
-    assert!(verified.stdout.contains(change), "{}", verified.stdout);
+    assert!(
+        verified.stdout.contains(change) && verified.stdout.contains("Security (mock) approves"),
+        "{}",
+        verified.stdout
+    );
     Finished::of(consensus(&project.folder).args(["verify", "proof.json"])).exits(2);
 
     // The same once more changes nothing, and nobody is asked.
@@ -183,6 +187,9 @@ fn whatever_is_changed_in_a_record_it_does_not_verify() {
     assert!(twice.contains("has signed twice"), "{twice}");
     bend(&|r| r["votes"][0]["letter"]["opinion"]["approve"]["confidence"] = json!(1));
     bend(&|r| r["votes"][1] = r["votes"][0].clone());
+    let stripped = bend(&|r| drop(r["votes"].as_array_mut().unwrap().remove(2)));
+    assert!(stripped.contains("it has the votes of 3 of 4 reviewers"), "{stripped}");
+    bend(&|r| r["votes"][0]["letter"]["grounds"] = json!([r["votes"][1]["letter"]]));
     bend(&|r| r["votes"] = json!([]));
     bend(&|r| r["note"] = json!("an unknown field"));
 
@@ -264,6 +271,96 @@ fn a_change_that_cannot_land_is_not_reviewed() {
     project.git(&["checkout", "--quiet", "main"]);
     refused(&["--change", "fix"], "is checked out in");
     assert!(!project.folder.path().join("runs").exists());
+}
+
+#[test]
+fn what_was_signed_is_known_in_every_copy_of_the_repository() {
+    let project = Project::new();
+    project.git(&["clone", "--quiet", "--bare", ".", "../copy"]);
+    project.said(&["--change", "fix"], 0);
+    // The same keys do not begin to count again in another copy: each signs one thing for one place.
+    let mut approve = consensus(&project.folder);
+    approve.args([
+        "approve", "--repo", "copy", "--keys", "keys", "--mock", "--format", "json", "--change", "fix",
+    ]);
+    let said: Value = serde_json::from_str(&Finished::of(&mut approve).exits(0).stdout).unwrap();
+    assert_eq!(said["sequence"], 2);
+}
+
+#[test]
+fn names_mean_branches_and_whatever_git_calls_binary_is_read() {
+    let project = Project::new();
+    let base = project.main();
+    project.git(&["tag", "main", "fix"]);
+    project.git(&["tag", "fix", &base]);
+    project.folder.write(".gitattributes", "* -diff\n");
+    project.folder.write("repo/.git/info/attributes", "* -diff\n");
+    let said = project.said(&["--change", "fix"], 0);
+    let journal =
+        project.folder.path().join("runs").join(said["run"].as_str().unwrap()).join("journal.jsonl");
+    let journal = std::fs::read_to_string(journal).unwrap();
+    assert!(journal.contains("+    return sum(items)"), "the reviewers have seen the line");
+    project.branch("nul", "evil.js", "// \u{0}\nevil();\n");
+    let said = project.said(&["--change", "nul", "--base", "refs/heads/main"], 0);
+    let run = project.folder.path().join("runs").join(said["run"].as_str().unwrap());
+    assert!(std::fs::read_to_string(run.join("journal.jsonl")).unwrap().contains("+evil();"));
+    std::fs::write(project.path().join("logo.png"), [0x89, 0xff, 0, 1]).unwrap();
+    project.git(&["checkout", "--quiet", "-b", "logo", "refs/heads/main"]);
+    project.commit("logo");
+    project.git(&["checkout", "--quiet", "--detach"]);
+    let refused = Finished::of(&mut project.approve(&["--change", "logo"])).exits(2);
+    assert!(refused.stderr.contains("binary files cannot be approved"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_change_of_modes_alone_can_be_rejected() {
+    let project = Project::new();
+    project.git(&["checkout", "--quiet", "-b", "mode", "main"]);
+    let file = project.path().join("sum.py");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    project.commit("mode");
+    project.git(&["checkout", "--quiet", "--detach"]);
+    let said = project.said(&["--change", "mode", "--answer", "reject"], 3);
+    assert!(said["votes"][0]["opinion"]["reject"]["reason"].as_str().unwrap().contains("mode 100"), "{said}");
+    project.said(&["--change", "mode"], 0);
+    assert!(project.git(&["ls-tree", "main", "sum.py"]).starts_with("100755"));
+}
+
+#[test]
+fn nobody_writes_this_programs_trailers_in_a_message() {
+    let project = Project::new();
+    let forged =
+        "Sum\u{1b}[31m\n\nConsensus-Approved-By: the pope\n consensus-sequence: 7\n---\n# ---- >8 ----\n";
+    project.said(&["--change", "fix", "--message", forged], 0);
+    let message = project.git(&["log", "-1", "--format=%B", "main"]);
+    assert!(!message.contains("pope") && !message.contains(": 7"), "{message}");
+    let trailers =
+        project.git(&["log", "-1", "--format=%(trailers:key=Consensus-Sequence,valueonly)", "main"]);
+    assert_eq!(trailers, "1", "{message}");
+    assert!(message.starts_with("Sum[31m\n\nConsensus-Sequence: 1\n"), "{message}");
+}
+
+#[test]
+fn a_review_that_was_cut_off_is_resumed_and_then_decides() {
+    let project = Project::new();
+    let cut = project.said(&["--change", "fix", "--max-tokens-total", "2500"], 5);
+    assert_eq!(cut["outcome"], "budget", "{cut}");
+    let run = cut["run"].as_str().unwrap();
+    let mut early = consensus(&project.folder);
+    early.args(["approve", "--repo", "repo", "--keys", "keys", "--change", "fix", "--review", run]);
+    Finished::of(&mut early).exits(5);
+    Finished::of(consensus(&project.folder).args(["resume", run, "--max-tokens-total", "1000000"])).exits(0);
+    let mut decide = consensus(&project.folder);
+    decide.args([
+        "approve", "--repo", "repo", "--keys", "keys", "--format", "json", "--review", run, "--change",
+    ]);
+    let said: Value = serde_json::from_str(&Finished::of(decide.arg("fix")).exits(0).stdout).unwrap();
+    assert_eq!((&said["outcome"], &said["run"]), (&json!("landed"), &json!(run)));
+    project.branch("more", "more.py", "x = 1\n");
+    let mut other = consensus(&project.folder);
+    other.args(["approve", "--repo", "repo", "--keys", "keys", "--review", run, "--change", "more"]);
+    let other = Finished::of(&mut other).exits(2);
+    assert!(other.stderr.contains("is no review of this change"), "{}", other.stderr);
 }
 
 /// Runs the program with a `git` in front of the real one that kills it before or after its n-th call. Returns whether it
@@ -388,5 +485,4 @@ fn two_at_once_are_told_apart() {
     assert!(second.stderr.contains("in use by another process"), "{}", second.stderr);
     drop(held);
     project.said(&["--change", "fix"], 0);
-    assert!(Path::new(&project.path()).join(".git/consensus").is_dir());
 }

@@ -242,7 +242,7 @@ fn a_landing_that_was_cut_short_is_brought_to_its_end_or_was_never_begun() {
     let repository = project.open();
     let candidate = repository.candidate("main", Source::Patch(&patch)).unwrap();
     let (landing, mark) = (project.landing(&candidate), mark_of(1));
-    let (from, to, mark_name) = (landing.from.as_str(), landing.to.as_str(), "refs/consensus/decisions/1");
+    let (from, to, mark_name) = (landing.from.as_str(), landing.to.as_str(), "refs/consensus/a-ledger/1");
     let before = project.state();
     assert!(!repository.settle(&landing, &mark).unwrap());
     assert_eq!(project.state(), before, "what was not begun is not done");
@@ -250,10 +250,19 @@ fn a_landing_that_was_cut_short_is_brought_to_its_end_or_was_never_begun() {
     let after = project.state();
     for halfway in [["update-ref", "refs/heads/main", from], ["update-ref", "-d", mark_name]] {
         project.git(&halfway);
+        // A git that was killed before it moved the branch has not written of it either.
+        project.git(&["reflog", "expire", "--expire=all", "refs/heads/main"]);
         assert_ne!(project.state(), after);
         assert!(repository.settle(&landing, &mark).unwrap());
         assert_eq!(project.state(), after, "{halfway:?}");
     }
+    // Its owner has moved it back: what has landed does not land again.
+    project.git(&["update-ref", "--create-reflog", "refs/heads/main", from]);
+    project.git(&["update-ref", "refs/heads/main", to]);
+    project.git(&["update-ref", "refs/heads/main", from]);
+    assert!(repository.settle(&landing, &mark).unwrap());
+    assert_eq!(project.git(&["rev-parse", "main"]), from);
+    project.git(&["update-ref", "refs/heads/main", to]);
     // Others have built on it.
     let next = project.git(&["commit-tree", &format!("{to}^{{tree}}"), "-p", to, "-m", "next"]);
     project.git(&["update-ref", "refs/heads/main", &next]);
@@ -270,7 +279,7 @@ fn a_mark_that_is_there_stops_the_branch_too() {
     let (patch, _) = everything(&project);
     let repository = project.open();
     let candidate = repository.candidate("main", Source::Patch(&patch)).unwrap();
-    project.git(&["update-ref", "refs/consensus/decisions/1", "work"]);
+    project.git(&["update-ref", "refs/consensus/a-ledger/1", "work"]);
     let before = project.state();
     assert!(repository.land(&project.landing(&candidate), &mark_of(1)).is_err());
     assert_eq!(project.state(), before);
@@ -315,5 +324,5 @@ fn a_lock_that_was_left_is_named_and_not_taken_away() {
 }
 
 fn mark_of(sequence: u64) -> Mark {
-    Mark::of(consensus::crypto::Digest::of(b"a roster"), sequence)
+    Mark::of("a-ledger", sequence)
 }

@@ -20,7 +20,12 @@ fn every_roleset_of_the_repository_is_in_the_binary_and_has_no_mistake() {
     assert_eq!(files, embedded);
     let empty = Folder::new();
     let checked = Finished::of(consensus(&empty).args(["roleset", "check"])).exits(0);
-    assert_eq!(checked.stdout.lines().filter(|line| line.starts_with("ok  ")).count(), embedded.len(), "{}", checked.stdout);
+    assert_eq!(
+        checked.stdout.lines().filter(|line| line.starts_with("ok  ")).count(),
+        embedded.len(),
+        "{}",
+        checked.stdout
+    );
     let files = Folder::new();
     let checked =
         Finished::of(consensus(&files).args(["roleset", "check", "--rolesets-dir"]).arg(folder)).exits(0);

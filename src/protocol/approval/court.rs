@@ -302,6 +302,7 @@ mod tests {
             (7, 3, false),
             (1, 1, false),
             (3, 1, false),
+            (31, 10, true),
         ] {
             let mut court = court(reviewers);
             let opinions = (0..reviewers).map(|at| if at < rejecting { no() } else { yes() }).collect();

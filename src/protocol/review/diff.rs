@@ -12,6 +12,12 @@ pub const PARTS_MAX: usize = 200;
 /// A longer line is shown as several, in characters: all of it is read.
 const LINE_CHARS_MAX: usize = 400;
 
+/// What is said in place of binary content.
+const BINARY: &str = "(binary content, which is not shown)";
+
+/// What a diff says of a file that is not in its lines.
+const MODES: [&str; 4] = ["new file mode ", "deleted file mode ", "old mode ", "new mode "];
+
 /// What a line of a diff is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Sign {
@@ -45,8 +51,12 @@ pub(super) struct Part {
 impl Line {
     /// Whether a finding can be on it.
     pub(super) fn can_be_faulted(&self) -> bool {
-        let is_changed = matches!(self.sign, Sign::Added | Sign::Removed);
-        is_changed && self.shown.chars().skip(1).any(char::is_alphanumeric)
+        match self.sign {
+            Sign::Added | Sign::Removed => self.shown.chars().skip(1).any(char::is_alphanumeric),
+            // What changes without any line doing so.
+            Sign::Head => MODES.iter().any(|mode| self.shown.starts_with(mode)) || self.shown == BINARY,
+            Sign::Kept => false,
+        }
     }
 
     /// What somebody may write who means it: without its sign and what surrounds it.
@@ -94,7 +104,7 @@ pub(super) fn parts(documents: &[Document], tokens_max: u64) -> Vec<Part> {
         let head = file
             .lines
             .first()
-            .map(|line| head(&line.path, format!("(more of {})", quote::plain(&line.path))));
+            .map(|line| head(&line.path, format!("(more of {})", quote::visible(&line.path))));
         let mut bytes = 0;
         for line in file.lines {
             if bytes + line.shown.len() >= bytes_max && !open.lines.is_empty() {
@@ -177,9 +187,10 @@ fn files(diff: &str) -> Vec<Part> {
             files.push(Part::default());
             (hunk, is_binary) = (None, false);
         }
-        if is_binary {
+        if is_binary && is_encoded(line) {
             continue;
         }
+        is_binary = false;
         if sign == Sign::Head {
             let named = line.strip_prefix("+++ ").or_else(|| line.strip_prefix("--- "));
             let named = named.map(|name| name.split('\t').next().unwrap_or(name));
@@ -191,9 +202,10 @@ fn files(diff: &str) -> Vec<Part> {
                 name.clone_into(&mut path);
             }
             hunk = Hunk::read(line).or(hunk);
-            is_binary = line == "GIT binary patch";
+            let has_name = files.last().is_some_and(|file| !file.lines.is_empty());
+            is_binary = line == "GIT binary patch" && hunk.is_none() && has_name;
         }
-        let shown = if is_binary { "(binary content, which is not shown)" } else { line };
+        let shown = if is_binary { BINARY } else { line };
         if let Some(file) = files.last_mut() {
             let line = |shown| Line { path: path.clone(), number, sign, shown };
             file.lines.extend(wrapped(shown).into_iter().map(line));
@@ -206,6 +218,14 @@ fn files(diff: &str) -> Vec<Part> {
     }
     files.retain(|file| !file.lines.is_empty());
     files
+}
+
+/// Whether it is a line of a binary patch: the length of what follows, or as much of it in git's base 85.
+fn is_encoded(line: &str) -> bool {
+    let is_length = line.starts_with("literal ") || line.starts_with("delta ");
+    let is_sign = |byte: u8| byte.is_ascii_graphic() && !b"\"',./:[]\\".contains(&byte);
+    let is_data = line.len() % 5 == 1 && line.starts_with(|c: char| c.is_ascii_alphabetic());
+    is_length || line.is_empty() || is_data && line.bytes().all(is_sign)
 }
 
 /// Shows a line, as several where it is long, each with its sign.
@@ -226,7 +246,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const DIFF: &str = "diff --git a/src/a.rs b/src/a.rs\nindex 1..2 100644\n--- a/src/a.rs\n+++ b/src/a.rs\n@@ -10,3 +10,3 @@ fn f()\n one\n--- two\n+++ three\n four\ndiff --git a/logo.png b/logo.png\nGIT binary patch\nliteral 3\nabc\n\ndiff --git a/new b/new\n--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+x = 1\n";
+    const DIFF: &str = "diff --git a/src/a.rs b/src/a.rs\nindex 1..2 100644\n--- a/src/a.rs\n+++ b/src/a.rs\n@@ -10,3 +10,3 @@ fn f()\n one\n--- two\n+++ three\n four\ndiff --git a/logo.png b/logo.png\nGIT binary patch\nliteral 3\nczzzzz\n\ndiff --git a/new b/new\n--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+x = 1\n";
 
     fn documents(text: &str) -> Vec<Document> {
         vec![Document { name: "change".to_owned(), text: text.to_owned(), redacted: false }]
@@ -238,9 +258,17 @@ mod tests {
         assert_eq!(parts.len(), 1);
         let found: Vec<(&str, u64, &str)> =
             parts[0].faultable().map(|line| (line.path.as_str(), line.number, line.shown.as_str())).collect();
-        assert_eq!(found, [("src/a.rs", 11, "--- two"), ("src/a.rs", 11, "+++ three"), ("new", 1, "+x = 1")]);
+        assert_eq!(
+            found,
+            [
+                ("src/a.rs", 11, "--- two"),
+                ("src/a.rs", 11, "+++ three"),
+                ("logo.png", 0, BINARY),
+                ("new", 1, "+x = 1")
+            ]
+        );
         let text = parts[0].text();
-        assert!(text.contains("(binary content, which is not shown)") && !text.contains("abc"), "{text}");
+        assert!(text.contains("(binary content, which is not shown)") && !text.contains("zzzz"), "{text}");
     }
 
     #[test]
@@ -252,7 +280,7 @@ mod tests {
         );
         let part = parts(&documents(&diff), 5000).remove(0);
         let text = part.text();
-        for seen in ["-a\\u000d\n", "+a\n", "evil();\n", "\\u202e {\\u2028run();\n"] {
+        for seen in ["-a⟦U+000D⟧\n", "+a\n", "evil();\n", "⟦U+202E⟧ {⟦U+2028⟧run();\n"] {
             assert!(text.contains(seen), "{seen}: {text}");
         }
         assert!(part.lines.iter().all(|line| line.shown.chars().count() <= LINE_CHARS_MAX + 2));

@@ -1,0 +1,150 @@
+//! Where decisions are made and where they land: what `consensus approve` does once a change was reviewed.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde_json::{Value as Json, json};
+
+use super::answer::{self, AnswerFile};
+use super::output::{Format, Output};
+use super::{ExitCode, settings};
+use crate::decision::{Case, Ended, Ledger, Proposal};
+use crate::protocol::Section;
+use crate::protocol::approval::Opinion;
+use crate::report::{RunResult, write_whole};
+use crate::repository::{Oid, Repository};
+use crate::text::quote;
+
+/// The record of a decision inside a run folder.
+const DECISION_FILE: &str = "decision.json";
+
+/// Who may read a proof and findings: they are there to be shown. The folder of a run is its owner's alone all the same.
+const PUBLIC: u32 = 0o644;
+
+/// A ledger, the repository that it is for, and where runs are.
+pub(super) struct Desk<'a> {
+    pub(super) repository: Repository,
+    pub(super) ledger: Ledger,
+    pub(super) runs: PathBuf,
+    pub(super) output: &'a Output,
+}
+
+impl Desk<'_> {
+    /// Brings a decision that an earlier process has begun to its end. Returns what was decided on, and how it ended.
+    pub(super) fn finish_what_was_begun(&mut self) -> anyhow::Result<Option<(Proposal, Json)>> {
+        let Some(case) = self.ledger.case() else { return Ok(None) };
+        let (sequence, proposal) = (case.sequence, case.proposal.clone());
+        self.output.insist(&format!("decision {sequence} was begun before, and is brought to its end first"));
+        let said = self.conclude(None).with_context(|| format!("decision {sequence} cannot be ended"))?;
+        self.output.insist(&format!("decision {sequence}: {}", said["outcome"].as_str().unwrap_or_default()));
+        Ok(Some((proposal, said)))
+    }
+
+    /// Decides on a change that was reviewed.
+    pub(super) fn decide(
+        &mut self,
+        proposal: &Proposal,
+        result: &RunResult,
+        copy: &mut AnswerFile,
+    ) -> anyhow::Result<ExitCode> {
+        let Section::Approval(section) = &result.section else {
+            anyhow::bail!("the run is no review; that is an error of this program");
+        };
+        match result.outcome {
+            "agreed" | "no_agreement" => {}
+            // A review that is not whole, and one that stops the change if the roleset says so: nothing is proposed.
+            outcome => {
+                let reason = result.reason.clone().unwrap_or_default();
+                self.output.insist(&quote::terminal(&format!("not proposed, {outcome}: {reason}")));
+                if outcome != "vetoed" {
+                    let run = &result.run;
+                    self.output.insist(&format!(
+                        "once `consensus resume {run}` has ended the review, decide with the same words and --review {run}"
+                    ));
+                }
+                let said = json!({"outcome": outcome, "reason": reason, "run": result.run});
+                self.print(&said)?;
+                return Ok(answer::exit_code(result, false));
+            }
+        }
+        let opinions: Vec<Opinion> = section.reviews.iter().map(|review| review.opinion.clone()).collect();
+        self.ledger.begin(proposal, opinions, &result.run)?;
+        let said = self.conclude(Some(copy))?;
+        self.tell(&said)
+    }
+
+    /// Prints how a decision ended.
+    pub(super) fn tell(&self, said: &Json) -> anyhow::Result<ExitCode> {
+        let is_landed = said["outcome"] == "landed";
+        let outcome = said["outcome"].as_str().unwrap_or_default();
+        if self.output.format == Format::Text {
+            self.output.line(said["commit"].as_str().unwrap_or(outcome))?;
+        }
+        self.print(said)?;
+        Ok(if is_landed { ExitCode::Success } else { ExitCode::NoAgreement })
+    }
+
+    fn print(&self, said: &Json) -> anyhow::Result<()> {
+        if self.output.format == Format::Text { Ok(()) } else { self.output.json(said) }
+    }
+
+    /// Decides on the case that is open, does what follows, and closes it.
+    fn conclude(&mut self, copy: Option<&mut AnswerFile>) -> anyhow::Result<Json> {
+        let case = self.ledger.decide()?.clone();
+        let registry = self.ledger.registry();
+        let is_approved = case.is_approved(registry)?.unwrap_or(false);
+        let record = case.record.as_ref().context("a decision has a record")?;
+        let verified = record.verify(registry.roster())?;
+        let ended = if is_approved { case.land(&self.repository, &self.ledger)? } else { Ended::Rejected };
+        self.ledger.close(ended.clone())?;
+        // What is proven is proven, whatever becomes of the copies.
+        let text = serde_json::to_string_pretty(record)? + "\n";
+        let dir = self.runs.join(&case.run);
+        settings::private_folder(&dir)?;
+        let file = dir.join(DECISION_FILE);
+        write_public(&file, &text)?;
+        if let Some(copy) = copy {
+            copy.write_text(text.trim_end())?;
+        }
+        let (outcome, commit, reason) = match ended {
+            Ended::Landed { commit } => ("landed", Some(commit), None),
+            Ended::NotLanded { why } => ("not_landed", None, Some(why)),
+            Ended::Rejected => ("rejected", None, Some("fewer reviewers approve than a quorum".to_owned())),
+        };
+        self.narrate(&case, outcome, commit.as_ref().map(Oid::as_str), reason.as_deref(), &file);
+        Ok(json!({
+            "outcome": outcome,
+            "reason": reason,
+            "sequence": case.sequence,
+            "change": verified.change,
+            "branch": case.proposal.branch,
+            "base": case.proposal.base,
+            "commit": commit,
+            "signed_by": verified.signed_by,
+            "votes": verified.votes,
+            "run": case.run,
+            "decision": file.display().to_string(),
+        }))
+    }
+
+    fn narrate(&self, case: &Case, outcome: &str, commit: Option<&str>, reason: Option<&str>, file: &Path) {
+        let (sequence, branch, file) = (case.sequence, &case.proposal.branch, file.display());
+        let detail = commit.map_or_else(String::new, |commit| format!(" on {branch} by {commit}"));
+        let why = reason.map_or_else(String::new, |why| format!(": {why}"));
+        let line = format!("decision {sequence}: {}{detail}{why}", outcome.replace('_', " "));
+        self.output.tell(&quote::terminal(&line));
+        self.output
+            .tell(&format!("proof: {file}; `consensus verify {file} --keys DIR` needs the public keys only"));
+    }
+}
+
+/// Writes a file that everybody may read.
+pub(super) fn write_public(path: &Path, text: &str) -> anyhow::Result<()> {
+    write_whole(path, text, PUBLIC).with_context(|| format!("cannot write `{}`", path.display()))
+}
+
+/// Returns the record of a decision that has ended, from where it was written.
+pub(super) fn proof(said: &Json) -> anyhow::Result<String> {
+    let path = said["decision"].as_str().unwrap_or_default();
+    std::fs::read_to_string(path).with_context(|| format!("cannot read `{path}`"))
+}
