@@ -92,6 +92,7 @@ pub(super) fn approve(args: &ApproveArgs, output: &Output) -> anyhow::Result<Exi
             () = settings::deadline(&args.limits, began) => return Err(TooLate(UNBEGUN).into()),
             _ = stop.changed() => return Err(Interrupted(UNBEGUN).into()),
         };
+        let proposed = began.elapsed();
         let verification = match checked {
             Some(Checked::Passed(passed)) => Some(passed),
             Some(Checked::Failed { how, said }) => return unverified(output, &dir, &how, &said),
@@ -121,7 +122,8 @@ pub(super) fn approve(args: &ApproveArgs, output: &Output) -> anyhow::Result<Exi
         }
         let readers = names.into_iter().zip(models).map(|(name, model)| Reader { name, model });
         let proposal = proposal.read_by(readers.collect(), result.journal_head);
-        let code = desk.decide(&proposal, &result, &mut copy)?;
+        let phases = [proposed, began.elapsed().saturating_sub(proposed)];
+        let code = desk.decide(&proposal, &result, phases, &mut copy)?;
         metrics::write(args.metrics_file.as_deref(), &desk.runs.join(&result.run), output);
         Ok(code)
     })?

@@ -1,6 +1,7 @@
 //! Where decisions are made and where they land: what `consensus approve` does once a change was reviewed.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde_json::{Value as Json, json};
@@ -40,11 +41,12 @@ impl Desk<'_> {
         Ok(Some((proposal, said)))
     }
 
-    /// Decides on a change that was reviewed.
+    /// Decides on a change that was reviewed. The phases are how long it took to propose it and to review it.
     pub(super) fn decide(
         &mut self,
         proposal: &Proposal,
         result: &RunResult,
+        [proposed, prepared]: [Duration; 2],
         copy: &mut AnswerFile,
     ) -> anyhow::Result<ExitCode> {
         let Section::Approval(section) = &result.section else {
@@ -67,9 +69,20 @@ impl Desk<'_> {
                 return Ok(answer::exit_code(result, false));
             }
         }
+        let began = Instant::now();
         let opinions: Vec<Opinion> = section.reviews.iter().map(|review| review.opinion.clone()).collect();
         self.ledger.begin(proposal, opinions, &result.run)?;
-        let said = self.conclude(Some(copy))?;
+        let mut said = self.conclude(Some(copy))?;
+        let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        said["metrics"] = json!({
+            "proposal_id": said["sequence"],
+            "phase_latencies_ms": [ms(proposed), ms(prepared), ms(began.elapsed())],
+            "success": said["outcome"] == "landed",
+            "dissent_reasons": result.dissent.iter().map(|dissent| &dissent.why).collect::<Vec<_>>(),
+            "change_complexity": proposal.churn(),
+            // Nothing is applied before it is decided.
+            "rollback_required": false,
+        });
         self.tell(&said)
     }
 

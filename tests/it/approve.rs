@@ -117,6 +117,9 @@ fn what_a_quorum_approves_lands_once_and_is_proven_to_whoever_has_the_public_key
     let said = project
         .said(&["--change", "fix", "--message", "Sum by the language's own means", "-o", "proof.json"], 0);
     assert_eq!((&said["outcome"], &said["sequence"]), (&json!("landed"), &json!(1)));
+    let metrics = &said["metrics"];
+    assert_eq!((&metrics["success"], &metrics["change_complexity"]), (&json!(true), &json!(5)), "{said}");
+    assert_eq!(metrics["phase_latencies_ms"].as_array().unwrap().len(), 3, "{said}");
     let commit = said["commit"].as_str().unwrap();
     assert_eq!(project.main(), commit);
     assert_eq!(project.git(&["rev-parse", "main^"]), base);
