@@ -41,10 +41,12 @@ pub(super) fn review(setup: &Setup, call: CallId, part: &Part, parts: usize) -> 
             part.text()
         ),
         think: format!(
-            "Review it first, in plain words. Nobody else will see this. Go through the lines that begin with + or - one by \
-             one: say what the program did before, what it does now, and with which input that goes wrong, in your field: {}. \
-             Then say which of these is a fault, and which is only taste. End with a line that begins with `Verdict:` and \
-             holds approve or reject.",
+            "Review it first, in plain words. Nobody else will see this. First say in one sentence what the change is for. Then \
+             take a small input, and work out line by line what the program gives for it before the change and what it gives \
+             after; do the same with an input at an edge, in your field: {}. Where both give the same, or the new one is \
+             better, nothing is wrong: most changes are right, and new names, comments, tests, or options that may be left out \
+             are no faults. Only where the new one gives something worse, say which line does it and with which input. End with a \
+             line that begins with `Verdict:` and holds approve or reject.",
             setup.agents[call.agent].domain
         ),
         write: format!(
