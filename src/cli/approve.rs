@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::answer::AnswerFile;
 use super::approve_args::ApproveArgs;
-use super::desk::{Desk, proof, write_public};
+use super::desk::{Desk, write_public};
 use super::error::{IntegrityError, Interrupted, TooLate, UsageError};
 use super::output::{Format, Output};
 use super::progress::Story;
@@ -69,13 +69,13 @@ pub(super) fn approve(args: &ApproveArgs, output: &Output) -> anyhow::Result<Exi
     let given = given(args, &repository)?;
     let mut copy = AnswerFile::open(args.output.as_deref())?;
     let mut desk = Desk { repository, ledger, runs, output };
-    if let Some((proposal, said)) = desk.finish_what_was_begun()? {
+    if let Some((proposal, ended)) = desk.finish_what_was_begun()? {
         // The same words after a crash mean the same change.
         let again = candidate(&desk.repository, proposal.base.as_str(), &given);
         if again.is_ok_and(|again| again.tree == proposal.tree) {
             copy.empty()?;
-            copy.write_text(proof(&said)?.trim_end())?;
-            return desk.tell(&said);
+            copy.write_text(&ended.proof)?;
+            return desk.tell(&ended.said);
         }
     }
     let candidate = candidate(&desk.repository, &branch, &given)?;
@@ -181,7 +181,8 @@ fn setup(
     keys: &KeyFolder,
 ) -> anyhow::Result<(Roleset, Setup)> {
     let named = args.roleset.clone().unwrap_or_else(|| ROLESET.to_owned());
-    let (name, mut roleset, packs) = settings::roleset(Some(&named), args.rolesets_dir.as_ref(), file)?;
+    let (name, mut roleset, packs) =
+        settings::roleset(Some(&named), args.rolesets.rolesets_dir.as_ref(), file)?;
     if !matches!(roleset.params, Params::Approval(_)) {
         let protocol = roleset.params.protocol();
         let why =
@@ -253,7 +254,7 @@ async fn opened(
     output: &Output,
 ) -> anyhow::Result<Beginning> {
     let said = args.answer.as_deref().unwrap_or("approve");
-    let script = settings::mock_script(args.mock_script.as_deref(), args.mock.then_some(said))?;
+    let script = settings::mock_script(args.mock.mock_script.as_deref(), args.mock.mock.then_some(said))?;
     let mut chosen = settings::chosen(&args.server, script);
     let command = launch_command(&chosen, file, Some(roleset))?;
     let server = launch::launch(command.as_ref(), &mut chosen, file, dir, output).await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::run_args::{LimitArgs, ServerArgs};
+use super::run_args::{LimitArgs, MockArgs, RolesetsArgs, ServerArgs};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -45,20 +45,15 @@ pub(super) struct ApproveArgs {
     /// The roleset of the reviewers [default: `reviewers_f1`].
     #[arg(short, long)]
     pub(super) roleset: Option<String>,
-    /// A folder with rolesets, searched first.
-    #[arg(long, value_name = "DIR", env = "CONSENSUS_ROLESETS_DIR")]
-    pub(super) rolesets_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) rolesets: RolesetsArgs,
     #[command(flatten)]
     pub(super) server: ServerArgs,
-    /// Use scripted reviewers, and no network.
-    #[arg(long, conflicts_with = "launch")]
-    pub(super) mock: bool,
+    #[command(flatten)]
+    pub(super) mock: MockArgs,
     /// What the scripted reviewers say [default: approve].
     #[arg(long, value_name = "VERDICT", value_parser = ["approve", "reject", "abstain"], requires = "mock")]
     pub(super) answer: Option<String>,
-    /// A file of rules for scripted reviewers, one JSON object a line.
-    #[arg(long, value_name = "FILE", conflicts_with = "answer")]
-    pub(super) mock_script: Option<PathBuf>,
     /// Tokens of one reply at most, for every reviewer.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=100_000))]
     pub(super) max_tokens: Option<u32>,

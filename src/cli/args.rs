@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::approve_args::ApproveArgs;
 use super::output::{Color, Format};
-use super::run_args::{LimitArgs, RunArgs, ServerArgs};
+use super::run_args::{LimitArgs, RolesetsArgs, RunArgs, ServerArgs};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -155,9 +155,8 @@ pub(super) enum KeysAction {
         /// The roleset.
         #[arg(short, long, default_value = "reviewers_f1")]
         roleset: String,
-        /// A folder with rolesets, searched first.
-        #[arg(long, value_name = "DIR", env = "CONSENSUS_ROLESETS_DIR")]
-        rolesets_dir: Option<PathBuf>,
+        #[command(flatten)]
+        rolesets: RolesetsArgs,
     },
 }
 
@@ -202,9 +201,8 @@ pub(super) struct RunsArgs {
 pub(super) struct RolesetArgs {
     #[command(subcommand)]
     pub(super) action: RolesetAction,
-    /// A folder with rolesets, searched first.
-    #[arg(long, global = true, value_name = "DIR", env = "CONSENSUS_ROLESETS_DIR")]
-    pub(super) rolesets_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) rolesets: RolesetsArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -286,9 +284,8 @@ pub(super) struct DoctorArgs {
     /// The roleset whose servers are examined.
     #[arg(short, long, env = "CONSENSUS_ROLESET")]
     pub(super) roleset: Option<String>,
-    /// A folder with rolesets, searched first.
-    #[arg(long, value_name = "DIR", env = "CONSENSUS_ROLESETS_DIR")]
-    pub(super) rolesets_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) rolesets: RolesetsArgs,
 }
 
 #[derive(Args, Debug)]

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use super::answer::{self, AnswerFile};
 use super::output::{Format, Output};
 use super::{ExitCode, settings};
-use crate::decision::{Case, Ended, Ledger, Proposal};
+use crate::decision::{Case, Decided, Ended, Ledger, Proposal};
 use crate::protocol::Section;
 use crate::protocol::approval::Opinion;
 use crate::report::{RunResult, write_whole};
@@ -30,15 +30,24 @@ pub(super) struct Desk<'a> {
     pub(super) output: &'a Output,
 }
 
+/// How a decision ended.
+pub(super) struct Conclusion {
+    /// In figures and words, to be printed.
+    pub(super) said: Json,
+    /// The record that proves it, as text.
+    pub(super) proof: String,
+}
+
 impl Desk<'_> {
     /// Brings a decision that an earlier process has begun to its end. Returns what was decided on, and how it ended.
-    pub(super) fn finish_what_was_begun(&mut self) -> anyhow::Result<Option<(Proposal, Json)>> {
+    pub(super) fn finish_what_was_begun(&mut self) -> anyhow::Result<Option<(Proposal, Conclusion)>> {
         let Some(case) = self.ledger.case() else { return Ok(None) };
         let (sequence, proposal) = (case.sequence, case.proposal.clone());
         self.output.insist(&format!("decision {sequence} was begun before, and is brought to its end first"));
-        let said = self.conclude(None).with_context(|| format!("decision {sequence} cannot be ended"))?;
-        self.output.insist(&format!("decision {sequence}: {}", said["outcome"].as_str().unwrap_or_default()));
-        Ok(Some((proposal, said)))
+        let ended = self.conclude().with_context(|| format!("decision {sequence} cannot be ended"))?;
+        let outcome = ended.said["outcome"].as_str().unwrap_or_default();
+        self.output.insist(&format!("decision {sequence}: {outcome}"));
+        Ok(Some((proposal, ended)))
     }
 
     /// Decides on a change that was reviewed. The phases are how long it took to propose it and to review it.
@@ -72,7 +81,8 @@ impl Desk<'_> {
         let began = Instant::now();
         let opinions: Vec<Opinion> = section.reviews.iter().map(|review| review.opinion.clone()).collect();
         self.ledger.begin(proposal, opinions, &result.run)?;
-        let mut said = self.conclude(Some(copy))?;
+        let Conclusion { mut said, proof } = self.conclude()?;
+        copy.write_text(&proof)?;
         let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         said["metrics"] = json!({
             "proposal_id": said["sequence"],
@@ -102,30 +112,24 @@ impl Desk<'_> {
     }
 
     /// Decides on the case that is open, does what follows, and closes it.
-    fn conclude(&mut self, copy: Option<&mut AnswerFile>) -> anyhow::Result<Json> {
-        let case = self.ledger.decide()?.clone();
-        let registry = self.ledger.registry();
-        let is_approved = case.is_approved(registry)?.unwrap_or(false);
-        let record = case.record.as_ref().context("a decision has a record")?;
-        let verified = record.verify(registry.roster())?;
-        let ended = if is_approved { case.land(&self.repository, &self.ledger)? } else { Ended::Rejected };
+    fn conclude(&mut self) -> anyhow::Result<Conclusion> {
+        let (case, Decided { record, verified }) = self.ledger.decide()?;
+        let ended =
+            if verified.approved { case.land(&self.repository, &self.ledger)? } else { Ended::Rejected };
         self.ledger.close(ended.clone())?;
         // What is proven is proven, whatever becomes of the copies.
-        let text = serde_json::to_string_pretty(record)? + "\n";
+        let proof = serde_json::to_string_pretty(&record)?;
         let dir = self.runs.join(&case.run);
         settings::private_folder(&dir)?;
         let file = dir.join(DECISION_FILE);
-        write_public(&file, &text)?;
-        if let Some(copy) = copy {
-            copy.write_text(text.trim_end())?;
-        }
+        write_public(&file, &format!("{proof}\n"))?;
         let (outcome, commit, reason) = match ended {
             Ended::Landed { commit } => ("landed", Some(commit), None),
             Ended::NotLanded { why } => ("not_landed", None, Some(why)),
             Ended::Rejected => ("rejected", None, Some("fewer reviewers approve than a quorum".to_owned())),
         };
         self.narrate(&case, outcome, commit.as_ref().map(Oid::as_str), reason.as_deref(), &file);
-        Ok(json!({
+        let said = json!({
             "outcome": outcome,
             "reason": reason,
             "sequence": case.sequence,
@@ -137,7 +141,8 @@ impl Desk<'_> {
             "votes": verified.votes,
             "run": case.run,
             "decision": file.display().to_string(),
-        }))
+        });
+        Ok(Conclusion { said, proof })
     }
 
     fn narrate(&self, case: &Case, outcome: &str, commit: Option<&str>, reason: Option<&str>, file: &Path) {
@@ -154,10 +159,4 @@ impl Desk<'_> {
 /// Writes a file that everybody may read.
 pub(super) fn write_public(path: &Path, text: &str) -> anyhow::Result<()> {
     write_whole(path, text, PUBLIC).with_context(|| format!("cannot write `{}`", path.display()))
-}
-
-/// Returns the record of a decision that has ended, from where it was written.
-pub(super) fn proof(said: &Json) -> anyhow::Result<String> {
-    let path = said["decision"].as_str().unwrap_or_default();
-    std::fs::read_to_string(path).with_context(|| format!("cannot read `{path}`"))
 }

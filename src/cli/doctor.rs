@@ -23,7 +23,8 @@ const CONTEXT_WANTED: u64 = 8192;
 
 pub(super) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load()?;
-    let (_, roleset, _) = settings::roleset(args.roleset.as_ref(), args.rolesets_dir.as_ref(), &file)?;
+    let (_, roleset, _) =
+        settings::roleset(args.roleset.as_ref(), args.rolesets.rolesets_dir.as_ref(), &file)?;
     block_on(async {
         let mut chosen = settings::chosen(&args.server, None);
         let command = launch_command(&chosen, &file, Some(&roleset))?;

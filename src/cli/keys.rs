@@ -10,9 +10,9 @@ use crate::decision::{KeyFolder, ROSTER_FILE};
 use crate::protocol::Params;
 
 pub(super) fn keys(args: &KeysArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let KeysAction::Generate { folder, roleset, rolesets_dir } = &args.action;
+    let KeysAction::Generate { folder, roleset, rolesets } = &args.action;
     let file = FileConfig::load()?;
-    let (name, roleset, _) = settings::roleset(Some(roleset), rolesets_dir.as_ref(), &file)?;
+    let (name, roleset, _) = settings::roleset(Some(roleset), rolesets.rolesets_dir.as_ref(), &file)?;
     if !matches!(roleset.params, Params::Approval(_)) {
         let why = format!(
             "keys are for reviewers, and `{name}` is a roleset of `{}`; `reviewers_f1` has four",

@@ -38,20 +38,15 @@ pub(super) struct RunArgs {
     /// The roleset: a name, or the path of its JSON file.
     #[arg(short, long, env = "CONSENSUS_ROLESET")]
     pub(super) roleset: Option<String>,
-    /// A folder with rolesets, searched first.
-    #[arg(long, value_name = "DIR", env = "CONSENSUS_ROLESETS_DIR")]
-    pub(super) rolesets_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) rolesets: RolesetsArgs,
     #[command(flatten)]
     pub(super) server: ServerArgs,
-    /// Use scripted agents that answer --answer, and no network.
-    #[arg(long, conflicts_with = "launch")]
-    pub(super) mock: bool,
+    #[command(flatten)]
+    pub(super) mock: MockArgs,
     /// What the scripted agents answer.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, requires = "mock")]
     pub(super) answer: Option<String>,
-    /// A file of rules for scripted agents, one JSON object a line.
-    #[arg(long, value_name = "FILE", conflicts_with = "answer")]
-    pub(super) mock_script: Option<PathBuf>,
     #[command(flatten)]
     pub(super) redaction: RedactArgs,
     #[command(flatten)]
@@ -84,6 +79,25 @@ pub(super) struct RunArgs {
     /// Exit with 8 if the run agrees but something was lost on the way.
     #[arg(long)]
     pub(super) fail_on_degraded: bool,
+}
+
+/// Agents that are none.
+#[derive(Args, Clone, Debug)]
+pub(super) struct MockArgs {
+    /// Use scripted agents, and no network; --answer is what they say.
+    #[arg(long, conflicts_with = "launch")]
+    pub(super) mock: bool,
+    /// A file of rules for scripted agents, one JSON object a line.
+    #[arg(long, value_name = "FILE", conflicts_with = "answer")]
+    pub(super) mock_script: Option<PathBuf>,
+}
+
+/// Where rolesets are.
+#[derive(Args, Clone, Debug)]
+pub(super) struct RolesetsArgs {
+    /// A folder with rolesets, searched first.
+    #[arg(long, global = true, value_name = "DIR", env = "CONSENSUS_ROLESETS_DIR")]
+    pub(super) rolesets_dir: Option<PathBuf>,
 }
 
 /// Who sits on a panel.

@@ -71,7 +71,8 @@ pub(super) fn roleset(
 
 /// Makes a run's setup; asks nobody.
 pub(super) fn setup(args: &RunArgs, file: &FileConfig, seed: u64) -> anyhow::Result<(Setup, Roleset)> {
-    let (name, mut roleset, mut packs) = roleset(args.roleset.as_ref(), args.rolesets_dir.as_ref(), file)?;
+    let (name, mut roleset, mut packs) =
+        roleset(args.roleset.as_ref(), args.rolesets.rolesets_dir.as_ref(), file)?;
     check_flags(&roleset, args)?;
     let SeatArgs { members, models, self_panel, persona } = &args.seats;
     // A few at most: the flag is held to its range.
@@ -133,11 +134,11 @@ pub(super) async fn opened(
         setup = redaction.setup(setup);
         library = library.map(|library| redaction.library(library));
     }
-    if args.mock && args.answer.is_none() && args.mock_script.is_none() {
+    if args.mock.mock && args.answer.is_none() && args.mock.mock_script.is_none() {
         let why = "--mock needs --answer TEXT, or a script with --mock-script FILE";
         return Err(UsageError(why.to_owned()).into());
     }
-    let script = mock_script(args.mock_script.as_deref(), args.answer.as_deref())?;
+    let script = mock_script(args.mock.mock_script.as_deref(), args.answer.as_deref())?;
     let mut chosen = chosen(&args.server, script);
     let command = launch_command(&chosen, file, Some(&roleset))?;
     let server = launch::launch(command.as_ref(), &mut chosen, file, dir, output).await?;

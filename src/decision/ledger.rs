@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use super::error::DecisionError;
 use super::keys::KeyFolder;
 use super::proposal::Proposal;
-use super::record::Record;
+use super::record::{Record, Verified};
 use crate::crypto::Digest;
 use crate::journal::{Record as Line, Writer};
 use crate::protocol::approval::court::Court;
-use crate::protocol::approval::{Opinion, Registry, Seal, Sequence, Value, Vote};
+use crate::protocol::approval::{Opinion, Registry, Seal, Sequence, Vote};
 use crate::repository::Oid;
 
 /// What happened.
@@ -69,8 +69,16 @@ pub struct Case {
     pub proposal: Proposal,
     change: String,
     opinions: Vec<Opinion>,
-    /// What was decided, if anything was yet.
-    pub record: Option<Record>,
+    decided: Option<Decided>,
+}
+
+/// What was decided, with its proof, and what that proves.
+#[derive(Clone, Debug)]
+pub struct Decided {
+    /// The proof.
+    pub record: Record,
+    /// What it proves.
+    pub verified: Verified,
 }
 
 /// The ledger of a repository's decisions.
@@ -176,18 +184,19 @@ impl Ledger {
     /// # Errors
     ///
     /// [`DecisionError`].
-    pub fn decide(&mut self) -> Result<&Case, DecisionError> {
-        let case = self.case.as_ref().ok_or(DecisionError::Idle)?;
-        if case.record.is_none() {
-            let (change, opinions) = (case.proposal.change()?, case.opinions.clone());
-            let text = change.text().to_owned();
-            let ruling = self.court.decide(change, opinions)?;
-            let record = Record::new(&self.registry, &text, &ruling);
-            let line = self.append(Entry::Decided { record: Box::new(record) })?;
-            // The court knows it already.
-            self.decided(line.event)?;
+    pub fn decide(&mut self) -> Result<(Case, Decided), DecisionError> {
+        let case = self.case.clone().ok_or(DecisionError::Idle)?;
+        if let Some(decided) = case.decided.clone() {
+            return Ok((case, decided));
         }
-        self.case.as_ref().ok_or(DecisionError::Idle)
+        let ruling = self.court.decide(case.proposal.change()?, case.opinions.clone())?;
+        let record = Record::new(&self.registry, &case.change, &ruling);
+        let (verified, _) = record.check(&self.registry)?;
+        self.append(Entry::Decided { record: Box::new(record.clone()) })?;
+        // The court knows it already.
+        let decided = Decided { record, verified };
+        self.decided(decided.clone())?;
+        Ok((case, decided))
     }
 
     /// Closes the open case, which was decided.
@@ -231,17 +240,16 @@ impl Ledger {
                     return Err(wrong("it is not the next decision"));
                 }
                 let proposal = Proposal::read(&change)?;
-                self.case = Some(Case { sequence, run, proposal, change, opinions, record: None });
+                self.case = Some(Case { sequence, run, proposal, change, opinions, decided: None });
                 Ok(())
             }
             Entry::Decided { record } => {
-                record.verify(self.registry.roster())?;
-                let (_, proof) = record.proof(&self.registry)?;
+                let (verified, proof) = record.check(&self.registry)?;
                 self.court.recall(record.sequence, &proof)?;
-                self.decided(Entry::Decided { record })
+                self.decided(Decided { record: *record, verified })
             }
             Entry::Closed { sequence, .. } => {
-                let is_it = |case: &Case| case.sequence == sequence && case.record.is_some();
+                let is_it = |case: &Case| case.sequence == sequence && case.decided.is_some();
                 if !self.case.as_ref().is_some_and(is_it) {
                     return Err(wrong("it closes what was not decided"));
                 }
@@ -251,24 +259,11 @@ impl Ledger {
         }
     }
 
-    fn decided(&mut self, entry: Entry) -> Result<(), DecisionError> {
-        let Entry::Decided { record } = entry else { return Err(DecisionError::Idle) };
+    fn decided(&mut self, decided: Decided) -> Result<(), DecisionError> {
+        let record = &decided.record;
         let fits = |case: &&mut Case| case.sequence == record.sequence && case.change == record.change;
         let case = self.case.as_mut().filter(fits).ok_or(DecisionError::Idle)?;
-        case.record = Some(*record);
+        case.decided = Some(decided);
         Ok(())
-    }
-}
-
-impl Case {
-    /// Whether the change was approved; `None` if nothing was decided yet.
-    ///
-    /// # Errors
-    ///
-    /// [`DecisionError`] if the record does not verify.
-    pub fn is_approved(&self, registry: &Registry) -> Result<Option<bool>, DecisionError> {
-        let Some(record) = &self.record else { return Ok(None) };
-        let (proven, _) = record.proof(registry)?;
-        Ok(Some(proven.value == Value::Change(self.change())))
     }
 }

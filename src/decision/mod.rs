@@ -24,7 +24,7 @@ mod verification;
 
 pub use error::DecisionError;
 pub use keys::{KeyFolder, ROSTER_FILE};
-pub use ledger::{Case, Ended, Ledger};
+pub use ledger::{Case, Decided, Ended, Ledger};
 pub use proposal::{Proposal, Reader};
 pub use record::{Record, Verified, VotedFor};
 pub use verification::{Checked, Verification};

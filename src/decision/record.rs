@@ -9,7 +9,7 @@ use crate::crypto::dsse::Envelope;
 use crate::crypto::{Digest, Signature};
 use crate::protocol::approval::court::Ruling;
 use crate::protocol::approval::{
-    Change, Opinion, Party, Post, Proof, Proven, Registry, Roster, Sequence, Statement, Value, Vote,
+    Change, Opinion, Post, Proof, Proven, Registry, Roster, Sequence, Statement, Value, Vote,
 };
 
 /// The form that this program writes.
@@ -102,11 +102,7 @@ impl Record {
     }
 
     /// Returns what was decided, and what proves it, if the signatures of a quorum of this roster are there.
-    ///
-    /// # Errors
-    ///
-    /// [`DecisionError`] says what is wrong.
-    pub fn proof(&self, registry: &Registry) -> Result<(Proven, Proof<Signature>), DecisionError> {
+    fn proof(&self, registry: &Registry) -> Result<(Proven, Proof<Signature>), DecisionError> {
         let proof = Proof { change: None, commits: registry.open(&self.envelope)? };
         let proven = proof.check(registry.quorum()).ok_or_else(|| {
             let (found, wanted) = (proof.commits.len(), registry.quorum().size());
@@ -131,12 +127,18 @@ impl Record {
     /// [`DecisionError`] says what is wrong: a signature, a digest, or a vote that does not belong to it.
     pub fn verify(&self, roster: &Roster) -> Result<Verified, DecisionError> {
         let registry = Registry::new(self.chain, roster.clone())?;
-        let wrong = |why: &dyn std::fmt::Display| DecisionError::NotProven(why.to_string());
-        let own = Registry::new(self.chain, self.roster.clone()).map_err(|why| wrong(&why))?;
-        if own.digest() != registry.digest() {
+        self.check(&registry).map(|(verified, _)| verified)
+    }
+
+    /// The same with the roster of one repository; returns the proof as well.
+    pub(super) fn check(&self, registry: &Registry) -> Result<(Verified, Proof<Signature>), DecisionError> {
+        let roster = registry.roster();
+        if self.roster != *roster {
+            let own = Registry::new(self.chain, self.roster.clone())
+                .map_err(|why| DecisionError::NotProven(why.to_string()))?;
             return Err(DecisionError::OtherRoster { found: own.digest(), expected: registry.digest() });
         }
-        let (proven, proof) = self.proof(&registry)?;
+        let (proven, proof) = self.proof(registry)?;
         let change = Digest::of(self.change.as_bytes());
         let proposal = Proposal::read(&self.change)?;
         let approved = match proven.value {
@@ -150,7 +152,7 @@ impl Record {
         let name = |at: usize| roster.reviewers.get(at).map_or_else(String::new, |seat| seat.name.clone());
         let mut votes: Vec<(usize, VotedFor)> = Vec::new();
         for vote in &self.votes {
-            let (by, opinion) = self.vote(&registry, vote, change)?;
+            let (by, opinion) = self.vote(registry, vote, change)?;
             if votes.iter().any(|(known, _)| *known == by) {
                 return Err(DecisionError::NotProven(format!("`{}` votes twice", name(by))));
             }
@@ -175,7 +177,7 @@ impl Record {
                 format!("it was not approved, and the votes of {against} reviewers who do not are in it");
             return Err(DecisionError::NotProven(why));
         }
-        Ok(Verified {
+        let verified = Verified {
             chain: self.chain,
             sequence: self.sequence,
             approved,
@@ -183,7 +185,8 @@ impl Record {
             signed_by: proof.commits.iter().map(|signed| name(signed.by)).collect(),
             quorum: registry.quorum().size(),
             votes: votes.into_iter().map(|(_, vote)| vote).collect(),
-        })
+        };
+        Ok((verified, proof))
     }
 
     /// Reads one vote, which must be on this change at this place.
@@ -206,7 +209,6 @@ impl Record {
             && matches!(letter.signed.statement, Statement::Prepare { value, .. } if value == Value::Change(change));
         let opinion = letter.opinion.filter(|_| is_it).ok_or_else(foreign)?;
         // Whose key it is was checked: a prepare is a reviewer's.
-        debug_assert!(registry.key(Party::Reviewer(letter.signed.by)).is_some());
         Ok((letter.signed.by, Opinion::clone(&opinion)))
     }
 }

@@ -249,6 +249,18 @@ impl From<Setup<ApprovalParams>> for Setup {
 }
 
 impl<P> Setup<P> {
+    /// Returns what an agent is told about itself: the rules, who it is, and its pack.
+    pub(super) fn system(&self, agent: usize) -> String {
+        let own = &self.agents[agent];
+        format!(
+            "{rules}\n\nYou are {name}, field: {domain}.\n\n{pack}",
+            rules = self.rules.trim(),
+            name = own.name,
+            domain = own.domain,
+            pack = own.pack.trim(),
+        )
+    }
+
     /// Returns every agent, the arbiter last.
     pub fn everybody(&self) -> impl Iterator<Item = &AgentSetup> {
         self.agents.iter().chain(&self.arbiter)

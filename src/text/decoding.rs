@@ -17,6 +17,10 @@ use super::{CanonicalKind, Canonicalizer, Constraint, listed_sentences};
 const SHORT_CHARS_MAX: usize = 120;
 const LINE_CHARS_MAX: usize = 160;
 
+/// The most values of an `enum`: larger ones are refused by servers (OpenAI takes 250 strings of any length), and what was to
+/// be chosen is asked for then and not forced.
+pub(crate) const CHOICES_MAX: usize = 250;
+
 /// A number of this many characters or more may have been cut off by the grammar.
 pub const NUMBER_CHARS_MAX: usize = 48;
 
@@ -305,7 +309,7 @@ fn non_empty_string(chars_max: usize) -> Value {
 }
 
 /// An object with exactly these fields.
-pub(super) fn closed(properties: &Value) -> Value {
+pub(crate) fn closed(properties: &Value) -> Value {
     let names: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
     let required = json!(names);
     json!({

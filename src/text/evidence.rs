@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::decoding::closed;
+use super::decoding::{CHOICES_MAX, closed};
 
 /// What is shorter than this says little by itself, and goes with what stands beside it; in bytes.
 const ALONE_BYTES_MIN: usize = 16;
@@ -25,10 +25,6 @@ const WRAPPED_BYTES_MIN: usize = 40;
 
 /// The most white space inside of what goes together, in bytes.
 const GAP_BYTES_MAX: usize = 64;
-
-/// Larger grammars are refused by servers (OpenAI takes 250 strings of any length); the sentences are asked for then,
-/// and not forced.
-const CHOICES_MAX: usize = 250;
 
 /// The most sentences that one reader names.
 pub const QUOTES_MAX: usize = 20;

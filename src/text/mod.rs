@@ -29,6 +29,7 @@ mod violation;
 
 pub use canonical::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical, one_line};
 pub use constraint::{Broken, Constraint};
+pub(crate) use decoding::{CHOICES_MAX, closed};
 pub use envelope::{
     Answer, Artifact, Change, ChangeBy, Envelope, FinalSolution, Meta, SOLVED_MARKER, Status,
 };

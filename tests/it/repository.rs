@@ -2,11 +2,10 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::Command;
 
 use consensus::repository::{Candidate, FileKind, Landing, Mark, Repository, RepositoryError, Source};
 
-use crate::support::Folder;
+use crate::support::{Folder, commit_all, git, git_bytes};
 
 /// A repository with a few files on `main`, which is not checked out.
 struct Project {
@@ -38,26 +37,11 @@ impl Project {
     }
 
     fn git(&self, words: &[&str]) -> String {
-        String::from_utf8(self.git_bytes(words)).unwrap().trim().to_owned()
-    }
-
-    fn git_bytes(&self, words: &[&str]) -> Vec<u8> {
-        let mut command = Command::new("git");
-        command.current_dir(self.path()).args(words);
-        command.envs([("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")]);
-        for who in ["AUTHOR", "COMMITTER"] {
-            command
-                .env(format!("GIT_{who}_NAME"), "somebody")
-                .env(format!("GIT_{who}_EMAIL"), "s@example.org");
-        }
-        let said = command.output().unwrap();
-        assert!(said.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&said.stderr));
-        said.stdout
+        git(self.path(), words)
     }
 
     fn commit(&self, message: &str) -> String {
-        self.git(&["add", "--all"]);
-        self.git(&["commit", "--quiet", "-m", message]);
+        commit_all(self.path(), message);
         self.git(&["rev-parse", "HEAD"])
     }
 
@@ -89,7 +73,7 @@ fn everything(project: &Project) -> (Vec<u8>, String) {
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     std::os::unix::fs::symlink("a.txt", project.path().join("link")).unwrap();
     project.commit("everything");
-    let patch = project.git_bytes(&["diff", "--binary", "main", "work"]);
+    let patch = git_bytes(project.path(), &["diff", "--binary", "main", "work"]);
     (patch, project.git(&["rev-parse", "work^{tree}"]))
 }
 

@@ -34,8 +34,6 @@ pub struct Court<K: Signer> {
     opinions: Vec<Opinion>,
     votes: Vec<Letter<K::Signature>>,
     told: Option<(Sequence, Value, Proof<K::Signature>)>,
-    /// How often somebody was proven to have said two things.
-    accusations: usize,
 }
 
 /// A time-out that is awaited.
@@ -85,7 +83,6 @@ impl<K: Signer> Court<K> {
             opinions: Vec::new(),
             votes: Vec::new(),
             told: None,
-            accusations: 0,
         }
     }
 
@@ -147,12 +144,6 @@ impl<K: Signer> Court<K> {
         votes.dedup_by_key(|letter| letter.signed.by);
         self.waits.clear();
         Ok(Ruling { sequence, value: decided, proof, votes })
-    }
-
-    /// How often somebody was proven to have said two things; nobody does in here.
-    #[must_use]
-    pub fn accusations(&self) -> usize {
-        self.accusations
     }
 
     /// Delivers until something is told and nothing is on its way.
@@ -219,9 +210,11 @@ impl<K: Signer> Court<K> {
                 replica::Output::Wait(sequence, view, phase) => {
                     self.waits.push_back(Wait::Reviewer(at, sequence, view, phase));
                 }
-                replica::Output::Accuse(_) => self.accusations += 1,
-                // Whoever has kept the decisions has told them to all.
-                replica::Output::Decide(..) | replica::Output::Recall(..) | replica::Output::Stable(..) => {}
+                // Nobody says two things in here, and whoever has kept the decisions has told them to all.
+                replica::Output::Accuse(_)
+                | replica::Output::Decide(..)
+                | replica::Output::Recall(..)
+                | replica::Output::Stable(..) => {}
             }
         }
     }
@@ -314,7 +307,6 @@ mod tests {
             assert_eq!(proof.check(registry.quorum()).unwrap().value, value);
             let envelope = registry.envelope(&proof.commits).unwrap();
             assert!(registry.open(&envelope).is_ok(), "whoever has the public keys can check it");
-            assert_eq!(court.accusations(), 0);
         }
     }
 

@@ -140,7 +140,7 @@ impl Example {
 ///
 /// An example with a source is shown only where there are sources, and none where nothing is thought aloud.
 pub(super) fn conversation(setup: &Setup) -> Conversation {
-    let mut conversation = Conversation::new(prompt::system(setup, Member::Ethos));
+    let mut conversation = Conversation::new(setup.system(Member::Ethos.index()));
     if setup.params.thinking != Thinking::Free {
         return conversation;
     }

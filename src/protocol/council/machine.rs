@@ -113,7 +113,7 @@ impl Council {
             sources: Sources::of_task(&setup.task),
             manifest: Manifest::new(),
             conversations: Member::ALL.map(|member| match member {
-                Member::Pathos | Member::Logos => Conversation::new(prompt::system(&setup, member)),
+                Member::Pathos | Member::Logos => Conversation::new(setup.system(member.index())),
                 Member::Ethos => examples::conversation(&setup),
             }),
             seen: [0; 3],
@@ -178,7 +178,7 @@ impl Council {
         self.phase = Phase::Opening;
         let agent = Member::Logos.index();
         let call = CallId { part: 0, round: BLIND, agent, draft: 0, step: Step::Think, attempt: 0 };
-        let alone = Conversation::new(prompt::system(&self.setup, Member::Logos));
+        let alone = Conversation::new(self.setup.system(Member::Logos.index()));
         let told = prompt::blind(&self.setup, &self.sources, call);
         vec![self.begin(call, alone, told), self.ask(Member::Pathos)]
     }

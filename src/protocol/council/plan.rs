@@ -31,7 +31,7 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
     let (thinking, max_repairs) = (setup.params.thinking, setup.params.max_repairs);
     let mut total = WorstCase::default();
     let logos = Member::Logos.index();
-    let system = |member: Member| tokens(&prompt::system(setup, member)) + tokens(RULES);
+    let system = |member: Member| tokens(&setup.system(member.index())) + tokens(RULES);
     let mut alone = system(Member::Logos) + task + TURN_WORDS;
     total.add_form(&mut alone, thinking, max_repairs, replies[logos]);
     for member in Member::ALL {

@@ -21,18 +21,6 @@ use crate::text::quote;
 /// What `council` says to all three.
 pub const RULES: &str = include_str!("rules.md");
 
-/// Returns an agent's system prompt: the rules, who it is, and its pack.
-pub(super) fn system(setup: &Setup, member: Member) -> String {
-    let own = &setup.agents[member.index()];
-    format!(
-        "{rules}\n\nYou are {name}, field: {domain}.\n\n{pack}",
-        rules = setup.rules.trim(),
-        name = own.name,
-        domain = own.domain,
-        pack = own.pack.trim(),
-    )
-}
-
 /// What Ethos does first, in private.
 pub(super) const VERIFY: &str = "Hold the answer against every demand of the task, and what it states against the sources. \
                                  Nobody else will see this.";

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::lineup::Lineup;
 use crate::protocol::draft::Valid;
-use crate::text::{StrictValue, Violation, extract, quote, read_one};
+use crate::text::{StrictValue, Violation, closed, extract, quote, read_one};
 
 /// The lowest score of one criterion.
 pub const SCORE_MIN: u8 = 1;
@@ -118,15 +118,8 @@ pub(super) fn schema(lineup: &Lineup) -> Value {
     let mut part = Map::new();
     part.insert("feedback".to_owned(), json!({"type": "string", "maxLength": FEEDBACK_CHARS_MAX}));
     part.extend(Scores::CRITERIA.map(|name| (name.to_owned(), json!({"enum": scores}))));
-    let part = closed(&part);
+    let part = closed(&part.into());
     closed(&lineup.shown().map(|(label, _)| (label.to_string(), part.clone())).collect())
-}
-
-/// An object with exactly these fields.
-fn closed(fields: &Map<String, Value>) -> Value {
-    let names: Vec<&String> = fields.keys().collect();
-    let required = json!(names);
-    json!({"type": "object", "properties": fields, "required": required, "additionalProperties": false})
 }
 
 #[cfg(test)]

@@ -230,7 +230,7 @@ impl Panel {
         let round = self.round();
         let call = CallId { part: 0, round, agent: member, draft: 0, step: Step::Think, attempt: 0 };
         let (told, shape) = self.telling(call);
-        let alone = Conversation::new(prompt::system(&self.setup, member));
+        let alone = Conversation::new(self.setup.system(member));
         let draft = Draft::start(self.setup.params.thinking, call, alone, told, shape);
         let ask = draft.ask(&self.setup.agents[member], self.setup.seed);
         self.open.insert(draft.call(), draft);

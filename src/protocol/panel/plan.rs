@@ -24,7 +24,7 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
     let task = tokens(&prompt::generation(setup, call, &[]).situation);
     let mut total = WorstCase::default();
     for (member, reply) in replies.iter().enumerate() {
-        let system = tokens(&prompt::system(setup, member)) + tokens(RULES);
+        let system = tokens(&setup.system(member)) + tokens(RULES);
         for _ in 0..setup.params.max_iterations {
             for seen in [feedback, answers] {
                 let mut conversation = system + 2 * task + TURN_WORDS + seen;

@@ -19,18 +19,6 @@ use crate::text::quote;
 /// What `panel` says to all members.
 pub const RULES: &str = include_str!("rules.md");
 
-/// Returns a member's system prompt: the rules, who it is, and its pack.
-pub(super) fn system(setup: &Setup, member: usize) -> String {
-    let own = &setup.agents[member];
-    format!(
-        "{rules}\n\nYou are {name}, field: {domain}.\n\n{pack}",
-        rules = setup.rules.trim(),
-        name = own.name,
-        domain = own.domain,
-        pack = own.pack.trim(),
-    )
-}
-
 /// Returns what a member is told that answers: the task, and what was said of the best answer so far.
 pub(super) fn generation(setup: &Setup, call: CallId, feedback: &[String]) -> Told {
     let mut situation = task(setup);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::diff::{Line, Part, bare};
 use crate::protocol::approval::Severity;
 use crate::protocol::draft::Valid;
-use crate::text::{StrictValue, Violation, extract, quote, read_one};
+use crate::text::{CHOICES_MAX, StrictValue, Violation, closed, extract, quote, read_one};
 
 /// The most findings on one part.
 const FINDINGS_MAX: usize = 10;
@@ -17,9 +17,6 @@ const FINDINGS_MAX: usize = 10;
 /// The longest words about one finding, and about a whole part, in characters.
 pub(super) const PROBLEM_CHARS_MAX: usize = 300;
 pub(super) const SUMMARY_CHARS_MAX: usize = 400;
-
-/// Larger grammars are refused by servers; lines are looked up then, and not forced.
-const CHOICES_MAX: usize = 250;
 
 /// Something that a reviewer finds wrong.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -78,6 +75,7 @@ pub(super) fn schema(part: &Part) -> Value {
     let mut lines: Vec<&str> = part.faultable().map(|line| line.shown.as_str()).collect();
     lines.sort_unstable();
     lines.dedup();
+    // Where there are more, lines are looked up and not forced.
     let line = if lines.is_empty() || lines.len() > CHOICES_MAX {
         json!({"type": "string", "minLength": 1, "maxLength": 500})
     } else {
@@ -95,12 +93,6 @@ pub(super) fn schema(part: &Part) -> Value {
         "verdict": {"enum": ["approve", "reject", "abstain"]},
         "confidence": {"type": "integer", "minimum": 0, "maximum": 100},
     }))
-}
-
-/// An object with exactly these fields.
-fn closed(fields: &Value) -> Value {
-    let names: Vec<&String> = fields.as_object().into_iter().flat_map(|fields| fields.keys()).collect();
-    json!({"type": "object", "required": names, "properties": fields, "additionalProperties": false})
 }
 
 /// Reads a form on this part.

@@ -104,7 +104,7 @@ impl Review {
         let told = prompt::review(&self.setup, call, shown, self.parts.len());
         let shape =
             ReplyShape::Json { name: "review", schema: (&form::schema(shown)).into(), measured: None };
-        let alone = Conversation::new(prompt::system(&self.setup, reviewer));
+        let alone = Conversation::new(self.setup.system(reviewer));
         let draft = Draft::start(self.setup.params.thinking, call, alone, told, shape);
         let ask = draft.ask(&self.setup.agents[reviewer], self.setup.seed);
         self.open.insert(draft.call(), draft);

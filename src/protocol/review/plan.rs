@@ -10,7 +10,7 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
     let parts = diff::parts(&setup.task.documents, setup.params.part_tokens);
     let mut total = WorstCase::default();
     for (reviewer, agent) in setup.agents.iter().enumerate() {
-        let system = tokens(&prompt::system(setup, reviewer)) + tokens(RULES);
+        let system = tokens(&setup.system(reviewer)) + tokens(RULES);
         for part in &parts {
             let call = CallId { part: 0, round: 1, agent: reviewer, draft: 0, step: Step::Think, attempt: 0 };
             let told = prompt::review(setup, call, part, PARTS_IN_WORDS);

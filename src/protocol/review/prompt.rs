@@ -14,18 +14,6 @@ use crate::text::quote;
 /// What a review says to all reviewers.
 pub const RULES: &str = include_str!("rules.md");
 
-/// Returns a reviewer's system prompt: the rules, who it is, and its pack.
-pub(super) fn system(setup: &Setup, reviewer: usize) -> String {
-    let own = &setup.agents[reviewer];
-    format!(
-        "{rules}\n\nYou are {name}, field: {domain}.\n\n{pack}",
-        rules = setup.rules.trim(),
-        name = own.name,
-        domain = own.domain,
-        pack = own.pack.trim(),
-    )
-}
-
 /// Returns what a reviewer is told that reads a part.
 pub(super) fn review(setup: &Setup, call: CallId, part: &Part, parts: usize) -> Told {
     let mark = mark(setup.seed, call);

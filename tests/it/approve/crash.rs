@@ -1,0 +1,131 @@
+//! Processes that die, ledgers that end anywhere, and branches that have gone on meanwhile.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
+
+use super::Project;
+use crate::support::Finished;
+
+/// Runs the program with a `git` in front of the real one that kills it before or after its n-th call. Returns whether it
+/// came to that call.
+fn killed(project: &Project, at: usize, is_before: bool) -> bool {
+    let real = String::from_utf8(Command::new("sh").args(["-c", "command -v git"]).output().unwrap().stdout)
+        .unwrap();
+    let real = real.trim();
+    let count = project.folder.path().join("count");
+    let _ = std::fs::remove_file(&count);
+    let kill = "kill -KILL $PPID; exit 1";
+    let (before, after) = if is_before { (kill, ":") } else { (":", kill) };
+    let script = format!(
+        "#!/bin/sh\necho >>'{count}'\nif [ $(wc -l <'{count}') -eq {at} ]; then {before}; fi\n'{real}' \"$@\"\ncode=$?\n\
+         if [ $(wc -l <'{count}') -eq {at} ]; then {after}; fi\nexit $code\n",
+        count = count.display()
+    );
+    let tool = project.folder.write("bin/git", &script);
+    std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", tool.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let mut approve = project.approve(&["--change", "fix"]);
+    let ended = approve.env("PATH", path).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+    ended.code().is_none()
+}
+
+#[test]
+fn a_kill_at_any_call_of_git_leaves_the_change_landed_once_or_not_at_all() {
+    for is_before in [true, false] {
+        for at in 1.. {
+            let project = Project::new();
+            let (base, fix) = (project.main(), project.git(&["rev-parse", "fix^{tree}"]));
+            if !killed(&project, at, is_before) {
+                assert!(at > 15, "the sweep ended after {at} calls");
+                break;
+            }
+            let now = project.main();
+            let tree = |commit: &str| project.git(&["rev-parse", &format!("{commit}^{{tree}}")]);
+            assert!(now == base || tree(&now) == fix, "call {at}: a state that is neither");
+            project.is_clean();
+            // The next start brings it to its end: the same commit, once.
+            let said = project.said(&["--change", "fix"], 0);
+            assert_eq!(said["outcome"], "landed", "call {at}");
+            assert_eq!(project.git(&["rev-list", "--count", &format!("{base}..main")]), "1", "call {at}");
+            assert_eq!(tree("main"), fix, "call {at}");
+            project.is_clean();
+        }
+    }
+}
+
+#[test]
+fn a_ledger_that_ends_anywhere_is_brought_to_the_same_end() {
+    let project = Project::new();
+    let base = project.main();
+    let landed = project.said(&["--change", "fix", "-o", "proof.json"], 0);
+    let proof = std::fs::read(project.folder.path().join("proof.json")).unwrap();
+    let ledger = project.ledger();
+    let whole = std::fs::read(&ledger).unwrap();
+    let ends: Vec<usize> =
+        whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
+    assert_eq!(ends.len(), 3, "opened, decided, closed");
+    // With the first line whole, all that follows is signed again as it was.
+    for end in [ends[0], ends[0] + 100, ends[1] - 1, ends[1], ends[2] - 7] {
+        for is_landed in [true, false] {
+            std::fs::write(&ledger, &whole[..end]).unwrap();
+            if !is_landed {
+                project.git(&["update-ref", "refs/heads/main", &base]);
+                for mark in project.git(&["for-each-ref", "--format=%(refname)", "refs/consensus"]).lines() {
+                    project.git(&["update-ref", "-d", mark]);
+                }
+            }
+            let said = project.said(&["--change", "fix", "-o", "again.json"], 0);
+            assert_eq!(said["commit"], landed["commit"], "cut at {end}");
+            assert_eq!(
+                std::fs::read(project.folder.path().join("again.json")).unwrap(),
+                proof,
+                "cut at {end}"
+            );
+            assert_eq!(project.main(), landed["commit"].as_str().unwrap());
+        }
+    }
+    // Whoever bends it is found out.
+    let bent = String::from_utf8(whole).unwrap().replacen("\"sequence\":1", "\"sequence\":2", 1);
+    std::fs::write(&ledger, bent).unwrap();
+    project.branch("more", "more.py", "x = 1\n");
+    Finished::of(&mut project.approve(&["--change", "more"])).exits(7);
+}
+
+#[test]
+fn a_branch_that_has_gone_on_is_not_moved() {
+    let project = Project::new();
+    project.said(&["--change", "fix"], 0);
+    let ledger = project.ledger();
+    let whole = std::fs::read_to_string(&ledger).unwrap();
+    let decided: Vec<&str> = whole.lines().take(2).collect();
+    // It died before it landed, and somebody has pushed since.
+    std::fs::write(&ledger, decided.join("\n") + "\n").unwrap();
+    for mark in project.git(&["for-each-ref", "--format=%(refname)", "refs/consensus"]).lines() {
+        project.git(&["update-ref", "-d", mark]);
+    }
+    project.git(&["update-ref", "refs/heads/main", "main^"]);
+    project.git(&["checkout", "--quiet", "main"]);
+    project.folder.write("repo/other.py", "y = 2\n");
+    project.commit("somebody else's");
+    project.git(&["checkout", "--quiet", "--detach"]);
+    let pushed = project.main();
+    project.branch("more", "more.py", "x = 1\n");
+    let mut approve = project.approve(&["--change", "more"]);
+    let finished = Finished::of(&mut approve).exits(0);
+    assert!(finished.stderr.contains("decision 1 was begun before"), "{}", finished.stderr);
+    assert_eq!(project.git(&["rev-parse", "main^"]), pushed, "the next change is on what is there");
+    let closed = std::fs::read_to_string(&ledger).unwrap();
+    assert!(closed.contains("\"ended\":\"not_landed\""), "{closed}");
+}
+
+#[test]
+fn two_at_once_are_told_apart() {
+    let project = Project::new();
+    project.said(&["--change", "fix", "--answer", "reject"], 3);
+    let held = std::fs::File::open(project.ledger()).unwrap();
+    held.lock().unwrap();
+    let second = Finished::of(&mut project.approve(&["--change", "fix"])).exits(2);
+    assert!(second.stderr.contains("in use by another process"), "{}", second.stderr);
+    drop(held);
+    project.said(&["--change", "fix"], 0);
+}

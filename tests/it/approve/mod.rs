@@ -1,0 +1,227 @@
+//! Changes that are reviewed, decided on and landed by the program, on real repositories.
+
+mod crash;
+mod names;
+mod record;
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::{Finished, Folder, commit_all, consensus, git};
+
+/// A repository whose `main` is checked out nowhere, with a branch `fix`, and keys.
+struct Project {
+    folder: Folder,
+}
+
+impl Project {
+    fn new() -> Self {
+        let project = Self { folder: Folder::new() };
+        project.folder.write(
+            "repo/sum.py",
+            "def total(items):\n    s = 0\n    for i in items:\n        s += i\n    return s\n",
+        );
+        project.git(&["init", "--quiet", "--initial-branch=main", "."]);
+        project.commit("first");
+        project.branch("fix", "sum.py", "def total(items):\n    return sum(items)\n");
+        Finished::of(consensus(&project.folder).args(["keys", "generate", "keys", "--quiet"])).exits(0);
+        project
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("repo")
+    }
+
+    fn git(&self, words: &[&str]) -> String {
+        git(&self.path(), words)
+    }
+
+    fn commit(&self, message: &str) {
+        commit_all(&self.path(), message);
+    }
+
+    /// A branch off `main` in which one file is another; nothing is checked out then.
+    fn branch(&self, name: &str, file: &str, text: &str) {
+        self.git(&["checkout", "--quiet", "-b", name, "refs/heads/main"]);
+        self.folder.write(&format!("repo/{file}"), text);
+        self.commit(name);
+        self.git(&["checkout", "--quiet", "--detach"]);
+    }
+
+    fn approve(&self, words: &[&str]) -> Command {
+        let mut command = consensus(&self.folder);
+        command
+            .args(["approve", "--repo", "repo", "--keys", "keys", "--mock", "--format", "json", "--quiet"]);
+        command.args(words);
+        command
+    }
+
+    fn said(&self, words: &[&str], code: i32) -> Value {
+        serde_json::from_str(&Finished::of(&mut self.approve(words)).exits(code).stdout).unwrap()
+    }
+
+    fn main(&self) -> String {
+        self.git(&["rev-parse", "main"])
+    }
+
+    /// Files of the ledger; there is one for each roster.
+    fn ledger(&self) -> PathBuf {
+        let mut found = std::fs::read_dir(self.folder.path().join("keys/decisions")).unwrap();
+        found.next().unwrap().unwrap().path().join("journal.jsonl")
+    }
+
+    fn is_clean(&self) {
+        let said = Command::new("git").current_dir(self.path()).args(["fsck", "--strict"]).output().unwrap();
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    }
+}
+
+#[test]
+fn keys_can_be_read_by_their_owner_alone_and_are_never_written_over() {
+    let project = Project::new();
+    let folder = project.folder.path().join("keys");
+    for name in ["Quality", "Security", "Performance", "Compatibility", "orchestrator"] {
+        let key = folder.join(format!("{name}.key"));
+        assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
+        let text = std::fs::read_to_string(&key).unwrap();
+        assert!(text.starts_with("-----BEGIN PRIVATE KEY-----\n"), "{name}");
+    }
+    let roster = std::fs::read_to_string(folder.join("roster.json")).unwrap();
+    assert!(!roster.contains("PRIVATE"));
+    let again = Finished::of(consensus(&project.folder).args(["keys", "generate", "keys"])).exits(2);
+    assert!(again.stderr.contains("never written over"), "{}", again.stderr);
+    assert_eq!(std::fs::read_to_string(folder.join("roster.json")).unwrap(), roster);
+    let pair = ["keys", "generate", "other", "--roleset", "solver_checker"];
+    Finished::of(consensus(&project.folder).args(pair)).exits(2);
+
+    let key = folder.join("Security.key");
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let open = Finished::of(&mut project.approve(&["--change", "fix"])).exits(2);
+    assert!(open.stderr.contains("can be read by others"), "{}", open.stderr);
+}
+
+#[test]
+fn what_a_quorum_approves_lands_once_and_is_proven_to_whoever_has_the_public_keys() {
+    let project = Project::new();
+    let base = project.main();
+    let said = project
+        .said(&["--change", "fix", "--message", "Sum by the language's own means", "-o", "proof.json"], 0);
+    assert_eq!((&said["outcome"], &said["sequence"]), (&json!("landed"), &json!(1)));
+    let metrics = &said["metrics"];
+    assert_eq!((&metrics["success"], &metrics["change_complexity"]), (&json!(true), &json!(5)), "{said}");
+    assert_eq!(metrics["phase_latencies_ms"].as_array().unwrap().len(), 3, "{said}");
+    let commit = said["commit"].as_str().unwrap();
+    assert_eq!(project.main(), commit);
+    assert_eq!(project.git(&["rev-parse", "main^"]), base);
+    assert_eq!(project.git(&["rev-parse", "main^{tree}"]), project.git(&["rev-parse", "fix^{tree}"]));
+    let message = project.git(&["log", "-1", "--format=%B", "main"]);
+    let change = said["change"].as_str().unwrap();
+    for part in [
+        "Sum by the language's own means\n\n",
+        "Consensus-Sequence: 1\n",
+        change,
+        "Consensus-Approved-By: Security\n",
+    ] {
+        assert!(message.contains(part), "{message}");
+    }
+    project.is_clean();
+
+    // Whoever has the public keys alone can verify it.
+    let public = std::fs::read_to_string(project.folder.path().join("keys/roster.json")).unwrap();
+    project.folder.write("public/roster.json", &public);
+    let verified =
+        Finished::of(consensus(&project.folder).args(["verify", "proof.json", "--keys", "public"])).exits(0);
+    assert!(verified.stdout.starts_with("verified: decision 1, approved\n"), "{}", verified.stdout);
+    assert!(
+        verified.stdout.contains(change) && verified.stdout.contains("Security (mock) approves"),
+        "{}",
+        verified.stdout
+    );
+    Finished::of(consensus(&project.folder).args(["verify", "proof.json"])).exits(2);
+
+    // The same once more changes nothing, and nobody is asked.
+    let again = Finished::of(&mut project.approve(&["--change", "fix"])).exits(2);
+    assert!(again.stderr.contains("changes nothing"), "{}", again.stderr);
+    assert_eq!(project.main(), commit);
+}
+
+#[test]
+fn what_no_quorum_approves_changes_nothing_and_that_is_decided_too() {
+    let project = Project::new();
+    let before = project.git(&["for-each-ref"]);
+    let said = project
+        .said(&["--change", "fix", "--answer", "reject", "-o", "proof.json", "--sarif", "found.sarif"], 3);
+    let sarif = std::fs::read_to_string(project.folder.path().join("found.sarif")).unwrap();
+    let sarif: Value = serde_json::from_str(&sarif).unwrap();
+    let place = &sarif["runs"][3]["results"][0]["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "sum.py", "{sarif}");
+    assert_eq!((&said["outcome"], &said["commit"]), (&json!("rejected"), &Value::Null));
+    assert_eq!(said["votes"][0]["opinion"]["reject"]["severity"], "high");
+    assert_eq!(project.git(&["for-each-ref"]), before);
+    let verified =
+        Finished::of(consensus(&project.folder).args(["verify", "proof.json", "--keys", "keys"])).exits(0);
+    assert!(verified.stdout.starts_with("verified: decision 1, not approved\n"), "{}", verified.stdout);
+
+    // One of four may be wrong; dissent is on record.
+    let rules = "{\"agent\": \"Security\", \"policy\": \"stubborn\", \"answer\": \"reject\"}\n{\"policy\": \"honest\", \"answer\": \"approve\"}\n";
+    project.folder.write("rules.jsonl", rules);
+    let said = project.said(&["--change", "fix", "--mock-script", "rules.jsonl"], 0);
+    assert_eq!((&said["outcome"], &said["sequence"]), (&json!("landed"), &json!(2)));
+    assert!(said["votes"][1]["opinion"]["reject"].is_object(), "{said}");
+    let checked =
+        Finished::of(consensus(&project.folder).args(["roleset", "check", "reviewers_f2"])).exits(0);
+    assert!(
+        checked.stdout.contains("5 of 7 must approve, 3 who do not are enough to stop it; 2 may be wrong"),
+        "{}",
+        checked.stdout
+    );
+}
+
+#[test]
+fn the_command_sees_the_changed_files_and_nothing_else_and_nobody_is_asked_if_it_fails() {
+    let project = Project::new();
+    let before = project.git(&["for-each-ref"]);
+    let see = "grep -q 'return sum' sum.py && test ! -e .git && test -z \"$SECRET_TOKEN\"";
+    for (command, code) in [(see, 0), ("echo it fails >&2; exit 3", 3), ("sleep 600 & sleep 600", 3)] {
+        let mut approve =
+            project.approve(&["--change", "fix", "--verify", command, "--verify-timeout", "2s"]);
+        let finished = Finished::of(approve.env("SECRET_TOKEN", "4711")).exits(code);
+        let said: Value = serde_json::from_str(&finished.stdout).unwrap();
+        if code == 0 {
+            assert_eq!(said["outcome"], "landed");
+            project.git(&["update-ref", "refs/heads/main", "main^"]);
+            continue;
+        }
+        assert_eq!(said["outcome"], "unverified");
+        assert_eq!(project.git(&["for-each-ref", "refs/heads"]), before);
+    }
+    let runs = std::fs::read_dir(project.folder.path().join("runs")).unwrap();
+    let asked = runs.filter(|run| run.as_ref().unwrap().path().join("journal.jsonl").exists()).count();
+    assert_eq!(asked, 1, "only the change that passed was reviewed");
+}
+
+#[test]
+fn a_review_that_was_cut_off_is_resumed_and_then_decides() {
+    let project = Project::new();
+    let cut = project.said(&["--change", "fix", "--max-tokens-total", "2500"], 5);
+    assert_eq!(cut["outcome"], "budget", "{cut}");
+    let run = cut["run"].as_str().unwrap();
+    let mut early = consensus(&project.folder);
+    early.args(["approve", "--repo", "repo", "--keys", "keys", "--change", "fix", "--review", run]);
+    Finished::of(&mut early).exits(5);
+    Finished::of(consensus(&project.folder).args(["resume", run, "--max-tokens-total", "1000000"])).exits(0);
+    let mut decide = consensus(&project.folder);
+    decide.args([
+        "approve", "--repo", "repo", "--keys", "keys", "--format", "json", "--review", run, "--change",
+    ]);
+    let said: Value = serde_json::from_str(&Finished::of(decide.arg("fix")).exits(0).stdout).unwrap();
+    assert_eq!((&said["outcome"], &said["run"]), (&json!("landed"), &json!(run)));
+    project.branch("more", "more.py", "x = 1\n");
+    let mut other = consensus(&project.folder);
+    other.args(["approve", "--repo", "repo", "--keys", "keys", "--review", run, "--change", "more"]);
+    let other = Finished::of(&mut other).exits(2);
+    assert!(other.stderr.contains("is no review of this change"), "{}", other.stderr);
+}

@@ -1,0 +1,93 @@
+//! What a change and a branch may be, and what they are called.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::Value;
+
+use super::Project;
+use crate::support::{Finished, consensus};
+
+#[test]
+fn a_change_that_cannot_land_is_not_reviewed() {
+    let project = Project::new();
+    let refused = |words: &[&str], why: &str| {
+        let finished = Finished::of(&mut project.approve(words)).exits(2);
+        assert!(finished.stderr.contains(why), "{}", finished.stderr);
+    };
+    refused(&["--change", "nothing"], "neither a file with a patch nor a branch");
+    refused(&["--change", "fix", "--base", "nowhere"], "is no branch");
+    refused(&["--change", "fix", "--roleset", "solver_checker"], "a roleset of `pair`");
+    refused(&["--change", "fix", "--roleset", "reviewers_f2"], "make keys with --roleset reviewers_f2");
+    project.folder.write("bad.patch", "--- a/sum.py\n+++ b/sum.py\n@@ -1 +1 @@\n-nothing like it\n+x\n");
+    refused(&["--change", "bad.patch"], "does not apply");
+    project.git(&["checkout", "--quiet", "main"]);
+    refused(&["--change", "fix"], "is checked out in");
+    assert!(!project.folder.path().join("runs").exists());
+}
+
+#[test]
+fn what_was_signed_is_known_in_every_copy_of_the_repository() {
+    let project = Project::new();
+    project.git(&["clone", "--quiet", "--bare", ".", "../copy"]);
+    project.said(&["--change", "fix"], 0);
+    // The same keys do not begin to count again in another copy: each signs one thing for one place.
+    let mut approve = consensus(&project.folder);
+    approve.args([
+        "approve", "--repo", "copy", "--keys", "keys", "--mock", "--format", "json", "--change", "fix",
+    ]);
+    let said: Value = serde_json::from_str(&Finished::of(&mut approve).exits(0).stdout).unwrap();
+    assert_eq!(said["sequence"], 2);
+}
+
+#[test]
+fn names_mean_branches_and_whatever_git_calls_binary_is_read() {
+    let project = Project::new();
+    let base = project.main();
+    project.git(&["tag", "main", "fix"]);
+    project.git(&["tag", "fix", &base]);
+    project.folder.write(".gitattributes", "* -diff\n");
+    project.folder.write("repo/.git/info/attributes", "* -diff\n");
+    let said = project.said(&["--change", "fix"], 0);
+    let journal =
+        project.folder.path().join("runs").join(said["run"].as_str().unwrap()).join("journal.jsonl");
+    let journal = std::fs::read_to_string(journal).unwrap();
+    assert!(journal.contains("+    return sum(items)"), "the reviewers have seen the line");
+    project.branch("nul", "evil.js", "// \u{0}\nevil();\n");
+    let said = project.said(&["--change", "nul", "--base", "refs/heads/main"], 0);
+    let run = project.folder.path().join("runs").join(said["run"].as_str().unwrap());
+    assert!(std::fs::read_to_string(run.join("journal.jsonl")).unwrap().contains("+evil();"));
+    std::fs::write(project.path().join("logo.png"), [0x89, 0xff, 0, 1]).unwrap();
+    project.git(&["checkout", "--quiet", "-b", "logo", "refs/heads/main"]);
+    project.commit("logo");
+    project.git(&["checkout", "--quiet", "--detach"]);
+    let refused = Finished::of(&mut project.approve(&["--change", "logo"])).exits(2);
+    assert!(refused.stderr.contains("binary files cannot be approved"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_change_of_modes_alone_can_be_rejected() {
+    let project = Project::new();
+    project.git(&["checkout", "--quiet", "-b", "mode", "main"]);
+    let file = project.path().join("sum.py");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    project.commit("mode");
+    project.git(&["checkout", "--quiet", "--detach"]);
+    let said = project.said(&["--change", "mode", "--answer", "reject"], 3);
+    assert!(said["votes"][0]["opinion"]["reject"]["reason"].as_str().unwrap().contains("mode 100"), "{said}");
+    project.said(&["--change", "mode"], 0);
+    assert!(project.git(&["ls-tree", "main", "sum.py"]).starts_with("100755"));
+}
+
+#[test]
+fn nobody_writes_this_programs_trailers_in_a_message() {
+    let project = Project::new();
+    let forged =
+        "Sum\u{1b}[31m\n\nConsensus-Approved-By: the pope\n consensus-sequence: 7\n---\n# ---- >8 ----\n";
+    project.said(&["--change", "fix", "--message", forged], 0);
+    let message = project.git(&["log", "-1", "--format=%B", "main"]);
+    assert!(!message.contains("pope") && !message.contains(": 7"), "{message}");
+    let trailers =
+        project.git(&["log", "-1", "--format=%(trailers:key=Consensus-Sequence,valueonly)", "main"]);
+    assert_eq!(trailers, "1", "{message}");
+    assert!(message.starts_with("Sum[31m\n\nConsensus-Sequence: 1\n"), "{message}");
+}

@@ -1,0 +1,54 @@
+//! Records that somebody has changed.
+
+use serde_json::{Value, json};
+
+use super::Project;
+use crate::support::{Finished, consensus};
+
+#[test]
+fn whatever_is_changed_in_a_record_it_does_not_verify() {
+    let project = Project::new();
+    project.said(&["--change", "fix", "-o", "proof.json"], 0);
+    let proof = std::fs::read_to_string(project.folder.path().join("proof.json")).unwrap();
+    let record: Value = serde_json::from_str(&proof).unwrap();
+    let verify = |record: &Value, code| {
+        let file = project.folder.write("bent.json", &record.to_string());
+        let verified =
+            consensus(&project.folder).arg("verify").arg(&file).args(["--keys", "keys"]).output().unwrap();
+        let said = String::from_utf8_lossy(&verified.stderr).into_owned();
+        assert_eq!(verified.status.code(), Some(code), "{said}");
+        said
+    };
+    verify(&record, 0);
+    let bend = |act: &dyn Fn(&mut Value)| {
+        let mut bent = record.clone();
+        act(&mut bent);
+        assert_ne!(bent, record, "the test changes nothing");
+        verify(&bent, 7)
+    };
+    bend(&|r| r["sequence"] = json!(2));
+    bend(&|r| r["chain"] = json!("0".repeat(64)));
+    bend(&|r| r["change"] = json!(r["change"].as_str().unwrap().replace("sum(items)", "max(items)")));
+    bend(&|r| r["envelope"]["payload"] = json!("e30="));
+    bend(&|r| r["roster"]["reviewers"].as_array_mut().unwrap().swap(0, 1));
+    let few = bend(&|r| drop(r["envelope"]["signatures"].as_array_mut().unwrap().pop()));
+    assert!(few.contains("it has 2 signatures on a decision, and 3 are needed"), "{few}");
+    let twice = bend(&|r| {
+        let signatures = r["envelope"]["signatures"].as_array_mut().unwrap();
+        signatures[1] = signatures[0].clone();
+    });
+    assert!(twice.contains("has signed twice"), "{twice}");
+    bend(&|r| r["votes"][0]["letter"]["opinion"]["approve"]["confidence"] = json!(1));
+    bend(&|r| r["votes"][1] = r["votes"][0].clone());
+    let stripped = bend(&|r| drop(r["votes"].as_array_mut().unwrap().remove(2)));
+    assert!(stripped.contains("it has the votes of 3 of 4 reviewers"), "{stripped}");
+    bend(&|r| r["votes"][0]["letter"]["grounds"] = json!([r["votes"][1]["letter"]]));
+    bend(&|r| r["votes"] = json!([]));
+    bend(&|r| r["note"] = json!("an unknown field"));
+
+    // Nor does it under other keys.
+    Finished::of(consensus(&project.folder).args(["keys", "generate", "others", "--quiet"])).exits(0);
+    let other =
+        Finished::of(consensus(&project.folder).args(["verify", "proof.json", "--keys", "others"])).exits(7);
+    assert!(other.stderr.contains("made under the roster"), "{}", other.stderr);
+}
