@@ -80,8 +80,9 @@ pub(super) fn approve(args: &ApproveArgs, output: &Output) -> anyhow::Result<Exi
     }
     let candidate = candidate(&desk.repository, &branch, &given)?;
     let (roleset, setup) = setup(args, &file, &candidate, &keys)?;
-    // Before anybody is paid for a review that could not land.
+    // Before anybody is paid for a review that could not land, and before a key signs twice at one place.
     desk.repository.not_checked_out(&branch)?;
+    desk.repository.not_marked(&desk.ledger.next_mark())?;
     block_on(async {
         let mut stop = signals::listen()?;
         copy.empty()?;
@@ -303,4 +304,13 @@ fn reviewed(args: &ApproveArgs, setup: &Setup) -> anyhow::Result<Reviewed> {
     }
     let result = RunResult::new(&ledger, journal.head);
     Ok(Reviewed { result, endpoints: ledger.endpoints().to_vec() })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    #[test]
+    fn other_programs_of_the_same_user_cannot_look_into_this_process() {
+        super::keep_secrets();
+        assert!(!nix::sys::prctl::get_dumpable().unwrap());
+    }
 }

@@ -15,7 +15,7 @@ use crate::crypto::Digest;
 use crate::journal::{Record as Line, Writer};
 use crate::protocol::approval::court::Court;
 use crate::protocol::approval::{Opinion, Registry, Seal, Sequence, Vote};
-use crate::repository::Oid;
+use crate::repository::{Mark, Oid};
 
 /// What happened.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -142,6 +142,12 @@ impl Ledger {
     #[must_use]
     pub fn case(&self) -> Option<&Case> {
         self.case.as_ref()
+    }
+
+    /// The mark of the decision that comes next. Where it is in a repository, this ledger is an older copy of another one.
+    #[must_use]
+    pub fn next_mark(&self) -> Mark {
+        Mark::of(&self.name, self.court.next())
     }
 
     /// By what it is told from other ledgers of a repository.

@@ -1,8 +1,8 @@
 //! A command that must succeed on the tree that is to land, before anybody is asked.
 //!
 //! It runs in a folder with nothing but the files of that tree, and with none of the environment but what programs need to
-//! be found. That is order and no wall: it runs what the change brings, with all that its user may do. It is in a process group of its own, which ends with it, or when its time
-//! is over.
+//! be found. That is order and no wall: it runs what the change brings, with all that its user may do. It is in a process group
+//! of its own, which ends with it, or when its time is over.
 
 use std::path::Path;
 use std::process::Stdio;

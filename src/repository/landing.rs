@@ -91,10 +91,10 @@ impl Repository {
     pub fn settle(&self, landing: &Landing, mark: &Mark) -> Result<bool, RepositoryError> {
         let Landing { branch, from, to } = landing;
         let marked = self.marked(mark)?;
+        let is_marked = marked.is_some();
         if let Some(found) = marked.filter(|found| found != to) {
             return Err(RepositoryError::Marked { mark: mark.0.clone(), found });
         }
-        let is_marked = self.marked(mark)?.is_some();
         let at = self.reference(branch)?.ok_or_else(|| RepositoryError::NoBranch(branch.clone()))?;
         if at == *from {
             if !is_marked {
@@ -117,6 +117,18 @@ impl Repository {
             self.move_all(&[format!("create {} {to}", mark.0)], landing)?;
         }
         Ok(true)
+    }
+
+    /// Refuses a mark that is there already: its decision has landed, and nothing else may be decided at its place.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Marked`] says where it stands.
+    pub fn not_marked(&self, mark: &Mark) -> Result<(), RepositoryError> {
+        match self.marked(mark)? {
+            Some(found) => Err(RepositoryError::Marked { mark: mark.0.clone(), found }),
+            None => Ok(()),
+        }
     }
 
     /// The commit that a mark stands at; `None` if its decision has not landed.

@@ -297,15 +297,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_are_bounded_and_nothing_is_lost(lengths in prop::collection::vec(0..300_usize, 1..80), tokens in 200..600_u64) {
+        fn parts_are_bounded_and_nothing_is_lost(lengths in prop::collection::vec(0..1500_usize, 1..60), tokens in 200..600_u64) {
             let count = lengths.len();
             let lines: String = lengths.iter().flat_map(|length| ["+".to_owned(), "x".repeat(*length), "\n".to_owned()]).collect();
             let diff = format!("diff --git a/f b/f\n--- /dev/null\n+++ b/f\n@@ -0,0 +1,{count} @@\n{lines}");
             let parts = parts(&documents(&diff), tokens);
             let added = parts.iter().flat_map(|part| &part.lines).filter(|line| line.sign == Sign::Added);
             let numbers: Vec<u64> = added.map(|line| line.number).collect();
-            prop_assert_eq!(numbers, (1..=count as u64).collect::<Vec<_>>());
-            let longest = usize::try_from(3 * tokens).unwrap() + 20;
+            let wanted = (1_u64..).zip(&lengths).flat_map(|(number, length)| {
+                // Its sign is on the first of its pieces.
+                vec![number; (length + 1).div_ceil(LINE_CHARS_MAX).max(1)]
+            });
+            prop_assert_eq!(numbers, wanted.collect::<Vec<_>>());
+            let longest = usize::try_from(3 * tokens).unwrap().max(LINE_CHARS_MAX) + 20;
             prop_assert!(parts.iter().all(|part| part.bytes() <= longest));
         }
     }

@@ -3,8 +3,11 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
+use consensus::journal::Writer;
+use serde_json::Value;
+
 use super::Project;
-use crate::support::Finished;
+use crate::support::{Finished, consensus, git};
 
 /// Runs the program with a `git` in front of the real one that kills it before or after its n-th call. Returns whether it
 /// came to that call.
@@ -128,4 +131,64 @@ fn two_at_once_are_told_apart() {
     assert!(second.stderr.contains("in use by another process"), "{}", second.stderr);
     drop(held);
     project.said(&["--change", "fix"], 0);
+}
+
+#[test]
+fn a_ledger_that_somebody_has_written_anew_does_not_verify() {
+    let project = Project::new();
+    project.said(&["--change", "fix"], 0);
+    project.branch("more", "more.py", "x = 1\n");
+    let ledger = project.ledger();
+    let whole = std::fs::read_to_string(&ledger).unwrap();
+    // Whoever can write the file can make its chain of digests hold again, and sign nothing.
+    let bends = [
+        ("sum(items)", "max(items)"),
+        ("\"sequence\":1", "\"sequence\":2"),
+        ("\"confidence\":9500", "\"confidence\":9400"),
+    ];
+    for (from, to) in bends {
+        assert!(whole.contains(from));
+        std::fs::remove_file(&ledger).unwrap();
+        let lines: Vec<Value> = whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let run = lines[0]["run"].as_str().unwrap();
+        let mut writer = Writer::create(ledger.parent().unwrap(), run).unwrap();
+        for line in &lines {
+            let bent = line["event"].to_string().replace(from, to);
+            writer.append(serde_json::from_str::<Value>(&bent).unwrap()).unwrap();
+        }
+        drop(writer);
+        let refused = Finished::of(&mut project.approve(&["--change", "more"])).exits(7);
+        assert!(refused.stderr.contains("the ledger's line"), "{from}: {}", refused.stderr);
+    }
+    std::fs::write(&ledger, &whole).unwrap();
+    project.said(&["--change", "more"], 0);
+}
+
+#[test]
+fn keys_whose_ledger_is_an_older_copy_sign_nothing() {
+    let project = Project::new();
+    project.git(&["branch", "backup", "main"]);
+    let ledger = project.ledger_after(&["--change", "fix", "--answer", "reject"], 3);
+    let older = std::fs::read(&ledger).unwrap();
+    project.said(&["--change", "fix"], 0);
+    std::fs::write(&ledger, &older).unwrap();
+    project.branch("more", "more.py", "x = 1\n");
+    let refused = Finished::of(&mut project.approve(&["--change", "more"])).exits(2);
+    assert!(refused.stderr.contains("it is an older copy"), "{}", refused.stderr);
+    assert_eq!(std::fs::read(&ledger).unwrap(), older, "nothing was begun");
+}
+
+#[test]
+fn a_decision_that_was_begun_in_one_copy_is_brought_to_its_end_in_another() {
+    let project = Project::new();
+    project.git(&["clone", "--quiet", "--bare", ".", "../copy"]);
+    project.said(&["--change", "fix"], 0);
+    let landed = project.main();
+    let ledger = project.ledger();
+    let whole = std::fs::read_to_string(&ledger).unwrap();
+    std::fs::write(&ledger, whole.lines().take(1).collect::<String>() + "\n").unwrap();
+    let mut approve = consensus(&project.folder);
+    approve.args(["approve", "--repo", "copy", "--keys", "keys", "--mock", "--change", "fix"]);
+    Finished::of(&mut approve).exits(0);
+    assert_eq!(git(&project.folder.path().join("copy"), &["rev-parse", "main"]), landed);
 }

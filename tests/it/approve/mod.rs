@@ -63,6 +63,11 @@ impl Project {
         serde_json::from_str(&Finished::of(&mut self.approve(words)).exits(code).stdout).unwrap()
     }
 
+    fn ledger_after(&self, words: &[&str], code: i32) -> PathBuf {
+        self.said(words, code);
+        self.ledger()
+    }
+
     fn main(&self) -> String {
         self.git(&["rev-parse", "main"])
     }
@@ -224,4 +229,51 @@ fn a_review_that_was_cut_off_is_resumed_and_then_decides() {
     other.args(["approve", "--repo", "repo", "--keys", "keys", "--review", run, "--change", "more"]);
     let other = Finished::of(&mut other).exits(2);
     assert!(other.stderr.contains("is no review of this change"), "{}", other.stderr);
+}
+
+#[test]
+fn one_critical_finding_stops_a_change_if_the_roleset_says_so() {
+    let project = Project::new();
+    let roleset = include_str!("../../../rolesets/reviewers_f1.json");
+    project.folder.write("rolesets/careful.json", &roleset.replace("\"veto\": false", "\"veto\": true"));
+    for pack in ["quality", "security", "performance", "compatibility"] {
+        project.folder.write(&format!("rolesets/packs/{pack}_reviewer.md"), "Read it.");
+    }
+    let finding =
+        json!({"line": "+    return sum(items)", "problem": "It opens a hole.", "severity": "critical"});
+    let form = json!({"findings": [finding], "summary": "No.", "verdict": "reject", "confidence": 90});
+    let rules = [
+        json!({"agent": "Security", "step": "envelope", "reply": form.to_string()}),
+        json!({"policy": "honest", "answer": "approve"}),
+    ];
+    project.folder.write("rules.jsonl", &rules.map(|rule| rule.to_string()).join("\n"));
+    let words = ["--change", "fix", "--mock-script", "rules.jsonl", "-o", "proof.json"];
+    let before = project.main();
+    project.folder.write("proof.json", "of another decision");
+    let said =
+        project.said(&[&words[..], &["--rolesets-dir", "rolesets", "--roleset", "careful"]].concat(), 4);
+    assert_eq!(said["outcome"], "vetoed", "{said}");
+    assert!(said["reason"].as_str().unwrap().contains("It opens a hole"), "{said}");
+    assert_eq!(project.main(), before);
+    let proof = std::fs::read_to_string(project.folder.path().join("proof.json")).unwrap();
+    assert_eq!(proof, "", "what was in the file proves nothing of this change");
+    // Elsewhere three of four land it.
+    project.said(&words, 0);
+}
+
+#[test]
+fn a_review_is_counted_with_the_other_runs() {
+    let project = Project::new();
+    project.said(&["--change", "fix", "--metrics-file", "consensus.prom"], 0);
+    let text = std::fs::read_to_string(project.folder.path().join("consensus.prom")).unwrap();
+    let agreed = "consensus_runs{outcome=\"agreed\",protocol=\"approval\",roleset=\"reviewers_f1\"} 1\n";
+    assert!(text.contains(agreed), "{text}");
+}
+
+#[test]
+fn a_command_that_stops_its_guard_is_ended_all_the_same() {
+    let project = Project::new();
+    let command = ["--verify", "kill -STOP $PPID; exec sleep 600", "--verify-timeout", "1s"];
+    let said = project.said(&[&["--change", "fix"], &command[..]].concat(), 3);
+    assert!(said["reason"].as_str().unwrap().contains("it took longer than 1s"), "{said}");
 }

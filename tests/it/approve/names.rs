@@ -91,3 +91,26 @@ fn nobody_writes_this_programs_trailers_in_a_message() {
     assert_eq!(trailers, "1", "{message}");
     assert!(message.starts_with("Sum[31m\n\nConsensus-Sequence: 1\n"), "{message}");
 }
+
+#[test]
+fn a_copy_without_the_beginning_of_its_history_is_refused() {
+    let project = Project::new();
+    project.branch("more", "more.py", "x = 1\n");
+    let url = format!("file://{}", project.path().display());
+    project.git(&["clone", "--quiet", "--bare", "--depth", "1", "--no-single-branch", &url, "../shallow"]);
+    let mut approve = consensus(&project.folder);
+    approve.args(["approve", "--repo", "shallow", "--keys", "keys", "--mock", "--change", "fix"]);
+    let refused = Finished::of(&mut approve).exits(2);
+    assert!(refused.stderr.contains("git fetch --unshallow"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_branch_that_stands_for_another_moves_the_other() {
+    let project = Project::new();
+    project.git(&["branch", "trunk", "main"]);
+    project.git(&["symbolic-ref", "refs/heads/main", "refs/heads/trunk"]);
+    let said = project.said(&["--change", "fix"], 0);
+    assert_eq!(said["branch"], "refs/heads/trunk");
+    assert_eq!(project.git(&["rev-parse", "trunk"]), said["commit"].as_str().unwrap());
+    assert_eq!(project.git(&["symbolic-ref", "refs/heads/main"]), "refs/heads/trunk");
+}
