@@ -162,7 +162,7 @@ impl World {
             .filter(|(party, _)| is_orchestrator(*party))
             .map(|(_, machine)| machine.mind.known());
         let told = told.max().unwrap_or(0);
-        self.honest().all(|(_, machine)| !machine.mind.is_busy() && machine.mind.known() >= told)
+        self.honest().all(|(_, machine)| machine.mind.pending() == 0 && machine.mind.known() >= told)
             && self.submissions == 0
     }
 
@@ -349,10 +349,10 @@ impl World {
                     self.story.accusations += 1;
                     self.checks.accuses(&pair.0, &pair.1)?;
                 }
-                Want::Checkpoint => self.story.checkpoints += 1,
-                Want::Review(sequence, digest) if !is_replay => {
+                Want::Stable(..) => self.story.checkpoints += 1,
+                Want::Review(sequence, change) if !is_replay => {
                     let delay = self.rng.u64(1..100);
-                    self.alarm(of, copy, delay, Alarm::Reviewed(sequence, digest));
+                    self.alarm(of, copy, delay, Alarm::Reviewed(sequence, change.digest()));
                 }
                 Want::Wait(sequence, view, phase) if !is_replay => {
                     self.story.later_views += u64::from(view > 0);
@@ -364,7 +364,7 @@ impl World {
                     };
                     self.alarm(of, copy, base << view.min(10), Alarm::Expired(sequence, view, phase));
                 }
-                Want::Return(change, why) if is_honest => {
+                Want::Return(_, change, why) if is_honest => {
                     self.story.returned += u64::from(!is_replay);
                     self.owed.remove(&(of, change.digest()));
                     self.checks.returns(&change, &why)?;
@@ -375,8 +375,12 @@ impl World {
                         self.send(of, to, post);
                     }
                 }
-                Want::Accuse(_) | Want::Review(..) | Want::Wait(..) | Want::Recall(..) | Want::Return(..) => {
-                }
+                Want::Accuse(_)
+                | Want::Review(..)
+                | Want::Wait(..)
+                | Want::Late(..)
+                | Want::Recall(..)
+                | Want::Return(..) => {}
             }
         }
         Ok(())

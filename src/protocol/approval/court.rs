@@ -8,39 +8,36 @@
 //! Whoever holds all keys can make any ruling. What this is worth against reviewers who err or were talked into something is
 //! the same as anywhere; against this very process it is worth nothing.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use thiserror::Error;
 
 use super::event::Phase;
-use super::message::{Reviewer, Value, View};
-use super::orchestrator::{self, Orchestrator};
+use super::member::{Input, Member, Want};
+use super::message::{Value, View};
+use super::orchestrator::Orchestrator;
 use super::post::{Party, Post, Proof, To};
 use super::quorum::Quorum;
-use super::replica::{self, Replica};
+use super::replica::Replica;
 use super::statement::{Change, Letter, Opinion, Sequence, Signer, Statement};
 
 /// A decision takes a few dozen posts for each pair of reviewers; far more than that is an error of this program.
 const STEPS_MAX: usize = 4_000_000;
 
+/// The one who proposes.
+const ORCHESTRATOR: Party = Party::Orchestrator(0);
+
 /// All parties.
 #[derive(Debug)]
 pub struct Court<K: Signer> {
-    orchestrator: Orchestrator<K>,
-    reviewers: Vec<Replica<K>>,
+    members: BTreeMap<Party, Member<K>>,
     inbox: VecDeque<(Party, Party, Post<K::Signature>)>,
-    waits: VecDeque<Wait>,
-    /// What each thinks of the change that is being decided on.
+    /// The time-outs that are awaited.
+    waits: VecDeque<(Party, Sequence, View, Phase)>,
+    /// What each reviewer thinks of the change that is being decided on.
     opinions: Vec<Opinion>,
     votes: Vec<Letter<K::Signature>>,
     told: Option<(Sequence, Value, Proof<K::Signature>)>,
-}
-
-/// A time-out that is awaited.
-#[derive(Clone, Copy, Debug)]
-enum Wait {
-    Orchestrator(Sequence, View),
-    Reviewer(Reviewer, Sequence, View, Phase),
 }
 
 /// What was decided, and what proves it.
@@ -75,9 +72,11 @@ impl<K: Signer> Court<K> {
     #[must_use]
     pub fn new(quorum: Quorum, orchestrator: K, reviewers: Vec<K>) -> Self {
         let reviewers = reviewers.into_iter().enumerate();
+        let reviewers = reviewers
+            .map(|(at, key)| (Party::Reviewer(at), Member::Reviewer(Replica::new(key, at, quorum, 1))));
+        let orchestrator = Member::Orchestrator(Orchestrator::new(orchestrator, 0, quorum, 1));
         Self {
-            orchestrator: Orchestrator::new(orchestrator, 0, quorum, 1),
-            reviewers: reviewers.map(|(at, key)| Replica::new(key, at, quorum, 1)).collect(),
+            members: reviewers.chain([(ORCHESTRATOR, orchestrator)]).collect(),
             inbox: VecDeque::new(),
             waits: VecDeque::new(),
             opinions: Vec::new(),
@@ -89,7 +88,7 @@ impl<K: Signer> Court<K> {
     /// The place of the next decision.
     #[must_use]
     pub fn next(&self) -> Sequence {
-        self.orchestrator.told() + 1
+        self.members.get(&ORCHESTRATOR).map_or(0, Member::known) + 1
     }
 
     /// Takes note of a decision that was made before; all of them are to be given, in their order. The signatures in its
@@ -102,11 +101,8 @@ impl<K: Signer> Court<K> {
         if sequence != self.next() {
             return Err(Mistrial::OutOfOrder(sequence));
         }
-        let (from, post) = (Party::Orchestrator(0), Post::Proof(proof.clone()));
-        for at in 0..self.reviewers.len() {
-            self.inbox.push_back((from, Party::Reviewer(at), post.clone()));
-        }
-        self.inbox.push_back((from, from, post));
+        let post = Post::Proof(proof.clone());
+        self.inbox.extend(self.members.keys().map(|to| (ORCHESTRATOR, *to, post.clone())));
         self.run()?;
         if self.told.take().is_some_and(|(told, ..)| told == sequence) {
             Ok(())
@@ -125,14 +121,13 @@ impl<K: Signer> Court<K> {
         change: Change,
         opinions: Vec<Opinion>,
     ) -> Result<Ruling<K::Signature>, Mistrial> {
-        if opinions.len() != self.reviewers.len() {
+        if opinions.len() + 1 != self.members.len() {
             return Err(Mistrial::Opinions(opinions.len()));
         }
         self.opinions = opinions;
         self.votes.clear();
         let value = change.value();
-        let out = self.orchestrator.step(orchestrator::Input::Submit(change));
-        self.lead(out);
+        self.step(ORCHESTRATOR, Input::Submit(change));
         self.run()?;
         let (sequence, decided, proof) = self.told.take().ok_or(Mistrial::Endless)?;
         let is_on_it = |letter: &&Letter<K::Signature>| {
@@ -150,101 +145,63 @@ impl<K: Signer> Court<K> {
     fn run(&mut self) -> Result<(), Mistrial> {
         for _ in 0..STEPS_MAX {
             if let Some((from, to, post)) = self.inbox.pop_front() {
-                self.deliver(from, to, post);
+                match post {
+                    Post::Have(known) => {
+                        let wanted = self.members.get(&to).map(|member| member.answer(from, known));
+                        self.perform(to, wanted.unwrap_or_default());
+                    }
+                    Post::Letter(_) | Post::Proof(_) | Post::Stable(_) => {
+                        self.step(to, Input::Heard(from, post));
+                    }
+                }
             } else if self.told.is_some() {
                 return Ok(());
             } else {
-                match self.waits.pop_front().ok_or(Mistrial::Endless)? {
-                    Wait::Orchestrator(sequence, view) => {
-                        let out = self.orchestrator.step(orchestrator::Input::Expired(sequence, view));
-                        self.lead(out);
-                    }
-                    Wait::Reviewer(at, sequence, view, phase) => {
-                        self.step(at, replica::Input::Expired(sequence, view, phase));
-                    }
-                }
+                let (party, sequence, view, phase) = self.waits.pop_front().ok_or(Mistrial::Endless)?;
+                self.step(party, Input::Expired(sequence, view, phase));
             }
         }
         Err(Mistrial::Endless)
     }
 
-    fn deliver(&mut self, from: Party, to: Party, post: Post<K::Signature>) {
-        match (to, post) {
-            (Party::Reviewer(at), Post::Have(known)) => {
-                let out = self.reviewers[at].answer(from, known);
-                self.take(at, out);
-            }
-            (Party::Orchestrator(_), Post::Have(known)) => {
-                let out = self.orchestrator.answer(from, known);
-                self.lead(out);
-            }
-            (Party::Reviewer(at), post) => self.step(at, replica::Input::Heard(from, post)),
-            (Party::Orchestrator(_), post) => {
-                let out = self.orchestrator.step(orchestrator::Input::Heard(from, post));
-                self.lead(out);
-            }
-        }
+    fn step(&mut self, party: Party, input: Input<K::Signature>) {
+        let wanted = self.members.get_mut(&party).map(|member| member.step(input));
+        self.perform(party, wanted.unwrap_or_default());
     }
 
-    fn step(&mut self, at: Reviewer, input: replica::Input<K::Signature>) {
-        let out = self.reviewers[at].step(input);
-        self.take(at, out);
-    }
-
-    /// Does what a reviewer wants.
-    fn take(&mut self, at: Reviewer, wanted: Vec<replica::Output<K::Signature>>) {
+    /// Does what a party wants.
+    fn perform(&mut self, party: Party, wanted: Vec<Want<K::Signature>>) {
         for want in wanted {
             match want {
-                replica::Output::Send(to, post) => {
+                Want::Send(to, post) => {
                     if let Post::Letter(letter) = &post {
                         self.votes.extend(letter.opinion.is_some().then(|| letter.clone()));
                     }
-                    self.send(Party::Reviewer(at), to, &post);
+                    self.send(party, to, &post);
                 }
-                replica::Output::Review(sequence, change) => {
+                Want::Review(sequence, change) => {
+                    let Party::Reviewer(at) = party else { continue };
                     if let Some(opinion) = self.opinions.get(at) {
                         let opinion = opinion.clone().into();
-                        self.step(at, replica::Input::Reviewed(sequence, change.digest(), opinion));
+                        self.step(party, Input::Reviewed(sequence, change.digest(), opinion));
                     }
                 }
-                replica::Output::Wait(sequence, view, phase) => {
-                    self.waits.push_back(Wait::Reviewer(at, sequence, view, phase));
-                }
+                Want::Wait(sequence, view, phase) => self.waits.push_back((party, sequence, view, phase)),
+                Want::Tell(sequence, value, proof) => self.told = Some((sequence, value, proof)),
                 // Nobody says two things in here, and whoever has kept the decisions has told them to all.
-                replica::Output::Accuse(_)
-                | replica::Output::Decide(..)
-                | replica::Output::Recall(..)
-                | replica::Output::Stable(..) => {}
-            }
-        }
-    }
-
-    /// Does what the orchestrator wants.
-    fn lead(&mut self, wanted: Vec<orchestrator::Output<K::Signature>>) {
-        for want in wanted {
-            match want {
-                orchestrator::Output::Send(to, post) => self.send(Party::Orchestrator(0), to, &post),
-                orchestrator::Output::Wait(sequence, view) => {
-                    self.waits.push_back(Wait::Orchestrator(sequence, view));
-                }
-                orchestrator::Output::Decide(sequence, value, proof) => {
-                    self.told = Some((sequence, value, proof));
-                }
-                orchestrator::Output::Late(..)
-                | orchestrator::Output::Return(..)
-                | orchestrator::Output::Recall(..) => {}
+                Want::Accuse(_)
+                | Want::Decide(..)
+                | Want::Recall(..)
+                | Want::Stable(..)
+                | Want::Late(..)
+                | Want::Return(..) => {}
             }
         }
     }
 
     fn send(&mut self, from: Party, to: To, post: &Post<K::Signature>) {
-        let reviewers = (0..self.reviewers.len()).map(Party::Reviewer);
-        let all: Vec<Party> = match to {
-            To::All => reviewers.chain([Party::Orchestrator(0)]).filter(|party| *party != from).collect(),
-            To::Reviewers => reviewers.filter(|party| *party != from).collect(),
-            To::One(party) => vec![party],
-        };
-        self.inbox.extend(all.into_iter().map(|to| (from, to, post.clone())));
+        let others = self.members.keys().filter(|party| to.reaches(from, **party));
+        self.inbox.extend(others.map(|to| (from, *to, post.clone())));
     }
 }
 

@@ -29,6 +29,7 @@
 pub mod court;
 mod event;
 mod instance;
+pub mod member;
 mod message;
 pub mod orchestrator;
 mod payload;

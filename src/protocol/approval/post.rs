@@ -47,6 +47,18 @@ pub enum To {
     One(Party),
 }
 
+impl To {
+    /// Whether what `from` sends so goes to this party.
+    #[must_use]
+    pub fn reaches(self, from: Party, party: Party) -> bool {
+        match self {
+            Self::All => party != from,
+            Self::Reviewers => party != from && matches!(party, Party::Reviewer(_)),
+            Self::One(one) => party == one,
+        }
+    }
+}
+
 /// What is sent.
 #[derive(Clone, Debug)]
 pub enum Post<S> {

@@ -1,0 +1,168 @@
+//! Whoever takes part, whichever part it has: one form of what happens to it and what it wants, for those who run it.
+//!
+//! Nothing is decided in here: what happens goes to the machine that it is, and what does not concern its part is dropped.
+
+use std::sync::Arc;
+
+use super::event::Phase;
+use super::message::{Reviewer, Value, View};
+use super::orchestrator::{self, Orchestrator, Why};
+use super::post::{Party, Post, Proof, To};
+use super::replica::{self, Replica};
+use super::statement::{Change, Opinion, Sequence, Signed, Signer, Statement};
+use crate::crypto::Digest;
+
+/// A machine: a reviewer or an orchestrator.
+#[derive(Clone, Debug)]
+pub enum Member<K: Signer> {
+    /// One that votes.
+    Reviewer(Replica<K>),
+    /// One that proposes.
+    Orchestrator(Orchestrator<K>),
+}
+
+/// What happens to one.
+#[derive(Clone, Debug)]
+pub enum Input<S> {
+    /// A change is to be decided on; an orchestrator's.
+    Submit(Change),
+    /// Something has come from somebody, who may not be its author.
+    Heard(Party, Post<S>),
+    /// The change with this digest has been reviewed for this decision; a reviewer's.
+    Reviewed(Sequence, Digest, Arc<Opinion>),
+    /// The time for a phase is over; that of an orchestrator is [`Phase::PrePrepare`].
+    Expired(Sequence, View, Phase),
+    /// What was said may be lost: it is time to say it again. Changes nothing in a machine, and need not be written down.
+    Again,
+}
+
+/// What one wants.
+#[derive(Clone, Debug)]
+pub enum Want<S> {
+    /// To be sent.
+    Send(To, Post<S>),
+    /// To be reviewed.
+    Review(Sequence, Change),
+    /// The time for a phase begins.
+    Wait(Sequence, View, Phase),
+    /// Something is decided, for good; of a reviewer, not always in order. To be kept.
+    Decide(Sequence, Proof<S>),
+    /// Something is decided, and so is all before it; of an orchestrator, once for each place. To be kept.
+    Tell(Sequence, Value, Proof<S>),
+    /// A change that was submitted is not proposed any more: nothing was decided at this place, where it was.
+    Return(Sequence, Change, Why),
+    /// These reviewers have not acknowledged a proposal in time; it has been sent to them again.
+    Late(Sequence, View, Vec<Reviewer>),
+    /// Somebody wants some of the decisions after this one: those that were kept.
+    Recall(Party, Sequence),
+    /// A quorum knows all decisions up to this one.
+    Stable(Sequence, Vec<Signed<S>>),
+    /// Two statements by one author, of which an honest one makes one.
+    Accuse(Box<(Signed<S>, Signed<S>)>),
+}
+
+impl<K: Signer> Member<K> {
+    /// Goes on. The same inputs give the same outputs; what makes no sense is dropped.
+    pub fn step(&mut self, input: Input<K::Signature>) -> Vec<Want<K::Signature>> {
+        match self {
+            Self::Reviewer(replica) => {
+                let input = match input {
+                    Input::Heard(from, post) => replica::Input::Heard(from, post),
+                    Input::Reviewed(sequence, digest, opinion) => {
+                        replica::Input::Reviewed(sequence, digest, opinion)
+                    }
+                    Input::Expired(sequence, view, phase) => replica::Input::Expired(sequence, view, phase),
+                    Input::Again => replica::Input::Again,
+                    Input::Submit(_) => return Vec::new(),
+                };
+                all(replica.step(input))
+            }
+            Self::Orchestrator(orchestrator) => {
+                let input = match input {
+                    Input::Heard(from, post) => orchestrator::Input::Heard(from, post),
+                    Input::Submit(change) => orchestrator::Input::Submit(change),
+                    Input::Expired(sequence, view, _) => orchestrator::Input::Expired(sequence, view),
+                    Input::Again => orchestrator::Input::Again,
+                    Input::Reviewed(..) => return Vec::new(),
+                };
+                all(orchestrator.step(input))
+            }
+        }
+    }
+
+    /// Whether a letter that says this can make a difference here. Its signature need not be checked if not.
+    #[must_use]
+    pub fn wants(&self, sequence: Sequence, statement: &Statement) -> bool {
+        match self {
+            Self::Reviewer(replica) => replica.wants(sequence, statement),
+            Self::Orchestrator(orchestrator) => orchestrator.wants(sequence, statement),
+        }
+    }
+
+    /// Returns what is waited for: for whoever has put in again all that was put in before.
+    #[must_use]
+    pub fn resume(&self) -> Vec<Want<K::Signature>> {
+        match self {
+            Self::Reviewer(replica) => all(replica.resume()),
+            Self::Orchestrator(orchestrator) => all(orchestrator.resume()),
+        }
+    }
+
+    /// What is sent to somebody who knows all decisions up to one. Nothing changes by it.
+    #[must_use]
+    pub fn answer(&self, to: Party, known: Sequence) -> Vec<Want<K::Signature>> {
+        match self {
+            Self::Reviewer(replica) => all(replica.answer(to, known)),
+            Self::Orchestrator(orchestrator) => all(orchestrator.answer(to, known)),
+        }
+    }
+
+    /// So many changes that were submitted are neither decided on nor returned; a reviewer has none.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        match self {
+            Self::Reviewer(_) => 0,
+            Self::Orchestrator(orchestrator) => orchestrator.pending(),
+        }
+    }
+
+    /// All decisions up to this one are known.
+    #[must_use]
+    pub fn known(&self) -> Sequence {
+        match self {
+            Self::Reviewer(replica) => replica.known().0,
+            Self::Orchestrator(orchestrator) => orchestrator.told(),
+        }
+    }
+}
+
+fn all<S, O: Into<Want<S>>>(outputs: Vec<O>) -> Vec<Want<S>> {
+    outputs.into_iter().map(Into::into).collect()
+}
+
+impl<S> From<replica::Output<S>> for Want<S> {
+    fn from(output: replica::Output<S>) -> Self {
+        match output {
+            replica::Output::Send(to, post) => Self::Send(to, post),
+            replica::Output::Review(sequence, change) => Self::Review(sequence, change),
+            replica::Output::Wait(sequence, view, phase) => Self::Wait(sequence, view, phase),
+            replica::Output::Decide(sequence, proof) => Self::Decide(sequence, proof),
+            replica::Output::Recall(to, after) => Self::Recall(to, after),
+            replica::Output::Stable(sequence, signed) => Self::Stable(sequence, signed),
+            replica::Output::Accuse(pair) => Self::Accuse(pair),
+        }
+    }
+}
+
+impl<S> From<orchestrator::Output<S>> for Want<S> {
+    fn from(output: orchestrator::Output<S>) -> Self {
+        match output {
+            orchestrator::Output::Send(to, post) => Self::Send(to, post),
+            orchestrator::Output::Wait(sequence, view) => Self::Wait(sequence, view, Phase::PrePrepare),
+            orchestrator::Output::Late(sequence, view, late) => Self::Late(sequence, view, late),
+            orchestrator::Output::Decide(sequence, value, proof) => Self::Tell(sequence, value, proof),
+            orchestrator::Output::Return(sequence, change, why) => Self::Return(sequence, change, why),
+            orchestrator::Output::Recall(to, after) => Self::Recall(to, after),
+        }
+    }
+}
