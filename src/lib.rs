@@ -31,6 +31,7 @@
 //! - [`retrieval`]: passages of the user's documents, found by an index on disk.
 //! - [`repository`]: changes on a git repository: their trees, their diffs, and how they land.
 //! - [`decision`]: keys, the ledger of a repository's decisions, and the records that prove them.
+//! - [`peer`]: a reviewer, or who proposes, in a process of its own: its log, its clock, its connections.
 //! - [`engine`]: the ledger, which folds records into the state of a run, and the loop that drives it.
 //! - [`report`]: `result.json` and the transcript.
 //! - [`config`]: flags, environment, files and rolesets turned into a setup.
@@ -38,7 +39,7 @@
 //! - [`cli`]: one file for each subcommand.
 //! - [`crypto`]: digests and canonical JSON.
 //!
-//! Dependencies point one way: `cli → api, decision → config, report → engine → journal, provider, repository → protocol →
+//! Dependencies point one way: `cli → api, decision, peer → config, report → engine → journal, provider, repository → protocol →
 //! text → crypto`. A test keeps it so.
 //!
 //! # Invariants
@@ -51,7 +52,7 @@
 //!   ever filled in.
 //! - **The journal is written ahead**, and a reply that is durable is never asked for again.
 //! - **A launched server lives as long as a pipe**: whatever ends this program closes it.
-//! - **Only `cli` prints**, and only `engine`, `provider` and `decision` await.
+//! - **Only `cli` prints**, and only `engine`, `provider`, `decision` and `peer` await.
 //! - **A key signs one thing for each place in the order of decisions**: what it follows from is durable before it signs.
 //! - **Secrets are named, never stored**: an API key is in no journal, log or message.
 //!
@@ -82,6 +83,7 @@ pub mod crypto;
 pub mod decision;
 pub mod engine;
 pub mod journal;
+pub mod peer;
 pub mod protocol;
 pub mod provider;
 pub mod report;

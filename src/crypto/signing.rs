@@ -67,6 +67,16 @@ impl SecretKey {
         pem.as_str().to_owned()
     }
 
+    /// The same in DER form.
+    ///
+    /// # Panics
+    ///
+    /// As [`SecretKey::to_pem`].
+    #[must_use]
+    pub fn to_der(&self) -> Vec<u8> {
+        self.0.to_pkcs8_der().expect("32 bytes have a PKCS #8 form").as_bytes().to_vec()
+    }
+
     /// The key that verifies what this one signs.
     #[must_use]
     pub fn public(&self) -> PublicKey {
@@ -121,6 +131,16 @@ impl PublicKey {
     #[must_use]
     pub fn to_pem(&self) -> String {
         self.0.to_public_key_pem(LineEnding::LF).expect("32 bytes have an SPKI form")
+    }
+
+    /// The same in DER form.
+    ///
+    /// # Panics
+    ///
+    /// As [`PublicKey::to_pem`].
+    #[must_use]
+    pub fn to_der(&self) -> Vec<u8> {
+        self.0.to_public_key_der().expect("32 bytes have an SPKI form").into_vec()
     }
 
     /// Whether its owner has signed these bytes.

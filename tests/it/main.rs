@@ -21,6 +21,7 @@ mod map_reduce;
 mod metrics;
 mod panel;
 mod panel_runs;
+mod peers;
 mod prompts;
 mod provider;
 mod readme;

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use super::message::{Commit, Reviewer, Value, View};
 use super::quorum::Quorum;
 use super::statement::{Change, Letter, Sequence, Signed, Statement};
@@ -14,7 +16,8 @@ pub const WINDOW: Sequence = 64;
 pub const CHECKPOINT_EVERY: Sequence = 16;
 
 /// Somebody who takes part, by the place in its list.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Party {
     /// A reviewer.
     Reviewer(Reviewer),

@@ -73,12 +73,9 @@ impl Registry {
         if roster.orchestrators.is_empty() {
             return Err(RosterFault::NoOrchestrators);
         }
-        let reviewers = roster.reviewers.iter().enumerate().map(|(at, seat)| (Party::Reviewer(at), seat));
-        let orchestrators = roster.orchestrators.iter().enumerate();
-        let orchestrators = orchestrators.map(|(at, seat)| (Party::Orchestrator(at), seat));
         let (mut names, mut parties) = (BTreeSet::new(), BTreeMap::new());
         let mut by_key: BTreeMap<Digest, &str> = BTreeMap::new();
-        for (party, seat) in reviewers.chain(orchestrators) {
+        for (party, seat) in seats(&roster) {
             if !names.insert(&seat.name) {
                 return Err(RosterFault::SameName(seat.name.clone()));
             }
@@ -115,6 +112,17 @@ impl Registry {
         self.quorum
     }
 
+    /// All who take part: reviewers in their order, then orchestrators.
+    pub fn seats(&self) -> impl Iterator<Item = (Party, &Seat)> {
+        seats(&self.roster)
+    }
+
+    /// What people call a party, if there is such a party.
+    #[must_use]
+    pub fn name(&self, party: Party) -> Option<&str> {
+        self.seat(party).map(|seat| seat.name.as_str())
+    }
+
     /// Whose key has this name.
     #[must_use]
     pub fn party(&self, key: Digest) -> Option<Party> {
@@ -124,10 +132,19 @@ impl Registry {
     /// A party's key, if there is such a party.
     #[must_use]
     pub fn key(&self, party: Party) -> Option<&PublicKey> {
-        let seat = match party {
+        self.seat(party).map(|seat| &seat.key)
+    }
+
+    fn seat(&self, party: Party) -> Option<&Seat> {
+        match party {
             Party::Reviewer(at) => self.roster.reviewers.get(at),
             Party::Orchestrator(at) => self.roster.orchestrators.get(at),
-        };
-        seat.map(|seat| &seat.key)
+        }
     }
+}
+
+fn seats(roster: &Roster) -> impl Iterator<Item = (Party, &Seat)> {
+    let reviewers = roster.reviewers.iter().enumerate().map(|(at, seat)| (Party::Reviewer(at), seat));
+    let orchestrators = roster.orchestrators.iter().enumerate();
+    reviewers.chain(orchestrators.map(|(at, seat)| (Party::Orchestrator(at), seat)))
 }

@@ -1,0 +1,58 @@
+//! What can be wrong with taking part.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::journal::JournalError;
+
+/// Why somebody cannot take part, or not go on.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum PeerError {
+    /// The log cannot be written, or its chain does not hold.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// What is in the log cannot have happened.
+    #[error("line {line} of `{}` does not verify: {why}; what was said by it is not known, so that the key must not sign", path.display())]
+    Log {
+        /// The log.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong.
+        why: String,
+    },
+    /// Nobody has this name.
+    #[error("the roster has nobody of the name `{0}`")]
+    Unknown(String),
+    /// It is not said where somebody is.
+    #[error("nothing says where `{0}` is; give its address, such as `{0} = \"192.0.2.7:7001\"`")]
+    NoAddress(String),
+    /// The addresses cannot be read.
+    #[error("`{}`: {why}", path.display())]
+    Addresses {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// Nobody can be heard at an address.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Where.
+        address: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// An address is no place.
+    #[error("`{0}` is no address; give a host and a port, such as 192.0.2.7:7001")]
+    NoPlace(String),
+    /// The key cannot be used for connections.
+    #[error("the key cannot be used for connections: {0}")]
+    Tls(String),
+    /// Nothing comes in any more.
+    #[error("nothing can be heard any more on {0}")]
+    Deaf(SocketAddr),
+}

@@ -1,0 +1,156 @@
+//! What has happened to one who takes part, in the order in which it has heard of it: all that there is to remember.
+//!
+//! A post that comes again, which is what most do that wait for something, is written down once and named by its digest.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::error::PeerError;
+use crate::crypto::{Digest, Signature};
+use crate::journal::{FILE_NAME, Writer};
+use crate::protocol::approval::member::Input;
+use crate::protocol::approval::{Change, Opinion, Party, Phase, Post, Registry, Sequence, View};
+
+/// What happened.
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Entry {
+    Submitted(String),
+    Heard { from: Party, post: Box<RawValue> },
+    HeardAgain(Digest),
+    Reviewed { sequence: Sequence, change: Digest, opinion: Opinion },
+    Expired { sequence: Sequence, view: View, phase: Phase },
+}
+
+/// Something that makes a difference, as it comes.
+#[derive(Clone, Debug)]
+pub(super) enum News {
+    /// A change is to be decided on.
+    Submitted(Change),
+    /// A post, as it was read, and its text.
+    Heard(Party, Box<Post<Signature>>, Arc<str>),
+    /// A review has ended.
+    Reviewed(Sequence, Digest, Arc<Opinion>),
+    /// The time for a phase is over.
+    Expired(Sequence, View, Phase),
+}
+
+/// The log of one who takes part.
+#[derive(Debug)]
+pub(super) struct Log {
+    writer: Writer,
+    /// The posts of decisions that are under way, by the digest of their text.
+    heard: BTreeMap<Digest, Kept>,
+}
+
+/// A post that may come again.
+#[derive(Clone, Debug)]
+struct Kept {
+    sequence: Sequence,
+    from: Party,
+    post: Post<Signature>,
+}
+
+impl From<News> for Input<Signature> {
+    fn from(news: News) -> Self {
+        match news {
+            News::Submitted(change) => Self::Submit(change),
+            News::Heard(from, post, _) => Self::Heard(from, *post),
+            News::Reviewed(sequence, digest, opinion) => Self::Reviewed(sequence, digest, opinion),
+            News::Expired(sequence, view, phase) => Self::Expired(sequence, view, phase),
+        }
+    }
+}
+
+/// Where the log of a party of this name is, below the folder of all that its keys have decided.
+#[must_use]
+pub fn folder_of(decisions: &Path, name: &str) -> PathBuf {
+    decisions.join("peers").join(name)
+}
+
+impl Log {
+    /// Opens a log, or makes one; returns what is in it, to be put in again.
+    pub(super) fn open(
+        folder: &Path,
+        registry: &Registry,
+    ) -> Result<(Self, Vec<Input<Signature>>), PeerError> {
+        let (writer, lines) = Writer::open::<Entry>(folder, &registry.chain().to_string())?;
+        let mut log = Self { writer, heard: BTreeMap::new() };
+        let mut inputs = Vec::new();
+        for line in lines {
+            let wrong =
+                |why: String| PeerError::Log { path: folder.join(FILE_NAME), line: line.seq + 1, why };
+            if line.run != registry.chain().to_string() {
+                return Err(wrong("it is of another repository".to_owned()));
+            }
+            inputs.push(log.read(line.event, registry).map_err(wrong)?);
+        }
+        Ok((log, inputs))
+    }
+
+    fn read(&mut self, entry: Entry, registry: &Registry) -> Result<Input<Signature>, String> {
+        Ok(match entry {
+            Entry::Submitted(text) => Input::Submit(Change::new(&text).map_err(|why| why.to_string())?),
+            Entry::Heard { from, post } => {
+                let read = registry.read(post.get(), |_, _| true).map_err(|why| why.to_string())?;
+                let read = read.ok_or("its post is none")?;
+                self.keep(from, &read, post.get());
+                Input::Heard(from, read)
+            }
+            Entry::HeardAgain(digest) => {
+                let kept = self.heard.get(&digest).ok_or("it repeats what is not there")?;
+                Input::Heard(kept.from, kept.post.clone())
+            }
+            Entry::Reviewed { sequence, change, opinion } => {
+                Input::Reviewed(sequence, change, Arc::new(opinion))
+            }
+            Entry::Expired { sequence, view, phase } => Input::Expired(sequence, view, phase),
+        })
+    }
+
+    /// Writes down what comes; durable when this returns.
+    pub(super) fn write(&mut self, news: &[News]) -> Result<(), PeerError> {
+        for one in news {
+            let entry = match one {
+                News::Submitted(change) => Entry::Submitted(change.text().to_owned()),
+                News::Heard(from, post, text) => {
+                    let digest = Digest::of(text.as_bytes());
+                    if self.heard.get(&digest).is_some_and(|kept| kept.from == *from) {
+                        Entry::HeardAgain(digest)
+                    } else {
+                        self.keep(*from, post, text);
+                        // It was read as JSON.
+                        let Ok(post) = RawValue::from_string(text.to_string()) else { continue };
+                        Entry::Heard { from: *from, post }
+                    }
+                }
+                News::Reviewed(sequence, change, opinion) => {
+                    Entry::Reviewed { sequence: *sequence, change: *change, opinion: Opinion::clone(opinion) }
+                }
+                News::Expired(sequence, view, phase) => {
+                    Entry::Expired { sequence: *sequence, view: *view, phase: *phase }
+                }
+            };
+            self.writer.append(entry)?;
+        }
+        Ok(self.writer.sync()?)
+    }
+
+    fn keep(&mut self, from: Party, post: &Post<Signature>, text: &str) {
+        let sequence = match post {
+            Post::Letter(letter) => letter.signed.sequence,
+            Post::Proof(proof) => proof.commits.first().map_or(0, |signed| signed.sequence),
+            Post::Stable(_) | Post::Have(_) => return,
+        };
+        self.heard.insert(Digest::of(text.as_bytes()), Kept { sequence, from, post: post.clone() });
+    }
+
+    /// Whatever is about these decisions and those before does not matter any more.
+    pub(super) fn forget(&mut self, up_to: Sequence) {
+        self.heard.retain(|_, kept| kept.sequence > up_to);
+    }
+}

@@ -1,0 +1,288 @@
+//! One who takes part: what it hears, what it writes down, and what it does then.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::clock::{Clock, Patience, Rings};
+use super::error::PeerError;
+use super::log::{Log, News};
+use crate::crypto::Signature;
+use crate::protocol::approval::court::Ruling;
+use crate::protocol::approval::member::{Input, Member, Want};
+use crate::protocol::approval::orchestrator::Orchestrator;
+use crate::protocol::approval::replica::Replica;
+use crate::protocol::approval::{
+    Change, Letter, Opinion, PROOFS_AT_ONCE, Party, Post, Proof, Registry, Seal, Sequence, Statement, To,
+    Value,
+};
+
+/// So many posts are written down together, with one sync.
+const AT_ONCE: usize = 64;
+
+/// What was missed is sent to one party so often at most.
+const ANSWER_EVERY: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// How posts get to others.
+pub trait Carrier {
+    /// Puts a post on its way to a party; it may be lost.
+    fn send(&self, to: Party, post: &Arc<str>);
+}
+
+/// Whoever has an opinion on changes.
+pub trait Reviewer {
+    /// Reviews the change that is proposed at this place. Whoever cannot, abstains.
+    fn review(&self, sequence: Sequence, change: &Change) -> impl Future<Output = Opinion>;
+}
+
+/// One who takes part.
+#[derive(Debug)]
+pub struct Peer {
+    me: Party,
+    registry: Arc<Registry>,
+    member: Member<Seal>,
+    log: Log,
+    /// Decisions, for those who have missed them.
+    kept: BTreeMap<Sequence, Proof<Signature>>,
+    /// The votes that were heard, each with its opinion.
+    votes: BTreeMap<Sequence, BTreeMap<usize, Letter<Signature>>>,
+    /// What is wanted and was not done yet.
+    owed: Vec<Want<Signature>>,
+    answered: BTreeMap<Party, Instant>,
+}
+
+impl Peer {
+    /// Comes back as the one whose log is in this folder, or begins there.
+    ///
+    /// # Errors
+    ///
+    /// [`PeerError`] if the log is in use or cannot be trusted.
+    pub fn open(
+        folder: &Path,
+        registry: &Arc<Registry>,
+        (me, seal): (Party, Seal),
+    ) -> Result<Self, PeerError> {
+        let (quorum, orchestrators) = (registry.quorum(), registry.roster().orchestrators.len());
+        let member = match me {
+            Party::Reviewer(at) => Member::Reviewer(Replica::new(seal, at, quorum, orchestrators)),
+            Party::Orchestrator(at) => {
+                Member::Orchestrator(Orchestrator::new(seal, at, quorum, orchestrators))
+            }
+        };
+        let (log, inputs) = Log::open(folder, registry)?;
+        let mut peer = Self {
+            me,
+            registry: Arc::clone(registry),
+            member,
+            log,
+            kept: BTreeMap::new(),
+            votes: BTreeMap::new(),
+            owed: Vec::new(),
+            answered: BTreeMap::new(),
+        };
+        for input in inputs {
+            peer.note_vote(&input);
+            for want in peer.member.step(input) {
+                peer.note_decision(&want);
+            }
+        }
+        peer.log.forget(peer.member.known());
+        peer.owed = peer.member.resume();
+        Ok(peer)
+    }
+
+    /// All decisions up to this one are known.
+    #[must_use]
+    pub fn known(&self) -> Sequence {
+        self.member.known()
+    }
+
+    /// Whether a change that was submitted is still to be decided on.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.member.pending() > 0
+    }
+
+    /// Wants a decision on a change; durable when this returns, and proposed when it runs.
+    ///
+    /// # Errors
+    ///
+    /// [`PeerError`] if it cannot be written down.
+    pub fn submit(&mut self, change: Change) -> Result<(), PeerError> {
+        let wanted = self.take(vec![News::Submitted(change)])?;
+        self.owed.extend(wanted);
+        Ok(())
+    }
+
+    /// What was decided at a place, with the votes on a change that were heard; `None` if it is not known.
+    #[must_use]
+    pub fn ruling(&self, sequence: Sequence, on: Value) -> Option<Ruling<Signature>> {
+        let proof = self.kept.get(&sequence)?.clone();
+        let value = proof.check(self.registry.quorum())?.value;
+        let is_on_it = |letter: &&Letter<Signature>| matches!(letter.signed.statement, Statement::Prepare { value, .. } if value == on);
+        let votes = self.votes.get(&sequence).into_iter().flat_map(BTreeMap::values);
+        Some(Ruling { sequence, value, proof, votes: votes.filter(is_on_it).cloned().collect() })
+    }
+
+    /// Takes part, until `tell` has heard enough of what it wants, or nothing can be heard any more. Can be dropped at any
+    /// moment, and run again.
+    ///
+    /// # Errors
+    ///
+    /// [`PeerError`] if something cannot be written down: then it is not done either.
+    pub async fn run<R: Reviewer>(
+        &mut self,
+        inbox: &mut mpsc::Receiver<(Party, String)>,
+        carrier: &impl Carrier,
+        reviewer: &R,
+        patience: Patience,
+        mut tell: impl FnMut(&Want<Signature>) -> ControlFlow<()>,
+    ) -> Result<(), PeerError> {
+        let mut clock = Clock::new(patience, Instant::now());
+        let mut reviews = FuturesUnordered::new();
+        let mut wanted = std::mem::take(&mut self.owed);
+        loop {
+            for want in wanted {
+                self.note_decision(&want);
+                let is_enough = tell(&want).is_break();
+                match want {
+                    Want::Send(to, post) => self.send(carrier, to, &post),
+                    Want::Review(sequence, change) => reviews.push(async move {
+                        let opinion = reviewer.review(sequence, &change).await;
+                        News::Reviewed(sequence, change.digest(), Arc::new(opinion))
+                    }),
+                    Want::Wait(sequence, view, phase) => clock.wait(Instant::now(), sequence, view, phase),
+                    Want::Decide(sequence, _) | Want::Tell(sequence, ..) => clock.forget(sequence),
+                    Want::Recall(to, after) => {
+                        let missed = self.kept.range(after.saturating_add(1)..).take(PROOFS_AT_ONCE);
+                        for (_, proof) in missed {
+                            self.send(carrier, To::One(to), &Post::Proof(proof.clone()));
+                        }
+                    }
+                    Want::Return(..) | Want::Late(..) | Want::Stable(..) | Want::Accuse(_) => {}
+                }
+                if is_enough {
+                    return Ok(());
+                }
+            }
+            let mut news = Vec::new();
+            wanted = Vec::new();
+            tokio::select! {
+                post = inbox.recv() => {
+                    let Some((from, text)) = post else { return Ok(()) };
+                    wanted.extend(self.hear(from, text, &mut news));
+                    while news.len() < AT_ONCE && let Ok((from, text)) = inbox.try_recv() {
+                        wanted.extend(self.hear(from, text, &mut news));
+                    }
+                }
+                Some(review) = reviews.next() => news.push(review),
+                () = tokio::time::sleep_until(clock.next()) => {
+                    for ring in clock.ring(Instant::now()) {
+                        match ring {
+                            Rings::Expired(sequence, view, phase) => {
+                                news.push(News::Expired(sequence, view, phase));
+                            }
+                            // Changes nothing, and need not be written down.
+                            Rings::Again => wanted.extend(self.member.step(Input::Again)),
+                        }
+                    }
+                }
+            }
+            if news.iter().any(|news| !matches!(news, News::Expired(..))) {
+                clock.has_news(Instant::now());
+            }
+            wanted.extend(self.take(news)?);
+        }
+    }
+
+    /// Reads a post. What makes no difference to what is remembered is answered at once; the rest is news.
+    fn hear(&mut self, from: Party, text: String, news: &mut Vec<News>) -> Vec<Want<Signature>> {
+        let member = &self.member;
+        let read = self.registry.read(&text, |sequence, statement| member.wants(sequence, statement));
+        let post = match read {
+            Ok(Some(post)) => post,
+            Ok(None) => return Vec::new(),
+            Err(why) => {
+                debug!("a post of {} is not read: {why}", self.registry.name(from).unwrap_or_default());
+                return Vec::new();
+            }
+        };
+        if let Post::Have(known) = post {
+            let now = Instant::now();
+            let is_soon = |before: &Instant| now.duration_since(*before) < ANSWER_EVERY;
+            if self.answered.get(&from).is_some_and(is_soon) {
+                return Vec::new();
+            }
+            self.answered.insert(from, now);
+            return self.member.answer(from, known);
+        }
+        if is_over(&post, self.member.known()) {
+            return self.member.step(Input::Heard(from, post));
+        }
+        news.push(News::Heard(from, Box::new(post), text.into()));
+        Vec::new()
+    }
+
+    /// Writes down what comes, and goes on from there.
+    fn take(&mut self, news: Vec<News>) -> Result<Vec<Want<Signature>>, PeerError> {
+        if news.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.log.write(&news)?;
+        let mut wanted = Vec::new();
+        for input in news.into_iter().map(Input::from) {
+            self.note_vote(&input);
+            wanted.extend(self.member.step(input));
+        }
+        self.log.forget(self.member.known());
+        Ok(wanted)
+    }
+
+    fn send(&self, carrier: &impl Carrier, to: To, post: &Post<Signature>) {
+        let text: Arc<str> = self.registry.write(post).into();
+        for party in self.registry.seats().map(|(party, _)| party).filter(|party| to.reaches(self.me, *party))
+        {
+            carrier.send(party, &text);
+        }
+    }
+
+    fn note_vote(&mut self, input: &Input<Signature>) {
+        let Input::Heard(_, Post::Letter(letter)) = input else { return };
+        if letter.opinion.is_some() {
+            let of_place = self.votes.entry(letter.signed.sequence).or_default();
+            of_place.entry(letter.signed.by).or_insert_with(|| letter.clone());
+        }
+    }
+
+    fn note_decision(&mut self, want: &Want<Signature>) {
+        if let Want::Decide(sequence, proof) | Want::Tell(sequence, _, proof) = want {
+            self.kept.insert(*sequence, proof.clone());
+        }
+    }
+}
+
+/// Whether a post is about something that is decided and known here, so that nothing changes by it.
+fn is_over(post: &Post<Signature>, known: Sequence) -> bool {
+    match post {
+        Post::Letter(letter) => {
+            letter.signed.sequence <= known
+                && !matches!(letter.signed.statement, Statement::Checkpoint { .. })
+        }
+        Post::Proof(proof) => proof.commits.first().is_some_and(|signed| signed.sequence <= known),
+        Post::Stable(_) | Post::Have(_) => false,
+    }
+}
+
+/// Has no opinion: an orchestrator is never asked for one.
+impl Reviewer for () {
+    async fn review(&self, _: Sequence, _: &Change) -> Opinion {
+        Opinion::Abstain { reason: "nobody reviews here".to_owned() }
+    }
+}

@@ -1,0 +1,455 @@
+//! Reviewers and an orchestrator that each run for themselves, with a log: whether they hear each other through channels or
+//! over the network, and whoever dies on the way.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use consensus::crypto::{Digest, SecretKey, Signature};
+use consensus::peer::{Addresses, Carrier, Connections, Patience, Peer, PeerError, Reviewer, listen};
+use consensus::protocol::approval::court::Ruling;
+use consensus::protocol::approval::member::Want;
+use consensus::protocol::approval::{
+    Change, Opinion, Party, Registry, Roster, Seal, Seat, Sequence, Severity, Value,
+};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::{Notify, mpsc};
+
+use crate::support::Folder;
+
+/// How they hear each other.
+#[derive(Clone, Copy, Debug)]
+enum By {
+    Channels,
+    Network,
+}
+
+const BOTH: [By; 2] = [By::Channels, By::Network];
+
+/// Code answers at once here; only what is lost is waited for.
+const PATIENCE: Patience = Patience {
+    step: Duration::from_millis(400),
+    review: Duration::from_secs(5),
+    again: Duration::from_millis(20),
+};
+
+/// The one who proposes.
+const LEADER: Party = Party::Orchestrator(0);
+
+type Inbox = mpsc::Receiver<(Party, String)>;
+
+enum Line {
+    Channels(Party, BTreeMap<Party, mpsc::Sender<(Party, String)>>),
+    Network(Connections),
+}
+
+/// What a party sends through; it can be cut after so many posts.
+struct Wire {
+    line: Line,
+    left: Cell<usize>,
+    cut: Notify,
+}
+
+impl Carrier for Wire {
+    fn send(&self, to: Party, post: &Arc<str>) {
+        match self.left.get() {
+            0 => return self.cut.notify_one(),
+            left => self.left.set(left - 1),
+        }
+        match &self.line {
+            // What is full loses, as a network does.
+            Line::Channels(me, others) => drop(others[&to].try_send((*me, post.to_string()))),
+            Line::Network(connections) => connections.send(to, post),
+        }
+    }
+}
+
+/// A reviewer that thinks one thing of everything, and counts how often it is asked.
+struct Fixed {
+    opinion: Opinion,
+    asked: Cell<usize>,
+}
+
+impl Reviewer for Fixed {
+    async fn review(&self, _: Sequence, _: &Change) -> Opinion {
+        self.asked.set(self.asked.get() + 1);
+        self.opinion.clone()
+    }
+}
+
+fn key(party: Party) -> SecretKey {
+    let seed = match party {
+        Party::Reviewer(at) => u8::try_from(at).unwrap(),
+        Party::Orchestrator(at) => 200 + u8::try_from(at).unwrap(),
+    };
+    SecretKey::from_seed(&[seed; 32])
+}
+
+fn approve() -> Opinion {
+    Opinion::Approve { confidence: 9000, notes: "fine".to_owned() }
+}
+
+fn reject() -> Opinion {
+    Opinion::Reject { reason: "wrong".to_owned(), severity: Severity::High }
+}
+
+fn change(number: usize) -> Change {
+    Change::new(&format!("change {number}")).unwrap()
+}
+
+/// Four reviewers and an orchestrator, each with a folder.
+struct House {
+    folder: Folder,
+    registry: Arc<Registry>,
+}
+
+impl House {
+    fn new() -> Self {
+        let seat = |party: Party| Seat {
+            name: format!("{party:?}"),
+            key: key(party).public(),
+            domain: "a model".to_owned(),
+        };
+        let reviewers = (0..4).map(|at| seat(Party::Reviewer(at))).collect();
+        let roster = Roster { reviewers, orchestrators: vec![seat(LEADER)] };
+        let registry = Registry::new(Digest::of(b"a repository"), roster).unwrap();
+        Self { folder: Folder::new(), registry: Arc::new(registry) }
+    }
+
+    fn parties(&self) -> Vec<Party> {
+        self.registry.seats().map(|(party, _)| party).collect()
+    }
+
+    fn place(&self, party: Party) -> std::path::PathBuf {
+        self.folder.path().join(format!("{party:?}"))
+    }
+
+    fn peer(&self, party: Party) -> Peer {
+        let seal = Seal::new(key(party), Arc::clone(&self.registry)).unwrap();
+        Peer::open(&self.place(party), &self.registry, seal).unwrap()
+    }
+
+    /// Connects all parties with each other.
+    async fn wires(&self, by: By) -> BTreeMap<Party, (Inbox, Wire)> {
+        let (mut inboxes, mut senders, mut places) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        for party in self.parties() {
+            let inbox = match by {
+                By::Channels => {
+                    let (sender, inbox) = mpsc::channel(256);
+                    senders.insert(party, sender);
+                    inbox
+                }
+                By::Network => {
+                    let (inbox, address) = listen("127.0.0.1:0", &key(party), &self.registry).await.unwrap();
+                    places.push((format!("{party:?}"), address.to_string()));
+                    inbox
+                }
+            };
+            inboxes.insert(party, inbox);
+        }
+        let addresses: Addresses = places.into_iter().collect();
+        let wire = |party| {
+            let line = match by {
+                By::Channels => Line::Channels(party, senders.clone()),
+                By::Network => {
+                    Line::Network(Connections::open(&key(party), party, &self.registry, &addresses).unwrap())
+                }
+            };
+            Wire { line, left: Cell::new(usize::MAX), cut: Notify::new() }
+        };
+        inboxes.into_iter().map(|(party, inbox)| (party, (inbox, wire(party)))).collect()
+    }
+
+    /// Has changes decided on; whoever has no opinion is away. Returns what was decided, and how often each was asked.
+    async fn decide(
+        &self,
+        by: By,
+        opinions: &[Option<Opinion>],
+        changes: &[Change],
+    ) -> (Vec<Ruling<Signature>>, Vec<usize>) {
+        let mut wires = self.wires(by).await;
+        let fixed: Vec<Fixed> = opinions
+            .iter()
+            .map(|opinion| Fixed { opinion: opinion.clone().unwrap_or_else(reject), asked: Cell::new(0) })
+            .collect();
+        let mut running = FuturesUnordered::new();
+        for (at, reviewer) in fixed.iter().enumerate().filter(|(at, _)| opinions[*at].is_some()) {
+            let (mut inbox, wire) = wires.remove(&Party::Reviewer(at)).unwrap();
+            let mut peer = self.peer(Party::Reviewer(at));
+            running.push(async move {
+                let accuse = |want: &Want<Signature>| {
+                    assert!(!matches!(want, Want::Accuse(_)), "{want:?}");
+                    ControlFlow::Continue(())
+                };
+                peer.run(&mut inbox, &wire, reviewer, PATIENCE, accuse).await
+            });
+        }
+        let (mut inbox, wire) = wires.remove(&LEADER).unwrap();
+        let mut leader = self.peer(LEADER);
+        let mut rulings = Vec::new();
+        for change in changes {
+            let ended = Cell::new(None);
+            leader.submit(change.clone()).unwrap();
+            let tell = |want: &Want<Signature>| {
+                if let Want::Tell(sequence, value, _) = want
+                    && *value == change.value()
+                {
+                    ended.set(Some(*sequence));
+                }
+                if let Want::Return(sequence, ..) = want {
+                    ended.set(Some(*sequence));
+                }
+                if ended.get().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            tokio::select! {
+                ended = leader.run(&mut inbox, &wire, &(), PATIENCE, tell) => ended.unwrap(),
+                ended = running.next() => panic!("a reviewer has ended: {ended:?}"),
+            }
+            rulings.push(leader.ruling(ended.get().unwrap(), change.value()).unwrap());
+        }
+        drop(running);
+        (rulings, fixed.iter().map(|reviewer| reviewer.asked.get()).collect())
+    }
+    /// Runs a reviewer with two others until it knows these decisions, which come after the last checkpoint.
+    async fn catch_up(&self, by: By, late: Party, last: std::ops::RangeInclusive<Sequence>) {
+        let mut wires = self.wires(by).await;
+        let reviewer = Fixed { opinion: approve(), asked: Cell::new(0) };
+        let mut others = FuturesUnordered::new();
+        for party in [Party::Reviewer(0), Party::Reviewer(1)] {
+            let ((mut inbox, wire), mut peer) = (wires.remove(&party).unwrap(), self.peer(party));
+            let reviewer = &reviewer;
+            let go_on = |_: &Want<Signature>| ControlFlow::Continue(());
+            others.push(async move { peer.run(&mut inbox, &wire, reviewer, PATIENCE, go_on).await });
+        }
+        let ((mut inbox, wire), mut peer) = (wires.remove(&late).unwrap(), self.peer(late));
+        let mut missing: BTreeSet<Sequence> = last.collect();
+        let tell = |want: &Want<Signature>| {
+            if let Want::Decide(sequence, _) = want {
+                missing.remove(sequence);
+            }
+            if missing.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        tokio::select! {
+            ended = peer.run(&mut inbox, &wire, &reviewer, PATIENCE, tell) => ended.unwrap(),
+            ended = others.next() => panic!("a reviewer has ended: {ended:?}"),
+        }
+        assert_eq!(reviewer.asked.get(), 0, "nobody reviews what is decided");
+    }
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let limited = async { tokio::time::timeout(Duration::from_mins(1), work).await };
+    runtime.block_on(limited).expect("nobody waits for ever")
+}
+
+#[test]
+fn a_quorum_decides_wherever_its_members_are() {
+    for by in BOTH {
+        let cases = [
+            ([Some(approve()), Some(approve()), Some(approve()), Some(approve())], true),
+            ([Some(approve()), Some(reject()), Some(approve()), Some(approve())], true),
+            // One may be away.
+            ([Some(approve()), None, Some(approve()), Some(approve())], true),
+            ([Some(approve()), Some(reject()), Some(reject()), Some(approve())], false),
+            ([None, Some(reject()), Some(reject()), Some(approve())], false),
+        ];
+        for (opinions, is_approved) in cases {
+            let house = House::new();
+            let (rulings, asked) = block_on(house.decide(by, &opinions, &[change(1)]));
+            let ruling = &rulings[0];
+            let expected = if is_approved { change(1).value() } else { Value::Nothing };
+            assert_eq!(ruling.value, expected, "{by:?}: {opinions:?}");
+            assert!(asked.iter().all(|asked| *asked <= 1), "{by:?}: nobody is asked twice: {asked:?}");
+            assert_eq!(ruling.proof.check(house.registry.quorum()).unwrap().value, expected);
+            let envelope = house.registry.envelope(&ruling.proof.commits).unwrap();
+            assert!(house.registry.open(&envelope).is_ok(), "whoever has the public keys can check it");
+        }
+    }
+}
+
+#[test]
+fn whoever_was_away_learns_what_was_decided_meanwhile() {
+    for by in BOTH {
+        let house = House::new();
+        let away = [Some(approve()), Some(approve()), Some(approve()), None];
+        let changes: Vec<Change> = (1..=20).map(change).collect();
+        let (rulings, _) = block_on(house.decide(by, &away, &changes));
+        assert!(rulings.iter().zip(&changes).all(|(ruling, change)| ruling.value == change.value()));
+        block_on(house.catch_up(by, Party::Reviewer(3), 17..=20));
+        assert_eq!(house.peer(Party::Reviewer(3)).known(), 20, "{by:?}");
+        // It is needed now, since another one is away.
+        let other = [None, Some(approve()), Some(approve()), Some(approve())];
+        let (rulings, _) = block_on(house.decide(by, &other, &[change(21)]));
+        assert_eq!((rulings[0].sequence, rulings[0].value), (21, change(21).value()), "{by:?}");
+    }
+}
+
+/// Runs four reviewers, of whom one stops for good after so many posts and comes back. Returns how often it was asked, and
+/// whether it has stopped.
+async fn with_a_death(house: &House, by: By, after: usize) -> (usize, bool) {
+    let mut wires = house.wires(by).await;
+    // Two of the others disagree with each other, so that the one that dies is needed.
+    let opinions = [approve(), approve(), reject(), approve()];
+    let fixed: Vec<Fixed> =
+        opinions.into_iter().map(|opinion| Fixed { opinion, asked: Cell::new(0) }).collect();
+    let has_died = Cell::new(false);
+    let accusations = RefCell::new(Vec::new());
+    let mut running = FuturesUnordered::new();
+    for (at, reviewer) in fixed.iter().enumerate() {
+        let party = Party::Reviewer(at);
+        let (mut inbox, wire) = wires.remove(&party).unwrap();
+        let (has_died, accusations) = (&has_died, &accusations);
+        let accuse = move |want: &Want<Signature>| {
+            if let Want::Accuse(pair) = want {
+                accusations.borrow_mut().push(format!("{pair:?}"));
+            }
+            ControlFlow::Continue(())
+        };
+        running.push(async move {
+            if at == 0 {
+                wire.left.set(after);
+                let mut peer = house.peer(party);
+                tokio::select! {
+                    ended = peer.run(&mut inbox, &wire, reviewer, PATIENCE, accuse) => return ended,
+                    () = wire.cut.notified() => {}
+                }
+                drop(peer);
+                has_died.set(true);
+                wire.left.set(usize::MAX);
+            }
+            house.peer(party).run(&mut inbox, &wire, reviewer, PATIENCE, accuse).await
+        });
+    }
+    let (mut inbox, wire) = wires.remove(&LEADER).unwrap();
+    let mut leader = house.peer(LEADER);
+    leader.submit(change(1)).unwrap();
+    let tell = |want: &Want<Signature>| {
+        assert!(!matches!(want, Want::Accuse(_)), "{want:?}");
+        let Want::Tell(_, value, _) = want else { return ControlFlow::Continue(()) };
+        assert_eq!(*value, change(1).value());
+        ControlFlow::Break(())
+    };
+    tokio::select! {
+        ended = leader.run(&mut inbox, &wire, &(), PATIENCE, tell) => ended.unwrap(),
+        ended = running.next() => panic!("a reviewer has ended: {ended:?}"),
+    }
+    drop(running);
+    assert_eq!(accusations.into_inner(), Vec::<String>::new());
+    (fixed[0].asked.get(), has_died.get())
+}
+
+#[test]
+fn a_reviewer_that_dies_after_any_post_says_the_same_and_is_asked_once() {
+    for (by, step) in [(By::Channels, 1), (By::Network, 5)] {
+        for after in (0..40).step_by(step) {
+            let house = House::new();
+            let (asked, has_died) = block_on(with_a_death(&house, by, after));
+            // A review that has not ended when its process does is made again; here it ends at once.
+            assert!(asked == 1 || asked == 2 && has_died, "{by:?}, after {after} posts: {asked}");
+        }
+    }
+}
+
+#[test]
+fn a_log_that_was_changed_is_not_gone_on_with_and_a_torn_one_is() {
+    let house = House::new();
+    let all = vec![Some(approve()); 4];
+    block_on(house.decide(By::Channels, &all, &[change(1)]));
+    let party = Party::Reviewer(0);
+    let log = house.place(party).join("journal.jsonl");
+    let whole = std::fs::read(&log).unwrap();
+    let open = || {
+        let seal = Seal::new(key(party), Arc::clone(&house.registry)).unwrap();
+        Peer::open(&house.place(party), &house.registry, seal)
+    };
+    assert_eq!(open().unwrap().known(), 1);
+    std::fs::write(&log, &whole[..whole.len() - 10]).unwrap();
+    open().unwrap();
+    let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).matches('\n').count();
+    assert_eq!(lines(&std::fs::read(&log).unwrap()), lines(&whole) - 1, "the torn line is cut off");
+    let mut bent = whole.clone();
+    let at = whole.len() / 2;
+    bent[at] ^= 1;
+    std::fs::write(&log, &bent).unwrap();
+    assert!(matches!(open(), Err(PeerError::Journal(_))), "a flipped bit");
+    std::fs::write(&log, &whole).unwrap();
+    let held = open().unwrap();
+    assert!(matches!(open(), Err(PeerError::Journal(_))), "it is in use");
+    drop(held);
+    // The same bytes belong to one repository.
+    let other = Registry::new(Digest::of(b"another"), house.registry.roster().clone()).unwrap();
+    let seal = Seal::new(key(party), Arc::new(other.clone())).unwrap();
+    assert!(matches!(Peer::open(&house.place(party), &Arc::new(other), seal), Err(PeerError::Log { .. })));
+}
+
+#[test]
+fn strangers_are_not_heard_and_nothing_is_said_to_them() {
+    let house = House::new();
+    block_on(async {
+        let me = Party::Reviewer(0);
+        let (mut inbox, address) = listen("127.0.0.1:0", &key(me), &house.registry).await.unwrap();
+        let places = |port: &str| -> Addresses {
+            house.parties().iter().map(|party| (format!("{party:?}"), format!("127.0.0.1:{port}"))).collect()
+        };
+        let at = places(&address.port().to_string());
+        // Somebody with a key that the roster does not have; somebody of the roster; and the same to another's door.
+        let stranger = SecretKey::from_seed(&[99; 32]);
+        let post: Arc<str> = "{\"have\":7}".into();
+        Connections::open(&stranger, LEADER, &house.registry, &at).unwrap().send(me, &post);
+        let known = Connections::open(&key(LEADER), LEADER, &house.registry, &at).unwrap();
+        // At this door is another than the one who is meant: nothing is said.
+        known.send(Party::Reviewer(1), &"{\"have\":8}".into());
+        known.send(me, &post);
+        assert_eq!(inbox.recv().await.unwrap(), (LEADER, post.to_string()));
+        // Without a key, or without TLS, there is no answer at all.
+        let bare = tokio::net::TcpStream::connect(address).await.unwrap();
+        bare.writable().await.unwrap();
+        bare.try_write(b"POST /v1/posts HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}").unwrap();
+        let mut said = [0; 64];
+        let count = loop {
+            bare.readable().await.unwrap();
+            match bare.try_read(&mut said) {
+                Err(why) if why.kind() == std::io::ErrorKind::WouldBlock => {}
+                read => break read.unwrap_or(0),
+            }
+        };
+        // An alert of TLS at most.
+        assert!(count == 0 || said[0] == 21, "{:?}", &said[..count]);
+        known.send(me, &"{\"have\":9}".into());
+        assert_eq!(inbox.recv().await.unwrap().1, "{\"have\":9}");
+    });
+}
+
+#[test]
+fn nobody_of_the_roster_is_brought_down_by_what_another_sends() {
+    let house = House::new();
+    let mut wires = block_on(house.wires(By::Channels));
+    let (mut inbox, wire) = wires.remove(&Party::Reviewer(0)).unwrap();
+    let Line::Channels(_, senders) = &wire.line else { unreachable!() };
+    let door = senders[&Party::Reviewer(0)].clone();
+    let deep = "[".repeat(100_000);
+    for text in ["", "{", "null", "{\"have\":-1}", "{\"letter\":{}}", "{\"unknown\":1}", &deep] {
+        door.try_send((Party::Reviewer(1), text.to_owned())).unwrap();
+    }
+    door.try_send((Party::Reviewer(1), format!("{{\"have\":{}}}", u64::MAX))).unwrap();
+    let fixed = Fixed { opinion: approve(), asked: Cell::new(0) };
+    let mut peer = house.peer(Party::Reviewer(0));
+    block_on(async {
+        let mut said = BTreeSet::new();
+        let heard = tokio::time::timeout(
+            Duration::from_millis(300),
+            peer.run(&mut inbox, &wire, &fixed, PATIENCE, |want| {
+                said.insert(format!("{want:?}"));
+                ControlFlow::Continue(())
+            }),
+        );
+        assert!(heard.await.is_err(), "it goes on");
+        assert!(said.iter().all(|said| said.contains("Have(0)")), "{said:?}");
+    });
+    let log = std::fs::metadata(house.place(Party::Reviewer(0)).join("journal.jsonl")).unwrap();
+    assert_eq!(log.len(), 0, "nothing of it is remembered");
+}
