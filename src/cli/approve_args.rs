@@ -13,9 +13,14 @@ Examples:
   consensus approve --change fix.patch --keys keys --verify \"cargo test\"
   consensus approve --change feature --base main --keys keys --model ollama:qwen2.5-coder
   git diff main...fix | consensus approve --change - --base main --keys keys --mock
+  consensus approve --replica Security --peers peers.toml --keys keys --model ollama:qwen2.5-coder
+  consensus approve --change feature --peers peers.toml --keys keys
 
 The change lands on --base as one commit, if a quorum of the reviewers approves; that branch must not be checked out.
 Exit codes: 0 landed, 3 not approved, not verified or not landed, 4 vetoed; see `consensus --help` for the others.";
+
+/// The heading of what is for processes of their own.
+const APART: &str = "Reviewers in processes of their own";
 
 /// A change and who reviews it.
 #[derive(Args, Debug)]
@@ -25,8 +30,8 @@ pub(super) struct ApproveArgs {
     #[arg(long, value_name = "PATH", default_value = ".")]
     pub(super) repo: PathBuf,
     /// The change: a file with a patch, `-` for one on stdin, or a branch.
-    #[arg(long, value_name = "FILE|BRANCH", allow_hyphen_values = true)]
-    pub(super) change: String,
+    #[arg(long, value_name = "FILE|BRANCH", allow_hyphen_values = true, required_unless_present = "replica")]
+    pub(super) change: Option<String>,
     /// The branch that it lands on.
     #[arg(long, value_name = "BRANCH", default_value = "main")]
     pub(super) base: String,
@@ -54,6 +59,19 @@ pub(super) struct ApproveArgs {
     /// What the scripted reviewers say [default: approve].
     #[arg(long, value_name = "VERDICT", value_parser = ["approve", "reject", "abstain"], requires = "mock")]
     pub(super) answer: Option<String>,
+    /// Where those who take part are, if each is a process of its own: a TOML file with a line for each, such as
+    /// Security = "192.0.2.7:7001". This one proposes, as `orchestrator`.
+    #[arg(long, value_name = "FILE", help_heading = APART, conflicts_with_all = ["review", "sarif", "metrics_file"])]
+    pub(super) peers: Option<PathBuf>,
+    /// Take part as this reviewer: listen, review what is proposed, and vote, until a signal comes.
+    #[arg(long, value_name = "NAME", help_heading = APART, requires = "peers", conflicts_with_all = ["change", "message", "output", "launch"])]
+    pub(super) replica: Option<String>,
+    /// Where this one is heard, such as 0.0.0.0:7001 [default: where --peers says that it is].
+    #[arg(long, value_name = "ADDR", help_heading = APART, requires = "peers")]
+    pub(super) listen: Option<String>,
+    /// How long a reviewer may take before the others go on without it.
+    #[arg(long, value_name = "DURATION", help_heading = APART, requires = "replica", default_value = "30m", value_parser = humantime::parse_duration)]
+    pub(super) review_timeout: Duration,
     /// Tokens of one reply at most, for every reviewer.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=100_000))]
     pub(super) max_tokens: Option<u32>,

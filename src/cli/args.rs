@@ -155,6 +155,23 @@ pub(super) enum KeysAction {
         /// The roleset.
         #[arg(short, long, default_value = "reviewers_f1")]
         roleset: String,
+        /// Make the key of this one alone, or of `orchestrator`, where each has a process and an owner of its own; beside it
+        /// is NAME.seat.json with its public key, for `keys join`.
+        #[arg(long, value_name = "NAME")]
+        only: Option<String>,
+        #[command(flatten)]
+        rolesets: RolesetsArgs,
+    },
+    /// Make the roster of keys that each has made for itself; overwrites nothing.
+    Join {
+        /// The folder, with the key of one of them or without.
+        folder: PathBuf,
+        /// NAME.seat.json of every reviewer of the roleset, and of `orchestrator`.
+        #[arg(required = true)]
+        seats: Vec<PathBuf>,
+        /// The roleset.
+        #[arg(short, long, default_value = "reviewers_f1")]
+        roleset: String,
         #[command(flatten)]
         rolesets: RolesetsArgs,
     },

@@ -7,11 +7,12 @@ use anyhow::Context as _;
 use serde_json::{Value as Json, json};
 
 use super::answer::{self, AnswerFile};
+use super::bench::Bench;
 use super::output::{Format, Output};
 use super::{ExitCode, settings};
 use crate::decision::{Case, Decided, Ended, Ledger, Proposal};
 use crate::protocol::Section;
-use crate::protocol::approval::Opinion;
+use crate::protocol::approval::{Opinion, Sequence};
 use crate::report::{RunResult, write_whole};
 use crate::repository::{Oid, Repository};
 use crate::text::quote;
@@ -26,8 +27,18 @@ const PUBLIC: u32 = 0o644;
 pub(super) struct Desk<'a> {
     pub(super) repository: Repository,
     pub(super) ledger: Ledger,
+    pub(super) bench: Bench,
     pub(super) runs: PathBuf,
     pub(super) output: &'a Output,
+}
+
+/// How long it took until a change could be decided on.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Phases {
+    /// To make it ready, and to verify it.
+    pub(super) proposed: Duration,
+    /// To review it here.
+    pub(super) reviewed: Duration,
 }
 
 /// How a decision ended.
@@ -40,22 +51,22 @@ pub(super) struct Conclusion {
 
 impl Desk<'_> {
     /// Brings a decision that an earlier process has begun to its end. Returns what was decided on, and how it ended.
-    pub(super) fn finish_what_was_begun(&mut self) -> anyhow::Result<Option<(Proposal, Conclusion)>> {
+    pub(super) async fn finish_what_was_begun(&mut self) -> anyhow::Result<Option<(Proposal, Conclusion)>> {
         let Some(case) = self.ledger.case() else { return Ok(None) };
         let (sequence, proposal) = (case.sequence, case.proposal.clone());
         self.output.insist(&format!("decision {sequence} was begun before, and is brought to its end first"));
-        let ended = self.conclude().with_context(|| format!("decision {sequence} cannot be ended"))?;
+        let ended = self.conclude().await.with_context(|| format!("decision {sequence} cannot be ended"))?;
         let outcome = ended.said["outcome"].as_str().unwrap_or_default();
         self.output.insist(&format!("decision {sequence}: {outcome}"));
         Ok(Some((proposal, ended)))
     }
 
-    /// Decides on a change that was reviewed. The phases are how long it took to propose it and to review it.
-    pub(super) fn decide(
+    /// Decides on a change that was reviewed here.
+    pub(super) async fn decide_reviewed(
         &mut self,
         proposal: &Proposal,
         result: &RunResult,
-        [proposed, prepared]: [Duration; 2],
+        phases: Phases,
         copy: &mut AnswerFile,
     ) -> anyhow::Result<ExitCode> {
         let Section::Approval(section) = &result.section else {
@@ -78,17 +89,37 @@ impl Desk<'_> {
                 return Ok(answer::exit_code(result, false));
             }
         }
-        let began = Instant::now();
         let opinions: Vec<Opinion> = section.reviews.iter().map(|review| review.opinion.clone()).collect();
-        self.ledger.begin(proposal, opinions, &result.run)?;
-        let Conclusion { mut said, proof } = self.conclude()?;
+        self.decide(proposal, opinions, &result.run, phases, copy).await
+    }
+
+    /// Decides on a change: of those who sit together, these are the opinions.
+    pub(super) async fn decide(
+        &mut self,
+        proposal: &Proposal,
+        opinions: Vec<Opinion>,
+        run: &str,
+        phases: Phases,
+        copy: &mut AnswerFile,
+    ) -> anyhow::Result<ExitCode> {
+        let began = Instant::now();
+        self.ledger.begin(proposal, opinions, run)?;
+        let Conclusion { mut said, proof } = self.conclude().await?;
         copy.write_text(&proof)?;
         let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        let empty = Vec::new();
+        let opinions = said["votes"].as_array().unwrap_or(&empty).iter().map(|vote| &vote["opinion"]);
+        let dissent: Vec<Json> = opinions
+            .filter_map(|opinion| {
+                [&opinion["reject"], &opinion["abstain"]].into_iter().find(|it| it.is_object())
+            })
+            .map(|opinion| opinion["reason"].clone())
+            .collect();
         said["metrics"] = json!({
             "proposal_id": said["sequence"],
-            "phase_latencies_ms": [ms(proposed), ms(prepared), ms(began.elapsed())],
+            "phase_latencies_ms": [ms(phases.proposed), ms(phases.reviewed), ms(began.elapsed())],
             "success": said["outcome"] == "landed",
-            "dissent_reasons": result.dissent.iter().map(|dissent| &dissent.why).collect::<Vec<_>>(),
+            "dissent_reasons": dissent,
             "change_complexity": proposal.churn(),
             // Nothing is applied before it is decided.
             "rollback_required": false,
@@ -111,11 +142,22 @@ impl Desk<'_> {
         if self.output.format == Format::Text { Ok(()) } else { self.output.json(said) }
     }
 
-    /// Decides on the case that is open, does what follows, and closes it.
-    fn conclude(&mut self) -> anyhow::Result<Conclusion> {
-        let (case, Decided { record, verified }) = self.ledger.decide()?;
-        let ended =
-            if verified.approved { case.land(&self.repository, &self.ledger)? } else { Ended::Rejected };
+    /// Has the case that is open decided on, does what follows, and closes it.
+    async fn conclude(&mut self) -> anyhow::Result<Conclusion> {
+        let (case, decided) = self.ledger.decision()?;
+        let decided = if let Some(decided) = decided {
+            decided
+        } else {
+            let change = case.proposal.change()?;
+            let ruling = self.bench.decide(change, case.opinions().to_vec()).await?;
+            self.ledger.decided(&ruling)?
+        };
+        let ended = if decided.verified.approved {
+            case.land(&decided, &self.repository, &self.ledger)?
+        } else {
+            Ended::Rejected
+        };
+        let Decided { record, verified } = decided;
         self.ledger.close(ended.clone())?;
         // What is proven is proven, whatever becomes of the copies.
         let proof = serde_json::to_string_pretty(&record)?;
@@ -128,32 +170,41 @@ impl Desk<'_> {
             Ended::NotLanded { why } => ("not_landed", None, Some(why)),
             Ended::Rejected => ("rejected", None, Some("fewer reviewers approve than a quorum".to_owned())),
         };
-        self.narrate(&case, outcome, commit.as_ref().map(Oid::as_str), reason.as_deref(), &file);
+        let line = detail(verified.sequence, outcome, commit.as_ref(), &case, reason.as_deref());
+        self.output.tell(&quote::terminal(&line));
+        let place = file.display();
+        self.output.tell(&format!(
+            "proof: {place}; `consensus verify {place} --keys DIR` needs the public keys only"
+        ));
         let said = json!({
             "outcome": outcome,
             "reason": reason,
-            "sequence": case.sequence,
+            "sequence": verified.sequence,
             "change": verified.change,
             "branch": case.proposal.branch,
             "base": case.proposal.base,
             "commit": commit,
             "signed_by": verified.signed_by,
             "votes": verified.votes,
+            "silent": verified.silent,
             "run": case.run,
             "decision": file.display().to_string(),
         });
         Ok(Conclusion { said, proof })
     }
+}
 
-    fn narrate(&self, case: &Case, outcome: &str, commit: Option<&str>, reason: Option<&str>, file: &Path) {
-        let (sequence, branch, file) = (case.sequence, &case.proposal.branch, file.display());
-        let detail = commit.map_or_else(String::new, |commit| format!(" on {branch} by {commit}"));
-        let why = reason.map_or_else(String::new, |why| format!(": {why}"));
-        let line = format!("decision {sequence}: {}{detail}{why}", outcome.replace('_', " "));
-        self.output.tell(&quote::terminal(&line));
-        self.output
-            .tell(&format!("proof: {file}; `consensus verify {file} --keys DIR` needs the public keys only"));
-    }
+/// How a decision ended, in a line.
+fn detail(
+    sequence: Sequence,
+    outcome: &str,
+    commit: Option<&Oid>,
+    case: &Case,
+    reason: Option<&str>,
+) -> String {
+    let place = commit.map_or_else(String::new, |commit| format!(" on {} by {commit}", case.proposal.branch));
+    let why = reason.map_or_else(String::new, |why| format!(": {why}"));
+    format!("decision {sequence}: {}{place}{why}", outcome.replace('_', " "))
 }
 
 /// Writes a file that everybody may read.

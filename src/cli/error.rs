@@ -7,6 +7,7 @@ use crate::config::ConfigError;
 use crate::decision::DecisionError;
 use crate::engine::EngineError;
 use crate::journal::JournalError;
+use crate::peer::PeerError;
 use crate::provider::ProviderError;
 use crate::provider::launch::LaunchError;
 use crate::repository::RepositoryError;
@@ -75,6 +76,17 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
     if let Some(error) = cause.downcast_ref::<DecisionError>() {
         return Some(of_decision(error));
     }
+    if let Some(error) = cause.downcast_ref::<PeerError>() {
+        return Some(match error {
+            PeerError::Journal(error) => of_journal(error),
+            PeerError::Log { .. } => ExitCode::Integrity,
+            PeerError::NoAddress(_)
+            | PeerError::Addresses { .. }
+            | PeerError::NoPlace(_)
+            | PeerError::Listen { .. } => ExitCode::Usage,
+            PeerError::Tls(_) => ExitCode::Internal,
+        });
+    }
     if let Some(error) = cause.downcast_ref::<RepositoryError>() {
         return Some(of_repository(error));
     }
@@ -102,6 +114,9 @@ fn of_decision(error: &DecisionError) -> ExitCode {
         | DecisionError::Key { .. }
         | DecisionError::OtherKey { .. }
         | DecisionError::Unreadable { .. }
+        | DecisionError::Sitting { .. }
+        | DecisionError::NoSeat(_)
+        | DecisionError::NoPart(_)
         | DecisionError::Roster(_)
         | DecisionError::TooLong(_) => ExitCode::Usage,
         DecisionError::Journal(error) => of_journal(error),

@@ -1,16 +1,60 @@
 //! `consensus keys`.
 
-use super::ExitCode;
+use std::path::Path;
+
+use serde_json::json;
+
 use super::args::{KeysAction, KeysArgs};
 use super::error::UsageError;
 use super::output::{Format, Output};
-use super::settings;
+use super::run_args::RolesetsArgs;
+use super::{ExitCode, settings};
 use crate::config::FileConfig;
-use crate::decision::{KeyFolder, ROSTER_FILE};
+use crate::decision::{KeyFolder, ORCHESTRATOR, ROSTER_FILE};
 use crate::protocol::Params;
 
 pub(super) fn keys(args: &KeysArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let KeysAction::Generate { folder, roleset, rolesets } = &args.action;
+    match &args.action {
+        KeysAction::Generate { folder, roleset, only: None, rolesets } => {
+            let made = KeyFolder::generate(folder, &reviewers(roleset, rolesets)?)?;
+            let count = made.roster().reviewers.len();
+            output.tell(&format!(
+                "{}: a key for each of {count} reviewers and for the orchestrator, which only you can read",
+                folder.display()
+            ));
+            told(&made, folder, output)
+        }
+        KeysAction::Generate { folder, roleset, only: Some(name), rolesets } => {
+            let reviewers = reviewers(roleset, rolesets)?;
+            let own = reviewers.iter().find(|(reviewer, _)| reviewer == name);
+            let domain = own.map(|(_, domain)| domain.as_str()).or((name == ORCHESTRATOR).then_some(""));
+            let domain = domain.ok_or_else(|| {
+                let names: Vec<&str> = reviewers.iter().map(|(name, _)| name.as_str()).collect();
+                UsageError(format!(
+                    "`{roleset}` has no reviewer `{name}`; it has {}, and there is {ORCHESTRATOR}",
+                    names.join(", ")
+                ))
+            })?;
+            let seat = KeyFolder::generate_one(folder, name, domain)?;
+            output.tell(&format!("{}: a key for {name}, which only you can read", folder.display()));
+            output.tell("its public key is for whoever makes the roster, with `consensus keys join`");
+            if output.format == Format::Text {
+                output.line(&seat.display().to_string())?;
+            } else {
+                output.json(&json!({"seat": seat.display().to_string()}))?;
+            }
+            Ok(ExitCode::Success)
+        }
+        KeysAction::Join { folder, seats, roleset, rolesets } => {
+            let names: Vec<String> =
+                reviewers(roleset, rolesets)?.into_iter().map(|(name, _)| name).collect();
+            told(&KeyFolder::join(folder, &names, seats)?, folder, output)
+        }
+    }
+}
+
+/// The reviewers of a roleset, each with what it fails together with.
+fn reviewers(roleset: &String, rolesets: &RolesetsArgs) -> anyhow::Result<Vec<(String, String)>> {
     let file = FileConfig::load()?;
     let (name, roleset, _) = settings::roleset(Some(roleset), rolesets.rolesets_dir.as_ref(), &file)?;
     if !matches!(roleset.params, Params::Approval(_)) {
@@ -22,18 +66,15 @@ pub(super) fn keys(args: &KeysArgs, output: &Output) -> anyhow::Result<ExitCode>
     }
     // Reviewers without a model of their own are all on the one that a run is given.
     let domain = |model: &Option<String>| model.clone().unwrap_or_else(|| "the model of the run".to_owned());
-    let seats: Vec<(String, String)> =
-        roleset.agents.iter().map(|agent| (agent.name.clone(), domain(&agent.model))).collect();
-    let made = KeyFolder::generate(folder, &seats)?;
+    Ok(roleset.agents.iter().map(|agent| (agent.name.clone(), domain(&agent.model))).collect())
+}
+
+fn told(made: &KeyFolder, folder: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     if output.format != Format::Text {
         output.json(&serde_json::to_value(made.roster())?)?;
         return Ok(ExitCode::Success);
     }
     let place = folder.display();
-    output.tell(&format!(
-        "{place}: a key for each of {} reviewers and for the orchestrator, which only you can read",
-        seats.len()
-    ));
     output.tell(&format!("{place}/{ROSTER_FILE}: the public keys; give it to whoever verifies decisions"));
     for seat in &made.roster().reviewers {
         output.line(&format!("{}  {}", seat.key, seat.name))?;

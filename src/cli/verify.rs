@@ -40,7 +40,7 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
         output.json(&json!({"verified": true, "decision": verified}))?;
         return Ok(ExitCode::Success);
     }
-    let Verified { sequence, approved, change, signed_by, quorum, votes, chain } = &verified;
+    let Verified { sequence, approved, change, signed_by, quorum, votes, chain, silent } = &verified;
     let outcome = if *approved { "approved" } else { "not approved" };
     output.line(&format!("verified: decision {sequence}, {outcome}"))?;
     output.line(&format!("  change       sha256 {change}"))?;
@@ -56,6 +56,9 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
             Opinion::Abstain { reason } => format!("abstains: {}", quote::excerpt(reason)),
         };
         output.line(&quote::terminal(&format!("  vote         {reviewer} ({model}) {said}")))?;
+    }
+    for reviewer in silent {
+        output.line(&quote::terminal(&format!("  no vote      {reviewer}")))?;
     }
     Ok(ExitCode::Success)
 }

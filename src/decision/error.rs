@@ -46,6 +46,23 @@ pub enum DecisionError {
         /// Whose it should be.
         name: String,
     },
+    /// The keys have signed elsewhere, where nobody here could know of it.
+    #[error(
+        "these keys have decided in {other}: `{}`; nothing here knows what they have signed there, so that they go on as they began",
+        place.display()
+    )]
+    Sitting {
+        /// What is there.
+        place: PathBuf,
+        /// Where they have.
+        other: &'static str,
+    },
+    /// Somebody is missing.
+    #[error("there is no key of `{0}`")]
+    NoSeat(String),
+    /// Somebody is there who should not be.
+    #[error("`{0}` is no reviewer of this roleset")]
+    NoPart(String),
     /// A file is not what it should be.
     #[error("`{}` cannot be read: {why}", path.display())]
     Unreadable {

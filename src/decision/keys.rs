@@ -10,14 +10,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::DecisionError;
-use crate::crypto::SecretKey;
-use crate::protocol::approval::{Registry, Roster, RosterFault, Seal, Seat};
+use crate::crypto::{Digest, SecretKey};
+use crate::journal::FILE_NAME;
+use crate::protocol::approval::{Party, Registry, Roster, RosterFault, Seal, Seat};
 
 /// The file with the public keys.
 pub const ROSTER_FILE: &str = "roster.json";
 
 /// The name of who proposes.
-const ORCHESTRATOR: &str = "orchestrator";
+pub const ORCHESTRATOR: &str = "orchestrator";
+
+/// What it fails together with.
+const ORCHESTRATOR_DOMAIN: &str = "nobody: it has no vote";
+
+/// The folder of all that these keys have signed, and in it of those who sit apart.
+const DECISIONS: &str = "decisions";
+const APART: &str = "peers";
 
 /// A folder with a roster, and perhaps with secret keys.
 #[derive(Clone, Debug)]
@@ -34,33 +42,63 @@ impl KeyFolder {
     /// [`DecisionError::KeysAreThere`] if the folder has a roster; others if it cannot be written.
     pub fn generate(folder: &Path, reviewers: &[(String, String)]) -> Result<Self, DecisionError> {
         let roster_file = folder.join(ROSTER_FILE);
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)
-            .map_err(DecisionError::file("make the folder", folder))?;
         if roster_file.exists() {
             return Err(DecisionError::KeysAreThere(roster_file));
         }
         if reviewers.iter().any(|(name, _)| name == ORCHESTRATOR) {
             return Err(RosterFault::SameName(ORCHESTRATOR.to_owned()).into());
         }
-        let seat = |(name, domain): &(String, String)| {
-            let mut seed = [0; 32];
-            getrandom::fill(&mut seed)
-                .map_err(|why| DecisionError::file("make a key for", &folder.join(name))(why.into()))?;
-            let key = SecretKey::from_seed(&seed);
-            write_new(&key_file(folder, name), &key.to_pem(), 0o600)?;
-            Ok(Seat { name: name.clone(), key: key.public(), domain: domain.clone() })
+        let seats: Result<Vec<Seat>, DecisionError> =
+            reviewers.iter().map(|(name, domain)| new_seat(folder, name, domain)).collect();
+        let orchestrators = vec![new_seat(folder, ORCHESTRATOR, ORCHESTRATOR_DOMAIN)?];
+        Self::write(folder, Roster { reviewers: seats?, orchestrators })
+    }
+
+    /// Makes the key of one who takes part, and beside it `NAME.seat.json` with its public key, for whoever makes the roster.
+    /// Returns that file.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError::KeysAreThere`] if there is one; others if it cannot be written.
+    pub fn generate_one(folder: &Path, name: &str, domain: &str) -> Result<PathBuf, DecisionError> {
+        let seat = new_seat(folder, name, if name == ORCHESTRATOR { ORCHESTRATOR_DOMAIN } else { domain })?;
+        let path = folder.join(format!("{}.seat.json", plain(name)));
+        write_new(&path, &(serde_json::to_string_pretty(&seat).unwrap_or_default() + "\n"), 0o644)?;
+        Ok(path)
+    }
+
+    /// Makes a roster of the public keys of those who take part, reviewers in this order.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError`] if a file is no such key, somebody is missing or is there who has no part.
+    pub fn join(folder: &Path, reviewers: &[String], files: &[PathBuf]) -> Result<Self, DecisionError> {
+        let mut seats = Vec::new();
+        for path in files {
+            let text = std::fs::read_to_string(path).map_err(DecisionError::file("read", path))?;
+            let seat: Seat = serde_json::from_str(&text)
+                .map_err(|why| DecisionError::Unreadable { path: path.clone(), why: why.to_string() })?;
+            seats.push(seat);
+        }
+        let mut take = |name: &str| {
+            let at = seats.iter().position(|seat| seat.name == name);
+            at.map(|at| seats.remove(at)).ok_or_else(|| DecisionError::NoSeat(name.to_owned()))
         };
-        let seats: Result<Vec<Seat>, DecisionError> = reviewers.iter().map(seat).collect();
-        let orchestrators = vec![seat(&(ORCHESTRATOR.to_owned(), "nobody: it has no vote".to_owned()))?];
-        let roster = Roster { reviewers: seats?, orchestrators };
+        let reviewers = reviewers.iter().map(|name| take(name)).collect::<Result<_, _>>()?;
+        let orchestrators = vec![take(ORCHESTRATOR)?];
+        if let Some(other) = seats.first() {
+            return Err(DecisionError::NoPart(other.name.clone()));
+        }
+        make_folder(folder)?;
+        Self::write(folder, Roster { reviewers, orchestrators })
+    }
+
+    /// Writes the roster, with which a folder is complete.
+    fn write(folder: &Path, roster: Roster) -> Result<Self, DecisionError> {
         // It says so before anything is signed, if two have one name.
-        Registry::new(crate::crypto::Digest::ZERO, roster.clone())?;
-        // Last, since with it the folder is complete.
+        Registry::new(Digest::ZERO, roster.clone())?;
         let text = serde_json::to_string_pretty(&roster).unwrap_or_default() + "\n";
-        write_new(&roster_file, &text, 0o644)?;
+        write_new(&folder.join(ROSTER_FILE), &text, 0o644)?;
         File::open(folder)
             .and_then(|folder| folder.sync_all())
             .map_err(DecisionError::file("sync", folder))?;
@@ -84,10 +122,56 @@ impl KeyFolder {
         Ok(Self { folder: folder.to_owned(), roster })
     }
 
-    /// The folder with the ledgers of what these keys have signed.
+    /// By what the ledger of a repository under this roster is told from others.
     #[must_use]
-    pub fn decisions(&self) -> PathBuf {
-        self.folder.join("decisions")
+    pub fn ledger_name(registry: &Registry) -> String {
+        let digest = Digest::of(format!("{}\n{}\n", registry.chain(), registry.digest()).as_bytes());
+        digest.to_string().chars().take(16).collect()
+    }
+
+    /// The folder of what these keys have signed, all in one process.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError::Sitting`] if they have signed in processes of their own.
+    pub fn together(&self, registry: &Registry) -> Result<PathBuf, DecisionError> {
+        let folder = self.folder.join(DECISIONS).join(Self::ledger_name(registry));
+        let apart = folder.join(APART);
+        if apart.exists() {
+            return Err(DecisionError::Sitting { place: apart, other: "processes of their own (--peers)" });
+        }
+        Ok(folder)
+    }
+
+    /// The folder of what these keys have signed, each in a process of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError::Sitting`] if they have signed all in one.
+    pub fn apart(&self, registry: &Registry) -> Result<PathBuf, DecisionError> {
+        let folder = self.folder.join(DECISIONS).join(Self::ledger_name(registry));
+        let together = folder.join(FILE_NAME);
+        if together.exists() {
+            return Err(DecisionError::Sitting { place: together, other: "one process (without --peers)" });
+        }
+        Ok(folder.join(APART))
+    }
+
+    /// The key of one who takes part, and where it keeps its log, in a process of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError`] if the roster does not have it, its key is not here, or it has signed in one process with others.
+    pub fn apart_as(
+        &self,
+        name: &str,
+        registry: &Arc<Registry>,
+    ) -> Result<(SecretKey, Party, Seal, PathBuf), DecisionError> {
+        let own = registry.seats().map(|(_, seat)| seat).find(|seat| seat.name == name);
+        let key = self.key(own.ok_or_else(|| DecisionError::NoSeat(name.to_owned()))?)?;
+        let other = || DecisionError::OtherKey { path: key_file(&self.folder, name), name: name.to_owned() };
+        let (party, seal) = Seal::new(key.clone(), Arc::clone(registry)).ok_or_else(other)?;
+        Ok((key, party, seal, self.apart(registry)?.join(plain(name))))
     }
 
     /// All who take part.
@@ -111,6 +195,12 @@ impl KeyFolder {
 
     fn seal(&self, seat: &Seat, registry: &Arc<Registry>) -> Result<Seal, DecisionError> {
         let path = key_file(&self.folder, &seat.name);
+        let other = || DecisionError::OtherKey { path, name: seat.name.clone() };
+        Seal::new(self.key(seat)?, Arc::clone(registry)).map(|(_, seal)| seal).ok_or_else(other)
+    }
+
+    fn key(&self, seat: &Seat) -> Result<SecretKey, DecisionError> {
+        let path = key_file(&self.folder, &seat.name);
         let read = || {
             let mode = std::fs::metadata(&path)?.permissions().mode();
             Ok((mode, std::fs::read_to_string(&path)?))
@@ -120,18 +210,38 @@ impl KeyFolder {
             return Err(DecisionError::OpenKey(path));
         }
         let key = SecretKey::from_pem(&text).map_err(|why| DecisionError::Key { path: path.clone(), why })?;
-        let other = || DecisionError::OtherKey { path: path.clone(), name: seat.name.clone() };
         if key.public() != seat.key {
-            return Err(other());
+            return Err(DecisionError::OtherKey { path, name: seat.name.clone() });
         }
-        Seal::new(key, Arc::clone(registry)).map(|(_, seal)| seal).ok_or_else(other)
+        Ok(key)
     }
+}
+
+fn make_folder(folder: &Path) -> Result<(), DecisionError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(DecisionError::file("make the folder", folder))
+}
+
+/// Makes a key; its owner alone may read it.
+fn new_seat(folder: &Path, name: &str, domain: &str) -> Result<Seat, DecisionError> {
+    make_folder(folder)?;
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed)
+        .map_err(|why| DecisionError::file("make a key for", &folder.join(name))(why.into()))?;
+    let key = SecretKey::from_seed(&seed);
+    write_new(&key_file(folder, name), &key.to_pem(), 0o600)?;
+    Ok(Seat { name: name.to_owned(), key: key.public(), domain: domain.to_owned() })
 }
 
 /// Where a key is. A name that is read from a file may be anything.
 fn key_file(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{}.key", plain(name)))
+}
+
+/// A name as a part of a path.
+fn plain(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
-    folder.join(format!("{}.key", name.chars().map(plain).collect::<String>()))
+    name.chars().map(plain).collect()
 }
 
 /// Writes a file that is not there, and makes it durable.

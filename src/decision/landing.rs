@@ -1,7 +1,8 @@
 //! From a decision to its branch: exactly once, or not at all.
 
 use super::error::DecisionError;
-use super::ledger::{Case, Ended, Ledger};
+use super::ledger::{Case, Decided, Ended, Ledger};
+use crate::protocol::approval::Vote;
 use crate::repository::{Landing, Mark, Repository, RepositoryError, Source};
 
 impl Case {
@@ -13,9 +14,15 @@ impl Case {
     ///
     /// [`DecisionError`] if git cannot be asked, somebody works on the branch, or a lock stands in the way: it can be tried
     /// again.
-    pub fn land(&self, repository: &Repository, ledger: &Ledger) -> Result<Ended, DecisionError> {
+    pub fn land(
+        &self,
+        decided: &Decided,
+        repository: &Repository,
+        ledger: &Ledger,
+    ) -> Result<Ended, DecisionError> {
         let proposal = &self.proposal;
-        let approvers = self.approvers(ledger.registry());
+        let votes = decided.verified.votes.iter().filter(|vote| vote.opinion.vote() == Vote::Approve);
+        let approvers: Vec<&str> = votes.map(|vote| vote.reviewer.as_str()).collect();
         // What lands is what the signed diff makes of its base, here and now; objects that nobody refers to may have been
         // swept away since, or never were in this copy.
         let candidate =
@@ -25,11 +32,11 @@ impl Case {
             return Err(DecisionError::NotProven(why));
         }
         let branch = repository.branch(&proposal.branch)?;
-        let message = proposal.commit_message(self.sequence, self.change(), &approvers);
+        let message = proposal.commit_message(decided.record.sequence, self.change(), &approvers);
         // The same commit, however often it is made.
         let commit = repository.commit(&proposal.base, &proposal.tree, &message, proposal.at)?;
         let landing = Landing { branch, from: proposal.base.clone(), to: commit.clone() };
-        let mark = Mark::of(ledger.name(), self.sequence);
+        let mark = Mark::of(ledger.name(), decided.record.sequence);
         let landed = match repository.settle(&landing, &mark) {
             Ok(true) => Ok(()),
             Ok(false) => repository.land(&landing, &mark),

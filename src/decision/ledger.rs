@@ -2,6 +2,10 @@
 //!
 //! A case is opened with all that its decision follows from, before anything is signed; it is decided, and closed with what
 //! became of it. One case is under way at a time. Whoever opens a ledger whose last case is open goes on where it ends.
+//!
+//! A ledger is where the keys are: whoever has them has signed what is in it, in whatever copy of the repository. Those who
+//! sit together in one process have one; where each has a process, the one who proposes has another, and each its own log.
+//! The same keys never do both, since neither knows what was signed in the other.
 
 use std::sync::Arc;
 
@@ -11,10 +15,10 @@ use super::error::DecisionError;
 use super::keys::KeyFolder;
 use super::proposal::Proposal;
 use super::record::{Record, Verified};
-use crate::crypto::Digest;
+use crate::crypto::{Digest, Signature};
 use crate::journal::{Record as Line, Writer};
-use crate::protocol::approval::court::Court;
-use crate::protocol::approval::{Opinion, Registry, Seal, Sequence, Vote};
+use crate::protocol::approval::court::{Court, Ruling};
+use crate::protocol::approval::{Opinion, Proof, Registry, Seal, Sequence};
 use crate::repository::{Mark, Oid};
 
 /// What happened.
@@ -72,6 +76,15 @@ pub struct Case {
     decided: Option<Decided>,
 }
 
+/// Where those who take part are.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Sitting {
+    /// All are in this process.
+    Together,
+    /// Each is in a process of its own.
+    Apart,
+}
+
 /// What was decided, with its proof, and what that proves.
 #[derive(Clone, Debug)]
 pub struct Decided {
@@ -87,48 +100,42 @@ pub struct Ledger {
     name: String,
     writer: Writer,
     registry: Arc<Registry>,
-    court: Court<Seal>,
+    /// The decisions so far.
+    proofs: Vec<(Sequence, Proof<Signature>)>,
     case: Option<Case>,
 }
 
 impl Case {
-    /// Who approves, by name.
-    #[must_use]
-    pub fn approvers<'a>(&self, registry: &'a Registry) -> Vec<&'a str> {
-        let seats = registry.roster().reviewers.iter().zip(&self.opinions);
-        seats
-            .filter(|(_, opinion)| opinion.vote() == Vote::Approve)
-            .map(|(seat, _)| seat.name.as_str())
-            .collect()
-    }
-
     /// The SHA-256 of what is decided on.
     #[must_use]
     pub fn change(&self) -> Digest {
         Digest::of(self.change.as_bytes())
+    }
+
+    /// What each reviewer thinks of it, if they sit together.
+    #[must_use]
+    pub fn opinions(&self) -> &[Opinion] {
+        &self.opinions
     }
 }
 
 impl Ledger {
     /// Opens the ledger of these keys for a repository, or makes one; every decision in it is verified.
     ///
-    /// It is where the keys are: whoever has them has signed what is in it, in whatever copy of the repository. A key that is
-    /// copied without its ledger could sign something else at the same place.
+    /// A key that is copied without its ledger could sign something else at the same place.
     ///
     /// # Errors
     ///
-    /// [`DecisionError`] if it is in use, does not verify, or a key is missing.
-    pub fn open(registry: &Arc<Registry>, keys: &KeyFolder) -> Result<Self, DecisionError> {
-        let (orchestrator, reviewers) = keys.seals(registry)?;
-        let court = Court::new(registry.quorum(), orchestrator, reviewers);
-        let name: String = Digest::of(format!("{}\n{}\n", registry.chain(), registry.digest()).as_bytes())
-            .to_string()
-            .chars()
-            .take(16)
-            .collect();
-        let folder = keys.decisions().join(&name);
+    /// [`DecisionError`] if it is in use, does not verify, or the keys sit otherwise.
+    pub fn open(registry: &Arc<Registry>, keys: &KeyFolder, sitting: Sitting) -> Result<Self, DecisionError> {
+        let folder = match sitting {
+            Sitting::Together => keys.together(registry)?,
+            Sitting::Apart => keys.apart(registry)?,
+        };
         let (writer, lines) = Writer::open::<Entry>(&folder, &registry.chain().to_string())?;
-        let mut ledger = Self { name, writer, registry: Arc::clone(registry), court, case: None };
+        let name = KeyFolder::ledger_name(registry);
+        let mut ledger =
+            Self { name, writer, registry: Arc::clone(registry), proofs: Vec::new(), case: None };
         for line in lines {
             let number = line.seq + 1;
             ledger
@@ -136,6 +143,20 @@ impl Ledger {
                 .map_err(|why| DecisionError::Ledger { line: number, why: why.to_string() })?;
         }
         Ok(ledger)
+    }
+
+    /// All parties in this process, who know of every decision so far.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError`] if a key is missing, or they cannot have decided what is in here.
+    pub fn court(&self, keys: &KeyFolder) -> Result<Court<Seal>, DecisionError> {
+        let (orchestrator, reviewers) = keys.seals(&self.registry)?;
+        let mut court = Court::new(self.registry.quorum(), orchestrator, reviewers);
+        for (sequence, proof) in &self.proofs {
+            court.recall(*sequence, proof)?;
+        }
+        Ok(court)
     }
 
     /// The decision that is under way.
@@ -147,7 +168,7 @@ impl Ledger {
     /// The mark of the decision that comes next. Where it is in a repository, this ledger is an older copy of another one.
     #[must_use]
     pub fn next_mark(&self) -> Mark {
-        Mark::of(&self.name, self.court.next())
+        Mark::of(&self.name, self.next())
     }
 
     /// By what it is told from other ledgers of a repository.
@@ -162,7 +183,12 @@ impl Ledger {
         &self.registry
     }
 
-    /// Opens a case: what each reviewer thinks of a change, as a run has it.
+    /// The place of the next decision, at the earliest.
+    fn next(&self) -> Sequence {
+        self.proofs.last().map_or(0, |(sequence, _)| *sequence) + 1
+    }
+
+    /// Opens a case: what each reviewer thinks of a change, as a run has it; nothing yet, if they sit apart.
     ///
     /// # Errors
     ///
@@ -177,7 +203,7 @@ impl Ledger {
         let change = proposal.change()?.text().to_owned();
         let opened = Opened {
             program: crate::engine::PROGRAM.to_owned(),
-            sequence: self.court.next(),
+            sequence: self.next(),
             run: run.to_owned(),
             change,
             opinions,
@@ -185,24 +211,28 @@ impl Ledger {
         self.write(Entry::Opened(Box::new(opened)))
     }
 
-    /// Lets the reviewers decide on the open case; the same again, if that was begun before.
+    /// The open case and what was decided on it, if that is in here.
     ///
     /// # Errors
     ///
-    /// [`DecisionError`].
-    pub fn decide(&mut self) -> Result<(Case, Decided), DecisionError> {
+    /// [`DecisionError::Idle`] if no case is open.
+    pub fn decision(&self) -> Result<(Case, Option<Decided>), DecisionError> {
         let case = self.case.clone().ok_or(DecisionError::Idle)?;
-        if let Some(decided) = case.decided.clone() {
-            return Ok((case, decided));
-        }
-        let ruling = self.court.decide(case.proposal.change()?, case.opinions.clone())?;
-        let record = Record::new(&self.registry, &case.change, &ruling);
-        let (verified, _) = record.check(&self.registry)?;
-        self.append(Entry::Decided { record: Box::new(record.clone()) })?;
-        // The court knows it already.
-        let decided = Decided { record, verified };
-        self.decided(decided.clone())?;
+        let decided = case.decided.clone();
         Ok((case, decided))
+    }
+
+    /// Takes what was decided on the open case.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError`] if it does not verify, or is on something else.
+    pub fn decided(&mut self, ruling: &Ruling<Signature>) -> Result<Decided, DecisionError> {
+        let case = self.case.as_ref().ok_or(DecisionError::Idle)?;
+        let record = Record::new(&self.registry, &case.change, ruling);
+        record.check(&self.registry)?;
+        self.write(Entry::Decided { record: Box::new(record) })?;
+        self.decision()?.1.ok_or(DecisionError::Idle)
     }
 
     /// Closes the open case, which was decided.
@@ -242,7 +272,7 @@ impl Ledger {
                 let Opened { sequence, run, change, opinions, .. } = *opened;
                 // It becomes a part of a path.
                 uuid::Uuid::parse_str(&run).map_err(|_| wrong("its run has no id"))?;
-                if sequence != self.court.next() {
+                if sequence != self.next() {
                     return Err(wrong("it is not the next decision"));
                 }
                 let proposal = Proposal::read(&change)?;
@@ -251,8 +281,16 @@ impl Ledger {
             }
             Entry::Decided { record } => {
                 let (verified, proof) = record.check(&self.registry)?;
-                self.court.recall(record.sequence, &proof)?;
-                self.decided(Decided { record: *record, verified })
+                // Those who sit apart may have decided on nothing in between, more than once.
+                let fits = |case: &&mut Case| {
+                    case.sequence <= record.sequence && case.change == record.change && case.decided.is_none()
+                };
+                let case = self.case.as_mut().filter(fits);
+                let case = case.ok_or_else(|| wrong("it decides on what was not opened"))?;
+                case.sequence = record.sequence;
+                self.proofs.push((record.sequence, proof));
+                case.decided = Some(Decided { record: *record, verified });
+                Ok(())
             }
             Entry::Closed { sequence, .. } => {
                 let is_it = |case: &Case| case.sequence == sequence && case.decided.is_some();
@@ -263,13 +301,5 @@ impl Ledger {
                 Ok(())
             }
         }
-    }
-
-    fn decided(&mut self, decided: Decided) -> Result<(), DecisionError> {
-        let record = &decided.record;
-        let fits = |case: &&mut Case| case.sequence == record.sequence && case.change == record.change;
-        let case = self.case.as_mut().filter(fits).ok_or(DecisionError::Idle)?;
-        case.decided = Some(decided);
-        Ok(())
     }
 }

@@ -9,7 +9,7 @@ use crate::crypto::dsse::Envelope;
 use crate::crypto::{Digest, Signature};
 use crate::protocol::approval::court::Ruling;
 use crate::protocol::approval::{
-    Change, Opinion, Post, Proof, Proven, Registry, Roster, Sequence, Statement, Value, Vote,
+    Change, Opinion, Post, Proof, Proven, Registry, Roster, Seat, Sequence, Statement, Value, Vote,
 };
 
 /// The form that this program writes.
@@ -62,6 +62,9 @@ pub struct Verified {
     pub quorum: usize,
     /// How each has voted.
     pub votes: Vec<VotedFor>,
+    /// Whose votes are not in it. Nobody's, if all sat together; of those who sit apart, who had not voted when it was
+    /// decided, and whom somebody has left out.
+    pub silent: Vec<String>,
 }
 
 impl Record {
@@ -157,26 +160,16 @@ impl Record {
                 return Err(DecisionError::NotProven(format!("`{}` votes twice", name(by))));
             }
             let reader = proposal.reviewers.iter().find(|reader| reader.name == name(by));
-            let model = reader.map_or_else(String::new, |reader| reader.model.clone());
+            let domain = || roster.reviewers.get(by).map(|seat| seat.domain.clone()).unwrap_or_default();
+            let model = reader.map_or_else(domain, |reader| reader.model.clone());
             votes.push((by, VotedFor { reviewer: name(by), model, opinion }));
         }
-        // Nobody's dissent is left out.
-        if votes.len() != registry.quorum().reviewers() {
-            let (found, all) = (votes.len(), registry.quorum().reviewers());
-            return Err(DecisionError::NotProven(format!("it has the votes of {found} of {all} reviewers")));
+        // Nobody's dissent is left out, where all had voted before anything was decided.
+        if !proposal.reviewers.is_empty() {
+            complete(registry, approved, &votes)?;
         }
-        let approving = votes.iter().filter(|(_, vote)| vote.opinion.vote() == Vote::Approve).count();
-        if approved && approving < registry.quorum().size() {
-            let why =
-                format!("it was approved, and the votes of {approving} reviewers who approve are in it");
-            return Err(DecisionError::NotProven(why));
-        }
-        let against = votes.len() - approving;
-        if !approved && against < registry.quorum().blocking() {
-            let why =
-                format!("it was not approved, and the votes of {against} reviewers who do not are in it");
-            return Err(DecisionError::NotProven(why));
-        }
+        let has_voted = |seat: &&Seat| votes.iter().any(|(_, vote)| vote.reviewer == seat.name);
+        let silent = roster.reviewers.iter().filter(|seat| !has_voted(seat)).map(|seat| seat.name.clone());
         let verified = Verified {
             chain: self.chain,
             sequence: self.sequence,
@@ -184,6 +177,7 @@ impl Record {
             change,
             signed_by: proof.commits.iter().map(|signed| name(signed.by)).collect(),
             quorum: registry.quorum().size(),
+            silent: silent.collect(),
             votes: votes.into_iter().map(|(_, vote)| vote).collect(),
         };
         Ok((verified, proof))
@@ -211,4 +205,26 @@ impl Record {
         // Whose key it is was checked: a prepare is a reviewer's.
         Ok((letter.signed.by, Opinion::clone(&opinion)))
     }
+}
+
+/// Whether the votes of all reviewers are there, and could have led to the decision.
+fn complete(registry: &Registry, approved: bool, votes: &[(usize, VotedFor)]) -> Result<(), DecisionError> {
+    let wrong = |why: String| Err(DecisionError::NotProven(why));
+    let quorum = registry.quorum();
+    if votes.len() != quorum.reviewers() {
+        return wrong(format!("it has the votes of {} of {} reviewers", votes.len(), quorum.reviewers()));
+    }
+    let approving = votes.iter().filter(|(_, vote)| vote.opinion.vote() == Vote::Approve).count();
+    if approved && approving < quorum.size() {
+        return wrong(format!(
+            "it was approved, and the votes of {approving} reviewers who approve are in it"
+        ));
+    }
+    let against = votes.len() - approving;
+    if !approved && against < quorum.blocking() {
+        return wrong(format!(
+            "it was not approved, and the votes of {against} reviewers who do not are in it"
+        ));
+    }
+    Ok(())
 }

@@ -1,6 +1,5 @@
 //! What can be wrong with taking part.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use thiserror::Error;
@@ -9,7 +8,6 @@ use crate::journal::JournalError;
 
 /// Why somebody cannot take part, or not go on.
 #[derive(Debug, Error)]
-#[non_exhaustive]
 pub enum PeerError {
     /// The log cannot be written, or its chain does not hold.
     #[error(transparent)]
@@ -24,9 +22,6 @@ pub enum PeerError {
         /// What is wrong.
         why: String,
     },
-    /// Nobody has this name.
-    #[error("the roster has nobody of the name `{0}`")]
-    Unknown(String),
     /// It is not said where somebody is.
     #[error("nothing says where `{0}` is; give its address, such as `{0} = \"192.0.2.7:7001\"`")]
     NoAddress(String),
@@ -52,7 +47,4 @@ pub enum PeerError {
     /// The key cannot be used for connections.
     #[error("the key cannot be used for connections: {0}")]
     Tls(String),
-    /// Nothing comes in any more.
-    #[error("nothing can be heard any more on {0}")]
-    Deaf(SocketAddr),
 }

@@ -3,7 +3,7 @@
 //! A post that comes again, which is what most do that wait for something, is written down once and named by its digest.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -64,12 +64,6 @@ impl From<News> for Input<Signature> {
             News::Expired(sequence, view, phase) => Self::Expired(sequence, view, phase),
         }
     }
-}
-
-/// Where the log of a party of this name is, below the folder of all that its keys have decided.
-#[must_use]
-pub fn folder_of(decisions: &Path, name: &str) -> PathBuf {
-    decisions.join("peers").join(name)
 }
 
 impl Log {

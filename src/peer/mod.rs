@@ -26,5 +26,4 @@ mod tls;
 pub use clock::Patience;
 pub use error::PeerError;
 pub use http::{Addresses, Connections, listen};
-pub use log::folder_of;
 pub use party::{Carrier, Peer, Reviewer};

@@ -14,7 +14,7 @@ use tracing::debug;
 use super::clock::{Clock, Patience, Rings};
 use super::error::PeerError;
 use super::log::{Log, News};
-use crate::crypto::Signature;
+use crate::crypto::{Digest, Signature};
 use crate::protocol::approval::court::Ruling;
 use crate::protocol::approval::member::{Input, Member, Want};
 use crate::protocol::approval::orchestrator::Orchestrator;
@@ -53,6 +53,8 @@ pub struct Peer {
     kept: BTreeMap<Sequence, Proof<Signature>>,
     /// The votes that were heard, each with its opinion.
     votes: BTreeMap<Sequence, BTreeMap<usize, Letter<Signature>>>,
+    /// The changes that were submitted, and at which places they ended: decided on, or given up.
+    submitted: BTreeMap<Digest, Option<Sequence>>,
     /// What is wanted and was not done yet.
     owed: Vec<Want<Signature>>,
     answered: BTreeMap<Party, Instant>,
@@ -84,13 +86,14 @@ impl Peer {
             log,
             kept: BTreeMap::new(),
             votes: BTreeMap::new(),
+            submitted: BTreeMap::new(),
             owed: Vec::new(),
             answered: BTreeMap::new(),
         };
         for input in inputs {
-            peer.note_vote(&input);
+            peer.note_input(&input);
             for want in peer.member.step(input) {
-                peer.note_decision(&want);
+                peer.note_want(&want);
             }
         }
         peer.log.forget(peer.member.known());
@@ -104,10 +107,17 @@ impl Peer {
         self.member.known()
     }
 
-    /// Whether a change that was submitted is still to be decided on.
+    /// Whether a decision on the change with this digest is wanted, or was.
     #[must_use]
-    pub fn is_busy(&self) -> bool {
-        self.member.pending() > 0
+    pub fn has_submitted(&self, change: Digest) -> bool {
+        self.submitted.contains_key(&change)
+    }
+
+    /// At which place a change that was submitted has ended: it is what was decided there, or nothing was, and it is not
+    /// proposed any more. `None` while it is under way.
+    #[must_use]
+    pub fn ended(&self, change: Digest) -> Option<Sequence> {
+        self.submitted.get(&change).copied().flatten()
     }
 
     /// Wants a decision on a change; durable when this returns, and proposed when it runs.
@@ -149,9 +159,10 @@ impl Peer {
         let mut reviews = FuturesUnordered::new();
         let mut wanted = std::mem::take(&mut self.owed);
         loop {
+            let mut is_enough = false;
             for want in wanted {
-                self.note_decision(&want);
-                let is_enough = tell(&want).is_break();
+                self.note_want(&want);
+                is_enough |= tell(&want).is_break();
                 match want {
                     Want::Send(to, post) => self.send(carrier, to, &post),
                     Want::Review(sequence, change) => reviews.push(async move {
@@ -168,9 +179,9 @@ impl Peer {
                     }
                     Want::Return(..) | Want::Late(..) | Want::Stable(..) | Want::Accuse(_) => {}
                 }
-                if is_enough {
-                    return Ok(());
-                }
+            }
+            if is_enough {
+                return Ok(());
             }
             let mut news = Vec::new();
             wanted = Vec::new();
@@ -238,7 +249,7 @@ impl Peer {
         self.log.write(&news)?;
         let mut wanted = Vec::new();
         for input in news.into_iter().map(Input::from) {
-            self.note_vote(&input);
+            self.note_input(&input);
             wanted.extend(self.member.step(input));
         }
         self.log.forget(self.member.known());
@@ -253,17 +264,36 @@ impl Peer {
         }
     }
 
-    fn note_vote(&mut self, input: &Input<Signature>) {
-        let Input::Heard(_, Post::Letter(letter)) = input else { return };
-        if letter.opinion.is_some() {
-            let of_place = self.votes.entry(letter.signed.sequence).or_default();
-            of_place.entry(letter.signed.by).or_insert_with(|| letter.clone());
+    fn note_input(&mut self, input: &Input<Signature>) {
+        match input {
+            Input::Heard(_, Post::Letter(letter)) if letter.opinion.is_some() => {
+                let of_place = self.votes.entry(letter.signed.sequence).or_default();
+                of_place.entry(letter.signed.by).or_insert_with(|| letter.clone());
+            }
+            Input::Submit(change) => _ = self.submitted.insert(change.digest(), None),
+            Input::Heard(..) | Input::Reviewed(..) | Input::Expired(..) | Input::Again => {}
         }
     }
 
-    fn note_decision(&mut self, want: &Want<Signature>) {
+    fn note_want(&mut self, want: &Want<Signature>) {
         if let Want::Decide(sequence, proof) | Want::Tell(sequence, _, proof) = want {
             self.kept.insert(*sequence, proof.clone());
+        }
+        let ended = match want {
+            Want::Tell(sequence, Value::Change(digest), _) => Some((*sequence, *digest)),
+            Want::Return(sequence, change, _) => Some((*sequence, change.digest())),
+            Want::Tell(_, Value::Nothing, _)
+            | Want::Send(..)
+            | Want::Review(..)
+            | Want::Wait(..)
+            | Want::Decide(..)
+            | Want::Late(..)
+            | Want::Recall(..)
+            | Want::Stable(..)
+            | Want::Accuse(_) => None,
+        };
+        if let Some((sequence, digest)) = ended {
+            self.submitted.insert(digest, Some(sequence));
         }
     }
 }

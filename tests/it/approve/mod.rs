@@ -1,5 +1,6 @@
 //! Changes that are reviewed, decided on and landed by the program, on real repositories.
 
+mod apart;
 mod crash;
 mod names;
 mod record;

@@ -1,0 +1,108 @@
+//! Who decides: all in this process, or each in a process of its own.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use tokio::sync::mpsc;
+
+use super::output::Output;
+use crate::crypto::Signature;
+use crate::decision::{KeyFolder, Ledger, ORCHESTRATOR, Sitting};
+use crate::peer::{Addresses, Connections, Patience, Peer, listen};
+use crate::protocol::approval::court::{Court, Ruling};
+use crate::protocol::approval::member::Want;
+use crate::protocol::approval::{Change, Opinion, Party, Registry, Seal};
+
+/// Who decides.
+pub(super) enum Bench {
+    /// All are here.
+    Together(Box<Court<Seal>>),
+    /// Each is in a process of its own, and this is the one who proposes.
+    Apart(Box<Assembly>),
+}
+
+/// The one who proposes, and its connections to the reviewers.
+pub(super) struct Assembly {
+    peer: Peer,
+    inbox: mpsc::Receiver<(Party, String)>,
+    connections: Connections,
+    registry: Arc<Registry>,
+    output: Output,
+}
+
+impl Bench {
+    pub(super) fn sitting(addresses: Option<&Addresses>) -> Sitting {
+        if addresses.is_some() { Sitting::Apart } else { Sitting::Together }
+    }
+
+    /// Opens the bench of a ledger. `listen` is where the one who proposes is heard, if not where the addresses say.
+    pub(super) async fn open(
+        ledger: &Ledger,
+        keys: &KeyFolder,
+        registry: &Arc<Registry>,
+        addresses: Option<&Addresses>,
+        listen_at: Option<&str>,
+        output: &Output,
+    ) -> anyhow::Result<Self> {
+        let Some(addresses) = addresses else {
+            output.tell("keys: all are in this process, so that this proves nothing against whoever runs it");
+            return Ok(Self::Together(Box::new(ledger.court(keys)?)));
+        };
+        let (key, me, seal, folder) = keys.apart_as(ORCHESTRATOR, registry)?;
+        let peer = Peer::open(&folder, registry, (me, seal))?;
+        let address = listen_at.map_or_else(|| addresses.of(ORCHESTRATOR), Ok)?;
+        let (inbox, _) = listen(address, &key, registry).await?;
+        let connections = Connections::open(&key, me, registry, addresses)?;
+        let (registry, output) = (Arc::clone(registry), *output);
+        Ok(Self::Apart(Box::new(Assembly { peer, inbox, connections, registry, output })))
+    }
+
+    /// Has a change decided on; the same again, if that was begun before.
+    pub(super) async fn decide(
+        &mut self,
+        change: Change,
+        opinions: Vec<Opinion>,
+    ) -> anyhow::Result<Ruling<Signature>> {
+        match self {
+            Self::Together(court) => Ok(court.decide(change, opinions)?),
+            Self::Apart(assembly) => assembly.decide(change).await,
+        }
+    }
+}
+
+impl Assembly {
+    async fn decide(&mut self, change: Change) -> anyhow::Result<Ruling<Signature>> {
+        let value = change.value();
+        if !self.peer.has_submitted(change.digest()) {
+            self.peer.submit(change.clone())?;
+        }
+        while self.peer.ended(change.digest()).is_none() {
+            let (registry, output) = (&self.registry, self.output);
+            let tell = |want: &Want<Signature>| {
+                match want {
+                    Want::Late(sequence, _, late) => {
+                        let names: Vec<&str> =
+                            late.iter().filter_map(|at| registry.name(Party::Reviewer(*at))).collect();
+                        output.tell(&format!(
+                            "decision {sequence}: not heard of yet by {}; it is sent again",
+                            names.join(", ")
+                        ));
+                    }
+                    Want::Tell(..) | Want::Return(..) => return ControlFlow::Break(()),
+                    Want::Send(..)
+                    | Want::Review(..)
+                    | Want::Wait(..)
+                    | Want::Decide(..)
+                    | Want::Recall(..)
+                    | Want::Stable(..)
+                    | Want::Accuse(_) => {}
+                }
+                ControlFlow::Continue(())
+            };
+            self.peer.run(&mut self.inbox, &self.connections, &(), Patience::default(), tell).await?;
+        }
+        let ended = self.peer.ended(change.digest()).and_then(|sequence| self.peer.ruling(sequence, value));
+        ended.context("a decision that was told has a proof; that is an error of this program")
+    }
+}

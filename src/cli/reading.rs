@@ -1,0 +1,150 @@
+//! How a change is read: the reviewers of a roleset, where their models are, and the run in which they review it.
+
+use std::path::Path;
+use std::time::Instant;
+
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::approve_args::ApproveArgs;
+use super::error::{IntegrityError, UsageError};
+use super::output::Output;
+use super::progress::Story;
+use super::{args, launch, locate, run, settings};
+use crate::config::{FileConfig, Packs, Roleset, launch_command, resolve_endpoints};
+use crate::decision::KeyFolder;
+use crate::engine::{Engine, Ledger, PROGRAM, StopRequest};
+use crate::journal::{FILE_NAME, Opened, read};
+use crate::protocol::{Document, Params, Setup, Task};
+use crate::provider::Endpoint;
+use crate::provider::launch::Launched;
+use crate::report::RunResult;
+
+/// The roleset of a review that names none.
+const ROLESET: &str = "reviewers_f1";
+
+/// What reviewers are asked. The author's own words about a change are not among it.
+const TASK: &str = "Decide whether this change may be applied.";
+
+/// The reviewers of a roleset.
+pub(super) struct Reviewers {
+    pub(super) name: String,
+    pub(super) roleset: Roleset,
+    packs: Packs,
+}
+
+/// A review that has ended, and where its models were called.
+pub(super) struct Reviewed {
+    pub(super) result: RunResult,
+    pub(super) endpoints: Vec<Endpoint>,
+}
+
+/// What a review starts from, with the server that was launched for it.
+pub(super) type Beginning = (Opened, Option<Launched>);
+
+impl Reviewers {
+    /// Those that the keys are for.
+    pub(super) fn of(args: &ApproveArgs, file: &FileConfig, keys: &KeyFolder) -> anyhow::Result<Self> {
+        let named = args.roleset.clone().unwrap_or_else(|| ROLESET.to_owned());
+        let (name, mut roleset, packs) =
+            settings::roleset(Some(&named), args.rolesets.rolesets_dir.as_ref(), file)?;
+        if !matches!(roleset.params, Params::Approval(_)) {
+            let protocol = roleset.params.protocol();
+            let why = format!(
+                "`{name}` is a roleset of `{protocol}`, and a change is reviewed by one of `approval`"
+            );
+            return Err(UsageError(why).into());
+        }
+        let seats: Vec<&str> = keys.roster().reviewers.iter().map(|seat| seat.name.as_str()).collect();
+        let agents: Vec<&str> = roleset.agents.iter().map(|agent| agent.name.as_str()).collect();
+        if seats != agents {
+            let why = format!(
+                "the reviewers of `{name}` are {}, and those of the keys are {}; make keys with --roleset {name}",
+                agents.join(", "),
+                seats.join(", ")
+            );
+            return Err(UsageError(why).into());
+        }
+        for agent in &mut roleset.agents {
+            agent.max_tokens = args.max_tokens.unwrap_or(agent.max_tokens);
+        }
+        Ok(Self { name, roleset, packs })
+    }
+
+    /// The one of this name alone.
+    pub(super) fn only(mut self, name: &str) -> Self {
+        self.roleset.agents.retain(|agent| agent.name == name);
+        self
+    }
+
+    /// How they review a diff.
+    pub(super) fn setup(&self, args: &ApproveArgs, diff: &[u8]) -> anyhow::Result<Setup> {
+        let text = String::from_utf8_lossy(diff).into_owned();
+        let document = Document { name: "change.diff".to_owned(), text, redacted: false };
+        let task = Task { prompt: TASK.to_owned(), documents: vec![document], is_searched: false };
+        let seed = args.seed.unwrap_or_else(|| Uuid::now_v7().as_u64_pair().1 >> 11);
+        let setup = self.roleset.setup(&self.name, &self.packs, task, seed);
+        setup.check().map_err(|why| UsageError(format!("this change cannot be reviewed: {why}")))?;
+        Ok(setup)
+    }
+
+    /// Finds their models, and starts a server where one is to be started.
+    pub(super) async fn opened(
+        &self,
+        args: &ApproveArgs,
+        file: &FileConfig,
+        setup: Setup,
+        dir: &Path,
+        output: &Output,
+    ) -> anyhow::Result<Beginning> {
+        let said = args.answer.as_deref().unwrap_or("approve");
+        let script = settings::mock_script(args.mock.mock_script.as_deref(), args.mock.mock.then_some(said))?;
+        let mut chosen = settings::chosen(&args.server, script);
+        let command = launch_command(&chosen, file, Some(&self.roleset))?;
+        let server = launch::launch(command.as_ref(), &mut chosen, file, dir, output).await?;
+        let endpoints = resolve_endpoints(&chosen, file, &self.roleset).await?;
+        let limits = settings::limits(&args.limits);
+        settings::check_prices(limits, &endpoints)?;
+        let program = PROGRAM.to_owned();
+        Ok((Opened { program, setup, endpoints, limits, library: None, redacted: false }, server))
+    }
+}
+
+/// Lets the reviewers read the change.
+pub(super) async fn review(
+    (opened, server): Beginning,
+    dir: &Path,
+    id: &Uuid,
+    began: Instant,
+    stop: watch::Receiver<StopRequest>,
+    output: &Output,
+) -> anyhow::Result<Reviewed> {
+    run::introduce(output, &opened, id);
+    let endpoints = opened.endpoints.clone();
+    let story = Story::new(*output);
+    let mut engine = Engine::start(dir, &id.to_string(), opened, &story)?;
+    engine.count_from(began);
+    let (result, written) = run::finish(&mut engine, server, stop, dir, &story, output).await?;
+    written?;
+    Ok(Reviewed { result, endpoints })
+}
+
+/// Takes a review that was made before: of the very same diff, by the same roleset.
+pub(super) fn reviewed(args: &ApproveArgs, setup: &Setup) -> anyhow::Result<Reviewed> {
+    let which = args::RunRef { run: args.review.clone(), last: false, runs_dir: args.runs_dir.clone() };
+    let dir = locate::run_folder(&which)?;
+    let journal = read(&dir.join(FILE_NAME))?;
+    let ledger = Ledger::replay(&journal.records)
+        .map_err(|(line, why)| IntegrityError(format!("the journal's line {line} does not verify: {why}")))?;
+    let made = &ledger.opened().setup;
+    let is_same = Setup { seed: made.seed, ..setup.clone() } == *made;
+    if !is_same {
+        let why = format!(
+            "the run `{}` is no review of this change by this roleset; review it anew",
+            dir.display()
+        );
+        return Err(UsageError(why).into());
+    }
+    let result = RunResult::new(&ledger, journal.head);
+    Ok(Reviewed { result, endpoints: ledger.endpoints().to_vec() })
+}

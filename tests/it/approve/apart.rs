@@ -1,0 +1,351 @@
+//! Reviewers in processes of their own: each with its own key, its own copy of the repository and its own opinion.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::Arc;
+
+use consensus::crypto::{SecretKey, Signature};
+use consensus::peer::{Addresses, Carrier as _, Connections};
+use consensus::protocol::approval::{
+    Change, Letter, Opinion, Party, Post, Registry, Seal, Signed, Signer as _, Statement, Vote,
+};
+use consensus::repository::Repository;
+use serde_json::{Value, json};
+
+use super::Project;
+use crate::support::{Finished, consensus, git};
+
+const NAMES: [&str; 4] = ["Quality", "Security", "Performance", "Compatibility"];
+
+/// A project whose reviewers each have a folder with their own key, the roster, and a copy of the repository.
+struct House {
+    project: Project,
+}
+
+/// A reviewer that runs; it is killed when it is dropped.
+struct Serving {
+    child: Child,
+    story: BufReader<ChildStderr>,
+    told: String,
+}
+
+impl Serving {
+    /// Reads what it tells until a line holds this.
+    #[track_caller]
+    fn wait_for(&mut self, part: &str) -> String {
+        loop {
+            let mut line = String::new();
+            let count = self.story.read_line(&mut line).unwrap();
+            assert!(count > 0, "it has ended without `{part}`: {}", self.told);
+            self.told.push_str(&line);
+            if line.contains(part) {
+                return line;
+            }
+        }
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl House {
+    fn new() -> Self {
+        let project = Project::new();
+        let parties = NAMES.iter().chain(&["orchestrator"]);
+        let mut seats = Vec::new();
+        for name in parties.clone() {
+            let words = ["keys", "generate", &format!("of/{name}"), "--only", name, "--quiet"];
+            let made = Finished::of(consensus(&project.folder).args(words)).exits(0);
+            seats.push(made.stdout.trim().to_owned());
+        }
+        let ports: Vec<TcpListener> =
+            parties.clone().map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let places = parties.clone().zip(&ports);
+        let places = places.map(|(name, port)| format!("{name} = \"{}\"", port.local_addr().unwrap()));
+        project.folder.write("peers.toml", &places.collect::<Vec<_>>().join("\n"));
+        for name in parties {
+            let folder = format!("of/{name}");
+            let mut join = consensus(&project.folder);
+            join.args(["keys", "join", &folder, "--quiet"]).args(&seats);
+            Finished::of(&mut join).exits(0);
+            let copy = format!("../of/{name}/copy");
+            project.git(&["clone", "--quiet", "--bare", ".", &copy]);
+        }
+        Self { project }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.project.folder.path().join(name)
+    }
+
+    /// Starts a reviewer, and waits until it can be heard.
+    fn serve(&self, name: &str, words: &[&str]) -> Serving {
+        let mut command = consensus(&self.project.folder);
+        let of = format!("of/{name}");
+        command.args(["approve", "--replica", name, "--peers", "peers.toml", "--keys", &of]);
+        command.args(["--repo", &format!("{of}/copy"), "--runs-dir", &format!("{of}/runs")]).args(words);
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let story = BufReader::new(child.stderr.take().unwrap());
+        let mut serving = Serving { child, story, told: String::new() };
+        serving.wait_for("heard at");
+        serving
+    }
+
+    fn propose(&self, words: &[&str]) -> Command {
+        let mut command = consensus(&self.project.folder);
+        command.args(["approve", "--repo", "repo", "--peers", "peers.toml", "--keys", "of/orchestrator"]);
+        command.args(["--format", "json", "--quiet"]).args(words);
+        command
+    }
+
+    fn said(&self, words: &[&str], code: i32) -> Value {
+        serde_json::from_str(&Finished::of(&mut self.propose(words)).exits(code).stdout).unwrap()
+    }
+}
+
+#[test]
+fn nobody_holds_all_keys_and_a_quorum_lands_a_change() {
+    let house = House::new();
+    for name in NAMES {
+        let keys = std::fs::read_dir(house.path(&format!("of/{name}"))).unwrap();
+        let keys: Vec<String> = keys.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let secret: Vec<&String> = keys.iter().filter(|file| file.contains(".key")).collect();
+        assert_eq!(secret, [&format!("{name}.key")]);
+    }
+    // One of four does not agree.
+    let says = |name| if name == "Security" { "reject" } else { "approve" };
+    let serving: Vec<Serving> =
+        NAMES.iter().map(|name| house.serve(name, &["--mock", "--answer", says(*name)])).collect();
+    let said = house.said(&["--change", "fix", "-o", "proof.json"], 0);
+    assert_eq!((&said["outcome"], &said["sequence"]), (&json!("landed"), &json!(1)), "{said}");
+    assert_eq!(house.project.main(), said["commit"].as_str().unwrap());
+    // Whoever has the public keys alone can verify it.
+    let verify = ["verify", "proof.json", "--keys", "of/Quality"];
+    let verified = Finished::of(consensus(&house.project.folder).args(verify)).exits(0);
+    assert!(verified.stdout.starts_with("verified: decision 1, approved\n"), "{}", verified.stdout);
+
+    // One may be away; two who do not agree stop it.
+    let mut serving = serving.into_iter();
+    let (quality, security) = (serving.next().unwrap(), serving.next().unwrap());
+    quality.kill();
+    house.project.branch("more", "more.py", "x = 1\n");
+    let copies = NAMES.map(|name| house.path(&format!("of/{name}/copy")));
+    let fetch = || {
+        for copy in &copies {
+            git(copy, &["fetch", "--quiet", "../../../repo", "+refs/heads/*:refs/heads/*"]);
+        }
+    };
+    fetch();
+    let stopped = house.said(&["--change", "more", "--deadline", "3s"], 5);
+    assert!(stopped["error"]["message"].as_str().unwrap().contains("the same command goes on"), "{stopped}");
+    let quality = house.serve("Quality", &["--mock"]);
+    let said = house.said(&["--change", "more", "-o", "proof.json"], 0);
+    assert_eq!((&said["outcome"], &said["sequence"]), (&json!("landed"), &json!(2)), "{said}");
+    security.kill();
+    quality.kill();
+    fetch();
+    house.project.branch("less", "less.py", "y = 1\n");
+    let rest: Vec<Serving> =
+        ["Quality", "Security"].map(|name| house.serve(name, &["--mock", "--answer", "reject"])).into();
+    let before = house.project.git(&["for-each-ref"]);
+    let said = house.said(&["--change", "less", "-o", "proof.json"], 3);
+    assert_eq!(said["outcome"], "rejected", "{said}");
+    assert!(said["votes"].to_string().contains("It should say something else."), "{said}");
+    assert_eq!(house.project.git(&["for-each-ref"]), before);
+    drop(rest);
+    let verified = Finished::of(consensus(&house.project.folder).args(verify)).exits(0);
+    assert!(verified.stdout.starts_with("verified: decision 3, not approved\n"), "{}", verified.stdout);
+}
+
+#[test]
+fn whoever_is_killed_on_the_way_goes_on_and_the_change_lands_once() {
+    let house = House::new();
+    // Three must approve, and one does not: everybody who is killed is needed.
+    let slow = "{\"delay_ms\": 400, \"policy\": \"honest\", \"answer\": \"approve\"}\n";
+    house.project.folder.write("slow.jsonl", slow);
+    let words = ["--mock-script", "slow.jsonl"];
+    let mut quality = house.serve("Quality", &words);
+    let mut security = house.serve("Security", &words);
+    let _performance = house.serve("Performance", &words);
+    let _compatibility = house.serve("Compatibility", &["--mock", "--answer", "reject"]);
+    let mut proposer = house.propose(&["--change", "fix"]).stderr(Stdio::null()).spawn().unwrap();
+    // In the midst of a review; after its vote; and who proposes as well.
+    quality.wait_for("run ");
+    quality.kill();
+    security.wait_for("decision 1: approved of");
+    security.kill();
+    proposer.kill().unwrap();
+    proposer.wait().unwrap();
+    let _quality = house.serve("Quality", &words);
+    let mut security = house.serve("Security", &words);
+    let base = house.project.main();
+    let said = house.said(&["--change", "fix"], 0);
+    assert_eq!((&said["outcome"], &said["sequence"]), (&json!("landed"), &json!(1)), "{said}");
+    assert_eq!(house.project.git(&["rev-list", "--count", &format!("{base}..main")]), "1");
+    // It has voted before it was killed, and was not asked again.
+    security.wait_for("decision 1: approved:");
+    assert!(!security.told.contains("approved of"), "{}", security.told);
+    let runs = std::fs::read_dir(house.path("of/Security/runs")).unwrap().count();
+    assert_eq!(runs, 1);
+}
+
+#[test]
+fn each_reviewer_runs_its_own_command_on_the_tree_that_it_has_made() {
+    let house = House::new();
+    let _serving: Vec<Serving> = NAMES
+        .iter()
+        .enumerate()
+        .map(|(at, name)| {
+            let command = if at < 2 { "grep -q 'return sum' sum.py" } else { "grep -q 's += i' sum.py" };
+            house.serve(name, &["--mock", "--verify", command])
+        })
+        .collect();
+    let said = house.said(&["--change", "fix"], 3);
+    assert!(said["votes"].to_string().contains("the command of this reviewer fails on it"), "{said}");
+}
+
+#[test]
+fn keys_that_have_signed_in_one_process_do_not_sign_in_several_and_the_other_way_round() {
+    let house = House::new();
+    let project = &house.project;
+    project.said(&["--change", "fix", "--answer", "reject"], 3);
+    let peers = ["--change", "fix", "--peers", "peers.toml"];
+    let mut apart = consensus(&project.folder);
+    apart.args(["approve", "--repo", "repo", "--keys", "keys"]).args(peers);
+    let refused = Finished::of(&mut apart).exits(2);
+    assert!(refused.stderr.contains("have decided in one process"), "{}", refused.stderr);
+
+    Finished::of(consensus(&project.folder).args(["keys", "generate", "others", "--quiet"])).exits(0);
+    let mut apart = consensus(&project.folder);
+    apart.args(["approve", "--repo", "repo", "--keys", "others", "--deadline", "1s"]).args(peers);
+    Finished::of(&mut apart).exits(5);
+    let mut together = consensus(&project.folder);
+    together.args(["approve", "--repo", "repo", "--keys", "others", "--mock", "--change", "fix"]);
+    let refused = Finished::of(&mut together).exits(2);
+    assert!(refused.stderr.contains("in processes of their own"), "{}", refused.stderr);
+}
+
+#[test]
+fn what_is_missing_is_said_before_anybody_waits() {
+    let house = House::new();
+    let refused = |words: &[&str], why: &str| {
+        let mut command = consensus(&house.project.folder);
+        command.arg("approve").args(["--repo", "repo", "--keys", "of/Security"]).args(words);
+        let finished = Finished::of(&mut command).exits(2);
+        assert!(finished.stderr.contains(why), "{why}: {}", finished.stderr);
+    };
+    let with = |name| ["--replica", name, "--peers", "peers.toml", "--mock"];
+    refused(&with("Quality"), "Quality.key");
+    refused(&with("Nobody"), "there is no key of `Nobody`");
+    refused(&["--replica", "Security", "--mock"], "--peers");
+    refused(&["--mock"], "--change");
+    house.project.folder.write("few.toml", "Security = \"127.0.0.1:1\"\n");
+    refused(&["--replica", "Security", "--peers", "few.toml", "--mock"], "nothing says where `Quality` is");
+    house.project.folder.write("bad.toml", "Security = 7\n");
+    refused(&["--replica", "Security", "--peers", "bad.toml", "--mock"], "bad.toml");
+    let mut join = consensus(&house.project.folder);
+    join.args(["keys", "join", "new", "of/Security/Security.seat.json"]);
+    let few = Finished::of(&mut join).exits(2);
+    assert!(few.stderr.contains("there is no key of `Quality`"), "{}", few.stderr);
+}
+
+/// One who has a key of the roster, and does what the test says.
+struct Liar {
+    me: Party,
+    key: SecretKey,
+    seal: Seal,
+    registry: Arc<Registry>,
+    addresses: Addresses,
+}
+
+impl Liar {
+    fn new(house: &House, name: &str) -> Self {
+        let repository = Repository::open(&house.project.path()).unwrap();
+        let chain = repository.identity(&repository.commit_of("refs/heads/main").unwrap()).unwrap();
+        let roster = std::fs::read_to_string(house.path("of/Quality/roster.json")).unwrap();
+        let registry = Arc::new(Registry::new(chain, serde_json::from_str(&roster).unwrap()).unwrap());
+        let pem = std::fs::read_to_string(house.path(&format!("of/{name}/{name}.key"))).unwrap();
+        let key = SecretKey::from_pem(&pem).unwrap();
+        let (me, seal) = Seal::new(key.clone(), Arc::clone(&registry)).unwrap();
+        let addresses = Addresses::read(&house.path("peers.toml")).unwrap();
+        Self { me, key, seal, registry, addresses }
+    }
+
+    fn says(&self, sequence: u64, statement: Statement) -> Letter<Signature> {
+        let (Party::Reviewer(by) | Party::Orchestrator(by)) = self.me;
+        let signature = self.seal.sign(sequence, &statement);
+        Letter::alone(Signed { by, sequence, statement, signature })
+    }
+
+    /// Sends letters to a reviewer while something else is waited for.
+    fn send(&self, to: usize, letters: &[Letter<Signature>], until: impl FnOnce()) {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let _inside = runtime.enter();
+        let connections = Connections::open(&self.key, self.me, &self.registry, &self.addresses).unwrap();
+        for letter in letters {
+            let text = self.registry.write(&Post::Letter(letter.clone()));
+            connections.send(Party::Reviewer(to), &text.into());
+        }
+        until();
+    }
+}
+
+#[test]
+fn whoever_signs_two_things_is_proven_to_have_done_so() {
+    let house = House::new();
+    let mut security = house.serve("Security", &["--mock"]);
+    let (quality, proposer) = (Liar::new(&house, "Quality"), Liar::new(&house, "orchestrator"));
+    let change = Change::new("a change").unwrap();
+    let proposal = proposer.says(1, Statement::PrePrepare { value: change.value(), view: 0 });
+    let proposal = Letter { change: Some(change.clone()), ..proposal };
+    let vote = |vote, opinion: &Opinion| {
+        let statement =
+            Statement::Prepare { opinion: Some(opinion.digest()), value: change.value(), view: 0, vote };
+        Letter { opinion: Some(Arc::new(opinion.clone())), ..quality.says(1, statement) }
+    };
+    let yes = Opinion::Approve { confidence: 1, notes: String::new() };
+    let no = Opinion::Abstain { reason: String::new() };
+    proposer
+        .send(1, &[proposal], || _ = security.wait_for("decision 1: rejected (critical): it is no proposal"));
+    let votes = [vote(Vote::Approve, &yes), vote(Vote::Abstain, &no)];
+    let mut line = String::new();
+    quality.send(1, &votes, || line = security.wait_for("somebody has signed two things"));
+    let path = line.trim().split("both are in ").nth(1).unwrap();
+    let text = std::fs::read_to_string(house.project.folder.path().join(path)).unwrap();
+    let pair: [Value; 2] = serde_json::from_str(&text).unwrap();
+    let read = pair.map(|post| quality.registry.read(&post.to_string(), |_, _| true).unwrap().unwrap());
+    let [Post::Letter(first), Post::Letter(second)] = read else { panic!("{text}") };
+    assert_eq!((first.signed.by, second.signed.by), (0, 0), "both are signed by the liar");
+    assert_ne!(first.signed.statement, second.signed.statement);
+}
+
+#[test]
+fn a_proposal_whose_tree_is_not_what_its_diff_makes_is_rejected_by_all_who_look() {
+    let house = House::new();
+    house.project.said(&["--change", "fix", "-o", "proof.json"], 0);
+    let proof = std::fs::read_to_string(house.path("proof.json")).unwrap();
+    let record: Value = serde_json::from_str(&proof).unwrap();
+    let mut proposal: Value = serde_json::from_str(record["change"].as_str().unwrap()).unwrap();
+    // The tree of another commit, which brings more than is shown.
+    proposal["tree"] = json!(house.project.git(&["rev-parse", "main~1^{tree}"]));
+    let change = Change::new(&proposal.to_string()).unwrap();
+    let mut security = house.serve("Security", &["--mock"]);
+    let proposer = Liar::new(&house, "orchestrator");
+    let letter = proposer.says(1, Statement::PrePrepare { value: change.value(), view: 0 });
+    let letter = Letter { change: Some(change), ..letter };
+    let said = "decision 1: rejected (critical): its diff is not what leads to its tree";
+    proposer.send(1, &[letter], || _ = security.wait_for(said));
+}
