@@ -149,7 +149,7 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
             opened = reviewers.opened(args, &file, setup, &dir, output) => opened?,
             why = cut_off(args, began, &mut stop, UNBEGUN) => return Err(why),
         };
-        review(opened, &dir, &id, began, stop, output).await?
+        review(opened, None, &dir, &id, began, stop, output).await?
     };
     let models: Vec<String> = endpoints.iter().map(Endpoint::label).collect();
     output.tell(&format!("quorum: {}", quorum::in_words(registry.quorum(), &models)));

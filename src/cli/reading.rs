@@ -10,11 +10,11 @@ use super::approve_args::ApproveArgs;
 use super::error::{IntegrityError, UsageError};
 use super::output::Output;
 use super::progress::Story;
-use super::{args, launch, locate, run, settings};
+use super::{answer, args, launch, locate, run, settings};
 use crate::config::{FileConfig, Packs, Roleset, launch_command, resolve_endpoints};
 use crate::decision::KeyFolder;
-use crate::engine::{Engine, Ledger, PROGRAM, StopRequest};
-use crate::journal::{FILE_NAME, Opened, read};
+use crate::engine::{Changes, Engine, Ledger, PROGRAM, StopRequest};
+use crate::journal::{FILE_NAME, Journal, Opened, Writer, read};
 use crate::protocol::{Document, Params, Setup, Task};
 use crate::provider::Endpoint;
 use crate::provider::launch::Launched;
@@ -110,9 +110,23 @@ impl Reviewers {
     }
 }
 
-/// Lets the reviewers read the change.
+/// A review of a change by this very setup that was begun in a run folder, to be gone on with.
+pub(super) fn begun(dir: &Path, setup: &Setup) -> Option<(Writer, Journal)> {
+    let (writer, journal) = Writer::reopen(dir).ok()?;
+    let ledger = Ledger::replay(&journal.records).ok()?;
+    is_by(&ledger, setup).then_some((writer, journal))
+}
+
+/// Whether a review was made by this setup; draws aside, which differ from run to run.
+fn is_by(ledger: &Ledger, setup: &Setup) -> bool {
+    let made = &ledger.opened().setup;
+    Setup { seed: made.seed, ..setup.clone() } == *made
+}
+
+/// Lets the reviewers read the change, or go on with a review that was begun.
 pub(super) async fn review(
     (opened, server): Beginning,
+    earlier: Option<(Writer, Journal)>,
     dir: &Path,
     id: &Uuid,
     began: Instant,
@@ -122,7 +136,15 @@ pub(super) async fn review(
     run::introduce(output, &opened, id);
     let endpoints = opened.endpoints.clone();
     let story = Story::new(*output);
-    let mut engine = Engine::start(dir, &id.to_string(), opened, &story)?;
+    let mut engine = match earlier {
+        Some((writer, journal)) => {
+            let has_ended = Ledger::replay(&journal.records).is_ok_and(|l| answer::is_complete(l.outcome()));
+            let Opened { limits, endpoints, .. } = opened;
+            let now = Changes { limits: Some(limits), endpoints: Some(endpoints), library: None };
+            Engine::resume(writer, &journal, if has_ended { Changes::default() } else { now }, &story)?
+        }
+        None => Engine::start(dir, &id.to_string(), opened, &story)?,
+    };
     engine.count_from(began);
     let (result, written) = run::finish(&mut engine, server, stop, dir, &story, output).await?;
     written?;
@@ -136,9 +158,7 @@ pub(super) fn reviewed(args: &ApproveArgs, setup: &Setup) -> anyhow::Result<Revi
     let journal = read(&dir.join(FILE_NAME))?;
     let ledger = Ledger::replay(&journal.records)
         .map_err(|(line, why)| IntegrityError(format!("the journal's line {line} does not verify: {why}")))?;
-    let made = &ledger.opened().setup;
-    let is_same = Setup { seed: made.seed, ..setup.clone() } == *made;
-    if !is_same {
+    if !is_by(&ledger, setup) {
         let why = format!(
             "the run `{}` is no review of this change by this roleset; review it anew",
             dir.display()

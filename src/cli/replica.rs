@@ -4,7 +4,7 @@
 //! diff itself, runs its own command on it, and votes on what it has seen.
 
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -17,7 +17,7 @@ use super::approve_args::ApproveArgs;
 use super::desk::write_public;
 use super::error::UsageError;
 use super::output::{Format, Output};
-use super::reading::{Reviewed, Reviewers, review};
+use super::reading::{Reviewed, Reviewers, begun, review};
 use super::{ExitCode, settings, signals};
 use crate::config::FileConfig;
 use crate::crypto::Signature;
@@ -29,6 +29,7 @@ use crate::protocol::approval::member::Want;
 use crate::protocol::approval::{
     Change, Letter, Opinion, Party, Post, Registry, Sequence, Severity, Signed, Value,
 };
+use crate::report::write_whole;
 use crate::repository::{Repository, RepositoryError, Source};
 use crate::text::quote;
 
@@ -42,7 +43,9 @@ struct Desk<'a> {
     repository: Repository,
     branch: String,
     reviewers: Reviewers,
-    runs: std::path::PathBuf,
+    runs: PathBuf,
+    /// Where its log is.
+    folder: PathBuf,
     stop: watch::Receiver<StopRequest>,
     output: &'a Output,
 }
@@ -65,7 +68,17 @@ pub(super) async fn serve(name: &str, args: &ApproveArgs, output: &Output) -> an
     let known = peer.known();
     output.tell(&format!("{name}: heard at {local}; decisions known: {known}"));
     let runs = settings::runs_dir(args.runs_dir.as_ref(), &file);
-    let desk = Desk { args, file, repository, branch, reviewers, runs, stop: stop.clone(), output };
+    let desk = Desk {
+        args,
+        file,
+        repository,
+        branch,
+        reviewers,
+        runs,
+        folder: folder.clone(),
+        stop: stop.clone(),
+        output,
+    };
     let patience = Patience { review: args.review_timeout, ..Patience::default() };
     let mut failure = None;
     let tell = |want: &Want<Signature>| match told(want, &registry, &folder, output) {
@@ -171,16 +184,21 @@ impl Desk<'_> {
             let reason = "its diff is not what leads to its tree".to_owned();
             return reject(reason, Severity::Critical);
         }
-        let id = Uuid::now_v7();
+        let setup = self.reviewers.setup(self.args, &candidate.diff)?;
+        // A review that was begun before this process was killed is gone on with, in its own run.
+        let note = self.folder.join(format!("review-{}", change.digest()));
+        let noted = std::fs::read_to_string(&note).ok().and_then(|id| id.trim().parse().ok());
+        let earlier = noted.and_then(|id: Uuid| Some((id, begun(&self.runs.join(id.to_string()), &setup)?)));
+        let (id, earlier) = earlier.map_or_else(|| (Uuid::now_v7(), None), |(id, run)| (id, Some(run)));
         let dir = self.runs.join(id.to_string());
+        write_whole(&note, &format!("{id}\n"), 0o600).context("cannot note which run reviews it")?;
         let checked = verified(self.args, &self.repository, &candidate.tree, &dir, self.output).await?;
         if let Some(Checked::Failed { how, .. }) = checked {
             return reject(format!("the command of this reviewer fails on it: {how}"), Severity::High);
         }
-        let setup = self.reviewers.setup(self.args, &candidate.diff)?;
         let opened = self.reviewers.opened(self.args, &self.file, setup, &dir, self.output).await?;
         let Reviewed { result, .. } =
-            review(opened, &dir, &id, Instant::now(), self.stop.clone(), self.output).await?;
+            review(opened, earlier, &dir, &id, Instant::now(), self.stop.clone(), self.output).await?;
         let Section::Approval(section) = result.section else {
             anyhow::bail!("the run is no review");
         };
