@@ -51,6 +51,7 @@ struct Desk<'a> {
 }
 
 pub(super) async fn serve(name: &str, args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let began = Instant::now();
     let mut stop = signals::listen()?;
     let file = FileConfig::load()?;
     let Place { repository, branch, keys, registry, addresses } = Place::open(args)?;
@@ -91,6 +92,7 @@ pub(super) async fn serve(name: &str, args: &ApproveArgs, output: &Output) -> an
     tokio::select! {
         ended = peer.run(&mut inbox, &connections, &desk, patience, tell) => ended?,
         _ = stop.changed() => {}
+        () = settings::deadline(&args.limits, began) => {}
     }
     match failure {
         Some(why) => Err(why),
