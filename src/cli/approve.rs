@@ -108,6 +108,7 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
     }
     let candidate = candidate(&desk.repository, &branch, &given)?;
     let reviewers = Reviewers::of(args, &file, &keys)?;
+    reviewers.are_of(&desk.repository, &candidate.base, args)?;
     let setup = reviewers.setup(args, &candidate.diff)?;
     // Before anybody is paid for a review that could not land, and before a key signs twice at one place.
     desk.repository.not_checked_out(&branch)?;

@@ -11,7 +11,7 @@ use super::error::{IntegrityError, UsageError};
 use super::output::Output;
 use super::progress::Story;
 use super::{answer, args, launch, locate, run, settings};
-use crate::config::{FileConfig, Packs, Roleset, launch_command, resolve_endpoints};
+use crate::config::{FileConfig, PROJECT_FILE, Packs, Roleset, launch_command, resolve_endpoints};
 use crate::decision::KeyFolder;
 use crate::engine::{Changes, Engine, Ledger, PROGRAM, StopRequest};
 use crate::journal::{FILE_NAME, Journal, Opened, Writer, read};
@@ -19,6 +19,8 @@ use crate::protocol::{Document, Params, Setup, Task};
 use crate::provider::Endpoint;
 use crate::provider::launch::Launched;
 use crate::report::RunResult;
+use crate::repository::{Oid, Repository};
+use crate::text::quote;
 
 /// The roleset of a review that names none.
 const ROLESET: &str = "reviewers_f1";
@@ -69,6 +71,28 @@ impl Reviewers {
             agent.max_tokens = args.max_tokens.unwrap_or(agent.max_tokens);
         }
         Ok(Self { name, roleset, packs })
+    }
+
+    /// Refuses rules that a change could have brought: files that git keeps in this very repository, and that are not what
+    /// the base has.
+    pub(super) fn are_of(
+        &self,
+        repository: &Repository,
+        base: &Oid,
+        args: &ApproveArgs,
+    ) -> anyhow::Result<()> {
+        let rolesets = self.packs.folder().and_then(Path::parent).map(Path::to_owned);
+        let places = [Some(PROJECT_FILE.into()), rolesets, Some(args.keys.clone()), args.peers.clone()];
+        for place in places.into_iter().flatten() {
+            if let Some(file) = repository.differing(&place, base)?.first() {
+                let why = format!(
+                    "`{file}` is not what the base {base} has, and no change is decided on by its own rules: check out the base's, \
+                     or keep them outside of the repository"
+                );
+                return Err(UsageError(quote::terminal(&why)).into());
+            }
+        }
+        Ok(())
     }
 
     /// The one of this name alone.

@@ -186,6 +186,7 @@ impl Desk<'_> {
             let reason = "its diff is not what leads to its tree".to_owned();
             return reject(reason, Severity::Critical);
         }
+        self.reviewers.are_of(&self.repository, &candidate.base, self.args)?;
         let setup = self.reviewers.setup(self.args, &candidate.diff)?;
         // A review that was begun before this process was killed is gone on with, in its own run.
         let note = self.folder.join(format!("review-{}", change.digest()));

@@ -1,7 +1,7 @@
 //! Checking a roleset: every mistake, each with its file and JSON pointer.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use std::sync::LazyLock;
 
@@ -44,6 +44,15 @@ impl Packs {
     /// Returns the packs that are part of the binary.
     pub(super) fn built_in() -> Self {
         Self { place: Place::Embedded(EMBEDDED_PACKS), made: BTreeMap::new() }
+    }
+
+    /// The folder that they are in, unless they are part of the binary.
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Folder(folder) => Some(folder),
+            Place::Embedded(_) => None,
+        }
     }
 
     /// Adds a pack under a name of its own.

@@ -14,7 +14,7 @@ use super::prices::{PriceConfig, listed_price};
 use crate::provider::{Price, Timeouts};
 
 /// The file that is looked for in the working folder.
-const PROJECT_FILE: &str = "consensus.toml";
+pub const PROJECT_FILE: &str = "consensus.toml";
 
 /// Fields of a request that the program sets itself.
 const OWN_FIELDS: [&str; 9] = [

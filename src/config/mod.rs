@@ -27,7 +27,7 @@ pub use check::{Packs, check_meaning};
 pub use embedded::{EMBEDDED_ROLESETS, ROLESET_SCHEMA};
 pub use endpoints::{Chosen, ModelRef, expected_price, launch_command, resolve_endpoints};
 pub use error::{ConfigError, Problem};
-pub use file::{FileConfig, ProviderConfig, cache_folder, config_folder};
+pub use file::{FileConfig, PROJECT_FILE, ProviderConfig, cache_folder, config_folder};
 pub use nearest::nearest;
 pub use panel::{Persona, Seats, seat};
 pub use prices::{PriceConfig, listed_price, micro_usd, prices_as_of};

@@ -200,6 +200,32 @@ impl Repository {
         Ok(Digest::of(roots.join("\n").as_bytes()))
     }
 
+    /// Which of the files at this place are not what a commit has, where the place is in a work tree of this repository:
+    /// the files that git keeps, and not those that only happen to be there.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError`] if git cannot be asked.
+    pub fn differing(&self, place: &Path, from: &Oid) -> Result<Vec<String>, RepositoryError> {
+        let folder = if place.is_dir() { Some(place) } else { place.parent() };
+        let folder = folder.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let is_ours = Self::open(folder).is_ok_and(|other| {
+            let same = |path: &Path| path.canonicalize().ok();
+            same(&other.folder) == same(&self.folder)
+        });
+        if !is_ours {
+            return Ok(Vec::new());
+        }
+        let (folder, place) = (folder.to_string_lossy(), std::path::absolute(place).unwrap_or_default());
+        let place = place.to_string_lossy();
+        let words = ["-C", &folder, "diff", "--name-only", "--no-ext-diff", "--no-textconv", "--no-renames"];
+        let words: Vec<&str> = words.into_iter().chain([from.as_str(), "--", &*place]).collect();
+        let said = self.raw(&Asked::words(&words), false)?;
+        // A repository without a work tree has no files that could differ.
+        let text = String::from_utf8_lossy(&said.out);
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
     /// Its folder, where git keeps what is its own.
     #[must_use]
     pub fn folder(&self) -> &Path {
