@@ -1,7 +1,7 @@
 //! `consensus approve`: a change is reviewed, decided on by a quorum, and brought onto its branch.
 
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
@@ -19,6 +19,7 @@ use super::output::{Format, Output};
 use super::reading::{Reviewed, Reviewers, review, reviewed};
 use super::{ExitCode, block_on, metrics, quorum, replica, settings, signals};
 use crate::config::FileConfig;
+use crate::decision::facts::{Facts, Reports};
 use crate::decision::{Checked, KeyFolder, Ledger, Proposal, Reader, Verification};
 use crate::engine::StopRequest;
 use crate::peer::Addresses;
@@ -128,7 +129,8 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
     let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs();
     let message = args.message.clone().unwrap_or_default();
     let roleset = if addresses.is_some() { OWN_ROLESETS.to_owned() } else { setup.roleset.clone() };
-    let proposal = Proposal::new(&candidate, branch, at, message, roleset, verification)?;
+    let facts = facts(args, &candidate, &desk.repository, verification.is_some(), output)?;
+    let proposal = Proposal::new(&candidate, branch, at, message, roleset, verification, facts)?;
     // It is known to be short enough before it is reviewed.
     proposal.change()?;
     let proposed = began.elapsed();
@@ -163,6 +165,26 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
     let code = desk.decide_reviewed(&proposal, &result, phases, &mut copy).await?;
     metrics::write(args.metrics_file.as_deref(), &desk.runs.join(&result.run), output);
     Ok(code)
+}
+
+/// What code knows of a change, with what other tools have reported on it.
+fn facts(
+    args: &ApproveArgs,
+    candidate: &Candidate,
+    repository: &Repository,
+    is_verified: bool,
+    output: &Output,
+) -> anyhow::Result<Facts> {
+    let read = |path: &PathBuf| {
+        std::fs::read_to_string(path)
+            .map_err(|why| UsageError(format!("cannot read `{}`: {why}", path.display())))
+    };
+    let coverage = args.coverage.as_ref().map(read).transpose()?;
+    let findings = args.findings.as_ref().map(read).transpose()?;
+    let facts = Facts::of(candidate, repository, is_verified, &Reports { coverage, findings })?;
+    let reasons = facts.risk.reasons.join("; ");
+    output.tell(&quote::terminal(&format!("risk: {} of 100  {reasons}", facts.risk.score)));
+    Ok(facts)
 }
 
 /// Resolves when the deadline has come, or a signal.

@@ -41,6 +41,12 @@ pub(super) struct ApproveArgs {
     /// How long it may take.
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = humantime::parse_duration)]
     pub(super) verify_timeout: Duration,
+    /// What tests run of the changed files: an LCOV tracefile. For the record, and for people.
+    #[arg(long, value_name = "FILE")]
+    pub(super) coverage: Option<PathBuf>,
+    /// What other tools found in them: a SARIF log. For the record, and for people.
+    #[arg(long, value_name = "FILE")]
+    pub(super) findings: Option<PathBuf>,
     /// The folder with the reviewers' keys.
     #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
     pub(super) keys: PathBuf,
@@ -64,7 +70,7 @@ pub(super) struct ApproveArgs {
     #[arg(long, value_name = "FILE", help_heading = APART, conflicts_with_all = ["review", "sarif", "metrics_file"])]
     pub(super) peers: Option<PathBuf>,
     /// Take part as this reviewer: listen, review what is proposed, and vote, until a signal comes.
-    #[arg(long, value_name = "NAME", help_heading = APART, requires = "peers", conflicts_with_all = ["change", "message", "output", "launch"])]
+    #[arg(long, value_name = "NAME", help_heading = APART, requires = "peers", conflicts_with_all = ["change", "message", "output", "launch", "coverage", "findings"])]
     pub(super) replica: Option<String>,
     /// Where this one is heard, such as 0.0.0.0:7001 [default: where --peers says that it is].
     #[arg(long, value_name = "ADDR", help_heading = APART, requires = "peers")]

@@ -183,6 +183,7 @@ impl Desk<'_> {
             "change": verified.change,
             "branch": case.proposal.branch,
             "base": case.proposal.base,
+            "facts": case.proposal.facts,
             "commit": commit,
             "signed_by": verified.signed_by,
             "votes": verified.votes,

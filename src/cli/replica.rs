@@ -186,6 +186,9 @@ impl Desk<'_> {
             let reason = "its diff is not what leads to its tree".to_owned();
             return reject(reason, Severity::Critical);
         }
+        if !proposal.facts.are_of(&candidate, &self.repository, proposal.verification.is_some())? {
+            return reject("what it says of itself is not so".to_owned(), Severity::Critical);
+        }
         self.reviewers.are_of(&self.repository, &candidate.base, self.args)?;
         let setup = self.reviewers.setup(self.args, &candidate.diff)?;
         // A review that was begun before this process was killed is gone on with, in its own run.

@@ -15,6 +15,7 @@
 //! Nothing in here asks a model, and nothing here counts a vote: that is [`protocol`](crate::protocol::approval)'s.
 
 mod error;
+pub mod facts;
 mod keys;
 mod landing;
 mod ledger;

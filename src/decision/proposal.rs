@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use super::error::DecisionError;
+use super::facts::Facts;
 use super::verification::Verification;
 use crate::crypto::Digest;
 use crate::protocol::approval::{Change, Sequence};
@@ -54,6 +55,8 @@ pub struct Proposal {
     pub review: Digest,
     /// What came of the command that had to succeed on that tree; none, if there was no command.
     pub verification: Option<Verification>,
+    /// What else code knows of it.
+    pub facts: Facts,
     /// What the reviewers read.
     pub diff: String,
 }
@@ -71,6 +74,7 @@ impl Proposal {
         message: String,
         roleset: String,
         verification: Option<Verification>,
+        facts: Facts,
     ) -> Result<Self, DecisionError> {
         let diff = String::from_utf8(candidate.diff.clone()).map_err(|_| {
             let why = "its diff is not UTF-8 throughout, so that nobody could read it; binary files cannot be approved";
@@ -89,6 +93,7 @@ impl Proposal {
             reviewers: Vec::new(),
             review: Digest::ZERO,
             verification,
+            facts,
             diff,
         })
     }

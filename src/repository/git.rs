@@ -200,6 +200,17 @@ impl Repository {
         Ok(Digest::of(roots.join("\n").as_bytes()))
     }
 
+    /// The text of a file in a commit or a tree.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError`] if it is not there.
+    pub fn text(&self, tree: &Oid, path: &str) -> Result<String, RepositoryError> {
+        let name = format!("{tree}:{path}");
+        let out = self.must(&Asked::words(&["cat-file", "blob", &name]))?;
+        Ok(String::from_utf8_lossy(&out).into_owned())
+    }
+
     /// Which of the files at this place are not what a commit has, where the place is in a work tree of this repository:
     /// the files that git keeps, and not those that only happen to be there.
     ///

@@ -87,6 +87,17 @@ impl Part {
     }
 }
 
+/// The lines that a diff brings: each with its file and its number there, from 1.
+#[must_use]
+pub fn added_lines(diff: &str) -> Vec<(String, u64)> {
+    let lines = files(diff).into_iter().flat_map(|file| file.lines);
+    let mut added: Vec<(String, u64)> =
+        lines.filter(|line| line.sign == Sign::Added).map(|line| (line.path, line.number)).collect();
+    // Of a long line that is shown as several.
+    added.dedup();
+    added
+}
+
 /// Cuts diffs into parts of so many tokens: between files where that is possible, and between lines where it is not.
 pub(super) fn parts(documents: &[Document], tokens_max: u64) -> Vec<Part> {
     // The same estimate as everywhere: a third of the bytes.

@@ -72,7 +72,7 @@ struct WrittenFinding {
 
 /// Returns the schema of a form on this part. The findings come before what follows from them.
 pub(super) fn schema(part: &Part) -> Value {
-    let mut lines: Vec<&str> = part.faultable().map(|line| line.shown.as_str()).collect();
+    let mut lines: Vec<String> = part.faultable().map(|line| name(line, part)).collect();
     lines.sort_unstable();
     lines.dedup();
     // Where there are more, lines are looked up and not forced.
@@ -93,6 +93,13 @@ pub(super) fn schema(part: &Part) -> Value {
         "verdict": {"enum": ["approve", "reject", "abstain"]},
         "confidence": {"type": "integer", "minimum": 0, "maximum": 100},
     }))
+}
+
+/// What a line is called: as it is shown, with its place where another looks the same.
+fn name(line: &Line, part: &Part) -> String {
+    let is_only = part.faultable().filter(|other| other.shown == line.shown).nth(1).is_none();
+    let Line { path, number, shown, .. } = line;
+    if is_only { shown.clone() } else { format!("{shown} (line {number} of {path})") }
 }
 
 /// Reads a form on this part.
@@ -134,7 +141,7 @@ pub(super) fn read(reply: &str, part: &Part) -> Result<Valid<Form>, Violation> {
 fn finding(at: usize, written: WrittenFinding, part: &Part) -> Result<Finding, Violation> {
     let WrittenFinding { line, problem, severity } = written;
     let problem = said(&problem, &format!("/findings/{at}/problem"), PROBLEM_CHARS_MAX)?;
-    let exact = part.faultable().find(|known| known.shown == line);
+    let exact = part.faultable().find(|known| name(known, part) == line);
     let found = exact.or_else(|| part.faultable().find(|known| known.bare() == bare(&line)));
     let Line { path, number, shown, .. } = found.ok_or_else(|| Violation::Schema {
         pointer: format!("/findings/{at}/line"),
@@ -181,6 +188,25 @@ mod tests {
 
     fn on(line: &str, severity: &str) -> Value {
         json!([{"line": line, "problem": "it subtracts", "severity": severity}])
+    }
+
+    #[test]
+    fn of_lines_that_look_the_same_the_one_that_is_meant_is_told_by_its_place() {
+        let diff =
+            "--- a/x\n+++ b/x\n@@ -1 +1,3 @@\n+go();\n a\n+go();\n--- a/y\n+++ b/y\n@@ -0,0 +1 @@\n+go();\n";
+        let document = Document { name: "d".to_owned(), text: diff.to_owned(), redacted: false };
+        let part = parts(&[document], 1500).remove(0);
+        for (line, place) in
+            [("+go(); (line 3 of x)", ("x", 3)), ("+go(); (line 1 of y)", ("y", 1)), ("go();", ("x", 1))]
+        {
+            let written = form(&on(line, "high"), "reject");
+            let found = read(&written.to_string(), &part).unwrap().content.findings.remove(0);
+            assert_eq!((found.path.as_str(), found.line), place);
+            assert_eq!(found.quote, "+go();");
+        }
+        let schema = compile(&schema(&part));
+        assert!(schema.is_valid(&form(&on("+go(); (line 3 of x)", "high"), "reject")));
+        assert!(!schema.is_valid(&form(&on("+go();", "high"), "reject")), "nobody can leave it open");
     }
 
     #[test]

@@ -33,7 +33,7 @@ mod plan;
 mod prompt;
 mod report;
 
-pub use diff::PARTS_MAX;
+pub use diff::{PARTS_MAX, added_lines};
 pub use form::Finding;
 pub use machine::Review;
 pub use params::{ApprovalParams, REVIEWERS_MAX};

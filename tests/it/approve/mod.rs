@@ -278,3 +278,43 @@ fn a_command_that_stops_its_guard_is_ended_all_the_same() {
     let said = project.said(&[&["--change", "fix"], &command[..]].concat(), 3);
     assert!(said["reason"].as_str().unwrap().contains("it took longer than 1s"), "{said}");
 }
+
+#[test]
+fn what_code_knows_of_a_change_is_on_record_with_it() {
+    let project = Project::new();
+    let lock = |version: &str| format!("[[package]]\nname = \"left-pad\"\nversion = \"{version}\"\n");
+    project.git(&["checkout", "--quiet", "fix"]);
+    project.folder.write("repo/Cargo.lock", &lock("1.3.0"));
+    project.commit("a dependency");
+    project.git(&["checkout", "--quiet", "--detach"]);
+    project.folder.write("lcov.info", "SF:sum.py\nDA:1,1\nDA:2,0\nend_of_record\n");
+    let place = json!({"artifactLocation": {"uri": "sum.py"}, "region": {"startLine": 2}});
+    let result =
+        json!({"level": "error", "message": {"text": "bad"}, "locations": [{"physicalLocation": place}]});
+    let log = json!({"runs": [{"tool": {"driver": {"name": "a linter"}}, "results": [result]}]});
+    project.folder.write("found.sarif", &log.to_string());
+    let words =
+        ["--change", "fix", "--coverage", "lcov.info", "--findings", "found.sarif", "-o", "proof.json"];
+    let said = project.said(&words, 0);
+    let facts = &said["facts"];
+    assert_eq!(facts["dependencies"][0]["name"], "left-pad");
+    assert_eq!(
+        (&facts["coverage"]["lines"], &facts["coverage"]["covered"]),
+        (&json!(1), &json!(0)),
+        "{facts}"
+    );
+    assert_eq!(facts["findings"]["errors"], 1);
+    assert_eq!(facts["risk"]["score"], 15 + 20 + 20 + 10, "{facts}");
+    // They are signed with it.
+    let proof = std::fs::read_to_string(project.folder.path().join("proof.json")).unwrap();
+    let record: Value = serde_json::from_str(&proof).unwrap();
+    let change: Value = serde_json::from_str(record["change"].as_str().unwrap()).unwrap();
+    assert_eq!(&change["facts"], facts);
+    for (file, flag) in
+        [("found.sarif", "--coverage"), ("lcov.info", "--findings"), ("nothing", "--coverage")]
+    {
+        project.branch(&format!("b{}", flag.len() + file.len()), "b.py", file);
+        let branch = format!("b{}", flag.len() + file.len());
+        Finished::of(&mut project.approve(&["--change", &branch, flag, file])).exits(2);
+    }
+}

@@ -1,0 +1,151 @@
+//! What a lock file pins, before a change and after it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+/// A dependency whose versions are others from now on.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct DependencyChange {
+    /// The lock file.
+    pub file: String,
+    /// The dependency.
+    pub name: String,
+    /// Its versions until now; none, if it is new.
+    pub before: BTreeSet<String>,
+    /// Its versions from now on; none, if it goes.
+    pub after: BTreeSet<String>,
+}
+
+/// The lock files that are read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Lockfile {
+    /// `Cargo.lock`, `poetry.lock` and `uv.lock`: packages with names and versions, in TOML.
+    Toml,
+    /// `package-lock.json`.
+    Npm,
+    /// `go.sum`.
+    Go,
+    /// `requirements.txt` with versions that are pinned.
+    Pip,
+}
+
+type Versions = BTreeMap<String, BTreeSet<String>>;
+
+impl Lockfile {
+    /// Whether a file is one, by its name.
+    #[must_use]
+    pub fn of(path: &str) -> Option<Self> {
+        match path.rsplit('/').next().unwrap_or_default() {
+            "Cargo.lock" | "poetry.lock" | "uv.lock" => Some(Self::Toml),
+            "package-lock.json" | "npm-shrinkwrap.json" => Some(Self::Npm),
+            "go.sum" => Some(Self::Go),
+            "requirements.txt" => Some(Self::Pip),
+            _ => None,
+        }
+    }
+
+    /// What is different between two texts of a lock file; what cannot be read pins nothing.
+    #[must_use]
+    pub fn changes(self, file: &str, before: &str, after: &str) -> Vec<DependencyChange> {
+        let (mut before, mut after) = (self.versions(before), self.versions(after));
+        let names: BTreeSet<String> = before.keys().chain(after.keys()).cloned().collect();
+        let change = |name: String| {
+            let (before, after) =
+                (before.remove(&name).unwrap_or_default(), after.remove(&name).unwrap_or_default());
+            (before != after).then(|| DependencyChange { file: file.to_owned(), name, before, after })
+        };
+        names.into_iter().filter_map(change).collect()
+    }
+
+    fn versions(self, text: &str) -> Versions {
+        let mut found = Versions::new();
+        let mut add = |name: &str, version: &str| {
+            found.entry(name.to_owned()).or_default().insert(version.to_owned());
+        };
+        match self {
+            Self::Toml => {
+                let table: toml::Table = toml::from_str(text).unwrap_or_default();
+                let packages = table.get("package").and_then(toml::Value::as_array);
+                for package in packages.into_iter().flatten() {
+                    let field = |name: &str| package.get(name).and_then(toml::Value::as_str);
+                    if let (Some(name), Some(version)) = (field("name"), field("version")) {
+                        add(name, version);
+                    }
+                }
+            }
+            Self::Npm => {
+                let lock: Json = serde_json::from_str(text).unwrap_or_default();
+                for (place, package) in lock["packages"].as_object().into_iter().flatten() {
+                    // Of `node_modules/a/node_modules/b`, the name is `b`.
+                    let name = place.rsplit("node_modules/").next().unwrap_or_default();
+                    if let Some(version) = package["version"].as_str().filter(|_| !name.is_empty()) {
+                        add(name, version);
+                    }
+                }
+            }
+            Self::Go => {
+                for line in text.lines() {
+                    if let [name, version, _] = line.split_whitespace().collect::<Vec<_>>()[..] {
+                        add(name, version.trim_end_matches("/go.mod"));
+                    }
+                }
+            }
+            Self::Pip => {
+                for line in text.lines() {
+                    let pinned = line.split(['#', ';']).next().unwrap_or_default().split_once("==");
+                    if let Some((name, version)) = pinned {
+                        add(
+                            &name.trim().to_lowercase(),
+                            version.split_whitespace().next().unwrap_or_default(),
+                        );
+                    }
+                }
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_goes_and_changes_is_told_of_every_kind_of_lock_file() {
+        let cases = [
+            (
+                "Cargo.lock",
+                "[[package]]\nname = \"a\"\nversion = \"1.0.0\"\n[[package]]\nname = \"b\"\nversion = \"2.0.0\"\n",
+                "[[package]]\nname = \"a\"\nversion = \"1.1.0\"\n[[package]]\nname = \"c\"\nversion = \"3.0.0\"\n",
+            ),
+            (
+                "web/package-lock.json",
+                r#"{"packages":{"":{"version":"9.9.9"},"node_modules/a":{"version":"1.0.0"},"node_modules/b":{"version":"2.0.0"}}}"#,
+                r#"{"packages":{"":{"version":"9.9.9"},"node_modules/x/node_modules/a":{"version":"1.1.0"},"node_modules/c":{"version":"3.0.0"}}}"#,
+            ),
+            ("go.sum", "a 1.0.0 h1:x\na 1.0.0/go.mod h1:y\nb 2.0.0 h1:z\n", "a 1.1.0 h1:x\nc 3.0.0 h1:z\n"),
+            (
+                "requirements.txt",
+                "A==1.0.0 # pinned\nb == 2.0.0 ; python_version > '3'\nfree\n",
+                "a==1.1.0\nc==3.0.0 --hash=sha256:00\n",
+            ),
+        ];
+        for (file, before, after) in cases {
+            let changes = Lockfile::of(file).unwrap().changes(file, before, after);
+            let told: Vec<(&str, String, String)> = changes
+                .iter()
+                .map(|change| {
+                    let text = |versions: &BTreeSet<String>| Vec::from_iter(versions.clone()).join(",");
+                    (change.name.as_str(), text(&change.before), text(&change.after))
+                })
+                .collect();
+            let wanted = [("a", "1.0.0", "1.1.0"), ("b", "2.0.0", ""), ("c", "", "3.0.0")];
+            assert_eq!(told, wanted.map(|(name, a, b)| (name, a.to_owned(), b.to_owned())), "{file}");
+        }
+        assert_eq!(Lockfile::of("src/lock.rs"), None);
+        assert!(Lockfile::Toml.changes("Cargo.lock", "no toml [", "").is_empty());
+    }
+}
