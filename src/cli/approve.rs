@@ -139,10 +139,12 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
         output.tell(&format!("quorum: {}", quorum::in_words(registry.quorum(), &domains(&registry))));
         let phases = Phases { proposed, ..Phases::default() };
         let run = id.to_string();
-        return tokio::select! {
-            code = desk.decide(&proposal, Vec::new(), &run, phases, &mut copy) => code,
-            why = cut_off(args, began, &mut stop, UNDER_WAY) => Err(why),
+        let code = tokio::select! {
+            code = desk.decide(&proposal, Vec::new(), &run, phases, &mut copy) => code?,
+            why = cut_off(args, began, &mut stop, UNDER_WAY) => return Err(why),
         };
+        metrics::write(args.metrics_file.as_deref(), &dir, output);
+        return Ok(code);
     }
     let names: Vec<String> = setup.agents.iter().map(|agent| agent.name.clone()).collect();
     let Reviewed { result, endpoints } = if args.review.is_some() {

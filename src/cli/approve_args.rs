@@ -67,7 +67,7 @@ pub(super) struct ApproveArgs {
     pub(super) answer: Option<String>,
     /// Where those who take part are, if each is a process of its own: a TOML file with a line for each, such as
     /// Security = "192.0.2.7:7001". This one proposes, as `orchestrator`.
-    #[arg(long, value_name = "FILE", help_heading = APART, conflicts_with_all = ["review", "sarif", "metrics_file"])]
+    #[arg(long, value_name = "FILE", help_heading = APART, conflicts_with_all = ["review", "sarif"])]
     pub(super) peers: Option<PathBuf>,
     /// Take part as this reviewer: listen, review what is proposed, and vote, until a signal comes.
     #[arg(long, value_name = "NAME", help_heading = APART, requires = "peers", conflicts_with_all = ["change", "message", "output", "launch", "coverage", "findings"])]

@@ -13,7 +13,7 @@ use super::{ExitCode, settings};
 use crate::decision::{Case, Decided, Ended, Ledger, Proposal};
 use crate::protocol::Section;
 use crate::protocol::approval::{Opinion, Sequence};
-use crate::report::{RunResult, write_whole};
+use crate::report::{DECISION_METRICS_FILE, DecisionMetrics, RunResult, write_whole};
 use crate::repository::{Oid, Repository};
 use crate::text::quote;
 
@@ -106,24 +106,11 @@ impl Desk<'_> {
         self.ledger.begin(proposal, opinions, run)?;
         let Conclusion { mut said, proof } = self.conclude().await?;
         copy.write_text(&proof)?;
-        let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
-        let empty = Vec::new();
-        let opinions = said["votes"].as_array().unwrap_or(&empty).iter().map(|vote| &vote["opinion"]);
-        let dissent: Vec<Json> = opinions
-            .filter_map(|opinion| {
-                [&opinion["reject"], &opinion["abstain"]].into_iter().find(|it| it.is_object())
-            })
-            .map(|opinion| opinion["reason"].clone())
-            .collect();
-        said["metrics"] = json!({
-            "proposal_id": said["sequence"],
-            "phase_latencies_ms": [ms(phases.proposed), ms(phases.reviewed), ms(began.elapsed())],
-            "success": said["outcome"] == "landed",
-            "dissent_reasons": dissent,
-            "change_complexity": proposal.churn(),
-            // Nothing is applied before it is decided.
-            "rollback_required": false,
-        });
+        let spans = [phases.proposed, phases.reviewed, began.elapsed()];
+        let metrics = figures(&said, spans, proposal.churn());
+        let file = self.runs.join(run).join(DECISION_METRICS_FILE);
+        write_public(&file, &(serde_json::to_string_pretty(&metrics)? + "\n"))?;
+        said["metrics"] = serde_json::to_value(metrics)?;
         self.tell(&said)
     }
 
@@ -193,6 +180,32 @@ impl Desk<'_> {
         });
         Ok(Conclusion { said, proof })
     }
+}
+
+/// The figures of a decision that ended so.
+fn figures(said: &Json, spans: [Duration; 3], churn: u64) -> DecisionMetrics {
+    let mut metrics = DecisionMetrics {
+        proposal_id: said["sequence"].as_u64().unwrap_or_default(),
+        outcome: said["outcome"].as_str().unwrap_or_default().to_owned(),
+        phase_latencies_ms: spans.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX)),
+        success: said["outcome"] == "landed",
+        change_complexity: churn,
+        // Nothing is applied before it is decided.
+        rollback_required: false,
+        ..DecisionMetrics::default()
+    };
+    for vote in said["votes"].as_array().into_iter().flatten() {
+        for (kind, opinion) in vote["opinion"].as_object().into_iter().flatten() {
+            *metrics.votes.entry(kind.clone()).or_default() += 1;
+            metrics.dissent_reasons.extend(opinion["reason"].as_str().map(str::to_owned));
+            if let Some(severity) = opinion["severity"].as_str() {
+                *metrics.severities.entry(severity.to_owned()).or_default() += 1;
+            }
+        }
+    }
+    let silent = said["silent"].as_array().map_or(0, |silent| silent.len() as u64);
+    metrics.votes.insert("silent".to_owned(), silent);
+    metrics
 }
 
 /// How a decision ended, in a line.

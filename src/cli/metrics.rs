@@ -6,7 +6,7 @@ use anyhow::Context;
 
 use super::locate;
 use super::output::Output;
-use crate::report::{Counted, RESULT_FILE, metrics, write_whole};
+use crate::report::{Counted, DECISION_METRICS_FILE, DecisionMetrics, RESULT_FILE, metrics, write_whole};
 
 /// Who may read it: also the exporter, which is another user.
 const PUBLIC: u32 = 0o644;
@@ -27,7 +27,8 @@ fn try_write(path: &Path, run: &Path, output: &Output) -> anyhow::Result<()> {
     let context = || format!("cannot write the metrics to `{}`", path.display());
     // It may have been given as `.`, which has no parent by its name.
     let run = run.canonicalize().with_context(context)?;
-    for folder in locate::run_folders(run.parent().unwrap_or(&run)) {
+    let all = run.parent().unwrap_or(&run);
+    for folder in locate::run_folders(all) {
         // A run without a result is under way, or its process died: it counts when it is resumed.
         let Ok(text) = std::fs::read_to_string(folder.join(RESULT_FILE)) else { continue };
         match serde_json::from_str::<Counted>(&text) {
@@ -37,5 +38,19 @@ fn try_write(path: &Path, run: &Path, output: &Output) -> anyhow::Result<()> {
             Err(why) => output.tell(&format!("not counted: `{}`: {why}", folder.join(RESULT_FILE).display())),
         }
     }
-    write_whole(path, &metrics(&runs)?, PUBLIC).with_context(context)
+    write_whole(path, &metrics(&runs, &decisions(all, output))?, PUBLIC).with_context(context)
+}
+
+/// The figures of the decisions of a folder.
+fn decisions(all: &Path, output: &Output) -> Vec<DecisionMetrics> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
+        let path = entry.path().join(DECISION_METRICS_FILE);
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        match serde_json::from_str(&text) {
+            Ok(decision) => found.push(decision),
+            Err(why) => output.tell(&format!("not counted: `{}`: {why}", path.display())),
+        }
+    }
+    found
 }

@@ -1,12 +1,14 @@
 //! Figures of all runs in a folder, as Prometheus text: for node-exporter's textfile collector.
 //!
-//! In: the results of runs, as they stand in their `result.json`. Out: one text. Nothing is counted on the side:
+//! In: the results of runs, as they stand in their `result.json`, and the figures of decisions beside them. Out: one text. Nothing is counted on the side:
 //! the same results give the same text, a run that is resumed counts once, as what it has become, and a run whose
 //! folder is deleted counts no longer. So these are gauges: what there is now, not what has ever been.
 
-use prometheus::{HistogramOpts, HistogramVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
+use prometheus::{Gauge, HistogramOpts, HistogramVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+
+use super::DecisionMetrics;
 
 /// What is read of a `result.json`.
 #[derive(Debug, Deserialize)]
@@ -78,12 +80,15 @@ const ROUNDS: [f64; 8] = [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 24.0];
 /// The same for confidences.
 const CONFIDENCES: [f64; 10] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 
-/// Returns the figures of these runs.
+/// Upper bounds of the buckets for the steps of a decision, in seconds.
+const STEPS: [f64; 10] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 180.0, 600.0];
+
+/// Returns the figures of these runs, and of decisions on changes.
 ///
 /// # Errors
 ///
 /// Only if a name here broke a rule of Prometheus.
-pub fn metrics(runs: &[Counted]) -> Result<String, prometheus::Error> {
+pub fn metrics(runs: &[Counted], decisions: &[DecisionMetrics]) -> Result<String, prometheus::Error> {
     let registry = Registry::new();
     let gauge = |name: &str, help: &str, labels: &[&str]| {
         let made = IntGaugeVec::new(Opts::new(name, help), labels)?;
@@ -145,6 +150,30 @@ pub fn metrics(runs: &[Counted]) -> Result<String, prometheus::Error> {
                 }
             }
         }
+    }
+    if !decisions.is_empty() {
+        let ended = gauge("consensus_decisions", "Decisions on changes, by how they ended.", &["outcome"])?;
+        let votes = gauge("consensus_votes", "Votes on changes, by kind.", &["kind"])?;
+        let dissent = gauge("consensus_dissent", "Votes against changes, by severity.", &["severity"])?;
+        let rollbacks = gauge("consensus_rollbacks", "Changes that had to be undone.", &[])?;
+        let steps = histogram("consensus_decision_seconds", "Each step of a decision.", &STEPS, &["step"])?;
+        let rate = Gauge::new("consensus_agreement_rate", "The share of decided changes that landed.")?;
+        registry.register(Box::new(rate.clone()))?;
+        rollbacks.with_label_values::<&str>(&[]).set(0);
+        for decision in decisions {
+            ended.with_label_values(&[&decision.outcome]).inc();
+            rollbacks.with_label_values::<&str>(&[]).add(i64::from(decision.rollback_required));
+            for (gauge, counts) in [(&votes, &decision.votes), (&dissent, &decision.severities)] {
+                for (kind, count) in counts {
+                    gauge.with_label_values(&[kind]).add(i64::try_from(*count).unwrap_or(i64::MAX));
+                }
+            }
+            for (step, ms) in ["propose", "review", "decide"].into_iter().zip(decision.phase_latencies_ms) {
+                steps.with_label_values(&[step]).observe(ms as f64 / 1000.0);
+            }
+        }
+        let landed = decisions.iter().filter(|decision| decision.success).count();
+        rate.set(landed as f64 / decisions.len() as f64);
     }
     TextEncoder::new().encode_to_string(&registry.gather())
 }

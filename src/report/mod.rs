@@ -3,6 +3,7 @@
 //! In: a [`Ledger`](crate::engine::Ledger) and the journal's head. Out: `result.json`, the
 //! transcript, the answer; of many results, metrics. The same journal always gives the same bytes.
 
+mod decision;
 mod metrics;
 mod outcome;
 mod panel;
@@ -10,6 +11,7 @@ mod result;
 mod sarif;
 mod transcript;
 
+pub use decision::{DECISION_METRICS_FILE, DecisionMetrics};
 pub use metrics::{Counted, metrics};
 pub use outcome::ConsensusOutcome;
 pub use result::{AgentResult, RunResult, Timing, UsageResult, write_run, write_whole};

@@ -269,6 +269,23 @@ fn a_review_is_counted_with_the_other_runs() {
     let text = std::fs::read_to_string(project.folder.path().join("consensus.prom")).unwrap();
     let agreed = "consensus_runs{outcome=\"agreed\",protocol=\"approval\",roleset=\"reviewers_f1\"} 1\n";
     assert!(text.contains(agreed), "{text}");
+    project.branch("more", "more.py", "x = 1\n");
+    let words = ["--change", "more", "--answer", "reject", "--metrics-file", "consensus.prom"];
+    project.said(&words, 3);
+    let text = std::fs::read_to_string(project.folder.path().join("consensus.prom")).unwrap();
+    for line in [
+        "consensus_decisions{outcome=\"landed\"} 1\n",
+        "consensus_decisions{outcome=\"rejected\"} 1\n",
+        "consensus_votes{kind=\"approve\"} 4\n",
+        "consensus_votes{kind=\"reject\"} 4\n",
+        "consensus_votes{kind=\"silent\"} 0\n",
+        "consensus_dissent{severity=\"high\"} 4\n",
+        "consensus_rollbacks 0\n",
+        "consensus_agreement_rate 0.5\n",
+        "consensus_decision_seconds_count{step=\"decide\"} 2\n",
+    ] {
+        assert!(text.contains(line), "{line}{text}");
+    }
 }
 
 #[test]
