@@ -4,6 +4,7 @@
 //! be found. That is order and no wall: it runs what the change brings, with all that its user may do. It is in a process group
 //! of its own, which ends with it, or when its time is over.
 
+use std::io::Read as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -34,7 +35,10 @@ const ENVIRONMENT: [&str; 12] = [
 /// How long the guard may take to end a command whose time is over.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// The last lines of what a command says are kept, in bytes.
+/// So much of what a command says is written down, in bytes, from its beginning.
+const LOG_BYTES_MAX: u64 = 16 << 20;
+
+/// So much of its end is shown, in bytes.
 const SAID_BYTES_MAX: usize = 4_000;
 
 /// A command, and that it succeeded.
@@ -43,7 +47,7 @@ const SAID_BYTES_MAX: usize = 4_000;
 pub struct Verification {
     /// The command, as a shell reads it.
     pub command: String,
-    /// The SHA-256 of all that it said.
+    /// The SHA-256 of what it said, up to 16 MiB.
     pub output_sha256: Digest,
 }
 
@@ -79,7 +83,9 @@ impl Verification {
         let folder = Scratch::new()?;
         repository.export(tree, &folder.0)?;
         let file = std::fs::File::create(log).map_err(DecisionError::file("write", log))?;
-        let copy = file.try_clone().map_err(DecisionError::file("write", log))?;
+        let (said, says) = std::io::pipe().map_err(DecisionError::file("make a pipe for", log))?;
+        let says_too = says.try_clone().map_err(DecisionError::file("make a pipe for", log))?;
+        let written = tokio::task::spawn_blocking(move || keep(said, file));
         let kept = ENVIRONMENT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
         let mut child = Command::new(guard)
             .args(["guard", "--", "sh", "-c", command])
@@ -87,8 +93,8 @@ impl Verification {
             .env_clear()
             .envs(kept)
             .stdin(Stdio::piped())
-            .stdout(file)
-            .stderr(copy)
+            .stdout(says)
+            .stderr(says_too)
             .spawn()
             .map_err(DecisionError::file("start", guard))?;
         // Whoever is waited for has its standard input closed.
@@ -106,6 +112,8 @@ impl Verification {
             status = Some(child.wait().await);
         }
         let status = status.transpose().map_err(DecisionError::file("wait for", guard))?;
+        // Whatever escaped its end may hold the pipe: what it says from here on is nobody's business.
+        let _ = tokio::time::timeout(GRACE, written).await;
         let said = std::fs::read(log).map_err(DecisionError::file("read", log))?;
         if status.is_some_and(|status| status.success()) && !is_late {
             let output_sha256 = Digest::of(&said);
@@ -119,6 +127,13 @@ impl Verification {
         let tail = &said[said.len().saturating_sub(SAID_BYTES_MAX)..];
         Ok(Checked::Failed { how, said: String::from_utf8_lossy(tail).trim().to_owned() })
     }
+}
+
+/// Writes what a command says, up to a bound; reads the rest as well, so that it is not held up.
+fn keep(mut said: std::io::PipeReader, mut log: std::fs::File) -> std::io::Result<()> {
+    std::io::copy(&mut said.by_ref().take(LOG_BYTES_MAX), &mut log)?;
+    std::io::copy(&mut said, &mut std::io::sink())?;
+    Ok(())
 }
 
 /// A folder of nobody else's, which goes when it is not needed any more.

@@ -289,6 +289,14 @@ fn a_review_is_counted_with_the_other_runs() {
 }
 
 #[test]
+fn a_command_that_talks_without_end_fills_no_disk() {
+    let project = Project::new();
+    let said = project.said(&["--change", "fix", "--verify", "head -c 40000000 /dev/zero | tr '\\0' x"], 0);
+    let run = project.folder.path().join("runs").join(said["run"].as_str().unwrap());
+    assert_eq!(std::fs::metadata(run.join("verification.log")).unwrap().len(), 16 << 20);
+}
+
+#[test]
 fn a_command_that_stops_its_guard_is_ended_all_the_same() {
     let project = Project::new();
     let command = ["--verify", "kill -STOP $PPID; exec sleep 600", "--verify-timeout", "1s"];
