@@ -93,7 +93,7 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
     let given = given(args, &repository)?;
     let mut copy = AnswerFile::open(args.output.as_deref())?;
     let bench = Bench::open(&ledger, &keys, &registry, addresses, args.listen.as_deref(), output).await?;
-    let mut desk = Desk { repository, ledger, bench, runs, output };
+    let mut desk = Desk { repository, ledger, bench, with_checkout: args.checkout, runs, output };
     let finished = tokio::select! {
         finished = desk.finish_what_was_begun() => finished?,
         why = cut_off(args, began, &mut stop, UNDER_WAY) => return Err(why),
@@ -112,7 +112,11 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
     reviewers.are_of(&desk.repository, &candidate.base, args)?;
     let setup = reviewers.setup(args, &candidate.diff)?;
     // Before anybody is paid for a review that could not land, and before a key signs twice at one place.
-    desk.repository.not_checked_out(&branch)?;
+    if args.checkout {
+        desk.repository.is_clean(&branch)?;
+    } else {
+        desk.repository.not_checked_out(&branch)?;
+    }
     desk.repository.not_marked(&desk.ledger.next_mark())?;
     copy.empty()?;
     let id = Uuid::now_v7();

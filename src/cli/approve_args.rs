@@ -16,7 +16,8 @@ Examples:
   consensus approve --replica Security --peers peers.toml --keys keys --model ollama:qwen2.5-coder
   consensus approve --change feature --peers peers.toml --keys keys
 
-The change lands on --base as one commit, if a quorum of the reviewers approves; that branch must not be checked out.
+The change lands on --base as one commit, if a quorum of the reviewers approves; that branch must not be
+checked out, unless --checkout is given.
 Exit codes: 0 landed, 3 not approved, not verified or not landed, 4 vetoed; see `consensus --help` for the others.";
 
 /// The heading of what is for processes of their own.
@@ -35,6 +36,9 @@ pub(super) struct ApproveArgs {
     /// The branch that it lands on.
     #[arg(long, value_name = "BRANCH", default_value = "main")]
     pub(super) base: String,
+    /// Where that branch is checked out and nothing was changed, bring the files along; without this nobody's files are touched.
+    #[arg(long)]
+    pub(super) checkout: bool,
     /// A command that must succeed on the changed files before anybody is asked. It runs in a folder of its own.
     #[arg(long, value_name = "COMMAND", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(super) verify: Option<String>,
@@ -70,7 +74,7 @@ pub(super) struct ApproveArgs {
     #[arg(long, value_name = "FILE", help_heading = APART, conflicts_with_all = ["review", "sarif"])]
     pub(super) peers: Option<PathBuf>,
     /// Take part as this reviewer: listen, review what is proposed, and vote, until a signal comes.
-    #[arg(long, value_name = "NAME", help_heading = APART, requires = "peers", conflicts_with_all = ["change", "message", "output", "launch", "coverage", "findings"])]
+    #[arg(long, value_name = "NAME", help_heading = APART, requires = "peers", conflicts_with_all = ["change", "checkout", "message", "output", "launch", "coverage", "findings"])]
     pub(super) replica: Option<String>,
     /// Where this one is heard, such as 0.0.0.0:7001 [default: where --peers says that it is].
     #[arg(long, value_name = "ADDR", help_heading = APART, requires = "peers")]

@@ -28,6 +28,8 @@ pub(super) struct Desk<'a> {
     pub(super) repository: Repository,
     pub(super) ledger: Ledger,
     pub(super) bench: Bench,
+    /// Whether files of a work tree in which the branch is checked out are brought along.
+    pub(super) with_checkout: bool,
     pub(super) runs: PathBuf,
     pub(super) output: &'a Output,
 }
@@ -140,7 +142,7 @@ impl Desk<'_> {
             self.ledger.decided(&ruling)?
         };
         let ended = if decided.verified.approved {
-            case.land(&decided, &self.repository, &self.ledger)?
+            case.land(&decided, &self.repository, &self.ledger, self.with_checkout)?
         } else {
             Ended::Rejected
         };

@@ -144,6 +144,7 @@ fn of_repository(error: &RepositoryError) -> ExitCode {
         | RepositoryError::Submodule(_)
         | RepositoryError::Name(_)
         | RepositoryError::CheckedOut { .. }
+        | RepositoryError::Dirty(_)
         | RepositoryError::Stale { .. }
         | RepositoryError::Locked(_) => ExitCode::Usage,
     }

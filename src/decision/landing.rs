@@ -8,7 +8,8 @@ use crate::repository::{Landing, Mark, Repository, RepositoryError, Source};
 impl Case {
     /// Brings the approved change onto its branch; a landing that was begun before is brought to its end.
     ///
-    /// The branch may have gone on since: then it stays where it is, and why is returned.
+    /// The branch may have gone on since: then it stays where it is, and why is returned. A work tree in which it is checked
+    /// out is brought along `with_checkout`, and stands in the way without.
     ///
     /// # Errors
     ///
@@ -19,6 +20,7 @@ impl Case {
         decided: &Decided,
         repository: &Repository,
         ledger: &Ledger,
+        with_checkout: bool,
     ) -> Result<Ended, DecisionError> {
         let proposal = &self.proposal;
         let votes = decided.verified.votes.iter().filter(|vote| vote.opinion.vote() == Vote::Approve);
@@ -35,7 +37,7 @@ impl Case {
         let message = proposal.commit_message(decided.record.sequence, self.change(), &approvers);
         // The same commit, however often it is made.
         let commit = repository.commit(&proposal.base, &proposal.tree, &message, proposal.at)?;
-        let landing = Landing { branch, from: proposal.base.clone(), to: commit.clone() };
+        let landing = Landing { branch, from: proposal.base.clone(), to: commit.clone(), with_checkout };
         let mark = Mark::of(ledger.name(), decided.record.sequence);
         let landed = match repository.settle(&landing, &mark) {
             Ok(true) => Ok(()),
@@ -43,7 +45,12 @@ impl Case {
             Err(why) => Err(why),
         };
         match landed {
-            Ok(()) => Ok(Ended::Landed { commit }),
+            Ok(()) => {
+                if with_checkout {
+                    repository.bring_along(&landing)?;
+                }
+                Ok(Ended::Landed { commit })
+            }
             Err(why @ RepositoryError::Stale { .. }) => Ok(Ended::NotLanded { why: why.to_string() }),
             Err(why) => Err(why.into()),
         }

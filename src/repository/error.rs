@@ -84,6 +84,13 @@ pub enum RepositoryError {
         /// Where it is checked out.
         place: PathBuf,
     },
+    /// The branch is where somebody works, who has not committed all.
+    #[error(
+        "the branch is checked out in {}, where something was changed and not committed; commit it or put it away, so that the \
+         files there can be brought along",
+        .0.display()
+    )]
+    Dirty(PathBuf),
     /// The branch has been moved by somebody else.
     #[error(
         "`{branch}` is at {found}, and the decision is on {expected}; propose the change again on what is there now"

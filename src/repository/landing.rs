@@ -1,7 +1,8 @@
 //! How a decided change gets onto its branch, and off it again.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use super::error::RepositoryError;
 use super::git::{Asked, Oid, Repository};
@@ -23,6 +24,8 @@ pub struct Landing {
     pub from: Oid,
     /// Where it comes.
     pub to: Oid,
+    /// Whether a work tree in which it is checked out may be brought along; see [`Repository::bring_along`].
+    pub with_checkout: bool,
 }
 
 impl Mark {
@@ -61,8 +64,8 @@ impl Repository {
     /// [`RepositoryError::Stale`] if the branch is not where it must be, or the mark is there already;
     /// [`RepositoryError::CheckedOut`] if somebody works on it; [`RepositoryError::Locked`] if a lock is left.
     pub fn land(&self, landing: &Landing, mark: &Mark) -> Result<(), RepositoryError> {
-        let Landing { branch, from, to } = landing;
-        self.not_checked_out(branch)?;
+        let Landing { branch, from, to, .. } = landing;
+        self.is_free(landing)?;
         let moves = [format!("update {branch} {to} {from}"), format!("create {} {to}", mark.0)];
         self.move_all(&moves, landing)
     }
@@ -73,9 +76,9 @@ impl Repository {
     ///
     /// As [`Repository::land`].
     pub fn undo(&self, landing: &Landing, mark: &Mark) -> Result<(), RepositoryError> {
-        let Landing { branch, from, to } = landing;
-        self.not_checked_out(branch)?;
-        let back = Landing { branch: branch.clone(), from: to.clone(), to: from.clone() };
+        let Landing { branch, from, to, .. } = landing;
+        self.is_free(landing)?;
+        let back = Landing { from: to.clone(), to: from.clone(), ..landing.clone() };
         let moves = [format!("update {branch} {from} {to}"), format!("delete {} {to}", mark.0)];
         self.move_all(&moves, &back)
     }
@@ -89,7 +92,7 @@ impl Repository {
     ///
     /// As [`Repository::land`], where there is something left to do.
     pub fn settle(&self, landing: &Landing, mark: &Mark) -> Result<bool, RepositoryError> {
-        let Landing { branch, from, to } = landing;
+        let Landing { branch, from, to, .. } = landing;
         let marked = self.marked(mark)?;
         let is_marked = marked.is_some();
         if let Some(found) = marked.filter(|found| found != to) {
@@ -105,7 +108,7 @@ impl Repository {
             if String::from_utf8_lossy(&before).lines().any(|line| line == to.as_str()) {
                 return Ok(true);
             }
-            self.not_checked_out(branch)?;
+            self.is_free(landing)?;
             self.move_all(&[format!("update {branch} {to} {from}")], landing)?;
             return Ok(true);
         }
@@ -165,12 +168,52 @@ impl Repository {
         Err(RepositoryError::Git { command: words.join(" "), said: said.err })
     }
 
+    fn is_free(&self, landing: &Landing) -> Result<(), RepositoryError> {
+        if landing.with_checkout { Ok(()) } else { self.not_checked_out(&landing.branch) }
+    }
+
     /// Refuses a branch that is checked out: git would move it under somebody's files, which would then all seem changed.
     ///
     /// # Errors
     ///
     /// [`RepositoryError::CheckedOut`] says where.
     pub fn not_checked_out(&self, branch: &str) -> Result<(), RepositoryError> {
+        match self.checkout(branch)? {
+            Some(place) => Err(RepositoryError::CheckedOut { branch: branch.to_owned(), place }),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a work tree in which the branch is checked out and something was changed and not committed.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError::Dirty`] says where.
+    pub fn is_clean(&self, branch: &str) -> Result<(), RepositoryError> {
+        let Some(place) = self.checkout(branch)? else { return Ok(()) };
+        let said = in_checkout(&place, &["status", "--porcelain", "--untracked-files=no"])?;
+        if said.is_empty() { Ok(()) } else { Err(RepositoryError::Dirty(place)) }
+    }
+
+    /// Brings the files of a work tree in which the branch is checked out to where a landing has brought the branch. Nothing
+    /// that was changed there is written over, and whoever has gone on there is left alone; again is as good as once.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError`] with git's own words if something stands in the way.
+    pub fn bring_along(&self, landing: &Landing) -> Result<(), RepositoryError> {
+        let Some(place) = self.checkout(&landing.branch)? else { return Ok(()) };
+        let tree = |commit: &Oid| self.oid(&Asked::words(&["rev-parse", &format!("{commit}^{{tree}}")]));
+        let now = in_checkout(&place, &["write-tree"])?;
+        if now != tree(&landing.from)?.as_str() {
+            return Ok(());
+        }
+        in_checkout(&place, &["read-tree", "-m", "-u", landing.from.as_str(), landing.to.as_str()])?;
+        Ok(())
+    }
+
+    /// Where a branch is checked out, if anywhere.
+    fn checkout(&self, branch: &str) -> Result<Option<PathBuf>, RepositoryError> {
         let out = self.must(&Asked::words(&["worktree", "list", "--porcelain", "-z"]))?;
         let mut place = PathBuf::new();
         for field in String::from_utf8_lossy(&out).split('\0') {
@@ -178,9 +221,20 @@ impl Repository {
                 place = PathBuf::from(path);
             }
             if field.strip_prefix("branch ") == Some(branch) {
-                return Err(RepositoryError::CheckedOut { branch: branch.to_owned(), place });
+                return Ok(Some(place));
             }
         }
-        Ok(())
+        Ok(None)
     }
+}
+
+/// Asks git about somebody's files, by that one's own settings: as whoever works there would.
+fn in_checkout(place: &Path, words: &[&str]) -> Result<String, RepositoryError> {
+    let said =
+        Command::new("git").arg("-C").arg(place).args(words).output().map_err(RepositoryError::NoGit)?;
+    if said.status.success() {
+        return Ok(String::from_utf8_lossy(&said.stdout).trim().to_owned());
+    }
+    let said = String::from_utf8_lossy(&said.stderr).trim().to_owned();
+    Err(RepositoryError::Git { command: words.join(" "), said })
 }

@@ -57,7 +57,12 @@ impl Project {
 
     fn landing(&self, candidate: &Candidate) -> Landing {
         let to = self.open().commit(&candidate.base, &candidate.tree, "decided\n", 1_700_000_000).unwrap();
-        Landing { branch: "refs/heads/main".to_owned(), from: candidate.base.clone(), to }
+        Landing {
+            branch: "refs/heads/main".to_owned(),
+            from: candidate.base.clone(),
+            to,
+            with_checkout: false,
+        }
     }
 }
 

@@ -192,3 +192,36 @@ fn a_decision_that_was_begun_in_one_copy_is_brought_to_its_end_in_another() {
     Finished::of(&mut approve).exits(0);
     assert_eq!(git(&project.folder.path().join("copy"), &["rev-parse", "main"]), landed);
 }
+
+#[test]
+fn a_checkout_is_brought_along_if_that_is_wanted_and_nothing_in_it_is_written_over() {
+    let project = Project::new();
+    project.git(&["checkout", "--quiet", "main"]);
+    let words = ["--change", "fix", "--checkout"];
+    let file = project.path().join("sum.py");
+    let before = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, "work\n").unwrap();
+    let refused = Finished::of(&mut project.approve(&words)).exits(2);
+    assert!(refused.stderr.contains("changed and not committed"), "{}", refused.stderr);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "work\n");
+    std::fs::write(&file, &before).unwrap();
+    project.folder.write("repo/notes.txt", "of nobody's business");
+    project.said(&words, 0);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "def total(items):\n    return sum(items)\n");
+    assert_eq!(project.git(&["status", "--porcelain"]), "?? notes.txt");
+
+    // Killed between the branch and its files: the next start brings them along.
+    let ledger = project.ledger();
+    let whole = std::fs::read_to_string(&ledger).unwrap();
+    std::fs::write(&ledger, whole.lines().take(2).collect::<Vec<_>>().join("\n") + "\n").unwrap();
+    project.git(&["read-tree", "-m", "-u", "main", "main^"]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
+    project.said(&words, 0);
+    assert_eq!(project.git(&["status", "--porcelain"]), "?? notes.txt");
+    // Whoever has gone on there is left alone.
+    std::fs::write(&ledger, whole.lines().take(2).collect::<Vec<_>>().join("\n") + "\n").unwrap();
+    std::fs::write(&file, "further\n").unwrap();
+    project.git(&["add", "sum.py"]);
+    project.said(&words, 0);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "further\n");
+}
