@@ -1,15 +1,16 @@
 //! Who decides: all in this process, or each in a process of its own.
 
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use tokio::sync::mpsc;
 
 use super::output::Output;
 use crate::crypto::Signature;
 use crate::decision::{KeyFolder, Ledger, ORCHESTRATOR, Sitting};
-use crate::peer::{Addresses, Connections, Patience, Peer, listen};
+use crate::peer::{Addresses, Connections, Inbox, Patience, Peer, listen};
 use crate::protocol::approval::court::{Court, Ruling};
 use crate::protocol::approval::member::Want;
 use crate::protocol::approval::{Change, Opinion, Party, Registry, Seal};
@@ -22,13 +23,42 @@ pub(super) enum Bench {
     Apart(Box<Assembly>),
 }
 
-/// The one who proposes, and its connections to the reviewers.
+/// The one who proposes, among the others.
 pub(super) struct Assembly {
-    peer: Peer,
-    inbox: mpsc::Receiver<(Party, String)>,
-    connections: Connections,
+    seat: Seated,
     registry: Arc<Registry>,
     output: Output,
+}
+
+/// One who takes part in a process of its own, and can be heard.
+pub(super) struct Seated {
+    pub(super) peer: Peer,
+    pub(super) inbox: Inbox,
+    pub(super) connections: Connections,
+    /// Where its log is.
+    pub(super) folder: PathBuf,
+    /// Where it is heard.
+    pub(super) heard_at: SocketAddr,
+}
+
+impl Seated {
+    /// Takes the seat of this name, as it was left. `listen_at` is where it is heard, if not where the addresses say.
+    pub(super) async fn take(
+        name: &str,
+        keys: &KeyFolder,
+        registry: &Arc<Registry>,
+        addresses: &Addresses,
+        listen_at: Option<&str>,
+    ) -> anyhow::Result<Self> {
+        let (key, me, seal, folder) = keys.apart_as(name, registry)?;
+        let connections = Connections::open(&key, me, registry, addresses)?;
+        let address = listen_at.map_or_else(|| addresses.of(name), Ok)?;
+        let (inbox, heard_at) = listen(address, &key, registry).await?;
+        let peer = Peer::open(&folder, registry, (me, seal))?;
+        // Somebody may have begun in one process meanwhile: whoever comes second sees it.
+        keys.apart(registry)?;
+        Ok(Self { peer, inbox, connections, folder, heard_at })
+    }
 }
 
 impl Bench {
@@ -49,13 +79,9 @@ impl Bench {
             output.tell("keys: all are in this process, so that this proves nothing against whoever runs it");
             return Ok(Self::Together(Box::new(ledger.court(keys)?)));
         };
-        let (key, me, seal, folder) = keys.apart_as(ORCHESTRATOR, registry)?;
-        let peer = Peer::open(&folder, registry, (me, seal))?;
-        let address = listen_at.map_or_else(|| addresses.of(ORCHESTRATOR), Ok)?;
-        let (inbox, _) = listen(address, &key, registry).await?;
-        let connections = Connections::open(&key, me, registry, addresses)?;
+        let seat = Seated::take(ORCHESTRATOR, keys, registry, addresses, listen_at).await?;
         let (registry, output) = (Arc::clone(registry), *output);
-        Ok(Self::Apart(Box::new(Assembly { peer, inbox, connections, registry, output })))
+        Ok(Self::Apart(Box::new(Assembly { seat, registry, output })))
     }
 
     /// Has a change decided on; the same again, if that was begun before.
@@ -74,10 +100,11 @@ impl Bench {
 impl Assembly {
     async fn decide(&mut self, change: Change) -> anyhow::Result<Ruling<Signature>> {
         let value = change.value();
-        if !self.peer.has_submitted(change.digest()) {
-            self.peer.submit(change.clone())?;
+        let Seated { peer, inbox, connections, .. } = &mut self.seat;
+        if !peer.has_submitted(change.digest()) {
+            peer.submit(change.clone())?;
         }
-        while self.peer.ended(change.digest()).is_none() {
+        while peer.ended(change.digest()).is_none() {
             let (registry, output) = (&self.registry, self.output);
             let tell = |want: &Want<Signature>| {
                 match want {
@@ -100,9 +127,9 @@ impl Assembly {
                 }
                 ControlFlow::Continue(())
             };
-            self.peer.run(&mut self.inbox, &self.connections, &(), Patience::default(), tell).await?;
+            peer.run(inbox, connections, &(), Patience::default(), tell).await?;
         }
-        let ended = self.peer.ended(change.digest()).and_then(|sequence| self.peer.ruling(sequence, value));
+        let ended = peer.ended(change.digest()).and_then(|sequence| peer.ruling(sequence, value));
         ended.context("a decision that was told has a proof; that is an error of this program")
     }
 }

@@ -169,7 +169,7 @@ impl Desk<'_> {
             "outcome": outcome,
             "reason": reason,
             "sequence": verified.sequence,
-            "change": verified.change,
+            "change": case.change(),
             "branch": case.proposal.branch,
             "base": case.proposal.base,
             "facts": case.proposal.facts,

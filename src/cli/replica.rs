@@ -1,7 +1,7 @@
 //! `consensus approve --replica NAME`: one reviewer in a process of its own.
 //!
 //! It has its own copy of the repository, its own key, its own model, and trusts nobody's word: it makes the tree from the
-//! diff itself, runs its own command on it, and votes on what it has seen.
+//! diff itself, reads it, runs its own command on it if it would approve, and votes on what it has seen.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -9,35 +9,36 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use serde_json::json;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use uuid::Uuid;
 
 use super::approve::{Place, verified};
 use super::approve_args::ApproveArgs;
+use super::bench::Seated;
 use super::desk::write_public;
 use super::error::UsageError;
 use super::output::{Format, Output};
 use super::reading::{Reviewed, Reviewers, begun, review};
 use super::{ExitCode, settings, signals};
 use crate::config::FileConfig;
-use crate::crypto::Signature;
-use crate::decision::{Checked, Proposal};
+use crate::crypto::{Digest, Signature};
+use crate::decision::{Checked, ORCHESTRATOR, Proposal};
 use crate::engine::StopRequest;
-use crate::peer::{Connections, Patience, Peer, Reviewer, listen};
+use crate::peer::{Patience, Reviewer};
 use crate::protocol::Section;
 use crate::protocol::approval::member::Want;
 use crate::protocol::approval::{
-    Change, Letter, Opinion, Party, Post, Registry, Sequence, Severity, Signed, Value,
+    Change, Letter, OPINION_BYTES_MAX, Opinion, Post, Registry, Sequence, Severity, Signed, Value, Vote,
 };
 use crate::report::write_whole;
 use crate::repository::{Repository, RepositoryError, Source};
 use crate::text::quote;
 
-/// The longest words about a review that has failed.
-const REASON_CHARS_MAX: usize = 1000;
+/// The longest words of an opinion; however they are written, they fit into what others read.
+const WORDS_CHARS_MAX: usize = OPINION_BYTES_MAX / 4;
 
 /// A reviewer with what it needs to review.
-struct Desk<'a> {
+struct Chair<'a> {
     args: &'a ApproveArgs,
     file: FileConfig,
     repository: Repository,
@@ -47,6 +48,8 @@ struct Desk<'a> {
     /// Where its log is.
     folder: PathBuf,
     stop: watch::Receiver<StopRequest>,
+    /// One review at a time, however many are proposed.
+    turn: Semaphore,
     output: &'a Output,
 }
 
@@ -56,20 +59,17 @@ pub(super) async fn serve(name: &str, args: &ApproveArgs, output: &Output) -> an
     let file = FileConfig::load()?;
     let Place { repository, branch, keys, registry, addresses } = Place::open(args)?;
     let addresses = addresses.context("--replica needs --peers")?;
-    let (key, me, seal, folder) = keys.apart_as(name, &registry)?;
-    if !matches!(me, Party::Reviewer(_)) {
+    if name == ORCHESTRATOR {
         let why = format!("`{name}` proposes and has no vote: leave --replica away, and give a --change");
         return Err(UsageError(why).into());
     }
     let reviewers = Reviewers::of(args, &file, &keys)?.only(name);
-    let mut peer = Peer::open(&folder, &registry, (me, seal))?;
-    let address = args.listen.as_deref().map_or_else(|| addresses.of(name), Ok)?;
-    let (mut inbox, local) = listen(address, &key, &registry).await?;
-    let connections = Connections::open(&key, me, &registry, &addresses)?;
+    let seat = Seated::take(name, &keys, &registry, &addresses, args.listen.as_deref()).await?;
+    let Seated { mut peer, mut inbox, connections, folder, heard_at } = seat;
     let known = peer.known();
-    output.tell(&format!("{name}: heard at {local}; decisions known: {known}"));
+    output.tell(&format!("{name}: heard at {heard_at}; decisions known: {known}"));
     let runs = settings::runs_dir(args.runs_dir.as_ref(), &file);
-    let desk = Desk {
+    let chair = Chair {
         args,
         file,
         repository,
@@ -78,6 +78,7 @@ pub(super) async fn serve(name: &str, args: &ApproveArgs, output: &Output) -> an
         runs,
         folder: folder.clone(),
         stop: stop.clone(),
+        turn: Semaphore::new(1),
         output,
     };
     let patience = Patience { review: args.review_timeout, ..Patience::default() };
@@ -90,9 +91,10 @@ pub(super) async fn serve(name: &str, args: &ApproveArgs, output: &Output) -> an
         }
     };
     tokio::select! {
-        ended = peer.run(&mut inbox, &connections, &desk, patience, tell) => ended?,
+        biased;
         _ = stop.changed() => {}
         () = settings::deadline(&args.limits, began) => {}
+        ended = peer.run(&mut inbox, &connections, &chair, patience, tell) => ended?,
     }
     match failure {
         Some(why) => Err(why),
@@ -120,7 +122,8 @@ fn told(want: &Want<Signature>, registry: &Registry, folder: &Path, output: &Out
                 |signed: &Signed<Signature>| registry.write(&Post::Letter(Letter::alone(signed.clone())));
             let posts = [post(first), post(second)];
             let text = format!("[{},\n {}]\n", posts[0], posts[1]);
-            let path = folder.join(format!("accusation-{}-{}.json", first.sequence, first.by));
+            let digest = Digest::of(text.as_bytes()).to_string();
+            let path = folder.join(format!("accusation-{}-{}.json", first.sequence, &digest[..8]));
             write_public(&path, &text)?;
             output.insist(&format!(
                 "decision {}: somebody has signed two things of which an honest one signs one; both are in {}",
@@ -140,13 +143,18 @@ fn told(want: &Want<Signature>, registry: &Registry, folder: &Path, output: &Out
     Ok(())
 }
 
-impl Reviewer for Desk<'_> {
+impl Reviewer for Chair<'_> {
     async fn review(&self, sequence: Sequence, change: &Change) -> Opinion {
+        let _turn = self.turn.acquire().await;
         let opinion = self.opinion(change).await.unwrap_or_else(|why| {
             // Whoever cannot review says so, and nobody waits for it.
-            let reason = format!("the review has failed: {why:#}").chars().take(REASON_CHARS_MAX).collect();
-            Opinion::Abstain { reason }
+            Opinion::Abstain { reason: format!("the review has failed: {why:#}") }
         });
+        if *self.stop.borrow() != StopRequest::None {
+            // It was cut off, and is no opinion: the review goes on when this one is back.
+            std::future::pending::<()>().await;
+        }
+        let opinion = bounded(opinion);
         let said = match &opinion {
             Opinion::Approve { .. } => "approved of".to_owned(),
             Opinion::Reject { reason, severity } => format!("rejected ({severity}): {reason}"),
@@ -157,7 +165,17 @@ impl Reviewer for Desk<'_> {
     }
 }
 
-impl Desk<'_> {
+/// An opinion that others will read: its words are not too many.
+fn bounded(opinion: Opinion) -> Opinion {
+    let bounded = |text: String| text.chars().take(WORDS_CHARS_MAX).collect();
+    match opinion {
+        Opinion::Approve { confidence, notes } => Opinion::Approve { confidence, notes: bounded(notes) },
+        Opinion::Reject { reason, severity } => Opinion::Reject { reason: bounded(reason), severity },
+        Opinion::Abstain { reason } => Opinion::Abstain { reason: bounded(reason) },
+    }
+}
+
+impl Chair<'_> {
     async fn opinion(&self, change: &Change) -> anyhow::Result<Opinion> {
         let reject = |reason: String, severity| Ok(Opinion::Reject { reason, severity });
         let proposal = match Proposal::read(change.text()) {
@@ -186,7 +204,12 @@ impl Desk<'_> {
             let reason = "its diff is not what leads to its tree".to_owned();
             return reject(reason, Severity::Critical);
         }
-        if !proposal.facts.are_of(&candidate, &self.repository, proposal.verification.is_some())? {
+        let is_verified = proposal.verification.is_some();
+        let is_so = proposal.files == candidate.files
+            && proposal.reviewers.is_empty()
+            && proposal.review == Digest::ZERO
+            && proposal.facts.are_of(&candidate, &self.repository, is_verified)?;
+        if !is_so {
             return reject("what it says of itself is not so".to_owned(), Severity::Critical);
         }
         self.reviewers.are_of(&self.repository, &candidate.base, self.args)?;
@@ -198,10 +221,6 @@ impl Desk<'_> {
         let (id, earlier) = earlier.map_or_else(|| (Uuid::now_v7(), None), |(id, run)| (id, Some(run)));
         let dir = self.runs.join(id.to_string());
         write_whole(&note, &format!("{id}\n"), 0o600).context("cannot note which run reviews it")?;
-        let checked = verified(self.args, &self.repository, &candidate.tree, &dir, self.output).await?;
-        if let Some(Checked::Failed { how, .. }) = checked {
-            return reject(format!("the command of this reviewer fails on it: {how}"), Severity::High);
-        }
         let opened = self.reviewers.opened(self.args, &self.file, setup, &dir, self.output).await?;
         let Reviewed { result, .. } =
             review(opened, earlier, &dir, &id, Instant::now(), self.stop.clone(), self.output).await?;
@@ -211,6 +230,15 @@ impl Desk<'_> {
         let is_whole = matches!(result.outcome, "agreed" | "no_agreement" | "vetoed");
         let review = section.reviews.into_iter().next().filter(|_| is_whole);
         let reason = result.reason.unwrap_or_else(|| result.outcome.to_owned());
-        review.map(|review| review.opinion).with_context(|| reason)
+        let opinion = review.map(|review| review.opinion).with_context(|| reason)?;
+        if opinion.vote() != Vote::Approve {
+            return Ok(opinion);
+        }
+        // What it brings is run only once it was read.
+        let checked = verified(self.args, &self.repository, &candidate.tree, &dir, self.output).await?;
+        if let Some(Checked::Failed { how, .. }) = checked {
+            return reject(format!("the command of this reviewer fails on it: {how}"), Severity::High);
+        }
+        Ok(opinion)
     }
 }

@@ -43,7 +43,10 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
     let Verified { sequence, approved, change, signed_by, quorum, votes, chain, silent } = &verified;
     let outcome = if *approved { "approved" } else { "not approved" };
     output.line(&format!("verified: decision {sequence}, {outcome}"))?;
-    output.line(&format!("  change       sha256 {change}"))?;
+    match change {
+        Some(change) => output.line(&format!("  change       sha256 {change}"))?,
+        None => output.line("  change       too few votes are in it to prove what it was decided on")?,
+    }
     output.line(&format!("  repository   {chain}"))?;
     let names: Vec<&str> = signed_by.iter().map(String::as_str).collect();
     output.line(&quote::terminal(&format!("  signed by    {} (wanted {quorum})", names.join(", "))))?;

@@ -67,7 +67,7 @@ impl SecretKey {
         pem.as_str().to_owned()
     }
 
-    /// The same in DER form.
+    /// The same in DER form: a copy, which is not overwritten when it is dropped.
     ///
     /// # Panics
     ///

@@ -61,8 +61,11 @@ impl KeyFolder {
     ///
     /// [`DecisionError::KeysAreThere`] if there is one; others if it cannot be written.
     pub fn generate_one(folder: &Path, name: &str, domain: &str) -> Result<PathBuf, DecisionError> {
-        let seat = new_seat(folder, name, if name == ORCHESTRATOR { ORCHESTRATOR_DOMAIN } else { domain })?;
         let path = folder.join(format!("{}.seat.json", plain(name)));
+        if path.exists() {
+            return Err(DecisionError::KeysAreThere(path));
+        }
+        let seat = new_seat(folder, name, if name == ORCHESTRATOR { ORCHESTRATOR_DOMAIN } else { domain })?;
         write_new(&path, &(serde_json::to_string_pretty(&seat).unwrap_or_default() + "\n"), 0o644)?;
         Ok(path)
     }
@@ -151,7 +154,7 @@ impl KeyFolder {
     pub fn apart(&self, registry: &Registry) -> Result<PathBuf, DecisionError> {
         let folder = self.folder.join(DECISIONS).join(Self::ledger_name(registry));
         let together = folder.join(FILE_NAME);
-        if together.exists() {
+        if std::fs::metadata(&together).is_ok_and(|file| file.len() > 0) {
             return Err(DecisionError::Sitting { place: together, other: "one process (without --peers)" });
         }
         Ok(folder.join(APART))
@@ -168,9 +171,8 @@ impl KeyFolder {
         registry: &Arc<Registry>,
     ) -> Result<(SecretKey, Party, Seal, PathBuf), DecisionError> {
         let own = registry.seats().map(|(_, seat)| seat).find(|seat| seat.name == name);
-        let key = self.key(own.ok_or_else(|| DecisionError::NoSeat(name.to_owned()))?)?;
-        let other = || DecisionError::OtherKey { path: key_file(&self.folder, name), name: name.to_owned() };
-        let (party, seal) = Seal::new(key.clone(), Arc::clone(registry)).ok_or_else(other)?;
+        let own = own.ok_or_else(|| DecisionError::NoSeat(name.to_owned()))?;
+        let (key, party, seal) = self.seal(own, registry)?;
         Ok((key, party, seal, self.apart(registry)?.join(plain(name))))
     }
 
@@ -187,16 +189,18 @@ impl KeyFolder {
     /// [`DecisionError`] if a key is missing, is another's, or can be read by others.
     pub fn seals(&self, registry: &Arc<Registry>) -> Result<(Seal, Vec<Seal>), DecisionError> {
         let Roster { reviewers, orchestrators } = &self.roster;
-        let seal = |seat: &Seat| self.seal(seat, registry);
+        let seal = |seat: &Seat| self.seal(seat, registry).map(|(_, _, seal)| seal);
         // A roster without one is none, and a registry was made of it.
         let orchestrator = orchestrators.first().ok_or(RosterFault::NoOrchestrators)?;
         Ok((seal(orchestrator)?, reviewers.iter().map(seal).collect::<Result<_, _>>()?))
     }
 
-    fn seal(&self, seat: &Seat, registry: &Arc<Registry>) -> Result<Seal, DecisionError> {
+    fn seal(&self, seat: &Seat, registry: &Arc<Registry>) -> Result<(SecretKey, Party, Seal), DecisionError> {
         let path = key_file(&self.folder, &seat.name);
         let other = || DecisionError::OtherKey { path, name: seat.name.clone() };
-        Seal::new(self.key(seat)?, Arc::clone(registry)).map(|(_, seal)| seal).ok_or_else(other)
+        let key = self.key(seat)?;
+        let (party, own) = Seal::new(key.clone(), Arc::clone(registry)).ok_or_else(other)?;
+        Ok((key, party, own))
     }
 
     fn key(&self, seat: &Seat) -> Result<SecretKey, DecisionError> {

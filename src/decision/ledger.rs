@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::error::DecisionError;
-use super::keys::KeyFolder;
+use super::keys::{KeyFolder, ORCHESTRATOR};
 use super::proposal::Proposal;
 use super::record::{Record, Verified};
 use crate::crypto::{Digest, Signature};
@@ -20,6 +20,9 @@ use crate::journal::{Record as Line, Writer};
 use crate::protocol::approval::court::{Court, Ruling};
 use crate::protocol::approval::{Opinion, Proof, Registry, Seal, Sequence};
 use crate::repository::{Mark, Oid};
+
+/// What is wrong with a record that is not of the open case.
+const OTHER_CASE: &str = "it decides on what was not opened";
 
 /// What happened.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -112,6 +115,11 @@ impl Case {
         Digest::of(self.change.as_bytes())
     }
 
+    /// Whether a record is of this case. Those who sit apart may have decided on nothing in between, more than once.
+    fn fits(&self, record: &Record) -> bool {
+        self.sequence <= record.sequence && self.change == record.change && self.decided.is_none()
+    }
+
     /// What each reviewer thinks of it, if they sit together.
     #[must_use]
     pub fn opinions(&self) -> &[Opinion] {
@@ -128,11 +136,18 @@ impl Ledger {
     ///
     /// [`DecisionError`] if it is in use, does not verify, or the keys sit otherwise.
     pub fn open(registry: &Arc<Registry>, keys: &KeyFolder, sitting: Sitting) -> Result<Self, DecisionError> {
-        let folder = match sitting {
-            Sitting::Together => keys.together(registry)?,
-            Sitting::Apart => keys.apart(registry)?,
+        // Whoever has no keys leaves no ledger.
+        match sitting {
+            Sitting::Together => _ = keys.seals(registry)?,
+            Sitting::Apart => _ = keys.apart_as(ORCHESTRATOR, registry)?,
+        }
+        let place = || match sitting {
+            Sitting::Together => keys.together(registry),
+            Sitting::Apart => keys.apart(registry),
         };
-        let (writer, lines) = Writer::open::<Entry>(&folder, &registry.chain().to_string())?;
+        let (writer, lines) = Writer::open::<Entry>(&place()?, &registry.chain().to_string())?;
+        // Somebody may have begun otherwise meanwhile: whoever comes second sees it.
+        place()?;
         let name = KeyFolder::ledger_name(registry);
         let mut ledger =
             Self { name, writer, registry: Arc::clone(registry), proofs: Vec::new(), case: None };
@@ -231,6 +246,10 @@ impl Ledger {
         let case = self.case.as_ref().ok_or(DecisionError::Idle)?;
         let record = Record::new(&self.registry, &case.change, ruling);
         record.check(&self.registry)?;
+        // What would not be taken when it is read must not be written.
+        if !case.fits(&record) {
+            return Err(DecisionError::NotProven(OTHER_CASE.to_owned()));
+        }
         self.write(Entry::Decided { record: Box::new(record) })?;
         self.decision()?.1.ok_or(DecisionError::Idle)
     }
@@ -281,12 +300,8 @@ impl Ledger {
             }
             Entry::Decided { record } => {
                 let (verified, proof) = record.check(&self.registry)?;
-                // Those who sit apart may have decided on nothing in between, more than once.
-                let fits = |case: &&mut Case| {
-                    case.sequence <= record.sequence && case.change == record.change && case.decided.is_none()
-                };
-                let case = self.case.as_mut().filter(fits);
-                let case = case.ok_or_else(|| wrong("it decides on what was not opened"))?;
+                let case = self.case.as_mut().filter(|case| case.fits(&record));
+                let case = case.ok_or_else(|| wrong(OTHER_CASE))?;
                 case.sequence = record.sequence;
                 self.proofs.push((record.sequence, proof));
                 case.decided = Some(Decided { record: *record, verified });

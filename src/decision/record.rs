@@ -54,8 +54,9 @@ pub struct Verified {
     pub sequence: Sequence,
     /// Whether the change was approved; it was decided that nothing is done, if not.
     pub approved: bool,
-    /// The SHA-256 of what was decided on.
-    pub change: Digest,
+    /// The SHA-256 of what was decided on. None if nothing was decided and too few have signed votes to prove on what: then the
+    /// change in the record is anybody's word.
+    pub change: Option<Digest>,
     /// Whose signatures prove it.
     pub signed_by: Vec<String>,
     /// How many were needed.
@@ -174,7 +175,8 @@ impl Record {
             chain: self.chain,
             sequence: self.sequence,
             approved,
-            change,
+            // One honest reviewer at least has voted on it at this place.
+            change: Some(change).filter(|_| approved || votes.len() > registry.quorum().faults()),
             signed_by: proof.commits.iter().map(|signed| name(signed.by)).collect(),
             quorum: registry.quorum().size(),
             silent: silent.collect(),

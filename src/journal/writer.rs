@@ -159,6 +159,6 @@ fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
 
 /// Makes a folder's entries durable, and those of the folders around it, which may be new as well.
 fn sync_folder(dir: &Path) -> std::io::Result<()> {
-    let named = dir.ancestors().take(3).filter(|folder| !folder.as_os_str().is_empty());
+    let named = dir.ancestors().take(5).filter(|folder| !folder.as_os_str().is_empty());
     named.map(File::open).try_for_each(|folder| folder?.sync_all())
 }

@@ -12,18 +12,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper::body::Incoming;
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use reqwest::Url;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
 use super::error::PeerError;
+use super::inbox::{Arrived, Inbox};
 use super::party::Carrier;
 use super::tls;
 use crate::crypto::{PublicKey, SecretKey};
@@ -38,14 +39,23 @@ const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// How long one post may take.
 const POST_MAX: Duration = Duration::from_mins(1);
 
+/// How long an idle connection is kept; less than the other end keeps it.
+const IDLE_MAX: Duration = Duration::from_secs(30);
+
 /// How long it may take until somebody answers at all.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
-/// So many connections of each party are heard at once.
+/// So many connections may show their keys at once; further ones wait.
+const HANDSHAKES_MAX: usize = 256;
+
+/// So many connections of each party are heard at once; further ones are closed.
 const CONNECTIONS_EACH: usize = 4;
 
-/// So many posts wait at most, to be read or to be sent to one party; what comes then is lost.
+/// So many posts wait at most, of one party to be read, or to be sent to one party.
 const WAITING_MAX: usize = 256;
+
+/// The same in KiB: two of the longest.
+const WAITING_KIB_MAX: usize = 2 * POST_BYTES_MAX / 1024;
 
 /// Where each party is, by name: `host:port`.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +63,23 @@ pub struct Addresses(BTreeMap<String, String>);
 
 /// Connections to all others.
 #[derive(Debug)]
-pub struct Connections(BTreeMap<Party, mpsc::Sender<Arc<str>>>);
+pub struct Connections(BTreeMap<Party, Outbox>);
+
+/// What waits for one party.
+#[derive(Debug)]
+struct Outbox {
+    posts: mpsc::Sender<(Arc<str>, OwnedSemaphorePermit)>,
+    room: Arc<Semaphore>,
+}
+
+/// What comes of one party.
+#[derive(Clone, Debug)]
+struct Door {
+    party: Party,
+    posts: mpsc::Sender<Arrived>,
+    room: Arc<Semaphore>,
+    connections: Arc<Semaphore>,
+}
 
 impl Addresses {
     /// Reads a TOML file with a line for each party: its name and where it is.
@@ -85,8 +111,10 @@ impl FromIterator<(String, String)> for Addresses {
 
 impl Carrier for Connections {
     fn send(&self, to: Party, post: &Arc<str>) {
-        let outbox = self.0.get(&to);
-        if outbox.is_some_and(|outbox| outbox.try_send(Arc::clone(post)).is_err()) {
+        let Some(Outbox { posts, room }) = self.0.get(&to) else { return };
+        let place = Arc::clone(room).try_acquire_many_owned(kib(post.len()));
+        let sent = place.ok().and_then(|place| posts.try_send((Arc::clone(post), place)).ok());
+        if sent.is_none() {
             debug!("a post to {to:?} is dropped: too many wait");
         }
     }
@@ -104,40 +132,51 @@ impl Connections {
         registry: &Registry,
         addresses: &Addresses,
     ) -> Result<Self, PeerError> {
+        let own = tls::own(key)?;
         let mut outboxes = BTreeMap::new();
         for (party, seat) in registry.seats().filter(|(party, _)| *party != me) {
             let address = addresses.of(&seat.name)?;
             let no_place = || PeerError::NoPlace(address.to_owned());
             let url = Url::parse(&format!("https://{address}{PATH}")).map_err(|_| no_place())?;
-            if url.port().is_none() || url.path() != PATH {
+            if url.port_or_known_default().is_none() || url.path() != PATH || !address.contains(':') {
                 return Err(no_place());
             }
             let client = reqwest::Client::builder()
-                .tls_backend_preconfigured(tls::client(key, seat.key)?)
+                .tls_backend_preconfigured(tls::client(&own, seat.key)?)
                 .no_proxy()
                 .redirect(reqwest::redirect::Policy::none())
                 .connect_timeout(CONNECT_MAX)
+                .pool_idle_timeout(IDLE_MAX)
                 .timeout(POST_MAX)
                 .build()
                 .map_err(|why| PeerError::Tls(why.to_string()))?;
-            let (outbox, posts) = mpsc::channel(WAITING_MAX);
-            tokio::spawn(bring(client, url, posts));
-            outboxes.insert(party, outbox);
+            let (posts, waiting) = mpsc::channel(WAITING_MAX);
+            tokio::spawn(bring(client, url, waiting));
+            outboxes.insert(party, Outbox { posts, room: Arc::new(Semaphore::new(WAITING_KIB_MAX)) });
         }
         Ok(Self(outboxes))
     }
 }
 
+/// How much room something of so many bytes takes.
+fn kib(bytes: usize) -> u32 {
+    u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX)
+}
+
 /// Brings posts to one party, one after the other.
-async fn bring(client: reqwest::Client, url: Url, mut posts: mpsc::Receiver<Arc<str>>) {
-    while let Some(post) = posts.recv().await {
+async fn bring(
+    client: reqwest::Client,
+    url: Url,
+    mut posts: mpsc::Receiver<(Arc<str>, OwnedSemaphorePermit)>,
+) {
+    while let Some((post, _place)) = posts.recv().await {
         let said = client.post(url.clone()).body(post.as_bytes().to_vec()).send().await;
         match said.and_then(reqwest::Response::error_for_status) {
             Ok(_) => {}
             Err(why) => {
                 debug!("a post to {url} is lost: {why:?}");
-                // Those that wait are older than what will be said again.
-                while posts.try_recv().is_ok() {}
+                // Nobody is there: those that wait are older than what will be said again.
+                while why.is_connect() && posts.try_recv().is_ok() {}
             }
         }
     }
@@ -153,86 +192,107 @@ pub async fn listen(
     address: &str,
     key: &SecretKey,
     registry: &Registry,
-) -> Result<(mpsc::Receiver<(Party, String)>, SocketAddr), PeerError> {
+) -> Result<(Inbox, SocketAddr), PeerError> {
     let wrong = |source| PeerError::Listen { address: address.to_owned(), source };
-    let parties: Vec<(Party, PublicKey)> = registry.seats().map(|(party, seat)| (party, seat.key)).collect();
-    let keys: Vec<PublicKey> = parties.iter().map(|(_, key)| *key).collect();
-    let acceptor = TlsAcceptor::from(Arc::new(tls::server(key, &keys)?));
+    let keys: BTreeMap<Party, PublicKey> = registry.seats().map(|(party, seat)| (party, seat.key)).collect();
+    let known: Vec<PublicKey> = keys.values().copied().collect();
+    let acceptor = TlsAcceptor::from(Arc::new(tls::server(&tls::own(key)?, &known)?));
     let listener = TcpListener::bind(address).await.map_err(wrong)?;
     let local = listener.local_addr().map_err(wrong)?;
-    let (sender, receiver) = mpsc::channel(WAITING_MAX);
-    let places = Arc::new(Semaphore::new(CONNECTIONS_EACH * parties.len()));
-    let by_key: Arc<BTreeMap<Vec<u8>, Party>> =
-        Arc::new(parties.iter().map(|(party, key)| (key.to_der(), *party)).collect());
+    let (inbox, doors) = Inbox::new(keys.keys().copied(), WAITING_MAX);
+    let mut by_key = BTreeMap::new();
+    for (party, posts) in doors {
+        let (room, connections) = (Semaphore::new(WAITING_KIB_MAX), Semaphore::new(CONNECTIONS_EACH));
+        let door = Door { party, posts, room: Arc::new(room), connections: Arc::new(connections) };
+        by_key.extend(keys.get(&party).map(|key| (key.to_der(), door)));
+    }
+    let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
+    let by_key = Arc::new(by_key);
+    let is_over = by_key.values().next().map(|door| door.posts.clone());
     tokio::spawn(async move {
         loop {
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+            let Ok(place) = Arc::clone(&handshakes).acquire_owned().await else { return };
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
-                () = sender.closed() => return,
+                () = closed(is_over.as_ref()) => return,
             };
             let Ok((stream, from)) = accepted else {
                 // Too many open files, or the like: it may pass.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
-            let (acceptor, sender, by_key) = (acceptor.clone(), sender.clone(), Arc::clone(&by_key));
+            let (acceptor, by_key) = (acceptor.clone(), Arc::clone(&by_key));
             tokio::spawn(async move {
-                if let Err(why) = serve(stream, &acceptor, &by_key, sender).await {
+                if let Err(why) = serve(stream, &acceptor, &by_key, place).await {
                     debug!("{from} is not heard: {why}");
                 }
-                drop(place);
             });
         }
     });
-    Ok((receiver, local))
+    Ok((inbox, local))
+}
+
+/// Resolves when nobody takes posts any more.
+async fn closed(posts: Option<&mpsc::Sender<Arrived>>) {
+    match posts {
+        Some(posts) => posts.closed().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Hears one connection, to its end.
 async fn serve(
     stream: TcpStream,
     acceptor: &TlsAcceptor,
-    by_key: &BTreeMap<Vec<u8>, Party>,
-    sender: mpsc::Sender<(Party, String)>,
+    by_key: &BTreeMap<Vec<u8>, Door>,
+    handshake: OwnedSemaphorePermit,
 ) -> Result<(), String> {
     let shown = tokio::time::timeout(HANDSHAKE_MAX, acceptor.accept(stream)).await;
     let stream = shown.map_err(|_| "it shows no key".to_owned())?.map_err(|why| why.to_string())?;
+    drop(handshake);
     let shown = stream.get_ref().1.peer_certificates().and_then(|keys| keys.first());
     // The handshake has failed for all others.
-    let Some(from) = shown.and_then(|key| by_key.get(key.as_ref())).copied() else {
+    let Some(door) = shown.and_then(|key| by_key.get(key.as_ref())).cloned() else {
         return Err("its key is a stranger's".to_owned());
     };
-    let hear = service_fn(move |request| hear(request, from, sender.clone()));
+    let place = Arc::clone(&door.connections).try_acquire_owned();
+    let _place = place.map_err(|_| format!("{:?} has too many connections", door.party))?;
+    let hear = service_fn(move |request| hear(request, door.clone()));
     http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HANDSHAKE_MAX)
+        .header_read_timeout(POST_MAX)
         .serve_connection(TokioIo::new(stream), hear)
         .await
         .map_err(|why| why.to_string())
 }
 
-async fn hear(
-    request: Request<Incoming>,
-    from: Party,
-    sender: mpsc::Sender<(Party, String)>,
-) -> Result<Response<Empty<Bytes>>, Infallible> {
+async fn hear(request: Request<Incoming>, door: Door) -> Result<Response<Empty<Bytes>>, Infallible> {
     let status = if request.method() != Method::POST || request.uri().path() != PATH {
         StatusCode::NOT_FOUND
     } else {
-        let body = Limited::new(request.into_body(), POST_BYTES_MAX).collect();
-        match tokio::time::timeout(POST_MAX, body).await {
-            Err(_) => StatusCode::REQUEST_TIMEOUT,
-            Ok(Err(_)) => StatusCode::PAYLOAD_TOO_LARGE,
-            Ok(Ok(body)) => match String::from_utf8(body.to_bytes().into()) {
-                Err(_) => StatusCode::BAD_REQUEST,
-                Ok(text) => match sender.try_send((from, text)) {
-                    Ok(()) => StatusCode::ACCEPTED,
-                    Err(_) => StatusCode::SERVICE_UNAVAILABLE,
-                },
-            },
-        }
+        let taken = tokio::time::timeout(POST_MAX, take(request.into_body(), &door)).await;
+        taken.unwrap_or(StatusCode::REQUEST_TIMEOUT)
     };
     let mut response = Response::new(Empty::new());
     *response.status_mut() = status;
     Ok(response)
+}
+
+/// Takes one post. Whoever has too many waiting waits: this party alone.
+async fn take(body: Incoming, door: &Door) -> StatusCode {
+    let Some(length) = body.size_hint().exact().and_then(|length| usize::try_from(length).ok()) else {
+        return StatusCode::LENGTH_REQUIRED;
+    };
+    if length > POST_BYTES_MAX {
+        return StatusCode::PAYLOAD_TOO_LARGE;
+    }
+    let Ok(room) = Arc::clone(&door.room).acquire_many_owned(kib(length)).await else {
+        return StatusCode::SERVICE_UNAVAILABLE;
+    };
+    let Ok(body) = body.collect().await else { return StatusCode::BAD_REQUEST };
+    let Ok(text) = String::from_utf8(body.to_bytes().into()) else { return StatusCode::BAD_REQUEST };
+    match door.posts.send(Arrived::with_room(text, room)).await {
+        Ok(()) => StatusCode::ACCEPTED,
+        Err(_) => StatusCode::SERVICE_UNAVAILABLE,
+    }
 }

@@ -11,9 +11,9 @@ use serde_json::value::RawValue;
 
 use super::error::PeerError;
 use crate::crypto::{Digest, Signature};
-use crate::journal::{FILE_NAME, Writer};
+use crate::journal::{FILE_NAME, JournalError, Writer};
 use crate::protocol::approval::member::Input;
-use crate::protocol::approval::{Change, Opinion, Party, Phase, Post, Registry, Sequence, View};
+use crate::protocol::approval::{Change, Opinion, Party, Phase, Post, Registry, Sequence, Statement, View};
 
 /// What happened.
 #[derive(Deserialize, Serialize)]
@@ -31,8 +31,8 @@ enum Entry {
 pub(super) enum News {
     /// A change is to be decided on.
     Submitted(Change),
-    /// A post, as it was read, and its text.
-    Heard(Party, Box<Post<Signature>>, Arc<str>),
+    /// A post, as it was read: what else was in its text is nobody's, and not remembered.
+    Heard(Party, Box<Post<Signature>>),
     /// A review has ended.
     Reviewed(Sequence, Digest, Arc<Opinion>),
     /// The time for a phase is over.
@@ -51,6 +51,7 @@ pub(super) struct Log {
 #[derive(Clone, Debug)]
 struct Kept {
     sequence: Sequence,
+    is_checkpoint: bool,
     from: Party,
     post: Post<Signature>,
 }
@@ -59,7 +60,7 @@ impl From<News> for Input<Signature> {
     fn from(news: News) -> Self {
         match news {
             News::Submitted(change) => Self::Submit(change),
-            News::Heard(from, post, _) => Self::Heard(from, *post),
+            News::Heard(from, post) => Self::Heard(from, *post),
             News::Reviewed(sequence, digest, opinion) => Self::Reviewed(sequence, digest, opinion),
             News::Expired(sequence, view, phase) => Self::Expired(sequence, view, phase),
         }
@@ -92,7 +93,7 @@ impl Log {
             Entry::Heard { from, post } => {
                 let read = registry.read(post.get(), |_, _| true).map_err(|why| why.to_string())?;
                 let read = read.ok_or("its post is none")?;
-                self.keep(from, &read, post.get());
+                self.keep(from, &read, &registry.write(&read));
                 Input::Heard(from, read)
             }
             Entry::HeardAgain(digest) => {
@@ -106,23 +107,25 @@ impl Log {
         })
     }
 
-    /// Writes down what comes; durable when this returns.
-    pub(super) fn write(&mut self, news: &[News]) -> Result<(), PeerError> {
+    /// Writes down what comes; durable when this returns. Returns whether any of it had not come before.
+    pub(super) fn write(&mut self, news: &[News], registry: &Registry) -> Result<bool, PeerError> {
+        let mut is_new = false;
         for one in news {
             let entry = match one {
                 News::Submitted(change) => Entry::Submitted(change.text().to_owned()),
-                News::Heard(from, post, text) => {
+                News::Heard(from, post) => {
+                    let text = registry.write(post);
                     let digest = Digest::of(text.as_bytes());
                     if self.heard.get(&digest).is_some_and(|kept| kept.from == *from) {
                         Entry::HeardAgain(digest)
                     } else {
-                        self.keep(*from, post, text);
-                        // It was read as JSON.
-                        let Ok(post) = RawValue::from_string(text.to_string()) else { continue };
-                        Entry::Heard { from: *from, post }
+                        self.keep(*from, post, &text);
+                        is_new = true;
+                        Entry::Heard { from: *from, post: RawValue::from_string(text).map_err(not_json)? }
                     }
                 }
                 News::Reviewed(sequence, change, opinion) => {
+                    is_new = true;
                     Entry::Reviewed { sequence: *sequence, change: *change, opinion: Opinion::clone(opinion) }
                 }
                 News::Expired(sequence, view, phase) => {
@@ -131,20 +134,30 @@ impl Log {
             };
             self.writer.append(entry)?;
         }
-        Ok(self.writer.sync()?)
+        self.writer.sync()?;
+        Ok(is_new)
     }
 
     fn keep(&mut self, from: Party, post: &Post<Signature>, text: &str) {
-        let sequence = match post {
-            Post::Letter(letter) => letter.signed.sequence,
-            Post::Proof(proof) => proof.commits.first().map_or(0, |signed| signed.sequence),
+        let (sequence, is_checkpoint) = match post {
+            Post::Letter(letter) => {
+                let signed = &letter.signed;
+                (signed.sequence, matches!(signed.statement, Statement::Checkpoint { .. }))
+            }
+            Post::Proof(proof) => (proof.commits.first().map_or(0, |signed| signed.sequence), false),
             Post::Stable(_) | Post::Have(_) => return,
         };
-        self.heard.insert(Digest::of(text.as_bytes()), Kept { sequence, from, post: post.clone() });
+        let kept = Kept { sequence, is_checkpoint, from, post: post.clone() };
+        self.heard.insert(Digest::of(text.as_bytes()), kept);
     }
 
-    /// Whatever is about these decisions and those before does not matter any more.
-    pub(super) fn forget(&mut self, up_to: Sequence) {
-        self.heard.retain(|_, kept| kept.sequence > up_to);
+    /// Whatever is about decisions that are known does not matter any more, and checkpoints when a quorum has signed one.
+    pub(super) fn forget(&mut self, known: Sequence, stable: Sequence) {
+        self.heard.retain(|_, kept| kept.sequence > if kept.is_checkpoint { stable } else { known });
     }
+}
+
+/// What was read as JSON is written as JSON.
+fn not_json(why: serde_json::Error) -> PeerError {
+    PeerError::Journal(JournalError::Io { action: "write", path: FILE_NAME.into(), source: why.into() })
 }

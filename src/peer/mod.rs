@@ -19,6 +19,7 @@
 mod clock;
 mod error;
 mod http;
+mod inbox;
 mod log;
 mod party;
 mod tls;
@@ -26,4 +27,5 @@ mod tls;
 pub use clock::Patience;
 pub use error::PeerError;
 pub use http::{Addresses, Connections, listen};
+pub use inbox::{Arrived, Inbox};
 pub use party::{Carrier, Peer, Reviewer};

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::debug;
 
 use super::clock::{Clock, Patience, Rings};
 use super::error::PeerError;
+use super::inbox::Inbox;
 use super::log::{Log, News};
 use crate::crypto::{Digest, Signature};
 use crate::protocol::approval::court::Ruling;
@@ -29,6 +29,10 @@ const AT_ONCE: usize = 64;
 
 /// What was missed is sent to one party so often at most.
 const ANSWER_EVERY: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// So much of what one party says is written down until the next decision, in bytes; what it says beyond is not heard. The
+/// longest change with its locks fits several times.
+const SAYS_MAX: usize = 64 << 20;
 
 /// How posts get to others.
 pub trait Carrier {
@@ -52,12 +56,16 @@ pub struct Peer {
     /// Decisions, for those who have missed them.
     kept: BTreeMap<Sequence, Proof<Signature>>,
     /// The votes that were heard, each with its opinion.
-    votes: BTreeMap<Sequence, BTreeMap<usize, Letter<Signature>>>,
+    votes: BTreeMap<Sequence, BTreeMap<(usize, Value), Letter<Signature>>>,
     /// The changes that were submitted, and at which places they ended: decided on, or given up.
     submitted: BTreeMap<Digest, Option<Sequence>>,
     /// What is wanted and was not done yet.
     owed: Vec<Want<Signature>>,
     answered: BTreeMap<Party, Instant>,
+    /// How much of what each says was written down since the last decision.
+    said: BTreeMap<Party, usize>,
+    /// The last checkpoint that a quorum has signed.
+    stable: Sequence,
 }
 
 impl Peer {
@@ -89,15 +97,18 @@ impl Peer {
             submitted: BTreeMap::new(),
             owed: Vec::new(),
             answered: BTreeMap::new(),
+            said: BTreeMap::new(),
+            stable: 0,
         };
         for input in inputs {
             peer.note_input(&input);
             for want in peer.member.step(input) {
                 peer.note_want(&want);
+                // Whoever has died in between has not told of it.
+                peer.owed.extend(matches!(want, Want::Accuse(_)).then_some(want));
             }
         }
-        peer.log.forget(peer.member.known());
-        peer.owed = peer.member.resume();
+        peer.log.forget(peer.member.known(), peer.stable);
         Ok(peer)
     }
 
@@ -126,7 +137,7 @@ impl Peer {
     ///
     /// [`PeerError`] if it cannot be written down.
     pub fn submit(&mut self, change: Change) -> Result<(), PeerError> {
-        let wanted = self.take(vec![News::Submitted(change)])?;
+        let (wanted, _) = self.take(vec![News::Submitted(change)])?;
         self.owed.extend(wanted);
         Ok(())
     }
@@ -149,7 +160,7 @@ impl Peer {
     /// [`PeerError`] if something cannot be written down: then it is not done either.
     pub async fn run<R: Reviewer>(
         &mut self,
-        inbox: &mut mpsc::Receiver<(Party, String)>,
+        inbox: &mut Inbox,
         carrier: &impl Carrier,
         reviewer: &R,
         patience: Patience,
@@ -158,6 +169,7 @@ impl Peer {
         let mut clock = Clock::new(patience, Instant::now());
         let mut reviews = FuturesUnordered::new();
         let mut wanted = std::mem::take(&mut self.owed);
+        wanted.extend(self.member.resume());
         loop {
             let mut is_enough = false;
             for want in wanted {
@@ -186,11 +198,12 @@ impl Peer {
             let mut news = Vec::new();
             wanted = Vec::new();
             tokio::select! {
-                post = inbox.recv() => {
-                    let Some((from, text)) = post else { return Ok(()) };
-                    wanted.extend(self.hear(from, text, &mut news));
-                    while news.len() < AT_ONCE && let Ok((from, text)) = inbox.try_recv() {
-                        wanted.extend(self.hear(from, text, &mut news));
+                posts = inbox.take(AT_ONCE) => {
+                    if posts.is_empty() {
+                        return Ok(());
+                    }
+                    for (from, text) in posts {
+                        wanted.extend(self.hear(from, &text, &mut news));
                     }
                 }
                 Some(review) = reviews.next() => news.push(review),
@@ -206,54 +219,67 @@ impl Peer {
                     }
                 }
             }
-            if news.iter().any(|news| !matches!(news, News::Expired(..))) {
+            let (more, is_new) = self.take(news)?;
+            wanted.extend(more);
+            if is_new {
                 clock.has_news(Instant::now());
             }
-            wanted.extend(self.take(news)?);
         }
     }
 
     /// Reads a post. What makes no difference to what is remembered is answered at once; the rest is news.
-    fn hear(&mut self, from: Party, text: String, news: &mut Vec<News>) -> Vec<Want<Signature>> {
+    fn hear(&mut self, from: Party, text: &str, news: &mut Vec<News>) -> Vec<Want<Signature>> {
         let member = &self.member;
-        let read = self.registry.read(&text, |sequence, statement| member.wants(sequence, statement));
+        let read = self.registry.read(text, |sequence, statement| member.wants(sequence, statement));
         let post = match read {
-            Ok(Some(post)) => post,
-            Ok(None) => return Vec::new(),
+            Ok(Some(post)) if post.is_proven(self.registry.quorum()) => post,
+            Ok(_) => return Vec::new(),
             Err(why) => {
                 debug!("a post of {} is not read: {why}", self.registry.name(from).unwrap_or_default());
                 return Vec::new();
             }
         };
-        if let Post::Have(known) = post {
+        if is_over(&post, self.member.known()) {
             let now = Instant::now();
             let is_soon = |before: &Instant| now.duration_since(*before) < ANSWER_EVERY;
             if self.answered.get(&from).is_some_and(is_soon) {
                 return Vec::new();
             }
             self.answered.insert(from, now);
-            return self.member.answer(from, known);
+            return match post {
+                Post::Have(known) => self.member.answer(from, known),
+                Post::Letter(_) | Post::Proof(_) | Post::Stable(_) => {
+                    self.member.step(Input::Heard(from, post))
+                }
+            };
         }
-        if is_over(&post, self.member.known()) {
-            return self.member.step(Input::Heard(from, post));
+        let said = self.said.entry(from).or_default();
+        *said = said.saturating_add(text.len());
+        if *said > SAYS_MAX {
+            debug!("{} says too much for one decision", self.registry.name(from).unwrap_or_default());
+            return Vec::new();
         }
-        news.push(News::Heard(from, Box::new(post), text.into()));
+        news.push(News::Heard(from, Box::new(post)));
         Vec::new()
     }
 
-    /// Writes down what comes, and goes on from there.
-    fn take(&mut self, news: Vec<News>) -> Result<Vec<Want<Signature>>, PeerError> {
+    /// Writes down what comes, and goes on from there. Returns what is wanted then, and whether anything had not come before.
+    fn take(&mut self, news: Vec<News>) -> Result<(Vec<Want<Signature>>, bool), PeerError> {
         if news.is_empty() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), false));
         }
-        self.log.write(&news)?;
+        let is_new = self.log.write(&news, &self.registry)?;
+        let known = self.member.known();
         let mut wanted = Vec::new();
         for input in news.into_iter().map(Input::from) {
             self.note_input(&input);
             wanted.extend(self.member.step(input));
         }
-        self.log.forget(self.member.known());
-        Ok(wanted)
+        if self.member.known() > known {
+            self.said.clear();
+        }
+        self.log.forget(self.member.known(), self.stable);
+        Ok((wanted, is_new))
     }
 
     fn send(&self, carrier: &impl Carrier, to: To, post: &Post<Signature>) {
@@ -267,8 +293,9 @@ impl Peer {
     fn note_input(&mut self, input: &Input<Signature>) {
         match input {
             Input::Heard(_, Post::Letter(letter)) if letter.opinion.is_some() => {
+                let Statement::Prepare { value, .. } = letter.signed.statement else { return };
                 let of_place = self.votes.entry(letter.signed.sequence).or_default();
-                of_place.entry(letter.signed.by).or_insert_with(|| letter.clone());
+                of_place.entry((letter.signed.by, value)).or_insert_with(|| letter.clone());
             }
             Input::Submit(change) => _ = self.submitted.insert(change.digest(), None),
             Input::Heard(..) | Input::Reviewed(..) | Input::Expired(..) | Input::Again => {}
@@ -278,6 +305,9 @@ impl Peer {
     fn note_want(&mut self, want: &Want<Signature>) {
         if let Want::Decide(sequence, proof) | Want::Tell(sequence, _, proof) = want {
             self.kept.insert(*sequence, proof.clone());
+        }
+        if let Want::Stable(sequence, _) = want {
+            self.stable = *sequence;
         }
         let ended = match want {
             Want::Tell(sequence, Value::Change(digest), _) => Some((*sequence, *digest)),
@@ -306,7 +336,8 @@ fn is_over(post: &Post<Signature>, known: Sequence) -> bool {
                 && !matches!(letter.signed.statement, Statement::Checkpoint { .. })
         }
         Post::Proof(proof) => proof.commits.first().is_some_and(|signed| signed.sequence <= known),
-        Post::Stable(_) | Post::Have(_) => false,
+        Post::Have(_) => true,
+        Post::Stable(_) => false,
     }
 }
 

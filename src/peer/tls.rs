@@ -28,9 +28,9 @@ struct Known {
 }
 
 /// How others connect to whoever has this key: only those with one of `known` do.
-pub(super) fn server(key: &SecretKey, known: &[PublicKey]) -> Result<ServerConfig, PeerError> {
+pub(super) fn server(own: &Arc<CertifiedKey>, known: &[PublicKey]) -> Result<ServerConfig, PeerError> {
     let provider = Arc::new(ring::default_provider());
-    let resolver = AlwaysResolvesServerRawPublicKeys::new(own(key, &provider)?);
+    let resolver = AlwaysResolvesServerRawPublicKeys::new(Arc::clone(own));
     let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13])
         .map_err(|why| PeerError::Tls(why.to_string()))?
@@ -40,9 +40,9 @@ pub(super) fn server(key: &SecretKey, known: &[PublicKey]) -> Result<ServerConfi
 }
 
 /// How whoever has this key connects to the owner of another one.
-pub(super) fn client(key: &SecretKey, other: PublicKey) -> Result<ClientConfig, PeerError> {
+pub(super) fn client(own: &Arc<CertifiedKey>, other: PublicKey) -> Result<ClientConfig, PeerError> {
     let provider = Arc::new(ring::default_provider());
-    let resolver = AlwaysResolvesClientRawPublicKeys::new(own(key, &provider)?);
+    let resolver = AlwaysResolvesClientRawPublicKeys::new(Arc::clone(own));
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[&TLS13])
         .map_err(|why| PeerError::Tls(why.to_string()))?
@@ -53,7 +53,8 @@ pub(super) fn client(key: &SecretKey, other: PublicKey) -> Result<ClientConfig, 
 }
 
 /// A key, as the library wants it.
-fn own(key: &SecretKey, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, PeerError> {
+pub(super) fn own(key: &SecretKey) -> Result<Arc<CertifiedKey>, PeerError> {
+    let provider = ring::default_provider();
     let secret = PrivateKeyDer::Pkcs8(key.to_der().into());
     let public = CertificateDer::from(key.public().to_der());
     let secret =

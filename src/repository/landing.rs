@@ -230,8 +230,12 @@ impl Repository {
 
 /// Asks git about somebody's files, by that one's own settings: as whoever works there would.
 fn in_checkout(place: &Path, words: &[&str]) -> Result<String, RepositoryError> {
-    let said =
-        Command::new("git").arg("-C").arg(place).args(words).output().map_err(RepositoryError::NoGit)?;
+    let mut git = Command::new("git");
+    // What a hook has set is about another work tree.
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
+        git.env_remove(name);
+    }
+    let said = git.arg("-C").arg(place).args(words).output().map_err(RepositoryError::NoGit)?;
     if said.status.success() {
         return Ok(String::from_utf8_lossy(&said.stdout).trim().to_owned());
     }

@@ -8,11 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use consensus::crypto::{Digest, SecretKey, Signature};
-use consensus::peer::{Addresses, Carrier, Connections, Patience, Peer, PeerError, Reviewer, listen};
+use consensus::peer::{
+    Addresses, Arrived, Carrier, Connections, Inbox, Patience, Peer, PeerError, Reviewer, listen,
+};
 use consensus::protocol::approval::court::Ruling;
 use consensus::protocol::approval::member::Want;
 use consensus::protocol::approval::{
-    Change, Opinion, Party, Registry, Roster, Seal, Seat, Sequence, Severity, Value,
+    Change, Letter, Opinion, Party, Post, Registry, Roster, Seal, Seat, Sequence, Severity, Signed,
+    Signer as _, Statement, Value,
 };
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -39,10 +42,8 @@ const PATIENCE: Patience = Patience {
 /// The one who proposes.
 const LEADER: Party = Party::Orchestrator(0);
 
-type Inbox = mpsc::Receiver<(Party, String)>;
-
 enum Line {
-    Channels(Party, BTreeMap<Party, mpsc::Sender<(Party, String)>>),
+    Channels(Party, BTreeMap<(Party, Party), mpsc::Sender<Arrived>>),
     Network(Connections),
 }
 
@@ -61,7 +62,7 @@ impl Carrier for Wire {
         }
         match &self.line {
             // What is full loses, as a network does.
-            Line::Channels(me, others) => drop(others[&to].try_send((*me, post.to_string()))),
+            Line::Channels(me, doors) => drop(doors[&(to, *me)].try_send(post.to_string().into())),
             Line::Network(connections) => connections.send(to, post),
         }
     }
@@ -138,8 +139,8 @@ impl House {
         for party in self.parties() {
             let inbox = match by {
                 By::Channels => {
-                    let (sender, inbox) = mpsc::channel(256);
-                    senders.insert(party, sender);
+                    let (inbox, doors) = Inbox::new(self.parties(), 256);
+                    senders.extend(doors.into_iter().map(|(from, door)| ((party, from), door)));
                     inbox
                 }
                 By::Network => {
@@ -404,7 +405,7 @@ fn strangers_are_not_heard_and_nothing_is_said_to_them() {
         // At this door is another than the one who is meant: nothing is said.
         known.send(Party::Reviewer(1), &"{\"have\":8}".into());
         known.send(me, &post);
-        assert_eq!(inbox.recv().await.unwrap(), (LEADER, post.to_string()));
+        assert_eq!(inbox.take(9).await, [(LEADER, post.to_string())]);
         // Without a key, or without TLS, there is no answer at all.
         let bare = tokio::net::TcpStream::connect(address).await.unwrap();
         bare.writable().await.unwrap();
@@ -420,7 +421,7 @@ fn strangers_are_not_heard_and_nothing_is_said_to_them() {
         // An alert of TLS at most.
         assert!(count == 0 || said[0] == 21, "{:?}", &said[..count]);
         known.send(me, &"{\"have\":9}".into());
-        assert_eq!(inbox.recv().await.unwrap().1, "{\"have\":9}");
+        assert_eq!(inbox.take(9).await, [(LEADER, "{\"have\":9}".to_owned())]);
     });
 }
 
@@ -430,12 +431,12 @@ fn nobody_of_the_roster_is_brought_down_by_what_another_sends() {
     let mut wires = block_on(house.wires(By::Channels));
     let (mut inbox, wire) = wires.remove(&Party::Reviewer(0)).unwrap();
     let Line::Channels(_, senders) = &wire.line else { unreachable!() };
-    let door = senders[&Party::Reviewer(0)].clone();
+    let door = senders[&(Party::Reviewer(0), Party::Reviewer(1))].clone();
     let deep = "[".repeat(100_000);
     for text in ["", "{", "null", "{\"have\":-1}", "{\"letter\":{}}", "{\"unknown\":1}", &deep] {
-        door.try_send((Party::Reviewer(1), text.to_owned())).unwrap();
+        door.try_send(text.to_owned().into()).unwrap();
     }
-    door.try_send((Party::Reviewer(1), format!("{{\"have\":{}}}", u64::MAX))).unwrap();
+    door.try_send(format!("{{\"have\":{}}}", u64::MAX).into()).unwrap();
     let fixed = Fixed { opinion: approve(), asked: Cell::new(0) };
     let mut peer = house.peer(Party::Reviewer(0));
     block_on(async {
@@ -452,4 +453,86 @@ fn nobody_of_the_roster_is_brought_down_by_what_another_sends() {
     });
     let log = std::fs::metadata(house.place(Party::Reviewer(0)).join("journal.jsonl")).unwrap();
     assert_eq!(log.len(), 0, "nothing of it is remembered");
+}
+
+#[test]
+fn a_post_that_is_written_oddly_spoils_no_log() {
+    let house = House::new();
+    let me = Party::Reviewer(0);
+    let seal = Seal::new(key(LEADER), Arc::clone(&house.registry)).unwrap().1;
+    let statement = Statement::PrePrepare { value: change(1).value(), view: 0 };
+    let signature = seal.sign(1, &statement);
+    let letter = Letter {
+        change: Some(change(1)),
+        ..Letter::alone(Signed { by: 0, sequence: 1, statement, signature })
+    };
+    let plain = house.registry.write(&Post::Letter(letter));
+    let nested = format!("{}{}", "[".repeat(40), "]".repeat(40));
+    let odd = [
+        plain.replacen("{\"letter\":{", "{\"letter\":\n{", 1),
+        format!("  {plain}"),
+        format!("  {plain}"),
+        format!("{plain}\n\n"),
+        plain.replacen("{\"letter\":{", &format!("{{\"letter\":{{\"grounds\":{nested},"), 1),
+        "{\"stable\":{\"payloadType\":\"x\",\"payload\":\"\",\"signatures\":[]}}".to_owned(),
+        plain.clone(),
+    ];
+    let mut wires = block_on(house.wires(By::Channels));
+    let (mut inbox, wire) = wires.remove(&me).unwrap();
+    let Line::Channels(_, doors) = &wire.line else { unreachable!() };
+    for text in &odd {
+        doors[&(me, LEADER)].try_send(text.clone().into()).unwrap();
+    }
+    let fixed = Fixed { opinion: approve(), asked: Cell::new(0) };
+    let mut peer = house.peer(me);
+    let mut votes = 0;
+    block_on(peer.run(&mut inbox, &wire, &fixed, PATIENCE, |want| {
+        let is_vote = matches!(want, Want::Send(_, Post::Letter(letter)) if letter.opinion.is_some());
+        votes += usize::from(is_vote);
+        if is_vote { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }))
+    .unwrap();
+    assert_eq!(votes, 1, "it was understood");
+    drop(peer);
+    let log = std::fs::read_to_string(house.place(me).join("journal.jsonl")).unwrap();
+    assert_eq!(
+        log.matches("pre-prepare").count() + log.matches("\"post\":").count(),
+        1,
+        "and is kept once: {log}"
+    );
+    house.peer(me);
+}
+
+#[test]
+fn silent_strangers_keep_nobody_from_being_heard() {
+    let house = House::new();
+    block_on(async {
+        let me = Party::Reviewer(0);
+        let (mut inbox, address) = listen("127.0.0.1:0", &key(me), &house.registry).await.unwrap();
+        let mut silent = Vec::new();
+        for _ in 0..100 {
+            silent.push(tokio::net::TcpStream::connect(address).await.unwrap());
+        }
+        let places =
+            house.parties().iter().map(|party| (format!("{party:?}"), address.to_string())).collect();
+        let connections = Connections::open(&key(LEADER), LEADER, &house.registry, &places).unwrap();
+        connections.send(me, &"{\"have\":1}".into());
+        assert_eq!(inbox.take(1).await, [(LEADER, "{\"have\":1}".to_owned())]);
+    });
+}
+
+#[test]
+fn whoever_says_a_lot_is_read_in_turn_with_the_others() {
+    block_on(async {
+        let (mut inbox, doors) = Inbox::new([Party::Reviewer(0), Party::Reviewer(1)], 100);
+        for number in 0..90 {
+            doors[0].1.try_send(number.to_string().into()).unwrap();
+        }
+        doors[1].1.try_send("a word".to_owned().into()).unwrap();
+        let first = inbox.take(2).await;
+        assert!(first.contains(&(Party::Reviewer(1), "a word".to_owned())), "{first:?}");
+        assert_eq!(inbox.take(1000).await.len(), 89);
+        drop(doors);
+        assert_eq!(inbox.take(1).await, [], "nobody is there any more");
+    });
 }

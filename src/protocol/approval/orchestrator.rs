@@ -145,6 +145,12 @@ impl<S: Clone> Job<S> {
         own.map(|wish| wish.change.value()).or(others.map(Value::Change)).unwrap_or(Value::Nothing)
     }
 
+    /// Whether it is decided, and what was decided is known.
+    fn is_known(&self) -> bool {
+        let is_told = |(value, proof): &(Value, Proof<S>)| *value == Value::Nothing || proof.change.is_some();
+        self.decision.as_ref().is_some_and(is_told)
+    }
+
     /// Whether nothing has been said about this place.
     fn is_untouched(&self) -> bool {
         self.wish.is_none() && self.decision.is_none() && self.proposal.is_none() && self.left.is_empty()
@@ -188,12 +194,16 @@ impl<K: Signer> Orchestrator<K> {
         out
     }
 
-    /// Whether a letter that says this can make a difference here. Its signature need not be checked if not.
+    /// Whether a letter that says this, or a proof of it, can make a difference here. Its signature need not be checked if not.
     #[must_use]
     pub fn wants(&self, sequence: Sequence, statement: &Statement) -> bool {
-        let is_open = |job: &Job<K::Signature>| job.decision.is_none();
         let is_about_it = !matches!(statement, Statement::Checkpoint { .. });
-        is_about_it && self.is_near(sequence) && self.jobs.get(&sequence).is_none_or(is_open)
+        is_about_it && self.is_near(sequence) && self.jobs.get(&sequence).is_none_or(|job| !job.is_known())
+    }
+
+    /// Whether this is a place where something is still to be decided.
+    fn is_open(&self, sequence: Sequence) -> bool {
+        self.is_near(sequence) && self.jobs.get(&sequence).is_none_or(|job| job.decision.is_none())
     }
 
     fn is_near(&self, sequence: Sequence) -> bool {
@@ -220,7 +230,7 @@ impl<K: Signer> Orchestrator<K> {
         let Letter { signed, change, .. } = letter;
         let (sequence, by, quorum, orchestrators) =
             (signed.sequence, signed.by, self.quorum, self.orchestrators);
-        if !self.wants(sequence, &signed.statement) {
+        if !self.is_open(sequence) {
             return;
         }
         let job = self.jobs.entry(sequence).or_default();
@@ -351,10 +361,11 @@ impl<K: Signer> Orchestrator<K> {
         loop {
             let sequence = self.told + 1;
             let decision = self.jobs.get(&sequence).and_then(|job| job.decision.as_ref());
-            let Some((value, proof)) = decision else { return };
-            if *value != Value::Nothing && proof.change.is_none() {
+            let Some((value, proof)) =
+                decision.filter(|_| self.jobs.get(&sequence).is_some_and(Job::is_known))
+            else {
                 return;
-            }
+            };
             let value = *value;
             out.push(Output::Decide(sequence, value, proof.clone()));
             self.told = sequence;

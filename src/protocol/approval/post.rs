@@ -76,6 +76,18 @@ pub enum Post<S> {
     Have(Sequence),
 }
 
+impl<S> Post<S> {
+    /// Whether it proves what it says: letters are for those who count them, and the rest needs a quorum.
+    #[must_use]
+    pub fn is_proven(&self, quorum: Quorum) -> bool {
+        match self {
+            Self::Letter(_) | Self::Have(_) => true,
+            Self::Proof(proof) => proof.check(quorum).is_some(),
+            Self::Stable(signed) => is_quorum_on_the_same(signed, quorum),
+        }
+    }
+}
+
 /// The commits of a quorum, which prove a decision to everybody.
 #[derive(Clone, Debug)]
 pub struct Proof<S> {

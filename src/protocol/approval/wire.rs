@@ -172,6 +172,9 @@ impl Registry {
             }
             opened.push(signed);
         }
+        if opened.is_empty() {
+            return Err(Refused::Unreadable("nobody has signed it".to_owned()));
+        }
         Ok(opened)
     }
 

@@ -234,6 +234,12 @@ fn keys_that_have_signed_in_one_process_do_not_sign_in_several_and_the_other_way
     assert!(refused.stderr.contains("have decided in one process"), "{}", refused.stderr);
 
     Finished::of(consensus(&project.folder).args(["keys", "generate", "others", "--quiet"])).exits(0);
+    // Whoever forgets --peers once, and has no keys for it, has signed nothing.
+    let mut alone = consensus(&project.folder);
+    alone.args(["approve", "--repo", "repo", "--keys", "of/Security", "--mock", "--change", "fix"]);
+    Finished::of(&mut alone).exits(2);
+    drop(house.serve("Security", &["--mock"]));
+
     let mut apart = consensus(&project.folder);
     apart.args(["approve", "--repo", "repo", "--keys", "others", "--deadline", "1s"]).args(peers);
     Finished::of(&mut apart).exits(5);

@@ -52,3 +52,29 @@ fn whatever_is_changed_in_a_record_it_does_not_verify() {
         Finished::of(consensus(&project.folder).args(["verify", "proof.json", "--keys", "others"])).exits(7);
     assert!(other.stderr.contains("made under the roster"), "{}", other.stderr);
 }
+
+#[test]
+fn a_record_of_what_was_not_approved_cannot_be_made_one_of_something_else() {
+    let project = Project::new();
+    project.said(&["--change", "fix", "--answer", "reject", "-o", "proof.json"], 3);
+    let proof = std::fs::read_to_string(project.folder.path().join("proof.json")).unwrap();
+    let mut record: Value = serde_json::from_str(&proof).unwrap();
+    let verify = |record: &Value, code| {
+        project.folder.write("bent.json", &record.to_string());
+        let words = ["verify", "bent.json", "--keys", "keys", "--format", "json"];
+        let finished = Finished::of(consensus(&project.folder).args(words)).exits(code);
+        serde_json::from_str::<Value>(&finished.stdout).unwrap()
+    };
+    let whole = verify(&record, 0);
+    assert_eq!(whole["decision"]["change"].as_str().map(str::len), Some(64), "{whole}");
+    // The signatures say only that nothing was decided at this place; on what, the votes say.
+    let mut other: Value = serde_json::from_str(record["change"].as_str().unwrap()).unwrap();
+    other["reviewers"] = json!([]);
+    other["message"] = json!("an innocent change");
+    record["change"] = json!(other.to_string());
+    verify(&record, 7);
+    record["votes"] = json!([]);
+    let stripped = verify(&record, 0);
+    assert_eq!(stripped["decision"]["change"], Value::Null, "{stripped}");
+    assert_eq!(stripped["decision"]["silent"].as_array().unwrap().len(), 4);
+}

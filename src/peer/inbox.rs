@@ -1,0 +1,78 @@
+//! What has come and was not read yet: a short queue for each party, read in turn, so that nobody who says a lot keeps others
+//! from being heard.
+
+use std::future::poll_fn;
+use std::task::Poll;
+
+use tokio::sync::mpsc::Receiver;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+use crate::protocol::approval::Party;
+
+/// A post as it came, with the room that it takes of its party's; given back when it is read.
+#[derive(Debug)]
+pub struct Arrived {
+    /// Its text.
+    pub text: String,
+    room: Option<OwnedSemaphorePermit>,
+}
+
+/// A queue for each party.
+#[derive(Debug)]
+pub struct Inbox {
+    queues: Vec<(Party, Receiver<Arrived>)>,
+    /// Whose turn it is.
+    turn: usize,
+}
+
+impl From<String> for Arrived {
+    fn from(text: String) -> Self {
+        Self { text, room: None }
+    }
+}
+
+impl Arrived {
+    pub(super) fn with_room(text: String, room: OwnedSemaphorePermit) -> Self {
+        Self { text, room: Some(room) }
+    }
+}
+
+impl Inbox {
+    /// An inbox of these parties, each with a queue for so many posts; returns where each one's are put.
+    #[must_use]
+    pub fn new(
+        parties: impl IntoIterator<Item = Party>,
+        room: usize,
+    ) -> (Self, Vec<(Party, mpsc::Sender<Arrived>)>) {
+        let (mut queues, mut doors) = (Vec::new(), Vec::new());
+        for party in parties {
+            let (door, queue) = mpsc::channel(room);
+            queues.push((party, queue));
+            doors.push((party, door));
+        }
+        (Self { queues, turn: 0 }, doors)
+    }
+
+    /// Waits for posts, and takes up to so many, one of each party in turn. None if nobody can send any more.
+    pub async fn take(&mut self, most: usize) -> Vec<(Party, String)> {
+        poll_fn(|context| {
+            let mut taken = Vec::new();
+            let (mut is_open, mut quiet) = (false, 0);
+            while taken.len() < most && quiet < self.queues.len() {
+                self.turn = (self.turn + 1) % self.queues.len();
+                let (party, queue) = &mut self.queues[self.turn];
+                match queue.poll_recv(context) {
+                    Poll::Ready(Some(Arrived { text, room })) => {
+                        drop(room);
+                        taken.push((*party, text));
+                        (is_open, quiet) = (true, 0);
+                    }
+                    Poll::Ready(None) => quiet += 1,
+                    Poll::Pending => (is_open, quiet) = (true, quiet + 1),
+                }
+            }
+            if taken.is_empty() && is_open { Poll::Pending } else { Poll::Ready(taken) }
+        })
+        .await
+    }
+}
