@@ -20,7 +20,7 @@ use super::reading::{Reviewed, Reviewers, review, reviewed};
 use super::{ExitCode, block_on, metrics, quorum, replica, settings, signals};
 use crate::config::FileConfig;
 use crate::decision::facts::{Facts, Reports};
-use crate::decision::{Checked, KeyFolder, Ledger, Proposal, Reader, Verification};
+use crate::decision::{Checked, Draft, KeyFolder, Ledger, Proposal, RUNS_MODEL, Reader, Verification};
 use crate::engine::StopRequest;
 use crate::peer::Addresses;
 use crate::protocol::Section;
@@ -134,7 +134,8 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
     let message = args.message.clone().unwrap_or_default();
     let roleset = if addresses.is_some() { OWN_ROLESETS.to_owned() } else { setup.roleset.clone() };
     let facts = facts(args, &candidate, &desk.repository, verification.is_some(), output)?;
-    let proposal = Proposal::new(&candidate, branch, at, message, roleset, verification, facts)?;
+    let draft = Draft { run: id.to_string(), at, branch, message, roleset };
+    let proposal = Proposal::new(&candidate, draft, verification, facts)?;
     // It is known to be short enough before it is reviewed.
     proposal.change()?;
     let proposed = began.elapsed();
@@ -208,7 +209,11 @@ async fn cut_off(
 
 /// What each reviewer fails together with.
 fn domains(registry: &Registry) -> Vec<String> {
-    registry.roster().reviewers.iter().map(|seat| seat.domain.clone()).collect()
+    // Those whose domain says nothing are taken to differ: their owners know.
+    let seats = registry.roster().reviewers.iter();
+    seats
+        .map(|seat| if seat.domain == RUNS_MODEL { seat.name.clone() } else { seat.domain.clone() })
+        .collect()
 }
 
 /// Keeps what is in this process, such as keys for providers, from the programs of the same user that a change may bring.

@@ -79,6 +79,9 @@ pub(super) struct ApproveArgs {
     /// Where this one is heard, such as 0.0.0.0:7001 [default: where --peers says that it is].
     #[arg(long, value_name = "ADDR", help_heading = APART, requires = "peers")]
     pub(super) listen: Option<String>,
+    /// Fetch the branch from this remote, by name or URL, before each review: what others have landed.
+    #[arg(long, value_name = "REMOTE", help_heading = APART, requires = "replica")]
+    pub(super) fetch: Option<String>,
     /// How long a reviewer may take before the others go on without it.
     #[arg(long, value_name = "DURATION", help_heading = APART, requires = "replica", default_value = "30m", value_parser = humantime::parse_duration)]
     pub(super) review_timeout: Duration,

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 
@@ -14,6 +16,10 @@ use crate::peer::{Addresses, Connections, Inbox, Patience, Peer, listen};
 use crate::protocol::approval::court::{Court, Ruling};
 use crate::protocol::approval::member::Want;
 use crate::protocol::approval::{Change, Opinion, Party, Registry, Seal};
+use crate::text::quote;
+
+/// How often it is looked who cannot be reached.
+const LOOK_EVERY: Duration = Duration::from_secs(3);
 
 /// Who decides.
 pub(super) enum Bench {
@@ -127,7 +133,23 @@ impl Assembly {
                 }
                 ControlFlow::Continue(())
             };
-            peer.run(inbox, connections, &(), Patience::default(), tell).await?;
+            let mut running = pin!(peer.run(inbox, connections, &(), Patience::default(), tell));
+            let mut told = Vec::new();
+            loop {
+                tokio::select! {
+                    ended = &mut running => break ended?,
+                    () = tokio::time::sleep(LOOK_EVERY) => {
+                        let missing = connections.unreachable();
+                        if missing != told {
+                            for (party, why) in &missing {
+                                let name = registry.name(*party).unwrap_or_default();
+                                output.insist(&quote::terminal(&format!("{name} cannot be reached: {why}")));
+                            }
+                            told = missing;
+                        }
+                    }
+                }
+            }
         }
         let ended = peer.ended(change.digest()).and_then(|sequence| peer.ruling(sequence, value));
         ended.context("a decision that was told has a proof; that is an error of this program")

@@ -159,6 +159,14 @@ impl Desk<'_> {
             Ended::NotLanded { why } => ("not_landed", None, Some(why)),
             Ended::Rejected => ("rejected", None, Some("fewer reviewers approve than a quorum".to_owned())),
         };
+        for vote in &verified.votes {
+            if let Opinion::Reject { reason, .. } | Opinion::Abstain { reason } = &vote.opinion {
+                let kind =
+                    if matches!(vote.opinion, Opinion::Abstain { .. }) { "abstains" } else { "rejects" };
+                let words = quote::excerpt(reason);
+                self.output.tell(&quote::terminal(&format!("{} {kind}: {words}", vote.reviewer)));
+            }
+        }
         let line = detail(verified.sequence, outcome, commit.as_ref(), &case, reason.as_deref());
         self.output.tell(&quote::terminal(&line));
         let place = file.display();

@@ -79,7 +79,7 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
     if let Some(error) = cause.downcast_ref::<PeerError>() {
         return Some(match error {
             PeerError::Journal(error) => of_journal(error),
-            PeerError::Log { .. } => ExitCode::Integrity,
+            PeerError::Log { .. } | PeerError::Forgotten { .. } => ExitCode::Integrity,
             PeerError::NoAddress(_)
             | PeerError::Addresses { .. }
             | PeerError::NoPlace(_)

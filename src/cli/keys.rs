@@ -10,7 +10,7 @@ use super::output::{Format, Output};
 use super::run_args::RolesetsArgs;
 use super::{ExitCode, settings};
 use crate::config::FileConfig;
-use crate::decision::{KeyFolder, ORCHESTRATOR, ROSTER_FILE};
+use crate::decision::{KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
 use crate::protocol::Params;
 
 pub(super) fn keys(args: &KeysArgs, output: &Output) -> anyhow::Result<ExitCode> {
@@ -65,7 +65,7 @@ fn reviewers(roleset: &String, rolesets: &RolesetsArgs) -> anyhow::Result<Vec<(S
         return Err(UsageError(why).into());
     }
     // Reviewers without a model of their own are all on the one that a run is given.
-    let domain = |model: &Option<String>| model.clone().unwrap_or_else(|| "the model of the run".to_owned());
+    let domain = |model: &Option<String>| model.clone().unwrap_or_else(|| RUNS_MODEL.to_owned());
     Ok(roleset.agents.iter().map(|agent| (agent.name.clone(), domain(&agent.model))).collect())
 }
 

@@ -125,11 +125,11 @@ fn told(want: &Want<Signature>, registry: &Registry, folder: &Path, output: &Out
             let digest = Digest::of(text.as_bytes()).to_string();
             let path = folder.join(format!("accusation-{}-{}.json", first.sequence, &digest[..8]));
             write_public(&path, &text)?;
-            output.insist(&format!(
-                "decision {}: somebody has signed two things of which an honest one signs one; both are in {}",
-                first.sequence,
-                path.display()
-            ));
+            let (sequence, place) = (first.sequence, path.display());
+            let name = registry.name(first.author()).unwrap_or_default();
+            output.insist(&quote::terminal(&format!(
+                "decision {sequence}: {name} has signed two things of which an honest one signs one; both are in {place}"
+            )));
         }
         Want::Send(..)
         | Want::Review(..)
@@ -187,6 +187,9 @@ impl Chair<'_> {
                 format!("it is for `{}`, and this one reviews for `{}`", proposal.branch, self.branch);
             return Ok(Opinion::Abstain { reason });
         }
+        if let Some(remote) = &self.args.fetch {
+            self.repository.fetch(remote, &self.branch)?;
+        }
         // What would land is made here, of what is read here.
         let source = Source::Patch(proposal.diff.as_bytes());
         let candidate = match self.repository.candidate(proposal.base.as_str(), source) {
@@ -200,6 +203,12 @@ impl Chair<'_> {
             }
             Err(why) => return Err(why.into()),
         };
+        let tip = self.repository.commit_of(&self.branch)?;
+        if !self.repository.is_ancestor(&tip, &candidate.base)? {
+            let reason =
+                format!("its base {} is not what `{}` is at by now: {tip}", candidate.base, self.branch);
+            return Ok(Opinion::Abstain { reason });
+        }
         if candidate.tree != proposal.tree || candidate.diff != proposal.diff.as_bytes() {
             let reason = "its diff is not what leads to its tree".to_owned();
             return reject(reason, Severity::Critical);

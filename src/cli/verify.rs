@@ -40,13 +40,16 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
         output.json(&json!({"verified": true, "decision": verified}))?;
         return Ok(ExitCode::Success);
     }
-    let Verified { sequence, approved, change, signed_by, quorum, votes, chain, silent } = &verified;
+    let Verified { sequence, approved, change, signed_by, quorum, votes, chain, silent, branch, base, tree } =
+        &verified;
     let outcome = if *approved { "approved" } else { "not approved" };
     output.line(&format!("verified: decision {sequence}, {outcome}"))?;
     match change {
         Some(change) => output.line(&format!("  change       sha256 {change}"))?,
         None => output.line("  change       too few votes are in it to prove what it was decided on")?,
     }
+    output.line(&quote::terminal(&format!("  branch       {branch}, on {base}")))?;
+    output.line(&format!("  tree         {tree}"))?;
     output.line(&format!("  repository   {chain}"))?;
     let names: Vec<&str> = signed_by.iter().map(String::as_str).collect();
     output.line(&quote::terminal(&format!("  signed by    {} (wanted {quorum})", names.join(", "))))?;

@@ -15,7 +15,7 @@ use crate::repository::RepositoryError;
 #[non_exhaustive]
 pub enum DecisionError {
     /// A file cannot be read or written.
-    #[error("cannot {action} `{}`: {source}", path.display())]
+    #[error("cannot {action} `{}`", path.display())]
     File {
         /// What was tried.
         action: &'static str,

@@ -20,6 +20,9 @@ pub const ROSTER_FILE: &str = "roster.json";
 /// The name of who proposes.
 pub const ORCHESTRATOR: &str = "orchestrator";
 
+/// What a reviewer fails together with whose roleset names no model: all of them are on the one that a run is given.
+pub const RUNS_MODEL: &str = "the model of the run";
+
 /// What it fails together with.
 const ORCHESTRATOR_DOMAIN: &str = "nobody: it has no vote";
 
@@ -81,6 +84,9 @@ impl KeyFolder {
             let text = std::fs::read_to_string(path).map_err(DecisionError::file("read", path))?;
             let seat: Seat = serde_json::from_str(&text)
                 .map_err(|why| DecisionError::Unreadable { path: path.clone(), why: why.to_string() })?;
+            if seats.iter().any(|known: &Seat| known.name == seat.name) {
+                return Err(RosterFault::SameName(seat.name).into());
+            }
             seats.push(seat);
         }
         let mut take = |name: &str| {

@@ -24,8 +24,8 @@ mod record;
 mod verification;
 
 pub use error::DecisionError;
-pub use keys::{KeyFolder, ORCHESTRATOR, ROSTER_FILE};
+pub use keys::{KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
 pub use ledger::{Case, Decided, Ended, Ledger, Sitting};
-pub use proposal::{Proposal, Reader};
+pub use proposal::{Draft, Proposal, Reader};
 pub use record::{Record, Verified, VotedFor};
 pub use verification::{Checked, Verification};

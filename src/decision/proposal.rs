@@ -33,6 +33,8 @@ pub struct Reader {
 pub struct Proposal {
     /// The form of this text.
     v: u32,
+    /// The run in which it was made: no other proposal has it, so that a change that is proposed again is another one.
+    pub run: String,
     /// When it was made, in seconds since 1970: the time of its commit.
     pub at: u64,
     /// The branch that is moved, by its full name.
@@ -61,18 +63,30 @@ pub struct Proposal {
     pub diff: String,
 }
 
+/// What a proposal says beside what git and other tools know.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// The run in which it is made.
+    pub run: String,
+    /// When, in seconds since 1970.
+    pub at: u64,
+    /// The branch, by its full name.
+    pub branch: String,
+    /// What people will read.
+    pub message: String,
+    /// By which roleset it is reviewed.
+    pub roleset: String,
+}
+
 impl Proposal {
-    /// Makes a proposal of a candidate.
+    /// Makes a proposal of a candidate, in a run that no other was made in.
     ///
     /// # Errors
     ///
     /// [`DecisionError::Unreadable`] if its diff is not UTF-8, so that nobody could say what was read.
     pub fn new(
         candidate: &Candidate,
-        branch: String,
-        at: u64,
-        message: String,
-        roleset: String,
+        Draft { run, at, branch, message, roleset }: Draft,
         verification: Option<Verification>,
         facts: Facts,
     ) -> Result<Self, DecisionError> {
@@ -82,6 +96,7 @@ impl Proposal {
         })?;
         Ok(Self {
             v: VERSION,
+            run,
             at,
             branch,
             base: candidate.base.clone(),

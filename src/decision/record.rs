@@ -11,6 +11,7 @@ use crate::protocol::approval::court::Ruling;
 use crate::protocol::approval::{
     Change, Opinion, Post, Proof, Proven, Registry, Roster, Seat, Sequence, Statement, Value, Vote,
 };
+use crate::repository::Oid;
 
 /// The form that this program writes.
 const VERSION: u32 = 1;
@@ -57,6 +58,12 @@ pub struct Verified {
     /// The SHA-256 of what was decided on. None if nothing was decided and too few have signed votes to prove on what: then the
     /// change in the record is anybody's word.
     pub change: Option<Digest>,
+    /// The branch that it was for.
+    pub branch: String,
+    /// The commit that it was on.
+    pub base: Oid,
+    /// The tree that it makes.
+    pub tree: Oid,
     /// Whose signatures prove it.
     pub signed_by: Vec<String>,
     /// How many were needed.
@@ -177,6 +184,9 @@ impl Record {
             approved,
             // One honest reviewer at least has voted on it at this place.
             change: Some(change).filter(|_| approved || votes.len() > registry.quorum().faults()),
+            branch: proposal.branch.clone(),
+            base: proposal.base.clone(),
+            tree: proposal.tree.clone(),
             signed_by: proof.commits.iter().map(|signed| name(signed.by)).collect(),
             quorum: registry.quorum().size(),
             silent: silent.collect(),

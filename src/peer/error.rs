@@ -22,6 +22,20 @@ pub enum PeerError {
         /// What is wrong.
         why: String,
     },
+    /// The key has signed what its log does not have.
+    #[error(
+        "`{name}` has signed something on decision {sequence} that is not in its log ({}): another process has the same key, or \
+         the log was lost; it signs nothing more, since it could say something else than it has said. Make a new key and roster",
+        path.display()
+    )]
+    Forgotten {
+        /// Whose key it is.
+        name: String,
+        /// The decision.
+        sequence: u64,
+        /// The log.
+        path: PathBuf,
+    },
     /// It is not said where somebody is.
     #[error("nothing says where `{0}` is; give its address, such as `{0} = \"192.0.2.7:7001\"`")]
     NoAddress(String),
@@ -34,7 +48,7 @@ pub enum PeerError {
         why: String,
     },
     /// Nobody can be heard at an address.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}")]
     Listen {
         /// Where.
         address: String,

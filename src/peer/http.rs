@@ -19,7 +19,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use reqwest::Url;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
@@ -34,7 +34,7 @@ use crate::protocol::approval::{POST_BYTES_MAX, Party, Registry};
 const PATH: &str = "/v1/posts";
 
 /// How long a stranger may take to show a key, and anybody to say what it wants.
-const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 
 /// How long one post may take.
 const POST_MAX: Duration = Duration::from_mins(1);
@@ -46,7 +46,7 @@ const IDLE_MAX: Duration = Duration::from_secs(30);
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
 /// So many connections may show their keys at once; further ones wait.
-const HANDSHAKES_MAX: usize = 256;
+const HANDSHAKES_MAX: usize = 512;
 
 /// So many connections of each party are heard at once; further ones are closed.
 const CONNECTIONS_EACH: usize = 4;
@@ -70,6 +70,8 @@ pub struct Connections(BTreeMap<Party, Outbox>);
 struct Outbox {
     posts: mpsc::Sender<(Arc<str>, OwnedSemaphorePermit)>,
     room: Arc<Semaphore>,
+    /// Why the last post did not come to it, if it did not.
+    failure: watch::Receiver<Option<String>>,
 }
 
 /// What comes of one party.
@@ -111,7 +113,7 @@ impl FromIterator<(String, String)> for Addresses {
 
 impl Carrier for Connections {
     fn send(&self, to: Party, post: &Arc<str>) {
-        let Some(Outbox { posts, room }) = self.0.get(&to) else { return };
+        let Some(Outbox { posts, room, .. }) = self.0.get(&to) else { return };
         let place = Arc::clone(room).try_acquire_many_owned(kib(post.len()));
         let sent = place.ok().and_then(|place| posts.try_send((Arc::clone(post), place)).ok());
         if sent.is_none() {
@@ -151,10 +153,21 @@ impl Connections {
                 .build()
                 .map_err(|why| PeerError::Tls(why.to_string()))?;
             let (posts, waiting) = mpsc::channel(WAITING_MAX);
-            tokio::spawn(bring(client, url, waiting));
-            outboxes.insert(party, Outbox { posts, room: Arc::new(Semaphore::new(WAITING_KIB_MAX)) });
+            let (state, failure) = watch::channel(None);
+            tokio::spawn(bring(client, url, waiting, state));
+            let room = Arc::new(Semaphore::new(WAITING_KIB_MAX));
+            outboxes.insert(party, Outbox { posts, room, failure });
         }
         Ok(Self(outboxes))
+    }
+}
+
+impl Connections {
+    /// Who cannot be reached at the moment, and why.
+    #[must_use]
+    pub fn unreachable(&self) -> Vec<(Party, String)> {
+        let failure = |(party, outbox): (&Party, &Outbox)| Some((*party, outbox.failure.borrow().clone()?));
+        self.0.iter().filter_map(failure).collect()
     }
 }
 
@@ -168,18 +181,35 @@ async fn bring(
     client: reqwest::Client,
     url: Url,
     mut posts: mpsc::Receiver<(Arc<str>, OwnedSemaphorePermit)>,
+    state: watch::Sender<Option<String>>,
 ) {
     while let Some((post, _place)) = posts.recv().await {
-        let said = client.post(url.clone()).body(post.as_bytes().to_vec()).send().await;
-        match said.and_then(reqwest::Response::error_for_status) {
-            Ok(_) => {}
-            Err(why) => {
-                debug!("a post to {url} is lost: {why:?}");
-                // Nobody is there: those that wait are older than what will be said again.
-                while why.is_connect() && posts.try_recv().is_ok() {}
-            }
+        let bring = || async {
+            let said = client.post(url.clone()).body(post.as_bytes().to_vec()).send().await;
+            said.and_then(reqwest::Response::error_for_status)
+        };
+        let mut said = bring().await;
+        // A connection that was kept may be one to a process that is gone.
+        if said.as_ref().is_err_and(|why| !why.is_connect() && !why.is_timeout()) {
+            said = bring().await;
         }
+        let failure = said.err().map(|why| {
+            debug!("a post to {url} is lost: {why:?}");
+            // Nobody is there: those that wait are older than what will be said again.
+            while why.is_connect() && posts.try_recv().is_ok() {}
+            innermost(&why)
+        });
+        let _ = state.send(failure);
     }
+}
+
+/// What is at the bottom of an error: why nobody is there, and not that a request has failed.
+fn innermost(why: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = why;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
 }
 
 /// Hears those of the roster at an address. Returns where posts come out, and the address, whose port the system chooses

@@ -1,8 +1,8 @@
 //! One who takes part: what it hears, what it writes down, and what it does then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
@@ -20,8 +20,8 @@ use crate::protocol::approval::member::{Input, Member, Want};
 use crate::protocol::approval::orchestrator::Orchestrator;
 use crate::protocol::approval::replica::Replica;
 use crate::protocol::approval::{
-    Change, Letter, Opinion, PROOFS_AT_ONCE, Party, Post, Proof, Registry, Seal, Sequence, Statement, To,
-    Value,
+    Change, Letter, Opinion, PROOFS_AT_ONCE, Party, Post, Proof, Registry, Seal, Sequence, Signed, Statement,
+    To, Value,
 };
 
 /// So many posts are written down together, with one sync.
@@ -66,6 +66,9 @@ pub struct Peer {
     said: BTreeMap<Party, usize>,
     /// The last checkpoint that a quorum has signed.
     stable: Sequence,
+    /// What it has signed itself since then.
+    signed: BTreeSet<(Sequence, Digest)>,
+    folder: PathBuf,
 }
 
 impl Peer {
@@ -99,6 +102,8 @@ impl Peer {
             answered: BTreeMap::new(),
             said: BTreeMap::new(),
             stable: 0,
+            signed: BTreeSet::new(),
+            folder: folder.to_owned(),
         };
         for input in inputs {
             peer.note_input(&input);
@@ -203,7 +208,7 @@ impl Peer {
                         return Ok(());
                     }
                     for (from, text) in posts {
-                        wanted.extend(self.hear(from, &text, &mut news));
+                        wanted.extend(self.hear(from, &text, &mut news)?);
                     }
                 }
                 Some(review) = reviews.next() => news.push(review),
@@ -228,39 +233,71 @@ impl Peer {
     }
 
     /// Reads a post. What makes no difference to what is remembered is answered at once; the rest is news.
-    fn hear(&mut self, from: Party, text: &str, news: &mut Vec<News>) -> Vec<Want<Signature>> {
+    fn hear(
+        &mut self,
+        from: Party,
+        text: &str,
+        news: &mut Vec<News>,
+    ) -> Result<Vec<Want<Signature>>, PeerError> {
         let member = &self.member;
         let read = self.registry.read(text, |sequence, statement| member.wants(sequence, statement));
         let post = match read {
             Ok(Some(post)) if post.is_proven(self.registry.quorum()) => post,
-            Ok(_) => return Vec::new(),
+            Ok(_) => return Ok(Vec::new()),
             Err(why) => {
                 debug!("a post of {} is not read: {why}", self.registry.name(from).unwrap_or_default());
-                return Vec::new();
+                return Ok(Vec::new());
             }
         };
+        self.remembers(&post)?;
         if is_over(&post, self.member.known()) {
             let now = Instant::now();
             let is_soon = |before: &Instant| now.duration_since(*before) < ANSWER_EVERY;
             if self.answered.get(&from).is_some_and(is_soon) {
-                return Vec::new();
+                return Ok(Vec::new());
             }
             self.answered.insert(from, now);
-            return match post {
+            return Ok(match post {
                 Post::Have(known) => self.member.answer(from, known),
                 Post::Letter(_) | Post::Proof(_) | Post::Stable(_) => {
                     self.member.step(Input::Heard(from, post))
                 }
-            };
+            });
         }
         let said = self.said.entry(from).or_default();
         *said = said.saturating_add(text.len());
         if *said > SAYS_MAX {
             debug!("{} says too much for one decision", self.registry.name(from).unwrap_or_default());
-            return Vec::new();
+            return Ok(Vec::new());
         }
         news.push(News::Heard(from, Box::new(post)));
-        Vec::new()
+        Ok(Vec::new())
+    }
+
+    /// Refuses to go on where somebody shows what this very key has signed and this log does not have. Whoever lost the end of a
+    /// log, or runs a copy, learns of it here, before it contradicts itself.
+    fn remembers(&self, post: &Post<Signature>) -> Result<(), PeerError> {
+        let mut shown: Vec<&Signed<Signature>> = Vec::new();
+        match post {
+            Post::Letter(letter) => {
+                let grounds = letter.grounds.iter();
+                let deeper = grounds.clone().flat_map(|ground| ground.grounds.iter());
+                shown.extend(grounds.chain(deeper).chain([letter]).map(|letter| &letter.signed));
+            }
+            Post::Proof(proof) => shown.extend(&proof.commits),
+            Post::Stable(signed) => shown.extend(signed),
+            Post::Have(_) => {}
+        }
+        let mut own =
+            shown.into_iter().filter(|signed| signed.author() == self.me && signed.sequence > self.stable);
+        match own.find(|signed| !self.signed.contains(&key_of(signed))) {
+            None => Ok(()),
+            Some(signed) => Err(PeerError::Forgotten {
+                name: self.registry.name(self.me).unwrap_or_default().to_owned(),
+                sequence: signed.sequence,
+                path: self.folder.clone(),
+            }),
+        }
     }
 
     /// Writes down what comes, and goes on from there. Returns what is wanted then, and whether anything had not come before.
@@ -308,6 +345,12 @@ impl Peer {
         }
         if let Want::Stable(sequence, _) = want {
             self.stable = *sequence;
+            self.signed.retain(|(signed, _)| signed > sequence);
+        }
+        if let Want::Send(_, Post::Letter(letter)) = want
+            && letter.signed.author() == self.me
+        {
+            self.signed.insert(key_of(&letter.signed));
         }
         let ended = match want {
             Want::Tell(sequence, Value::Change(digest), _) => Some((*sequence, *digest)),
@@ -326,6 +369,11 @@ impl Peer {
             self.submitted.insert(digest, Some(sequence));
         }
     }
+}
+
+/// What tells a statement from all others of its author.
+fn key_of(signed: &Signed<Signature>) -> (Sequence, Digest) {
+    (signed.sequence, Digest::of(&signed.signature.to_bytes()))
 }
 
 /// Whether a post is about something that is decided and known here, so that nothing changes by it.

@@ -112,12 +112,13 @@ impl Repository {
             self.move_all(&[format!("update {branch} {to} {from}")], landing)?;
             return Ok(true);
         }
-        let is_in = ["merge-base", "--is-ancestor", to.as_str(), at.as_str()];
-        if !self.ask(&Asked::words(&is_in))?.is_well {
+        if !self.is_ancestor(to, &at)? {
             return Err(RepositoryError::Stale { branch: branch.clone(), expected: from.clone(), found: at });
         }
         if !is_marked {
-            self.move_all(&[format!("create {} {to}", mark.0)], landing)?;
+            // It has landed, whatever stands in the way of the mark.
+            let here = Landing { from: at, ..landing.clone() };
+            self.move_all(&[format!("create {} {to}", mark.0)], &here)?;
         }
         Ok(true)
     }
@@ -156,14 +157,15 @@ impl Repository {
         if said.is_well {
             return Ok(());
         }
+        // A lock says nothing of where the branch is: a git that was killed has left it, perhaps after it moved the branch.
+        let lock = said.err.split('\'').find(|part| Path::new(part).extension() == Some(OsStr::new("lock")));
+        if let Some(lock) = lock {
+            return Err(RepositoryError::Locked(lock.into()));
+        }
         let found = self.reference(&landing.branch)?;
         if let Some(found) = found.filter(|found| *found != landing.from) {
             let (branch, expected) = (landing.branch.clone(), landing.from.clone());
             return Err(RepositoryError::Stale { branch, expected, found });
-        }
-        let lock = self.folder.join(format!("{}.lock", landing.branch));
-        if lock.exists() {
-            return Err(RepositoryError::Locked(lock));
         }
         Err(RepositoryError::Git { command: words.join(" "), said: said.err })
     }
@@ -210,6 +212,27 @@ impl Repository {
         }
         in_checkout(&place, &["read-tree", "-m", "-u", landing.from.as_str(), landing.to.as_str()])?;
         Ok(())
+    }
+
+    /// Gets a branch from another copy, by its owner's own settings; nothing that only this copy has is lost.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError`] with git's own words.
+    pub fn fetch(&self, remote: &str, branch: &str) -> Result<(), RepositoryError> {
+        let both = format!("{branch}:{branch}");
+        in_checkout(&self.folder, &["fetch", "--quiet", "--no-tags", "--end-of-options", remote, &both])?;
+        Ok(())
+    }
+
+    /// Whether one commit is another, or comes before it.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError`] if git cannot be asked.
+    pub fn is_ancestor(&self, one: &Oid, other: &Oid) -> Result<bool, RepositoryError> {
+        let words = ["merge-base", "--is-ancestor", one.as_str(), other.as_str()];
+        Ok(self.ask(&Asked::words(&words))?.is_well)
     }
 
     /// Where a branch is checked out, if anywhere.

@@ -289,6 +289,31 @@ fn whoever_was_away_learns_what_was_decided_meanwhile() {
     }
 }
 
+#[test]
+fn a_key_whose_log_was_lost_signs_nothing_once_it_learns_of_it() {
+    for by in BOTH {
+        let house = House::new();
+        // Its commit was needed, and is in everybody's proof.
+        let three = [Some(approve()), Some(approve()), None, Some(approve())];
+        block_on(house.decide(by, &three, &[change(1)]));
+        std::fs::remove_dir_all(house.place(Party::Reviewer(3))).unwrap();
+        let ended = block_on(async {
+            let mut wires = house.wires(by).await;
+            let reviewer = Fixed { opinion: approve(), asked: Cell::new(0) };
+            let ((mut inbox, wire), mut other) =
+                (wires.remove(&Party::Reviewer(0)).unwrap(), house.peer(Party::Reviewer(0)));
+            let ((mut mine, own), mut lost) =
+                (wires.remove(&Party::Reviewer(3)).unwrap(), house.peer(Party::Reviewer(3)));
+            let go_on = |_: &Want<Signature>| ControlFlow::Continue(());
+            tokio::select! {
+                ended = other.run(&mut inbox, &wire, &reviewer, PATIENCE, go_on) => panic!("{ended:?}"),
+                ended = lost.run(&mut mine, &own, &reviewer, PATIENCE, go_on) => ended,
+            }
+        });
+        let Err(PeerError::Forgotten { sequence: 1, .. }) = ended else { panic!("{ended:?}") };
+    }
+}
+
 /// Runs four reviewers, of whom one stops for good after so many posts and comes back. Returns how often it was asked, and
 /// whether it has stopped.
 async fn with_a_death(house: &House, by: By, after: usize) -> (usize, bool) {

@@ -64,7 +64,7 @@ impl<S: Clone> Instance<S> {
         self.proof.is_some()
     }
 
-    /// Forgets all but the proof.
+    /// Forgets all but the proof, and what it thought: an orchestrator that was away may want it for the record.
     pub(super) fn forget(&mut self) {
         self.changes.clear();
         self.opinions.clear();
@@ -72,7 +72,7 @@ impl<S: Clone> Instance<S> {
         self.prepares.clear();
         self.commits = Commits::default();
         self.locked_by = Arc::new([]);
-        self.own.clear();
+        self.own.retain(|(_, letter)| letter.opinion.is_some());
     }
 
     /// Forgets what belongs to views that were left.

@@ -168,8 +168,8 @@ impl<K: Signer> Replica<K> {
         }
         let quorum = self.quorum;
         let instance = self.instances.entry(sequence).or_insert_with(|| Instance::new(quorum));
-        if let Some(proof) = &instance.proof {
-            return out.push(Output::Send(To::One(from), Post::Proof(proof.clone())));
+        if instance.is_decided() {
+            return out.extend(decided(instance, from));
         }
         match &signed.statement {
             Statement::PrePrepare { view, .. } => {
@@ -378,9 +378,8 @@ impl<K: Signer> Replica<K> {
             });
         }
         let after = known.max(self.stable.sequence).saturating_add(1);
-        let proofs = self.instances.range(after..).filter_map(|(_, instance)| instance.proof.as_ref());
-        let sent = proofs.take(PROOFS_AT_ONCE).map(|proof| Post::Proof(proof.clone()));
-        out.extend(sent.map(|proof| Output::Send(To::One(to), proof)));
+        let known = self.instances.range(after..).filter(|(_, instance)| instance.is_decided());
+        out.extend(known.take(PROOFS_AT_ONCE).flat_map(|(_, instance)| decided(instance, to)));
         out
     }
 
@@ -394,6 +393,15 @@ impl<K: Signer> Replica<K> {
         out.extend(letters.map(|letter| Output::Send(To::Reviewers, letter)));
         out.push(Output::Send(To::All, Post::Have(self.known.0)));
     }
+}
+
+/// What is sent to whoever does not know of a decision: its proof, and to an orchestrator first what this reviewer thought, which
+/// is for the record and may not have come.
+fn decided<S: Clone>(instance: &Instance<S>, to: Party) -> Vec<Output<S>> {
+    let votes = instance.own.iter().map(|(_, letter)| letter).filter(|letter| letter.opinion.is_some());
+    let votes = votes.filter(|_| matches!(to, Party::Orchestrator(_))).cloned().map(Post::Letter);
+    let posts = votes.chain(instance.proof.clone().map(Post::Proof));
+    posts.map(|post| Output::Send(To::One(to), post)).collect()
 }
 
 /// The next link of the chain of decisions: the SHA-256 of the last link, the place and the value, one a line.

@@ -12,6 +12,7 @@ use thiserror::Error;
 use super::message::{
     Commit, Grounds, Lock, Message, Prepare, Proposal, Reviewer, Value, View, ViewChange, Vote,
 };
+use super::post::Party;
 use crate::crypto::Digest;
 
 /// The place of a decision in the order of all, from 1.
@@ -246,6 +247,21 @@ impl Statement {
             | Self::Want { .. }
             | Self::Acknowledge { .. }
             | Self::Checkpoint { .. } => None,
+        }
+    }
+}
+
+impl<S> Signed<S> {
+    /// Whose statement it is: its author's place is in the list of these.
+    #[must_use]
+    pub fn author(&self) -> Party {
+        match self.statement {
+            Statement::PrePrepare { .. } | Statement::Want { .. } => Party::Orchestrator(self.by),
+            Statement::Acknowledge { .. }
+            | Statement::Prepare { .. }
+            | Statement::Commit(_)
+            | Statement::ViewChange { .. }
+            | Statement::Checkpoint { .. } => Party::Reviewer(self.by),
         }
     }
 }

@@ -113,7 +113,7 @@ impl Registry {
         let (payload_type, payload) = self.payload(first.sequence, &first.statement);
         let of_one = |signed: &Signed<Signature>| {
             let is_same = signed.sequence == first.sequence && signed.statement == first.statement;
-            let key = self.key(author(signed)).filter(|_| is_same)?;
+            let key = self.key(signed.author()).filter(|_| is_same)?;
             Some((key.id(), signed.signature))
         };
         let signatures = signed.iter().map(of_one).collect::<Option<Vec<_>>>()?;
@@ -164,7 +164,7 @@ impl Registry {
             }
             let (Party::Reviewer(by) | Party::Orchestrator(by)) = party;
             let signed = Signed { by, sequence: *sequence, statement: statement.clone(), signature };
-            if author(&signed) != party {
+            if signed.author() != party {
                 return Err(Refused::NotItsPart(party));
             }
             if !self.key(party).is_some_and(|key| key.verifies(&message, &signature)) {
@@ -295,18 +295,6 @@ impl Registry {
             }
         }
         read.into()
-    }
-}
-
-/// Whose part a statement is: its author's place is in the list of these.
-fn author(signed: &Signed<Signature>) -> Party {
-    match signed.statement {
-        Statement::PrePrepare { .. } | Statement::Want { .. } => Party::Orchestrator(signed.by),
-        Statement::Acknowledge { .. }
-        | Statement::Prepare { .. }
-        | Statement::Commit(_)
-        | Statement::ViewChange { .. }
-        | Statement::Checkpoint { .. } => Party::Reviewer(signed.by),
     }
 }
 

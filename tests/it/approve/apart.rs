@@ -273,6 +273,46 @@ fn what_is_missing_is_said_before_anybody_waits() {
     assert!(few.stderr.contains("there is no key of `Quality`"), "{}", few.stderr);
 }
 
+#[test]
+fn a_reviewer_that_cannot_write_its_log_says_nothing() {
+    let house = House::new();
+    // As if the disk were full.
+    let program = env!("CARGO_BIN_EXE_consensus");
+    let full = format!("trap '' XFSZ; ulimit -f 1; exec '{program}' \"$@\"");
+    let mut command = consensus(&house.project.folder);
+    let clean: Vec<_> =
+        command.get_envs().map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned))).collect();
+    command = Command::new("sh");
+    command.current_dir(house.project.folder.path()).args([
+        "-c",
+        &full,
+        "sh",
+        "approve",
+        "--replica",
+        "Security",
+    ]);
+    for (name, value) in clean {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.args(["--peers", "peers.toml", "--keys", "of/Security", "--repo", "of/Security/copy", "--mock"]);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let story = BufReader::new(child.stderr.take().unwrap());
+    let mut security = Serving { child, story, told: String::new() };
+    security.wait_for("heard at");
+    let _others: Vec<Serving> = ["Quality", "Performance"].map(|name| house.serve(name, &["--mock"])).into();
+    house.said(&["--change", "fix", "--deadline", "2s"], 5);
+    security.wait_for("cannot write to");
+    assert_ne!(security.child.wait().unwrap().code(), Some(0));
+    // Once there is room it goes on, and is the third that is needed.
+    let _security = house.serve("Security", &["--mock"]);
+    let said = house.said(&["--change", "fix"], 0);
+    assert_eq!(said["silent"], json!(["Compatibility"]), "{said}");
+}
+
 /// One who has a key of the roster, and does what the test says.
 struct Liar {
     me: Party,
@@ -334,7 +374,7 @@ fn whoever_signs_two_things_is_proven_to_have_done_so() {
         .send(1, &[proposal], || _ = security.wait_for("decision 1: rejected (critical): it is no proposal"));
     let votes = [vote(Vote::Approve, &yes), vote(Vote::Abstain, &no)];
     let mut line = String::new();
-    quality.send(1, &votes, || line = security.wait_for("somebody has signed two things"));
+    quality.send(1, &votes, || line = security.wait_for("Quality has signed two things"));
     let path = line.trim().split("both are in ").nth(1).unwrap();
     let text = std::fs::read_to_string(house.project.folder.path().join(path)).unwrap();
     let pair: [Value; 2] = serde_json::from_str(&text).unwrap();
@@ -360,4 +400,46 @@ fn a_proposal_whose_tree_is_not_what_its_diff_makes_is_rejected_by_all_who_look(
     let letter = Letter { change: Some(change), ..letter };
     let said = "decision 1: rejected (critical): its diff is not what leads to its tree";
     proposer.send(1, &[letter], || _ = security.wait_for(said));
+}
+
+#[test]
+fn nobody_approves_of_a_base_that_was_left_behind() {
+    let house = House::new();
+    // Reviewers get what has landed by themselves.
+    let remote = house.project.path();
+    let remote = remote.to_str().unwrap();
+    let _serving: Vec<Serving> =
+        NAMES.iter().map(|name| house.serve(name, &["--mock", "--fetch", remote])).collect();
+    let first = house.project.main();
+    house.said(&["--change", "fix"], 0);
+    house.project.branch("more", "more.py", "x = 1\n");
+    house.said(&["--change", "more"], 0);
+    // Somebody proposes from a copy in which all of that is gone.
+    house.project.git(&["clone", "--quiet", "--bare", ".", "../old"]);
+    let old = house.path("old");
+    git(&old, &["update-ref", "refs/heads/main", &first]);
+    let mut command = consensus(&house.project.folder);
+    command.args(["approve", "--repo", "old", "--peers", "peers.toml", "--keys", "of/orchestrator"]);
+    let refused = Finished::of(command.args(["--change", "more", "--format", "json"])).exits(3);
+    assert!(refused.stderr.contains("Security abstains: its base"), "{}", refused.stderr);
+    assert_eq!(git(&old, &["rev-parse", "main"]), first);
+}
+
+#[test]
+fn the_same_change_can_be_proposed_again_at_once_and_whoever_is_missing_is_named() {
+    let house = House::new();
+    let mut serving: Vec<Serving> =
+        NAMES.iter().map(|name| house.serve(name, &["--mock", "--answer", "abstain"])).collect();
+    for sequence in 1..=4 {
+        let said = house.said(&["--change", "fix"], 3);
+        assert_eq!(said["sequence"], sequence, "{said}");
+        assert_eq!(said["votes"].as_array().unwrap().len() + said["silent"].as_array().unwrap().len(), 4);
+    }
+    serving.truncate(2);
+    let missing = Finished::of(&mut house.propose(&["--change", "fix", "--deadline", "5s"])).exits(5);
+    assert!(
+        missing.stderr.contains("Performance cannot be reached: Connection refused"),
+        "{}",
+        missing.stderr
+    );
 }

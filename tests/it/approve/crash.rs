@@ -165,6 +165,32 @@ fn a_ledger_that_somebody_has_written_anew_does_not_verify() {
 }
 
 #[test]
+fn a_ledger_with_a_flipped_byte_or_lines_that_are_gone_or_elsewhere_does_not_verify() {
+    let project = Project::new();
+    project.said(&["--change", "fix", "--answer", "reject"], 3);
+    project.said(&["--change", "fix"], 0);
+    project.branch("more", "more.py", "x = 1\n");
+    let ledger = project.ledger();
+    let whole = std::fs::read_to_string(&ledger).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    let of = |order: &[usize]| order.iter().flat_map(|at| [lines[*at], "\n"]).collect::<String>();
+    let mut flipped = whole.clone().into_bytes();
+    let at = whole.len() / 3;
+    flipped[at] ^= 1;
+    let bent = [flipped, of(&[1, 0, 2, 3, 4, 5]).into(), of(&[0, 2, 3, 4, 5]).into(), of(&[3, 4, 5]).into()];
+    for bytes in bent {
+        std::fs::write(&ledger, bytes).unwrap();
+        Finished::of(&mut project.approve(&["--change", "more"])).exits(7);
+    }
+    // Where the tail is gone, the branch's own mark tells.
+    std::fs::write(&ledger, of(&[0, 1, 2])).unwrap();
+    let refused = Finished::of(&mut project.approve(&["--change", "more"])).exits(2);
+    assert!(refused.stderr.contains("it is an older copy"), "{}", refused.stderr);
+    std::fs::write(&ledger, whole).unwrap();
+    project.said(&["--change", "more"], 0);
+}
+
+#[test]
 fn keys_whose_ledger_is_an_older_copy_sign_nothing() {
     let project = Project::new();
     project.git(&["branch", "backup", "main"]);
@@ -224,4 +250,35 @@ fn a_checkout_is_brought_along_if_that_is_wanted_and_nothing_in_it_is_written_ov
     project.git(&["add", "sum.py"]);
     project.said(&words, 0);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "further\n");
+}
+
+#[test]
+fn a_lock_that_a_killed_git_has_left_is_named_and_the_change_lands_once_it_is_gone() {
+    let project = Project::new();
+    let landed = project.said(&["--change", "fix"], 0);
+    let ledger = project.ledger();
+    let whole = std::fs::read_to_string(&ledger).unwrap();
+    let mark = project.git(&["for-each-ref", "--format=%(refname)", "refs/consensus"]);
+    for lock in [mark.as_str(), "refs/heads/main", "HEAD"] {
+        // Killed after the branch was moved, before its mark was made.
+        std::fs::write(&ledger, whole.lines().take(2).collect::<Vec<_>>().join("\n") + "\n").unwrap();
+        project.git(&["update-ref", "-d", &mark]);
+        let lock = project.path().join(".git").join(format!("{lock}.lock"));
+        std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
+        std::fs::write(&lock, "").unwrap();
+        let held = project.approve(&["--change", "fix"]).output().unwrap();
+        let said = String::from_utf8_lossy(&held.stderr).into_owned();
+        if !held.status.success() {
+            assert!(said.contains(".lock is there"), "{said}");
+        }
+        std::fs::remove_file(&lock).unwrap();
+        assert_eq!(
+            project.said(&["--change", "fix"], if held.status.success() { 2 } else { 0 })["commit"],
+            if held.status.success() { Value::Null } else { landed["commit"].clone() },
+            "{said}"
+        );
+        assert_eq!(project.main(), landed["commit"].as_str().unwrap());
+        let closed = std::fs::read_to_string(&ledger).unwrap();
+        assert!(!closed.contains("not_landed"), "{closed}");
+    }
 }

@@ -343,3 +343,50 @@ fn what_code_knows_of_a_change_is_on_record_with_it() {
         Finished::of(&mut project.approve(&["--change", &branch, flag, file])).exits(2);
     }
 }
+
+#[test]
+fn a_command_that_kills_its_guard_or_looks_for_the_repository_changes_nothing() {
+    let project = Project::new();
+    let before = project.git(&["for-each-ref"]);
+    for command in
+        ["kill -KILL $PPID; sleep 1", "git rev-parse --git-dir", "git update-ref refs/heads/main HEAD"]
+    {
+        let said = project.said(&["--change", "fix", "--verify", command], 3);
+        assert_eq!(said["outcome"], "unverified", "{command}: {said}");
+        assert_eq!(project.git(&["for-each-ref"]), before, "{command}");
+    }
+}
+
+#[test]
+fn whatever_a_model_says_that_is_no_review_is_no_vote_for_a_change() {
+    let project = Project::new();
+    let form = |line: &str, confidence: &str| {
+        format!(
+            "{{\"findings\":[{{\"line\":\"{line}\",\"problem\":\"x y\",\"severity\":\"critical\"}}],\"summary\":\"no\",\"verdict\":\"reject\",\"confidence\":{confidence}}}"
+        )
+    };
+    let two = "{\"findings\":[],\"summary\":\"ok\",\"verdict\":\"approve\",\"confidence\":9}";
+    let replies = [
+        String::new(),
+        "I cannot help with that.".to_owned(),
+        "{".to_owned(),
+        "x".repeat(5 << 20),
+        format!("{two}{two}"),
+        form("+    a line that is not there", "90"),
+        form("+    return sum(items)", "-1"),
+        form("+    return sum(items)", "1e9"),
+        form("+    return sum(items)", "NaN"),
+        two.replace("approve", "APPROVE ALL"),
+    ];
+    for reply in replies {
+        let rules = [
+            json!({"agent": "Security", "step": "envelope", "reply": reply}),
+            json!({"policy": "honest", "answer": "approve"}),
+        ];
+        project.folder.write("rules.jsonl", &rules.map(|rule| rule.to_string()).join("\n"));
+        let said = project.said(&["--change", "fix", "--mock-script", "rules.jsonl"], 0);
+        let opinion = &said["votes"][1]["opinion"];
+        assert!(opinion["abstain"].is_object(), "{}: {opinion}", &reply[..reply.len().min(60)]);
+        project.git(&["update-ref", "refs/heads/main", "main^"]);
+    }
+}
