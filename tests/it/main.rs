@@ -6,6 +6,7 @@ mod support;
 
 mod approval;
 mod approve;
+mod attacks;
 mod bedrock;
 mod cli;
 mod confidence;

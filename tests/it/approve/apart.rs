@@ -12,6 +12,8 @@ use consensus::protocol::approval::{
     Change, Letter, Opinion, Party, Post, Registry, Seal, Signed, Signer as _, Statement, Vote,
 };
 use consensus::repository::Repository;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use super::Project;
@@ -442,4 +444,24 @@ fn the_same_change_can_be_proposed_again_at_once_and_whoever_is_missing_is_named
         "{}",
         missing.stderr
     );
+}
+
+#[test]
+fn a_reviewer_that_stands_still_stops_nobody_and_comes_back() {
+    let house = House::new();
+    let remote = house.project.path();
+    let words = ["--mock", "--fetch", remote.to_str().unwrap()];
+    let mut serving: Vec<Serving> = NAMES.iter().map(|name| house.serve(name, &words)).collect();
+    let signal = |serving: &Serving, signal| {
+        kill(Pid::from_raw(i32::try_from(serving.child.id()).unwrap()), signal).unwrap();
+    };
+    signal(&serving[1], Signal::SIGSTOP);
+    let said = house.said(&["--change", "fix"], 0);
+    assert_eq!((&said["outcome"], &said["silent"]), (&json!("landed"), &json!(["Security"])), "{said}");
+    signal(&serving[1], Signal::SIGCONT);
+    serving[1].wait_for("decision 1: approved:");
+    // It is needed now.
+    drop(serving.remove(0));
+    house.project.branch("more", "more.py", "x = 1\n");
+    house.said(&["--change", "more"], 0);
 }

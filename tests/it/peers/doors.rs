@@ -1,0 +1,164 @@
+//! Who is heard, and what of it is remembered.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use consensus::crypto::SecretKey;
+use consensus::peer::{Addresses, Carrier as _, Connections, Inbox, listen};
+use consensus::protocol::approval::member::Want;
+use consensus::protocol::approval::{Letter, Party, Post, Seal, Signed, Signer as _, Statement};
+
+use super::{By, Fixed, House, LEADER, Line, PATIENCE, approve, block_on, change, key};
+
+#[test]
+fn strangers_are_not_heard_and_nothing_is_said_to_them() {
+    let house = House::new();
+    block_on(async {
+        let me = Party::Reviewer(0);
+        let (mut inbox, address) = listen("127.0.0.1:0", &key(me), &house.registry).await.unwrap();
+        let places = |port: &str| -> Addresses {
+            house.parties().iter().map(|party| (format!("{party:?}"), format!("127.0.0.1:{port}"))).collect()
+        };
+        let at = places(&address.port().to_string());
+        // Somebody with a key that the roster does not have; somebody of the roster; and the same to another's door.
+        let stranger = SecretKey::from_seed(&[99; 32]);
+        let post: Arc<str> = "{\"have\":7}".into();
+        Connections::open(&stranger, LEADER, &house.registry, &at).unwrap().send(me, &post);
+        let known = Connections::open(&key(LEADER), LEADER, &house.registry, &at).unwrap();
+        // At this door is another than the one who is meant: nothing is said.
+        known.send(Party::Reviewer(1), &"{\"have\":8}".into());
+        known.send(me, &post);
+        assert_eq!(inbox.take(9).await, [(LEADER, post.to_string())]);
+        // Without a key, or without TLS, there is no answer at all.
+        let bare = tokio::net::TcpStream::connect(address).await.unwrap();
+        bare.writable().await.unwrap();
+        bare.try_write(b"POST /v1/posts HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}").unwrap();
+        let mut said = [0; 64];
+        let count = loop {
+            bare.readable().await.unwrap();
+            match bare.try_read(&mut said) {
+                Err(why) if why.kind() == std::io::ErrorKind::WouldBlock => {}
+                read => break read.unwrap_or(0),
+            }
+        };
+        // An alert of TLS at most.
+        assert!(count == 0 || said[0] == 21, "{:?}", &said[..count]);
+        known.send(me, &"{\"have\":9}".into());
+        assert_eq!(inbox.take(9).await, [(LEADER, "{\"have\":9}".to_owned())]);
+    });
+}
+
+#[test]
+fn nobody_of_the_roster_is_brought_down_by_what_another_sends() {
+    let house = House::new();
+    let mut wires = block_on(house.wires(By::Channels));
+    let (mut inbox, wire) = wires.remove(&Party::Reviewer(0)).unwrap();
+    let Line::Channels(_, senders) = &wire.line else { unreachable!() };
+    let door = senders[&(Party::Reviewer(0), Party::Reviewer(1))].clone();
+    let deep = "[".repeat(100_000);
+    for text in ["", "{", "null", "{\"have\":-1}", "{\"letter\":{}}", "{\"unknown\":1}", &deep] {
+        door.try_send(text.to_owned().into()).unwrap();
+    }
+    door.try_send(format!("{{\"have\":{}}}", u64::MAX).into()).unwrap();
+    let fixed = Fixed { opinion: approve(), asked: Cell::new(0) };
+    let mut peer = house.peer(Party::Reviewer(0));
+    block_on(async {
+        let mut said = BTreeSet::new();
+        let heard = tokio::time::timeout(
+            Duration::from_millis(300),
+            peer.run(&mut inbox, &wire, &fixed, PATIENCE, |want| {
+                said.insert(format!("{want:?}"));
+                ControlFlow::Continue(())
+            }),
+        );
+        assert!(heard.await.is_err(), "it goes on");
+        assert!(said.iter().all(|said| said.contains("Have(0)")), "{said:?}");
+    });
+    let log = std::fs::metadata(house.place(Party::Reviewer(0)).join("journal.jsonl")).unwrap();
+    assert_eq!(log.len(), 0, "nothing of it is remembered");
+}
+
+#[test]
+fn a_post_that_is_written_oddly_spoils_no_log() {
+    let house = House::new();
+    let me = Party::Reviewer(0);
+    let seal = Seal::new(key(LEADER), Arc::clone(&house.registry)).unwrap().1;
+    let statement = Statement::PrePrepare { value: change(1).value(), view: 0 };
+    let signature = seal.sign(1, &statement);
+    let letter = Letter {
+        change: Some(change(1)),
+        ..Letter::alone(Signed { by: 0, sequence: 1, statement, signature })
+    };
+    let plain = house.registry.write(&Post::Letter(letter));
+    let nested = format!("{}{}", "[".repeat(40), "]".repeat(40));
+    let odd = [
+        plain.replacen("{\"letter\":{", "{\"letter\":\n{", 1),
+        format!("  {plain}"),
+        format!("  {plain}"),
+        format!("{plain}\n\n"),
+        plain.replacen("{\"letter\":{", &format!("{{\"letter\":{{\"grounds\":{nested},"), 1),
+        "{\"stable\":{\"payloadType\":\"x\",\"payload\":\"\",\"signatures\":[]}}".to_owned(),
+        plain.clone(),
+    ];
+    let mut wires = block_on(house.wires(By::Channels));
+    let (mut inbox, wire) = wires.remove(&me).unwrap();
+    let Line::Channels(_, doors) = &wire.line else { unreachable!() };
+    for text in &odd {
+        doors[&(me, LEADER)].try_send(text.clone().into()).unwrap();
+    }
+    let fixed = Fixed { opinion: approve(), asked: Cell::new(0) };
+    let mut peer = house.peer(me);
+    let mut votes = 0;
+    block_on(peer.run(&mut inbox, &wire, &fixed, PATIENCE, |want| {
+        let is_vote = matches!(want, Want::Send(_, Post::Letter(letter)) if letter.opinion.is_some());
+        votes += usize::from(is_vote);
+        if is_vote { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }))
+    .unwrap();
+    assert_eq!(votes, 1, "it was understood");
+    drop(peer);
+    let log = std::fs::read_to_string(house.place(me).join("journal.jsonl")).unwrap();
+    assert_eq!(
+        log.matches("pre-prepare").count() + log.matches("\"post\":").count(),
+        1,
+        "and is kept once: {log}"
+    );
+    house.peer(me);
+}
+
+#[test]
+fn silent_strangers_keep_nobody_from_being_heard() {
+    let house = House::new();
+    block_on(async {
+        let me = Party::Reviewer(0);
+        let (mut inbox, address) = listen("127.0.0.1:0", &key(me), &house.registry).await.unwrap();
+        let mut silent = Vec::new();
+        for _ in 0..100 {
+            silent.push(tokio::net::TcpStream::connect(address).await.unwrap());
+        }
+        let places =
+            house.parties().iter().map(|party| (format!("{party:?}"), address.to_string())).collect();
+        let connections = Connections::open(&key(LEADER), LEADER, &house.registry, &places).unwrap();
+        connections.send(me, &"{\"have\":1}".into());
+        assert_eq!(inbox.take(1).await, [(LEADER, "{\"have\":1}".to_owned())]);
+    });
+}
+
+#[test]
+fn whoever_says_a_lot_is_read_in_turn_with_the_others() {
+    block_on(async {
+        let (mut inbox, doors) = Inbox::new([Party::Reviewer(0), Party::Reviewer(1)], 100);
+        for number in 0..90 {
+            doors[0].1.try_send(number.to_string().into()).unwrap();
+        }
+        doors[1].1.try_send("a word".to_owned().into()).unwrap();
+        let first = inbox.take(2).await;
+        assert!(first.contains(&(Party::Reviewer(1), "a word".to_owned())), "{first:?}");
+        assert_eq!(inbox.take(1000).await.len(), 89);
+        drop(doors);
+        assert_eq!(inbox.take(1).await, [], "nobody is there any more");
+    });
+}
