@@ -278,6 +278,10 @@ mod tests {
             assert_eq!(ruling.sequence, number);
             proofs.push(ruling.proof);
         }
+        // Whoever knows all up to a checkpoint may have none itself, and goes no further than its window then.
+        let member = &court.members[&Party::Reviewer(0)];
+        let said = member.answer(Party::Reviewer(1), 3 * CHECKPOINT_EVERY);
+        assert!(said.iter().any(|want| matches!(want, Want::Send(_, Post::Stable(_)))), "{said:?}");
         let last = proofs.pop().unwrap();
         let mut again = self::court(4);
         for (sequence, proof) in (1..).zip(&proofs) {

@@ -370,12 +370,16 @@ impl<K: Signer> Replica<K> {
     #[must_use]
     pub fn answer(&self, to: Party, known: Sequence) -> Vec<Output<K::Signature>> {
         let mut out = Vec::new();
-        if known < self.stable.sequence {
-            // A reviewer goes on from there; an orchestrator misses nothing out.
-            out.push(match to {
-                Party::Reviewer(_) => Output::Send(To::One(to), Post::Stable(self.stable.signed.clone())),
-                Party::Orchestrator(_) => Output::Recall(to, known),
-            });
+        let Stable { sequence, signed } = &self.stable;
+        match to {
+            // A reviewer goes on from there. One that knows just as much may have no checkpoint yet, and then takes nothing that
+            // lies beyond its window.
+            Party::Reviewer(_) if *sequence > 0 && known <= *sequence => {
+                out.push(Output::Send(To::One(to), Post::Stable(signed.clone())));
+            }
+            // An orchestrator misses nothing out.
+            Party::Orchestrator(_) if known < *sequence => out.push(Output::Recall(to, known)),
+            Party::Reviewer(_) | Party::Orchestrator(_) => {}
         }
         let after = known.max(self.stable.sequence).saturating_add(1);
         let known = self.instances.range(after..).filter(|(_, instance)| instance.is_decided());
