@@ -78,6 +78,7 @@ impl Place {
         let chain = repository.identity(&repository.commit_of(&branch)?)?;
         let registry = Arc::new(Registry::new(chain, keys.roster().clone())?);
         let addresses = args.peers.as_deref().map(Addresses::read).transpose()?;
+        addresses.iter().try_for_each(|addresses| addresses.check(&registry))?;
         Ok(Self { repository, branch, keys, registry, addresses })
     }
 }

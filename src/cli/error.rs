@@ -81,6 +81,8 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
             PeerError::Journal(error) => of_journal(error),
             PeerError::Log { .. } | PeerError::Forgotten { .. } => ExitCode::Integrity,
             PeerError::NoAddress(_)
+            | PeerError::Unknown(_)
+            | PeerError::SamePlace(..)
             | PeerError::Addresses { .. }
             | PeerError::NoPlace(_)
             | PeerError::Listen { .. } => ExitCode::Usage,

@@ -10,8 +10,10 @@ use super::output::{Format, Output};
 use super::run_args::RolesetsArgs;
 use super::{ExitCode, settings};
 use crate::config::FileConfig;
+use crate::crypto::Digest;
 use crate::decision::{KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
 use crate::protocol::Params;
+use crate::protocol::approval::Registry;
 
 pub(super) fn keys(args: &KeysArgs, output: &Output) -> anyhow::Result<ExitCode> {
     match &args.action {
@@ -76,6 +78,8 @@ fn told(made: &KeyFolder, folder: &Path, output: &Output) -> anyhow::Result<Exit
     }
     let place = folder.display();
     output.tell(&format!("{place}/{ROSTER_FILE}: the public keys; give it to whoever verifies decisions"));
+    let digest = Registry::new(Digest::ZERO, made.roster().clone())?.digest();
+    output.tell(&format!("its digest, the same on every machine: {digest}"));
     for seat in &made.roster().reviewers {
         output.line(&format!("{}  {}", seat.key, seat.name))?;
     }

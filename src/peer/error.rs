@@ -39,6 +39,12 @@ pub enum PeerError {
     /// It is not said where somebody is.
     #[error("nothing says where `{0}` is; give its address, such as `{0} = \"192.0.2.7:7001\"`")]
     NoAddress(String),
+    /// An address is nobody's.
+    #[error("there is an address for `{0}`, and the roster has nobody of that name")]
+    Unknown(String),
+    /// Two are at one place.
+    #[error("`{0}` and `{1}` have one address; each is heard at its own")]
+    SamePlace(String, String),
     /// The addresses cannot be read.
     #[error("`{}`: {why}", path.display())]
     Addresses {

@@ -95,6 +95,25 @@ impl Addresses {
         toml::from_str(&text).map(Self).map_err(|why| wrong(why.to_string()))
     }
 
+    /// Checks that they are those of a roster: each of its parties at a place of its own, and nobody else.
+    ///
+    /// # Errors
+    ///
+    /// [`PeerError::NoAddress`], [`PeerError::Unknown`] or [`PeerError::SamePlace`].
+    pub fn check(&self, registry: &Registry) -> Result<(), PeerError> {
+        let mut known: BTreeMap<&str, &str> = BTreeMap::new();
+        for (_, seat) in registry.seats() {
+            if let Some(other) = known.insert(self.of(&seat.name)?, &seat.name) {
+                return Err(PeerError::SamePlace(other.to_owned(), seat.name.clone()));
+            }
+        }
+        let is_known = |name: &&String| registry.seats().any(|(_, seat)| seat.name == **name);
+        match self.0.keys().find(|name| !is_known(name)) {
+            Some(name) => Err(PeerError::Unknown(name.clone())),
+            None => Ok(()),
+        }
+    }
+
     /// Where somebody is.
     ///
     /// # Errors

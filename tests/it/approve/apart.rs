@@ -267,6 +267,9 @@ fn what_is_missing_is_said_before_anybody_waits() {
     refused(&["--mock"], "--change");
     house.project.folder.write("few.toml", "Security = \"127.0.0.1:1\"\n");
     refused(&["--replica", "Security", "--peers", "few.toml", "--mock"], "nothing says where `Quality` is");
+    let peers = std::fs::read_to_string(house.path("peers.toml")).unwrap();
+    house.project.folder.write("more.toml", &format!("{peers}\nBob = \"127.0.0.1:1\"\n"));
+    refused(&["--replica", "Security", "--peers", "more.toml", "--mock"], "nobody of that name");
     house.project.folder.write("bad.toml", "Security = 7\n");
     refused(&["--replica", "Security", "--peers", "bad.toml", "--mock"], "bad.toml");
     let mut join = consensus(&house.project.folder);
