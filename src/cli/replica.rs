@@ -5,10 +5,12 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde_json::json;
+use tokio::process::Command;
 use tokio::sync::{Semaphore, watch};
 use uuid::Uuid;
 
@@ -33,6 +35,9 @@ use crate::protocol::approval::{
 use crate::report::write_whole;
 use crate::repository::{Repository, RepositoryError, Source};
 use crate::text::quote;
+
+/// How long a fetch may take.
+const FETCH_MAX: Duration = Duration::from_mins(1);
 
 /// The longest words of an opinion; however they are written, they fit into what others read.
 const WORDS_CHARS_MAX: usize = OPINION_BYTES_MAX / 4;
@@ -64,6 +69,11 @@ pub(super) async fn serve(name: &str, args: &ApproveArgs, output: &Output) -> an
         return Err(UsageError(why).into());
     }
     let reviewers = Reviewers::of(args, &file, &keys)?.only(name);
+    reviewers.are_of(&repository, &repository.commit_of(&branch)?, args)?;
+    if args.fetch.is_some() {
+        // Git does not fetch into files that somebody works on.
+        repository.not_checked_out(&branch)?;
+    }
     let seat = Seated::take(name, &keys, &registry, &addresses, args.listen.as_deref()).await?;
     let Seated { mut peer, mut inbox, connections, folder, heard_at } = seat;
     let known = peer.known();
@@ -124,6 +134,10 @@ fn told(want: &Want<Signature>, registry: &Registry, folder: &Path, output: &Out
             let text = format!("[{},\n {}]\n", posts[0], posts[1]);
             let digest = Digest::of(text.as_bytes()).to_string();
             let path = folder.join(format!("accusation-{}-{}.json", first.sequence, &digest[..8]));
+            if path.exists() {
+                // It was told of before this process began.
+                return Ok(());
+            }
             write_public(&path, &text)?;
             let (sequence, place) = (first.sequence, path.display());
             let name = registry.name(first.author()).unwrap_or_default();
@@ -176,6 +190,19 @@ fn bounded(opinion: Opinion) -> Opinion {
 }
 
 impl Chair<'_> {
+    /// Gets what has landed elsewhere; whoever cannot may have it already.
+    async fn fetch(&self, remote: &str) {
+        let mut git = Command::from(self.repository.fetch(remote, &self.branch));
+        git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+        let why = match tokio::time::timeout(FETCH_MAX, git.output()).await {
+            Ok(Ok(said)) if said.status.success() => return,
+            Ok(Ok(said)) => String::from_utf8_lossy(&said.stderr).trim().to_owned(),
+            Ok(Err(why)) => why.to_string(),
+            Err(_) => "it takes too long".to_owned(),
+        };
+        self.output.insist(&quote::terminal(&format!("cannot fetch from {remote}: {why}")));
+    }
+
     async fn opinion(&self, change: &Change) -> anyhow::Result<Opinion> {
         let reject = |reason: String, severity| Ok(Opinion::Reject { reason, severity });
         let proposal = match Proposal::read(change.text()) {
@@ -188,7 +215,7 @@ impl Chair<'_> {
             return Ok(Opinion::Abstain { reason });
         }
         if let Some(remote) = &self.args.fetch {
-            self.repository.fetch(remote, &self.branch)?;
+            self.fetch(remote).await;
         }
         // What would land is made here, of what is read here.
         let source = Source::Patch(proposal.diff.as_bytes());
@@ -209,7 +236,8 @@ impl Chair<'_> {
                 format!("its base {} is not what `{}` is at by now: {tip}", candidate.base, self.branch);
             return Ok(Opinion::Abstain { reason });
         }
-        if candidate.tree != proposal.tree || candidate.diff != proposal.diff.as_bytes() {
+        // What is read is this one's own diff between the two.
+        if candidate.tree != proposal.tree {
             let reason = "its diff is not what leads to its tree".to_owned();
             return reject(reason, Severity::Critical);
         }

@@ -48,8 +48,10 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
         Some(change) => output.line(&format!("  change       sha256 {change}"))?,
         None => output.line("  change       too few votes are in it to prove what it was decided on")?,
     }
-    output.line(&quote::terminal(&format!("  branch       {branch}, on {base}")))?;
-    output.line(&format!("  tree         {tree}"))?;
+    if let (Some(branch), Some(base), Some(tree)) = (branch, base, tree) {
+        output.line(&quote::terminal(&format!("  branch       {branch}, on {base}")))?;
+        output.line(&format!("  tree         {tree}"))?;
+    }
     output.line(&format!("  repository   {chain}"))?;
     let names: Vec<&str> = signed_by.iter().map(String::as_str).collect();
     output.line(&quote::terminal(&format!("  signed by    {} (wanted {quorum})", names.join(", "))))?;

@@ -58,12 +58,12 @@ pub struct Verified {
     /// The SHA-256 of what was decided on. None if nothing was decided and too few have signed votes to prove on what: then the
     /// change in the record is anybody's word.
     pub change: Option<Digest>,
-    /// The branch that it was for.
-    pub branch: String,
-    /// The commit that it was on.
-    pub base: Oid,
-    /// The tree that it makes.
-    pub tree: Oid,
+    /// The branch that it was for; none, as the change.
+    pub branch: Option<String>,
+    /// The commit that it was on; none, as the change.
+    pub base: Option<Oid>,
+    /// The tree that it makes; none, as the change.
+    pub tree: Option<Oid>,
     /// Whose signatures prove it.
     pub signed_by: Vec<String>,
     /// How many were needed.
@@ -178,15 +178,16 @@ impl Record {
         }
         let has_voted = |seat: &&Seat| votes.iter().any(|(_, vote)| vote.reviewer == seat.name);
         let silent = roster.reviewers.iter().filter(|seat| !has_voted(seat)).map(|seat| seat.name.clone());
+        // Of what was not approved: one honest reviewer at least has voted on it at this place.
+        let is_proven = approved || votes.len() > registry.quorum().faults();
         let verified = Verified {
             chain: self.chain,
             sequence: self.sequence,
             approved,
-            // One honest reviewer at least has voted on it at this place.
-            change: Some(change).filter(|_| approved || votes.len() > registry.quorum().faults()),
-            branch: proposal.branch.clone(),
-            base: proposal.base.clone(),
-            tree: proposal.tree.clone(),
+            change: is_proven.then_some(change),
+            branch: is_proven.then(|| proposal.branch.clone()),
+            base: is_proven.then(|| proposal.base.clone()),
+            tree: is_proven.then(|| proposal.tree.clone()),
             signed_by: proof.commits.iter().map(|signed| name(signed.by)).collect(),
             quorum: registry.quorum().size(),
             silent: silent.collect(),

@@ -209,7 +209,7 @@ async fn bring(
         };
         let mut said = bring().await;
         // A connection that was kept may be one to a process that is gone.
-        if said.as_ref().is_err_and(|why| !why.is_connect() && !why.is_timeout()) {
+        if said.as_ref().is_err_and(|why| !why.is_connect() && !why.is_timeout() && !why.is_status()) {
             said = bring().await;
         }
         let failure = said.err().map(|why| {

@@ -15,13 +15,16 @@ use crate::journal::{FILE_NAME, JournalError, Writer};
 use crate::protocol::approval::member::Input;
 use crate::protocol::approval::{Change, Opinion, Party, Phase, Post, Registry, Sequence, Statement, View};
 
+/// What a line takes that names a post that came before, in bytes, about.
+const AGAIN_BYTES: usize = 300;
+
 /// What happened.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Entry {
     Submitted(String),
     Heard { from: Party, post: Box<RawValue> },
-    HeardAgain(Digest),
+    HeardAgain { from: Party, post: Digest },
     Reviewed { sequence: Sequence, change: Digest, opinion: Opinion },
     Expired { sequence: Sequence, view: View, phase: Phase },
 }
@@ -43,8 +46,8 @@ pub(super) enum News {
 #[derive(Debug)]
 pub(super) struct Log {
     writer: Writer,
-    /// The posts of decisions that are under way, by the digest of their text.
-    heard: BTreeMap<Digest, Kept>,
+    /// The posts of decisions that are under way, by who has sent them and the digest of their text.
+    heard: BTreeMap<(Party, Digest), Kept>,
 }
 
 /// A post that may come again.
@@ -52,8 +55,16 @@ pub(super) struct Log {
 struct Kept {
     sequence: Sequence,
     is_checkpoint: bool,
-    from: Party,
     post: Post<Signature>,
+}
+
+/// What was written down.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    /// Whether any of it had not come before.
+    pub(super) is_new: bool,
+    /// How much of each sender, in bytes.
+    pub(super) of: BTreeMap<Party, usize>,
 }
 
 impl From<News> for Input<Signature> {
@@ -96,9 +107,9 @@ impl Log {
                 self.keep(from, &read, &registry.write(&read));
                 Input::Heard(from, read)
             }
-            Entry::HeardAgain(digest) => {
-                let kept = self.heard.get(&digest).ok_or("it repeats what is not there")?;
-                Input::Heard(kept.from, kept.post.clone())
+            Entry::HeardAgain { from, post } => {
+                let kept = self.heard.get(&(from, post)).ok_or("it repeats what is not there")?;
+                Input::Heard(from, kept.post.clone())
             }
             Entry::Reviewed { sequence, change, opinion } => {
                 Input::Reviewed(sequence, change, Arc::new(opinion))
@@ -107,25 +118,28 @@ impl Log {
         })
     }
 
-    /// Writes down what comes; durable when this returns. Returns whether any of it had not come before.
-    pub(super) fn write(&mut self, news: &[News], registry: &Registry) -> Result<bool, PeerError> {
-        let mut is_new = false;
+    /// Writes down what comes; durable when this returns.
+    pub(super) fn write(&mut self, news: &[News], registry: &Registry) -> Result<Written, PeerError> {
+        let mut written = Written::default();
         for one in news {
             let entry = match one {
                 News::Submitted(change) => Entry::Submitted(change.text().to_owned()),
                 News::Heard(from, post) => {
                     let text = registry.write(post);
                     let digest = Digest::of(text.as_bytes());
-                    if self.heard.get(&digest).is_some_and(|kept| kept.from == *from) {
-                        Entry::HeardAgain(digest)
+                    let bytes = written.of.entry(*from).or_default();
+                    if self.heard.contains_key(&(*from, digest)) {
+                        *bytes += AGAIN_BYTES;
+                        Entry::HeardAgain { from: *from, post: digest }
                     } else {
+                        *bytes += text.len();
                         self.keep(*from, post, &text);
-                        is_new = true;
+                        written.is_new = true;
                         Entry::Heard { from: *from, post: RawValue::from_string(text).map_err(not_json)? }
                     }
                 }
                 News::Reviewed(sequence, change, opinion) => {
-                    is_new = true;
+                    written.is_new = true;
                     Entry::Reviewed { sequence: *sequence, change: *change, opinion: Opinion::clone(opinion) }
                 }
                 News::Expired(sequence, view, phase) => {
@@ -135,7 +149,7 @@ impl Log {
             self.writer.append(entry)?;
         }
         self.writer.sync()?;
-        Ok(is_new)
+        Ok(written)
     }
 
     fn keep(&mut self, from: Party, post: &Post<Signature>, text: &str) {
@@ -147,8 +161,8 @@ impl Log {
             Post::Proof(proof) => (proof.commits.first().map_or(0, |signed| signed.sequence), false),
             Post::Stable(_) | Post::Have(_) => return,
         };
-        let kept = Kept { sequence, is_checkpoint, from, post: post.clone() };
-        self.heard.insert(Digest::of(text.as_bytes()), kept);
+        let kept = Kept { sequence, is_checkpoint, post: post.clone() };
+        self.heard.insert((from, Digest::of(text.as_bytes())), kept);
     }
 
     /// Whatever is about decisions that are known does not matter any more, and checkpoints when a quorum has signed one.

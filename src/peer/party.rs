@@ -61,7 +61,8 @@ pub struct Peer {
     submitted: BTreeMap<Digest, Option<Sequence>>,
     /// What is wanted and was not done yet.
     owed: Vec<Want<Signature>>,
-    answered: BTreeMap<Party, Instant>,
+    /// When each was last sent what it has missed: since it asked, and since it said what is over.
+    answered: BTreeMap<(Party, bool), Instant>,
     /// How much of what each says was written down since the last decision.
     said: BTreeMap<Party, usize>,
     /// The last checkpoint that a quorum has signed.
@@ -250,13 +251,14 @@ impl Peer {
             }
         };
         self.remembers(&post)?;
-        if is_over(&post, self.member.known()) {
+        if self.is_over(&post) {
             let now = Instant::now();
             let is_soon = |before: &Instant| now.duration_since(*before) < ANSWER_EVERY;
-            if self.answered.get(&from).is_some_and(is_soon) {
+            let kind = (from, matches!(post, Post::Have(_)));
+            if self.answered.get(&kind).is_some_and(is_soon) {
                 return Ok(Vec::new());
             }
-            self.answered.insert(from, now);
+            self.answered.insert(kind, now);
             return Ok(match post {
                 Post::Have(known) => self.member.answer(from, known),
                 Post::Letter(_) | Post::Proof(_) | Post::Stable(_) => {
@@ -264,14 +266,30 @@ impl Peer {
                 }
             });
         }
-        let said = self.said.entry(from).or_default();
-        *said = said.saturating_add(text.len());
-        if *said > SAYS_MAX {
+        if self.said.get(&from).is_some_and(|said| *said > SAYS_MAX) {
             debug!("{} says too much for one decision", self.registry.name(from).unwrap_or_default());
             return Ok(Vec::new());
         }
         news.push(News::Heard(from, Box::new(post)));
         Ok(Vec::new())
+    }
+
+    /// Whether a post is about something that is decided and known here, so that nothing changes by it.
+    fn is_over(&self, post: &Post<Signature>) -> bool {
+        let known = self.member.known();
+        match post {
+            Post::Letter(letter) => {
+                letter.signed.sequence <= known
+                    && !matches!(letter.signed.statement, Statement::Checkpoint { .. })
+            }
+            Post::Proof(proof) => proof.commits.first().is_some_and(|signed| signed.sequence <= known),
+            // An orchestrator has no checkpoints.
+            Post::Stable(signed) => {
+                matches!(self.me, Party::Orchestrator(_))
+                    || signed.first().is_some_and(|signed| signed.sequence <= self.stable)
+            }
+            Post::Have(_) => true,
+        }
     }
 
     /// Refuses to go on where somebody shows what this very key has signed and this log does not have. Whoever lost the end of a
@@ -288,8 +306,13 @@ impl Peer {
             Post::Stable(signed) => shown.extend(signed),
             Post::Have(_) => {}
         }
-        let mut own =
-            shown.into_iter().filter(|signed| signed.author() == self.me && signed.sequence > self.stable);
+        // What an orchestrator would like is said again without being written down, and binds nobody.
+        let binds = |signed: &&Signed<Signature>| {
+            signed.author() == self.me
+                && signed.sequence > self.stable
+                && !matches!(signed.statement, Statement::Want { .. })
+        };
+        let mut own = shown.into_iter().filter(binds);
         match own.find(|signed| !self.signed.contains(&key_of(signed))) {
             None => Ok(()),
             Some(signed) => Err(PeerError::Forgotten {
@@ -305,7 +328,10 @@ impl Peer {
         if news.is_empty() {
             return Ok((Vec::new(), false));
         }
-        let is_new = self.log.write(&news, &self.registry)?;
+        let written = self.log.write(&news, &self.registry)?;
+        for (party, bytes) in written.of {
+            *self.said.entry(party).or_default() += bytes;
+        }
         let known = self.member.known();
         let mut wanted = Vec::new();
         for input in news.into_iter().map(Input::from) {
@@ -316,7 +342,7 @@ impl Peer {
             self.said.clear();
         }
         self.log.forget(self.member.known(), self.stable);
-        Ok((wanted, is_new))
+        Ok((wanted, written.is_new))
     }
 
     fn send(&self, carrier: &impl Carrier, to: To, post: &Post<Signature>) {
@@ -374,19 +400,6 @@ impl Peer {
 /// What tells a statement from all others of its author.
 fn key_of(signed: &Signed<Signature>) -> (Sequence, Digest) {
     (signed.sequence, Digest::of(&signed.signature.to_bytes()))
-}
-
-/// Whether a post is about something that is decided and known here, so that nothing changes by it.
-fn is_over(post: &Post<Signature>, known: Sequence) -> bool {
-    match post {
-        Post::Letter(letter) => {
-            letter.signed.sequence <= known
-                && !matches!(letter.signed.statement, Statement::Checkpoint { .. })
-        }
-        Post::Proof(proof) => proof.commits.first().is_some_and(|signed| signed.sequence <= known),
-        Post::Have(_) => true,
-        Post::Stable(_) => false,
-    }
 }
 
 /// Has no opinion: an orchestrator is never asked for one.

@@ -92,7 +92,10 @@ impl Repository {
         let words = ["diff-tree", "-p", "-r", "--no-renames", "--text", "--full-index", "--unified=3"];
         let plain = ["--no-color", "--no-ext-diff", "--no-textconv", "--diff-algorithm=myers"];
         let prefixes = ["--src-prefix=a/", "--dst-prefix=b/", base.as_str(), tree.as_str()];
-        let diff = self.must(&Asked::words(&[&words[..], &plain, &prefixes].concat()))?;
+        // Without an index git takes no attributes from what happens to be checked out.
+        let words = [&words[..], &plain, &prefixes].concat();
+        let diff =
+            self.must(&Asked { index: Some(Path::new("/nonexistent/index")), ..Asked::words(&words) })?;
         Ok(Candidate { base, tree, diff, files })
     }
 

@@ -218,21 +218,37 @@ impl Repository {
     ///
     /// [`RepositoryError`] if git cannot be asked.
     pub fn differing(&self, place: &Path, from: &Oid) -> Result<Vec<String>, RepositoryError> {
+        let given = std::path::absolute(place).unwrap_or_else(|_| place.to_owned());
+        let mut found = self.differing_at(&given, from)?;
+        // Where a link leads is what is read.
+        if let Ok(real) = given.canonicalize()
+            && real != given
+        {
+            found.extend(self.differing_at(&real, from)?);
+        }
+        Ok(found)
+    }
+
+    fn differing_at(&self, place: &Path, from: &Oid) -> Result<Vec<String>, RepositoryError> {
         let folder = if place.is_dir() { Some(place) } else { place.parent() };
-        let folder = folder.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = folder.unwrap_or(Path::new("/"));
         let is_ours = Self::open(folder).is_ok_and(|other| {
             let same = |path: &Path| path.canonicalize().ok();
             same(&other.folder) == same(&self.folder)
         });
-        if !is_ours {
+        let folder = folder.to_string_lossy();
+        let tree = self.raw(&Asked::words(&["-C", &folder, "rev-parse", "--is-inside-work-tree"]), false)?;
+        // Without a work tree there are no files that git keeps.
+        if !is_ours || !tree.out.starts_with(b"true") {
             return Ok(Vec::new());
         }
-        let (folder, place) = (folder.to_string_lossy(), std::path::absolute(place).unwrap_or_default());
         let place = place.to_string_lossy();
         let words = ["-C", &folder, "diff", "--name-only", "--no-ext-diff", "--no-textconv", "--no-renames"];
         let words: Vec<&str> = words.into_iter().chain([from.as_str(), "--", &*place]).collect();
         let said = self.raw(&Asked::words(&words), false)?;
-        // A repository without a work tree has no files that could differ.
+        if !said.is_well {
+            return Err(RepositoryError::Git { command: words.join(" "), said: said.err });
+        }
         let text = String::from_utf8_lossy(&said.out);
         Ok(text.lines().map(str::to_owned).collect())
     }

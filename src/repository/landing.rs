@@ -118,7 +118,11 @@ impl Repository {
         if !is_marked {
             // It has landed, whatever stands in the way of the mark.
             let here = Landing { from: at, ..landing.clone() };
-            self.move_all(&[format!("create {} {to}", mark.0)], &here)?;
+            let marked = self.move_all(&[format!("create {} {to}", mark.0)], &here);
+            if let Err(RepositoryError::Stale { .. }) = marked {
+                return self.settle(landing, mark);
+            }
+            marked?;
         }
         Ok(true)
     }
@@ -180,7 +184,7 @@ impl Repository {
     ///
     /// [`RepositoryError::CheckedOut`] says where.
     pub fn not_checked_out(&self, branch: &str) -> Result<(), RepositoryError> {
-        match self.checkout(branch)? {
+        match self.checkouts(branch)?.pop() {
             Some(place) => Err(RepositoryError::CheckedOut { branch: branch.to_owned(), place }),
             None => Ok(()),
         }
@@ -192,37 +196,53 @@ impl Repository {
     ///
     /// [`RepositoryError::Dirty`] says where.
     pub fn is_clean(&self, branch: &str) -> Result<(), RepositoryError> {
-        let Some(place) = self.checkout(branch)? else { return Ok(()) };
-        let said = in_checkout(&place, &["status", "--porcelain", "--untracked-files=no"])?;
-        if said.is_empty() { Ok(()) } else { Err(RepositoryError::Dirty(place)) }
+        for place in self.checkouts(branch)? {
+            if !in_checkout(&place, &["status", "--porcelain", "--untracked-files=no"])?.is_empty() {
+                return Err(RepositoryError::Dirty(place));
+            }
+        }
+        Ok(())
     }
 
-    /// Brings the files of a work tree in which the branch is checked out to where a landing has brought the branch. Nothing
-    /// that was changed there is written over, and whoever has gone on there is left alone; again is as good as once.
+    /// Brings the files of work trees in which the branch is checked out to where a landing has brought the branch, if it is
+    /// there still. Nothing that was changed there is written over, and whoever has gone on there is left alone; again is as
+    /// good as once.
     ///
     /// # Errors
     ///
     /// [`RepositoryError`] with git's own words if something stands in the way.
     pub fn bring_along(&self, landing: &Landing) -> Result<(), RepositoryError> {
-        let Some(place) = self.checkout(&landing.branch)? else { return Ok(()) };
-        let tree = |commit: &Oid| self.oid(&Asked::words(&["rev-parse", &format!("{commit}^{{tree}}")]));
-        let now = in_checkout(&place, &["write-tree"])?;
-        if now != tree(&landing.from)?.as_str() {
+        let Landing { branch, from, to, .. } = landing;
+        if self.reference(branch)?.as_ref() != Some(to) {
             return Ok(());
         }
-        in_checkout(&place, &["read-tree", "-m", "-u", landing.from.as_str(), landing.to.as_str()])?;
+        let before = self.oid(&Asked::words(&["rev-parse", &format!("{from}^{{tree}}")]))?;
+        for place in self.checkouts(branch)? {
+            if in_checkout(&place, &["write-tree"])? != before.as_str() {
+                continue;
+            }
+            // Files that were only touched are as they were; what has changed shows below.
+            let _ = in_checkout(&place, &["update-index", "-q", "--refresh"]);
+            in_checkout(&place, &["read-tree", "-m", "-u", from.as_str(), to.as_str()])?;
+        }
         Ok(())
     }
 
-    /// Gets a branch from another copy, by its owner's own settings; nothing that only this copy has is lost.
-    ///
-    /// # Errors
-    ///
-    /// [`RepositoryError`] with git's own words.
-    pub fn fetch(&self, remote: &str, branch: &str) -> Result<(), RepositoryError> {
-        let both = format!("{branch}:{branch}");
-        in_checkout(&self.folder, &["fetch", "--quiet", "--no-tags", "--end-of-options", remote, &both])?;
-        Ok(())
+    /// What gets a branch from another copy, by its owner's own settings, without asking anybody anything; nothing that only
+    /// this copy has is lost.
+    #[must_use]
+    pub fn fetch(&self, remote: &str, branch: &str) -> Command {
+        let mut git = own_git(&self.folder);
+        git.args([
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--end-of-options",
+            remote,
+            &format!("{branch}:{branch}"),
+        ]);
+        git.envs([("GIT_TERMINAL_PROMPT", "0"), ("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")]);
+        git
     }
 
     /// Whether one commit is another, or comes before it.
@@ -232,33 +252,43 @@ impl Repository {
     /// [`RepositoryError`] if git cannot be asked.
     pub fn is_ancestor(&self, one: &Oid, other: &Oid) -> Result<bool, RepositoryError> {
         let words = ["merge-base", "--is-ancestor", one.as_str(), other.as_str()];
-        Ok(self.ask(&Asked::words(&words))?.is_well)
+        let said = self.ask(&Asked::words(&words))?;
+        if !said.is_well && !said.err.is_empty() {
+            return Err(RepositoryError::Git { command: words.join(" "), said: said.err });
+        }
+        Ok(said.is_well)
     }
 
-    /// Where a branch is checked out, if anywhere.
-    fn checkout(&self, branch: &str) -> Result<Option<PathBuf>, RepositoryError> {
+    /// Where a branch is checked out.
+    fn checkouts(&self, branch: &str) -> Result<Vec<PathBuf>, RepositoryError> {
         let out = self.must(&Asked::words(&["worktree", "list", "--porcelain", "-z"]))?;
-        let mut place = PathBuf::new();
+        let (mut place, mut found) = (PathBuf::new(), Vec::new());
         for field in String::from_utf8_lossy(&out).split('\0') {
             if let Some(path) = field.strip_prefix("worktree ") {
                 place = PathBuf::from(path);
             }
             if field.strip_prefix("branch ") == Some(branch) {
-                return Ok(Some(place));
+                found.push(place.clone());
             }
         }
-        Ok(None)
+        Ok(found)
     }
 }
 
-/// Asks git about somebody's files, by that one's own settings: as whoever works there would.
-fn in_checkout(place: &Path, words: &[&str]) -> Result<String, RepositoryError> {
+/// Git as whoever works in this place would run it.
+fn own_git(place: &Path) -> Command {
     let mut git = Command::new("git");
     // What a hook has set is about another work tree.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
         git.env_remove(name);
     }
-    let said = git.arg("-C").arg(place).args(words).output().map_err(RepositoryError::NoGit)?;
+    git.arg("-C").arg(place);
+    git
+}
+
+/// Asks git about somebody's files, by that one's own settings: as whoever works there would.
+fn in_checkout(place: &Path, words: &[&str]) -> Result<String, RepositoryError> {
+    let said = own_git(place).args(words).output().map_err(RepositoryError::NoGit)?;
     if said.status.success() {
         return Ok(String::from_utf8_lossy(&said.stdout).trim().to_owned());
     }

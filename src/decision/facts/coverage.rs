@@ -39,7 +39,8 @@ impl Coverage {
             }
             if let Record::LineData { line, count, .. } = record {
                 let of_line = counts.entry(u64::from(line)).or_default();
-                *of_line.entry(file.clone()).or_default() += count;
+                let known = of_line.entry(file.clone()).or_default();
+                *known = known.saturating_add(count);
             }
         }
         if counts.is_empty() {

@@ -85,7 +85,10 @@ impl Risk {
             && covered < lines
         {
             let open = lines - covered;
-            parts.push((20 * open / lines, format!("{open} of {lines} new lines are run by no test")));
+            parts.push((
+                20_u64.saturating_mul(open) / lines,
+                format!("{open} of {lines} new lines are run by no test"),
+            ));
         }
         if let Some(Findings { errors, warnings, .. }) = findings {
             if *errors > 0 {
@@ -98,7 +101,7 @@ impl Risk {
         if !is_verified {
             parts.push((10, "no command was run on it".to_owned()));
         }
-        let score = parts.iter().map(|(part, _)| part).sum::<u64>().min(100);
+        let score = parts.iter().map(|(part, _)| *part).fold(0, u64::saturating_add).min(100);
         let reasons = parts.into_iter().filter(|(part, _)| *part > 0);
         Self {
             score: u8::try_from(score).unwrap_or(100),

@@ -2,7 +2,7 @@
 //!
 //! The slot says what is to be said; here are the signed statements that it follows from, which others are shown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::event::{Decision, Phase};
@@ -85,8 +85,17 @@ impl<S: Clone> Instance<S> {
         if self.prepares.first_key_value().is_some_and(|((first, _), _)| *first < view) {
             self.prepares.retain(|(other, _), _| *other >= view);
         }
-        self.own.retain(|(other, letter)| {
-            *other >= view || matches!(letter.signed.statement, Statement::Commit(_))
+        let mut told = BTreeSet::new();
+        self.own.retain(|(other, letter)| match letter.signed.statement {
+            Statement::Commit(_) => true,
+            // What it thinks is kept for the record, once for each change.
+            Statement::Prepare { opinion: Some(_), value, .. } => told.insert(value) || *other >= view,
+            Statement::Prepare { opinion: None, .. }
+            | Statement::PrePrepare { .. }
+            | Statement::Want { .. }
+            | Statement::Acknowledge { .. }
+            | Statement::ViewChange { .. }
+            | Statement::Checkpoint { .. } => *other >= view,
         });
     }
 }

@@ -390,7 +390,13 @@ impl<K: Signer> Replica<K> {
     /// Says again what has led to nothing yet, and asks for what others may know.
     fn again(&self, out: &mut Vec<Output<K::Signature>>) {
         let open = self.instances.values().filter(|instance| !instance.is_decided());
-        let own = open.flat_map(|instance| instance.own.iter().map(|(_, letter)| letter));
+        let own = open.flat_map(|instance| {
+            let view = instance.slot.view();
+            // Votes of views that were left are for the record alone.
+            let matters =
+                move |(other, letter): &&(View, Letter<_>)| *other >= view || letter.opinion.is_none();
+            instance.own.iter().filter(matters).map(|(_, letter)| letter)
+        });
         out.extend(own.map(|letter| Output::Send(To::All, Post::Letter(letter.clone()))));
         let checkpoints = self.checkpoints.values().filter_map(|of_place| of_place.get(&self.me));
         let letters = checkpoints.map(|signed| Post::Letter(Letter::alone(signed.clone())));

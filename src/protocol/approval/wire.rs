@@ -244,10 +244,11 @@ impl Registry {
                 }
                 None => None,
             },
-            WirePost::Stable(envelope) => match wanted(&envelope)? {
-                Some(examined) => Some(Post::Stable(self.verify(&envelope, &examined)?)),
-                None => None,
-            },
+            // However far ahead it is: whoever was away for long goes on from there.
+            WirePost::Stable(envelope) => {
+                let examined = self.examine(&envelope)?;
+                Some(Post::Stable(self.verify(&envelope, &examined)?))
+            }
             WirePost::Have(sequence) => Some(Post::Have(sequence)),
         })
     }

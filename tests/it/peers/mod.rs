@@ -291,6 +291,17 @@ fn whoever_was_away_learns_what_was_decided_meanwhile() {
 }
 
 #[test]
+fn whoever_was_away_for_long_goes_on_from_a_checkpoint() {
+    let house = House::new();
+    let away = [Some(approve()), Some(approve()), Some(approve()), None];
+    let changes: Vec<Change> = (1..=83).map(change).collect();
+    block_on(house.decide(By::Channels, &away, &changes));
+    // More has been decided than anybody keeps.
+    block_on(house.catch_up(By::Channels, Party::Reviewer(3), 81..=83));
+    assert_eq!(house.peer(Party::Reviewer(3)).known(), 83);
+}
+
+#[test]
 fn a_key_whose_log_was_lost_signs_nothing_once_it_learns_of_it() {
     for by in BOTH {
         let house = House::new();
