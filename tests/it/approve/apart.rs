@@ -164,6 +164,9 @@ fn nobody_holds_all_keys_and_a_quorum_lands_a_change() {
     let before = house.project.git(&["for-each-ref"]);
     let said = house.said(&["--change", "less", "-o", "proof.json"], 3);
     assert_eq!(said["outcome"], "rejected", "{said}");
+    let against =
+        said["votes"].as_array().unwrap().iter().filter(|vote| vote["opinion"]["reject"].is_object());
+    assert_eq!(against.count(), 2, "who was against it is on record: {said}");
     assert!(said["votes"].to_string().contains("It should say something else."), "{said}");
     assert_eq!(house.project.git(&["for-each-ref"]), before);
     drop(rest);

@@ -244,7 +244,13 @@ fn a_checkout_is_brought_along_if_that_is_wanted_and_nothing_in_it_is_written_ov
     assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
     project.said(&words, 0);
     assert_eq!(project.git(&["status", "--porcelain"]), "?? notes.txt");
-    // Whoever has gone on there is left alone.
+    // Whoever has taken it back, or gone on there, is left alone.
+    std::fs::write(&ledger, whole.lines().take(2).collect::<Vec<_>>().join("\n") + "\n").unwrap();
+    project.git(&["reset", "--quiet", "--hard", "main^"]);
+    project.said(&words, 0);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), before, "it is where its owner has put it");
+    assert_eq!(project.git(&["status", "--porcelain"]), "?? notes.txt");
+    project.git(&["reset", "--quiet", "--hard", "main@{1}"]);
     std::fs::write(&ledger, whole.lines().take(2).collect::<Vec<_>>().join("\n") + "\n").unwrap();
     std::fs::write(&file, "further\n").unwrap();
     project.git(&["add", "sum.py"]);

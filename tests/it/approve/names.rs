@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use consensus::repository::{Repository, Source};
 use serde_json::Value;
 
 use super::Project;
@@ -150,4 +151,41 @@ fn no_change_is_decided_on_by_its_own_rules() {
     approve(&["--change", "evil"], 0);
     let said = approve(&["--change", "main~0:nothing"], 2);
     assert!(said.stderr.contains("neither a file"), "{}", said.stderr);
+}
+
+#[test]
+fn a_diff_is_the_same_whatever_is_checked_out_and_rules_behind_links_are_rules() {
+    let project = Project::new();
+    project.git(&["checkout", "--quiet", "-b", "attributes", "main"]);
+    project.folder.write("repo/.gitattributes", "*.py diff=python\n");
+    project.folder.write("repo/config/peers.toml", "x = \"a:1\"\n");
+    std::os::unix::fs::symlink("config/peers.toml", project.path().join("peers.toml")).unwrap();
+    project.commit("attributes");
+    project.git(&["branch", "--force", "main", "attributes"]);
+    let lines: Vec<String> = (0..30).map(|line| format!("    x{line} = {line}")).collect();
+    let text = lines.join("\n");
+    project.folder.write("repo/long.py", &format!("class A:\n  def f(self):\n{text}"));
+    project.commit("long");
+    project.git(&["branch", "--force", "main", "attributes"]);
+    project.folder.write(
+        "repo/long.py",
+        &format!("class A:\n  def f(self):\n{}", text.replace("x25 = 25", "x25 = 26")),
+    );
+    project.commit("longer");
+    project.git(&["clone", "--quiet", "--bare", ".", "../copy"]);
+    let diff = |repository: &std::path::Path| {
+        let repository = Repository::open(repository).unwrap();
+        let candidate = repository.candidate("main", Source::Branch("attributes")).unwrap();
+        String::from_utf8(candidate.diff).unwrap()
+    };
+    let here = diff(&project.path());
+    assert!(here.contains("+    x25 = 26"), "{here}");
+    assert_eq!(here, diff(&project.folder.path().join("copy")));
+
+    let repository = Repository::open(&project.path()).unwrap();
+    let tip = repository.commit_of("attributes").unwrap();
+    let peers = project.path().join("peers.toml");
+    assert!(repository.differing(&peers, &tip).unwrap().is_empty());
+    project.folder.write("repo/config/peers.toml", "x = \"b:2\"\n");
+    assert_eq!(repository.differing(&peers, &tip).unwrap(), ["config/peers.toml"]);
 }
