@@ -147,6 +147,14 @@ impl Writer {
     }
 }
 
+impl Drop for Writer {
+    /// A program that is being started in this very moment holds a copy of the file; the lock is not to last as long as that.
+    fn drop(&mut self) {
+        // Whoever cannot unlock it closes it next.
+        let _ = self.file.unlock();
+    }
+}
+
 fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
     match file.try_lock() {
         Ok(()) => Ok(()),
@@ -161,4 +169,21 @@ fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
 fn sync_folder(dir: &Path) -> std::io::Result<()> {
     let named = dir.ancestors().take(5).filter(|folder| !folder.as_os_str().is_empty());
     named.map(File::open).try_for_each(|folder| folder?.sync_all())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_that_is_done_with_can_be_opened_while_a_copy_of_its_file_is_held() {
+        let dir = std::env::temp_dir().join(format!("consensus-writer-{}", uuid::Uuid::now_v7()));
+        let writer = Writer::create(&dir, "run").unwrap();
+        let copy = writer.file.try_clone().unwrap();
+        assert!(matches!(Writer::open::<u8>(&dir, "run"), Err(JournalError::Locked { .. })));
+        drop(writer);
+        assert!(Writer::open::<u8>(&dir, "run").is_ok());
+        drop(copy);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 }
