@@ -110,7 +110,7 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
     }
     let candidate = candidate(&desk.repository, &branch, &given)?;
     let reviewers = Reviewers::of(args, &file, &keys)?;
-    reviewers.are_of(&desk.repository, &candidate.base, args)?;
+    reviewers.rules_are_of(&desk.repository, &candidate.base, args)?;
     let setup = reviewers.setup(args, &candidate.diff)?;
     // Before anybody is paid for a review that could not land, and before a key signs twice at one place.
     if args.checkout {
@@ -140,10 +140,10 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
     // It is known to be short enough before it is reviewed.
     proposal.change()?;
     let proposed = began.elapsed();
+    let phases = Phases { proposed, ..Phases::default() };
     if addresses.is_some() {
         settings::private_folder(&dir)?;
         output.tell(&format!("quorum: {}", quorum::in_words(registry.quorum(), &domains(&registry))));
-        let phases = Phases { proposed, ..Phases::default() };
         let run = id.to_string();
         let code = tokio::select! {
             code = desk.decide(&proposal, Vec::new(), &run, phases, &mut copy) => code?,
@@ -169,7 +169,7 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
     }
     let readers = names.into_iter().zip(models).map(|(name, model)| Reader { name, model });
     let proposal = proposal.read_by(readers.collect(), result.journal_head);
-    let phases = Phases { proposed, reviewed: began.elapsed().saturating_sub(proposed) };
+    let phases = Phases { reviewed: began.elapsed().saturating_sub(proposed), ..phases };
     let code = desk.decide_reviewed(&proposal, &result, phases, &mut copy).await?;
     metrics::write(args.metrics_file.as_deref(), &desk.runs.join(&result.run), output);
     Ok(code)

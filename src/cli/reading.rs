@@ -75,7 +75,7 @@ impl Reviewers {
 
     /// Refuses rules that a change could have brought: files that git keeps in this very repository, and that are not what
     /// the base has.
-    pub(super) fn are_of(
+    pub(super) fn rules_are_of(
         &self,
         repository: &Repository,
         base: &Oid,

@@ -24,7 +24,7 @@ use super::reading::{Reviewed, Reviewers, begun, review};
 use super::{ExitCode, settings, signals};
 use crate::config::FileConfig;
 use crate::crypto::{Digest, Signature};
-use crate::decision::{Checked, ORCHESTRATOR, Proposal};
+use crate::decision::{Checked, Examined, ORCHESTRATOR, Proposal};
 use crate::engine::StopRequest;
 use crate::peer::{Patience, Reviewer};
 use crate::protocol::Section;
@@ -33,7 +33,7 @@ use crate::protocol::approval::{
     Change, Letter, OPINION_BYTES_MAX, Opinion, Post, Registry, Sequence, Severity, Signed, Value, Vote,
 };
 use crate::report::write_whole;
-use crate::repository::{Repository, RepositoryError, Source};
+use crate::repository::Repository;
 use crate::text::quote;
 
 /// How long a fetch may take.
@@ -69,7 +69,7 @@ pub(super) async fn serve(name: &str, args: &ApproveArgs, output: &Output) -> an
         return Err(UsageError(why).into());
     }
     let reviewers = Reviewers::of(args, &file, &keys)?.only(name);
-    reviewers.are_of(&repository, &repository.commit_of(&branch)?, args)?;
+    reviewers.rules_are_of(&repository, &repository.commit_of(&branch)?, args)?;
     if args.fetch.is_some() {
         // Git does not fetch into files that somebody works on.
         repository.not_checked_out(&branch)?;
@@ -204,52 +204,14 @@ impl Chair<'_> {
     }
 
     async fn opinion(&self, change: &Change) -> anyhow::Result<Opinion> {
-        let reject = |reason: String, severity| Ok(Opinion::Reject { reason, severity });
-        let proposal = match Proposal::read(change.text()) {
-            Ok(proposal) => proposal,
-            Err(why) => return reject(format!("it is no proposal: {why}"), Severity::Critical),
-        };
-        if proposal.branch != self.branch {
-            let reason =
-                format!("it is for `{}`, and this one reviews for `{}`", proposal.branch, self.branch);
-            return Ok(Opinion::Abstain { reason });
-        }
         if let Some(remote) = &self.args.fetch {
             self.fetch(remote).await;
         }
-        // What would land is made here, of what is read here.
-        let source = Source::Patch(proposal.diff.as_bytes());
-        let candidate = match self.repository.candidate(proposal.base.as_str(), source) {
-            Ok(candidate) => candidate,
-            Err(RepositoryError::NoCommit(_)) => {
-                let reason = format!("its base {} is not in this copy of the repository", proposal.base);
-                return Ok(Opinion::Abstain { reason });
-            }
-            Err(why @ (RepositoryError::DoesNotApply { .. } | RepositoryError::Nothing(_))) => {
-                return reject(why.to_string(), Severity::Critical);
-            }
-            Err(why) => return Err(why.into()),
+        let candidate = match Proposal::examine(change.text(), &self.repository, &self.branch)? {
+            Examined::Readable(candidate) => candidate,
+            Examined::Settled(opinion) => return Ok(opinion),
         };
-        let tip = self.repository.commit_of(&self.branch)?;
-        if !self.repository.is_ancestor(&tip, &candidate.base)? {
-            let reason =
-                format!("its base {} is not what `{}` is at by now: {tip}", candidate.base, self.branch);
-            return Ok(Opinion::Abstain { reason });
-        }
-        // What is read is this one's own diff between the two.
-        if candidate.tree != proposal.tree {
-            let reason = "its diff is not what leads to its tree".to_owned();
-            return reject(reason, Severity::Critical);
-        }
-        let is_verified = proposal.verification.is_some();
-        let is_so = proposal.files == candidate.files
-            && proposal.reviewers.is_empty()
-            && proposal.review == Digest::ZERO
-            && proposal.facts.are_of(&candidate, &self.repository, is_verified)?;
-        if !is_so {
-            return reject("what it says of itself is not so".to_owned(), Severity::Critical);
-        }
-        self.reviewers.are_of(&self.repository, &candidate.base, self.args)?;
+        self.reviewers.rules_are_of(&self.repository, &candidate.base, self.args)?;
         let setup = self.reviewers.setup(self.args, &candidate.diff)?;
         // A review that was begun before this process was killed is gone on with, in its own run.
         let note = self.folder.join(format!("review-{}", change.digest()));
@@ -274,7 +236,8 @@ impl Chair<'_> {
         // What it brings is run only once it was read.
         let checked = verified(self.args, &self.repository, &candidate.tree, &dir, self.output).await?;
         if let Some(Checked::Failed { how, .. }) = checked {
-            return reject(format!("the command of this reviewer fails on it: {how}"), Severity::High);
+            let reason = format!("the command of this reviewer fails on it: {how}");
+            return Ok(Opinion::Reject { reason, severity: Severity::High });
         }
         Ok(opinion)
     }

@@ -15,6 +15,7 @@
 //! Nothing in here asks a model, and nothing here counts a vote: that is [`protocol`](crate::protocol::approval)'s.
 
 mod error;
+mod examination;
 pub mod facts;
 mod keys;
 mod landing;
@@ -24,6 +25,7 @@ mod record;
 mod verification;
 
 pub use error::DecisionError;
+pub use examination::Examined;
 pub use keys::{KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
 pub use ledger::{Case, Decided, Ended, Ledger, Sitting};
 pub use proposal::{Draft, Proposal, Reader};

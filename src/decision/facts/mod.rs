@@ -61,9 +61,7 @@ impl Facts {
             Risk::of(&candidate.files, &dependencies, coverage.as_ref(), findings.as_ref(), is_verified);
         Ok(Self { dependencies, coverage, findings, risk })
     }
-}
 
-impl Facts {
     /// Whether these are the facts of a change, as far as it can be known without the reports.
     ///
     /// # Errors
