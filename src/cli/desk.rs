@@ -10,7 +10,7 @@ use super::answer::{self, AnswerFile};
 use super::bench::Bench;
 use super::output::{Format, Output};
 use super::{ExitCode, settings};
-use crate::decision::{Case, Decided, Ended, Ledger, Proposal};
+use crate::decision::{Case, Decided, Ended, Ledger, Proposal, Verified, VotedFor};
 use crate::protocol::Section;
 use crate::protocol::approval::{Opinion, Sequence};
 use crate::report::{DECISION_METRICS_FILE, DecisionMetrics, RunResult, write_whole};
@@ -57,7 +57,10 @@ impl Desk<'_> {
         let Some(case) = self.ledger.case() else { return Ok(None) };
         let (sequence, proposal) = (case.sequence, case.proposal.clone());
         self.output.insist(&format!("decision {sequence} was begun before, and is brought to its end first"));
-        let ended = self.conclude().await.with_context(|| format!("decision {sequence} cannot be ended"))?;
+        let ended = self
+            .conclude(Phases::default())
+            .await
+            .with_context(|| format!("decision {sequence} cannot be ended"))?;
         let outcome = ended.said["outcome"].as_str().unwrap_or_default();
         self.output.insist(&format!("decision {sequence}: {outcome}"));
         Ok(Some((proposal, ended)))
@@ -104,15 +107,9 @@ impl Desk<'_> {
         phases: Phases,
         copy: &mut AnswerFile,
     ) -> anyhow::Result<ExitCode> {
-        let began = Instant::now();
         self.ledger.begin(proposal, opinions, run)?;
-        let Conclusion { mut said, proof } = self.conclude().await?;
+        let Conclusion { said, proof } = self.conclude(phases).await?;
         copy.write_text(&proof)?;
-        let spans = [phases.proposed, phases.reviewed, began.elapsed()];
-        let metrics = figures(&said, spans, proposal.churn());
-        let file = self.runs.join(run).join(DECISION_METRICS_FILE);
-        write_public(&file, &(serde_json::to_string_pretty(&metrics)? + "\n"))?;
-        said["metrics"] = serde_json::to_value(metrics)?;
         self.tell(&said)
     }
 
@@ -132,7 +129,8 @@ impl Desk<'_> {
     }
 
     /// Has the case that is open decided on, does what follows, and closes it.
-    async fn conclude(&mut self) -> anyhow::Result<Conclusion> {
+    async fn conclude(&mut self, phases: Phases) -> anyhow::Result<Conclusion> {
+        let began = Instant::now();
         let (case, decided) = self.ledger.decision()?;
         let decided = if let Some(decided) = decided {
             decided
@@ -159,13 +157,13 @@ impl Desk<'_> {
             Ended::NotLanded { why } => ("not_landed", None, Some(why)),
             Ended::Rejected => ("rejected", None, Some("fewer reviewers approve than a quorum".to_owned())),
         };
-        for vote in &verified.votes {
-            if let Opinion::Reject { reason, .. } | Opinion::Abstain { reason } = &vote.opinion {
-                let kind =
-                    if matches!(vote.opinion, Opinion::Abstain { .. }) { "abstains" } else { "rejects" };
-                let words = quote::excerpt(reason);
-                self.output.tell(&quote::terminal(&format!("{} {kind}: {words}", vote.reviewer)));
-            }
+        for VotedFor { reviewer, opinion, .. } in &verified.votes {
+            let (kind, reason) = match opinion {
+                Opinion::Approve { .. } => continue,
+                Opinion::Reject { reason, .. } => ("rejects", reason),
+                Opinion::Abstain { reason } => ("abstains", reason),
+            };
+            self.output.tell(&quote::terminal(&format!("{reviewer} {kind}: {}", quote::excerpt(reason))));
         }
         let line = detail(verified.sequence, outcome, commit.as_ref(), &case, reason.as_deref());
         self.output.tell(&quote::terminal(&line));
@@ -173,6 +171,10 @@ impl Desk<'_> {
         self.output.tell(&format!(
             "proof: {place}; `consensus verify {place} --keys DIR` needs the public keys only"
         ));
+        let spans = [phases.proposed, phases.reviewed, began.elapsed()];
+        let metrics = figures(&verified, outcome, spans, case.proposal.churn());
+        let figures = serde_json::to_string_pretty(&metrics)? + "\n";
+        write_public(&dir.join(DECISION_METRICS_FILE), &figures)?;
         let said = json!({
             "outcome": outcome,
             "reason": reason,
@@ -187,34 +189,37 @@ impl Desk<'_> {
             "silent": verified.silent,
             "run": case.run,
             "decision": file.display().to_string(),
+            "metrics": metrics,
         });
         Ok(Conclusion { said, proof })
     }
 }
 
 /// The figures of a decision that ended so.
-fn figures(said: &Json, spans: [Duration; 3], churn: u64) -> DecisionMetrics {
+fn figures(verified: &Verified, outcome: &str, spans: [Duration; 3], churn: u64) -> DecisionMetrics {
     let mut metrics = DecisionMetrics {
-        proposal_id: said["sequence"].as_u64().unwrap_or_default(),
-        outcome: said["outcome"].as_str().unwrap_or_default().to_owned(),
+        proposal_id: verified.sequence,
+        outcome: outcome.to_owned(),
         phase_latencies_ms: spans.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX)),
-        success: said["outcome"] == "landed",
+        success: outcome == "landed",
         change_complexity: churn,
         // Nothing is applied before it is decided.
         rollback_required: false,
         ..DecisionMetrics::default()
     };
-    for vote in said["votes"].as_array().into_iter().flatten() {
-        for (kind, opinion) in vote["opinion"].as_object().into_iter().flatten() {
-            *metrics.votes.entry(kind.clone()).or_default() += 1;
-            metrics.dissent_reasons.extend(opinion["reason"].as_str().map(str::to_owned));
-            if let Some(severity) = opinion["severity"].as_str() {
-                *metrics.severities.entry(severity.to_owned()).or_default() += 1;
-            }
+    for VotedFor { opinion, .. } in &verified.votes {
+        let (kind, reason, severity) = match opinion {
+            Opinion::Approve { .. } => ("approve", None, None),
+            Opinion::Reject { reason, severity } => ("reject", Some(reason), Some(severity)),
+            Opinion::Abstain { reason } => ("abstain", Some(reason), None),
+        };
+        *metrics.votes.entry(kind.to_owned()).or_default() += 1;
+        metrics.dissent_reasons.extend(reason.cloned());
+        if let Some(severity) = severity {
+            *metrics.severities.entry(severity.to_string()).or_default() += 1;
         }
     }
-    let silent = said["silent"].as_array().map_or(0, |silent| silent.len() as u64);
-    metrics.votes.insert("silent".to_owned(), silent);
+    metrics.votes.insert("silent".to_owned(), verified.silent.len() as u64);
     metrics
 }
 

@@ -1,6 +1,7 @@
 //! Processes that die, ledgers that end anywhere, and branches that have gone on meanwhile.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use consensus::journal::Writer;
@@ -64,6 +65,8 @@ fn a_ledger_that_ends_anywhere_is_brought_to_the_same_end() {
     let proof = std::fs::read(project.folder.path().join("proof.json")).unwrap();
     let ledger = project.ledger();
     let whole = std::fs::read(&ledger).unwrap();
+    let figures = Path::new(landed["decision"].as_str().unwrap()).with_file_name("decision-metrics.json");
+    let figures = project.folder.path().join(figures);
     let ends: Vec<usize> =
         whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1).collect();
     assert_eq!(ends.len(), 3, "opened, decided, closed");
@@ -77,8 +80,15 @@ fn a_ledger_that_ends_anywhere_is_brought_to_the_same_end() {
                     project.git(&["update-ref", "-d", mark]);
                 }
             }
+            std::fs::remove_file(&figures).unwrap();
             let said = project.said(&["--change", "fix", "-o", "again.json"], 0);
             assert_eq!(said["commit"], landed["commit"], "cut at {end}");
+            let figures: Value = serde_json::from_slice(&std::fs::read(&figures).unwrap()).unwrap();
+            assert_eq!(
+                (&figures["success"], &figures),
+                (&Value::Bool(true), &said["metrics"]),
+                "cut at {end}"
+            );
             assert_eq!(
                 std::fs::read(project.folder.path().join("again.json")).unwrap(),
                 proof,
@@ -265,26 +275,21 @@ fn a_lock_that_a_killed_git_has_left_is_named_and_the_change_lands_once_it_is_go
     let ledger = project.ledger();
     let whole = std::fs::read_to_string(&ledger).unwrap();
     let mark = project.git(&["for-each-ref", "--format=%(refname)", "refs/consensus"]);
-    for lock in [mark.as_str(), "refs/heads/main", "HEAD"] {
-        // Killed after the branch was moved, before its mark was made.
+    // Killed after the branch was moved, before its mark was made; and before the branch was moved.
+    for (lock, is_moved) in [(mark.as_str(), true), (mark.as_str(), false), ("refs/heads/main", false)] {
         std::fs::write(&ledger, whole.lines().take(2).collect::<Vec<_>>().join("\n") + "\n").unwrap();
         project.git(&["update-ref", "-d", &mark]);
+        if !is_moved {
+            project.git(&["update-ref", "refs/heads/main", "main^"]);
+        }
         let lock = project.path().join(".git").join(format!("{lock}.lock"));
         std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
         std::fs::write(&lock, "").unwrap();
-        let held = project.approve(&["--change", "fix"]).output().unwrap();
-        let said = String::from_utf8_lossy(&held.stderr).into_owned();
-        if !held.status.success() {
-            assert!(said.contains(".lock is there"), "{said}");
-        }
+        let held = Finished::of(&mut project.approve(&["--change", "fix"])).exits(2);
+        assert!(held.stderr.contains(".lock is there"), "{}", held.stderr);
         std::fs::remove_file(&lock).unwrap();
-        assert_eq!(
-            project.said(&["--change", "fix"], if held.status.success() { 2 } else { 0 })["commit"],
-            if held.status.success() { Value::Null } else { landed["commit"].clone() },
-            "{said}"
-        );
+        let said = project.said(&["--change", "fix"], 0);
+        assert_eq!((&said["outcome"], &said["commit"]), (&landed["outcome"], &landed["commit"]), "{said}");
         assert_eq!(project.main(), landed["commit"].as_str().unwrap());
-        let closed = std::fs::read_to_string(&ledger).unwrap();
-        assert!(!closed.contains("not_landed"), "{closed}");
     }
 }
