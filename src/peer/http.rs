@@ -33,13 +33,13 @@ use crate::protocol::approval::{POST_BYTES_MAX, Party, Registry};
 /// Where posts are brought to.
 const PATH: &str = "/v1/posts";
 
-/// How long a stranger may take to show a key, and anybody to say what it wants.
+/// How long anybody may take to show a key.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 
-/// How long one post may take.
+/// How long one post may take, and how long a connection may be idle.
 const POST_MAX: Duration = Duration::from_mins(1);
 
-/// How long an idle connection is kept; less than the other end keeps it.
+/// How long an idle connection is kept by who has made it: less than the other end keeps it.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 
 /// How long it may take until somebody answers at all.
