@@ -19,16 +19,16 @@ use serde_json::{Value, json};
 use super::Project;
 use crate::support::{Finished, consensus, git};
 
-const NAMES: [&str; 4] = ["Quality", "Security", "Performance", "Compatibility"];
+pub(super) const NAMES: [&str; 4] = ["Quality", "Security", "Performance", "Compatibility"];
 
 /// A project whose reviewers each have a folder with their own key, the roster, and a copy of the repository.
-struct House {
-    project: Project,
+pub(super) struct House {
+    pub(super) project: Project,
 }
 
-/// A reviewer that runs; it is killed when it is dropped.
-struct Serving {
-    child: Child,
+/// A reviewer that runs, a minute at most; it is killed when it is dropped.
+pub(super) struct Serving {
+    pub(super) child: Child,
     story: BufReader<ChildStderr>,
     told: String,
 }
@@ -36,7 +36,7 @@ struct Serving {
 impl Serving {
     /// Reads what it tells until a line holds this.
     #[track_caller]
-    fn wait_for(&mut self, part: &str) -> String {
+    pub(super) fn wait_for(&mut self, part: &str) -> String {
         loop {
             let mut line = String::new();
             let count = self.story.read_line(&mut line).unwrap();
@@ -48,7 +48,7 @@ impl Serving {
         }
     }
 
-    fn kill(mut self) {
+    pub(super) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
@@ -62,7 +62,7 @@ impl Drop for Serving {
 }
 
 impl House {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let project = Project::new();
         let parties = NAMES.iter().chain(&["orchestrator"]);
         let mut seats = Vec::new();
@@ -87,16 +87,21 @@ impl House {
         Self { project }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.project.folder.path().join(name)
     }
 
     /// Starts a reviewer, and waits until it can be heard.
-    fn serve(&self, name: &str, words: &[&str]) -> Serving {
+    pub(super) fn serve(&self, name: &str, words: &[&str]) -> Serving {
         let mut command = consensus(&self.project.folder);
         let of = format!("of/{name}");
         command.args(["approve", "--replica", name, "--peers", "peers.toml", "--keys", &of]);
-        command.args(["--repo", &format!("{of}/copy"), "--runs-dir", &format!("{of}/runs")]).args(words);
+        command.args(["--repo", &format!("{of}/copy"), "--runs-dir", &format!("{of}/runs")]);
+        // Whoever waits for what it does not say is not to wait for ever.
+        if !words.contains(&"--deadline") {
+            command.args(["--deadline", "60s"]);
+        }
+        command.args(words);
         command.stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let story = BufReader::new(child.stderr.take().unwrap());
@@ -105,14 +110,14 @@ impl House {
         serving
     }
 
-    fn propose(&self, words: &[&str]) -> Command {
+    pub(super) fn propose(&self, words: &[&str]) -> Command {
         let mut command = consensus(&self.project.folder);
         command.args(["approve", "--repo", "repo", "--peers", "peers.toml", "--keys", "of/orchestrator"]);
         command.args(["--format", "json", "--quiet"]).args(words);
         command
     }
 
-    fn said(&self, words: &[&str], code: i32) -> Value {
+    pub(super) fn said(&self, words: &[&str], code: i32) -> Value {
         serde_json::from_str(&Finished::of(&mut self.propose(words)).exits(code).stdout).unwrap()
     }
 }

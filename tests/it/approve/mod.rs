@@ -4,6 +4,7 @@ mod apart;
 mod crash;
 mod names;
 mod record;
+mod serving;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;

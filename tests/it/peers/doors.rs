@@ -6,10 +6,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consensus::crypto::SecretKey;
-use consensus::peer::{Addresses, Carrier as _, Connections, Inbox, listen};
+use consensus::crypto::{SecretKey, Signature};
+use consensus::peer::{Addresses, Carrier as _, Connections, Inbox, Peer, listen};
 use consensus::protocol::approval::member::Want;
-use consensus::protocol::approval::{Letter, Party, Post, Seal, Signed, Signer as _, Statement};
+use consensus::protocol::approval::{
+    CHANGE_BYTES_MAX, Change, Letter, POST_BYTES_MAX, Party, Post, Seal, Signed, Signer as _, Statement,
+};
 
 use super::{By, Fixed, House, LEADER, Line, PATIENCE, approve, block_on, change, key};
 
@@ -156,5 +158,84 @@ fn whoever_says_a_lot_is_read_in_turn_with_the_others() {
         assert_eq!(inbox.take(1000).await.len(), 89);
         drop(doors);
         assert_eq!(inbox.take(1).await, [], "nobody is there any more");
+    });
+}
+
+#[test]
+fn nobody_has_more_than_four_connections_and_what_is_too_long_is_not_taken() {
+    let house = House::new();
+    block_on(async {
+        let me = Party::Reviewer(0);
+        let (mut inbox, address) = listen("127.0.0.1:0", &key(me), &house.registry).await.unwrap();
+        let places =
+            house.parties().iter().map(|party| (format!("{party:?}"), address.to_string())).collect();
+        let open = || Connections::open(&key(LEADER), LEADER, &house.registry, &places).unwrap();
+        let has_failed = async |connections: &Connections| {
+            while !connections.unreachable().iter().any(|(party, _)| *party == me) {
+                tokio::task::yield_now().await;
+            }
+        };
+        let mut four = Vec::new();
+        for number in 0..4 {
+            let connections = open();
+            connections.send(me, &format!("{{\"have\":{number}}}").into());
+            assert_eq!(inbox.take(1).await.len(), 1);
+            four.push(connections);
+        }
+        let fifth = open();
+        fifth.send(me, &"{\"have\":5}".into());
+        has_failed(&fifth).await;
+        // Where one of them is closed, there is room again.
+        four.pop();
+        let heard = loop {
+            fifth.send(me, &"{\"have\":6}".into());
+            if let Ok(heard) = tokio::time::timeout(Duration::from_millis(50), inbox.take(1)).await {
+                break heard;
+            }
+        };
+        assert_eq!(heard, [(LEADER, "{\"have\":6}".to_owned())]);
+
+        four[0].send(me, &" ".repeat(POST_BYTES_MAX + 1).into());
+        has_failed(&four[0]).await;
+        four[0].send(me, &"{\"have\":7}".into());
+        assert_eq!(inbox.take(1).await, [(LEADER, "{\"have\":7}".to_owned())], "the long one is not there");
+    });
+}
+
+#[test]
+fn whoever_says_more_than_any_decision_needs_fills_nobodys_disk() {
+    let house = House::new();
+    let me = Party::Reviewer(0);
+    let mut wires = block_on(house.wires(By::Channels));
+    let (mut inbox, wire) = wires.remove(&me).unwrap();
+    let Line::Channels(_, doors) = &wire.line else { unreachable!() };
+    let seal = Seal::new(key(LEADER), Arc::clone(&house.registry)).unwrap().1;
+    // As many proposals at one place as it likes.
+    let flood = |numbers: std::ops::Range<usize>| {
+        for number in numbers {
+            let change = Change::new(&format!("{number} {}", "x".repeat(CHANGE_BYTES_MAX - 10))).unwrap();
+            let statement = Statement::PrePrepare { value: change.value(), view: 0 };
+            let signature = seal.sign(1, &statement);
+            let letter = Letter::alone(Signed { by: 0, sequence: 1, statement, signature });
+            let post = Post::Letter(Letter { change: Some(change), ..letter });
+            doors[&(me, LEADER)].try_send(house.registry.write(&post).into()).unwrap();
+        }
+    };
+    let log = || std::fs::metadata(house.place(me).join("journal.jsonl")).unwrap().len();
+    let fixed = Fixed { opinion: approve(), asked: Cell::new(0) };
+    let mut peer = house.peer(me);
+    block_on(async {
+        let mut go_on = async |peer: &mut Peer| {
+            let go_on = |_: &Want<Signature>| ControlFlow::Continue(());
+            let going_on = peer.run(&mut inbox, &wire, &fixed, PATIENCE, go_on);
+            let _ = tokio::time::timeout(Duration::from_millis(300), going_on).await;
+        };
+        flood(0..34);
+        go_on(&mut peer).await;
+        let full = log();
+        assert!(full > 64 << 20, "{full}");
+        flood(34..50);
+        go_on(&mut peer).await;
+        assert!(log() - full < 1 << 20, "{} more", log() - full);
     });
 }

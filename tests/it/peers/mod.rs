@@ -16,7 +16,8 @@ use consensus::peer::{
 use consensus::protocol::approval::court::Ruling;
 use consensus::protocol::approval::member::Want;
 use consensus::protocol::approval::{
-    Change, Opinion, Party, Registry, Roster, Seal, Seat, Sequence, Severity, Value,
+    Change, Letter, Opinion, Party, Post, Registry, Roster, Seal, Seat, Sequence, Severity, Signed,
+    Signer as _, Statement, Value,
 };
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -324,6 +325,31 @@ fn a_key_whose_log_was_lost_signs_nothing_once_it_learns_of_it() {
         });
         let Err(PeerError::Forgotten { sequence: 1, .. }) = ended else { panic!("{ended:?}") };
     }
+}
+
+#[test]
+fn what_an_orchestrator_would_like_is_said_to_it_again_without_harm() {
+    let house = House::new();
+    let (_, seal) = Seal::new(key(LEADER), Arc::clone(&house.registry)).unwrap();
+    let statement = Statement::Want { value: change(1).value() };
+    let signature = seal.sign(1, &statement);
+    let want = Letter {
+        change: Some(change(1)),
+        ..Letter::alone(Signed { by: 0, sequence: 1, statement, signature })
+    };
+    let mut wires = block_on(house.wires(By::Channels));
+    let (mut inbox, wire) = wires.remove(&LEADER).unwrap();
+    let Line::Channels(_, doors) = &wire.line else { unreachable!() };
+    // Its log was lost since; a wish binds nobody, as a proposal does.
+    let door = &doors[&(LEADER, Party::Reviewer(0))];
+    door.try_send(house.registry.write(&Post::Letter(want)).into()).unwrap();
+    let mut leader = house.peer(LEADER);
+    block_on(leader.run(&mut inbox, &wire, &(), PATIENCE, |want| {
+        let is_proposal = matches!(want, Want::Send(_, Post::Letter(letter))
+            if matches!(letter.signed.statement, Statement::PrePrepare { .. }));
+        if is_proposal { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }))
+    .unwrap();
 }
 
 /// Runs four reviewers, of whom one stops for good after so many posts and comes back. Returns how often it was asked, and

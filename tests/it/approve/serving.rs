@@ -1,0 +1,62 @@
+//! What a reviewer in a process of its own does when something stands in its way.
+
+use std::process::Stdio;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use super::Project;
+use super::apart::{House, NAMES, Serving};
+use crate::support::{Finished, consensus};
+
+#[test]
+fn a_reviewer_serves_until_its_deadline_and_ends_well() {
+    let mut quality = House::new().serve("Quality", &["--mock", "--deadline", "1s"]);
+    assert_eq!(quality.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_review_that_is_cut_off_by_a_signal_is_no_opinion_and_goes_on_later() {
+    let house = House::new();
+    let slow = "{\"delay_ms\": 400, \"policy\": \"honest\", \"answer\": \"approve\"}\n";
+    house.project.folder.write("slow.jsonl", slow);
+    let words = ["--mock-script", "slow.jsonl"];
+    let mut quality = house.serve("Quality", &words);
+    let _others: Vec<Serving> = ["Security", "Performance"].map(|name| house.serve(name, &words)).into();
+    let mut propose = house.propose(&["--change", "fix", "--deadline", "60s"]);
+    let mut proposer = propose.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    quality.wait_for("Quality: thinks");
+    kill(Pid::from_raw(i32::try_from(quality.child.id()).unwrap()), Signal::SIGTERM).unwrap();
+    assert_eq!(quality.child.wait().unwrap().code(), Some(0), "all it knows is kept");
+    // All three are needed: nothing is decided without it.
+    assert!(proposer.try_wait().unwrap().is_none());
+    let mut quality = house.serve("Quality", &words);
+    quality.wait_for("decision 1: approved of");
+    let said = proposer.wait_with_output().unwrap().stdout;
+    let said: Value = serde_json::from_slice(&said).unwrap();
+    assert_eq!((&said["outcome"], &said["silent"]), (&json!("landed"), &json!(["Compatibility"])), "{said}");
+    let votes = said["votes"].as_array().unwrap();
+    assert!(votes.iter().all(|vote| vote["opinion"]["approve"].is_object()), "{said}");
+}
+
+#[test]
+fn a_reviewer_that_cannot_fetch_says_so_and_reviews_with_what_it_has() {
+    let house = House::new();
+    let mut serving: Vec<Serving> =
+        NAMES.iter().map(|name| house.serve(name, &["--mock", "--fetch", "nowhere"])).collect();
+    let said = house.said(&["--change", "fix"], 0);
+    assert_eq!(said["outcome"], json!("landed"), "{said}");
+    serving[0].wait_for("cannot fetch from nowhere: ");
+}
+
+#[test]
+fn nothing_is_fetched_into_files_that_somebody_works_on() {
+    let house = House::new();
+    let Project { folder } = &house.project;
+    house.project.git(&["checkout", "--quiet", "main"]);
+    let mut command = consensus(folder);
+    command.args(["approve", "--replica", "Security", "--peers", "peers.toml", "--keys", "of/Security"]);
+    let refused = Finished::of(command.args(["--repo", "repo", "--mock", "--fetch", "origin"])).exits(2);
+    assert!(refused.stderr.contains("is checked out"), "{}", refused.stderr);
+}
