@@ -23,8 +23,8 @@ use crate::decision::facts::{Facts, Reports};
 use crate::decision::{Checked, Draft, KeyFolder, Ledger, Proposal, RUNS_MODEL, Reader, Verification};
 use crate::engine::StopRequest;
 use crate::peer::Addresses;
-use crate::protocol::Section;
 use crate::protocol::approval::Registry;
+use crate::protocol::{Section, Setup};
 use crate::provider::Endpoint;
 use crate::report::sarif;
 use crate::repository::{Candidate, Oid, Repository, RepositoryError, Source};
@@ -83,96 +83,169 @@ impl Place {
     }
 }
 
+/// One who proposes a change.
+struct Proposer<'a> {
+    args: &'a ApproveArgs,
+    output: &'a Output,
+    file: FileConfig,
+    desk: Desk<'a>,
+    registry: Arc<Registry>,
+    /// Where the record is copied to.
+    copy: AnswerFile,
+    began: Instant,
+    stop: watch::Receiver<StopRequest>,
+}
+
+/// The run in which a change is proposed.
+struct Run {
+    id: Uuid,
+    dir: PathBuf,
+}
+
 async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    let mut stop = signals::listen()?;
+    let stop = signals::listen()?;
     let file = FileConfig::load()?;
     let Place { repository, branch, keys, registry, addresses } = Place::open(args)?;
     let addresses = addresses.as_ref();
     let ledger = Ledger::open(&registry, &keys, Bench::sitting(addresses))?;
     let runs = settings::runs_dir(args.runs_dir.as_ref(), &file);
     let given = given(args, &repository)?;
-    let mut copy = AnswerFile::open(args.output.as_deref())?;
+    let copy = AnswerFile::open(args.output.as_deref())?;
     let bench = Bench::open(&ledger, &keys, &registry, addresses, args.listen.as_deref(), output).await?;
-    let mut desk = Desk { repository, ledger, bench, with_checkout: args.checkout, runs, output };
-    let finished = tokio::select! {
-        finished = desk.finish_what_was_begun() => finished?,
-        why = cut_off(args, began, &mut stop, UNDER_WAY) => return Err(why),
-    };
-    if let Some((proposal, ended)) = finished {
-        // The same words after a crash mean the same change.
-        let again = candidate(&desk.repository, proposal.base.as_str(), &given);
-        if again.is_ok_and(|again| again.tree == proposal.tree) {
-            copy.empty()?;
-            copy.write_text(&ended.proof)?;
-            return desk.tell(&ended.said);
-        }
-    }
-    let candidate = candidate(&desk.repository, &branch, &given)?;
-    let reviewers = Reviewers::of(args, &file, &keys)?;
-    reviewers.rules_are_of(&desk.repository, &candidate.base, args)?;
-    let setup = reviewers.setup(args, &candidate.diff)?;
-    // Before anybody is paid for a review that could not land, and before a key signs twice at one place.
-    if args.checkout {
-        desk.repository.is_clean(&branch)?;
-    } else {
-        desk.repository.not_checked_out(&branch)?;
-    }
-    desk.repository.not_marked(&desk.ledger.next_mark())?;
-    copy.empty()?;
-    let id = Uuid::now_v7();
-    let dir = desk.runs.join(id.to_string());
-    let checked = tokio::select! {
-        checked = verified(args, &desk.repository, &candidate.tree, &dir, output) => checked?,
-        why = cut_off(args, began, &mut stop, UNBEGUN) => return Err(why),
-    };
-    let verification = match checked {
-        Some(Checked::Passed(passed)) => Some(passed),
-        Some(Checked::Failed { how, said }) => return unverified(output, &dir, &how, &said),
-        None => None,
-    };
-    let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs();
-    let message = args.message.clone().unwrap_or_default();
-    let roleset = if addresses.is_some() { OWN_ROLESETS.to_owned() } else { setup.roleset.clone() };
-    let facts = facts(args, &candidate, &desk.repository, verification.is_some(), output)?;
-    let draft = Draft { run: id.to_string(), at, branch, message, roleset };
-    let proposal = Proposal::new(&candidate, draft, verification, facts)?;
-    // It is known to be short enough before it is reviewed.
-    proposal.change()?;
-    let proposed = began.elapsed();
-    let phases = Phases { proposed, ..Phases::default() };
-    if addresses.is_some() {
-        settings::private_folder(&dir)?;
-        output.tell(&format!("quorum: {}", quorum::in_words(registry.quorum(), &domains(&registry))));
-        let run = id.to_string();
-        let code = tokio::select! {
-            code = desk.decide(&proposal, Vec::new(), &run, phases, &mut copy) => code?,
-            why = cut_off(args, began, &mut stop, UNDER_WAY) => return Err(why),
-        };
-        metrics::write(args.metrics_file.as_deref(), &dir, output);
+    let desk = Desk { repository, ledger, bench, with_checkout: args.checkout, runs, output };
+    let mut proposer = Proposer { args, output, file, desk, registry, copy, began, stop };
+    if let Some(code) = proposer.finish_what_was_begun(&given).await? {
         return Ok(code);
     }
-    let names: Vec<String> = setup.agents.iter().map(|agent| agent.name.clone()).collect();
-    let Reviewed { result, endpoints } = if args.review.is_some() {
-        reviewed(args, &setup)?
-    } else {
-        let opened = tokio::select! {
-            opened = reviewers.opened(args, &file, setup, &dir, output) => opened?,
-            why = cut_off(args, began, &mut stop, UNBEGUN) => return Err(why),
-        };
-        review(opened, None, &dir, &id, began, stop, output).await?
+    let candidate = candidate(&proposer.desk.repository, &branch, &given)?;
+    let reviewers = Reviewers::of(args, &proposer.file, &keys)?;
+    reviewers.rules_are_of(&proposer.desk.repository, &candidate.base, args)?;
+    let setup = reviewers.setup(args, &candidate.diff)?;
+    proposer.can_land(&branch)?;
+    proposer.copy.empty()?;
+    let id = Uuid::now_v7();
+    let run = Run { dir: proposer.desk.runs.join(id.to_string()), id };
+    let verification = match proposer.verify(&candidate, &run).await? {
+        Some(Checked::Passed(passed)) => Some(passed),
+        Some(Checked::Failed { how, said }) => return unverified(output, &run.dir, &how, &said),
+        None => None,
     };
-    let models: Vec<String> = endpoints.iter().map(Endpoint::label).collect();
-    output.tell(&format!("quorum: {}", quorum::in_words(registry.quorum(), &models)));
-    if let (Some(path), Section::Approval(section)) = (&args.sarif, &result.section) {
-        write_public(path, &(serde_json::to_string_pretty(&sarif(section))? + "\n"))?;
+    let roleset = if addresses.is_some() { OWN_ROLESETS.to_owned() } else { setup.roleset.clone() };
+    let proposal = proposer.draft(&candidate, &run, branch, roleset, verification)?;
+    if addresses.is_some() {
+        proposer.decide_apart(&proposal, &run).await
+    } else {
+        proposer.decide_together(proposal, &run, &reviewers, setup).await
     }
-    let readers = names.into_iter().zip(models).map(|(name, model)| Reader { name, model });
-    let proposal = proposal.read_by(readers.collect(), result.journal_head);
-    let phases = Phases { reviewed: began.elapsed().saturating_sub(proposed), ..phases };
-    let code = desk.decide_reviewed(&proposal, &result, phases, &mut copy).await?;
-    metrics::write(args.metrics_file.as_deref(), &desk.runs.join(&result.run), output);
-    Ok(code)
+}
+
+impl Proposer<'_> {
+    /// Brings what an earlier process has begun to its end. That is all there is to do if it was this very change.
+    async fn finish_what_was_begun(&mut self, given: &Given) -> anyhow::Result<Option<ExitCode>> {
+        let finished = tokio::select! {
+            finished = self.desk.finish_what_was_begun() => finished?,
+            why = cut_off(self.args, self.began, &mut self.stop, UNDER_WAY) => return Err(why),
+        };
+        let Some((proposal, ended)) = finished else { return Ok(None) };
+        // The same words after a crash mean the same change.
+        let again = candidate(&self.desk.repository, proposal.base.as_str(), given);
+        if !again.is_ok_and(|again| again.tree == proposal.tree) {
+            return Ok(None);
+        }
+        self.copy.empty()?;
+        self.copy.write_text(&ended.proof)?;
+        self.desk.tell(&ended.said).map(Some)
+    }
+
+    /// Checks what can be known before anybody is paid for a review that could not land, and before a key signs twice at one place.
+    fn can_land(&self, branch: &str) -> anyhow::Result<()> {
+        if self.args.checkout {
+            self.desk.repository.is_clean(branch)?;
+        } else {
+            self.desk.repository.not_checked_out(branch)?;
+        }
+        Ok(self.desk.repository.not_marked(&self.desk.ledger.next_mark())?)
+    }
+
+    async fn verify(&mut self, candidate: &Candidate, run: &Run) -> anyhow::Result<Option<Checked>> {
+        tokio::select! {
+            checked = verified(self.args, &self.desk.repository, &candidate.tree, &run.dir, self.output) => checked,
+            why = cut_off(self.args, self.began, &mut self.stop, UNBEGUN) => Err(why),
+        }
+    }
+
+    /// Says what is proposed.
+    fn draft(
+        &self,
+        candidate: &Candidate,
+        run: &Run,
+        branch: String,
+        roleset: String,
+        verification: Option<Verification>,
+    ) -> anyhow::Result<Proposal> {
+        let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs();
+        let message = self.args.message.clone().unwrap_or_default();
+        let is_verified = verification.is_some();
+        let facts = facts(self.args, candidate, &self.desk.repository, is_verified, self.output)?;
+        let draft = Draft { run: run.id.to_string(), at, branch, message, roleset };
+        let proposal = Proposal::new(candidate, draft, verification, facts)?;
+        // It is known to be short enough before it is reviewed.
+        proposal.change()?;
+        Ok(proposal)
+    }
+
+    /// Has reviewers decide that are in processes of their own.
+    async fn decide_apart(&mut self, proposal: &Proposal, run: &Run) -> anyhow::Result<ExitCode> {
+        let phases = Phases { proposed: self.began.elapsed(), ..Phases::default() };
+        settings::private_folder(&run.dir)?;
+        self.tell_quorum(&domains(&self.registry));
+        let id = run.id.to_string();
+        let code = tokio::select! {
+            code = self.desk.decide(proposal, Vec::new(), &id, phases, &mut self.copy) => code?,
+            why = cut_off(self.args, self.began, &mut self.stop, UNDER_WAY) => return Err(why),
+        };
+        metrics::write(self.args.metrics_file.as_deref(), &run.dir, self.output);
+        Ok(code)
+    }
+
+    /// Has the change reviewed in this process, or takes the review that was made, and decides.
+    async fn decide_together(
+        &mut self,
+        proposal: Proposal,
+        run: &Run,
+        reviewers: &Reviewers,
+        setup: Setup,
+    ) -> anyhow::Result<ExitCode> {
+        let (args, output, began) = (self.args, self.output, self.began);
+        let proposed = began.elapsed();
+        let names: Vec<String> = setup.agents.iter().map(|agent| agent.name.clone()).collect();
+        let Reviewed { result, endpoints } = if args.review.is_some() {
+            reviewed(args, &setup)?
+        } else {
+            let opened = tokio::select! {
+                opened = reviewers.opened(args, &self.file, setup, &run.dir, output) => opened?,
+                why = cut_off(args, began, &mut self.stop, UNBEGUN) => return Err(why),
+            };
+            review(opened, None, &run.dir, &run.id, began, self.stop.clone(), output).await?
+        };
+        let models: Vec<String> = endpoints.iter().map(Endpoint::label).collect();
+        self.tell_quorum(&models);
+        if let (Some(path), Section::Approval(section)) = (&args.sarif, &result.section) {
+            write_public(path, &(serde_json::to_string_pretty(&sarif(section))? + "\n"))?;
+        }
+        let readers = names.into_iter().zip(models).map(|(name, model)| Reader { name, model });
+        let proposal = proposal.read_by(readers.collect(), result.journal_head);
+        let phases = Phases { proposed, reviewed: began.elapsed().saturating_sub(proposed) };
+        let code = self.desk.decide_reviewed(&proposal, &result, phases, &mut self.copy).await?;
+        metrics::write(args.metrics_file.as_deref(), &self.desk.runs.join(&result.run), output);
+        Ok(code)
+    }
+
+    fn tell_quorum(&self, domains: &[String]) {
+        let quorum = quorum::in_words(self.registry.quorum(), domains);
+        self.output.tell(&format!("quorum: {quorum}"));
+    }
 }
 
 /// What code knows of a change, with what other tools have reported on it.
