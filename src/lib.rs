@@ -34,12 +34,13 @@
 //! - [`peer`]: a reviewer, or who proposes, in a process of its own: its log, its clock, its connections.
 //! - [`engine`]: the ledger, which folds records into the state of a run, and the loop that drives it.
 //! - [`report`]: `result.json` and the transcript.
+//! - [`batch`]: many runs: a matrix of tasks, rolesets, models and seeds, in shards that share a journal.
 //! - [`config`]: flags, environment, files and rolesets turned into a setup.
 //! - [`api`]: a run as one call from Rust, and sessions.
 //! - [`cli`]: one file for each subcommand.
 //! - [`crypto`]: digests and canonical JSON.
 //!
-//! Dependencies point one way: `cli → api, decision, peer → config, report → engine → journal, provider, repository → protocol →
+//! Dependencies point one way: `cli → api, batch, decision, peer → config, report → engine → journal, provider, repository → protocol →
 //! text → crypto`. A test keeps it so.
 //!
 //! # Invariants
@@ -52,7 +53,7 @@
 //!   ever filled in.
 //! - **The journal is written ahead**, and a reply that is durable is never asked for again.
 //! - **A launched server lives as long as a pipe**: whatever ends this program closes it.
-//! - **Only `cli` prints**, and only `engine`, `provider`, `decision` and `peer` await.
+//! - **Only `cli` prints**, and only `engine`, `provider`, `batch`, `decision` and `peer` await.
 //! - **A key signs one thing for each place in the order of decisions**: what it follows from is durable before it signs.
 //! - **Secrets are named, never stored**: an API key is in no journal, log or message.
 //!
@@ -77,6 +78,7 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+pub mod batch;
 pub mod cli;
 pub mod config;
 pub mod crypto;

@@ -83,7 +83,7 @@ pub(super) fn print(output: &Output, result: &RunResult, fail_on_degraded: bool)
                 output.line(&if is_terminal { quote::terminal(text) } else { text.to_owned() })?;
             }
         }
-        Format::Json => output.print(&result.to_json())?,
+        Format::Json | Format::Csv | Format::Html => output.print(&result.to_json())?,
         Format::Jsonl => output.line(&serde_json::to_string(result)?)?,
     }
     Ok(exit_code(result, fail_on_degraded))

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::approve_args::ApproveArgs;
+use super::batch_args::BatchArgs;
 use super::output::{Color, Format};
+use super::results::ResultsArgs;
 use super::run_args::{LimitArgs, RolesetsArgs, RunArgs, ServerArgs};
 
 const AFTER_HELP: &str = "\
@@ -50,6 +52,10 @@ pub(super) struct Global {
 pub(super) enum Command {
     /// Let agents work on a task until they agree.
     Run(Box<RunArgs>),
+    /// Run many tasks, by one or more rolesets, models and seeds.
+    Batch(Box<BatchArgs>),
+    /// Tell what came out of a batch: shares with their intervals, or a row for each run.
+    Results(ResultsArgs),
     /// Let reviewers decide on a change to a repository, and land it if a quorum signs it.
     Approve(Box<ApproveArgs>),
     /// Make keys for reviewers.
@@ -60,8 +66,8 @@ pub(super) enum Command {
     Runs(RunsArgs),
     /// Print a run's transcript.
     Show(RunRef),
-    /// Derive a run's outcome again from its journal, offline, and check everything in it; or verify the record of a
-    /// decision.
+    /// Derive a run's outcome again from its journal, offline, and check everything in it; or all runs of a batch, given its
+    /// folder; or verify the record of a decision.
     Verify(VerifyArgs),
     /// Play a run again from its journal, offline.
     Replay(RunRef),

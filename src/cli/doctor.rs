@@ -12,7 +12,7 @@ use super::output::{Format, Output};
 use super::{ExitCode, block_on, launch, settings};
 use crate::config::{FileConfig, launch_command, resolve_endpoints};
 use crate::protocol::{Ask, CallId, Conversation, ReplyShape, Role, Step};
-use crate::provider::{Answer, Endpoint, Provider, ProviderError, ServerInfo, Structured};
+use crate::provider::{Answer, Clients, Endpoint, Provider, ProviderError, ServerInfo, Structured};
 use crate::text::quote;
 
 /// What no model writes unless a grammar makes it.
@@ -28,8 +28,8 @@ pub(super) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitC
     block_on(async {
         let mut chosen = settings::chosen(&args.server, None);
         let command = launch_command(&chosen, &file, Some(&roleset))?;
-        let logs = settings::runs_dir(None, &file).join("doctor");
-        let server = launch::launch(command.as_ref(), &mut chosen, &file, &logs, output).await?;
+        let log = settings::runs_dir(None, &file).join("doctor").join(launch::LOG);
+        let server = launch::launch(command.as_ref(), &mut chosen, &file, &log, output).await?;
         let mut endpoints = resolve_endpoints(&chosen, &file, &roleset).await?;
         endpoints.dedup_by(|a, b| a.label() == b.label());
         let mut reports = Vec::new();
@@ -61,7 +61,7 @@ async fn examine(mut endpoint: Endpoint) -> Value {
         endpoint.timeouts.ready_ms = 0;
     }
     let failed = |why: &ProviderError| json!({"provider": label, "usable": false, "problem": why.to_string(), "advice": []});
-    let server = match Provider::new(&endpoint, "doctor") {
+    let server = match Provider::new(&endpoint, "doctor", &Clients::default()) {
         Ok(server) => server,
         Err(why) => return failed(&why),
     };

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 
 use super::ExitCode;
+use crate::batch::BatchError;
 use crate::config::ConfigError;
 use crate::decision::DecisionError;
 use crate::engine::EngineError;
@@ -64,13 +65,17 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
         });
     }
     if let Some(error) = cause.downcast_ref::<EngineError>() {
+        return Some(of_engine(error));
+    }
+    if let Some(error) = cause.downcast_ref::<BatchError>() {
         return Some(match error {
-            EngineError::Journal(error) => of_journal(error),
-            EngineError::Mismatch { .. } => ExitCode::Integrity,
-            EngineError::Provider { why, .. } => of_provider(why),
-            EngineError::Retrieval(error) => of_retrieval(error),
-            EngineError::NoCorpus | EngineError::NoRedaction => ExitCode::Usage,
-            EngineError::Redaction(_) => ExitCode::Internal,
+            BatchError::Journal(error) => of_journal(error),
+            BatchError::Engine(error) => of_engine(error),
+            BatchError::Io { source, .. } if is_unusable(source.kind()) => ExitCode::Usage,
+            BatchError::Io { .. } | BatchError::Tasks(_) => ExitCode::Internal,
+            BatchError::Results { .. } | BatchError::Manifest { .. } => ExitCode::Integrity,
+            BatchError::Shards { .. } => ExitCode::Usage,
+            BatchError::InVain { .. } => ExitCode::Provider,
         });
     }
     if let Some(error) = cause.downcast_ref::<DecisionError>() {
@@ -102,6 +107,17 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
         return Some(of_retrieval(error));
     }
     cause.downcast_ref::<ProviderError>().map(of_provider)
+}
+
+fn of_engine(error: &EngineError) -> ExitCode {
+    match error {
+        EngineError::Journal(error) => of_journal(error),
+        EngineError::Mismatch { .. } => ExitCode::Integrity,
+        EngineError::Provider { why, .. } => of_provider(why),
+        EngineError::Retrieval(error) => of_retrieval(error),
+        EngineError::NoCorpus | EngineError::NoRedaction => ExitCode::Usage,
+        EngineError::Redaction(_) => ExitCode::Internal,
+    }
 }
 
 fn of_decision(error: &DecisionError) -> ExitCode {

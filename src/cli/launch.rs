@@ -11,22 +11,21 @@ use crate::config::{Chosen, FileConfig};
 use crate::provider::launch::{LaunchCommand, Launched, guard, leash};
 
 /// The server's log inside a run folder.
-const LOG: &str = "server.log";
+pub(super) const LOG: &str = "server.log";
 
 /// Starts the server that is wanted, if one is, and tells `chosen` where it is.
 pub(super) async fn launch(
     command: Option<&LaunchCommand>,
     chosen: &mut Chosen,
     file: &FileConfig,
-    dir: &Path,
+    log: &Path,
     output: &Output,
 ) -> anyhow::Result<Option<Launched>> {
     let Some(command) = command else { return Ok(None) };
-    let log = dir.join(LOG);
     let waiting = Waiting::new(*output, &format!("starting {command}; its log is {}", log.display()));
     let timeouts = file.timeouts.unwrap_or_default();
     let tell = |after: Duration| waiting.since(after);
-    let server = Launched::start(command, &log, timeouts, tell).await?;
+    let server = Launched::start(command, log, timeouts, tell).await?;
     waiting.done(&format!("the server is ready at {}", server.base_url()));
     chosen.launched = Some(server.base_url().to_owned());
     Ok(Some(server))

@@ -7,6 +7,9 @@ mod answer;
 mod approve;
 mod approve_args;
 mod args;
+mod batch;
+mod batch_args;
+mod batch_story;
 mod bench;
 mod completions;
 mod desk;
@@ -27,6 +30,7 @@ mod quorum;
 mod reading;
 mod replay;
 mod replica;
+mod results;
 mod resume;
 mod roleset;
 mod run;
@@ -84,6 +88,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 fn dispatch(cli: &Cli, output: &Output) -> anyhow::Result<ExitCode> {
     match &cli.command {
         Command::Run(args) => run::run(args, output),
+        Command::Batch(args) => batch::batch(args, output),
+        Command::Results(args) => results::tell(args, output),
         Command::Approve(args) => approve::approve(args, output),
         Command::Keys(args) => keys::keys(args, output),
         Command::Resume(args) => resume::resume(args, output),

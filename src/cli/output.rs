@@ -13,9 +13,16 @@ use crate::text::quote;
 /// What stdout carries.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(super) enum Format {
+    #[value(alias = "table")]
     Text,
     Json,
     Jsonl,
+    /// Of `results` alone; no other command takes it.
+    #[value(skip)]
+    Csv,
+    /// The same.
+    #[value(skip)]
+    Html,
 }
 
 /// When stderr is coloured.
@@ -88,7 +95,9 @@ impl Output {
                 items.iter().try_for_each(|item| self.line(&item.to_string()))
             }
             (Format::Jsonl, _) => self.line(&value.to_string()),
-            (Format::Text | Format::Json, _) => self.line(&serde_json::to_string_pretty(value)?),
+            (Format::Text | Format::Json | Format::Csv | Format::Html, _) => {
+                self.line(&serde_json::to_string_pretty(value)?)
+            }
         }
     }
 

@@ -133,7 +133,7 @@ impl Waiting {
 impl Observer for Story {
     fn notice(&self, moment: Moment<'_>) {
         match moment {
-            Moment::Writing => {}
+            Moment::Writing | Moment::Failed { .. } => {}
             Moment::Written(record) => self.written(record),
             Moment::Calling { agent, ask } => {
                 if let Some(why) = ask.messages.last().and_then(|m| refusal(&m.content)) {

@@ -125,7 +125,8 @@ impl Reviewers {
         let script = settings::mock_script(args.mock.mock_script.as_deref(), args.mock.mock.then_some(said))?;
         let mut chosen = settings::chosen(&args.server, script);
         let command = launch_command(&chosen, file, Some(&self.roleset))?;
-        let server = launch::launch(command.as_ref(), &mut chosen, file, dir, output).await?;
+        let server =
+            launch::launch(command.as_ref(), &mut chosen, file, &dir.join(launch::LOG), output).await?;
         let endpoints = resolve_endpoints(&chosen, file, &self.roleset).await?;
         let limits = settings::limits(&args.limits);
         settings::check_prices(limits, &endpoints)?;

@@ -106,7 +106,7 @@ async fn prepare(
     let is_launched = |endpoint: &Endpoint| matches!(endpoint, Endpoint::OpenAi(e) if e.launched);
     let wants_server = args.launch.is_some() || ledger.endpoints().iter().any(is_launched);
     let command = if wants_server { launch_command(&chosen, &file, None)? } else { None };
-    let server = launch::launch(command.as_ref(), &mut chosen, &file, dir, output).await?;
+    let server = launch::launch(command.as_ref(), &mut chosen, &file, &dir.join(launch::LOG), output).await?;
     let endpoints = resumed_endpoints(ledger.endpoints(), &chosen, &file).await?;
     let (given, before) = (settings::limits(&args.limits), ledger.limits());
     settings::check_prices(given, &endpoints)?;

@@ -161,7 +161,7 @@ pub(super) struct ServerArgs {
     /// configured one. With --launch, the path or name that the server is started with.
     #[arg(short, long, env = "CONSENSUS_MODEL")]
     pub(super) model: Option<String>,
-    /// URL of an OpenAI-compatible server, up to and including /v1.
+    /// URL of an OpenAI-compatible server, up to and including /v1; of several that serve the same, separated by commas.
     #[arg(long, value_name = "URL", env = "CONSENSUS_BASE_URL")]
     pub(super) base_url: Option<String>,
     /// Start this server for the run, and end it after it: llama-server or vllm (with further

@@ -11,7 +11,9 @@ use serde::Deserialize;
 
 use super::error::UsageError;
 use super::output::Output;
-use super::run_args::{LimitArgs, RedactArgs, RunArgs, SeatArgs, ServerArgs, ThinkingArg, WhenArg};
+use super::run_args::{
+    LimitArgs, ParamArgs, RedactArgs, RunArgs, SeatArgs, ServerArgs, ThinkingArg, WhenArg,
+};
 use super::{docs, launch, spread};
 use crate::api::Session;
 use crate::config::{
@@ -79,7 +81,7 @@ pub(super) fn setup(args: &RunArgs, file: &FileConfig, seed: u64) -> anyhow::Res
     let copies = self_panel.map(|copies| copies as usize);
     let is_redacted = redacts(args, &roleset);
     seat(&mut roleset, &mut packs, &Seats { members, models, copies, personas: persona, is_redacted })?;
-    override_params(&mut roleset, args)?;
+    override_params(&mut roleset, &args.params)?;
     let problems = check_meaning(&roleset);
     if !problems.is_empty() {
         return Err(ConfigError::Roleset(problems).into());
@@ -141,7 +143,7 @@ pub(super) async fn opened(
     let script = mock_script(args.mock.mock_script.as_deref(), args.answer.as_deref())?;
     let mut chosen = chosen(&args.server, script);
     let command = launch_command(&chosen, file, Some(&roleset))?;
-    let server = launch::launch(command.as_ref(), &mut chosen, file, dir, output).await?;
+    let server = launch::launch(command.as_ref(), &mut chosen, file, &dir.join(launch::LOG), output).await?;
     let endpoints = resolve_endpoints(&chosen, file, &roleset).await?;
     spread::spread(args, &mut setup, &endpoints, redaction.is_some(), output).await?;
     let limits = limits(&args.limits);
@@ -222,31 +224,51 @@ pub(super) async fn deadline(args: &LimitArgs, began: Instant) {
     }
 }
 
+/// A flag, whether it was given, and the protocols that it goes with.
+type Flag = (&'static str, bool, &'static [&'static str]);
+
+/// Protocols that answer a task.
+const ANSWERING: &[&str] = &["pair", "council", "panel"];
+
 /// Refuses flags that say nothing about this kind of roleset.
 fn check_flags(roleset: &Roleset, args: &RunArgs) -> anyhow::Result<()> {
-    let params = &args.params;
-    let protocol = roleset.params.protocol();
     let seats = &args.seats;
     let is_seated = !seats.members.is_empty()
         || !seats.models.is_empty()
         || seats.self_panel.is_some()
         || !seats.persona.is_empty();
+    let is_read_in_pieces = args.spread.map_reduce == WhenArg::Always;
+    refuse(
+        roleset,
+        &[
+            ("--members, --models, --self-panel or --persona", is_seated, &["panel"]),
+            ("--map-reduce", is_read_in_pieces, ANSWERING),
+        ],
+    )?;
+    check_params(roleset, &args.params)
+}
+
+/// Refuses parameters that this kind of roleset has not.
+pub(super) fn check_params(roleset: &Roleset, params: &ParamArgs) -> anyhow::Result<()> {
     let is_field = matches!(params.thinking, Some(ThinkingArg::Field));
     let is_formed =
         !params.constraints.is_empty() || params.canonical.is_some() || !params.choices.is_empty();
-    let is_read_in_pieces = args.spread.map_reduce == WhenArg::Always;
-    let answering: &[&str] = &["pair", "council", "panel"];
-    let given: [(&str, bool, &[&str]); 9] = [
-        ("--thinking field", is_field, &["pair"]),
-        ("--resample", params.resample.is_some(), &["pair"]),
-        ("--weights-from", params.weights_from.is_some(), &["council"]),
-        ("--confidence", params.confidence.is_some(), &["council"]),
-        ("--threshold", params.threshold.is_some(), &["council", "panel"]),
-        ("--members, --models, --self-panel or --persona", is_seated, &["panel"]),
-        ("--constraint, --canonical or --choices", is_formed, answering),
-        ("--max-rounds", params.max_rounds.is_some(), answering),
-        ("--map-reduce", is_read_in_pieces, answering),
-    ];
+    refuse(
+        roleset,
+        &[
+            ("--thinking field", is_field, &["pair"]),
+            ("--resample", params.resample.is_some(), &["pair"]),
+            ("--weights-from", params.weights_from.is_some(), &["council"]),
+            ("--confidence", params.confidence.is_some(), &["council"]),
+            ("--threshold", params.threshold.is_some(), &["council", "panel"]),
+            ("--constraint, --canonical or --choices", is_formed, ANSWERING),
+            ("--max-rounds", params.max_rounds.is_some(), ANSWERING),
+        ],
+    )
+}
+
+fn refuse(roleset: &Roleset, given: &[Flag]) -> anyhow::Result<()> {
+    let protocol = roleset.params.protocol();
     if let Some((flag, _, of)) = given.iter().find(|(_, is_given, of)| *is_given && !of.contains(&protocol)) {
         let why =
             format!("{flag} goes with rolesets of `{}` only; this one is of `{protocol}`", of.join("` or `"));
@@ -255,8 +277,8 @@ fn check_flags(roleset: &Roleset, args: &RunArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn override_params(roleset: &mut Roleset, args: &RunArgs) -> anyhow::Result<()> {
-    let params = &args.params;
+/// Puts parameters that were given in place of the roleset's.
+pub(super) fn override_params(roleset: &mut Roleset, params: &ParamArgs) -> anyhow::Result<()> {
     match &mut roleset.params {
         Params::Pair(target) => {
             target.max_rounds = params.max_rounds.unwrap_or(target.max_rounds);

@@ -18,7 +18,7 @@ pub(super) fn show(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
             let text = transcript(&journal.records).map_err(mismatch)?;
             output.print(&quote::terminal(&text))?;
         }
-        Format::Json => {
+        Format::Json | Format::Csv | Format::Html => {
             let ledger = Ledger::replay(&journal.records).map_err(mismatch)?;
             output.print(&RunResult::new(&ledger, journal.head).to_json())?;
         }

@@ -10,6 +10,8 @@ pub(super) fn listen() -> anyhow::Result<watch::Receiver<StopRequest>> {
     let (sender, receiver) = watch::channel(StopRequest::None);
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    // With this, a file that may not grow is an error with a name and no end without a word.
+    let _ = signal(SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32))?;
     tokio::spawn(async move {
         for request in [StopRequest::Finish, StopRequest::Abort] {
             tokio::select! {

@@ -9,6 +9,7 @@ use super::args::{RunRef, VerifyArgs};
 use super::error::{IntegrityError, UsageError};
 use super::output::{Format, Output};
 use super::{ExitCode, locate};
+use crate::batch;
 use crate::crypto::Digest;
 use crate::decision::{KeyFolder, Record, Verified, VotedFor};
 use crate::engine::Ledger;
@@ -20,10 +21,26 @@ use crate::text::quote;
 pub(super) fn verify(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file =
         args.which.run.as_ref().map(Path::new).filter(|path| path.is_file() && !path.ends_with(FILE_NAME));
-    match file {
-        Some(file) => verify_record(file, args.keys.as_deref(), output),
-        None => verify_run(&args.which, output),
+    let folder = args.which.run.as_ref().map(Path::new).filter(|path| batch::is_batch(path));
+    match (file, folder) {
+        (Some(file), _) => verify_record(file, args.keys.as_deref(), output),
+        (None, Some(folder)) => verify_batch(folder, output),
+        (None, None) => verify_run(&args.which, output),
     }
+}
+
+/// Verifies every run of a batch.
+fn verify_batch(folder: &Path, output: &Output) -> anyhow::Result<ExitCode> {
+    let verified = batch::verify(folder)?;
+    if output.format != Format::Text {
+        output.json(&json!({"verified": true, "batch": verified}))?;
+        return Ok(ExitCode::Success);
+    }
+    output.line(&format!("verified: {} runs have ended as their results say", verified.ended))?;
+    if verified.open > 0 {
+        output.line(&format!("  {} more are under way or were cut off", verified.open))?;
+    }
+    Ok(ExitCode::Success)
 }
 
 /// Verifies the record of a decision, with the public keys alone.

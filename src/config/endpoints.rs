@@ -119,7 +119,8 @@ pub async fn resolve_endpoints(
             };
             found_server = Some(endpoint.base_url.clone());
         }
-        check_url(&endpoint.base_url, chosen.allow_http || file.allow_http.unwrap_or(false))?;
+        let allow_http = chosen.allow_http || file.allow_http.unwrap_or(false);
+        endpoint.base_urls().try_for_each(|url| check_url(url, allow_http))?;
         if endpoint.model.is_empty() {
             let same = |e: &&Endpoint| matches!(e, Endpoint::OpenAi(e) if e.base_url == endpoint.base_url);
             endpoint.model = match endpoints.iter().find(same) {
@@ -261,7 +262,12 @@ fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEn
     let model = if launched && is_its_own { String::new() } else { model };
     let common = common(chosen, file);
     Ok(OpenAiEndpoint {
-        base_url: place.base_url.trim_end_matches('/').to_owned(),
+        base_url: place
+            .base_url
+            .split(',')
+            .map(|url| url.trim().trim_end_matches('/'))
+            .collect::<Vec<_>>()
+            .join(","),
         model,
         api_key_env: place.api_key_env,
         api_key_file: place.api_key_file,

@@ -15,10 +15,12 @@ use super::ledger::{Ledger, PROGRAM, tokens_max};
 use super::log;
 use super::observer::{Moment, Observer};
 use super::redaction::Redaction;
-use crate::journal::{Asked, Entry, Found, Journal, JournalError, Library, Limits, Opened, Replied, Writer};
+use crate::journal::{
+    Asked, Entry, Found, Journal, JournalError, Library, Limits, Log, Opened, Record, Replied, Strand, Writer,
+};
 use crate::protocol::{Ask, CallId, Outcome, Passage, Search, Setup};
 use crate::provider::launch::Lifeline;
-use crate::provider::{Answer, Endpoint, Provider, ProviderError};
+use crate::provider::{Answer, Clients, Endpoint, Provider, ProviderError};
 use crate::retrieval::{Corpus, RetrievalError};
 
 /// What somebody outside wants of a run under way.
@@ -83,7 +85,7 @@ pub struct Changes {
 
 /// A run that is under way.
 pub struct Engine<'a> {
-    writer: Writer,
+    log: Log,
     ledger: Ledger,
     providers: Vec<Provider>,
     limits: Limits,
@@ -114,29 +116,59 @@ impl<'a> Engine<'a> {
         opened: Opened,
         observer: &'a dyn Observer,
     ) -> Result<Self, EngineError> {
-        let (providers, limits) = (providers(&opened.setup, &opened.endpoints)?, opened.limits);
+        let providers = providers(&opened.setup, &opened.endpoints, &Clients::default())?;
         let mut writer = Writer::create(dir, run)?;
         observer.notice(Moment::Writing);
         let opening = Entry::Opened(Box::new(opened));
-        let record = match writer.append(opening).and_then(|record| writer.sync().map(|()| record)) {
-            Ok(record) => record,
+        match writer.append(opening).and_then(|record| writer.sync().map(|()| record)) {
+            Ok(record) => Self::begun(Log::Own(writer), &record, providers, observer),
             Err(why) => {
                 writer.discard();
-                return Err(why.into());
+                Err(why.into())
             }
-        };
-        observer.notice(Moment::Written(&record));
-        let ledger = Ledger::open(&record).map_err(|why| EngineError::Mismatch { line: 1, why })?;
-        Ok(Self {
-            writer,
-            ledger,
-            providers,
-            limits,
-            corpus: None,
-            redaction: None,
-            began: tokio::time::Instant::now(),
-            observer,
-        })
+        }
+    }
+
+    /// Starts a new run whose records go into a journal that others share, and that calls its models over connections that
+    /// others share. What it starts from is durable with its first reply.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`]. Nothing is written if an endpoint cannot be used.
+    pub fn start_among(
+        mut strand: Strand,
+        opened: Opened,
+        clients: &Clients,
+        observer: &'a dyn Observer,
+    ) -> Result<Self, EngineError> {
+        let providers = providers(&opened.setup, &opened.endpoints, clients)?;
+        observer.notice(Moment::Writing);
+        let record = strand.append(Entry::Opened(Box::new(opened)))?;
+        Self::begun(Log::Shared(strand), &record, providers, observer)
+    }
+
+    fn begun(
+        log: Log,
+        record: &Record,
+        providers: Vec<Provider>,
+        observer: &'a dyn Observer,
+    ) -> Result<Self, EngineError> {
+        observer.notice(Moment::Written(record));
+        let ledger =
+            Ledger::open(record).map_err(|why| EngineError::Mismatch { line: record.seq + 1, why })?;
+        let limits = ledger.limits();
+        Ok(Self::of(log, ledger, providers, limits, observer))
+    }
+
+    fn of(
+        log: Log,
+        ledger: Ledger,
+        providers: Vec<Provider>,
+        limits: Limits,
+        observer: &'a dyn Observer,
+    ) -> Self {
+        let began = tokio::time::Instant::now();
+        Self { log, ledger, providers, limits, corpus: None, redaction: None, began, observer }
     }
 
     /// Takes up a run where its journal ends.
@@ -152,23 +184,45 @@ impl<'a> Engine<'a> {
         now: Changes,
         observer: &'a dyn Observer,
     ) -> Result<Self, EngineError> {
-        let ledger =
-            Ledger::replay(&journal.records).map_err(|(line, why)| EngineError::Mismatch { line, why })?;
+        Self::resume_from(Log::Own(writer), &journal.records, now, &Clients::default(), observer)
+    }
+
+    /// Takes up a run whose records are in a journal that others share; see [`Engine::start_among`] and [`Engine::resume`].
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`].
+    pub fn resume_among(
+        strand: Strand,
+        records: &[Record],
+        now: Changes,
+        clients: &Clients,
+        observer: &'a dyn Observer,
+    ) -> Result<Self, EngineError> {
+        Self::resume_from(Log::Shared(strand), records, now, clients, observer)
+    }
+
+    fn resume_from(
+        log: Log,
+        records: &[Record],
+        now: Changes,
+        clients: &Clients,
+        observer: &'a dyn Observer,
+    ) -> Result<Self, EngineError> {
+        let ledger = Ledger::replay(records).map_err(|(line, why)| EngineError::Mismatch { line, why })?;
         let limits = now.limits.unwrap_or(ledger.limits());
         let endpoints = now.endpoints.filter(|now| now != ledger.endpoints());
         let library = now.library.filter(|now| ledger.library() != Some(now));
-        let providers =
-            providers(&ledger.opened().setup, endpoints.as_deref().unwrap_or(ledger.endpoints()))?;
-        for record in &journal.records {
+        let places = endpoints.as_deref().unwrap_or(ledger.endpoints());
+        let providers = providers(&ledger.opened().setup, places, clients)?;
+        for record in records {
             if let Entry::Replied(Replied { call, structured: Some(held), .. }) = &record.event
                 && let Some(provider) = providers.get(call.agent)
             {
                 provider.degrade_to(*held);
             }
         }
-        let began = tokio::time::Instant::now();
-        let mut engine =
-            Self { writer, ledger, providers, limits, corpus: None, redaction: None, began, observer };
+        let mut engine = Self::of(log, ledger, providers, limits, observer);
         if engine.ledger.outcome().is_none_or(|outcome| !outcome.is_final()) {
             engine.record(Entry::Resumed { program: PROGRAM.to_owned(), limits, endpoints, library })?;
         }
@@ -206,7 +260,7 @@ impl<'a> Engine<'a> {
     /// Returns the SHA-256 of the journal's last line.
     #[must_use]
     pub fn journal_head(&self) -> crate::crypto::Digest {
-        self.writer.head()
+        self.log.head()
     }
 
     /// Runs to an end, and records it durably.
@@ -224,7 +278,7 @@ impl<'a> Engine<'a> {
             Some(_) | None => self.ledger.verdict().cloned().unwrap_or(Outcome::Interrupted),
         };
         self.record(Entry::Stopped { outcome: outcome.clone() })?;
-        self.writer.sync()?;
+        self.log.sync().await?;
         Ok(outcome)
     }
 
@@ -250,7 +304,7 @@ impl<'a> Engine<'a> {
                 reason = stop_reason(*stop.borrow_and_update());
             }
             if let Some(search) = self.ledger.to_search().cloned() {
-                self.search(&search)?;
+                self.search(&search).await?;
             }
             while reason.is_none() {
                 let has_room = |ask: &&Ask| self.has_room(ask.call.agent, handles.keys());
@@ -291,10 +345,11 @@ impl<'a> Engine<'a> {
                     let Ok((call, result, took)) = landed else { continue };
                     handles.remove(&call);
                     match result {
-                        Ok(answer) => self.take_answer(call, answer, took)?,
+                        Ok(answer) => self.take_answer(call, answer, took).await?,
                         Err(error) => {
                             let agent = self.ledger.agent_name(call.agent);
                             let cause = format!("{agent}: {error}");
+                            observer.notice(Moment::Failed { error: &error });
                             reason = reason.or(Some(Outcome::Failed { cause }));
                         }
                     }
@@ -325,7 +380,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Searches the documents, and records what it finds before anything follows from it.
-    fn search(&mut self, search: &Search) -> Result<(), EngineError> {
+    async fn search(&mut self, search: &Search) -> Result<(), EngineError> {
         let corpus = self.corpus.as_ref().ok_or(EngineError::NoCorpus)?;
         let passages = match &mut self.redaction {
             // The documents hold the originals; nothing of the search leaves this machine.
@@ -337,18 +392,18 @@ impl<'a> Engine<'a> {
             None => corpus.search(&search.words, search.tokens_max)?,
         };
         self.record(Entry::Found(Found { round: search.round, passages }))?;
-        Ok(self.writer.sync()?)
+        Ok(self.log.sync().await?)
     }
 
     /// Records a reply, durably, before anything follows from it.
-    fn take_answer(&mut self, call: CallId, answer: Answer, took: Duration) -> Result<(), EngineError> {
+    async fn take_answer(&mut self, call: CallId, answer: Answer, took: Duration) -> Result<(), EngineError> {
         let Answer { reply, usage, structured, attempts } = answer;
         let replied = Replied { call, reply, usage, structured, attempts };
         let agent = self.ledger.agent_name(call.agent);
         self.observer.notice(Moment::Answered { agent, replied: &replied, took });
         let logged = log::rounds(&self.ledger).map(|before| (before, replied.clone()));
         self.record(Entry::Replied(replied))?;
-        self.writer.sync()?;
+        self.log.sync().await?;
         if let Some(remark) = self.ledger.remark() {
             self.observer.notice(Moment::Remarked { agent: self.ledger.agent_name(call.agent), remark });
         }
@@ -360,7 +415,7 @@ impl<'a> Engine<'a> {
 
     fn record(&mut self, entry: Entry) -> Result<(), EngineError> {
         self.observer.notice(Moment::Writing);
-        let record = self.writer.append(entry)?;
+        let record = self.log.append(entry)?;
         self.observer.notice(Moment::Written(&record));
         self.ledger.apply(&record).map_err(|why| EngineError::Mismatch { line: record.seq + 1, why })
     }
@@ -415,9 +470,9 @@ fn stop_reason(request: StopRequest) -> Option<Outcome> {
     }
 }
 
-fn providers(setup: &Setup, endpoints: &[Endpoint]) -> Result<Vec<Provider>, EngineError> {
+fn providers(setup: &Setup, endpoints: &[Endpoint], clients: &Clients) -> Result<Vec<Provider>, EngineError> {
     let make = |(agent, endpoint): (&crate::protocol::AgentSetup, _)| {
-        Provider::new(endpoint, &agent.name)
+        Provider::new(endpoint, &agent.name, clients)
             .map_err(|why| EngineError::Provider { agent: agent.name.clone(), why })
     };
     setup.everybody().zip(endpoints).map(make).collect()

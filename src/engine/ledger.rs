@@ -54,6 +54,8 @@ pub struct Ledger {
     /// Time stamps of the first and the last record.
     pub(crate) started_at: String,
     pub(crate) ended_at: String,
+    /// How long it lay between its last record and the next resume.
+    pub(crate) away: Duration,
 }
 
 /// What a run has used.
@@ -111,6 +113,7 @@ impl Ledger {
             busy: vec![Duration::ZERO; opened.endpoints.len()],
             started_at: record.at.clone(),
             ended_at: record.at.clone(),
+            away: Duration::ZERO,
         };
         if let Some(library) = &opened.library {
             ledger.note_library(library);
@@ -147,6 +150,9 @@ impl Ledger {
         let is_resume = matches!(record.event, Entry::Resumed { .. });
         if self.stopped.as_ref().is_some_and(|outcome| outcome.is_final() || !is_resume) {
             return Err(Mismatch::AfterTheEnd);
+        }
+        if is_resume {
+            self.away += between(&self.ended_at, &record.at);
         }
         self.ended_at.clone_from(&record.at);
         match &record.event {

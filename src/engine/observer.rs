@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::journal::{Record, Replied};
 use crate::protocol::{Ask, CallId};
+use crate::provider::ProviderError;
 
 /// A moment of a run.
 #[derive(Debug)]
@@ -41,6 +42,11 @@ pub enum Moment<'a> {
         agent: &'a str,
         /// What became of the turn.
         remark: &'a str,
+    },
+    /// A call has failed for good.
+    Failed {
+        /// Why.
+        error: &'a ProviderError,
     },
     /// A call in the air is given up, since nothing depends on it any more.
     Cancelled {

@@ -10,6 +10,8 @@
 //! Reading: a last line without its line break is what a crash leaves behind; it is reported and,
 //! on resume, cut. Any other damage is an error with the line's number.
 //!
+//! Many runs that go on at once can share one file ([`SharedJournal`]): its lines are then those of all of them, in one chain.
+//!
 //! This module never interprets a record: what follows from one is decided by the engine's ledger.
 //!
 //! # Compatibility
@@ -17,15 +19,20 @@
 //! `v` is raised when a record's meaning changes or a field is added that an older reader must not
 //! ignore. Readers refuse a `v` that they do not know, and unknown fields within one that they do.
 
+mod chain;
 mod entry;
 mod error;
+mod log;
 mod reader;
+mod shared;
 mod writer;
 
 pub(crate) use entry::between;
 pub use entry::{Asked, Entry, Found, Library, Limits, Opened, Record, Replied, Usage};
 pub use error::JournalError;
-pub use reader::{Journal, read};
+pub use log::Log;
+pub use reader::{Journal, Placed, read, read_shared};
+pub use shared::{SharedJournal, Strand};
 pub use writer::Writer;
 
 /// The journal's file name inside a run folder.

@@ -1,12 +1,14 @@
 //! Reading a journal back, and trusting nothing in it until its chain holds.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
-use super::{Entry, JournalError, Record, VERSION};
+use super::chain::Chain;
+use super::{Entry, JournalError, Record};
 use crate::crypto::Digest;
-use crate::text::check_depth;
 
 /// A journal whose chain holds.
 #[derive(Clone, Debug)]
@@ -23,58 +25,93 @@ pub struct Journal<E = Entry> {
     pub torn_bytes: u64,
 }
 
-/// Reads the journal at `path` and checks its chain.
+/// Where a line is in its file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Placed {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Where it begins, in bytes.
+    pub offset: u64,
+    /// How long it is, without its line break.
+    pub bytes: usize,
+    /// Its SHA-256.
+    pub sha256: Digest,
+}
+
+/// What a walk through a file has found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Walked {
+    pub(super) chain: Chain,
+    /// Bytes of whole lines.
+    pub(super) whole_bytes: u64,
+    /// Bytes of a torn last line.
+    pub(super) torn_bytes: u64,
+}
+
+/// Reads the journal of one run at `path` and checks its chain.
 ///
 /// # Errors
 ///
 /// [`JournalError::Io`] if it cannot be read, [`JournalError::Damaged`] with the line's number for
 /// anything but a torn last line, and for a journal without one whole line.
 pub fn read<E: DeserializeOwned>(path: &Path) -> Result<Journal<E>, JournalError> {
-    let io = |source| JournalError::Io { action: "read", path: path.to_owned(), source };
-    parse(path, &std::fs::read(path).map_err(io)?)
-}
-
-fn parse<E: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<Journal<E>, JournalError> {
-    let whole = bytes.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
-    let mut journal = Journal {
+    let file = File::open(path).map_err(|source| JournalError::Io {
+        action: "read",
         path: path.to_owned(),
-        records: Vec::new(),
-        head: Digest::ZERO,
-        whole_bytes: whole as u64,
-        torn_bytes: (bytes.len() - whole) as u64,
-    };
-    for line in bytes[..whole].split_inclusive(|&b| b == b'\n') {
-        let line = &line[..line.len() - 1];
-        let number = journal.records.len() as u64 + 1;
-        let damaged = |why: String| JournalError::Damaged { path: path.to_owned(), line: number, why };
-        let record = check_line(line, &journal).map_err(damaged)?;
-        journal.head = Digest::of(line);
-        journal.records.push(record);
-    }
-    if journal.records.is_empty() {
+        source,
+    })?;
+    let mut records: Vec<Record<E>> = Vec::new();
+    let walked = walk(&file, path, |record, _| {
+        if records.first().is_some_and(|first| first.run != record.run) {
+            return Err("it belongs to another run or repository".to_owned());
+        }
+        records.push(record);
+        Ok(())
+    })?;
+    if records.is_empty() {
         let why = "there is no whole record; nothing was asked yet, so start the run anew".to_owned();
         return Err(JournalError::Damaged { path: path.to_owned(), line: 1, why });
     }
-    Ok(journal)
+    let Walked { chain, whole_bytes, torn_bytes } = walked;
+    Ok(Journal { path: path.to_owned(), records, head: chain.head, whole_bytes, torn_bytes })
 }
 
-fn check_line<E: DeserializeOwned>(line: &[u8], so_far: &Journal<E>) -> Result<Record<E>, String> {
-    let text = std::str::from_utf8(line).map_err(|_| "it is not UTF-8".to_owned())?;
-    if !check_depth(text) {
-        return Err("it nests too deeply".to_owned());
+/// Reads a journal that many runs share at `path`, record by record, and checks its chain. Only one line is held at a time. A torn
+/// last line does not count.
+///
+/// # Errors
+///
+/// [`JournalError::Io`] and [`JournalError::Damaged`]; the latter also for a record that `each` finds wrong.
+pub fn read_shared<E: DeserializeOwned>(
+    path: &Path,
+    each: impl FnMut(Record<E>, Placed) -> Result<(), String>,
+) -> Result<(), JournalError> {
+    let io = |source| JournalError::Io { action: "read", path: path.to_owned(), source };
+    walk(&File::open(path).map_err(io)?, path, each).map(drop)
+}
+
+/// Goes through a file from where it stands.
+pub(super) fn walk<E: DeserializeOwned>(
+    file: &File,
+    path: &Path,
+    mut each: impl FnMut(Record<E>, Placed) -> Result<(), String>,
+) -> Result<Walked, JournalError> {
+    let mut lines = BufReader::with_capacity(1 << 16, file);
+    let (mut line, mut walked) = (Vec::new(), Walked::default());
+    loop {
+        line.clear();
+        let count = lines.read_until(b'\n', &mut line);
+        let count =
+            count.map_err(|source| JournalError::Io { action: "read", path: path.to_owned(), source })?;
+        if line.pop_if(|last| *last == b'\n').is_none() {
+            walked.torn_bytes = count as u64;
+            return Ok(walked);
+        }
+        let number = walked.chain.lines + 1;
+        let damaged = |why: String| JournalError::Damaged { path: path.to_owned(), line: number, why };
+        let record = walked.chain.check(&line).map_err(damaged)?;
+        let (offset, bytes, sha256) = (walked.whole_bytes, line.len(), walked.chain.head);
+        each(record, Placed { number, offset, bytes, sha256 }).map_err(damaged)?;
+        walked.whole_bytes += count as u64;
     }
-    let record: Record<E> = serde_json::from_str(text).map_err(|e| format!("it cannot be read: {e}"))?;
-    if record.v != VERSION {
-        return Err(format!("its format is version {}; this program reads version {VERSION}", record.v));
-    }
-    if record.prev != so_far.head {
-        return Err("it does not follow from the line before it: the chain is broken".to_owned());
-    }
-    if record.seq != so_far.records.len() as u64 {
-        return Err(format!("it is numbered {}", record.seq));
-    }
-    if so_far.records.first().is_some_and(|first| first.run != record.run) {
-        return Err("it belongs to another run or repository".to_owned());
-    }
-    Ok(record)
 }

@@ -4,13 +4,18 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{FILE_NAME, Journal, JournalError, Record, VERSION, read};
+use super::chain::Chain;
+use super::reader::Walked;
+use super::{FILE_NAME, Journal, JournalError, Record, read};
 use crate::crypto::Digest;
+
+/// Longer than anybody needs who looks whether a journal is being written.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The one writer of a run's journal; holds the run's lock until it is dropped.
 #[derive(Debug)]
@@ -18,8 +23,9 @@ pub struct Writer {
     file: File,
     path: PathBuf,
     run: String,
-    seq: u64,
-    head: Digest,
+    chain: Chain,
+    /// The line that is being written.
+    line: Vec<u8>,
 }
 
 impl Writer {
@@ -30,17 +36,7 @@ impl Writer {
     /// [`JournalError::Io`], also if there is a journal already.
     pub fn create(dir: &Path, run: &str) -> Result<Self, JournalError> {
         let path = dir.join(FILE_NAME);
-        let io = |action| move |source| JournalError::Io { action, path: dir.to_owned(), source };
-        DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(io("make the folder"))?;
-        let file = OpenOptions::new()
-            .append(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(io("make a journal in"))?;
-        lock(&file, &path)?;
-        sync_folder(dir).map_err(io("sync the folder"))?;
-        Ok(Self { file, path, run: run.to_owned(), seq: 0, head: Digest::ZERO })
+        Ok(Self::at(create_file(&path)?, path, run.to_owned(), Chain::default()))
     }
 
     /// Opens the journal in the run folder `dir` to go on with it; a torn last line is cut.
@@ -51,12 +47,11 @@ impl Writer {
     /// does not hold, [`JournalError::Io`].
     pub fn reopen<E: DeserializeOwned>(dir: &Path) -> Result<(Self, Journal<E>), JournalError> {
         let path = dir.join(FILE_NAME);
-        let io = |action| {
-            let path = path.clone();
-            move |source| JournalError::Io { action, path, source }
-        };
-        let file = OpenOptions::new().read(true).append(true).open(&path).map_err(io("open"))?;
-        lock(&file, &path)?;
+        let file = open_file(&path)?.ok_or_else(|| JournalError::Io {
+            action: "open",
+            path: path.clone(),
+            source: ErrorKind::NotFound.into(),
+        })?;
         Self::go_on(file, path)
     }
 
@@ -71,39 +66,31 @@ impl Writer {
             let path = path.clone();
             move |source| JournalError::Io { action, path, source }
         };
-        let found = OpenOptions::new().read(true).append(true).open(&path);
-        let file = match found {
-            Ok(file) => file,
-            Err(why) if why.kind() == ErrorKind::NotFound => {
-                return Ok((Self::create(dir, run)?, Vec::new()));
-            }
-            Err(why) => return Err(io("open")(why)),
-        };
-        lock(&file, &path)?;
+        let Some(file) = open_file(&path)? else { return Ok((Self::create(dir, run)?, Vec::new())) };
         if !std::fs::read(&path).map_err(io("read"))?.contains(&b'\n') {
             file.set_len(0).map_err(io("empty"))?;
             sync_folder(dir).map_err(io("sync the folder of"))?;
-            return Ok((Self { file, path, run: run.to_owned(), seq: 0, head: Digest::ZERO }, Vec::new()));
+            return Ok((Self::at(file, path, run.to_owned(), Chain::default()), Vec::new()));
         }
         let (writer, journal) = Self::go_on(file, path)?;
         Ok((writer, journal.records))
     }
 
+    fn at(file: File, path: PathBuf, run: String, chain: Chain) -> Self {
+        Self { file, path, run, chain, line: Vec::new() }
+    }
+
     /// Goes on with a file that is locked.
     fn go_on<E: DeserializeOwned>(mut file: File, path: PathBuf) -> Result<(Self, Journal<E>), JournalError> {
-        let io = |action| {
-            let path = path.clone();
-            move |source| JournalError::Io { action, path, source }
-        };
-        let journal = read(&path)?;
-        if journal.torn_bytes > 0 {
-            file.set_len(journal.whole_bytes).map_err(io("cut the torn last line of"))?;
-            file.seek(SeekFrom::End(0)).map_err(io("seek in"))?;
-            file.sync_data().map_err(io("sync"))?;
-        }
-        let (seq, head) = (journal.records.len() as u64, journal.head);
+        let journal: Journal<E> = read(&path)?;
+        let chain = Chain { lines: journal.records.len() as u64, head: journal.head };
+        cut(
+            &mut file,
+            &path,
+            &Walked { chain, whole_bytes: journal.whole_bytes, torn_bytes: journal.torn_bytes },
+        )?;
         let run = journal.records[0].run.clone();
-        Ok((Self { file, path, run, seq, head }, journal))
+        Ok((Self::at(file, path, run, chain), journal))
     }
 
     /// Appends one record and returns it. It survives the death of this process at once, and that
@@ -113,14 +100,12 @@ impl Writer {
     ///
     /// [`JournalError::Io`].
     pub fn append<E: Serialize>(&mut self, event: E) -> Result<Record<E>, JournalError> {
-        let at = humantime::format_rfc3339_micros(SystemTime::now()).to_string();
-        let record = Record { v: VERSION, run: self.run.clone(), seq: self.seq, at, event, prev: self.head };
         let io = |source| JournalError::Io { action: "write to", path: self.path.clone(), source };
-        let mut line = serde_json::to_vec(&record).map_err(|e| io(e.into()))?;
-        let head = Digest::of(&line);
-        line.push(b'\n');
-        self.file.write_all(&line).map_err(io)?;
-        (self.head, self.seq) = (head, self.seq + 1);
+        self.line.clear();
+        let mut chain = self.chain;
+        let record = chain.append(&self.run, event, &mut self.line).map_err(io)?;
+        self.file.write_all(&self.line).map_err(io)?;
+        self.chain = chain;
         Ok(record)
     }
 
@@ -143,7 +128,7 @@ impl Writer {
     /// Returns the SHA-256 of the last line.
     #[must_use]
     pub fn head(&self) -> Digest {
-        self.head
+        self.chain.head
     }
 }
 
@@ -155,14 +140,59 @@ impl Drop for Writer {
     }
 }
 
+/// Makes a journal's file, locked, and the folder it is in, private to the user.
+pub(super) fn create_file(path: &Path) -> Result<File, JournalError> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let io = |action| move |source| JournalError::Io { action, path: dir.to_owned(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(io("make the folder"))?;
+    let file = OpenOptions::new()
+        .append(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(io("make a journal in"))?;
+    lock(&file, path)?;
+    sync_folder(dir).map_err(io("sync the folder"))?;
+    Ok(file)
+}
+
+/// Opens a journal's file to be read and added to, locked; `None` if there is none.
+pub(super) fn open_file(path: &Path) -> Result<Option<File>, JournalError> {
+    let file = match OpenOptions::new().read(true).append(true).open(path) {
+        Ok(file) => file,
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(JournalError::Io { action: "open", path: path.to_owned(), source }),
+    };
+    lock(&file, path)?;
+    Ok(Some(file))
+}
+
+/// Cuts a torn last line off a file that was walked through.
+pub(super) fn cut(file: &mut File, path: &Path, walked: &Walked) -> Result<(), JournalError> {
+    if walked.torn_bytes == 0 {
+        return Ok(());
+    }
+    let io = |action| move |source| JournalError::Io { action, path: path.to_owned(), source };
+    file.set_len(walked.whole_bytes).map_err(io("cut the torn last line of"))?;
+    file.seek(SeekFrom::End(0)).map_err(io("seek in"))?;
+    file.sync_data().map_err(io("sync"))
+}
+
 fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
-    match file.try_lock() {
-        Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => Err(JournalError::Locked { path: path.to_owned() }),
-        Err(TryLockError::Error(source)) => {
-            Err(JournalError::Io { action: "lock", path: path.to_owned(), source })
+    // Whoever only looks whether somebody has it has it for a moment.
+    for wait in [Some(LOOK), Some(LOOK), None] {
+        match (file.try_lock(), wait) {
+            (Ok(()), _) => break,
+            (Err(TryLockError::WouldBlock), Some(wait)) => std::thread::sleep(wait),
+            (Err(TryLockError::WouldBlock), None) => {
+                return Err(JournalError::Locked { path: path.to_owned() });
+            }
+            (Err(TryLockError::Error(source)), _) => {
+                return Err(JournalError::Io { action: "lock", path: path.to_owned(), source });
+            }
         }
     }
+    Ok(())
 }
 
 /// Makes a folder's entries durable, and those of the folders around it, which may be new as well.

@@ -79,7 +79,7 @@ impl Endpoint {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenAiEndpoint {
-    /// URL up to and including `/v1`, without credentials.
+    /// URL up to and including `/v1`, without credentials; several, separated by commas, of servers that serve the same.
     pub base_url: String,
     /// The model's name there.
     pub model: String,
@@ -110,6 +110,11 @@ pub struct OpenAiEndpoint {
 }
 
 impl OpenAiEndpoint {
+    /// The URL of each of its servers.
+    pub fn base_urls(&self) -> impl Iterator<Item = &str> {
+        self.base_url.split(',')
+    }
+
     /// Returns the name of the preset whose URL this is; empty if it is none's.
     #[must_use]
     pub fn provider(&self) -> &'static str {

@@ -83,6 +83,14 @@ pub enum ProviderError {
 }
 
 impl ProviderError {
+    /// The error of a request that was never sent, since its run is being ended.
+    pub(super) fn given_up(url: &str) -> Self {
+        Self::Unreachable {
+            url: url.to_owned(),
+            why: "the run was ended before the request was sent".to_owned(),
+        }
+    }
+
     /// Returns true if the same request may succeed later: 408, 429, 5xx and connection faults.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
@@ -97,6 +105,17 @@ impl ProviderError {
             | Self::BadAnswer { .. }
             | Self::Launch(_)
             | Self::TooLarge { .. } => false,
+        }
+    }
+
+    /// Returns true if it says something of the server, or of who asks, and nothing of what was asked: any other request would
+    /// fail as well.
+    #[must_use]
+    pub fn is_of_all(&self) -> bool {
+        match self {
+            Self::Setup(_) | Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Launch(_) => true,
+            Self::Status { status, .. } => !matches!(status, 400 | 413 | 422),
+            Self::Overflow { .. } | Self::BadAnswer { .. } | Self::TooLarge { .. } => false,
         }
     }
 

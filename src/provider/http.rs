@@ -4,7 +4,7 @@
 //! followed, bodies are cut off at [`BODY_BYTES_MAX`], every wait has a limit with a name, and this server's key
 //! is taken out of whatever the server says. Nothing here knows what the bytes mean.
 
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,6 +27,18 @@ const POOL_IDLE: Duration = Duration::from_secs(4);
 /// How long the machine's metadata may take to be there; AWS tools give it a second, too.
 const METADATA_CONNECT: Duration = Duration::from_secs(1);
 
+/// So many words are kept of those that requests have shown: of more requests than are under way at once.
+const HIDDEN_MAX: usize = 4096;
+
+/// What is taken out of whatever a server says.
+#[derive(Debug)]
+struct Hidden {
+    /// The key, if there is one.
+    key: Option<String>,
+    /// What requests have shown, oldest first.
+    shown: VecDeque<String>,
+}
+
 /// A connection to one server.
 #[derive(Debug)]
 pub(super) struct Http {
@@ -35,7 +47,7 @@ pub(super) struct Http {
     url: Url,
     timeouts: Timeouts,
     /// Keys and the like, to be taken out of whatever the server says.
-    hidden: Mutex<BTreeSet<String>>,
+    hidden: Mutex<Hidden>,
     /// What to do where the server refuses who asks, ready to append.
     denied: &'static str,
 }
@@ -68,7 +80,8 @@ impl Http {
             builder = builder.no_proxy();
         }
         let client = builder.build().map_err(|e| setup(e.to_string()))?;
-        let hidden = Mutex::new(key.into_iter().filter(|key| !key.is_empty()).collect());
+        let key = key.filter(|key| !key.is_empty());
+        let hidden = Mutex::new(Hidden { key, shown: VecDeque::new() });
         Ok(Self { client, base_url: base_url.to_owned(), url, timeouts, hidden, denied })
     }
 
@@ -247,16 +260,25 @@ impl Http {
 
     /// Takes these out of whatever the server says from now on.
     pub(super) fn hide(&self, words: impl IntoIterator<Item = String>) {
-        self.hidden().extend(words.into_iter().filter(|word| !word.is_empty()));
+        let mut hidden = self.hidden();
+        for word in words.into_iter().filter(|word| !word.is_empty()) {
+            if !hidden.shown.contains(&word) {
+                hidden.shown.push_back(word);
+            }
+        }
+        // Those of requests that are over are of no use to anybody.
+        let many = hidden.shown.len().saturating_sub(HIDDEN_MAX);
+        hidden.shown.drain(..many);
     }
 
     /// Takes keys out of a text that the server made.
     fn redact(&self, text: String) -> String {
-        self.hidden().iter().fold(text, |text, hidden| text.replace(hidden.as_str(), "[key]"))
+        let hidden = self.hidden();
+        hidden.key.iter().chain(&hidden.shown).fold(text, |text, word| text.replace(word.as_str(), "[key]"))
     }
 
-    fn hidden(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        // A set is whole whatever became of who last held it.
+    fn hidden(&self) -> MutexGuard<'_, Hidden> {
+        // A list is whole whatever became of who last held it.
         self.hidden.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

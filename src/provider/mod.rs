@@ -6,8 +6,10 @@
 //! are bounded in size and time, redirects are not followed, and keys never leave this module.
 
 mod bedrock;
+mod clients;
 mod endpoint;
 mod error;
+mod flow;
 mod http;
 pub mod launch;
 mod mock;
@@ -15,11 +17,13 @@ mod openai;
 mod persistence;
 
 pub use bedrock::Bedrock;
+pub use clients::Clients;
 pub use endpoint::{
     BEDROCK, BedrockEndpoint, Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Price,
     Timeouts,
 };
 pub use error::ProviderError;
+pub use flow::Flow;
 pub use http::is_loopback;
 pub use mock::{Mock, MockScript, ScriptError};
 pub use openai::{OpenAi, Probe, ServerInfo};
@@ -72,16 +76,17 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// Makes the provider for an endpoint; `agent` is the name of the agent that uses it.
+    /// Makes the provider for an endpoint, with the connections that are there for it; `agent` is the name of the agent that
+    /// uses it.
     ///
     /// # Errors
     ///
     /// [`ProviderError::Setup`] if the endpoint cannot be used at all: a key that is not set, a URL
     /// that is none.
-    pub fn new(endpoint: &Endpoint, agent: &str) -> Result<Self, ProviderError> {
+    pub fn new(endpoint: &Endpoint, agent: &str, clients: &Clients) -> Result<Self, ProviderError> {
         Ok(match endpoint {
-            Endpoint::OpenAi(endpoint) => Self::OpenAi(Box::new(OpenAi::new((**endpoint).clone())?)),
-            Endpoint::Bedrock(endpoint) => Self::Bedrock(Box::new(Bedrock::new((**endpoint).clone())?)),
+            Endpoint::OpenAi(endpoint) => Self::OpenAi(Box::new(OpenAi::over(clients.openai(endpoint)?))),
+            Endpoint::Bedrock(endpoint) => Self::Bedrock(Box::new(Bedrock::over(clients.bedrock(endpoint)?))),
             Endpoint::Mock(endpoint) => Self::Mock(Mock::new(endpoint, agent)?),
         })
     }

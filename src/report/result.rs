@@ -92,7 +92,7 @@ pub struct Timing {
     pub started_at: String,
     /// Time of the last record.
     pub ended_at: String,
-    /// Milliseconds between them.
+    /// Milliseconds between them, without those in which the run lay interrupted.
     pub total_ms: u64,
     /// Milliseconds that each agent's calls took together, the arbiter's last; calls may overlap.
     pub agents_ms: Vec<u64>,
@@ -193,7 +193,7 @@ fn timing(ledger: &Ledger) -> Timing {
     Timing {
         started_at: ledger.started_at.clone(),
         ended_at: ledger.ended_at.clone(),
-        total_ms: ms(between(&ledger.started_at, &ledger.ended_at)),
+        total_ms: ms(between(&ledger.started_at, &ledger.ended_at).saturating_sub(ledger.away)),
         agents_ms: ledger.busy().iter().copied().map(ms).collect(),
     }
 }

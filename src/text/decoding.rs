@@ -6,9 +6,12 @@
 //! `maxLength` and `items`, and anchored patterns. Properties stand in the order in which they are to
 //! be generated: what must be thought comes before what it decides.
 
+use std::sync::{Arc, LazyLock};
+
 use serde_json::{Map, Value, json};
 
 use super::envelope::DETAIL_CHARS_MIN;
+use super::memo::Memo;
 use super::schema::{ENVELOPE_VALUE, SchemaText};
 use super::sentences::{sentence_list, sentences};
 use super::{CanonicalKind, Canonicalizer, Constraint, listed_sentences};
@@ -92,7 +95,19 @@ pub struct Offer {
 /// Stands where the handles go; no schema text contains it.
 const HANDLES: &str = "\u{1}handles";
 
+/// Decoders of other runs and turns.
+static DECODERS: LazyLock<Memo<Arc<Decoder>>> = LazyLock::new(|| Memo::new(1024));
+
+/// Schemas of other runs and turns, by their text.
+static SCHEMAS: LazyLock<Memo<SchemaText>> = LazyLock::new(|| Memo::new(1024));
+
 impl Decoder {
+    /// Returns what does not change from turn to turn, nor between runs of one roleset.
+    #[must_use]
+    pub fn of(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Arc<Self> {
+        DECODERS.get(&format!("{canonicalizer:?} {ask:?}"), || Arc::new(Self::new(canonicalizer, ask)))
+    }
+
     /// Makes what does not change from turn to turn.
     #[must_use]
     pub fn new(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Self {
@@ -145,7 +160,8 @@ impl Decoder {
             shapes.push(self.working.clone());
         }
         let text = format!("{{\"anyOf\":[{}]}}", shapes.join(","));
-        SchemaText::from_json(text).expect("parts of JSON texts joined as JSON")
+        let make = || SchemaText::from_json(text.clone()).expect("parts of JSON texts joined as JSON");
+        SCHEMAS.get(&text, make)
     }
 }
 

@@ -17,6 +17,7 @@ mod envelope;
 pub mod evidence;
 mod extract;
 mod final_text;
+mod memo;
 pub mod quote;
 pub mod redact;
 pub mod schema;

@@ -67,11 +67,19 @@ pub fn json_string(text: &str) -> String {
     out
 }
 
+/// Whether a byte is a character of its own that can be seen and begins no role token: of most texts all are.
+fn is_harmless(byte: u8) -> bool {
+    matches!(byte, b'\n' | b'\t' | b' '..=b'~') && !matches!(byte, b'<' | b'[')
+}
+
 /// Returns `text` for showing as plain prose: role tokens broken, invisible characters dropped.
 ///
 /// For the user's own task, which stays readable prose in the prompt. Line breaks and tabs stay.
 #[must_use]
 pub fn plain(text: &str) -> String {
+    if text.bytes().all(is_harmless) {
+        return text.to_owned();
+    }
     // Invisible characters go first, so that taking one out cannot put a token together.
     let visible: String = text.chars().filter(|&c| matches!(c, '\n' | '\t') || !is_invisible(c)).collect();
     let mut token_scan = RoleTokens::new(&visible);

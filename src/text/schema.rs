@@ -10,6 +10,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::memo::Memo;
 use super::{Violation, quote};
 
 /// The full schema, as `consensus schema envelope` prints it.
@@ -54,6 +55,9 @@ pub fn validate_envelope(value: &Value) -> Result<(), Violation> {
     })
 }
 
+/// Schemas in their form alone, compiled: a compiled one may take a megabyte.
+static FORMS: LazyLock<Memo<Arc<Validator>>> = LazyLock::new(|| Memo::new(32));
+
 /// A decoding schema as JSON text: made once, sent and digested as it stands.
 #[derive(Clone, Debug)]
 pub struct SchemaText(Arc<RawValue>);
@@ -86,9 +90,13 @@ impl SchemaText {
     /// to nothing shows it in every other way.
     #[must_use]
     pub fn admits_in_form(&self, reply: &str) -> bool {
-        let mut schema = self.to_value();
-        lift_upper_bounds(&mut schema);
-        serde_json::from_str(reply.trim()).is_ok_and(|value: Value| compile(&schema).is_valid(&value))
+        let form = || {
+            let mut schema = self.to_value();
+            lift_upper_bounds(&mut schema);
+            Arc::new(compile(&schema))
+        };
+        serde_json::from_str(reply.trim())
+            .is_ok_and(|value: Value| FORMS.get(self.as_str(), form).is_valid(&value))
     }
 }
 

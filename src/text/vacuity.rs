@@ -3,9 +3,12 @@
 //! Two agents agree most easily on a template. A published log of an earlier controller shows two
 //! "agreements" on the literal `<NUMBER>`. Such a text is refused before it can be compared.
 
+use std::sync::{Arc, LazyLock};
+
 use serde_json::Value;
 use thiserror::Error;
 
+use super::memo::Memo;
 use super::{CanonicalKind, one_line, redact};
 
 /// Shorter texts than this many characters are compared with instructions only as whole lines, so
@@ -67,8 +70,12 @@ pub struct Told {
     task: String,
     /// Whether the task has the label in it.
     has_label: bool,
-    instructions: Vec<String>,
+    /// The same for all runs of a batch, and kept once for them.
+    instructions: Vec<Arc<str>>,
 }
+
+/// Instructions as they are compared, by their text.
+static FOLDED: LazyLock<Memo<Arc<str>>> = LazyLock::new(|| Memo::new(256));
 
 impl Told {
     /// Remembers the user's prompt and the texts that the agent was given (protocol rules, pack).
@@ -78,7 +85,7 @@ impl Told {
         Self {
             task: fold(task),
             has_label,
-            instructions: instructions.iter().map(|text| fold(text)).collect(),
+            instructions: instructions.iter().map(|text| FOLDED.get(text, || fold(text).into())).collect(),
         }
     }
 

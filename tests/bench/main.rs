@@ -1,7 +1,9 @@
 //! Measures one run, beside a bare HTTP loop that sends the same bytes to the same server.
 //!
-//! `cargo bench` prints the table, and `cargo bench -- quorum` the rows on decisions by quorum alone. The server is on loopback and answers at once with about 1 KB, so
-//! that what is measured is this program. The bare loop is a reqwest client that sends the bodies
+//! `cargo bench` prints the table. `cargo bench --bench bench -- quorum` prints the rows on decisions by quorum alone, `-- batch`
+//! those on batches, `-- long` those that take minutes, and `tests/bench/batch.sh` those on what others write in Python.
+//!
+//! The server is on loopback and answers at once with about 1 KB, so that what is measured is this program. The bare loop is a reqwest client that sends the bodies
 //! recorded from the run, one after another, and reads the answers. Absolute times depend on the
 //! machine; the ratio to the bare loop in the same row much less.
 
@@ -18,7 +20,10 @@ mod server;
 #[expect(dead_code, unreachable_pub, reason = "shared with the tests, which use all of it")]
 mod model;
 
+mod batch;
+mod long;
 mod quorum;
+mod rivals;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -41,18 +46,37 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().collect();
+    if let [_, word, command @ ..] = arguments.as_slice()
+        && word == "measure"
+    {
+        return report_cost(command);
+    }
     if let [_, word, url, bodies] = arguments.as_slice()
         && word == "bare-loop"
     {
         return bare_loop(url, Path::new(bodies));
     }
+    if let [_, word, url, bodies, runs, at_once] = arguments.as_slice()
+        && word == "bare-batch"
+    {
+        return batch::bare_batch(url, Path::new(bodies), runs.parse()?, at_once.parse()?);
+    }
+    if let [_, word, delay_ms] = arguments.as_slice()
+        && word == "serve"
+    {
+        return batch::serve(Duration::from_millis(delay_ms.parse()?));
+    }
     if arguments.iter().any(|word| word == "quorum") {
         return quorum::measure();
     }
-    if let [_, word, command @ ..] = arguments.as_slice()
-        && word == "measure"
-    {
-        return report_cost(command);
+    if arguments.iter().any(|word| word == "batch") {
+        return batch::measure();
+    }
+    if arguments.iter().any(|word| word == "rivals") {
+        return rivals::measure();
+    }
+    if arguments.iter().any(|word| word == "long") {
+        return long::measure();
     }
     let folder = Folder::new()?;
     println!("consensus {}; {RUNS} runs each, medians\n", env!("CARGO_PKG_VERSION"));
@@ -163,7 +187,7 @@ fn library(folder: &Folder) -> Result<()> {
 fn row(name: &str, ours: f64, bare: Option<f64>) {
     let show = |value: f64| if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") };
     let bare_text = bare.map(show).unwrap_or_default();
-    let ratio = bare.map(|b| format!("{:.1}×", ours / b)).unwrap_or_default();
+    let ratio = bare.map(|b| format!("{:.2}×", ours / b)).unwrap_or_default();
     println!("{name:52} {:>12} {bare_text:>12} {ratio:>8}", show(ours));
 }
 
@@ -272,16 +296,20 @@ fn median(costs: &[Cost]) -> Cost {
     Cost { wall: pick(|c| c.wall), cpu: pick(|c| c.cpu), rss_mib }
 }
 
+/// A client for plain HTTP.
+fn bare_client() -> Result<reqwest::Client> {
+    let tls = rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    Ok(reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy().build()?)
+}
+
 /// Sends the recorded bodies, one after another, on one client.
 fn bare_loop(url: &str, bodies: &Path) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let tls =
-            rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
-                .with_safe_default_protocol_versions()?
-                .with_root_certificates(rustls::RootCertStore::empty())
-                .with_no_client_auth();
-        let client = reqwest::Client::builder().tls_backend_preconfigured(tls).no_proxy().build()?;
+        let client = bare_client()?;
         for body in std::fs::read_to_string(bodies)?.lines() {
             let request = client.post(format!("{url}/chat/completions"));
             let answer =

@@ -29,6 +29,7 @@ impl Observer for Killer {
         match moment {
             Moment::Writing | Moment::Written(_) | Moment::Calling { .. } | Moment::Answered { .. } => {}
             Moment::Streaming { .. }
+            | Moment::Failed { .. }
             | Moment::Remarked { .. }
             | Moment::Cancelled { .. }
             | Moment::Stopping { .. } => return,

@@ -73,6 +73,7 @@ fn every_command_of_the_readme_works() {
     let bedrock = Server::start(|request| vec![Act::Send(crate::bedrock::answer(request))]);
     let folder = Folder::new();
     folder.write("notes.txt", "Two apples and two more.");
+    folder.write("tasks.jsonl", "{\"id\": 1, \"prompt\": \"How much is 2+2?\", \"answer\": 4}\n");
     let url = server.url();
     let mut places = String::new();
     for name in ["vllm", "llamacpp", "ollama"] {

@@ -8,6 +8,7 @@
 //! - `dies=N` ends at chat number N, each time it is started;
 //! - `dies_once=FILE` ends at the first chat of its first life, and remembers that in FILE;
 //! - `hangs` never answers a chat;
+//! - `takes=N` takes N milliseconds for a chat;
 //! - `worker` starts another process, as servers with workers do.
 
 #![allow(clippy::unwrap_used, unreachable_pub, reason = "the tests' support is shared")]
@@ -43,6 +44,7 @@ fn main() {
         println!("with worker process {}", worker.id());
     }
     let (loads, hangs) = (number("loads").unwrap_or(0), says("hangs"));
+    let takes = Duration::from_millis(number("takes").unwrap_or(0) as u64);
     let dies = number("dies").unwrap_or(usize::MAX);
     let dies_once = value("dies_once").map(str::to_owned);
     let (looks, chats) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -68,6 +70,7 @@ fn main() {
             if hangs {
                 std::thread::sleep(Duration::from_secs(1000));
             }
+            std::thread::sleep(takes);
         }
         model(SENSIBLE)(request)
     });

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Runs run_gpu.job on a real Slurm: one node on loopback, started here and ended here.
 #
-#   tests/slurm/slurm.sh CONSENSUS_BIN
+#   tests/slurm/slurm.sh CONSENSUS_BIN MODEL_SERVER_BIN
 #
-# The job is submitted with sbatch, with llama.cpp on the processor in place of vLLM. Its time limit cuts
+# A batch is submitted as an array of four, each with a model server of the tests (`cargo build --example
+# model_server`). One of them is killed and queued again; all together must come to what one undisturbed process
+# comes to. Then a job with a real model, llama.cpp on the processor in place of vLLM: its time limit cuts
 # it, Slurm queues it again, it goes on with the same run, and it must agree and verify. Nothing may be
 # left running.
 #
@@ -12,7 +14,9 @@
 set -euo pipefail
 
 unavailable=69 # EX_UNAVAILABLE
-bin=$(realpath "${1:?usage: slurm.sh CONSENSUS_BIN}")
+usage='usage: slurm.sh CONSENSUS_BIN MODEL_SERVER_BIN'
+bin=$(realpath "${1:?$usage}")
+model_server=$(realpath "${2:?$usage}")
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/consensus/quickstart
 dir=$(mktemp -d)
@@ -96,10 +100,10 @@ ReturnToService=2
 MpiDefault=none
 KillWait=5
 GresTypes=gpu
-NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) RealMemory=$(($(free -m | awk '/^Mem/ { print $2 }') * 8 / 10)) Gres=gpu:1 State=UNKNOWN
+NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) RealMemory=$(($(free -m | awk '/^Mem/ { print $2 }') * 8 / 10)) Gres=gpu:2 State=UNKNOWN
 PartitionName=gpu_a100 Nodes=$host Default=YES MaxTime=INFINITE State=UP
 CONF
-    echo "Name=gpu File=/dev/null" >"$dir/gres.conf"
+    printf 'Name=gpu File=%s\n' /dev/null /dev/zero >"$dir/gres.conf"
     export SLURM_CONF=$dir/slurm.conf
     slurmctld -f "$SLURM_CONF" || die "slurmctld does not start"
     slurmd -f "$SLURM_CONF" || die "slurmd does not start"
@@ -111,8 +115,58 @@ CONF
     die "the node does not come up"
 }
 
-# What `scontrol show job` says about one field.
-field() { scontrol show job "$job" 2>/dev/null | grep -o "\b$1=[^ ]*" | cut -d= -f2-; }
+# What `scontrol show job` says about one field of the job, or of one task of it.
+field() { scontrol show job "${2:-$job}" 2>/dev/null | grep -o "\b$1=[^ ]*" | head -n 1 | cut -d= -f2-; }
+
+# Waits until a command succeeds.
+until_true() {
+    local deadline=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        ((SECONDS < deadline)) || die "waited too long: $*"
+        sleep 0.2
+    done
+}
+
+replied() { [[ $(grep -c '"replied"' "$1" 2>/dev/null) -ge $2 ]]; }
+is_in() { [[ $(field JobState "$1") =~ ^($2)$ ]]; }
+is_moved() { scontrol update jobid="$1" starttime=now+5 2>/dev/null; }
+
+# What came out of a batch, in an order of its own and without times and chance.
+outcomes() {
+    "$bin" results "$1" --format jsonl | sed -E 's/"(milliseconds|run)":[^,}]*//g' | sort
+}
+
+array() {
+    local tasks=$dir/tasks.jsonl task
+    for task in $(seq 240); do
+        echo "{\"id\": $task, \"prompt\": \"How much is $task + 0?\", \"answer\": 4}"
+    done >"$tasks"
+    local flags=(--roleset writer_physicist --model tiny-model --concurrency 8 --quiet)
+    export MODEL=tiny-model LAUNCH="'$model_server' {port} takes=200 {model}"
+    job=$(sbatch --parsable --array=0-3 --time=10 --cpus-per-task=1 --output="$dir/job-%A-%a.out" \
+        --chdir="$dir" "$root/run_gpu.job" batch "$tasks" --out "$dir/batch" "${flags[@]:0:2}" "${flags[@]:4}")
+    say "array $job is submitted"
+    until_true 60 replied "$dir/batch/journal-1.jsonl" 40
+    scancel --signal=KILL --full "${job}_1"
+    until_true 60 is_in "${job}_1" "FAILED|CANCELLED|NODE_FAIL|COMPLETED"
+    is_in "${job}_1" "FAILED|CANCELLED|NODE_FAIL" || die "the task had ended before it could be killed"
+    say "task 1 is killed: $("$bin" batch status "$dir/batch" | tail -n 1)"
+    scontrol requeue "${job}_1" || die "the task that was killed cannot be queued again"
+    until_true 60 is_moved "${job}_1"
+    for task in 0 1 2 3; do
+        until_true 300 is_in "${job}_$task" "COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL"
+        is_in "${job}_$task" COMPLETED || die "task $task ended as $(field JobState "${job}_$task")"
+    done
+    [[ $(field Restarts "${job}_1") -ge 1 ]] || die "no task was queued again"
+    "$bin" verify "$dir/batch" || die "the batch does not verify"
+    "$bin" batch "$tasks" --out "$dir/whole" "${flags[@]}" --launch "'$model_server' {port} {model}" || die "the batch fails alone"
+    [[ $(outcomes "$dir/batch" | wc -l) -eq 240 ]] || die "there are $(outcomes "$dir/batch" | wc -l) results"
+    diff <(outcomes "$dir/batch") <(outcomes "$dir/whole") >&2 || die "the array came to other results than one process"
+    say "passed: an array of 4, one of it killed and queued again: $("$bin" batch status "$dir/batch" | tail -n 1)"
+    job=
+    unset LAUNCH
+}
 
 [[ $(id -u) -eq 0 ]] || skip "Slurm's daemons need root"
 status=0
@@ -122,8 +176,10 @@ status=0
 weights=$cache/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf
 install
 start_slurm
+export CONSENSUS=$bin
+array
 
-export CONSENSUS=$bin MODEL=$weights RESULTS=$dir/results
+export MODEL=$weights RESULTS=$dir/results
 export LAUNCH="'$cache/venv/bin/python' '$root/tests/real/llama_server.py' --model {model} --port {port}"
 # Word of the limit comes after half a minute to a minute, far less than the run takes.
 job=$(sbatch --parsable --time=2 --signal=B:USR1@75 --cpus-per-task="$(nproc)" --output="$dir/job-%j.out" --chdir="$dir" \

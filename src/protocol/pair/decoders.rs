@@ -1,6 +1,7 @@
 //! The decoding schemas of a run, each made once.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::review::Review;
 use crate::protocol::{ReplyShape, Thinking};
@@ -9,7 +10,7 @@ use crate::text::decoding::{Decoder, Decoding};
 /// Decoders by what they depend on: agent, whether the draft is blind, how many answers are owed, and
 /// whether there is an own answer that accepting would change.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Decoders(BTreeMap<(usize, bool, usize, bool, bool), Decoder>);
+pub(super) struct Decoders(BTreeMap<(usize, bool, usize, bool, bool), Arc<Decoder>>);
 
 impl Decoders {
     /// Returns the shape of the envelope that is asked for, whose author's thoughts ended with the proposal `decided`.
@@ -22,7 +23,7 @@ impl Decoders {
         let text_chars_max = own.text_chars_max();
         let thinking = setup.params.thinking == Thinking::Field;
         let make = || {
-            Decoder::new(
+            Decoder::of(
                 review.canonicalizer,
                 &Decoding {
                     role: &own.name,

@@ -11,14 +11,16 @@ mod stream;
 mod wire;
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Response, Url};
 
+use super::flow::{Gate, Home, Pass};
 use super::http::{Http, bearer};
 use super::persistence::Persistence;
-use super::{Answer, BedrockEndpoint, Progress, ProviderError, Quitting, Structured};
+use super::{Answer, BedrockEndpoint, Flow, Progress, ProviderError, Quitting, Structured};
 use crate::protocol::{Ask, ReplyShape};
 use answer::Collected;
 use sign::Signer;
@@ -35,23 +37,32 @@ const EVENT_STREAM: &str = "application/vnd.amazon.eventstream";
 /// A model of Amazon Bedrock.
 #[derive(Debug)]
 pub struct Bedrock {
+    client: Rc<Client>,
+    persistence: Persistence,
+    /// The strongest hold that the model has not refused.
+    structured: Cell<Structured>,
+    home: Home,
+}
+
+/// A connection to one model.
+#[derive(Debug)]
+pub(super) struct Client {
     http: Http,
     endpoint: BedrockEndpoint,
     /// None where a key stands in place of a signature.
     signer: Option<Signer>,
     url: Url,
-    persistence: Persistence,
-    /// The strongest hold that the model has not refused.
-    structured: Cell<Structured>,
+    gate: Option<Gate>,
 }
 
-impl Bedrock {
+impl Client {
+    /// The way to the service, if there is anything to decide on it.
+    pub(super) fn gate(&self) -> Option<&Gate> {
+        self.gate.as_ref()
+    }
+
     /// Makes the client; connects to nothing yet.
-    ///
-    /// # Errors
-    ///
-    /// [`ProviderError::Setup`].
-    pub fn new(endpoint: BedrockEndpoint) -> Result<Self, ProviderError> {
+    pub(super) fn new(endpoint: BedrockEndpoint, flow: Option<Flow>) -> Result<Self, ProviderError> {
         let key = std::env::var(KEY).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
         let mut headers = HeaderMap::new();
         if let Some(key) = &key {
@@ -67,8 +78,67 @@ impl Bedrock {
         let action = if endpoint.stream { "converse-stream" } else { "converse" };
         let url = Url::parse(&format!("{}/model/{model}/{action}", endpoint.base_url))
             .map_err(|e| ProviderError::Setup(format!("base URL `{}`: {e}", endpoint.base_url)))?;
-        let persistence = Persistence::new(endpoint.retries);
-        Ok(Self { http, endpoint, signer, url, persistence, structured: Cell::new(Structured::JsonSchema) })
+        let gate = Gate::of([&endpoint.base_url].into_iter(), flow, endpoint.calls_at_once);
+        Ok(Self { http, endpoint, signer, url, gate })
+    }
+
+    /// The error of a request that was never sent, since the run is being ended.
+    fn given_up(&self) -> ProviderError {
+        ProviderError::given_up(&self.endpoint.base_url)
+    }
+
+    /// Sends one form of the request.
+    async fn converse(
+        &self,
+        ask: &Ask,
+        structured: Option<Structured>,
+        progress: Progress<'_>,
+        pass: Option<&Pass<'_>>,
+    ) -> Result<Answer, ProviderError> {
+        let request = wire::Request::new(ask, structured);
+        let body = serde_json::to_vec(&request)
+            .map_err(|e| ProviderError::Setup(format!("the request cannot be written as JSON: {e}")))?;
+        let mut request = self.http.post(self.url.clone()).header(CONTENT_TYPE, sign::JSON);
+        if let Some(signer) = &self.signer {
+            // Each attempt has its own signature: one grows old within minutes.
+            let headers = signer.sign(&self.url, &body).await?;
+            // What a service refuses it may say back.
+            self.http.hide(sign::shown(&headers));
+            request = request.headers(headers);
+        }
+        let read = async |response| {
+            pass.filter(|_| self.endpoint.stream).into_iter().for_each(Pass::answered);
+            self.collect(response, progress).await
+        };
+        let collected = self.http.exchange(request.body(body), self.endpoint.stream, read).await?;
+        collected.into_answer(ask).map_err(|why| self.http.bad(why))
+    }
+
+    async fn collect(&self, response: Response, progress: Progress<'_>) -> Result<Collected, ProviderError> {
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
+        if kind.starts_with(EVENT_STREAM) {
+            return stream::collect(&self.http, response, progress).await;
+        }
+        let body = self.http.body(response).await?;
+        Collected::whole(&body).map_err(|why| self.http.bad(why))
+    }
+}
+
+impl Bedrock {
+    /// Makes the client; connects to nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// [`ProviderError::Setup`].
+    pub fn new(endpoint: BedrockEndpoint) -> Result<Self, ProviderError> {
+        Ok(Self::over(Rc::new(Client::new(endpoint, None)?)))
+    }
+
+    /// Calls a model over connections that others share.
+    pub(super) fn over(client: Rc<Client>) -> Self {
+        let persistence = Persistence::new(client.endpoint.retries);
+        let structured = Cell::new(Structured::JsonSchema);
+        Self { client, persistence, structured, home: Home::default() }
     }
 
     /// Never uses a stronger hold than this from here on.
@@ -93,45 +163,19 @@ impl Bedrock {
                 ReplyShape::Free => None,
                 ReplyShape::Json { .. } => Some(self.structured.get()),
             };
-            let once = || self.converse(ask, structured, progress);
+            let once = || async {
+                let client = &self.client;
+                let send =
+                    async |pass: Option<&Pass<'_>>| client.converse(ask, structured, progress, pass).await;
+                let done = self.home.send(client.gate(), self.persistence.quit(), send).await;
+                done.unwrap_or_else(|| Err(client.given_up()))
+            };
             match self.persistence.insist(&mut attempts, once).await {
                 Ok(answer) => return Ok(Answer { structured, attempts, ..answer }),
                 Err(error) if self.gives_way(&error, structured) => {}
                 Err(error) => return Err(error),
             }
         }
-    }
-
-    /// Sends one form of the request.
-    async fn converse(
-        &self,
-        ask: &Ask,
-        structured: Option<Structured>,
-        progress: Progress<'_>,
-    ) -> Result<Answer, ProviderError> {
-        let request = wire::Request::new(ask, structured);
-        let body = serde_json::to_vec(&request)
-            .map_err(|e| ProviderError::Setup(format!("the request cannot be written as JSON: {e}")))?;
-        let mut request = self.http.post(self.url.clone()).header(CONTENT_TYPE, sign::JSON);
-        if let Some(signer) = &self.signer {
-            // Each attempt has its own signature: one grows old within minutes.
-            let headers = signer.sign(&self.url, &body).await?;
-            // What a service refuses it may say back.
-            self.http.hide(sign::shown(&headers));
-            request = request.headers(headers);
-        }
-        let read = async |response| self.collect(response, progress).await;
-        let collected = self.http.exchange(request.body(body), self.endpoint.stream, read).await?;
-        collected.into_answer(ask).map_err(|why| self.http.bad(why))
-    }
-
-    async fn collect(&self, response: Response, progress: Progress<'_>) -> Result<Collected, ProviderError> {
-        let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
-        if kind.starts_with(EVENT_STREAM) {
-            return stream::collect(&self.http, response, progress).await;
-        }
-        let body = self.http.body(response).await?;
-        Collected::whole(&body).map_err(|why| self.http.bad(why))
     }
 
     /// Weakens the hold if the model refused it; returns false if there is nothing left to give.

@@ -1,15 +1,19 @@
 //! Chat completions: one request, and the reply put together from its answer.
 
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
 use futures_util::StreamExt;
 use reqwest::Response;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use sse_stream::SseStream;
 
 use super::answer::{Collected, Unusable};
 use super::wire::{NamedSchema, Request, ResponseFormat, StreamOptions};
 use crate::protocol::{Ask, ReplyShape};
+use crate::provider::flow::{Gate, Pass};
 use crate::provider::http::{Http, StreamFault, bearer};
-use crate::provider::{Answer, OpenAiEndpoint, Progress, ProviderError, Structured, Timeouts};
+use crate::provider::{Answer, Flow, OpenAiEndpoint, Progress, ProviderError, Structured, Timeouts};
 
 /// The form of a request, as far as servers differ in it.
 #[derive(Clone, Copy)]
@@ -22,18 +26,38 @@ pub(super) struct Form {
     pub(super) measured: Option<&'static str>,
 }
 
+/// What a server has shown of itself: forms that it refuses are not tried again, by no run that shares the client.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manners {
+    /// The strongest hold that it has not refused.
+    pub(super) structured: Structured,
+    /// Whether it wants `max_completion_tokens` in place of `max_tokens`.
+    pub(super) new_limit_name: bool,
+    /// Whether it has not refused to tell probabilities.
+    pub(super) measures: bool,
+}
+
 /// How many of the likeliest tokens are asked for where a word is measured; OpenAI allows 20, vLLM by default too.
 const TOP_LOGPROBS: u32 = 10;
 
+/// How long the end of a body may take whose content is over; it mostly comes with that, or right behind it.
+const END_WAIT: Duration = Duration::from_millis(100);
+
 /// A connection to one server.
 #[derive(Debug)]
-pub(super) struct Client {
-    http: Http,
+pub(in crate::provider) struct Client {
+    /// The servers, of which the first is asked what they are.
+    servers: Vec<Http>,
+    gate: Option<Gate>,
     endpoint: OpenAiEndpoint,
+    manners: Mutex<Manners>,
 }
 
 impl Client {
-    pub(super) fn new(endpoint: OpenAiEndpoint) -> Result<Self, ProviderError> {
+    pub(in crate::provider) fn new(
+        endpoint: OpenAiEndpoint,
+        flow: Option<Flow>,
+    ) -> Result<Self, ProviderError> {
         let mut headers = HeaderMap::new();
         let key = read_key(&endpoint)?;
         if let Some(key) = &key {
@@ -47,13 +71,21 @@ impl Client {
             headers.entry(name).or_insert(value);
         }
         let denied = "; check the API key (OPENAI_API_KEY or `api_key_env`)";
-        let http = Http::new(&endpoint.base_url, endpoint.timeouts, headers, key, denied)?;
-        Ok(Self { http, endpoint })
+        let server = |url| Http::new(url, endpoint.timeouts, headers.clone(), key.clone(), denied);
+        let servers = endpoint.base_urls().map(server).collect::<Result<Vec<Http>, ProviderError>>()?;
+        let gate = Gate::of(endpoint.base_urls(), flow, endpoint.calls_at_once);
+        let manners = Manners { structured: Structured::JsonSchema, new_limit_name: false, measures: true };
+        Ok(Self { servers, gate, endpoint, manners: Mutex::new(manners) })
     }
 
     /// Returns the base URL, for messages.
     pub(super) fn base_url(&self) -> String {
         self.endpoint.base_url.clone()
+    }
+
+    /// Returns how often a request is repeated after a fault that may pass.
+    pub(super) fn retries(&self) -> u32 {
+        self.endpoint.retries
     }
 
     /// Returns how long to wait for what.
@@ -66,13 +98,35 @@ impl Client {
         &self.endpoint.model
     }
 
+    /// What the server has shown of itself.
+    pub(super) fn manners(&self) -> Manners {
+        *self.manners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what it has shown now.
+    pub(super) fn learn(&self, note: impl FnOnce(&mut Manners)) {
+        note(&mut self.manners.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// The way to the servers, if there is anything to decide on it.
+    pub(in crate::provider) fn gate(&self) -> Option<&Gate> {
+        self.gate.as_ref()
+    }
+
+    /// The error of a request that was never sent, since the run is being ended.
+    pub(super) fn given_up(&self) -> ProviderError {
+        ProviderError::given_up(&self.endpoint.base_url)
+    }
+
     /// Sends one chat completion.
     pub(super) async fn complete(
         &self,
         ask: &Ask,
         form: Form,
         progress: Progress<'_>,
+        pass: Option<&Pass<'_>>,
     ) -> Result<Answer, ProviderError> {
+        let http = &self.servers[pass.map_or(0, Pass::server)];
         let request = Request {
             model: &self.endpoint.model,
             messages: &ask.messages,
@@ -91,68 +145,78 @@ impl Client {
             stream_options: self.endpoint.stream.then_some(StreamOptions { include_usage: true }),
             further: &self.endpoint.dialect.body,
         };
-        let sent = self.http.post(self.http.path(&["chat", "completions"])).json(&request);
-        let read = async |response| self.collect(response, progress).await;
-        let collected = self.http.exchange(sent, self.endpoint.stream, read).await?;
+        let sent = http.post(http.path(&["chat", "completions"]));
+        let sent = sent.header(CONTENT_TYPE, "application/json").body(request.body());
+        let read = async |response| {
+            pass.filter(|_| self.endpoint.stream).into_iter().for_each(Pass::answered);
+            collect(http, response, progress).await
+        };
+        let collected = http.exchange(sent, self.endpoint.stream, read).await?;
         collected.into_answer(ask, &self.endpoint.base_url)
     }
 
     /// Fetches a small JSON document below the server's root or below the base URL.
     pub(super) async fn get(&self, path: &str) -> Result<String, ProviderError> {
-        self.http.get(path).await
+        self.servers[0].get(path).await
     }
 
     /// Sends a JSON document below the server's root, and returns what comes back.
     pub(super) async fn post(&self, path: &str, body: &serde_json::Value) -> Result<String, ProviderError> {
-        self.http.post_small(path, body).await
+        self.servers[0].post_small(path, body).await
     }
+}
 
-    /// Reads a reply, streamed or whole; servers may answer either way whatever was asked.
-    async fn collect(&self, response: Response, progress: Progress<'_>) -> Result<Collected, ProviderError> {
-        let kind = response.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or("");
-        let mut collected = Collected::default();
-        if !kind.starts_with("text/event-stream") {
-            let body = self.http.body(response).await?;
-            collected.add(&body).map_err(|why| self.unusable(why))?;
-            return Ok(collected);
-        }
-        let mut events = SseStream::from_bytes_stream(Box::pin(self.http.parts(response)));
-        while let Some(event) = events.next().await {
-            let event = event.map_err(|error| self.stream_error(&error))?;
-            let Some(data) = event.data else { continue };
-            if data.trim() == "[DONE]" {
-                collected.done = true;
-                break;
-            }
-            collected.add(&data).map_err(|why| self.unusable(why))?;
-            progress(collected.parts);
-        }
-        if !collected.is_complete() {
-            return Err(self
-                .http
-                .fault(&StreamFault::Broken("the stream ended in the middle of a reply".to_owned())));
-        }
-        Ok(collected)
+/// Reads a reply, streamed or whole; servers may answer either way whatever was asked.
+async fn collect(
+    http: &Http,
+    response: Response,
+    progress: Progress<'_>,
+) -> Result<Collected, ProviderError> {
+    let kind = response.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or("");
+    let mut collected = Collected::default();
+    if !kind.starts_with("text/event-stream") {
+        let body = http.body(response).await?;
+        collected.add(&body).map_err(|why| unusable(http, why))?;
+        return Ok(collected);
     }
-
-    fn stream_error(&self, error: &sse_stream::Error) -> ProviderError {
-        let fault = match error {
-            sse_stream::Error::Body(fault) => fault.downcast_ref::<StreamFault>(),
-            sse_stream::Error::InvalidLine
-            | sse_stream::Error::DuplicatedEventLine
-            | sse_stream::Error::DuplicatedIdLine
-            | sse_stream::Error::DuplicatedRetry
-            | sse_stream::Error::Utf8Parse(_)
-            | sse_stream::Error::IntParse(_) => None,
-        };
-        fault.map_or_else(|| self.http.bad(error.to_string()), |fault| self.http.fault(fault))
-    }
-
-    fn unusable(&self, why: Unusable) -> ProviderError {
-        match why {
-            Unusable::Form(why) => self.http.bad(why),
-            Unusable::Status(status, message) => self.http.late_status(status, message),
+    let mut events = SseStream::from_bytes_stream(Box::pin(http.parts(response)));
+    while let Some(event) = events.next().await {
+        let event = event.map_err(|error| stream_error(http, &error))?;
+        let Some(data) = event.data else { continue };
+        if data.trim() == "[DONE]" {
+            collected.done = true;
+            // A body that was not read to its end takes its connection with it.
+            let rest = async { while events.next().await.is_some() {} };
+            let _ = tokio::time::timeout(END_WAIT, rest).await;
+            break;
         }
+        collected.add(&data).map_err(|why| unusable(http, why))?;
+        progress(collected.parts);
+    }
+    if !collected.is_complete() {
+        let why = "the stream ended in the middle of a reply".to_owned();
+        return Err(http.fault(&StreamFault::Broken(why)));
+    }
+    Ok(collected)
+}
+
+fn stream_error(http: &Http, error: &sse_stream::Error) -> ProviderError {
+    let fault = match error {
+        sse_stream::Error::Body(fault) => fault.downcast_ref::<StreamFault>(),
+        sse_stream::Error::InvalidLine
+        | sse_stream::Error::DuplicatedEventLine
+        | sse_stream::Error::DuplicatedIdLine
+        | sse_stream::Error::DuplicatedRetry
+        | sse_stream::Error::Utf8Parse(_)
+        | sse_stream::Error::IntParse(_) => None,
+    };
+    fault.map_or_else(|| http.bad(error.to_string()), |fault| http.fault(fault))
+}
+
+fn unusable(http: &Http, why: Unusable) -> ProviderError {
+    match why {
+        Unusable::Form(why) => http.bad(why),
+        Unusable::Status(status, message) => http.late_status(status, message),
     }
 }
 

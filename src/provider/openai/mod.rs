@@ -2,7 +2,7 @@
 //!
 //! Structured output is negotiated: the schema is sent as `json_schema`; a server that refuses it is
 //! asked again with `json_object`, and then with the prompt alone. What a server refused is
-//! remembered for the run, and each reply records what held it, so that a weaker hold shows in the
+//! remembered as long as its client, and each reply records what held it, so that a weaker hold shows in the
 //! result. The same goes for the two names of the token limit.
 
 mod answer;
@@ -12,15 +12,18 @@ mod logprobs;
 mod wire;
 
 use std::cell::{Cell, OnceCell};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 pub use info::ServerInfo;
 
+use super::flow::{Home, Pass};
 use super::launch::Lifeline;
 use super::persistence::Persistence;
 use super::{Answer, OpenAiEndpoint, Progress, ProviderError, Quitting, Structured};
 use crate::protocol::{Ask, ReplyShape};
-use client::{Client, Form};
+pub(super) use client::Client;
+use client::Form;
 
 /// Between two questions to a server that loads its model.
 const LOADING_WAIT: Duration = Duration::from_secs(1);
@@ -28,16 +31,13 @@ const LOADING_WAIT: Duration = Duration::from_secs(1);
 /// An OpenAI-compatible server.
 #[derive(Debug)]
 pub struct OpenAi {
-    client: Client,
+    client: Rc<Client>,
     persistence: Persistence,
-    /// The strongest hold that the server has not refused.
+    /// The strongest hold that may be used.
     structured: Cell<Structured>,
-    /// Whether the server wants `max_completion_tokens` in place of `max_tokens`.
-    new_limit_name: Cell<bool>,
-    /// Whether the server has not refused to tell probabilities.
-    measures: Cell<bool>,
     /// Set if this program launched the server.
     lifeline: OnceCell<Lifeline>,
+    home: Home,
 }
 
 impl OpenAi {
@@ -47,15 +47,18 @@ impl OpenAi {
     ///
     /// [`ProviderError::Setup`].
     pub fn new(endpoint: OpenAiEndpoint) -> Result<Self, ProviderError> {
-        let persistence = Persistence::new(endpoint.retries);
-        Ok(Self {
-            client: Client::new(endpoint)?,
-            persistence,
+        Ok(Self::over(Rc::new(Client::new(endpoint, None)?)))
+    }
+
+    /// Calls a server over connections that others share.
+    pub(super) fn over(client: Rc<Client>) -> Self {
+        Self {
+            persistence: Persistence::new(client.retries()),
+            client,
             structured: Cell::new(Structured::JsonSchema),
-            new_limit_name: Cell::new(false),
-            measures: Cell::new(true),
             lifeline: OnceCell::new(),
-        })
+            home: Home::default(),
+        }
     }
 
     /// Never uses a stronger hold than this from here on.
@@ -132,16 +135,22 @@ impl OpenAi {
         attempts: &mut u32,
     ) -> Result<Answer, ProviderError> {
         loop {
+            let manners = self.client.manners();
             let structured = match ask.shape {
                 ReplyShape::Free => None,
-                ReplyShape::Json { .. } => Some(self.structured.get()),
+                ReplyShape::Json { .. } => Some(self.structured.get().max(manners.structured)),
             };
             let form = Form {
                 structured,
-                new_limit_name: self.new_limit_name.get(),
-                measured: ask.shape.measured().filter(|_| self.measures.get()),
+                new_limit_name: manners.new_limit_name,
+                measured: ask.shape.measured().filter(|_| manners.measures),
             };
-            let once = || self.client.complete(ask, form, progress);
+            let once = || async {
+                let send =
+                    async |pass: Option<&Pass<'_>>| self.client.complete(ask, form, progress, pass).await;
+                let done = self.home.send(self.client.gate(), self.persistence.quit(), send).await;
+                done.unwrap_or_else(|| Err(self.client.given_up()))
+            };
             match self.persistence.insist(attempts, once).await {
                 Ok(mut answer) => {
                     answer.attempts = *attempts;
@@ -162,14 +171,14 @@ impl OpenAi {
         };
         if message.to_ascii_lowercase().contains("logprob") && form.measured.is_some() {
             tracing::warn!("{error}; trying again without asking for probabilities");
-            self.measures.set(false);
+            self.client.learn(|manners| manners.measures = false);
             return true;
         }
         if matches!(error, ProviderError::Status { status: 403, .. }) {
             return false;
         }
         if message.contains("max_completion_tokens") && !form.new_limit_name {
-            self.new_limit_name.set(true);
+            self.client.learn(|manners| manners.new_limit_name = true);
             return true;
         }
         let weaker = match form.structured {
@@ -181,7 +190,7 @@ impl OpenAi {
             return false;
         }
         tracing::warn!("{error}; trying again with a weaker hold on the reply's form");
-        self.degrade_to(weaker);
+        self.client.learn(|manners| manners.structured = manners.structured.max(weaker));
         true
     }
 
@@ -212,7 +221,7 @@ impl Probe {
     ///
     /// [`ProviderError::Setup`].
     pub fn new(base_url: &str) -> Result<Self, ProviderError> {
-        Ok(Self(Client::new(OpenAiEndpoint::bare(base_url))?))
+        Ok(Self(Client::new(OpenAiEndpoint::bare(base_url), None)?))
     }
 
     /// Returns true if the server answers and has loaded its model.

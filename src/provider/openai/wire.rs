@@ -12,6 +12,12 @@ use super::logprobs::Logprobs;
 use crate::protocol::Message;
 use crate::text::schema::SchemaText;
 
+/// So many bytes a request has beside its messages, about: most are the schema's.
+const FRAME_BYTES: usize = 4096;
+
+/// So many has a message beside what it says.
+const MESSAGE_BYTES: usize = 32;
+
 /// A request.
 #[derive(Serialize)]
 pub(super) struct Request<'a> {
@@ -54,6 +60,16 @@ pub(super) struct NamedSchema<'a> {
 #[derive(Serialize)]
 pub(super) struct StreamOptions {
     pub(super) include_usage: bool,
+}
+
+impl Request<'_> {
+    /// The bytes, into room for all of them: growing on the way cost more than writing.
+    pub(super) fn body(&self) -> Vec<u8> {
+        let messages: usize = self.messages.iter().map(|message| message.content.len() + MESSAGE_BYTES).sum();
+        let mut body = Vec::with_capacity(messages + messages / 8 + FRAME_BYTES);
+        serde_json::to_writer(&mut body, self).expect("texts, numbers and JSON are JSON");
+        body
+    }
 }
 
 /// A whole completion, or one chunk of a streamed one.

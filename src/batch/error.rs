@@ -1,0 +1,82 @@
+//! What can keep a batch from going on.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::matrix::ShardOf;
+use crate::engine::EngineError;
+use crate::journal::JournalError;
+
+/// A batch that cannot go on. What is durable stays so, and the same command goes on with it.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum BatchError {
+    /// The journal cannot be written, read or trusted, or somebody else has it.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A run cannot go on, for a reason that all others share.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The file system said no.
+    #[error("cannot {action} `{path}`")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The tasks cannot be read to their end.
+    #[error("the tasks cannot be read any further")]
+    Tasks(#[source] std::io::Error),
+    /// A file of the batch is not what this program writes.
+    #[error(
+        "`{path}` line {line} is no result: {why}; once it is removed, the same command makes it anew from the journal"
+    )]
+    Results {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// What a batch is made of cannot be read.
+    #[error("`{path}` says nothing of a batch: {why}; remove it, and give the same --shard as before")]
+    Manifest {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The models cannot be called, and more runs would only fail.
+    #[error(
+        "calls fail again and again with no answer between them, so no more runs are begun: {why}; once that is mended, the same command goes on with what was under way, and with --retry failed also with what has failed"
+    )]
+    InVain {
+        /// Why the last one failed.
+        why: String,
+    },
+    /// The batch was begun with another number of shards.
+    #[error(
+        "the batch in `{path}` was begun in {was} shards, and this is {now}: give the same number, or another folder"
+    )]
+    Shards {
+        /// The folder.
+        path: PathBuf,
+        /// How many there were.
+        was: u64,
+        /// Which one was asked for.
+        now: ShardOf,
+    },
+}
+
+impl BatchError {
+    /// Says what was tried, and where.
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { action, path, source }
+    }
+}

@@ -1,0 +1,140 @@
+//! Reading tasks as they are wanted.
+//!
+//! In: bytes that may come slowly or without end. Out: a line at a time, through a short queue. A thread of its own reads, so
+//! that a slow pipe keeps no run from going on.
+
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Read};
+
+use tokio::sync::mpsc;
+
+use super::task::{LINE_BYTES_MAX, TaskLine, id_in};
+use crate::crypto::Digest;
+
+/// So many lines wait to be run.
+const WAITING_MAX: usize = 64;
+
+/// A line, as it was read.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Bytes of all lines up to its end.
+    pub bytes_read: u64,
+    /// The task, or its id, if it has one, and why it is none.
+    pub task: Result<TaskLine, (Option<String>, String)>,
+}
+
+/// Where lines come out.
+#[derive(Debug)]
+pub struct Feed(mpsc::Receiver<std::io::Result<Line>>);
+
+impl Feed {
+    /// The next line; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// What keeps the rest from being read.
+    pub async fn next(&mut self) -> Option<std::io::Result<Line>> {
+        self.0.recv().await
+    }
+}
+
+/// Reads tasks from a source. Empty lines are left out; of two tasks with one id the second is none.
+#[must_use]
+pub fn feed(source: impl Read + Send + 'static) -> Feed {
+    let (sender, lines) = mpsc::channel(WAITING_MAX);
+    // It ends with its source, or with the first line that nobody wants.
+    std::thread::spawn(move || {
+        let mut source = BufReader::with_capacity(1 << 16, source);
+        let mut ids = HashSet::new();
+        let (mut number, mut bytes_read) = (0, 0);
+        loop {
+            let (bytes, text) = match next_line(&mut source) {
+                Ok(Some(line)) => line,
+                Ok(None) => return,
+                Err(why) => {
+                    let _ = sender.blocking_send(Err(why));
+                    return;
+                }
+            };
+            (number, bytes_read) = (number + 1, bytes_read + bytes);
+            if text.as_ref().is_ok_and(|text| text.trim().is_empty()) {
+                continue;
+            }
+            let parse = |text: String| TaskLine::parse(text.trim()).map_err(|why| (id_in(text.trim()), why));
+            let task = text.map_err(|why| (None, why)).and_then(parse).and_then(|task| {
+                if ids.insert(mark(&task.id)) {
+                    return Ok(task);
+                }
+                let why = format!("a line before has a task `{}` already", task.id);
+                Err((Some(task.id), why))
+            });
+            if sender.blocking_send(Ok(Line { number, bytes_read, task })).is_err() {
+                return;
+            }
+        }
+    });
+    Feed(lines)
+}
+
+/// Eight bytes for each of millions of ids. Of ten millions two have the same with a probability of three in a million; the second
+/// is named then, and stops no other.
+fn mark(id: &str) -> u64 {
+    Digest::of(id.as_bytes()).as_bytes().first_chunk().copied().map_or(0, u64::from_le_bytes)
+}
+
+/// A line's length, and its text or what is wrong with it.
+type Read1 = (u64, Result<String, String>);
+
+/// Reads a line, however long; one that is too long is skipped to its end.
+fn next_line(source: &mut impl BufRead) -> std::io::Result<Option<Read1>> {
+    let mut line = Vec::new();
+    let most = LINE_BYTES_MAX as u64 + 1;
+    let mut count = source.take(most).read_until(b'\n', &mut line)? as u64;
+    if count == 0 {
+        return Ok(None);
+    }
+    if line.last() != Some(&b'\n') && count == most {
+        count += source.skip_until(b'\n')? as u64;
+        let why = format!("it is longer than {LINE_BYTES_MAX} bytes");
+        return Ok(Some((count, Err(why))));
+    }
+    // Some programs begin every file with this mark.
+    let text = String::from_utf8(line).map(|text| text.trim_start_matches('\u{FEFF}').to_owned());
+    Ok(Some((count, text.map_err(|_| "it is not UTF-8".to_owned()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(text: &str) -> Vec<(u64, Result<String, String>)> {
+        let mut feed = feed(std::io::Cursor::new(text.to_owned().into_bytes()));
+        let mut out = Vec::new();
+        while let Some(line) = feed.0.blocking_recv() {
+            let line = line.unwrap();
+            out.push((line.number, line.task.map(|task| task.id).map_err(|(_, why)| why)));
+        }
+        out
+    }
+
+    #[test]
+    fn a_bad_line_stops_no_other_and_is_named_by_its_number() {
+        let text = "{\"id\":1,\"prompt\":\"a\"}\n\nnonsense\r\n{\"id\":1,\"prompt\":\"b\"}\n{\"id\":2,\"prompt\":\"c\"}";
+        let lines = all(text);
+        assert_eq!(lines[0], (1, Ok("1".to_owned())));
+        assert!(lines[1].0 == 3 && lines[1].1.as_ref().unwrap_err().contains("no task"), "{lines:?}");
+        assert_eq!(lines[2], (4, Err("a line before has a task `1` already".to_owned())));
+        assert_eq!(lines[3], (5, Ok("2".to_owned())), "the last line needs no line break");
+        assert_eq!(lines.len(), 4);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_skipped_to_its_end() {
+        let long = "x".repeat(LINE_BYTES_MAX + 10);
+        let lines = all(&format!("{long}\n{{\"id\":1,\"prompt\":\"a\"}}\n"));
+        assert!(lines[0].1.as_ref().unwrap_err().contains("longer than"), "{:?}", lines[0].1);
+        assert_eq!(lines[1], (2, Ok("1".to_owned())));
+    }
+}

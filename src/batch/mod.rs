@@ -1,0 +1,42 @@
+//! Many runs: a matrix of tasks, rolesets, models and seeds, in shards.
+//!
+//! ```text
+//!  tasks, line by line ──► cells of the matrix ──those of this shard──► runs under way ──► results, a line each
+//!                                                      │                     │
+//!                                     what is there already is skipped       └──► one journal for all of them
+//! ```
+//!
+//! In go task lines, columns (rolesets and models that are ready to run) and a folder; out come one journal and one file of
+//! results for each shard. Every run has an id that follows from what it is, so that the same command finds what is finished,
+//! goes on with what is not, and begins what is missing: nothing that is durable is asked for again. A line that cannot be run is
+//! reported and stops no other. Tasks are read as they are wanted, so that a file of any length takes little memory.
+//!
+//! Nothing here knows flags or files of configuration, and nothing is printed.
+
+mod error;
+mod feed;
+mod figures;
+mod groups;
+mod matrix;
+mod page;
+mod results;
+mod row;
+mod runner;
+mod shard;
+mod status;
+mod task;
+mod verify;
+
+pub use error::BatchError;
+pub use feed::{Feed, Line, feed};
+pub use figures::{Figures, Tally};
+pub use groups::{By, Group, Groups, Part, share_in_words};
+pub use matrix::{Column, ShardOf};
+pub use page::page;
+pub use results::{Flat, Told, results};
+pub use row::Row;
+pub use runner::{Columns, Options, Watcher, run};
+pub use shard::{Retry, Shard, is_batch};
+pub use status::{Progress, ShardStatus, State, status};
+pub use task::{LINE_BYTES_MAX, TaskLine};
+pub use verify::{Verified, verify};

@@ -1,0 +1,153 @@
+//! What came out of a batch, run by run.
+//!
+//! In: the results of all shards. Out: one row for each run. A run that was tried again counts as it ended last.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::BatchError;
+use super::row::Ending;
+use super::shard;
+
+/// One run, as its row says it.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct Told {
+    /// The task's id.
+    pub task: String,
+    /// The roleset.
+    pub roleset: String,
+    /// The model as it was named.
+    pub model: String,
+    /// The seed.
+    pub seed: u64,
+    /// The run's id.
+    pub run: String,
+    pub(super) outcome: Ending,
+    how: Option<String>,
+    reason: Option<String>,
+    text: Option<String>,
+    pub(super) right: Option<bool>,
+    pub(super) blind_right: Option<bool>,
+    pub(super) rounds: u32,
+    pub(super) usage: UsageTold,
+    pub(super) timing: TimingTold,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+pub(super) struct UsageTold {
+    pub(super) prompt: u64,
+    cached: u64,
+    pub(super) completion: u64,
+    pub(super) calls: u64,
+    pub(super) cost_micro_usd: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+pub(super) struct TimingTold {
+    pub(super) total_ms: u64,
+}
+
+/// One run, without anything inside anything: for tables.
+#[derive(Clone, Debug, Serialize)]
+pub struct Flat<'a> {
+    task: &'a str,
+    roleset: &'a str,
+    model: &'a str,
+    seed: u64,
+    outcome: &'static str,
+    how: Option<&'a str>,
+    reason: Option<&'a str>,
+    text: Option<&'a str>,
+    right: Option<bool>,
+    blind_right: Option<bool>,
+    rounds: u32,
+    calls: u64,
+    prompt_tokens: u64,
+    cached_tokens: u64,
+    completion_tokens: u64,
+    cost_micro_usd: Option<u64>,
+    milliseconds: u64,
+    run: &'a str,
+}
+
+impl Told {
+    /// The same for a table.
+    #[must_use]
+    pub fn flat(&self) -> Flat<'_> {
+        let UsageTold { prompt, cached, completion, calls, cost_micro_usd } = self.usage;
+        Flat {
+            task: &self.task,
+            roleset: &self.roleset,
+            model: &self.model,
+            seed: self.seed,
+            outcome: self.outcome.name(),
+            how: self.how.as_deref(),
+            reason: self.reason.as_deref(),
+            text: self.text.as_deref(),
+            right: self.right,
+            blind_right: self.blind_right,
+            rounds: self.rounds,
+            calls,
+            prompt_tokens: prompt,
+            cached_tokens: cached,
+            completion_tokens: completion,
+            cost_micro_usd,
+            milliseconds: self.timing.total_ms,
+            run: &self.run,
+        }
+    }
+}
+
+/// Reads all results of the batch in a folder, and gives each run to `each`, in the order of its shard's file.
+///
+/// # Errors
+///
+/// [`BatchError`], also if there is no batch.
+pub fn results(folder: &Path, mut each: impl FnMut(Told)) -> Result<(), BatchError> {
+    for index in 0..shard::count(folder)? {
+        let path = shard::results_file(folder, index);
+        if !path.exists() {
+            continue;
+        }
+        // Which line of a run is its last, and counts.
+        let mut last: BTreeMap<String, u64> = BTreeMap::new();
+        lines(&path, |number, _, _, told| {
+            last.insert(told.run, number);
+            Ok(())
+        })?;
+        lines(&path, |number, _, _, told| {
+            if last.get(&told.run) == Some(&number) {
+                each(told);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Gives each line of results to `each`: its number, where it begins in bytes, how long it is, and what it says.
+pub(super) fn lines(
+    path: &Path,
+    mut each: impl FnMut(u64, u64, usize, Told) -> Result<(), String>,
+) -> Result<(), BatchError> {
+    let file = File::open(path).map_err(BatchError::io("open", path))?;
+    let mut lines = BufReader::with_capacity(1 << 16, file);
+    let (mut line, mut number, mut offset) = (Vec::new(), 0, 0);
+    loop {
+        line.clear();
+        let bytes = lines.read_until(b'\n', &mut line).map_err(BatchError::io("read", path))?;
+        // What is being written at this moment is no line yet.
+        if line.last() != Some(&b'\n') {
+            return Ok(());
+        }
+        number += 1;
+        let wrong = |why: String| BatchError::Results { path: path.to_owned(), line: number, why };
+        let told = serde_json::from_slice(&line).map_err(|why| wrong(why.to_string()))?;
+        each(number, offset, bytes, told).map_err(wrong)?;
+        offset += bytes as u64;
+    }
+}

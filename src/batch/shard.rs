@@ -1,0 +1,315 @@
+//! The folder of a batch, as far as it is one shard's: what is in it already, and what is added.
+//!
+//! The journal is the truth; a line of results follows from it. Whatever a crash has left between the two is made up for when the
+//! run's cell comes by: a run that has ended without a line gets one, and one that has not ended goes on.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::error::BatchError;
+use super::matrix::ShardOf;
+use super::row::{Ending, Known, Row};
+use crate::crypto::Digest;
+use crate::journal::{Entry, JournalError, Placed, Record, SharedJournal, Strand};
+use crate::report::write_whole;
+
+/// The file that says what a batch is made of.
+const BATCH_FILE: &str = "batch.json";
+
+/// So many shards a batch has at most.
+pub(super) const SHARDS_MAX: u64 = 100_000;
+
+/// Files are their owner's alone.
+pub(super) const PRIVATE: u32 = 0o600;
+
+/// Which ends are not taken as they are.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Retry {
+    /// Runs whose provider failed.
+    pub failed: bool,
+    /// Runs that came to a limit.
+    pub budget: bool,
+}
+
+impl Retry {
+    fn wants(self, ending: Ending) -> bool {
+        match ending {
+            Ending::Failed => self.failed,
+            Ending::Budget => self.budget,
+            Ending::Agreed | Ending::NoAgreement | Ending::Vetoed | Ending::Interrupted => false,
+        }
+    }
+}
+
+/// One shard of a batch, in its folder. Nobody else has it meanwhile.
+#[derive(Debug)]
+pub struct Shard {
+    journal: SharedJournal,
+    /// The same file, to be read.
+    records: File,
+    journal_path: PathBuf,
+    results: File,
+    results_path: PathBuf,
+    /// Where the last line of results is of each run that has one: of millions it is not kept what they say.
+    rows: HashMap<Uuid, Place>,
+    /// Runs in the journal that have more to them than their line says, or have none.
+    begun: HashMap<Uuid, Begun>,
+}
+
+/// Where a line of results is, and how its run ended.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    offset: u64,
+    bytes: u32,
+    outcome: Ending,
+}
+
+/// Where a run's records are.
+#[derive(Debug, Default)]
+struct Begun {
+    lines: Vec<Placed>,
+    /// Whether it was put down; else its process died.
+    is_put_down: bool,
+    /// Whether its protocol has ended it.
+    is_over: bool,
+}
+
+/// What there is of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Standing {
+    /// Nothing.
+    New,
+    /// It can go on.
+    Begun,
+    /// It has ended, and has no line of results.
+    Unreported,
+    /// It has ended, as its line of results says.
+    Ended(Known),
+}
+
+#[derive(Deserialize, Serialize)]
+struct Manifest {
+    v: u32,
+    shards: u64,
+}
+
+impl Shard {
+    /// Opens a shard of the batch in this folder, or makes it.
+    ///
+    /// # Errors
+    ///
+    /// [`BatchError`].
+    pub fn open(folder: &Path, which: ShardOf) -> Result<Self, BatchError> {
+        let results_path = results_file(folder, which.index);
+        let journal_path = journal_file(folder, which.index);
+        let mut begun: HashMap<Uuid, Begun> = HashMap::new();
+        manifest(folder, which)?;
+        let mut rows = HashMap::new();
+        known(&results_path, true, |offset, bytes, row| {
+            // Of a run that was tried again the last line counts.
+            rows.insert(row.run, Place { offset, bytes, outcome: row.outcome });
+        })?;
+        let journal = SharedJournal::open(&journal_path, |record: Record, line| {
+            let run = record.run.parse().map_err(|_| "its run is none of a batch".to_owned())?;
+            let this = begun.entry(run).or_default();
+            this.lines.push(line);
+            (this.is_put_down, this.is_over) = match &record.event {
+                Entry::Stopped { outcome } => (true, outcome.is_final()),
+                Entry::Opened(_)
+                | Entry::Asked(_)
+                | Entry::Replied(_)
+                | Entry::Found(_)
+                | Entry::Resumed { .. } => (false, false),
+            };
+            if this.is_over && rows.contains_key(&run) {
+                begun.remove(&run);
+            }
+            Ok(())
+        })?;
+        let open = |options: &mut OpenOptions, path: &Path| {
+            options.mode(PRIVATE).open(path).map_err(BatchError::io("open", path))
+        };
+        let results = open(OpenOptions::new().read(true).append(true).create(true), &results_path)?;
+        let records = open(OpenOptions::new().read(true), &journal_path)?;
+        Ok(Self { journal, records, journal_path, results, results_path, rows, begun })
+    }
+
+    /// What there is of a run.
+    ///
+    /// # Errors
+    ///
+    /// [`BatchError::Io`], [`BatchError::Results`].
+    pub(super) fn standing(&self, run: Uuid, retry: Retry) -> Result<Standing, BatchError> {
+        let begun = self.begun.get(&run);
+        // Somebody has begun to try it again, and died.
+        if begun.is_some_and(|begun| !begun.is_put_down) {
+            return Ok(Standing::Begun);
+        }
+        Ok(match (self.rows.get(&run), begun) {
+            (Some(place), Some(_)) if retry.wants(place.outcome) => Standing::Begun,
+            (Some(place), _) => Standing::Ended(self.row(*place)?),
+            (None, Some(begun)) if begun.is_over => Standing::Unreported,
+            (None, Some(_)) => Standing::Begun,
+            (None, None) => Standing::New,
+        })
+    }
+
+    /// Reads the line of results at this place.
+    fn row<R: DeserializeOwned>(&self, place: Place) -> Result<R, BatchError> {
+        let mut line = vec![0; place.bytes as usize];
+        let path = &self.results_path;
+        self.results.read_exact_at(&mut line, place.offset).map_err(BatchError::io("read", path))?;
+        serde_json::from_slice(&line).map_err(|why| BatchError::Results {
+            path: path.clone(),
+            line: 0,
+            why: why.to_string(),
+        })
+    }
+
+    /// The part of the journal that is a new run's.
+    pub(super) fn strand(&self, run: Uuid) -> Strand {
+        self.journal.strand(&run.to_string(), Digest::ZERO)
+    }
+
+    /// Takes what there is of a run, to go on with it.
+    ///
+    /// # Errors
+    ///
+    /// [`BatchError::Io`], [`BatchError::Journal`].
+    pub(super) fn take(&mut self, run: Uuid) -> Result<(Strand, Vec<Record>), BatchError> {
+        let Begun { lines, .. } = self.begun.remove(&run).unwrap_or_default();
+        let mut records = Vec::new();
+        let mut head = Digest::ZERO;
+        for line in lines {
+            let mut bytes = vec![0; line.bytes];
+            self.records
+                .read_exact_at(&mut bytes, line.offset)
+                .map_err(BatchError::io("read", &self.journal_path))?;
+            // It was read once, and its chain has held: somebody has changed it since then.
+            let damaged = |why: String| JournalError::Damaged {
+                path: self.journal_path.clone(),
+                line: line.number,
+                why,
+            };
+            records.push(serde_json::from_slice(&bytes).map_err(|why| damaged(why.to_string()))?);
+            head = line.sha256;
+        }
+        Ok((self.journal.strand(&run.to_string(), head), records))
+    }
+
+    /// Adds a line of results.
+    ///
+    /// # Errors
+    ///
+    /// [`BatchError::Io`].
+    pub(super) fn add(&mut self, row: &Row) -> Result<(), BatchError> {
+        let mut line = serde_json::to_vec(row).unwrap_or_default();
+        line.push(b'\n');
+        self.results.write_all(&line).map_err(BatchError::io("write to", &self.results_path))
+    }
+
+    /// Adds a run's line again, with another word on whether it is right.
+    ///
+    /// # Errors
+    ///
+    /// [`BatchError::Io`], [`BatchError::Results`].
+    pub(super) fn rescore(&mut self, run: Uuid, rights: [Option<bool>; 2]) -> Result<(), BatchError> {
+        let Some(place) = self.rows.get(&run) else { return Ok(()) };
+        let mut row: serde_json::Map<String, Value> = self.row(*place)?;
+        for (name, right) in ["right", "blind_right"].into_iter().zip(rights) {
+            row.insert(name.to_owned(), right.into());
+        }
+        let mut line = serde_json::to_vec(&row).unwrap_or_default();
+        line.push(b'\n');
+        self.results.write_all(&line).map_err(BatchError::io("write to", &self.results_path))
+    }
+
+    /// Makes the results durable.
+    ///
+    /// # Errors
+    ///
+    /// [`BatchError::Io`].
+    pub(super) fn sync(&self) -> Result<(), BatchError> {
+        self.results.sync_data().map_err(BatchError::io("sync", &self.results_path))
+    }
+}
+
+/// Where a shard's journal is.
+pub(super) fn journal_file(folder: &Path, index: u64) -> PathBuf {
+    folder.join(format!("journal-{index}.jsonl"))
+}
+
+/// Where a shard's results are.
+pub(super) fn results_file(folder: &Path, index: u64) -> PathBuf {
+    folder.join(format!("results-{index}.jsonl"))
+}
+
+/// Reads which runs have a line of results: where it begins, how long it is, and what it says. A torn last line does not count,
+/// and is cut if that is wanted.
+pub(super) fn known(
+    path: &Path,
+    is_cut: bool,
+    mut each: impl FnMut(u64, u32, Known),
+) -> Result<(), BatchError> {
+    let file = match OpenOptions::new().read(true).write(is_cut).open(path) {
+        Ok(file) => file,
+        Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(why) => return Err(BatchError::io("open", path)(why)),
+    };
+    let mut lines = BufReader::with_capacity(1 << 16, &file);
+    let (mut line, mut whole, mut number) = (Vec::new(), 0, 0);
+    loop {
+        line.clear();
+        let count = lines.read_until(b'\n', &mut line).map_err(BatchError::io("read", path))?;
+        if line.pop_if(|last| *last == b'\n').is_none() {
+            break;
+        }
+        number += 1;
+        let wrong = |why: String| BatchError::Results { path: path.to_owned(), line: number, why };
+        let row: Known = serde_json::from_slice(&line).map_err(|why| wrong(why.to_string()))?;
+        let bytes = u32::try_from(line.len()).map_err(|_| wrong("it is too long".to_owned()))?;
+        each(whole, bytes, row);
+        whole += count as u64;
+    }
+    if !line.is_empty() && is_cut {
+        file.set_len(whole).map_err(BatchError::io("cut the torn last line of", path))?;
+    }
+    Ok(())
+}
+
+/// Whether there is a batch in this folder.
+#[must_use]
+pub fn is_batch(folder: &Path) -> bool {
+    folder.join(BATCH_FILE).is_file()
+}
+
+/// Reads how many shards the batch in this folder has.
+pub(super) fn count(folder: &Path) -> Result<u64, BatchError> {
+    let path = folder.join(BATCH_FILE);
+    let text = std::fs::read_to_string(&path).map_err(BatchError::io("read", &path))?;
+    let manifest: Manifest =
+        serde_json::from_str(&text).map_err(std::io::Error::from).map_err(BatchError::io("read", &path))?;
+    Ok(manifest.shards)
+}
+
+/// Notes how many shards there are, or checks that there are as many as before.
+fn manifest(folder: &Path, which: ShardOf) -> Result<(), BatchError> {
+    let path = folder.join(BATCH_FILE);
+    if !path.exists() {
+        let text = serde_json::to_string(&Manifest { v: 1, shards: which.count }).unwrap_or_default() + "\n";
+        return write_whole(&path, &text, PRIVATE).map_err(BatchError::io("write", &path));
+    }
+    let was = count(folder)?;
+    if was == which.count {
+        return Ok(());
+    }
+    Err(BatchError::Shards { path: folder.to_owned(), was, now: which })
+}

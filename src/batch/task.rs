@@ -1,0 +1,169 @@
+//! One line of a file of tasks.
+//!
+//! In: a line of JSON. Out: what is asked, or why it cannot be. No file is read here: documents are named, or are in the line.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::protocol::Document;
+use crate::text::{CanonicalKind, CanonicalRule};
+
+/// The longest line that is read, in bytes.
+pub const LINE_BYTES_MAX: usize = 16 << 20;
+
+/// The longest id, in characters.
+const ID_CHARS_MAX: usize = 200;
+
+/// A task as a line says it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskLine {
+    /// Tells it from all other tasks of the batch.
+    pub id: String,
+    /// The question or order.
+    pub prompt: String,
+    /// What it is about.
+    pub documents: Vec<DocumentLine>,
+    /// The only roleset that this task is for.
+    pub roleset: Option<String>,
+    /// The right answer, if it is known; no model sees it.
+    pub answer: Option<String>,
+    /// Which differences between texts do not count, if not those of the roleset.
+    pub canonical: Option<CanonicalRule>,
+}
+
+/// A document of a task.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(untagged, expecting = "a document is a path, or an object with `name` and `text`")]
+pub enum DocumentLine {
+    /// A text file.
+    File(PathBuf),
+    /// The text itself.
+    Text(Document),
+}
+
+/// The same as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an object with `id` and `prompt`")]
+struct Written {
+    id: Box<RawValue>,
+    prompt: String,
+    #[serde(default)]
+    documents: Option<Vec<DocumentLine>>,
+    #[serde(default)]
+    roleset: Option<String>,
+    #[serde(default)]
+    answer: Option<Box<RawValue>>,
+    #[serde(default)]
+    canonical: Option<Canonical>,
+}
+
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "`canonical` is a kind, such as \"number\", or an object with `kind` and `choices`"
+)]
+enum Canonical {
+    Kind(CanonicalKind),
+    Rule(CanonicalRule),
+}
+
+impl TaskLine {
+    /// Reads a line.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, in words.
+    pub fn parse(line: &str) -> Result<Self, String> {
+        // It is a line of its own, whatever line of its file it is.
+        let place = |why: serde_json::Error| why.to_string().replace(" at line 1 column ", ", at byte ");
+        let written: Written =
+            serde_json::from_str(line).map_err(|why| format!("it is no task: {}", place(why)))?;
+        let is_text_or_number =
+            written.id.get().starts_with(['"', '-']) || written.id.get().starts_with(char::is_numeric);
+        if !is_text_or_number {
+            return Err("its `id` is neither a text nor a number".to_owned());
+        }
+        let id = in_words(&written.id);
+        if id.is_empty() || id.chars().count() > ID_CHARS_MAX || id.chars().any(char::is_control) {
+            return Err(format!(
+                "its `id` is empty, longer than {ID_CHARS_MAX} characters, or has a control character in it"
+            ));
+        }
+        if written.prompt.trim().is_empty() {
+            return Err("its `prompt` is empty".to_owned());
+        }
+        let canonical = written.canonical.map(|canonical| match canonical {
+            Canonical::Kind(kind) => CanonicalRule { kind, choices: Vec::new() },
+            Canonical::Rule(rule) => rule,
+        });
+        let is_open = |rule: &CanonicalRule| rule.kind == CanonicalKind::Choice && rule.choices.is_empty();
+        if canonical.as_ref().is_some_and(is_open) {
+            return Err("a `canonical` of kind `choice` needs `choices`".to_owned());
+        }
+        Ok(Self {
+            id,
+            prompt: written.prompt.trim().to_owned(),
+            documents: written.documents.unwrap_or_default(),
+            roleset: written.roleset,
+            answer: written.answer.map(|answer| in_words(&answer)),
+            canonical,
+        })
+    }
+}
+
+/// The id in a line that is no task otherwise.
+pub(super) fn id_in(line: &str) -> Option<String> {
+    let line: serde_json::Value = serde_json::from_str(line).ok()?;
+    let id = line.get("id")?;
+    id.as_str().map(str::to_owned).or_else(|| id.as_number().map(ToString::to_string))
+}
+
+/// A text as it is, and anything else as it is written: a number keeps all of its digits.
+fn in_words(value: &RawValue) -> String {
+    serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_what_is_asked_and_what_is_known() {
+        let line = r#"{"id": 7, "prompt": " How much? ", "documents": ["a.txt", {"name": "b", "text": "c"}], "answer": 42, "canonical": "number"}"#;
+        let task = TaskLine::parse(line).unwrap();
+        assert_eq!((task.id.as_str(), task.prompt.as_str()), ("7", "How much?"));
+        assert_eq!(task.answer.as_deref(), Some("42"));
+        assert_eq!(task.canonical.unwrap().kind, CanonicalKind::Number);
+        assert_eq!(task.documents[0], DocumentLine::File("a.txt".into()));
+        assert!(matches!(&task.documents[1], DocumentLine::Text(document) if document.text == "c"));
+    }
+
+    #[test]
+    fn numbers_keep_their_digits_and_nulls_say_nothing() {
+        let line = r#"{"id": 99999999999999999999999, "prompt": "x", "answer": 1e3, "documents": null, "roleset": null, "canonical": null}"#;
+        let task = TaskLine::parse(line).unwrap();
+        assert_eq!((task.id.as_str(), task.answer.as_deref()), ("99999999999999999999999", Some("1e3")));
+        assert!(task.documents.is_empty() && task.roleset.is_none() && task.canonical.is_none());
+    }
+
+    #[test]
+    fn a_line_that_is_no_task_is_refused_with_its_reason() {
+        for (line, part) in [
+            ("", "it is no task"),
+            ("[]", "it is no task"),
+            (r#"{"id": [1], "prompt": "b"}"#, "its `id` is neither"),
+            (r#"{"id": "a"}"#, "missing field `prompt`"),
+            (r#"{"id": "a", "prompt": "b", "promt": "c"}"#, "unknown field `promt`"),
+            (r#"{"id": null, "prompt": "b"}"#, "its `id` is neither"),
+            (r#"{"id": "", "prompt": "b"}"#, "its `id` is empty"),
+            (r#"{"id": "a\nb", "prompt": "b"}"#, "control character"),
+            (r#"{"id": "a", "prompt": "  "}"#, "its `prompt` is empty"),
+            (r#"{"id": "a", "prompt": "b", "canonical": "choice"}"#, "needs `choices`"),
+        ] {
+            let why = TaskLine::parse(line).unwrap_err();
+            assert!(why.contains(part), "{line}: {why}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Everything that a batch claims, derived again from its journals and compared.
+//!
+//! In: a folder. Out: how many runs hold, or the first thing that does not. Runs are followed through a journal as their records come,
+//! so that only those are held that have not ended yet.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::error::BatchError;
+use super::results::lines;
+use super::shard;
+use crate::crypto::Digest;
+use crate::engine::Ledger;
+use crate::journal::{Entry, Record, read_shared};
+use crate::report::RunResult;
+
+/// What was found.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Verified {
+    /// Runs whose records follow from each other and lead to their line of results.
+    pub ended: u64,
+    /// Runs whose records follow from each other, and that have no line of results: they are under way, or were cut off.
+    pub open: u64,
+}
+
+/// Where a run's line of results is.
+struct Place {
+    number: u64,
+    offset: u64,
+    bytes: usize,
+    /// Whether it says that the run's protocol has ended it.
+    is_final: bool,
+}
+
+/// The results of a shard, to be looked up.
+struct Rows<'a> {
+    path: &'a Path,
+    file: Option<File>,
+    places: HashMap<Uuid, Place>,
+}
+
+/// Verifies the batch in a folder.
+///
+/// # Errors
+///
+/// [`BatchError`]: a chain that is broken, a record that cannot have come about, or a line of results that says something else.
+pub fn verify(folder: &Path) -> Result<Verified, BatchError> {
+    let mut verified = Verified::default();
+    for index in 0..shard::count(folder)? {
+        let (results, journal) = (shard::results_file(folder, index), shard::journal_file(folder, index));
+        let mut rows = Rows::read(&results)?;
+        if !journal.exists() {
+            rows.are_all_found()?;
+            continue;
+        }
+        let mut open: HashMap<Uuid, (Ledger, Digest)> = HashMap::new();
+        let mut differs = None;
+        read_shared(&journal, |record: Record, line| {
+            let run: Uuid = record.run.parse().map_err(|_| "its run is none of a batch".to_owned())?;
+            if let Some((ledger, head)) = open.get_mut(&run) {
+                ledger.apply(&record).map_err(|why| why.to_string())?;
+                *head = line.sha256;
+            } else {
+                let ledger = Ledger::open(&record).map_err(|why| why.to_string())?;
+                open.insert(run, (ledger, line.sha256));
+            }
+            let is_over = matches!(&record.event, Entry::Stopped { outcome } if outcome.is_final());
+            if is_over && let Some((ledger, head)) = open.remove(&run) {
+                match rows.check(run, &ledger, head) {
+                    Ok(true) => verified.ended += 1,
+                    Ok(false) => verified.open += 1,
+                    Err(why) => differs = differs.take().or(Some(why)),
+                }
+            }
+            Ok(())
+        })?;
+        differs.map_or(Ok(()), Err)?;
+        for (run, (ledger, head)) in open {
+            // One that was put down has a line; one that is being tried again has an older one, which says that it was cut off.
+            let has_line = ledger.outcome().is_some() && rows.check(run, &ledger, head)?;
+            if let Some(place) = rows.places.remove(&run).filter(|place| place.is_final) {
+                return Err(rows.wrong(&place, "the journal does not say how it ended".to_owned()));
+            }
+            *(if has_line { &mut verified.ended } else { &mut verified.open }) += 1;
+        }
+        rows.are_all_found()?;
+    }
+    Ok(verified)
+}
+
+impl<'a> Rows<'a> {
+    fn read(path: &'a Path) -> Result<Self, BatchError> {
+        let mut places = HashMap::new();
+        if !path.exists() {
+            return Ok(Self { path, file: None, places });
+        }
+        lines(path, |number, offset, bytes, told| {
+            let run = told.run.parse().map_err(|_| "its run is none of a batch".to_owned())?;
+            places.insert(run, Place { number, offset, bytes, is_final: told.outcome.is_final() });
+            Ok(())
+        })?;
+        let file = Some(File::open(path).map_err(BatchError::io("open", path))?);
+        Ok(Self { path, file, places })
+    }
+
+    /// Nothing is left that the journal does not have.
+    fn are_all_found(&self) -> Result<(), BatchError> {
+        let left = self.places.iter().next();
+        left.map_or(Ok(()), |(run, place)| Err(self.wrong(place, format!("the journal has no run {run}"))))
+    }
+
+    /// Compares a run's line with what its records give; false if it has none.
+    fn check(&mut self, run: Uuid, ledger: &Ledger, head: Digest) -> Result<bool, BatchError> {
+        let (Some(place), Some(file)) = (self.places.remove(&run), &self.file) else { return Ok(false) };
+        let mut bytes = vec![0; place.bytes];
+        file.read_exact_at(&mut bytes, place.offset).map_err(BatchError::io("read", self.path))?;
+        let said: Value =
+            serde_json::from_slice(&bytes).map_err(|why| self.wrong(&place, why.to_string()))?;
+        let derived = serde_json::to_value(RunResult::new(ledger, head)).unwrap_or_default();
+        for (name, value) in derived.as_object().into_iter().flatten() {
+            if said[name] != *value {
+                return Err(self.wrong(&place, format!("`{name}` is not what the journal gives")));
+            }
+        }
+        Ok(true)
+    }
+
+    fn wrong(&self, place: &Place, why: String) -> BatchError {
+        BatchError::Results { path: self.path.to_owned(), line: place.number, why }
+    }
+}

@@ -1,0 +1,193 @@
+//! `consensus results`: what came out of a batch.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::ExitCode;
+use super::output::{Format, Output};
+use crate::batch::{By, Flat, Group, Groups, State, page, results, share_in_words, status};
+use crate::text::quote;
+
+const AFTER_HELP: &str = "\
+A table (text), a JSON document and a page with plots (html) put runs together, with 95 % intervals (Wilson); csv and
+jsonl have a row for each run. The page is one file that loads nothing.
+
+Examples:
+  consensus results out
+  consensus results out --by model,seed
+  consensus results out --format csv >runs.csv
+  consensus results out --format html >out.html";
+
+/// Arguments of `results`.
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct ResultsArgs {
+    /// The batch's folder.
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// What runs have in common that are put together.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…", default_value = "roleset,model")]
+    by: Vec<ByArg>,
+    /// What stdout carries: a table, one JSON document, one JSON object a run, comma-separated values, or a page with plots.
+    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = format())]
+    format: Format,
+}
+
+/// The formats of tables, which no other command has.
+fn format() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(["table", "json", "jsonl", "csv", "html"]).map(|name| match name.as_str() {
+        "json" => Format::Json,
+        "jsonl" => Format::Jsonl,
+        "csv" => Format::Csv,
+        "html" => Format::Html,
+        _ => Format::Text,
+    })
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+enum ByArg {
+    Roleset,
+    Model,
+    Seed,
+    Task,
+}
+
+impl From<ByArg> for By {
+    fn from(arg: ByArg) -> Self {
+        match arg {
+            ByArg::Roleset => Self::Roleset,
+            ByArg::Model => Self::Model,
+            ByArg::Seed => Self::Seed,
+            ByArg::Task => Self::Task,
+        }
+    }
+}
+
+pub(super) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    match args.format {
+        Format::Text | Format::Json | Format::Html => together(args, output)?,
+        Format::Jsonl => each(args, output, |row| Ok(serde_json::to_string(row)? + "\n"))?,
+        Format::Csv => {
+            let mut is_first = true;
+            each(args, output, |row| {
+                let mut line = csv::WriterBuilder::new().has_headers(is_first).from_writer(Vec::new());
+                is_first = false;
+                line.serialize(row)?;
+                Ok(String::from_utf8(line.into_inner()?)?)
+            })?;
+        }
+    }
+    Ok(ExitCode::Success)
+}
+
+/// Prints each row as `write` writes it. A program gets it as it is; a terminal must not be driven by what models have said.
+fn each(
+    args: &ResultsArgs,
+    output: &Output,
+    mut write: impl FnMut(&Flat<'_>) -> anyhow::Result<String>,
+) -> anyhow::Result<()> {
+    let is_terminal = std::io::stdout().is_terminal();
+    let mut failure = None;
+    results(&args.dir, |told| {
+        if failure.is_none() {
+            let printed = write(&told.flat()).and_then(|line| {
+                let line = if is_terminal { quote::terminal(line.trim_end()) + "\n" } else { line };
+                output.print(&line)
+            });
+            failure = printed.err();
+        }
+    })?;
+    failure.map_or(Ok(()), Err)
+}
+
+/// Tells groups of runs.
+fn together(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {
+    let by: Vec<By> = args.by.iter().copied().map(By::from).collect();
+    let mut groups = Groups::new(&by);
+    results(&args.dir, |told| groups.add(&told))?;
+    let groups = groups.finish();
+    let warnings = warnings(args, &groups)?;
+    for warning in &warnings {
+        output.insist(warning);
+    }
+    if args.format == Format::Json {
+        return output.json(&json!(groups));
+    }
+    if args.format == Format::Html {
+        return output.print(&page(&args.dir.display().to_string(), &groups, &warnings));
+    }
+    if groups.is_empty() {
+        output.tell(&format!("no run has ended in `{}`", args.dir.display()));
+        return Ok(());
+    }
+    let mut table = vec![header(&groups[0])];
+    table.extend(groups.iter().map(cells));
+    let widths: Vec<usize> = (0..table[0].len())
+        .map(|column| table.iter().map(|row| row[column].chars().count()).max().unwrap_or_default())
+        .collect();
+    for row in table {
+        let row: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        output.line(row.join("  ").trim_end())?;
+    }
+    Ok(())
+}
+
+/// What a reader of these groups must know first.
+fn warnings(args: &ResultsArgs, groups: &[Group]) -> anyhow::Result<Vec<String>> {
+    let mut warnings = Vec::new();
+    let cut_off: u64 = groups.iter().map(|group| group.ended.all() - group.ended.by_protocol()).sum();
+    if cut_off > 0 {
+        warnings.push(format!(
+            "{cut_off} runs have failed or come to a limit, and are in no share; `consensus batch … --retry failed,budget` goes on with them"
+        ));
+    }
+    for shard in status(&args.dir)? {
+        let state = shard.progress.map(|progress| progress.state);
+        if state != Some(State::Ended) || shard.is_live == Some(true) {
+            warnings.push(format!("shard {} has not ended: these are not all runs", shard.index));
+        }
+    }
+    Ok(warnings)
+}
+
+fn header(group: &Group) -> Vec<String> {
+    let names = [
+        "runs",
+        "cut off",
+        "agreed",
+        "right",
+        "right blind",
+        "rounds",
+        "calls",
+        "tokens",
+        "s p50",
+        "s p95",
+        "USD",
+    ];
+    group.of.iter().map(|(name, _)| *name).chain(names).map(str::to_owned).collect()
+}
+
+fn cells(group: &Group) -> Vec<String> {
+    let names =
+        group.of.iter().map(|(_, name)| if name.is_empty() { "-".to_owned() } else { quote::terminal(name) });
+    let cost = group.cost_micro_usd.map_or("-".to_owned(), |cost| format!("{:.4}", cost as f64 / 1e6));
+    let figures = [
+        group.ended.all().to_string(),
+        (group.ended.all() - group.ended.by_protocol()).to_string(),
+        share_in_words(&group.agreed),
+        share_in_words(&group.right),
+        share_in_words(&group.blind_right),
+        format!("{:.1}", group.rounds),
+        format!("{:.1}", group.calls),
+        format!("{:.0}", group.tokens),
+        format!("{:.2}", group.seconds_p50),
+        format!("{:.2}", group.seconds_p95),
+        cost,
+    ];
+    names.chain(figures).collect()
+}

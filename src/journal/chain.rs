@@ -1,0 +1,66 @@
+//! The lines of a journal, each of which names the one before it by its digest.
+
+use std::time::SystemTime;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Record, VERSION};
+use crate::crypto::Digest;
+use crate::text::check_depth;
+
+/// Where a chain ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chain {
+    /// So many lines are in it.
+    pub(super) lines: u64,
+    /// SHA-256 of the last one.
+    pub(super) head: Digest,
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self { lines: 0, head: Digest::ZERO }
+    }
+}
+
+impl Chain {
+    /// Adds a record, and puts its line at the end of `out`: whole, or not at all.
+    pub(super) fn append<E: Serialize>(
+        &mut self,
+        run: &str,
+        event: E,
+        out: &mut Vec<u8>,
+    ) -> std::io::Result<Record<E>> {
+        let at = humantime::format_rfc3339_micros(SystemTime::now()).to_string();
+        let record = Record { v: VERSION, run: run.to_owned(), seq: self.lines, at, event, prev: self.head };
+        let start = out.len();
+        if let Err(why) = serde_json::to_writer(&mut *out, &record) {
+            out.truncate(start);
+            return Err(why.into());
+        }
+        *self = Self { lines: self.lines + 1, head: Digest::of(&out[start..]) };
+        out.push(b'\n');
+        Ok(record)
+    }
+
+    /// Takes the next line, without its line break, if it follows; says what is wrong if not.
+    pub(super) fn check<E: DeserializeOwned>(&mut self, line: &[u8]) -> Result<Record<E>, String> {
+        let text = std::str::from_utf8(line).map_err(|_| "it is not UTF-8".to_owned())?;
+        if !check_depth(text) {
+            return Err("it nests too deeply".to_owned());
+        }
+        let record: Record<E> = serde_json::from_str(text).map_err(|e| format!("it cannot be read: {e}"))?;
+        if record.v != VERSION {
+            return Err(format!("its format is version {}; this program reads version {VERSION}", record.v));
+        }
+        if record.prev != self.head {
+            return Err("it does not follow from the line before it: the chain is broken".to_owned());
+        }
+        if record.seq != self.lines {
+            return Err(format!("it is numbered {}", record.seq));
+        }
+        *self = Self { lines: self.lines + 1, head: Digest::of(line) };
+        Ok(record)
+    }
+}

@@ -1,0 +1,238 @@
+//! One journal for many runs that go on at the same time.
+//!
+//! In go records, each of its run, in the order in which they come; out come lines of one chain in one file. A thread of its
+//! own writes whatever has come while it wrote before, and one sync makes all of it durable: a thousand runs cost hardly more
+//! syncs than one. Nothing is said to be durable that is not, and once the file cannot be written nobody gets further.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::oneshot;
+
+use super::chain::Chain;
+use super::reader::{Placed, walk};
+use super::writer::{create_file, cut, open_file};
+use super::{JournalError, Record};
+use crate::crypto::Digest;
+
+/// What nobody waits for is written after this at the latest, and with other things before.
+const WRITTEN_AFTER: Duration = Duration::from_millis(5);
+
+/// From one sync to the next: the records of a busy batch gather meanwhile, and one that comes alone does not wait.
+const BETWEEN_SYNCS: Duration = Duration::from_micros(500);
+
+/// A journal that is shared; whatever has come is written when this is dropped.
+#[derive(Debug)]
+pub struct SharedJournal {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// One run's part of a shared journal.
+#[derive(Debug)]
+pub struct Strand {
+    shared: Arc<Shared>,
+    run: String,
+    /// SHA-256 of the last line of this run.
+    head: Digest,
+}
+
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    state: Mutex<State>,
+    /// Says that there is something to do.
+    work: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    chain: Chain,
+    /// Lines that are not written yet.
+    pending: Vec<u8>,
+    /// Whoever waits until all lines of now are durable.
+    waiting: Vec<oneshot::Sender<Result<(), Failure>>>,
+    is_closed: bool,
+    /// Why nothing more is written.
+    failure: Option<Failure>,
+}
+
+/// Why a file cannot be written.
+type Failure = (std::io::ErrorKind, String);
+
+impl SharedJournal {
+    /// Opens the journal at `path` to go on with it, or makes it; what is there is read record by record. A torn last line is
+    /// cut.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Locked`] if another process has it, [`JournalError::Damaged`] if its chain does not hold,
+    /// [`JournalError::Io`].
+    pub fn open<E: DeserializeOwned>(
+        path: &Path,
+        each: impl FnMut(Record<E>, Placed) -> Result<(), String>,
+    ) -> Result<Self, JournalError> {
+        let (file, chain) = match open_file(path)? {
+            Some(mut file) => {
+                let walked = walk(&file, path, each)?;
+                cut(&mut file, path, &walked)?;
+                (file, walked.chain)
+            }
+            None => (create_file(path)?, Chain::default()),
+        };
+        let state = Mutex::new(State { chain, ..State::default() });
+        let shared = Arc::new(Shared { path: path.to_owned(), state, work: Condvar::new() });
+        let of_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("journal".to_owned());
+        let thread = thread.spawn(move || of_thread.write_all(file)).map_err(|source| JournalError::Io {
+            action: "start to write to",
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// The part of a run, which may have records in it: the SHA-256 of its last line, or zeros.
+    #[must_use]
+    pub fn strand(&self, run: &str, head: Digest) -> Strand {
+        Strand { shared: Arc::clone(&self.shared), run: run.to_owned(), head }
+    }
+}
+
+impl Drop for SharedJournal {
+    fn drop(&mut self) {
+        self.shared.lock().is_closed = true;
+        self.shared.work.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // What it could not write it has told to whoever waited for it.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Strand {
+    /// Appends one record and returns it. It is written soon, and durable after [`Strand::sync`].
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Io`].
+    pub fn append<E: Serialize>(&mut self, event: E) -> Result<Record<E>, JournalError> {
+        let mut state = self.shared.lock();
+        if let Some(failure) = state.refusal() {
+            return Err(self.shared.error(&failure));
+        }
+        let is_first = state.pending.is_empty();
+        let State { chain, pending, .. } = &mut *state;
+        let record = chain.append(&self.run, event, pending).map_err(|source| self.shared.io(source))?;
+        self.head = chain.head;
+        drop(state);
+        if is_first {
+            self.shared.work.notify_one();
+        }
+        Ok(record)
+    }
+
+    /// Waits until everything appended so far is durable.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Io`].
+    pub async fn sync(&self) -> Result<(), JournalError> {
+        let (sender, done) = oneshot::channel();
+        let is_first = {
+            let mut state = self.shared.lock();
+            if let Some(failure) = state.refusal() {
+                return Err(self.shared.error(&failure));
+            }
+            state.waiting.push(sender);
+            state.waiting.len() == 1
+        };
+        if is_first {
+            self.shared.work.notify_one();
+        }
+        // It answers whoever waits before it ends.
+        let done = done.await.unwrap_or_else(|_| Err(closed()));
+        done.map_err(|failure| self.shared.error(&failure))
+    }
+
+    /// Returns the SHA-256 of this run's last line.
+    #[must_use]
+    pub fn head(&self) -> Digest {
+        self.head
+    }
+}
+
+impl State {
+    /// Why nothing more is taken.
+    fn refusal(&self) -> Option<Failure> {
+        self.is_closed.then(|| self.failure.clone().unwrap_or_else(closed))
+    }
+}
+
+fn closed() -> Failure {
+    (std::io::ErrorKind::BrokenPipe, "it is closed".to_owned())
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Whoever panicked while it held this has changed nothing by halves: a line is put in whole, or not at all.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn io(&self, source: std::io::Error) -> JournalError {
+        JournalError::Io { action: "write to", path: self.path.clone(), source }
+    }
+
+    fn error(&self, (kind, why): &Failure) -> JournalError {
+        self.io(std::io::Error::new(*kind, why.clone()))
+    }
+
+    /// Waits until there is something to write, and for those who are about to add to it.
+    fn wait(&self, synced: Option<Instant>) -> MutexGuard<'_, State> {
+        let is_idle =
+            |state: &mut State| state.pending.is_empty() && state.waiting.is_empty() && !state.is_closed;
+        let state = self.work.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
+        let is_unhurried = |state: &mut State| state.waiting.is_empty() && !state.is_closed;
+        let waited = self.work.wait_timeout_while(state, WRITTEN_AFTER, is_unhurried);
+        let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let early = synced.map_or(Duration::ZERO, |synced| BETWEEN_SYNCS.saturating_sub(synced.elapsed()));
+        let waited = self.work.wait_timeout_while(state, early, |state| !state.is_closed);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Writes whatever comes, until there is nothing more to come.
+    fn write_all(&self, mut file: File) {
+        let (mut is_open, mut synced) = (true, None);
+        while is_open {
+            let mut state = self.wait(synced);
+            let (lines, waiting) = (std::mem::take(&mut state.pending), std::mem::take(&mut state.waiting));
+            is_open = !state.is_closed;
+            drop(state);
+            let is_wanted = !waiting.is_empty() || !is_open;
+            let written =
+                file.write_all(&lines).and_then(|()| if is_wanted { file.sync_data() } else { Ok(()) });
+            let done = written.map_err(|why| (why.kind(), why.to_string()));
+            synced = is_wanted.then(Instant::now).or(synced);
+            let mut late = Vec::new();
+            if let Err(failure) = &done {
+                // Whatever came after this would leave a gap.
+                let mut state = self.lock();
+                (state.is_closed, state.failure) = (true, Some(failure.clone()));
+                late = std::mem::take(&mut state.waiting);
+                is_open = false;
+            }
+            for waiting in waiting.into_iter().chain(late) {
+                // A run that was put down waits no longer.
+                let _ = waiting.send(done.clone());
+            }
+        }
+        // A program that is being started in this very moment holds a copy of the file.
+        let _ = file.unlock();
+    }
+}

@@ -1,0 +1,183 @@
+//! How many requests one server is given at once: more while all goes well, fewer at signs that it is too much.
+//!
+//! In: how each request went, and when. Out: a number between two bounds. It doubles with every round of good answers until the first
+//! sign, is cut by half at a refusal and by a fifth where answers begin later and later, once a round, and then grows by one a round:
+//! additive increase, multiplicative decrease (Chiu and Jain 1989; RFC 5681 for the slow start). No clock is read here.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// What is left of the limit after a refusal.
+const AFTER_REFUSAL: f64 = 0.5;
+
+/// What is left of it when answers begin later and later.
+const AFTER_DELAY: f64 = 0.8;
+
+/// They do when they lately took so many times as long to begin as they do in the long run. A long prompt takes long as well, and
+/// is no sign: a mixture that stays as it is has one delay in both.
+const LATER: f64 = 2.0;
+
+/// Below this no answer is late, in seconds.
+const LATE_MIN: f64 = 2.0;
+
+/// The part of a new delay in the average of lately, and in that of the long run.
+const SMOOTH: [f64; 2] = [0.1, 0.005];
+
+/// How a request went.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Sign {
+    /// The server has answered, and begun to after this time, if that is known.
+    Answered(Option<Duration>),
+    /// It says that it has too much to do.
+    Refused,
+    /// It says nothing about that: another fault.
+    Nothing,
+}
+
+/// The limit of one server.
+#[derive(Clone, Debug)]
+pub(super) struct Limit {
+    now: f64,
+    max: f64,
+    is_slow_start: bool,
+    /// When it was cut last; requests from before say nothing new.
+    cut_at: Option<Instant>,
+    /// How long it takes until an answer begins, in seconds: lately, and in the long run.
+    delays: Option<[f64; 2]>,
+}
+
+impl Limit {
+    /// A limit that begins at `start` and stays between 1 and `max`.
+    pub(super) fn new(start: usize, max: usize) -> Self {
+        let max = max.max(1) as f64;
+        let now = (start as f64).clamp(1.0, max);
+        Self { now, max, is_slow_start: true, cut_at: None, delays: None }
+    }
+
+    /// So many requests may be under way.
+    pub(super) fn now(&self) -> usize {
+        // It is between 1 and a number that was an integer.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is small and positive"
+        )]
+        let now = self.now as usize;
+        now
+    }
+
+    /// Takes how a request went that was sent at `sent`, when so many were under way.
+    pub(super) fn heard(&mut self, now: Instant, sent: Instant, under_way: usize, sign: Sign) {
+        match sign {
+            Sign::Refused => self.cut(now, sent, AFTER_REFUSAL),
+            Sign::Answered(Some(delay)) if self.is_later(delay) => self.cut(now, sent, AFTER_DELAY),
+            // Where the limit does not bind, nothing is known about a higher one. While it doubles, requests come after it.
+            Sign::Answered(_)
+                if (under_way as f64) < self.now * if self.is_slow_start { 0.5 } else { 0.9 } => {}
+            Sign::Answered(_) => {
+                let more = if self.is_slow_start { 1.0 } else { 1.0 / self.now };
+                self.now = (self.now + more).min(self.max);
+            }
+            Sign::Nothing => {}
+        }
+    }
+
+    /// Notes how long it took until an answer began, and whether that becomes more.
+    fn is_later(&mut self, delay: Duration) -> bool {
+        let new = delay.as_secs_f64();
+        let [lately, long] = self.delays.get_or_insert([new; 2]);
+        *lately += SMOOTH[0] * (new - *lately);
+        *long += SMOOTH[1] * (new - *long);
+        *lately > (*long * LATER).max(LATE_MIN)
+    }
+
+    fn cut(&mut self, now: Instant, sent: Instant, part: f64) {
+        self.is_slow_start = false;
+        if self.cut_at.is_some_and(|cut| sent <= cut) {
+            return;
+        }
+        self.cut_at = Some(now);
+        self.now = (self.now * part).max(1.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUICK: Sign = Sign::Answered(Some(Duration::from_millis(50)));
+
+    /// One round of requests at the limit, all sent at the same time.
+    fn round(limit: &mut Limit, sent: Instant, signs: impl Fn(usize) -> Sign) {
+        let under_way = limit.now();
+        for number in 0..under_way {
+            limit.heard(sent + Duration::from_millis(50), sent, under_way, signs(number));
+        }
+    }
+
+    #[test]
+    fn it_doubles_until_the_first_refusal_and_then_grows_by_one_a_round() {
+        let mut limit = Limit::new(4, 1000);
+        let mut now = Instant::now();
+        let mut next = || {
+            now += Duration::from_secs(1);
+            now
+        };
+        for expected in [8, 16, 32, 64] {
+            round(&mut limit, next(), |_| QUICK);
+            assert_eq!(limit.now(), expected);
+        }
+        // Many refusals of one round are one sign.
+        round(&mut limit, next(), |number| if number % 2 == 0 { Sign::Refused } else { QUICK });
+        let cut = limit.now();
+        assert!((32..=33).contains(&cut), "{cut}");
+        for more in 1..=5 {
+            round(&mut limit, next(), |_| QUICK);
+            assert!(limit.now().abs_diff(cut + more) <= 1, "{} after {more} rounds from {cut}", limit.now());
+        }
+    }
+
+    #[test]
+    fn it_stays_between_its_bounds_and_learns_nothing_where_it_does_not_bind() {
+        let mut limit = Limit::new(8, 10);
+        let start = Instant::now();
+        for second in 0..50 {
+            round(&mut limit, start + Duration::from_secs(second), |_| QUICK);
+        }
+        assert_eq!(limit.now(), 10);
+        for second in 50..80 {
+            let now = start + Duration::from_secs(second);
+            limit.heard(now, now, 1, Sign::Refused);
+        }
+        assert_eq!(limit.now(), 1);
+        let mut limit = Limit::new(8, 100);
+        for second in 0..50 {
+            limit.heard(start + Duration::from_secs(second), start, 2, QUICK);
+        }
+        assert_eq!(limit.now(), 8);
+    }
+
+    #[test]
+    fn answers_that_begin_later_and_later_are_a_sign_and_those_that_always_take_long_are_none() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let slow = |seconds| Sign::Answered(Some(Duration::from_secs(seconds)));
+        let mut limit = Limit::new(64, 64);
+        for second in 0..20 {
+            // Short prompts and long ones.
+            round(&mut limit, after(second), |number| if number % 4 == 0 { slow(30) } else { QUICK });
+        }
+        assert_eq!(limit.now(), 64, "a mixture");
+        let mut limit = Limit::new(64, 64);
+        for second in 0..20 {
+            round(&mut limit, after(second), |_| QUICK);
+        }
+        round(&mut limit, after(100), |_| slow(9));
+        assert!(limit.now() <= 52, "{}", limit.now());
+        let before = limit.now();
+        round(&mut limit, after(900), |_| Sign::Nothing);
+        round(&mut limit, after(901), |_| Sign::Answered(None));
+        assert_eq!(limit.now(), before + 1, "other faults are none, and an answer is one of health");
+    }
+}

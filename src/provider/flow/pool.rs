@@ -1,0 +1,178 @@
+//! The servers of one provider: who is well, who has room, and who gets the next request.
+//!
+//! In: which requests were sent where and how they went. Out: the server for the next one. A conversation stays on the server that has
+//! its beginning in its cache, while that has room; else the one with the most room is taken. A server that fails three times in a
+//! row is left out for a while, and then gets one request to show that it is well again. No clock is read here.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::limit::{Limit, Sign};
+
+/// So many faults in a row, and a server is left out.
+const FAULTS_MAX: u32 = 3;
+
+/// For how long at first; then twice as long each time.
+const OUT_FOR: Duration = Duration::from_secs(1);
+
+/// And at most.
+const OUT_FOR_MAX: Duration = Duration::from_secs(30);
+
+/// A conversation moves to a server that is at most so full, from one that is full.
+const EMPTY_ENOUGH: f64 = 0.75;
+
+/// What has become of a request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum End {
+    /// The server was there.
+    Well(Sign),
+    /// It was not, or was broken.
+    Ill,
+}
+
+/// The servers of one provider.
+#[derive(Debug)]
+pub(super) struct Pool(Vec<Server>);
+
+#[derive(Debug)]
+struct Server {
+    limit: Limit,
+    under_way: usize,
+    /// Faults in a row.
+    faults: u32,
+    /// How often it was left out since it was last well.
+    outs: u32,
+    out_until: Option<Instant>,
+}
+
+impl Pool {
+    /// One server for each of these limits.
+    pub(super) fn new(limits: impl IntoIterator<Item = Limit>) -> Self {
+        let server = |limit| Server { limit, under_way: 0, faults: 0, outs: 0, out_until: None };
+        Self(limits.into_iter().map(server).collect())
+    }
+
+    /// Takes a server for a request of a conversation that was on `home`; `None` if none has room.
+    pub(super) fn take(&mut self, now: Instant, home: Option<usize>) -> Option<usize> {
+        let full = |at: usize| self.0[at].fullness(now);
+        let emptiest = (0..self.0.len()).min_by(|a, b| full(*a).total_cmp(&full(*b)))?;
+        let at = match home.filter(|home| *home < self.0.len()) {
+            Some(home) if full(home) < 1.0 => home,
+            Some(home) if full(home).is_finite() && full(emptiest) > EMPTY_ENOUGH => return None,
+            Some(_) | None => emptiest,
+        };
+        (full(at) < 1.0).then(|| {
+            self.0[at].under_way += 1;
+            at
+        })
+    }
+
+    /// Takes how a request on a server went that was sent at `sent`.
+    pub(super) fn give(&mut self, at: usize, now: Instant, sent: Instant, end: End) {
+        let server = &mut self.0[at];
+        match end {
+            End::Well(sign) => {
+                server.limit.heard(now, sent, server.under_way, sign);
+                // What says nothing does not make well either.
+                if sign != Sign::Nothing {
+                    (server.faults, server.outs, server.out_until) = (0, 0, None);
+                }
+            }
+            End::Ill => {
+                server.faults += 1;
+                let is_out = server.out_until.is_some_and(|until| until > now);
+                if server.faults >= FAULTS_MAX && !is_out {
+                    let wait = OUT_FOR * (1 << server.outs.min(5));
+                    server.out_until = Some(now + wait.min(OUT_FOR_MAX));
+                    server.outs += 1;
+                }
+            }
+        }
+        server.under_way = server.under_way.saturating_sub(1);
+    }
+
+    /// How often the best of them was left out since it was last well.
+    pub(super) fn outs(&self) -> u32 {
+        self.0.iter().map(|server| server.outs).min().unwrap_or_default()
+    }
+
+    /// When the next server that was left out is tried again.
+    pub(super) fn next_trial(&self, now: Instant) -> Option<Instant> {
+        self.0.iter().filter_map(|server| server.out_until.filter(|until| *until > now)).min()
+    }
+}
+
+impl Server {
+    /// How much of its room is taken: 1 is all of it, and more than that is none at all.
+    fn fullness(&self, now: Instant) -> f64 {
+        let room = match self.out_until {
+            Some(until) if until > now => return f64::INFINITY,
+            // One request at a time, until one has gone well.
+            Some(_) => 1,
+            None => self.limit.now(),
+        };
+        self.under_way as f64 / room as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FINE: End = End::Well(Sign::Answered(None));
+
+    fn pool(servers: usize, most: usize) -> Pool {
+        Pool::new((0..servers).map(|_| Limit::new(most, most)))
+    }
+
+    #[test]
+    fn a_conversation_stays_where_its_beginning_is_and_others_go_where_there_is_room() {
+        let (mut pool, now) = (pool(3, 2), Instant::now());
+        let first: Vec<Option<usize>> = (0..3).map(|_| pool.take(now, None)).collect();
+        assert_eq!(first, [Some(0), Some(1), Some(2)], "each gets one");
+        assert_eq!(pool.take(now, Some(1)), Some(1), "it stays at home");
+        // Its home is full, and the others are half empty.
+        assert_eq!(pool.take(now, Some(1)), Some(0));
+        assert_eq!(pool.take(now, None), Some(2));
+        assert_eq!(pool.take(now, None), None, "all are full");
+        pool.give(2, now, now, FINE);
+        assert_eq!(pool.take(now, None), Some(2));
+    }
+
+    #[test]
+    fn one_that_fails_three_times_in_a_row_is_left_out_and_tried_again_with_one_request() {
+        let (mut pool, mut now) = (pool(2, 8), Instant::now());
+        for _ in 0..3 {
+            let at = pool.take(now, Some(0)).unwrap();
+            assert_eq!(at, 0);
+            pool.give(at, now, now, End::Ill);
+        }
+        assert_eq!(pool.take(now, Some(0)), Some(1), "its conversations go on elsewhere");
+        pool.give(1, now, now, FINE);
+        let mut wait = OUT_FOR;
+        for _ in 0..7 {
+            assert_eq!(pool.next_trial(now), Some(now + wait));
+            now += wait;
+            assert_eq!(pool.take(now, Some(0)), Some(0), "one request shows how it is");
+            assert_eq!(pool.take(now, Some(0)), Some(1), "and one alone");
+            pool.give(1, now, now, FINE);
+            pool.give(0, now, now, End::Ill);
+            wait = (wait * 2).min(OUT_FOR_MAX);
+        }
+        now += wait;
+        assert_eq!(pool.take(now, Some(0)), Some(0));
+        pool.give(0, now, now, FINE);
+        assert_eq!((0..8).map(|_| pool.take(now, Some(0))).filter(|at| *at == Some(0)).count(), 8);
+    }
+
+    #[test]
+    fn what_says_nothing_of_a_server_leaves_it_as_it_is() {
+        let (mut pool, now) = (pool(1, 4), Instant::now());
+        for end in [End::Ill, End::Ill, End::Well(Sign::Nothing), End::Ill] {
+            let at = pool.take(now, None).unwrap();
+            pool.give(at, now, now, end);
+        }
+        assert_eq!(pool.take(now, None), None);
+    }
+}

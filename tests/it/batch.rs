@@ -1,0 +1,350 @@
+//! Many runs: what is finished stays so, whatever happens to the process, and nothing is asked for again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, model};
+
+/// So many tasks with right answers to sums.
+pub(crate) fn tasks(folder: &Folder, count: usize) {
+    let line =
+        |id| json!({"id": id, "prompt": format!("How much is {id} + 1?"), "answer": 4}).to_string() + "\n";
+    folder.write("tasks.jsonl", &(1..=count).map(line).collect::<String>());
+}
+
+pub(crate) fn batch(folder: &Folder, words: &[&str]) -> Command {
+    let mut command = consensus(folder);
+    command.args(["batch", "tasks.jsonl", "--out", "out", "--format", "json", "--quiet"]).args(words);
+    command
+}
+
+pub(crate) const MOCK: [&str; 5] = ["--mock", "--answer", "4", "--roleset", "solver_checker"];
+
+pub(crate) fn figures(folder: &Folder, words: &[&str], code: i32) -> Value {
+    let said = Finished::of(&mut batch(folder, words)).exits(code).stdout;
+    serde_json::from_str::<Value>(&said).unwrap()["figures"].take()
+}
+
+pub(crate) fn lines(folder: &Folder, name: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(folder.path().join("out").join(name)).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+pub(crate) fn run_of(row: &Value) -> String {
+    row["run"].as_str().unwrap().to_owned()
+}
+
+/// What a row says that does not depend on when it was made.
+fn fixed(row: &Value) -> Value {
+    let fields = ["task", "roleset", "model", "seed", "outcome", "text", "right", "rounds", "run", "usage"];
+    fields.iter().map(|name| ((*name).to_owned(), row[*name].clone())).collect()
+}
+
+/// How often each call of each run was replied to; once, or it is an error.
+pub(crate) fn replies(folder: &Folder, journal: &str) -> BTreeMap<String, usize> {
+    let mut calls = BTreeSet::new();
+    let mut count: BTreeMap<String, usize> = BTreeMap::new();
+    for record in lines(folder, journal) {
+        if record["event"]["type"] == "replied" {
+            let call = (run_of(&record), record["event"]["call"].as_str().unwrap().to_owned());
+            *count.entry(call.0.clone()).or_default() += 1;
+            assert!(calls.insert(call), "replied to twice: {record}");
+        }
+    }
+    count
+}
+
+#[test]
+fn every_cell_is_run_once_and_the_same_command_again_asks_nobody() {
+    let folder = Folder::new();
+    tasks(&folder, 5);
+    let words = ["--mock", "--answer", "4", "--roleset", "solver_checker,writer_physicist", "--seeds", "3"];
+    let done = figures(&folder, &words, 0);
+    assert_eq!((&done["ended"]["agreed"], &done["ended"]["right"]), (&json!(30), &json!(30)), "{done}");
+    assert!(done["calls"].as_u64().unwrap() >= 30 * 2);
+    let rows = lines(&folder, "results-0.jsonl");
+    let cells: BTreeSet<String> =
+        rows.iter().map(|row| format!("{} {} {}", row["task"], row["roleset"], row["seed"])).collect();
+    assert_eq!((rows.len(), cells.len()), (30, 30));
+    let again = figures(&folder, &words, 0);
+    assert_eq!((&again["calls"], &again["ended"]), (&json!(0), &done["ended"]), "{again}");
+    assert_eq!(lines(&folder, "results-0.jsonl"), rows);
+    // More seeds are more runs; those that are there stay.
+    let more = ["--mock", "--answer", "4", "--roleset", "solver_checker,writer_physicist", "--seeds", "4"];
+    assert_eq!(figures(&folder, &more, 0)["ended"]["agreed"], 40);
+    assert_eq!(lines(&folder, "results-0.jsonl")[..30], rows);
+}
+
+#[test]
+fn shards_share_out_all_cells_whoever_runs_them_and_are_added_up() {
+    let (whole, parts) = (Folder::new(), Folder::new());
+    tasks(&whole, 40);
+    tasks(&parts, 40);
+    figures(&whole, &MOCK, 0);
+    let mut expected: Vec<Value> = lines(&whole, "results-0.jsonl").iter().map(fixed).collect();
+    let mut found = Vec::new();
+    for shard in 0..4 {
+        let mut words = MOCK.to_vec();
+        // Slurm says which one it is, by whatever numbers its array has.
+        words.extend(["--shard", "auto"]);
+        let mut command = batch(&parts, &words);
+        command.env("SLURM_ARRAY_TASK_ID", (10 + shard * 5).to_string());
+        command.envs([
+            ("SLURM_ARRAY_TASK_MIN", "10"),
+            ("SLURM_ARRAY_TASK_MAX", "25"),
+            ("SLURM_ARRAY_TASK_COUNT", "4"),
+        ]);
+        Finished::of(&mut command).exits(0);
+        let rows = lines(&parts, &format!("results-{shard}.jsonl"));
+        assert!(rows.len() > 2, "none is left out: {}", rows.len());
+        found.extend(rows.iter().map(fixed));
+    }
+    let order = |row: &Value| run_of(row);
+    expected.sort_by_key(order);
+    found.sort_by_key(order);
+    assert_eq!(found, expected);
+    let status =
+        Finished::of(consensus(&parts).args(["batch", "status", "out", "--format", "json"])).exits(0);
+    let status: Value = serde_json::from_str(&status.stdout).unwrap();
+    assert_eq!(
+        (&status["ended"]["agreed"], &status["shards"][3]["progress"]["state"]),
+        (&json!(40), &json!("ended"))
+    );
+    // Another number of shards would run everything again.
+    let mut words = MOCK.to_vec();
+    words.extend(["--shard", "0/3"]);
+    let refused = Finished::of(&mut batch(&parts, &words)).exits(2);
+    assert!(refused.stderr.contains("was begun in 4 shards"), "{}", refused.stderr);
+}
+
+/// A batch of a roleset with several rounds, killed wherever it is.
+fn until_killed(child: &mut Child, after: Duration) {
+    // A moment, and no sign that anything has happened.
+    std::thread::sleep(after);
+    let _ = child.kill();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_batch_that_is_killed_again_and_again_ends_with_one_result_a_task() {
+    let server = Server::start(model(SENSIBLE));
+    let url = server.url();
+    let words =
+        ["--roleset", "writer_physicist", "--model", "tiny-model", "--base-url", &url, "--concurrency", "8"];
+    let (whole, folder) = (Folder::new(), Folder::new());
+    tasks(&whole, 60);
+    tasks(&folder, 60);
+    let undisturbed = figures(&whole, &words, 0);
+    let asked = server.chats().len();
+    let mut moments = fastrand::Rng::with_seed(7);
+    let mut kills = 0;
+    while kills < 20 {
+        let mut child = batch(&folder, &words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        until_killed(&mut child, Duration::from_millis(moments.u64(5..120)));
+        kills += 1;
+    }
+    let done = figures(&folder, &words, 0);
+    assert_eq!(done["ended"], undisturbed["ended"], "{done}");
+    let mut rows: Vec<Value> = lines(&folder, "results-0.jsonl").iter().map(fixed).collect();
+    let mut expected: Vec<Value> = lines(&whole, "results-0.jsonl").iter().map(fixed).collect();
+    rows.sort_by_key(run_of);
+    expected.sort_by_key(run_of);
+    assert_eq!(rows, expected, "one result a task, the same as if nothing had happened");
+    assert_eq!(replies(&folder, "journal-0.jsonl"), replies(&whole, "journal-0.jsonl"));
+    // Only what was in the air when it was killed was asked for again.
+    let more = server.chats().len() - asked - asked;
+    assert!(more <= kills * 16, "{more} of {asked} calls were made again");
+}
+
+#[test]
+fn runs_that_failed_are_tried_again_if_that_is_wanted_and_go_on_where_they_were() {
+    let folder = Folder::new();
+    tasks(&folder, 6);
+    // Its second call is refused for good.
+    folder.write(
+        "broken.jsonl",
+        "{\"agent\": \"Checker\", \"status\": 401}\n{\"policy\": \"honest\", \"answer\": \"4\"}\n",
+    );
+    let broken = ["--mock-script", "broken.jsonl", "--roleset", "solver_checker"];
+    let done = figures(&folder, &broken, 6);
+    assert_eq!(done["ended"]["failed"], 6, "{done}");
+    assert_eq!(figures(&folder, &MOCK, 6)["calls"], 0, "they have ended");
+    // Nothing is known of what was cut off.
+    let told = Finished::of(consensus(&folder).args(["results", "out", "--format", "json"])).exits(0);
+    let groups: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!((&groups[0]["agreed"]["of"], &groups[0]["right"]["of"]), (&json!(0), &json!(0)), "{groups}");
+    assert!(told.stderr.contains("6 runs have failed or come to a limit"), "{}", told.stderr);
+    let again = figures(&folder, &[&MOCK[..], &["--retry", "failed"]].concat(), 0);
+    assert_eq!((&again["ended"]["agreed"], &again["ended"]["failed"]), (&json!(6), &json!(0)), "{again}");
+    replies(&folder, "journal-0.jsonl");
+    // Whoever reads the results takes the last line of a run.
+    let status =
+        Finished::of(consensus(&folder).args(["batch", "status", "out", "--format", "json"])).exits(0);
+    assert_eq!(serde_json::from_str::<Value>(&status.stdout).unwrap()["ended"]["agreed"], 6);
+}
+
+#[test]
+fn a_batch_that_is_asked_to_stop_puts_its_runs_down_and_goes_on_later() {
+    let folder = Folder::new();
+    tasks(&folder, 30);
+    folder.write("slow.jsonl", "{\"delay_ms\": 100, \"policy\": \"honest\", \"answer\": \"4\"}\n");
+    let slow = ["--mock-script", "slow.jsonl", "--roleset", "solver_checker", "--concurrency", "4"];
+    let stopped = figures(&folder, &[&slow[..], &["--deadline", "500ms"]].concat(), 5);
+    assert!(stopped["ended"]["agreed"].as_u64().unwrap() < 30, "{stopped}");
+    let status = Finished::of(consensus(&folder).args(["batch", "status", "out"])).exits(0);
+    assert!(status.stdout.contains("stopped"), "{}", status.stdout);
+    let done = figures(&folder, &MOCK, 0);
+    assert_eq!(done["ended"]["agreed"], 30, "{done}");
+    assert!(replies(&folder, "journal-0.jsonl").values().all(|calls| *calls == 4));
+}
+
+#[test]
+fn calls_that_wait_their_turn_when_a_batch_is_stopped_are_no_fault_of_the_server() {
+    let folder = Folder::new();
+    tasks(&folder, 30);
+    let say = model(SENSIBLE);
+    let server = Server::start(move |request| {
+        let mut acts = say(request);
+        acts.insert(0, Act::Pause(Duration::from_millis(400)));
+        acts
+    });
+    let url = server.url();
+    let slow = ["--roleset", "solver_checker", "--model", "tiny-model", "--base-url", &url];
+    let narrow = ["--requests-at-once", "2", "--deadline", "600ms"];
+    let stopped = figures(&folder, &[&slow[..], &narrow].concat(), 5);
+    assert_eq!(stopped["ended"]["failed"], 0, "{stopped}");
+}
+
+#[test]
+fn tasks_can_come_through_a_pipe_and_have_documents_beside_them() {
+    let folder = Folder::new();
+    folder.write("set/notes.txt", "Two and two.");
+    folder.write(
+        "set/tasks.jsonl",
+        "{\"id\": 1, \"prompt\": \"Sum?\", \"documents\": [\"notes.txt\", {\"name\": \"b\", \"text\": \"more\"}]}",
+    );
+    let mut command = consensus(&folder);
+    command.args(["batch", "set/tasks.jsonl", "--out", "out"]).args(MOCK);
+    Finished::of(&mut command).exits(0);
+    let opened = &lines(&folder, "journal-0.jsonl")[0]["event"]["setup"]["task"]["documents"];
+    assert_eq!((&opened[0]["text"], &opened[1]["text"]), (&json!("Two and two."), &json!("more")));
+
+    let piped = folder.write("piped.jsonl", "{\"id\": 2, \"prompt\": \"Sum?\"}\n");
+    let mut command = consensus(&folder);
+    command.args(["batch", "-", "--out", "out"]).args(MOCK).stdin(std::fs::File::open(piped).unwrap());
+    Finished::of(&mut command).exits(0);
+    assert_eq!(lines(&folder, "results-0.jsonl").len(), 2);
+}
+
+#[test]
+fn results_follow_from_the_journal_and_stand_whatever_becomes_of_the_tasks() {
+    let folder = Folder::new();
+    tasks(&folder, 5);
+    figures(&folder, &MOCK, 0);
+    let rows = lines(&folder, "results-0.jsonl");
+    std::fs::remove_file(folder.path().join("out/results-0.jsonl")).unwrap();
+    let again = figures(&folder, &MOCK, 0);
+    assert_eq!((&again["calls"], &again["before"], &again["changed"]), (&json!(0), &json!(5), &json!(0)));
+    let sorted = |mut rows: Vec<Value>| {
+        rows.sort_by_key(run_of);
+        rows
+    };
+    assert_eq!(sorted(lines(&folder, "results-0.jsonl")), sorted(rows.clone()));
+    // An answer that was wrong is mended without asking anybody.
+    let text = std::fs::read_to_string(folder.path().join("tasks.jsonl")).unwrap();
+    folder.write("tasks.jsonl", &text.replacen("\"answer\":4", "\"answer\":5", 1));
+    let rescored = figures(&folder, &MOCK, 0);
+    assert_eq!((&rescored["ended"]["right"], &rescored["calls"]), (&json!(4), &json!(0)), "{rescored}");
+    let csv = Finished::of(consensus(&folder).args(["results", "out", "--format", "csv"])).exits(0).stdout;
+    assert_eq!(csv.matches(",false,false,").count(), 1, "{csv}");
+    folder.write("tasks.jsonl", &text);
+    assert_eq!(figures(&folder, &MOCK, 0)["ended"]["right"], 5);
+    std::fs::remove_file(folder.path().join("out/results-0.jsonl")).unwrap();
+    figures(&folder, &MOCK, 0);
+    // Another prompt under the same id, and other parameters, are said to be so.
+    folder.write("tasks.jsonl", &text.replace("How much is 3", "What is 3"));
+    assert_eq!(figures(&folder, &MOCK, 0)["changed"], 1);
+    let other = Finished::of(&mut batch(&folder, &[&MOCK[..], &["--max-rounds", "7"]].concat())).exits(0);
+    assert!(
+        other.stderr.contains("5 runs are of tasks, rolesets or parameters that have changed"),
+        "{}",
+        other.stderr
+    );
+    assert_eq!(sorted(lines(&folder, "results-0.jsonl")), sorted(rows));
+}
+
+#[test]
+fn what_came_out_is_told_with_its_intervals_and_as_rows() {
+    let folder = Folder::new();
+    let line = |id: u32| json!({"id": id, "prompt": "Sum?", "answer": if id > 2 { 4 } else { 5 }, "canonical": "number"});
+    folder.write("tasks.jsonl", &(1..=10).map(|id| line(id).to_string() + "\n").collect::<String>());
+    figures(&folder, &MOCK, 0);
+    let told = |words: &[&str]| {
+        Finished::of(consensus(&folder).args(["results", "out"]).args(words)).exits(0).stdout
+    };
+    let groups: Value = serde_json::from_str(&told(&["--format", "json"])).unwrap();
+    let group = &groups[0];
+    assert_eq!((&group["of"]["roleset"], &group["agreed"]["count"]), (&json!("solver_checker"), &json!(10)));
+    assert_eq!((&group["right"]["count"], &group["right"]["of"]), (&json!(8), &json!(10)), "{group}");
+    assert!((group["right"]["low"].as_f64().unwrap() - 0.490).abs() < 1e-3, "{group}");
+    let table = told(&[]);
+    assert!(table.contains("80 % [49, 94]") && table.lines().count() == 2, "{table}");
+    let columns = |line: &str| line.split("  ").filter(|cell| !cell.trim().is_empty()).count();
+    let counts: Vec<usize> = table.lines().map(columns).collect();
+    assert!(counts[0] == 13 && counts[0] == counts[1], "each figure has a name: {table}");
+    let page = told(&["--format", "html"]);
+    assert!(page.contains("80 % [49, 94]") && !page.contains("<script"), "{page}");
+    assert_eq!(told(&["--by", "roleset,seed"]).lines().count(), 2);
+    let csv = told(&["--format", "csv"]);
+    assert!(csv.starts_with("task,roleset,model,seed,outcome,how,reason,text,right,"), "{csv}");
+    assert_eq!((csv.lines().count(), told(&["--format", "jsonl"]).lines().count()), (11, 10));
+    let row: Value = serde_json::from_str(told(&["--format", "jsonl"]).lines().next().unwrap()).unwrap();
+    assert_eq!((&row["outcome"], &row["text"]), (&json!("agreed"), &json!("4")));
+    Finished::of(consensus(&folder).args(["results", "nowhere"])).exits(2);
+}
+
+#[test]
+fn a_batch_is_verified_from_its_journals_and_whoever_bends_a_result_is_found_out() {
+    let folder = Folder::new();
+    tasks(&folder, 6);
+    for shard in ["0/2", "1/2"] {
+        figures(&folder, &[&MOCK[..], &["--shard", shard]].concat(), 0);
+    }
+    let verify = || {
+        let mut command = consensus(&folder);
+        command.args(["verify", "out"]).output().unwrap()
+    };
+    let said = verify();
+    assert_eq!(String::from_utf8_lossy(&said.stdout), "verified: 6 runs have ended as their results say\n");
+    let results = folder.path().join("out/results-1.jsonl");
+    let whole = std::fs::read_to_string(&results).unwrap();
+    for (from, to) in
+        [("\"text\":\"4\"", "\"text\":\"5\""), ("\"calls\":4", "\"calls\":3"), ("\"run\":\"", "\"run\":\"0")]
+    {
+        assert!(whole.contains(from));
+        std::fs::write(&results, whole.replacen(from, to, 1)).unwrap();
+        let said = verify();
+        let stderr = String::from_utf8_lossy(&said.stderr);
+        assert!(
+            said.status.code() == Some(7) && stderr.contains("results-1.jsonl` line "),
+            "{from}: {stderr}"
+        );
+    }
+    // A line that is gone is made anew; until then its run is one that was cut off.
+    std::fs::write(&results, whole.split_inclusive('\n').skip(1).collect::<String>()).unwrap();
+    assert!(String::from_utf8_lossy(&verify().stdout).contains("1 more are under way or were cut off"));
+    std::fs::write(&results, &whole).unwrap();
+    let journal = folder.path().join("out/journal-0.jsonl");
+    let text = std::fs::read_to_string(&journal).unwrap();
+    // Results whose evidence is gone, in part or altogether.
+    let part: String = text.split_inclusive('\n').take(text.lines().count() - 1).collect();
+    std::fs::write(&journal, part).unwrap();
+    assert_eq!(verify().status.code(), Some(7), "the end of a run is gone");
+    std::fs::remove_file(&journal).unwrap();
+    assert_eq!(verify().status.code(), Some(7), "the journal is gone");
+    std::fs::write(&journal, text.replacen("\"4\"", "\"5\"", 1)).unwrap();
+    assert_eq!(verify().status.code(), Some(7));
+}

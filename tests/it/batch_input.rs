@@ -1,0 +1,175 @@
+//! What stands in a batch's way: lines that are no tasks, disks that are full, servers that are not there.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::batch::{MOCK, batch, figures, lines, replies, run_of, tasks};
+use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, http, model};
+
+#[test]
+fn a_line_that_cannot_be_run_is_named_and_stops_no_other() {
+    let folder = Folder::new();
+    let good = |id: &str| json!({"id": id, "prompt": "How much is 2+2?"}).to_string();
+    let bad = [
+        "nonsense".to_owned(),
+        json!({"id": "a", "prompt": "again"}).to_string(),
+        json!({"id": "b", "prompt": "b", "roleset": "solver_cheker"}).to_string(),
+        json!({"id": "c", "prompt": "c", "documents": ["missing.txt"]}).to_string(),
+        // What has no end, and what has no beginning.
+        json!({"id": "g", "prompt": "g", "documents": ["/dev/zero"]}).to_string(),
+        json!({"id": "h", "prompt": "h", "documents": ["pipe"]}).to_string(),
+        json!({"id": "d", "prompt": "d", "canonical": "number", "answer": "four"}).to_string(),
+        json!({"id": "e"}).to_string(),
+        json!({"id": "i", "prompt": "i", "documents": [{"name": "n", "text": "1"}, {"name": "n", "text": "2"}]})
+            .to_string(),
+        "{\"id\": \"f\", \"prompt\": \"\u{7}".to_owned(),
+    ];
+    let text = format!("{}\n{}\n\n{}", good("a"), bad.join("\n"), good("z"));
+    folder.write("tasks.jsonl", &text);
+    assert!(Command::new("mkfifo").arg(folder.path().join("pipe")).status().unwrap().success());
+    let done = figures(&folder, &[&MOCK[..], &["--seeds", "2"]].concat(), 2);
+    assert_eq!((&done["ended"]["agreed"], &done["refused"]), (&json!(4), &json!(10)), "{done}");
+    let refused = lines(&folder, "refused-0.jsonl");
+    let named: Vec<u64> = refused.iter().map(|line| line["line"].as_u64().unwrap()).collect();
+    assert_eq!(named, [2, 3, 4, 5, 6, 7, 8, 9, 10, 11], "{refused:?}");
+    for (line, part) in refused.iter().zip([
+        "no task",
+        "already",
+        "did you mean `solver_checker`",
+        "missing.txt",
+        "it is no file",
+        "it is no file",
+        "can never be the answer",
+        "missing field `prompt`, at byte",
+        "two of its documents are called `n`",
+        "no task",
+    ]) {
+        assert!(line["why"].as_str().unwrap().contains(part), "{line}");
+    }
+    // Whatever has an id is found by it.
+    let ids: Vec<&Value> = refused.iter().map(|line| &line["task"]).collect();
+    assert_eq!(json!(ids), json!([null, "a", "b", "c", "g", "h", "d", "e", "i", null]));
+    // Mended, they are run, and the others are not run again.
+    let text: String =
+        text.lines().filter(|line| !bad.contains(&(*line).to_owned())).collect::<Vec<_>>().join("\n");
+    folder.write("tasks.jsonl", &format!("{text}\n{}", good("b")));
+    let done = figures(&folder, &[&MOCK[..], &["--seeds", "2"]].concat(), 0);
+    assert_eq!((&done["ended"]["agreed"], &done["before"]), (&json!(6), &json!(4)), "{done}");
+    assert_eq!(lines(&folder, "refused-0.jsonl").len(), 0);
+}
+
+#[test]
+fn a_full_disk_stops_a_batch_with_a_clear_error_and_loses_nothing() {
+    let folder = Folder::new();
+    tasks(&folder, 200);
+    let program = env!("CARGO_BIN_EXE_consensus");
+    let full = format!("ulimit -f 400; exec '{program}' \"$@\"");
+    let mut words = vec!["-c", &full, "sh", "batch", "tasks.jsonl", "--out", "out", "--quiet"];
+    words.extend(MOCK);
+    let mut command = Command::new("sh");
+    command.current_dir(folder.path()).args(&words);
+    let stopped = Finished::of(&mut command).exits(1);
+    assert!(stopped.stderr.contains("cannot write to `out/journal-0.jsonl`"), "{}", stopped.stderr);
+    let before = lines(&folder, "results-0.jsonl").len();
+    assert!(before > 5, "{before}");
+    let done = figures(&folder, &MOCK, 0);
+    assert_eq!(done["ended"]["agreed"], 200, "{done}");
+    let runs: BTreeSet<String> = lines(&folder, "results-0.jsonl").iter().map(run_of).collect();
+    assert_eq!((runs.len(), lines(&folder, "results-0.jsonl").len()), (200, 200));
+    assert!(replies(&folder, "journal-0.jsonl").values().all(|calls| *calls == 4));
+}
+
+#[test]
+fn what_stands_in_a_batchs_way_is_said_at_once() {
+    let folder = Folder::new();
+    tasks(&folder, 2);
+    let refused = |words: &[&str], code, part: &str| {
+        let mut command = consensus(&folder);
+        let finished = Finished::of(command.arg("batch").args(words)).exits(code);
+        assert!(finished.stderr.contains(part), "{part}: {}", finished.stderr);
+    };
+    let with = |words: &[&'static str]| [words, &MOCK[..]].concat();
+    refused(&with(&["missing.jsonl", "--out", "out"]), 2, "cannot read the tasks `missing.jsonl`");
+    refused(&with(&["tasks.jsonl"]), 2, "--out");
+    refused(&with(&["tasks.jsonl", "--out", "out", "--shard", "4/4"]), 2, "0/4 to 3/4");
+    refused(&with(&["tasks.jsonl", "--out", "out", "--shard", "auto"]), 2, "SLURM_ARRAY_TASK_ID is not set");
+    refused(&with(&["tasks.jsonl", "--out", "tasks.jsonl/out"]), 2, "cannot make the folder");
+    refused(
+        &["tasks.jsonl", "--out", "out", "--mock", "--answer", "4", "--roleset", "nobody"],
+        2,
+        "no roleset `nobody`",
+    );
+    let twice = [
+        "tasks.jsonl",
+        "--out",
+        "out",
+        "--mock",
+        "--answer",
+        "4",
+        "--roleset",
+        "solver_checker,solver_checker",
+    ];
+    refused(&twice, 2, "`solver_checker` is named twice");
+    refused(&["status", "nowhere"], 2, "nowhere/batch.json");
+    // One process a shard.
+    figures(&folder, &MOCK, 0);
+    let held = std::fs::File::open(folder.path().join("out/journal-0.jsonl")).unwrap();
+    held.lock().unwrap();
+    refused(&with(&["tasks.jsonl", "--out", "out"]), 2, "in use by another process");
+    drop(held);
+    // Whoever changes the record is found out.
+    let journal = folder.path().join("out/journal-0.jsonl");
+    let text = std::fs::read_to_string(&journal).unwrap();
+    std::fs::write(&journal, text.replacen("How much is 1", "How much is 7", 1)).unwrap();
+    refused(&with(&["tasks.jsonl", "--out", "out"]), 7, "the chain is broken");
+}
+
+#[test]
+fn a_server_that_is_not_there_ends_a_batch_before_every_run_has_failed() {
+    let folder = Folder::new();
+    tasks(&folder, 200);
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let url = format!("http://{gone}/v1");
+    let words = ["--roleset", "solver_checker", "--model", "m", "--base-url", &url, "--concurrency", "4"];
+    // Without repetitions calls fail; with them they wait for the server.
+    for config in ["retries = 0\n", ""] {
+        folder.write("consensus.toml", config);
+        let ended =
+            Finished::of(batch(&folder, &words).args(["--shard", "0/1", "--retry", "failed"])).exits(6);
+        let said = "calls fail again and again with no answer between them";
+        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+        let status = Finished::of(consensus(&folder).args(["batch", "status", "out"])).exits(0);
+        assert!(status.stdout.contains("stopped"), "{}", status.stdout);
+    }
+    let failed = lines(&folder, "results-0.jsonl").len();
+    assert!((1..=16).contains(&failed), "{failed}");
+    let done = figures(&folder, &[&MOCK[..], &["--retry", "failed"]].concat(), 0);
+    assert_eq!((&done["ended"]["agreed"], &done["ended"]["failed"]), (&json!(200), &json!(0)), "{done}");
+}
+
+#[test]
+fn what_one_run_learns_of_a_server_all_others_know() {
+    let folder = Folder::new();
+    tasks(&folder, 20);
+    let refusal = "{\"error\": {\"message\": \"response_format json_schema is not supported\"}}";
+    let honest = model(SENSIBLE);
+    let server = Server::start(move |request| {
+        if request.json()["response_format"]["type"] == "json_schema" {
+            return vec![Act::Send(http(
+                "400 Bad Request",
+                "content-type: application/json\r\n",
+                refusal.as_bytes(),
+            ))];
+        }
+        honest(request)
+    });
+    let url = server.url();
+    let words = ["--roleset", "writer_physicist", "--model", "m", "--base-url", &url, "--concurrency", "1"];
+    figures(&folder, &words, 0);
+    let refused =
+        server.chats().into_iter().filter(|chat| chat.json()["response_format"]["type"] == "json_schema");
+    let refused = refused.count();
+    assert!((1..=2).contains(&refused), "both first drafts at most, and not each run's: {refused}");
+}
