@@ -4,8 +4,10 @@
 //! followed, bodies are cut off at [`BODY_BYTES_MAX`], every wait has a limit with a name, and this server's key
 //! is taken out of whatever the server says. Nothing here knows what the bytes mean.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::future::Future;
+use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -23,6 +25,9 @@ pub(super) const BODY_BYTES_MAX: usize = 8 << 20;
 /// Servers close idle connections after as little as five seconds; ours goes first, so that a
 /// request never meets a connection that is being closed.
 const POOL_IDLE: Duration = Duration::from_secs(4);
+
+/// So many connections may end as a request sets out on them, before that counts as a fault of the server.
+const HANG_UPS_MAX: u32 = 2;
 
 /// How long the machine's metadata may take to be there; AWS tools give it a second, too.
 const METADATA_CONNECT: Duration = Duration::from_secs(1);
@@ -101,18 +106,20 @@ impl Http {
 
     /// Sends a request and reads its answer, within the time that a whole reply has.
     ///
-    /// `streams` says whether the server was asked to send the reply as it comes.
+    /// `streams` says whether the server was asked to send the reply as it comes; `requests` counts what is sent.
     pub(super) async fn exchange<T>(
         &self,
         request: RequestBuilder,
         streams: bool,
+        requests: &Cell<u32>,
         read: impl AsyncFnOnce(Response) -> Result<T, ProviderError>,
     ) -> Result<T, ProviderError> {
         let timeouts = self.timeouts;
         let work = async {
             // Without streaming nothing comes before the whole reply is there.
             let first_byte = if streams { timeouts.first_byte_ms } else { timeouts.total_ms };
-            let response = self.within(first_byte, "first byte", "first_byte_ms", request.send()).await?;
+            let send = send(request, requests);
+            let response = self.within(first_byte, "first byte", "first_byte_ms", send).await?;
             read(self.check_status(response.map_err(|e| self.unreachable(&e))?).await?).await
         };
         self.within(timeouts.total_ms, "complete reply", "total_ms", work).await?
@@ -294,6 +301,35 @@ pub(super) enum StreamFault {
     Silent,
     #[error("nothing came for too long")]
     Idle,
+}
+
+/// Sends a request, and again at once where a connection ended before its answer began.
+///
+/// Such a connection mostly is one that served before: llama.cpp's server closes it behind a streamed reply without
+/// having said so, and the next request may be on its way by then.
+async fn send(mut request: RequestBuilder, requests: &Cell<u32>) -> reqwest::Result<Response> {
+    for _ in 0..HANG_UPS_MAX {
+        // The body lies in memory, and both share it.
+        let Some(again) = request.try_clone() else { break };
+        requests.set(requests.get() + 1);
+        match request.send().await {
+            Err(error) if is_hung_up(&error) => request = again,
+            other => return other,
+        }
+    }
+    requests.set(requests.get() + 1);
+    request.send().await
+}
+
+/// Returns true if a connection ended where an answer was to begin.
+fn is_hung_up(error: &reqwest::Error) -> bool {
+    let first: &dyn std::error::Error = error;
+    let mut causes = std::iter::successors((!error.is_connect()).then_some(first), |error| error.source());
+    causes.any(|cause| {
+        let broken = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        matches!(broken, Some(ErrorKind::ConnectionReset | ErrorKind::BrokenPipe))
+            || cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_incomplete_message)
+    })
 }
 
 /// Returns the innermost cause, the one that says something: "connection refused".

@@ -4,7 +4,7 @@
 //! a server's Retry-After is obeyed up to a limit, and no attempt is begun once the run is being ended; one that
 //! is under way is still awaited. Which faults pass is the error's to say.
 
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{OnceCell, RefCell};
 use std::future::Future;
 use std::time::Duration;
 
@@ -34,18 +34,15 @@ impl Persistence {
         let _ = self.quitting.set(quitting.clone());
     }
 
-    /// Makes an attempt, again after faults that may pass, and adds to `attempts` how many it took.
+    /// Makes an attempt, again after faults that may pass.
     pub(super) async fn insist<T, F: Future<Output = Result<T, ProviderError>>>(
         &self,
-        attempts: &mut u32,
         attempt: impl Fn() -> F,
     ) -> Result<T, ProviderError> {
-        let sent = Cell::new(0);
         // The fault of the last attempt, while the next one is waited for.
         let failed = RefCell::new(None);
         let is_quitting = || self.quitting.get().is_some_and(|quitting| *quitting.borrow());
         let once = || {
-            sent.set(sent.get() + 1);
             failed.take();
             attempt()
         };
@@ -67,16 +64,14 @@ impl Persistence {
                 failed.replace(Some(error.clone()));
             });
         let mut attempted = std::pin::pin!(attempted.into_future());
-        let result = tokio::select! {
+        tokio::select! {
             result = &mut attempted => result,
             // A wait for the next attempt ends here; an attempt under way is awaited.
             () = self.quit() => match failed.take() {
                 Some(error) => Err(error),
                 None => attempted.await,
             },
-        };
-        *attempts += sent.get();
-        result
+        }
     }
 
     /// Resolves when no call is to be made again.

@@ -79,6 +79,20 @@ fn a_connection_is_used_again() {
     assert!(head.len() <= 250, "{} bytes of headers: {head}", head.len());
 }
 
+/// llama.cpp's server closes a connection behind a streamed reply and does not say so.
+#[test]
+fn a_server_that_hangs_up_behind_a_reply_is_asked_again_at_once() {
+    let (folder, sensible) = (Folder::new(), model(SENSIBLE));
+    let server = Server::start(move |request| match request.earlier {
+        0 => sensible(request),
+        _ => vec![Act::Close],
+    });
+    let finished = run(&folder, &server, &[]).exits(0);
+    assert!(!finished.stderr.contains("next try"), "{}", finished.stderr);
+    let journal = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
+    assert!(journal.contains(r#""attempts":2}"#), "each request is on record: {journal}");
+}
+
 /// Refuses requests by their response format; tells what was asked for.
 fn refusing(refused: &'static [&'static str]) -> impl Fn(&Request) -> Vec<Act> {
     move |request| {

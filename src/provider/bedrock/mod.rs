@@ -93,6 +93,7 @@ impl Client {
         ask: &Ask,
         structured: Option<Structured>,
         progress: Progress<'_>,
+        requests: &Cell<u32>,
         pass: Option<&Pass<'_>>,
     ) -> Result<Answer, ProviderError> {
         let request = wire::Request::new(ask, structured);
@@ -110,7 +111,7 @@ impl Client {
             pass.filter(|_| self.endpoint.stream).into_iter().for_each(Pass::answered);
             self.collect(response, progress).await
         };
-        let collected = self.http.exchange(request.body(body), self.endpoint.stream, read).await?;
+        let collected = self.http.exchange(request.body(body), self.endpoint.stream, requests, read).await?;
         collected.into_answer(ask).map_err(|why| self.http.bad(why))
     }
 
@@ -157,7 +158,7 @@ impl Bedrock {
     ///
     /// [`ProviderError`].
     pub async fn ask(&self, ask: &Ask, progress: Progress<'_>) -> Result<Answer, ProviderError> {
-        let mut attempts = 0;
+        let requests = Cell::new(0);
         loop {
             let structured = match ask.shape {
                 ReplyShape::Free => None,
@@ -165,13 +166,14 @@ impl Bedrock {
             };
             let once = || async {
                 let client = &self.client;
-                let send =
-                    async |pass: Option<&Pass<'_>>| client.converse(ask, structured, progress, pass).await;
+                let send = async |pass: Option<&Pass<'_>>| {
+                    client.converse(ask, structured, progress, &requests, pass).await
+                };
                 let done = self.home.send(client.gate(), self.persistence.quit(), send).await;
                 done.unwrap_or_else(|| Err(client.given_up()))
             };
-            match self.persistence.insist(&mut attempts, once).await {
-                Ok(answer) => return Ok(Answer { structured, attempts, ..answer }),
+            match self.persistence.insist(once).await {
+                Ok(answer) => return Ok(Answer { structured, attempts: requests.get(), ..answer }),
                 Err(error) if self.gives_way(&error, structured) => {}
                 Err(error) => return Err(error),
             }

@@ -1,5 +1,6 @@
 //! Chat completions: one request, and the reply put together from its answer.
 
+use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -118,12 +119,13 @@ impl Client {
         ProviderError::given_up(&self.endpoint.base_url)
     }
 
-    /// Sends one chat completion.
+    /// Sends one chat completion, and counts the requests that it took.
     pub(super) async fn complete(
         &self,
         ask: &Ask,
         form: Form,
         progress: Progress<'_>,
+        requests: &Cell<u32>,
         pass: Option<&Pass<'_>>,
     ) -> Result<Answer, ProviderError> {
         let http = &self.servers[pass.map_or(0, Pass::server)];
@@ -145,13 +147,13 @@ impl Client {
             stream_options: self.endpoint.stream.then_some(StreamOptions { include_usage: true }),
             further: &self.endpoint.dialect.body,
         };
-        let sent = http.post(http.path(&["chat", "completions"]));
-        let sent = sent.header(CONTENT_TYPE, "application/json").body(request.body());
+        let post = http.post(http.path(&["chat", "completions"]));
+        let post = post.header(CONTENT_TYPE, "application/json").body(request.body());
         let read = async |response| {
             pass.filter(|_| self.endpoint.stream).into_iter().for_each(Pass::answered);
             collect(http, response, progress).await
         };
-        let collected = http.exchange(sent, self.endpoint.stream, read).await?;
+        let collected = http.exchange(post, self.endpoint.stream, requests, read).await?;
         collected.into_answer(ask, &self.endpoint.base_url)
     }
 

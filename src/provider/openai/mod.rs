@@ -88,13 +88,13 @@ impl OpenAi {
     ///
     /// [`ProviderError`].
     pub async fn ask(&self, ask: &Ask, progress: Progress<'_>) -> Result<Answer, ProviderError> {
-        let mut attempts = 0;
+        let requests = Cell::new(0);
         let Some(lifeline) = self.lifeline.get() else {
-            return self.once_loaded(ask, progress, &mut attempts).await;
+            return self.once_loaded(ask, progress, &requests).await;
         };
         loop {
             let starts = lifeline.ready().await?;
-            match self.negotiate(ask, progress, &mut attempts).await {
+            match self.negotiate(ask, progress, &requests).await {
                 Err(ProviderError::Unreachable { .. }) if lifeline.died_since(starts).await => {}
                 other => return other,
             }
@@ -106,12 +106,12 @@ impl OpenAi {
         &self,
         ask: &Ask,
         progress: Progress<'_>,
-        attempts: &mut u32,
+        requests: &Cell<u32>,
     ) -> Result<Answer, ProviderError> {
         let patience = Instant::now() + Duration::from_millis(self.client.timeouts().ready_ms);
         let mut told = false;
         loop {
-            match self.negotiate(ask, progress, attempts).await {
+            match self.negotiate(ask, progress, requests).await {
                 Err(error) if error.is_loading() && Instant::now() < patience => {
                     if !told {
                         tracing::warn!("{error}; waiting until it is loaded");
@@ -132,7 +132,7 @@ impl OpenAi {
         &self,
         ask: &Ask,
         progress: Progress<'_>,
-        attempts: &mut u32,
+        requests: &Cell<u32>,
     ) -> Result<Answer, ProviderError> {
         loop {
             let manners = self.client.manners();
@@ -146,14 +146,15 @@ impl OpenAi {
                 measured: ask.shape.measured().filter(|_| manners.measures),
             };
             let once = || async {
-                let send =
-                    async |pass: Option<&Pass<'_>>| self.client.complete(ask, form, progress, pass).await;
+                let send = async |pass: Option<&Pass<'_>>| {
+                    self.client.complete(ask, form, progress, requests, pass).await
+                };
                 let done = self.home.send(self.client.gate(), self.persistence.quit(), send).await;
                 done.unwrap_or_else(|| Err(self.client.given_up()))
             };
-            match self.persistence.insist(attempts, once).await {
+            match self.persistence.insist(once).await {
                 Ok(mut answer) => {
-                    answer.attempts = *attempts;
+                    answer.attempts = requests.get();
                     answer.structured = structured;
                     return Ok(answer);
                 }

@@ -26,6 +26,8 @@ pub struct Request {
     pub body: String,
     /// How many requests came before it.
     pub index: usize,
+    /// How many of these came on the same connection.
+    pub earlier: usize,
 }
 
 impl Request {
@@ -104,10 +106,12 @@ impl Drop for Server {
 fn serve(mut stream: TcpStream, log: &Mutex<Vec<Request>>, handler: &Handler) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut pending = Vec::new();
+    let mut earlier = 0;
     while let Some(mut request) = receive(&mut stream, &mut pending)? {
         {
             let mut log = log.lock().unwrap();
-            request.index = log.len();
+            (request.index, request.earlier) = (log.len(), earlier);
+            earlier += 1;
             log.push(request.clone());
         }
         for act in handler(&request) {
@@ -126,7 +130,8 @@ fn receive(stream: &mut TcpStream, pending: &mut Vec<u8>) -> std::io::Result<Opt
     loop {
         if let Some(end) = pending.windows(4).position(|w| w == b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&pending[..end]).into_owned();
-            let mut request = Request { path: String::new(), head, body: String::new(), index: 0 };
+            let mut request =
+                Request { path: String::new(), head, body: String::new(), index: 0, earlier: 0 };
             request.path = request.head.split(' ').nth(1).unwrap_or_default().to_owned();
             let length: usize = request.header("content-length").and_then(|v| v.parse().ok()).unwrap_or(0);
             if pending.len() >= end + 4 + length {
