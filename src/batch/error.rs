@@ -53,7 +53,7 @@ pub enum BatchError {
     },
     /// The models cannot be called, and more runs would only fail.
     #[error(
-        "calls fail again and again with no answer between them, so no more runs are begun: {why}; once that is mended, the same command goes on with what was under way, and with --retry failed also with what has failed"
+        "calls fail again and again with no answer between them, so no more runs that need them are begun: {why}; once that is mended, the same command goes on with what was under way, and with --retry failed also with what has failed"
     )]
     InVain {
         /// Why the last one failed.

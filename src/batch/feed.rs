@@ -12,7 +12,7 @@ use super::task::{LINE_BYTES_MAX, TaskLine, id_in};
 use crate::crypto::Digest;
 
 /// So many lines wait to be run.
-const WAITING_MAX: usize = 64;
+const WAITING_MAX: usize = 16;
 
 /// A line, as it was read.
 #[derive(Clone, Debug)]

@@ -17,6 +17,7 @@ mod error;
 mod feed;
 mod figures;
 mod groups;
+mod in_vain;
 mod matrix;
 mod page;
 mod results;

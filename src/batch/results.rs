@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::error::BatchError;
 use super::row::Ending;
 use super::shard;
+use crate::crypto::Digest;
 
 /// One run, as its row says it.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -35,6 +36,7 @@ pub struct Told {
     pub(super) rounds: u32,
     pub(super) usage: UsageTold,
     pub(super) timing: TimingTold,
+    pub(super) journal_head: Digest,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]

@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::matrix::Cell;
 use crate::crypto::Digest;
+use crate::protocol::Outcome;
 use crate::report::RunResult;
 
 /// How one run ended.
@@ -20,7 +21,8 @@ pub struct Row {
     pub right: Option<bool>,
     /// The same of the plain vote over blind drafts, before any talk.
     pub blind_right: Option<bool>,
-    /// SHA-256 of what the run started from, as its line of tasks, its roleset and parameters say it.
+    /// SHA-256 of what the run started from, as its line of tasks, its roleset and parameters say it; zeros where these had changed
+    /// when the run went on.
     pub made_of: Digest,
     /// The same as in a `result.json`.
     #[serde(flatten)]
@@ -47,6 +49,7 @@ pub(super) struct Known {
     pub(super) right: Option<bool>,
     pub(super) blind_right: Option<bool>,
     pub(super) made_of: Digest,
+    pub(super) journal_head: Digest,
     sha256: Option<Digest>,
     blind_vote: Blind,
 }
@@ -59,6 +62,18 @@ struct Blind {
 impl Ending {
     const ALL: [Self; 6] =
         [Self::Agreed, Self::NoAgreement, Self::Vetoed, Self::Budget, Self::Failed, Self::Interrupted];
+
+    /// That of an outcome.
+    pub(super) fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Agreed { .. } => Self::Agreed,
+            Outcome::NoAgreement { .. } => Self::NoAgreement,
+            Outcome::Vetoed { .. } => Self::Vetoed,
+            Outcome::Budget { .. } => Self::Budget,
+            Outcome::Failed { .. } => Self::Failed,
+            Outcome::Interrupted => Self::Interrupted,
+        }
+    }
 
     /// Whether the protocol itself has ended the run.
     pub(super) fn is_final(self) -> bool {
@@ -88,14 +103,15 @@ impl Row {
         Ending::ALL.into_iter().find(is_it).unwrap_or(Ending::Interrupted)
     }
 
-    pub(super) fn new(cell: &Cell<'_>, result: RunResult) -> Self {
+    /// The line of a run of this cell, which began as what `made_of` says.
+    pub(super) fn new(cell: &Cell<'_>, made_of: Digest, result: RunResult) -> Self {
         let mut row = Self {
             task: cell.task.id.clone(),
             model: cell.column.model.clone(),
             seed: cell.seed,
             right: None,
             blind_right: None,
-            made_of: cell.made_of(),
+            made_of,
             result,
         };
         [row.right, row.blind_right] =

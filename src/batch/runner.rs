@@ -4,7 +4,7 @@
 //! whoever watches. One that fails stops no other; where the journal cannot be written, all stop.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,35 +17,21 @@ use uuid::Uuid;
 use super::error::BatchError;
 use super::feed::{Feed, Line};
 use super::figures::Figures;
+use super::in_vain::InVain;
 use super::matrix::{Cell, Column, ShardOf};
 use super::row::{Ending, Row};
 use super::shard::{Retry, Shard, Standing};
 use super::task::{DocumentLine, LINE_BYTES_MAX, TaskLine};
+use crate::crypto::Digest;
 use crate::engine::{Changes, Engine, EngineError, Ledger, Moment, Observer, StopRequest};
 use crate::journal::{Entry, Limits, Opened, Record, Strand};
 use crate::protocol::{Document, Setup, Task};
 use crate::provider::launch::Lifeline;
-use crate::provider::{Clients, Endpoint, Flow, ProviderError};
+use crate::provider::{Clients, Endpoint, Flow};
 use crate::report::RunResult;
 
 /// How often a watcher is told how far it is.
 const TOLD_EVERY: Duration = Duration::from_millis(500);
-
-/// When it is said that all further calls would fail too: after what has gone wrong without an answer in between.
-struct Patience {
-    /// So many calls, for reasons that all others share; each was repeated for a while.
-    of_all: usize,
-    /// So many, for whatever reason.
-    any: usize,
-    /// So many times every server was left out, each time for longer.
-    outs: u32,
-}
-
-/// Where there was no answer yet: the address may be wrong, or a key.
-const AT_FIRST: Patience = Patience { of_all: 4, any: 16, outs: 3 };
-
-/// Where there was one: a server may come back.
-const LATER: Patience = Patience { of_all: 16, any: 64, outs: 10 };
 
 /// Where columns come from.
 pub trait Columns {
@@ -96,6 +82,47 @@ enum Start {
     Again(Vec<Record>, Vec<Endpoint>),
 }
 
+/// What is to be done about a cell.
+enum Next {
+    /// Its run goes on, or begins.
+    Go { strand: Strand, start: Start, made_of: Digest },
+    /// Nothing is left to do.
+    Done,
+    /// It would fail, for this reason, and is left for another time.
+    Left(String),
+}
+
+/// The cells of one line, of which each comes by once.
+struct Cells {
+    number: u64,
+    task: Rc<TaskLine>,
+    columns: Rc<[Column]>,
+    seeds: std::ops::Range<u64>,
+    /// How many have come by.
+    passed: u64,
+}
+
+impl Cells {
+    /// How many are to come.
+    fn left(&self) -> u64 {
+        let seeds = self.seeds.end - self.seeds.start;
+        (self.columns.len() as u64).saturating_mul(seeds).saturating_sub(self.passed)
+    }
+}
+
+impl Iterator for Cells {
+    type Item = Work;
+
+    fn next(&mut self) -> Option<Work> {
+        let seeds = self.seeds.end - self.seeds.start;
+        let column = usize::try_from(self.passed.checked_div(seeds)?).ok()?;
+        let seed = self.seeds.start + self.passed % seeds;
+        let run = Cell { task: &self.task, column: self.columns.get(column)?, seed }.run();
+        self.passed += 1;
+        Some(Work { task: Rc::clone(&self.task), column, columns: Rc::clone(&self.columns), seed, run })
+    }
+}
+
 /// What a task needs to be run, kept while a run of it is under way.
 struct Work {
     task: Rc<TaskLine>,
@@ -119,32 +146,10 @@ struct Common {
     in_vain: RefCell<InVain>,
 }
 
-/// Calls that have failed one after another.
-#[derive(Debug, Default)]
-struct InVain {
-    of_all: usize,
-    any: usize,
-    was_answered: bool,
-    /// Why the last one failed.
-    why: String,
-}
-
-impl InVain {
-    fn answered(&mut self) {
-        *self = Self { was_answered: true, ..Self::default() };
-    }
-
-    fn failed(&mut self, error: &ProviderError) {
-        self.of_all += usize::from(error.is_of_all());
-        self.any += 1;
-        self.why = error.to_string();
-    }
-
-    /// Why no more runs are begun, if that is so.
-    fn verdict(&self, clients: &Clients) -> Option<String> {
-        let patience = if self.was_answered { LATER } else { AT_FIRST };
-        let is_enough = self.of_all >= patience.of_all || self.any >= patience.any;
-        if is_enough { Some(self.why.clone()) } else { clients.lost(patience.outs) }
+impl Common {
+    /// Why a run of this column would fail, if it would.
+    fn verdict(&self, column: &Column) -> Option<String> {
+        self.in_vain.borrow().verdict(&column.endpoints, &self.clients)
     }
 }
 
@@ -158,11 +163,18 @@ impl Observer for Meter<'_> {
     fn notice(&self, moment: Moment<'_>) {
         match moment {
             Moment::Answered { replied, .. } => {
-                let price = self.endpoints.get(replied.call.agent).and_then(Endpoint::price);
-                self.common.figures.borrow_mut().count(&replied.usage, replied.usage.cost(price));
-                self.common.in_vain.borrow_mut().answered();
+                let endpoint = self.endpoints.get(replied.call.agent);
+                let cost = replied.usage.cost(endpoint.and_then(Endpoint::price));
+                self.common.figures.borrow_mut().count(&replied.usage, cost);
+                if let Some(endpoint) = endpoint {
+                    self.common.in_vain.borrow_mut().answered(endpoint);
+                }
             }
-            Moment::Failed { error } => self.common.in_vain.borrow_mut().failed(error),
+            Moment::Failed { call, error } => {
+                if let Some(endpoint) = self.endpoints.get(call.agent) {
+                    self.common.in_vain.borrow_mut().failed(endpoint, error);
+                }
+            }
             Moment::Writing
             | Moment::Written(_)
             | Moment::Calling { .. }
@@ -202,22 +214,28 @@ async fn run_all(
     watcher: &impl Watcher,
 ) -> Result<Figures, BatchError> {
     let began = Instant::now();
-    let Common { options, figures, in_vain, clients } = &**common;
+    let Common { options, figures, .. } = &**common;
     // What is put down on request fails for no fault of a server.
-    let give_up = |stop: &watch::Receiver<StopRequest>| {
-        let verdict = in_vain.borrow().verdict(clients).filter(|_| *stop.borrow() == StopRequest::None);
-        verdict.map_or(Ok(()), |why| Err(BatchError::InVain { why }))
+    let give_up = |cells: &Option<Cells>, stop: &watch::Receiver<StopRequest>| {
+        let columns = cells.as_ref().filter(|_| *stop.borrow() == StopRequest::None);
+        let verdicts = columns.map(|cells| cells.columns.iter().map(|column| common.verdict(column)));
+        let verdict: Option<Vec<String>> = verdicts.and_then(Iterator::collect);
+        let why = verdict.and_then(|verdict| verdict.into_iter().next());
+        why.map_or(Ok(()), |why| Err(BatchError::InVain { why }))
     };
-    let so_far = |waiting: usize, bytes_read, is_read: bool| {
+    let so_far = |cells: &Option<Cells>, bytes_read, is_read: bool| {
+        let waiting = cells.as_ref().map_or(0, Cells::left) / options.shard.count;
         let bytes = options.tasks_bytes.filter(|_| !is_read).unwrap_or(bytes_read);
-        let cells = options.tasks_bytes.is_some() || is_read;
-        figures.borrow().at(began.elapsed(), waiting as u64, bytes_read, cells.then_some(bytes), is_read)
+        let all = options.tasks_bytes.is_some() || is_read;
+        figures.borrow().at(began.elapsed(), waiting, bytes_read, all.then_some(bytes), is_read)
     };
     let refused = |number, id: Option<&str>, why: &str| {
         figures.borrow_mut().refused += 1;
         watcher.refused(number, id, why);
     };
-    let mut waiting: VecDeque<(u64, Work)> = VecDeque::new();
+    // Those of the last line that was read.
+    let mut cells: Option<Cells> = None;
+    let mut left = None;
     let mut running = JoinSet::new();
     let (mut is_read, mut bytes_read) = (false, 0);
     let mut ticks = tokio::time::interval(TOLD_EVERY);
@@ -225,64 +243,78 @@ async fn run_all(
     loop {
         let is_stopping = *stop.borrow_and_update() != StopRequest::None;
         let has_room = running.len() < options.concurrency && !is_stopping;
-        if has_room && let Some((number, work)) = waiting.pop_front() {
-            match begin(shard, &work, options, figures) {
-                Ok(Some((strand, start))) => {
+        if has_room && let Some(work) = cells.as_mut().and_then(Iterator::next) {
+            // A line may have a million cells that are done, or another shard's: those under way go on meanwhile.
+            tokio::task::coop::consume_budget().await;
+            if !options.shard.has(work.run) {
+                continue;
+            }
+            match begin(shard, &work, common) {
+                Ok(Next::Go { strand, start, made_of }) => {
                     figures.borrow_mut().under_way += 1;
                     let (common, stop) = (Rc::clone(common), stop.clone());
-                    running.spawn_local(async move { (work, go(strand, start, &common, stop).await) });
+                    let go = async move { (work, made_of, go(strand, start, &common, stop).await) };
+                    running.spawn_local(go);
                     // Those that are there go on while the next one is made ready.
                     tokio::task::yield_now().await;
                 }
-                Ok(None) => {}
+                Ok(Next::Done) => {}
+                Ok(Next::Left(why)) => left = Some(why),
                 Err(Unfit::Line(why)) => {
                     // The others of its line would not do better.
-                    waiting.retain(|(other, _)| *other != number);
-                    refused(number, Some(&work.task.id), &why);
+                    let line = cells.as_mut().map(|cells| {
+                        cells.passed += cells.left();
+                        cells.number
+                    });
+                    refused(line.unwrap_or_default(), Some(&work.task.id), &why);
                 }
                 Err(Unfit::Batch(why)) => return Err(why),
             }
             continue;
         }
-        if running.is_empty() && (is_stopping || is_read && waiting.is_empty()) {
+        let is_waiting = cells.as_ref().is_some_and(|cells| cells.left() > 0);
+        if running.is_empty() && (is_stopping || is_read && !is_waiting) {
             break;
         }
         tokio::select! {
             biased;
             Ok(()) = stop.changed() => {}
             _ = ticks.tick() => {
-                watcher.so_far(&so_far(waiting.len(), bytes_read, is_read));
-                give_up(&stop)?;
+                watcher.so_far(&so_far(&cells, bytes_read, is_read));
+                give_up(&cells, &stop)?;
             }
-            line = feed.next(), if waiting.is_empty() && !is_read && has_room => {
+            line = feed.next(), if !is_waiting && !is_read && has_room => {
                 let Some(line) = line else {
                     is_read = true;
                     continue;
                 };
                 let Line { number, bytes_read: so_far, task } = line.map_err(BatchError::Tasks)?;
                 bytes_read = so_far;
-                match expand(task, columns, options).await {
-                    Ok(cells) => waiting.extend(cells.into_iter().map(|work| (number, work))),
+                match expand(number, task, columns, options).await {
+                    Ok(of_line) => cells = Some(of_line),
                     Err((id, why)) => refused(number, id.as_deref(), &why),
                 }
             }
             Some(ended) = running.join_next() => {
                 figures.borrow_mut().under_way -= 1;
-                let (work, result) = ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
-                let row = Row::new(&work.cell(), result?);
+                let (work, made_of, result) = ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
+                let row = Row::new(&work.cell(), made_of, result?);
                 if row.ending() != Ending::Interrupted {
                     shard.add(&row)?;
                     figures.borrow_mut().ended.add(row.ending(), row.right);
                     watcher.ended(&row);
                 }
-                give_up(&stop)?;
+                give_up(&cells, &stop)?;
             }
         }
     }
     shard.sync()?;
-    let figures = so_far(waiting.len(), bytes_read, is_read);
+    let figures = so_far(&cells, bytes_read, is_read);
     watcher.so_far(&figures);
-    Ok(figures)
+    match left.filter(|_| *stop.borrow() == StopRequest::None) {
+        Some(why) => Err(BatchError::InVain { why }),
+        None => Ok(figures),
+    }
 }
 
 /// Why a cell is not run.
@@ -299,37 +331,46 @@ impl From<BatchError> for Unfit {
     }
 }
 
-/// Finds what a cell goes on from; `None` where there is nothing left to do.
-fn begin(
-    shard: &mut Shard,
-    work: &Work,
-    options: &Options,
-    figures: &RefCell<Figures>,
-) -> Result<Option<(Strand, Start)>, Unfit> {
+/// Finds what a cell goes on from, if there is anything left to do.
+fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<Next, Unfit> {
+    let Common { options, figures, .. } = common;
     let cell = work.cell();
     let run = work.run;
-    match shard.standing(run, options.retry)? {
+    let standing = shard.standing(run, options.retry)?;
+    if matches!(standing, Standing::New | Standing::Begun)
+        && let Some(why) = common.verdict(cell.column)
+    {
+        return Ok(Next::Left(why));
+    }
+    // What it began as is not known any more where that has changed.
+    let made_of = |records: &[Record]| {
+        let is_same = is_of(records, &cell);
+        figures.borrow_mut().changed += u64::from(!is_same);
+        if is_same { cell.made_of() } else { Digest::ZERO }
+    };
+    match standing {
         Standing::New => {
             let documents = documents(&cell.task.documents, &options.documents).map_err(Unfit::Line)?;
             let opened = cell.opened(documents, options.limits).map_err(Unfit::Line)?;
-            Ok(Some((shard.strand(run), Start::New(Box::new(opened)))))
+            let start = Start::New(Box::new(opened));
+            Ok(Next::Go { strand: shard.strand(run), start, made_of: cell.made_of() })
         }
         Standing::Begun => {
             let (strand, records) = shard.take(run)?;
-            figures.borrow_mut().changed += u64::from(!is_of(&records, &cell));
-            Ok(Some((strand, Start::Again(records, cell.column.endpoints.clone()))))
+            let made_of = made_of(&records);
+            Ok(Next::Go { strand, start: Start::Again(records, cell.column.endpoints.clone()), made_of })
         }
         Standing::Unreported => {
             let (strand, records) = shard.take(run)?;
             let ledger = Ledger::replay(&records)
                 .map_err(|(line, why)| BatchError::from(EngineError::Mismatch { line, why }))?;
-            let row = Row::new(&cell, RunResult::new(&ledger, strand.head()));
+            let row = Row::new(&cell, made_of(&records), RunResult::new(&ledger, strand.head()));
             let ending = row.ending();
             shard.add(&row)?;
             let mut figures = figures.borrow_mut();
             figures.ended.add(ending, row.right);
             figures.before += 1;
-            Ok(None)
+            Ok(Next::Done)
         }
         Standing::Ended(known) => {
             // No model has seen the answer: where it is another now, the run is only held against it again.
@@ -342,7 +383,7 @@ fn begin(
             figures.ended.add(known.outcome, rights[0]);
             figures.changed += u64::from(known.made_of != cell.made_of());
             figures.before += 1;
-            Ok(None)
+            Ok(Next::Done)
         }
     }
 }
@@ -387,25 +428,16 @@ async fn go(
     Ok(RunResult::new(engine.ledger(), engine.journal_head()))
 }
 
-/// All cells of a line that belong to this shard, or the task's id, if it has one, and why there are none.
+/// The cells of a line, or the task's id, if it has one, and why there are none.
 async fn expand(
+    number: u64,
     task: Result<TaskLine, (Option<String>, String)>,
     columns: &impl Columns,
     options: &Options,
-) -> Result<Vec<Work>, (Option<String>, String)> {
+) -> Result<Cells, (Option<String>, String)> {
     let task = Rc::new(task?);
     let columns = columns.of(task.roleset.as_deref()).await.map_err(|why| (Some(task.id.clone()), why))?;
-    let mut cells = Vec::new();
-    for (at, column) in columns.iter().enumerate() {
-        for seed in options.seeds.clone() {
-            let run = Cell { task: &task, column, seed }.run();
-            if options.shard.has(run) {
-                let (task, columns) = (Rc::clone(&task), Rc::clone(&columns));
-                cells.push(Work { task, column: at, columns, seed, run });
-            }
-        }
-    }
-    Ok(cells)
+    Ok(Cells { number, task, columns, seeds: options.seeds.clone(), passed: 0 })
 }
 
 /// Reads the documents of a task.
@@ -415,15 +447,17 @@ fn documents(lines: &[DocumentLine], folder: &Path) -> Result<Vec<Document>, Str
         DocumentLine::File(path) => {
             let place = folder.join(path);
             let wrong = |why: &dyn std::fmt::Display| format!("its document `{}`: {why}", place.display());
-            let about = std::fs::metadata(&place).map_err(|why| wrong(&why))?;
-            // A pipe or a device may have no end.
-            if !about.is_file() {
+            // A pipe or a device may have no end, and to open one may take as long.
+            if !std::fs::metadata(&place).map_err(|why| wrong(&why))?.is_file() {
                 return Err(wrong(&"it is no file"));
             }
-            if about.len() > LINE_BYTES_MAX as u64 {
+            let mut bytes = Vec::new();
+            let file = std::fs::File::open(&place).map_err(|why| wrong(&why))?;
+            file.take(LINE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(|why| wrong(&why))?;
+            if bytes.len() > LINE_BYTES_MAX {
                 return Err(wrong(&format!("it is longer than {LINE_BYTES_MAX} bytes")));
             }
-            let text = std::fs::read_to_string(&place).map_err(|why| wrong(&why))?;
+            let text = String::from_utf8(bytes).map_err(|_| wrong(&"it is not UTF-8"))?;
             Ok(Document { name: path.display().to_string(), text, redacted: false })
         }
     };

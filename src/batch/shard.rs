@@ -18,7 +18,7 @@ use super::error::BatchError;
 use super::matrix::ShardOf;
 use super::row::{Ending, Known, Row};
 use crate::crypto::Digest;
-use crate::journal::{Entry, JournalError, Placed, Record, SharedJournal, Strand};
+use crate::journal::{Entry, HeldJournal, JournalError, Placed, Record, SharedJournal, Strand};
 use crate::report::write_whole;
 
 /// The file that says what a batch is made of.
@@ -64,22 +64,23 @@ pub struct Shard {
     begun: HashMap<Uuid, Begun>,
 }
 
-/// Where a line of results is, and how its run ended.
+/// Where a line of results is, and of what it speaks.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     offset: u64,
     bytes: u32,
-    outcome: Ending,
+    /// The beginning of the SHA-256 of the record with which it ended so.
+    head: u64,
 }
 
 /// Where a run's records are.
 #[derive(Debug, Default)]
 struct Begun {
     lines: Vec<Placed>,
-    /// Whether it was put down; else its process died.
-    is_put_down: bool,
-    /// Whether its protocol has ended it.
-    is_over: bool,
+    /// How it has ended; none, where it was put down on request, or its process died.
+    ended: Option<Ending>,
+    /// Whether its line of results says so, and not how it ended before it was tried again.
+    is_told: bool,
 }
 
 /// What there is of a run.
@@ -89,7 +90,7 @@ pub(super) enum Standing {
     New,
     /// It can go on.
     Begun,
-    /// It has ended, and has no line of results.
+    /// It has ended, and no line of results says so.
     Unreported,
     /// It has ended, as its line of results says.
     Ended(Known),
@@ -112,24 +113,29 @@ impl Shard {
         let journal_path = journal_file(folder, which.index);
         let mut begun: HashMap<Uuid, Begun> = HashMap::new();
         manifest(folder, which)?;
+        let journal = HeldJournal::take(&journal_path)?;
         let mut rows = HashMap::new();
         known(&results_path, true, |offset, bytes, row| {
             // Of a run that was tried again the last line counts.
-            rows.insert(row.run, Place { offset, bytes, outcome: row.outcome });
+            let head = row.journal_head.leading_u64();
+            rows.insert(row.run, Place { offset, bytes, head });
         })?;
-        let journal = SharedJournal::open(&journal_path, |record: Record, line| {
+        let journal = journal.read(|record: Record, line| {
             let run = record.run.parse().map_err(|_| "its run is none of a batch".to_owned())?;
             let this = begun.entry(run).or_default();
             this.lines.push(line);
-            (this.is_put_down, this.is_over) = match &record.event {
-                Entry::Stopped { outcome } => (true, outcome.is_final()),
+            this.ended = match &record.event {
+                Entry::Stopped { outcome } => {
+                    Some(Ending::of(outcome)).filter(|ending| *ending != Ending::Interrupted)
+                }
                 Entry::Opened(_)
                 | Entry::Asked(_)
                 | Entry::Replied(_)
                 | Entry::Found(_)
-                | Entry::Resumed { .. } => (false, false),
+                | Entry::Resumed { .. } => None,
             };
-            if this.is_over && rows.contains_key(&run) {
+            this.is_told = rows.get(&run).is_some_and(|place| place.head == line.sha256.leading_u64());
+            if this.is_told && this.ended.is_some_and(Ending::is_final) {
                 begun.remove(&run);
             }
             Ok(())
@@ -149,16 +155,17 @@ impl Shard {
     /// [`BatchError::Io`], [`BatchError::Results`].
     pub(super) fn standing(&self, run: Uuid, retry: Retry) -> Result<Standing, BatchError> {
         let begun = self.begun.get(&run);
-        // Somebody has begun to try it again, and died.
-        if begun.is_some_and(|begun| !begun.is_put_down) {
-            return Ok(Standing::Begun);
+        if let Some(Begun { ended, is_told, .. }) = begun {
+            match ended {
+                None => return Ok(Standing::Begun),
+                Some(ending) if retry.wants(*ending) => return Ok(Standing::Begun),
+                Some(_) if !is_told => return Ok(Standing::Unreported),
+                Some(_) => {}
+            }
         }
-        Ok(match (self.rows.get(&run), begun) {
-            (Some(place), Some(_)) if retry.wants(place.outcome) => Standing::Begun,
-            (Some(place), _) => Standing::Ended(self.row(*place)?),
-            (None, Some(begun)) if begun.is_over => Standing::Unreported,
-            (None, Some(_)) => Standing::Begun,
-            (None, None) => Standing::New,
+        Ok(match self.rows.get(&run) {
+            Some(place) => Standing::Ended(self.row(*place)?),
+            None => Standing::New,
         })
     }
 
@@ -295,9 +302,10 @@ pub fn is_batch(folder: &Path) -> bool {
 pub(super) fn count(folder: &Path) -> Result<u64, BatchError> {
     let path = folder.join(BATCH_FILE);
     let text = std::fs::read_to_string(&path).map_err(BatchError::io("read", &path))?;
-    let manifest: Manifest =
-        serde_json::from_str(&text).map_err(std::io::Error::from).map_err(BatchError::io("read", &path))?;
-    Ok(manifest.shards)
+    let manifest: Result<Manifest, _> = serde_json::from_str(&text);
+    manifest
+        .map(|manifest| manifest.shards)
+        .map_err(|why| BatchError::Manifest { path, why: why.to_string() })
 }
 
 /// Notes how many shards there are, or checks that there are as many as before.
@@ -305,7 +313,18 @@ fn manifest(folder: &Path, which: ShardOf) -> Result<(), BatchError> {
     let path = folder.join(BATCH_FILE);
     if !path.exists() {
         let text = serde_json::to_string(&Manifest { v: 1, shards: which.count }).unwrap_or_default() + "\n";
-        return write_whole(&path, &text, PRIVATE).map_err(BatchError::io("write", &path));
+        // Of shards that begin at once the first one says it, and the others read it.
+        let own = folder.join(format!(".{BATCH_FILE}.{}", Uuid::now_v7()));
+        write_whole(&own, &text, PRIVATE).map_err(BatchError::io("write", &own))?;
+        let done = match std::fs::hard_link(&own, &path) {
+            Err(why) if why.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            // Some file systems have no links.
+            Err(_) => std::fs::rename(&own, &path),
+            Ok(()) => Ok(()),
+        };
+        // Where it has its new name already there is none of this one.
+        let _ = std::fs::remove_file(&own);
+        done.map_err(BatchError::io("write", &path))?;
     }
     let was = count(folder)?;
     if was == which.count {

@@ -4,6 +4,7 @@
 //! so that only those are held that have not ended yet.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -25,7 +26,7 @@ use crate::report::RunResult;
 pub struct Verified {
     /// Runs whose records follow from each other and lead to their line of results.
     pub ended: u64,
-    /// Runs whose records follow from each other, and that have no line of results: they are under way, or were cut off.
+    /// Runs whose records follow from each other, and of whose end there is no line of results: they are under way, or were cut off.
     pub open: u64,
 }
 
@@ -34,8 +35,15 @@ struct Place {
     number: u64,
     offset: u64,
     bytes: usize,
-    /// Whether it says that the run's protocol has ended it.
-    is_final: bool,
+    /// The beginning of the SHA-256 of the record with which the run ended so.
+    head: u64,
+}
+
+/// A run that can go on yet.
+struct Open {
+    ledger: Ledger,
+    /// Whether it has ended as its line of results says, and nothing has come since then.
+    is_told: bool,
 }
 
 /// The results of a shard, to be looked up.
@@ -59,35 +67,39 @@ pub fn verify(folder: &Path) -> Result<Verified, BatchError> {
             rows.are_all_found()?;
             continue;
         }
-        let mut open: HashMap<Uuid, (Ledger, Digest)> = HashMap::new();
+        let mut open: HashMap<Uuid, Open> = HashMap::new();
         let mut differs = None;
         read_shared(&journal, |record: Record, line| {
             let run: Uuid = record.run.parse().map_err(|_| "its run is none of a batch".to_owned())?;
-            if let Some((ledger, head)) = open.get_mut(&run) {
-                ledger.apply(&record).map_err(|why| why.to_string())?;
-                *head = line.sha256;
-            } else {
-                let ledger = Ledger::open(&record).map_err(|why| why.to_string())?;
-                open.insert(run, (ledger, line.sha256));
-            }
-            let is_over = matches!(&record.event, Entry::Stopped { outcome } if outcome.is_final());
-            if is_over && let Some((ledger, head)) = open.remove(&run) {
-                match rows.check(run, &ledger, head) {
-                    Ok(true) => verified.ended += 1,
-                    Ok(false) => verified.open += 1,
-                    Err(why) => differs = differs.take().or(Some(why)),
+            let this = match open.entry(run) {
+                Slot::Occupied(slot) => {
+                    let this = slot.into_mut();
+                    this.ledger.apply(&record).map_err(|why| why.to_string())?;
+                    this
+                }
+                Slot::Vacant(slot) => {
+                    let ledger = Ledger::open(&record).map_err(|why| why.to_string())?;
+                    slot.insert(Open { ledger, is_told: false })
+                }
+            };
+            this.is_told = false;
+            if let Entry::Stopped { outcome } = &record.event {
+                let told = rows.check(run, &this.ledger, line.sha256);
+                this.is_told = told.unwrap_or_else(|why| {
+                    differs = differs.take().or(Some(why));
+                    false
+                });
+                // One that has ended for good is not held any longer.
+                if outcome.is_final() {
+                    *(if this.is_told { &mut verified.ended } else { &mut verified.open }) += 1;
+                    open.remove(&run);
                 }
             }
             Ok(())
         })?;
         differs.map_or(Ok(()), Err)?;
-        for (run, (ledger, head)) in open {
-            // One that was put down has a line; one that is being tried again has an older one, which says that it was cut off.
-            let has_line = ledger.outcome().is_some() && rows.check(run, &ledger, head)?;
-            if let Some(place) = rows.places.remove(&run).filter(|place| place.is_final) {
-                return Err(rows.wrong(&place, "the journal does not say how it ended".to_owned()));
-            }
-            *(if has_line { &mut verified.ended } else { &mut verified.open }) += 1;
+        for Open { is_told, .. } in open.into_values() {
+            *(if is_told { &mut verified.ended } else { &mut verified.open }) += 1;
         }
         rows.are_all_found()?;
     }
@@ -102,7 +114,7 @@ impl<'a> Rows<'a> {
         }
         lines(path, |number, offset, bytes, told| {
             let run = told.run.parse().map_err(|_| "its run is none of a batch".to_owned())?;
-            places.insert(run, Place { number, offset, bytes, is_final: told.outcome.is_final() });
+            places.insert(run, Place { number, offset, bytes, head: told.journal_head.leading_u64() });
             Ok(())
         })?;
         let file = Some(File::open(path).map_err(BatchError::io("open", path))?);
@@ -112,12 +124,18 @@ impl<'a> Rows<'a> {
     /// Nothing is left that the journal does not have.
     fn are_all_found(&self) -> Result<(), BatchError> {
         let left = self.places.iter().next();
-        left.map_or(Ok(()), |(run, place)| Err(self.wrong(place, format!("the journal has no run {run}"))))
+        left.map_or(Ok(()), |(run, place)| {
+            Err(self.wrong(place, format!("in the journal run {run} has no end with this `journal_head`")))
+        })
     }
 
-    /// Compares a run's line with what its records give; false if it has none.
+    /// Compares a run's line with what its records give up to this one; false if the line does not speak of that.
     fn check(&mut self, run: Uuid, ledger: &Ledger, head: Digest) -> Result<bool, BatchError> {
-        let (Some(place), Some(file)) = (self.places.remove(&run), &self.file) else { return Ok(false) };
+        let Slot::Occupied(slot) = self.places.entry(run) else { return Ok(false) };
+        let (true, Some(file)) = (slot.get().head == head.leading_u64(), &self.file) else {
+            return Ok(false);
+        };
+        let place = slot.remove();
         let mut bytes = vec![0; place.bytes];
         file.read_exact_at(&mut bytes, place.offset).map_err(BatchError::io("read", self.path))?;
         let said: Value =

@@ -155,6 +155,9 @@ impl<'a> Matrix<'a> {
             }
             None => vec![None],
         };
+        if models.is_empty() {
+            return Err(UsageError("--model names no model".to_owned()).into());
+        }
         if args.server.launch.is_some() && models.len() > 1 {
             let why = "--launch starts a server of one model; give one --model";
             return Err(UsageError(why.to_owned()).into());

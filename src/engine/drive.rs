@@ -349,7 +349,7 @@ impl<'a> Engine<'a> {
                         Err(error) => {
                             let agent = self.ledger.agent_name(call.agent);
                             let cause = format!("{agent}: {error}");
-                            observer.notice(Moment::Failed { error: &error });
+                            observer.notice(Moment::Failed { call, error: &error });
                             reason = reason.or(Some(Outcome::Failed { cause }));
                         }
                     }

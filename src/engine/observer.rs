@@ -45,6 +45,8 @@ pub enum Moment<'a> {
     },
     /// A call has failed for good.
     Failed {
+        /// The call.
+        call: CallId,
         /// Why.
         error: &'a ProviderError,
     },

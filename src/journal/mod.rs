@@ -32,7 +32,7 @@ pub use entry::{Asked, Entry, Found, Library, Limits, Opened, Record, Replied, U
 pub use error::JournalError;
 pub use log::Log;
 pub use reader::{Journal, Placed, read, read_shared};
-pub use shared::{SharedJournal, Strand};
+pub use shared::{HeldJournal, SharedJournal, Strand};
 pub use writer::Writer;
 
 /// The journal's file name inside a run folder.

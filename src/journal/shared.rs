@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use super::chain::Chain;
 use super::reader::{Placed, walk};
-use super::writer::{create_file, cut, open_file};
+use super::writer::{create_file, open_file, settle};
 use super::{JournalError, Record};
 use crate::crypto::Digest;
 
@@ -66,33 +66,61 @@ struct State {
 /// Why a file cannot be written.
 type Failure = (std::io::ErrorKind, String);
 
-impl SharedJournal {
-    /// Opens the journal at `path` to go on with it, or makes it; what is there is read record by record. A torn last line is
-    /// cut.
+/// A shared journal that nobody else writes to, and that was not read yet.
+#[derive(Debug)]
+pub struct HeldJournal {
+    file: File,
+    path: PathBuf,
+}
+
+impl HeldJournal {
+    /// Takes the journal at `path`, which is made if there is none.
     ///
     /// # Errors
     ///
-    /// [`JournalError::Locked`] if another process has it, [`JournalError::Damaged`] if its chain does not hold,
-    /// [`JournalError::Io`].
+    /// [`JournalError::Locked`] if another process has it, [`JournalError::Io`].
+    pub fn take(path: &Path) -> Result<Self, JournalError> {
+        let file = open_file(path)?.map_or_else(|| create_file(path), Ok)?;
+        Ok(Self { file, path: path.to_owned() })
+    }
+
+    /// Reads what is there, record by record, to go on with it. A torn last line is cut.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Damaged`] if its chain does not hold, [`JournalError::Io`].
+    pub fn read<E: DeserializeOwned>(
+        self,
+        each: impl FnMut(Record<E>, Placed) -> Result<(), String>,
+    ) -> Result<SharedJournal, JournalError> {
+        let Self { mut file, path } = self;
+        let walked = walk(&file, &path, each)?;
+        settle(&mut file, &path, &walked)?;
+        SharedJournal::start(file, path, walked.chain)
+    }
+}
+
+impl SharedJournal {
+    /// Takes a journal, and reads it.
+    ///
+    /// # Errors
+    ///
+    /// As [`HeldJournal::take`] and [`HeldJournal::read`].
     pub fn open<E: DeserializeOwned>(
         path: &Path,
         each: impl FnMut(Record<E>, Placed) -> Result<(), String>,
     ) -> Result<Self, JournalError> {
-        let (file, chain) = match open_file(path)? {
-            Some(mut file) => {
-                let walked = walk(&file, path, each)?;
-                cut(&mut file, path, &walked)?;
-                (file, walked.chain)
-            }
-            None => (create_file(path)?, Chain::default()),
-        };
+        HeldJournal::take(path)?.read(each)
+    }
+
+    fn start(file: File, path: PathBuf, chain: Chain) -> Result<Self, JournalError> {
         let state = Mutex::new(State { chain, ..State::default() });
-        let shared = Arc::new(Shared { path: path.to_owned(), state, work: Condvar::new() });
+        let shared = Arc::new(Shared { path: path.clone(), state, work: Condvar::new() });
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("journal".to_owned());
         let thread = thread.spawn(move || of_thread.write_all(file)).map_err(|source| JournalError::Io {
             action: "start to write to",
-            path: path.to_owned(),
+            path,
             source,
         })?;
         Ok(Self { shared, thread: Some(thread) })

@@ -84,7 +84,7 @@ impl Writer {
     fn go_on<E: DeserializeOwned>(mut file: File, path: PathBuf) -> Result<(Self, Journal<E>), JournalError> {
         let journal: Journal<E> = read(&path)?;
         let chain = Chain { lines: journal.records.len() as u64, head: journal.head };
-        cut(
+        settle(
             &mut file,
             &path,
             &Walked { chain, whole_bytes: journal.whole_bytes, torn_bytes: journal.torn_bytes },
@@ -146,6 +146,7 @@ pub(super) fn create_file(path: &Path) -> Result<File, JournalError> {
     let io = |action| move |source| JournalError::Io { action, path: dir.to_owned(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(io("make the folder"))?;
     let file = OpenOptions::new()
+        .read(true)
         .append(true)
         .create_new(true)
         .mode(0o600)
@@ -167,14 +168,14 @@ pub(super) fn open_file(path: &Path) -> Result<Option<File>, JournalError> {
     Ok(Some(file))
 }
 
-/// Cuts a torn last line off a file that was walked through.
-pub(super) fn cut(file: &mut File, path: &Path, walked: &Walked) -> Result<(), JournalError> {
-    if walked.torn_bytes == 0 {
-        return Ok(());
-    }
+/// Cuts a torn last line off a file that was walked through, and makes durable what is left: whoever wrote it may have died before
+/// that, and what follows from it is on its way next.
+pub(super) fn settle(file: &mut File, path: &Path, walked: &Walked) -> Result<(), JournalError> {
     let io = |action| move |source| JournalError::Io { action, path: path.to_owned(), source };
-    file.set_len(walked.whole_bytes).map_err(io("cut the torn last line of"))?;
-    file.seek(SeekFrom::End(0)).map_err(io("seek in"))?;
+    if walked.torn_bytes > 0 {
+        file.set_len(walked.whole_bytes).map_err(io("cut the torn last line of"))?;
+        file.seek(SeekFrom::End(0)).map_err(io("seek in"))?;
+    }
     file.sync_data().map_err(io("sync"))
 }
 

@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::{BedrockEndpoint, Flow, OpenAiEndpoint, ProviderError, bedrock, openai};
+use super::{BedrockEndpoint, Endpoint, Flow, OpenAiEndpoint, ProviderError, bedrock, openai};
 
 /// Clients by endpoint.
 #[derive(Debug, Default)]
@@ -22,16 +22,20 @@ impl Clients {
         Self { flow: Some(flow), ..Self::default() }
     }
 
-    /// What is wrong with servers of an endpoint that were left out so many times since one of them was last well.
+    /// What is wrong with the servers of an endpoint, if each was left out so many times since it was last well.
     #[must_use]
-    pub fn lost(&self, outs: u32) -> Option<String> {
-        let openai = self.openai.borrow();
-        let bedrock = self.bedrock.borrow();
-        let gates = openai.iter().map(|(_, client)| client.gate());
-        gates
-            .chain(bedrock.iter().map(|(_, client)| client.gate()))
-            .flatten()
-            .find_map(|gate| gate.lost(outs))
+    pub fn lost(&self, endpoint: &Endpoint, outs: u32) -> Option<String> {
+        match endpoint {
+            Endpoint::OpenAi(endpoint) => {
+                let known = self.openai.borrow();
+                known.iter().find(|(of, _)| of == &**endpoint)?.1.gate()?.lost(outs)
+            }
+            Endpoint::Bedrock(endpoint) => {
+                let known = self.bedrock.borrow();
+                known.iter().find(|(of, _)| of == &**endpoint)?.1.gate()?.lost(outs)
+            }
+            Endpoint::Mock(_) => None,
+        }
     }
 
     /// The client for an OpenAI-compatible endpoint.

@@ -63,6 +63,15 @@ impl Endpoint {
         Some((url, usize::try_from(most.get()).unwrap_or(usize::MAX)))
     }
 
+    /// Returns true if this program started the server.
+    #[must_use]
+    pub fn is_launched(&self) -> bool {
+        match self {
+            Self::OpenAi(endpoint) => endpoint.launched,
+            Self::Bedrock(_) | Self::Mock(_) => false,
+        }
+    }
+
     /// Returns the price of a token, if one is known.
     #[must_use]
     pub fn price(&self) -> Option<Price> {

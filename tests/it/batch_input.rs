@@ -138,7 +138,7 @@ fn a_server_that_is_not_there_ends_a_batch_before_every_run_has_failed() {
         folder.write("consensus.toml", config);
         let ended =
             Finished::of(batch(&folder, &words).args(["--shard", "0/1", "--retry", "failed"])).exits(6);
-        let said = "calls fail again and again with no answer between them";
+        let said = "calls fail again and again with no answer between them, so no more runs that need them are begun";
         assert!(ended.stderr.contains(said), "{}", ended.stderr);
         let status = Finished::of(consensus(&folder).args(["batch", "status", "out"])).exits(0);
         assert!(status.stdout.contains("stopped"), "{}", status.stdout);

@@ -8,6 +8,7 @@ mod approval;
 mod approve;
 mod attacks;
 mod batch;
+mod batch_again;
 mod batch_input;
 mod bedrock;
 mod cli;

@@ -1,0 +1,124 @@
+//! The same command again: what is known of a run is what its journal says, whatever its line of results said before.
+
+use serde_json::json;
+
+use crate::batch::{MOCK, batch, figures, lines, replies, run_of, tasks};
+use crate::support::{Finished, Folder, SENSIBLE, Server, consensus, model};
+
+/// A batch of six runs whose provider has failed.
+fn failed() -> Folder {
+    let folder = Folder::new();
+    tasks(&folder, 6);
+    folder.write(
+        "broken.jsonl",
+        "{\"agent\": \"Checker\", \"status\": 401}\n{\"policy\": \"honest\", \"answer\": \"4\"}\n",
+    );
+    let broken = ["--mock-script", "broken.jsonl", "--roleset", "solver_checker"];
+    assert_eq!(figures(&folder, &broken, 6)["ended"]["failed"], 6);
+    folder
+}
+
+fn retry() -> Vec<&'static str> {
+    [&MOCK[..], &["--retry", "failed"]].concat()
+}
+
+fn verified(folder: &Folder) -> String {
+    Finished::of(consensus(folder).args(["verify", "out"])).exits(0).stdout
+}
+
+#[test]
+fn a_run_that_ended_when_it_was_tried_again_has_ended_so_even_if_its_line_was_not_written() {
+    let folder = failed();
+    let results = folder.path().join("out/results-0.jsonl");
+    let before = std::fs::read_to_string(&results).unwrap();
+    figures(&folder, &retry(), 0);
+    // As if the process had died between the journal and the results.
+    std::fs::write(&results, &before).unwrap();
+    assert!(verified(&folder).contains("6 more are under way or were cut off"), "{}", verified(&folder));
+    let done = figures(&folder, &MOCK, 0);
+    assert_eq!((&done["ended"]["agreed"], &done["calls"]), (&json!(6), &json!(0)), "{done}");
+    assert!(verified(&folder).starts_with("verified: 6 runs"));
+    // The same where it has failed again.
+    let folder = failed();
+    let results = folder.path().join("out/results-0.jsonl");
+    std::fs::remove_file(&results).unwrap();
+    let again = figures(&folder, &MOCK, 6);
+    assert_eq!((&again["ended"]["failed"], &again["calls"]), (&json!(6), &json!(0)), "{again}");
+    assert_eq!(lines(&folder, "results-0.jsonl").len(), 6);
+}
+
+#[test]
+fn a_run_that_is_put_down_while_it_is_tried_again_goes_on_and_is_no_fault_of_the_record() {
+    let folder = failed();
+    folder.write("slow.jsonl", "{\"delay_ms\": 2000, \"policy\": \"honest\", \"answer\": \"4\"}\n");
+    let slow = ["--mock-script", "slow.jsonl", "--roleset", "solver_checker", "--retry", "failed"];
+    figures(&folder, &[&slow[..], &["--deadline", "300ms"]].concat(), 5);
+    assert_eq!(lines(&folder, "results-0.jsonl").len(), 6, "they are under way, and have no new line");
+    assert!(verified(&folder).contains("6 more are under way or were cut off"));
+    let done = figures(&folder, &MOCK, 0);
+    assert_eq!((&done["ended"]["agreed"], &done["ended"]["failed"]), (&json!(6), &json!(0)), "{done}");
+    replies(&folder, "journal-0.jsonl");
+    verified(&folder);
+}
+
+#[test]
+fn a_second_process_on_a_shard_touches_nothing() {
+    let folder = Folder::new();
+    tasks(&folder, 2);
+    figures(&folder, &MOCK, 0);
+    let held = std::fs::File::open(folder.path().join("out/journal-0.jsonl")).unwrap();
+    held.lock().unwrap();
+    // The first one is in the middle of a line.
+    let results = folder.path().join("out/results-0.jsonl");
+    let torn = std::fs::read_to_string(&results).unwrap() + "{\"task\":";
+    std::fs::write(&results, &torn).unwrap();
+    let second = Finished::of(&mut batch(&folder, &MOCK)).exits(2);
+    assert!(second.stderr.contains("in use by another process"), "{}", second.stderr);
+    assert_eq!(std::fs::read_to_string(&results).unwrap(), torn);
+}
+
+#[test]
+fn a_run_that_went_on_although_its_task_had_changed_is_named_each_time() {
+    let folder = failed();
+    let text = std::fs::read_to_string(folder.path().join("tasks.jsonl")).unwrap();
+    folder.write("tasks.jsonl", &text.replace("How much is 3 ", "What is 3 "));
+    for words in [retry(), MOCK.to_vec(), MOCK.to_vec()] {
+        let done = figures(&folder, &words, 0);
+        assert_eq!((&done["ended"]["agreed"], &done["changed"]), (&json!(6), &json!(1)), "{done}");
+    }
+}
+
+#[test]
+fn a_model_that_nobody_serves_keeps_no_other_from_its_runs() {
+    let folder = Folder::new();
+    tasks(&folder, 40);
+    let server = Server::start(model(SENSIBLE));
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let config = format!(
+        "retries = 0\n[providers.here]\nbase_url = \"{}\"\n[providers.gone]\nbase_url = \"http://{gone}/v1\"\n",
+        server.url()
+    );
+    folder.write("consensus.toml", &config);
+    let words =
+        ["--roleset", "writer_physicist", "--model", "gone:tiny-model,here:tiny-model", "--concurrency", "4"];
+    let ended = Finished::of(&mut batch(&folder, &words)).exits(6);
+    assert!(ended.stderr.contains("calls fail again and again"), "{}", ended.stderr);
+    let rows = lines(&folder, "results-0.jsonl");
+    let on = |model: &str, outcome: &str| {
+        rows.iter().filter(|row| row["model"] == model && row["outcome"] == outcome).count()
+    };
+    assert_eq!(on("here:tiny-model", "agreed"), 40, "all of the other's runs");
+    let failed = on("gone:tiny-model", "failed");
+    assert!((1..=8).contains(&failed), "{failed} runs have failed; the others are left for another time");
+    // They are begun once it is there.
+    let server = Server::on_port(gone.port(), model(SENSIBLE));
+    let done = figures(&folder, &[&words[..], &["--retry", "failed"]].concat(), 0);
+    assert_eq!(done["ended"]["agreed"], 80, "{done}");
+    let runs: std::collections::BTreeSet<String> =
+        lines(&folder, "results-0.jsonl").iter().map(run_of).collect();
+    assert_eq!(runs.len(), 80);
+    drop(server);
+    let refused =
+        Finished::of(&mut batch(&folder, &["--roleset", "writer_physicist", "--model", ","])).exits(2);
+    assert!(refused.stderr.contains("--model names no model"), "{}", refused.stderr);
+}
