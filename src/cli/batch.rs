@@ -120,6 +120,9 @@ fn stopped_by(deadline: Option<Duration>, began: Instant) -> anyhow::Result<watc
     Ok(stop)
 }
 
+/// So many rolesets of single tasks are kept ready.
+const NAMED_MAX: usize = 256;
+
 /// Columns, or why there are none.
 type Found = Result<Rc<[Column]>, String>;
 
@@ -224,7 +227,11 @@ impl Columns for Matrix<'_> {
         }
         let columns = self.columns(Some(&name.to_owned())).await;
         let columns = columns.map(Rc::from).map_err(|why| format!("{why:#}"));
-        self.named.borrow_mut().insert(name.to_owned(), columns.clone());
+        let mut named = self.named.borrow_mut();
+        // A file of tasks may name any number that nobody has.
+        if named.len() < NAMED_MAX {
+            named.insert(name.to_owned(), columns.clone());
+        }
         columns
     }
 }

@@ -73,6 +73,8 @@ impl Http {
             .connect_timeout(Duration::from_millis(timeouts.connect_ms))
             .pool_idle_timeout(POOL_IDLE)
             .redirect(reqwest::redirect::Policy::none())
+            // Whatever is sent again is counted here.
+            .retry(reqwest::retry::never().max_retries_per_request(0))
             .http1_only();
         builder = if url.scheme() == "https" {
             install_crypto();
