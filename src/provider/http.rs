@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io::ErrorKind;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,9 +25,6 @@ pub(super) const BODY_BYTES_MAX: usize = 8 << 20;
 /// Servers close idle connections after as little as five seconds; ours goes first, so that a
 /// request never meets a connection that is being closed.
 const POOL_IDLE: Duration = Duration::from_secs(4);
-
-/// So many connections may end as a request sets out on them, before that counts as a fault of the server.
-const HANG_UPS_MAX: u32 = 2;
 
 /// How long the machine's metadata may take to be there; AWS tools give it a second, too.
 const METADATA_CONNECT: Duration = Duration::from_secs(1);
@@ -48,6 +45,9 @@ struct Hidden {
 #[derive(Debug)]
 pub(super) struct Http {
     client: Client,
+    /// One that keeps no connection; made when it is wanted.
+    fresh: OnceLock<Client>,
+    headers: HeaderMap,
     base_url: String,
     url: Url,
     timeouts: Timeouts,
@@ -68,28 +68,11 @@ impl Http {
     ) -> Result<Self, ProviderError> {
         let setup = |why: String| ProviderError::Setup(format!("base URL `{base_url}`: {why}"));
         let url = Url::parse(base_url).map_err(|e| setup(e.to_string()))?;
-        let mut builder = Client::builder()
-            .default_headers(headers)
-            .connect_timeout(Duration::from_millis(timeouts.connect_ms))
-            .pool_idle_timeout(POOL_IDLE)
-            .redirect(reqwest::redirect::Policy::none())
-            // Whatever is sent again is counted here.
-            .retry(reqwest::retry::never().max_retries_per_request(0))
-            .http1_only();
-        builder = if url.scheme() == "https" {
-            install_crypto();
-            builder
-        } else {
-            // Plain HTTP needs no certificates; loading the system's costs more than a run.
-            builder.tls_backend_preconfigured(no_certificates())
-        };
-        if is_loopback(&url) {
-            builder = builder.no_proxy();
-        }
-        let client = builder.build().map_err(|e| setup(e.to_string()))?;
+        let client = client(&url, timeouts, headers.clone(), usize::MAX).map_err(|e| setup(e.to_string()))?;
         let key = key.filter(|key| !key.is_empty());
         let hidden = Mutex::new(Hidden { key, shown: VecDeque::new() });
-        Ok(Self { client, base_url: base_url.to_owned(), url, timeouts, hidden, denied })
+        let (base_url, fresh) = (base_url.to_owned(), OnceLock::new());
+        Ok(Self { client, fresh, headers, base_url, url, timeouts, hidden, denied })
     }
 
     /// Starts a request.
@@ -120,11 +103,38 @@ impl Http {
         let work = async {
             // Without streaming nothing comes before the whole reply is there.
             let first_byte = if streams { timeouts.first_byte_ms } else { timeouts.total_ms };
-            let send = send(request, requests);
+            let send = self.send(request, requests);
             let response = self.within(first_byte, "first byte", "first_byte_ms", send).await?;
             read(self.check_status(response.map_err(|e| self.unreachable(&e))?).await?).await
         };
         self.within(timeouts.total_ms, "complete reply", "total_ms", work).await?
+    }
+
+    /// Sends a request, and again at once, on a connection of its own, where one ended before its answer began.
+    ///
+    /// That mostly is one that served before: llama.cpp's server closes it behind a streamed reply without having said so,
+    /// and the next request may be on its way by then.
+    async fn send(&self, request: RequestBuilder, requests: &Cell<u32>) -> reqwest::Result<Response> {
+        let (client, request) = request.build_split();
+        let request = request?;
+        // The body lies in memory, and both share it.
+        let again = request.try_clone();
+        requests.set(requests.get() + 1);
+        match (client.execute(request).await, again) {
+            (Err(error), Some(again)) if is_hung_up(&error) => {
+                requests.set(requests.get() + 1);
+                self.fresh()?.execute(again).await
+            }
+            (done, _) => done,
+        }
+    }
+
+    fn fresh(&self) -> reqwest::Result<&Client> {
+        if let Some(fresh) = self.fresh.get() {
+            return Ok(fresh);
+        }
+        let fresh = client(&self.url, self.timeouts, self.headers.clone(), 0)?;
+        Ok(self.fresh.get_or_init(|| fresh))
     }
 
     /// Fetches a small JSON document below the server's root or below the base URL.
@@ -305,22 +315,28 @@ pub(super) enum StreamFault {
     Idle,
 }
 
-/// Sends a request, and again at once where a connection ended before its answer began.
-///
-/// Such a connection mostly is one that served before: llama.cpp's server closes it behind a streamed reply without
-/// having said so, and the next request may be on its way by then.
-async fn send(mut request: RequestBuilder, requests: &Cell<u32>) -> reqwest::Result<Response> {
-    for _ in 0..HANG_UPS_MAX {
-        // The body lies in memory, and both share it.
-        let Some(again) = request.try_clone() else { break };
-        requests.set(requests.get() + 1);
-        match request.send().await {
-            Err(error) if is_hung_up(&error) => request = again,
-            other => return other,
-        }
+/// Makes a client that keeps so many connections open for further requests.
+fn client(url: &Url, timeouts: Timeouts, headers: HeaderMap, kept: usize) -> reqwest::Result<Client> {
+    let mut builder = Client::builder()
+        .default_headers(headers)
+        .connect_timeout(Duration::from_millis(timeouts.connect_ms))
+        .pool_idle_timeout(POOL_IDLE)
+        .pool_max_idle_per_host(kept)
+        .redirect(reqwest::redirect::Policy::none())
+        // Whatever is sent again is counted here.
+        .retry(reqwest::retry::never().max_retries_per_request(0))
+        .http1_only();
+    builder = if url.scheme() == "https" {
+        install_crypto();
+        builder
+    } else {
+        // Plain HTTP needs no certificates; loading the system's costs more than a run.
+        builder.tls_backend_preconfigured(no_certificates())
+    };
+    if is_loopback(url) {
+        builder = builder.no_proxy();
     }
-    requests.set(requests.get() + 1);
-    request.send().await
+    builder.build()
 }
 
 /// Returns true if a connection ended where an answer was to begin.
