@@ -43,6 +43,18 @@ pub enum BatchError {
         /// What is wrong with it.
         why: String,
     },
+    /// Results say how runs have ended, and the journal does not.
+    #[error(
+        "`{results}` has {missing} results that `{journal}` does not bear out: it was cut, replaced or lost; bring it back, or remove the results for their runs to be made anew"
+    )]
+    Evidence {
+        /// The results.
+        results: PathBuf,
+        /// The journal.
+        journal: PathBuf,
+        /// How many of the results.
+        missing: usize,
+    },
     /// What a batch is made of cannot be read.
     #[error("`{path}` says nothing of a batch: {why}; remove it, and give the same --shard as before")]
     Manifest {

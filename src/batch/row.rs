@@ -21,8 +21,7 @@ pub struct Row {
     pub right: Option<bool>,
     /// The same of the plain vote over blind drafts, before any talk.
     pub blind_right: Option<bool>,
-    /// SHA-256 of what the run started from, as its line of tasks, its roleset and parameters say it; zeros where these had changed
-    /// when the run went on.
+    /// SHA-256 of what the run started from, as its line of tasks, its roleset and parameters say it.
     pub made_of: Digest,
     /// The same as in a `result.json`.
     #[serde(flatten)]

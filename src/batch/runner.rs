@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::task::{JoinSet, LocalSet};
+use tokio::task::{AbortHandle, JoinSet, LocalSet};
 use tokio::time::{Instant, MissedTickBehavior};
 use uuid::Uuid;
 
@@ -237,6 +237,8 @@ async fn run_all(
     let mut cells: Option<Cells> = None;
     let mut left = None;
     let mut running = JoinSet::new();
+    // What can be put down of that.
+    let mut handles: Vec<(AbortHandle, Rc<[Column]>, usize)> = Vec::new();
     let (mut is_read, mut bytes_read) = (false, 0);
     let mut ticks = tokio::time::interval(TOLD_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -253,8 +255,10 @@ async fn run_all(
                 Ok(Next::Go { strand, start, made_of }) => {
                     figures.borrow_mut().under_way += 1;
                     let (common, stop) = (Rc::clone(common), stop.clone());
+                    let of = (Rc::clone(&work.columns), work.column);
                     let go = async move { (work, made_of, go(strand, start, &common, stop).await) };
-                    running.spawn_local(go);
+                    let (columns, column) = of;
+                    handles.push((running.spawn_local(go), columns, column));
                     // Those that are there go on while the next one is made ready.
                     tokio::task::yield_now().await;
                 }
@@ -282,6 +286,15 @@ async fn run_all(
             _ = ticks.tick() => {
                 watcher.so_far(&so_far(&cells, bytes_read, is_read));
                 give_up(&cells, &stop)?;
+                // Runs that wait for a server that is gone make room for those of others.
+                handles.retain(|(run, columns, column)| {
+                    let why = Some(run).filter(|run| !run.is_finished()).and_then(|_| common.verdict(&columns[*column]));
+                    if why.is_some() {
+                        run.abort();
+                        left.clone_from(&why);
+                    }
+                    why.is_none() && !run.is_finished()
+                });
             }
             line = feed.next(), if !is_waiting && !is_read && has_room => {
                 let Some(line) = line else {
@@ -297,7 +310,11 @@ async fn run_all(
             }
             Some(ended) = running.join_next() => {
                 figures.borrow_mut().under_way -= 1;
-                let (work, made_of, result) = ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()));
+                let (work, made_of, result) = match ended {
+                    Ok(ended) => ended,
+                    Err(put_down) if put_down.is_cancelled() => continue,
+                    Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+                };
                 let row = Row::new(&work.cell(), made_of, result?);
                 if row.ending() != Ending::Interrupted {
                     shard.add(&row)?;
@@ -342,11 +359,10 @@ fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<Next, Unfit>
     {
         return Ok(Next::Left(why));
     }
-    // What it began as is not known any more where that has changed.
     let made_of = |records: &[Record]| {
-        let is_same = is_of(records, &cell);
-        figures.borrow_mut().changed += u64::from(!is_same);
-        if is_same { cell.made_of() } else { Digest::ZERO }
+        let made_of = made_of(records, &cell);
+        figures.borrow_mut().changed += u64::from(made_of != cell.made_of());
+        made_of
     };
     match standing {
         Standing::New => {
@@ -388,17 +404,18 @@ fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<Next, Unfit>
     }
 }
 
-/// Whether a run was begun as what its cell is now, documents aside.
-fn is_of(records: &[Record], cell: &Cell<'_>) -> bool {
-    let Some(Entry::Opened(opened)) = records.first().map(|record| &record.event) else { return false };
-    let was = &opened.setup;
-    let now = Setup {
-        task: Task { prompt: cell.task.prompt.clone(), ..was.task.clone() },
-        seed: cell.seed,
-        canonical: cell.canonical().clone(),
-        ..cell.column.setup.clone()
+/// SHA-256 of what a run was begun as, documents aside: as what its cell says, if that has not changed.
+fn made_of(records: &[Record], cell: &Cell<'_>) -> Digest {
+    let Some(Entry::Opened(opened)) = records.first().map(|record| &record.event) else {
+        return Digest::ZERO;
     };
-    *was == now
+    let was = &opened.setup;
+    // Where the task has a rule of its own, that of its roleset is not on record.
+    let rule = cell.task.canonical.as_ref().map_or(&was.canonical, |_| &cell.column.setup.canonical);
+    let setup = Setup { task: Task::default(), seed: 0, canonical: rule.clone(), ..was.clone() };
+    let column = Column::new(cell.column.model.clone(), setup, Vec::new());
+    let task = TaskLine { prompt: was.task.prompt.clone(), ..cell.task.clone() };
+    Cell { task: &task, column: &column, seed: cell.seed }.made_of()
 }
 
 /// Runs one cell to its end.

@@ -120,6 +120,7 @@ impl Shard {
             let head = row.journal_head.leading_u64();
             rows.insert(row.run, Place { offset, bytes, head });
         })?;
+        let mut borne_out = 0;
         let journal = journal.read(|record: Record, line| {
             let run = record.run.parse().map_err(|_| "its run is none of a batch".to_owned())?;
             let this = begun.entry(run).or_default();
@@ -135,11 +136,16 @@ impl Shard {
                 | Entry::Resumed { .. } => None,
             };
             this.is_told = rows.get(&run).is_some_and(|place| place.head == line.sha256.leading_u64());
+            borne_out += usize::from(this.is_told);
             if this.is_told && this.ended.is_some_and(Ending::is_final) {
                 begun.remove(&run);
             }
             Ok(())
         })?;
+        if borne_out < rows.len() {
+            let missing = rows.len() - borne_out;
+            return Err(BatchError::Evidence { results: results_path, journal: journal_path, missing });
+        }
         let open = |options: &mut OpenOptions, path: &Path| {
             options.mode(PRIVATE).open(path).map_err(BatchError::io("open", path))
         };
@@ -329,6 +335,12 @@ fn manifest(folder: &Path, which: ShardOf) -> Result<(), BatchError> {
     let was = count(folder)?;
     if was == which.count {
         return Ok(());
+    }
+    let is_begun = |index| std::fs::metadata(journal_file(folder, index)).is_ok_and(|about| about.len() > 0);
+    if !(0..was).any(is_begun) {
+        // Whoever said so has begun nothing.
+        std::fs::remove_file(&path).map_err(BatchError::io("remove", &path))?;
+        return manifest(folder, which);
     }
     Err(BatchError::Shards { path: folder.to_owned(), was, now: which })
 }

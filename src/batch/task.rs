@@ -85,6 +85,10 @@ impl TaskLine {
         if !is_text_or_number {
             return Err("its `id` is neither a text nor a number".to_owned());
         }
+        let is_text = written.id.get().starts_with('"');
+        if is_text && serde_json::from_str::<String>(written.id.get()).is_err() {
+            return Err("its `id` has half of a surrogate pair in it".to_owned());
+        }
         let id = in_words(&written.id);
         if id.is_empty() || id.chars().count() > ID_CHARS_MAX || id.chars().any(char::is_control) {
             return Err(format!(
@@ -117,7 +121,8 @@ impl TaskLine {
 pub(super) fn id_in(line: &str) -> Option<String> {
     let line: serde_json::Value = serde_json::from_str(line).ok()?;
     let id = line.get("id")?;
-    id.as_str().map(str::to_owned).or_else(|| id.as_number().map(ToString::to_string))
+    let id = id.as_str().map(str::to_owned).or_else(|| id.as_number().map(ToString::to_string))?;
+    Some(id.chars().take(ID_CHARS_MAX).collect())
 }
 
 /// A text as it is, and anything else as it is written: a number keeps all of its digits.
@@ -158,6 +163,7 @@ mod tests {
             (r#"{"id": "a", "prompt": "b", "promt": "c"}"#, "unknown field `promt`"),
             (r#"{"id": null, "prompt": "b"}"#, "its `id` is neither"),
             (r#"{"id": "", "prompt": "b"}"#, "its `id` is empty"),
+            (r#"{"id": "\ud83d", "prompt": "b"}"#, "half of a surrogate pair"),
             (r#"{"id": "a\nb", "prompt": "b"}"#, "control character"),
             (r#"{"id": "a", "prompt": "  "}"#, "its `prompt` is empty"),
             (r#"{"id": "a", "prompt": "b", "canonical": "choice"}"#, "needs `choices`"),

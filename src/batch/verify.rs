@@ -19,6 +19,7 @@ use super::shard;
 use crate::crypto::Digest;
 use crate::engine::Ledger;
 use crate::journal::{Entry, Record, read_shared};
+use crate::protocol::Outcome;
 use crate::report::RunResult;
 
 /// What was found.
@@ -26,8 +27,21 @@ use crate::report::RunResult;
 pub struct Verified {
     /// Runs whose records follow from each other and lead to their line of results.
     pub ended: u64,
-    /// Runs whose records follow from each other, and of whose end there is no line of results: they are under way, or were cut off.
+    /// Runs that have ended, and whose line of results does not say so yet.
+    pub untold: u64,
+    /// Runs that are under way, or were cut off.
     pub open: u64,
+}
+
+impl Verified {
+    fn count(&mut self, run: &Open) {
+        let has_ended = run.ledger.outcome().is_some_and(|outcome| *outcome != Outcome::Interrupted);
+        *match () {
+            () if run.is_told => &mut self.ended,
+            () if has_ended => &mut self.untold,
+            () => &mut self.open,
+        } += 1;
+    }
 }
 
 /// Where a run's line of results is.
@@ -64,7 +78,7 @@ pub fn verify(folder: &Path) -> Result<Verified, BatchError> {
         let (results, journal) = (shard::results_file(folder, index), shard::journal_file(folder, index));
         let mut rows = Rows::read(&results)?;
         if !journal.exists() {
-            rows.are_all_found()?;
+            rows.are_all_found(&journal)?;
             continue;
         }
         let mut open: HashMap<Uuid, Open> = HashMap::new();
@@ -91,17 +105,17 @@ pub fn verify(folder: &Path) -> Result<Verified, BatchError> {
                 });
                 // One that has ended for good is not held any longer.
                 if outcome.is_final() {
-                    *(if this.is_told { &mut verified.ended } else { &mut verified.open }) += 1;
+                    verified.count(this);
                     open.remove(&run);
                 }
             }
             Ok(())
         })?;
         differs.map_or(Ok(()), Err)?;
-        for Open { is_told, .. } in open.into_values() {
-            *(if is_told { &mut verified.ended } else { &mut verified.open }) += 1;
+        for run in open.values() {
+            verified.count(run);
         }
-        rows.are_all_found()?;
+        rows.are_all_found(&journal)?;
     }
     Ok(verified)
 }
@@ -122,11 +136,9 @@ impl<'a> Rows<'a> {
     }
 
     /// Nothing is left that the journal does not have.
-    fn are_all_found(&self) -> Result<(), BatchError> {
-        let left = self.places.iter().next();
-        left.map_or(Ok(()), |(run, place)| {
-            Err(self.wrong(place, format!("in the journal run {run} has no end with this `journal_head`")))
-        })
+    fn are_all_found(&self, journal: &Path) -> Result<(), BatchError> {
+        let (results, journal, missing) = (self.path.to_owned(), journal.to_owned(), self.places.len());
+        if missing > 0 { Err(BatchError::Evidence { results, journal, missing }) } else { Ok(()) }
     }
 
     /// Compares a run's line with what its records give up to this one; false if the line does not speak of that.

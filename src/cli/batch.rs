@@ -106,12 +106,7 @@ fn stopped_by(deadline: Option<Duration>, began: Instant) -> anyhow::Result<watc
                 Ok(()) = signals.changed() => {}
             }
             let asked = *signals.borrow_and_update();
-            // A signal after the deadline is the second request.
-            let request = match (is_late, asked) {
-                (true, StopRequest::None) => StopRequest::Finish,
-                (true, _) => StopRequest::Abort,
-                (false, asked) => asked,
-            };
+            let request = if is_late { StopRequest::Abort } else { asked };
             if sender.send(request).is_err() || request == StopRequest::Abort {
                 return;
             }

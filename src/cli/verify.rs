@@ -37,6 +37,11 @@ fn verify_batch(folder: &Path, output: &Output) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::Success);
     }
     output.line(&format!("verified: {} runs have ended as their results say", verified.ended))?;
+    if verified.untold > 0 {
+        let untold = verified.untold;
+        output
+            .line(&format!("  {untold} more have ended and have no such result; the same command adds it"))?;
+    }
     if verified.open > 0 {
         output.line(&format!("  {} more are under way or were cut off", verified.open))?;
     }

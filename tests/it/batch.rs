@@ -333,9 +333,9 @@ fn a_batch_is_verified_from_its_journals_and_whoever_bends_a_result_is_found_out
             "{from}: {stderr}"
         );
     }
-    // A line that is gone is made anew; until then its run is one that was cut off.
+    // A line that is gone is made anew.
     std::fs::write(&results, whole.split_inclusive('\n').skip(1).collect::<String>()).unwrap();
-    assert!(String::from_utf8_lossy(&verify().stdout).contains("1 more are under way or were cut off"));
+    assert!(String::from_utf8_lossy(&verify().stdout).contains("1 more have ended and have no such result"));
     std::fs::write(&results, &whole).unwrap();
     let journal = folder.path().join("out/journal-0.jsonl");
     let text = std::fs::read_to_string(&journal).unwrap();

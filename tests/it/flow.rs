@@ -122,6 +122,20 @@ fn each_of_several_urls_must_be_safe() {
 }
 
 #[test]
+fn of_several_servers_one_that_refuses_the_key_does_not_use_up_the_tasks() {
+    let (well, list) = (Server::start(model(SENSIBLE)), model(SENSIBLE));
+    let strict = Server::start(move |request: &Request| match request.path.ends_with("/chat/completions") {
+        true => vec![Act::Send(http("401 Unauthorized", "", b"{\"error\":{\"message\":\"no key\"}}"))],
+        false => list(request),
+    });
+    let urls = format!("{},{}", well.url(), strict.url());
+    let done = batch(&Folder::new(), 30, &["--base-url", &urls, "--concurrency", "4"], 6);
+    let failed = done["ended"]["failed"].as_u64().unwrap();
+    assert!((1..=8).contains(&failed), "{done}");
+    assert_eq!(done["ended"]["agreed"].as_u64().unwrap() + failed, 30, "{done}");
+}
+
+#[test]
 fn streamed_answers_leave_their_connections_to_the_next_ones() {
     const RUNS: usize = 4;
     let list = model(SENSIBLE);

@@ -145,7 +145,12 @@ impl Pass<'_> {
         let delay = self.answered.get().map(|answered| answered.duration_since(self.sent));
         self.end = Some(match result {
             Ok(_) => End::Well(Sign::Answered(delay)),
-            Err(error) => end_of(error),
+            Err(error) => {
+                let end = end_of(error);
+                // Another server may take the key, or have the model, that this one refuses.
+                let is_its_own = end == End::Well(Sign::Nothing) && error.is_of_all();
+                if is_its_own && self.gate.pool().is_choice() { End::Ill } else { end }
+            }
         });
         if let (Some(End::Ill), Err(error)) = (self.end, result) {
             *self.gate.fault.lock().unwrap_or_else(PoisonError::into_inner) = error.to_string();

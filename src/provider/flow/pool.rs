@@ -92,6 +92,11 @@ impl Pool {
         server.under_way = server.under_way.saturating_sub(1);
     }
 
+    /// Whether there is more than one.
+    pub(super) fn is_choice(&self) -> bool {
+        self.0.len() > 1
+    }
+
     /// How often the best of them was left out since it was last well.
     pub(super) fn outs(&self) -> u32 {
         self.0.iter().map(|server| server.outs).min().unwrap_or_default()
