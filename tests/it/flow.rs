@@ -124,9 +124,11 @@ fn each_of_several_urls_must_be_safe() {
 #[test]
 fn of_several_servers_one_that_refuses_the_key_does_not_use_up_the_tasks() {
     let (well, list) = (Server::start(model(SENSIBLE)), model(SENSIBLE));
-    let strict = Server::start(move |request: &Request| match request.path.ends_with("/chat/completions") {
-        true => vec![Act::Send(http("401 Unauthorized", "", b"{\"error\":{\"message\":\"no key\"}}"))],
-        false => list(request),
+    let strict = Server::start(move |request: &Request| {
+        if request.path.ends_with("/models") {
+            return list(request);
+        }
+        vec![Act::Send(http("401 Unauthorized", "", b"{\"error\":{\"message\":\"no key\"}}"))]
     });
     let urls = format!("{},{}", well.url(), strict.url());
     let done = batch(&Folder::new(), 30, &["--base-url", &urls, "--concurrency", "4"], 6);
