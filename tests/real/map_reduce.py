@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Lets a real model read a long text in pieces, and looks whether it finds the facts that were planted in it.
 
-    map_reduce.py BIN RUNS_DIR -- FLAGS OF `consensus run`
+    map_reduce.py BIN RUNS_DIR DAYS -- FLAGS OF `consensus run`
 
-The text is the chronicle of a harbour that never was, about 19 KB of it, made here from a fixed seed: days, ships and
-weather. Three facts stand in it once each, far apart; a fourth thing that is asked for stands nowhere. Printed are the
+The text is the chronicle of a harbour that never was, made here from a fixed seed: days, ships and weather, 19 KB in 150
+days. Three facts stand in it once each, far apart; a fourth thing that is asked for stands nowhere. Printed are the
 facts that were found, with their bytes in the text; how many of the planted ones are among them; whether the words of
-every fact stand where it says; and what the answer says was not found. What a small model does is partly luck: up to
-two seeds are tried, and both are printed. Exit status 1: none of them found all and told what is missing, or a
-place is wrong.
+every fact stand where it says; and what the answer says was not found. What a small model does is partly luck, and not
+the same twice where a server computes several replies at once: up to four seeds are tried, and each is printed. Exit
+status 1: none of them found all and told what is missing, or a place is wrong.
 """
 
 import json
@@ -29,7 +29,7 @@ PLANTED = {
 MISSING = "cost"
 
 
-def chronicle():
+def chronicle(length):
     draw = random.Random(1877)
     ships = ["Amalia", "Brise", "Concordia", "Dorothea", "Elise", "Fortuna", "Gudrun", "Hanna", "Ida", "Johanna"]
     loads = ["salt", "timber", "herring", "coal", "wool", "bricks", "grain", "tar", "hides", "cork"]
@@ -39,11 +39,11 @@ def chronicle():
                "A dispute about mooring fees was settled.", "The pilot stayed ashore.", "The church bell was heard far out.",
                "Nets were mended on the quay.", "The customs officer counted every barrel."]
     days = []
-    for day in range(1, 151):
+    for day in range(1, length + 1):
         days.append(f"Day {day}. The {draw.choice(ships)} came in with {draw.randint(5, 90)} loads of {draw.choice(loads)}. "
                     f"The wind was {draw.choice(winds)}. {draw.choice(remarks)}")
-    for place, (sentence, _) in zip((22, 75, 128), PLANTED.values()):
-        days[place] += " " + sentence
+    for part, (sentence, _) in zip((0.15, 0.5, 0.85), PLANTED.values()):
+        days[round(part * length)] += " " + sentence
     return "\n\n".join(days) + "\n"
 
 
@@ -74,12 +74,12 @@ def read(binary, runs, book, seed, flags):
 
 def main():
     cut = sys.argv.index("--")
-    binary, runs = sys.argv[1], pathlib.Path(sys.argv[2])
+    binary, runs, days = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3])
     runs.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         book = pathlib.Path(folder) / "chronicle.txt"
-        book.write_text(chronicle(), encoding="utf-8")
-        sys.exit(not any(read(binary, runs, book, seed, sys.argv[cut + 1:]) for seed in (1, 2)))
+        book.write_text(chronicle(days), encoding="utf-8")
+        sys.exit(not any(read(binary, runs, book, seed, sys.argv[cut + 1:]) for seed in range(1, 5)))
 
 
 main()
