@@ -10,7 +10,7 @@ use super::embedded::EMBEDDED_ROLESETS;
 use super::error::{ConfigError, Problem};
 use super::nearest::did_you_mean;
 use super::panel::self_panel;
-use crate::protocol::{AgentSetup, Params, Setup, Task};
+use crate::protocol::{AgentSetup, Params, RulesVersion, Setup, Task};
 use crate::text::CanonicalRule;
 
 /// A roleset: which protocol, which agents, and its parameters.
@@ -311,6 +311,7 @@ impl Roleset {
             canonical: self.canonical.clone(),
             params: self.params.clone(),
             rules: self.params.rules().to_owned(),
+            rules_version: RulesVersion::NEWEST,
             spread: None,
         }
     }

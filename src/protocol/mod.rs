@@ -33,6 +33,7 @@ pub mod pair;
 pub mod panel;
 mod plan;
 pub mod review;
+mod rules_version;
 mod setup;
 
 pub use action::{Action, Ask, CallId, ReplyShape, Search, Step};
@@ -44,6 +45,8 @@ pub use outcome::{
     AgentReport, BlindVote, Degraded, Dissent, How, NoAgreement, Outcome, Report, Section, Tally,
 };
 pub use plan::WorstCase;
+pub use rules_version::RulesVersion;
+pub(crate) use rules_version::UsageRule;
 pub use setup::{AgentSetup, BadSetup, Document, Params, Setup, Task, Thinking};
 
 use thiserror::Error;

@@ -12,7 +12,7 @@ use super::map_reduce::{self, MapReduce, Spread};
 use super::pair::{Pair, PairParams};
 use super::panel::{self, Panel, PanelParams};
 use super::review::{self, ApprovalParams, Review};
-use super::{Protocol, WorstCase};
+use super::{Protocol, RulesVersion, WorstCase};
 use crate::text::{CanonicalKind, CanonicalRule, Constraint, quote};
 
 /// One run: task, agents, rules and parameters; a machine's own setup has the parameters of its protocol.
@@ -36,6 +36,9 @@ pub struct Setup<P = Params> {
     pub params: P,
     /// What the protocol says to every agent before its first turn with its peer.
     pub rules: String,
+    /// Which version of the rules the run follows; journals of the first do not name it.
+    #[serde(default, skip_serializing_if = "RulesVersion::is_first")]
+    pub rules_version: RulesVersion,
     /// How documents that are too long for one prompt are shared out among runs of the protocol, if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread: Option<Spread>,
@@ -277,6 +280,7 @@ impl<P> Setup<P> {
             canonical: self.canonical.clone(),
             params,
             rules: self.rules.clone(),
+            rules_version: self.rules_version,
             spread: self.spread.clone(),
         }
     }

@@ -116,6 +116,7 @@ pub(super) fn part_setup(setup: &Setup, job: &Job, shown: &Shown) -> Setup {
         canonical: CanonicalRule { kind: CanonicalKind::Json, choices: Vec::new() },
         params,
         rules: setup.rules.clone(),
+        rules_version: setup.rules_version,
         spread: None,
     }
 }

@@ -210,7 +210,7 @@ impl Protocol for Review {
 mod tests {
     use super::super::{ApprovalParams, RULES};
     use super::*;
-    use crate::protocol::{AgentSetup, Ask, Document, Finish, Task, Thinking};
+    use crate::protocol::{AgentSetup, Ask, Document, Finish, RulesVersion, Task, Thinking};
     use crate::text::CanonicalRule;
     use serde_json::json;
 
@@ -236,6 +236,7 @@ mod tests {
             canonical: CanonicalRule::default(),
             params: ApprovalParams { veto, thinking: Thinking::None, ..ApprovalParams::default() },
             rules: RULES.to_owned(),
+            rules_version: RulesVersion::NEWEST,
             spread: None,
         })
     }

@@ -7,8 +7,8 @@ use consensus::protocol::pair::{self, PairParams, RULES};
 use consensus::protocol::panel::{self, PanelParams};
 use consensus::protocol::review::{self, ApprovalParams};
 use consensus::protocol::{
-    Action, AgentSetup, Ask, CallId, Document, Event, Finish, Outcome, Protocol, Reply, ReplyShape, Setup,
-    Task, Thinking,
+    Action, AgentSetup, Ask, CallId, Document, Event, Finish, Outcome, Protocol, Reply, ReplyShape,
+    RulesVersion, Setup, Task, Thinking,
 };
 use consensus::text::CanonicalRule;
 use serde_json::{Map, Value, json};
@@ -34,6 +34,7 @@ impl Tiny {
             canonical: CanonicalRule::default(),
             params: PairParams { thinking: Thinking::None, ..PairParams::default() },
             rules: RULES.to_owned(),
+            rules_version: RulesVersion::NEWEST,
             spread: None,
         }
     }
@@ -55,6 +56,7 @@ impl Tiny {
             canonical: tiny.canonical.clone(),
             params: CouncilParams { thinking: Thinking::None, ..CouncilParams::default() },
             rules: council::RULES.to_owned(),
+            rules_version: RulesVersion::NEWEST,
             spread: None,
         }
     }
@@ -76,6 +78,7 @@ impl Tiny {
             canonical: tiny.canonical.clone(),
             params: PanelParams { thinking: Thinking::None, ..PanelParams::default() },
             rules: panel::RULES.to_owned(),
+            rules_version: RulesVersion::NEWEST,
             spread: None,
         }
     }
@@ -108,6 +111,7 @@ impl Tiny {
             canonical: tiny.canonical.clone(),
             params: ApprovalParams { thinking: Thinking::None, ..ApprovalParams::default() },
             rules: review::RULES.to_owned(),
+            rules_version: RulesVersion::NEWEST,
             spread: None,
         }
     }
