@@ -290,17 +290,36 @@ fn open(found: &Found) -> Result<(String, String, Packs), ConfigError> {
     }
 }
 
+/// The line of a pack that divides it. What stands before it is for work alone, and what comes after it for comparing texts.
+pub(super) const COMPARING: &str = "## Comparing";
+
+/// Divides a pack in its part for work alone and its part for comparing. A pack without the dividing line has no second part.
+fn pack_parts(text: &str) -> (String, String) {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if line.trim_end() == COMPARING {
+            return (text[..at].to_owned(), text[at + line.len()..].trim().to_owned());
+        }
+        at += line.len();
+    }
+    (text.to_owned(), String::new())
+}
+
 impl Roleset {
     /// Makes the setup of a run with this roleset.
     #[must_use]
     pub fn setup(&self, name: &str, packs: &Packs, task: Task, seed: u64) -> Setup {
-        let agent = |agent: &RolesetAgent| AgentSetup {
-            name: agent.name.clone(),
-            domain: agent.domain.clone(),
+        let agent = |agent: &RolesetAgent| {
             // The check has read every pack already.
-            pack: packs.read(&agent.pack).unwrap_or_default(),
-            temperature: agent.temperature,
-            max_tokens: agent.max_tokens,
+            let (pack, comparing) = pack_parts(&packs.read(&agent.pack).unwrap_or_default());
+            AgentSetup {
+                name: agent.name.clone(),
+                domain: agent.domain.clone(),
+                pack,
+                comparing,
+                temperature: agent.temperature,
+                max_tokens: agent.max_tokens,
+            }
         };
         Setup {
             roleset: name.to_owned(),

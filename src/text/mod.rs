@@ -13,6 +13,7 @@ mod canonical;
 mod constraint;
 mod decimal;
 pub mod decoding;
+mod echo;
 mod envelope;
 pub mod evidence;
 mod extract;

@@ -16,6 +16,7 @@ mod confidence;
 mod conformance;
 mod determinism;
 mod docs;
+mod earlier;
 mod faults;
 mod flow;
 mod hostile;
