@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 
 use super::Setup;
 use super::judging;
+use super::params::Drafting;
 use super::review::Review;
 use super::seat::{Found, Position, Seat, handle};
 use crate::protocol::answer;
@@ -92,7 +93,7 @@ pub(super) fn alone(setup: &Setup, agent: usize) -> Told {
          The form:\n{example}",
         example = example(setup, agent),
     );
-    let think = solve(setup.canonical.kind, setup.rules_version.rules().opening).to_owned();
+    let think = solve(setup.canonical.kind, setup.params.drafting).to_owned();
     Told { situation: task(setup), think, write }
 }
 
@@ -101,12 +102,11 @@ pub(super) fn alone(setup: &Setup, agent: usize) -> Told {
 /// Calculations it does step by step of its own accord, and worse when told how to begin. For a text or for
 /// JSON it writes down the first that comes to mind, unless it must begin with what is asked: of 16 drafts on
 /// short translations and JSON 2 were right without that line, and 8 with it.
-fn solve(kind: CanonicalKind, opening: Opening) -> &'static str {
+fn solve(kind: CanonicalKind, drafting: Drafting) -> &'static str {
+    if drafting == Drafting::Direct {
+        return "Answer this. If it needs some thought, think first. Begin the answer itself with `Answer:`.";
+    }
     match kind {
-        CanonicalKind::Text if opening == Opening::Alone => {
-            "Think about what is asked, and work the answer out. Nobody else will see this. End with a line that begins with \
-             `Answer:` and holds the complete answer, as the user should read it."
-        }
         CanonicalKind::Number | CanonicalKind::Choice => {
             "Solve the task step by step, and check the result. Nobody else will see this. End with a line that begins \
              with `Answer:` and holds the final text."
