@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, http, model};
+use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, http, model, trust};
 
 /// How long a process that is being ended may take: longer than the guard's own grace.
 const GONE_MAX: Duration = Duration::from_secs(30);
@@ -389,11 +389,13 @@ fn the_configuration_can_name_the_server_and_a_flag_another() {
     let folder = Folder::new();
     let quoted = command("").replace('\\', "\\\\").replace('"', "\\\"");
     folder.write("consensus.toml", &format!("launch = \"{quoted}\"\nmodel = \"some/model\"\n"));
+    trust(&folder);
     Finished::of(consensus(&folder).args(["run", "--prompt", "2+2?"])).exits(0);
     assert_gone(&folder);
     let own = Server::start(model(SENSIBLE));
     let folder = Folder::new();
     folder.write("consensus.toml", "launch = \"no-such-program {port}\"\n");
+    trust(&folder);
     Finished::of(consensus(&folder).args(["run", "--prompt", "2+2?", "--base-url"]).arg(own.url())).exits(0);
     Finished::of(consensus(&folder).args(["run", "--prompt", "2+2?", "--mock", "--answer", "4"])).exits(0);
 }
