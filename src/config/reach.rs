@@ -85,6 +85,14 @@ mod tests {
         assert_eq!(far.place, folder.parent().unwrap().join("x"));
         let links = [("far".into(), "near/../..".into()), ("near".into(), "inside".into())];
         assert_eq!(far.links, links);
+        // Wherever the system goes, this goes, for every path of up to four of these steps.
+        let steps = ["inside", "near", "far", "..", ".", "new"];
+        for count in 0..steps.len().pow(4) {
+            let path: PathBuf = (0..4).map(|n| steps[count / steps.len().pow(n) % steps.len()]).collect();
+            if let Ok(system) = folder.join(&path).canonicalize() {
+                assert_eq!(reach(&folder, &path).place, system, "{}", path.display());
+            }
+        }
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

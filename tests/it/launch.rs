@@ -461,6 +461,13 @@ fn doctor_examines_a_server_that_it_starts() {
     let [line] = finished.stdout.lines().collect::<Vec<_>>()[..] else { panic!("{}", finished.stdout) };
     let report: Value = serde_json::from_str(line).unwrap();
     assert_eq!(report["models"], json!(["tiny-model"]));
+    let by = |name: &str| {
+        let settings = report["settings"].as_array().unwrap();
+        settings.iter().find(|setting| setting["name"] == name).map(|setting| setting["by"].clone())
+    };
+    assert_eq!(by("launch"), Some("--launch".into()));
+    assert_eq!(by("base_url"), Some("the server that was started".into()));
+    assert_eq!((by("model"), by("api_key_env")), (Some("the server's list of models".into()), None));
     let log = folder.path().join("runs").join("doctor").join("server.log");
     assert!(!in_log(&log).into_iter().any(is_alive));
 }

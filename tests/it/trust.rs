@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
-use crate::support::{Finished, Folder, SENSIBLE, Server, consensus, model, trust};
+use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, http, model, trust};
 
 /// Every command that starts, sends or writes something, with as little as it needs.
 const ACTING: [&[&str]; 6] = [
@@ -322,6 +322,10 @@ fn what_is_trusted_is_shown_without_acting_on_the_terminal_or_hiding_a_line() {
     assert_eq!(lines[1], "consensus.toml:2: base_url = \"https://…@x/v1\"");
     assert_eq!(lines.len(), 3, "the digest is the last: {lines:?}");
     assert!(!shown.stderr.contains('\u{1b}'), "{}", shown.stderr);
+    let json = Finished::of(&mut visitor(&folder, &["trust", "--format", "json"])).exits(0);
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["settings"][1]["place"], "consensus.toml:2");
+    assert!(lines[2].starts_with(json["digest"].as_str().unwrap()));
     let none = Finished::of(&mut visitor(&cloned("model = \"m\"\n"), &["trust"])).exits(0);
     assert!(none.stdout.is_empty() && none.stderr.contains("nothing in this folder needs trust"));
 }
@@ -396,6 +400,25 @@ fn doctor_tells_what_set_each_value() {
     let by_provider = told(&mut visitor(&folder, &["doctor", "--model", "lab:m"]));
     assert!(by_provider.contains(&format!("providers.lab.base_url={url} {user}:2")), "{by_provider:?}");
     assert!(by_provider.contains(&format!("providers.lab.api_key_env=LAB {user}:3")), "{by_provider:?}");
+}
+
+#[test]
+fn doctor_tells_what_chose_the_place_of_amazon_bedrock() {
+    let server = Server::start(|_| vec![Act::Send(http("403 Forbidden", "", b"{\"message\":\"no\"}"))]);
+    let folder = cloned("model = \"bedrock:vendor.tiny-v1:0\"\n[bedrock]\nregion = \"eu-west-1\"\n");
+    trust(&folder);
+    let mut doctor = visitor(&folder, &["doctor", "--format", "json"]);
+    let url = format!("http://127.0.0.1:{}", server.port);
+    doctor.envs([("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", url.as_str()), ("AWS_REGION", "eu-central-1")]);
+    doctor.env("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE");
+    let report: Value = serde_json::from_str(&Finished::of(&mut doctor).exits(6).stdout).unwrap();
+    let expected = json!([
+        {"name": "roleset", "value": "writer_physicist", "by": "the program's default"},
+        {"name": "model", "value": "vendor.tiny-v1:0", "by": "consensus.toml:1"},
+        {"name": "bedrock.base_url", "value": url, "by": "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"},
+        {"name": "bedrock.region", "value": "eu-west-1", "by": "consensus.toml:3"},
+    ]);
+    assert_eq!(report[0]["settings"], expected);
 }
 
 #[test]

@@ -11,7 +11,7 @@
 //! one have to notice on their own. So nothing here has to be remembered on the way out.
 //!
 //! Commands come from the user alone, never from a journal, a roleset or a folder that the user has not trusted, and no
-//! shell reads them. A server inherits the environment without the keys of other services: see [`environment`].
+//! shell reads them. A server inherits the environment without the keys of other services; the module `environment` has the list.
 
 mod command;
 mod environment;
