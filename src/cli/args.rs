@@ -83,6 +83,8 @@ pub(super) enum Command {
     Docs(DocsArgs),
     /// Make one real call to each provider and report what it can do.
     Doctor(DoctorArgs),
+    /// Trust what the folder that you stand in says about programs, servers, keys and places elsewhere, until it changes.
+    Trust(TrustArgs),
     /// Print shell completions.
     Completions(CompletionsArgs),
     /// Print the manual page.
@@ -309,6 +311,17 @@ pub(super) struct DoctorArgs {
     pub(super) roleset: Option<String>,
     #[command(flatten)]
     pub(super) rolesets: RolesetsArgs,
+}
+
+/// Arguments of `trust`.
+#[derive(Args, Debug)]
+pub(super) struct TrustArgs {
+    /// List the trusted folders, and which of them have changed since.
+    #[arg(long, conflicts_with = "revoke")]
+    pub(super) list: bool,
+    /// Trust a folder no more; the one that you stand in, if none is named.
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = ".")]
+    pub(super) revoke: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -59,6 +59,7 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
             ConfigError::Launch(error) => of_launch(error),
             ConfigError::Read { .. }
             | ConfigError::File { .. }
+            | ConfigError::Untrusted { .. }
             | ConfigError::NoRoleset { .. }
             | ConfigError::Roleset(_)
             | ConfigError::Usage(_) => ExitCode::Usage,

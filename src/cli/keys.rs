@@ -57,7 +57,7 @@ pub(super) fn keys(args: &KeysArgs, output: &Output) -> anyhow::Result<ExitCode>
 
 /// The reviewers of a roleset, each with what it fails together with.
 fn reviewers(roleset: &String, rolesets: &RolesetsArgs) -> anyhow::Result<Vec<(String, String)>> {
-    let file = FileConfig::load()?;
+    let file = FileConfig::load_to_read()?;
     let (name, roleset, _) = settings::roleset(Some(roleset), rolesets.rolesets_dir.as_ref(), &file)?;
     if !matches!(roleset.params, Params::Approval(_)) {
         let why = format!(

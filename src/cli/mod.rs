@@ -41,6 +41,7 @@ mod settings;
 mod show;
 mod signals;
 mod spread;
+mod trust;
 mod verify;
 
 pub use exit::ExitCode;
@@ -103,6 +104,7 @@ fn dispatch(cli: &Cli, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Schema(args) => schema::schema(args, output),
         Command::Docs(args) => docs::docs(args, output),
         Command::Doctor(args) => doctor::doctor(args, output),
+        Command::Trust(args) => trust::trust(args, output),
         Command::Completions(args) => completions::completions(args, output),
         Command::Man(args) => man::man(args, output),
         Command::Guard(args) => launch::run_guard(args),

@@ -9,7 +9,7 @@ use crate::config::{FileConfig, RolesetAgent, expected_price, prices_as_of};
 use crate::provider::Price;
 
 pub(super) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let file = FileConfig::load()?;
+    let file = FileConfig::load_to_read()?;
     let (mut setup, roleset) = settings::setup(args, &file, args.seed.unwrap_or(0))?;
     spread::spread_by_estimate(args, &mut setup, settings::redacts(args, &roleset), output)?;
     let worst = setup.worst_case();

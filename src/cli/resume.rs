@@ -23,7 +23,8 @@ const UNCHANGED: &str = "before the run went on; nothing was asked, and it can b
 
 pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    let dir = locate::run_folder(&args.which)?;
+    let file = FileConfig::load()?;
+    let dir = locate::run_folder_by(&args.which, &file)?;
     block_on(async {
         let mut stop = signals::listen()?;
         let (writer, journal) = Writer::reopen(&dir)?;
@@ -33,7 +34,7 @@ pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
         let mut copy = AnswerFile::open(args.output.as_deref())?;
         let prepared = tokio::select! {
             () = settings::deadline(&args.limits, began) => return Err(TooLate(UNCHANGED).into()),
-            prepared = prepare(args, &journal, &dir, output) => prepared?,
+            prepared = prepare(args, &file, &journal, &dir, output) => prepared?,
             // Nothing has been asked yet, and a server that was starting ends with this.
             _ = stop.changed() => return Err(Interrupted(UNCHANGED).into()),
         };
@@ -73,6 +74,7 @@ struct Prepared {
 /// what held before.
 async fn prepare(
     args: &ResumeArgs,
+    file: &FileConfig,
     journal: &Journal,
     dir: &Path,
     output: &Output,
@@ -94,7 +96,6 @@ async fn prepare(
     let places: Vec<PathBuf> = places.iter().map(original).collect();
     let corpus = docs::open_beside(&places, output).await.context("the run needs its documents again")?;
     let (corpus, library) = corpus.unzip();
-    let file = FileConfig::load()?;
     let mut chosen = Chosen {
         model: args.model.clone(),
         base_url: args.base_url.clone(),
@@ -105,9 +106,9 @@ async fn prepare(
     // A configured server is started again for a run that had one, and for no other.
     let is_launched = |endpoint: &Endpoint| matches!(endpoint, Endpoint::OpenAi(e) if e.launched);
     let wants_server = args.launch.is_some() || ledger.endpoints().iter().any(is_launched);
-    let command = if wants_server { launch_command(&chosen, &file, None)? } else { None };
-    let server = launch::launch(command.as_ref(), &mut chosen, &file, &dir.join(launch::LOG), output).await?;
-    let endpoints = resumed_endpoints(ledger.endpoints(), &chosen, &file).await?;
+    let command = if wants_server { launch_command(&chosen, file, None)? } else { None };
+    let server = launch::launch(command.as_ref(), &mut chosen, file, &dir.join(launch::LOG), output).await?;
+    let endpoints = resumed_endpoints(ledger.endpoints(), &chosen, file).await?;
     let (given, before) = (settings::limits(&args.limits), ledger.limits());
     settings::check_prices(given, &endpoints)?;
     let limits = Limits {

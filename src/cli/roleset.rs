@@ -13,7 +13,8 @@ use crate::protocol::approval::Quorum;
 use crate::protocol::{Params, Task};
 
 pub(super) fn roleset(args: &RolesetArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let folders = settings::roleset_folders(args.rolesets.rolesets_dir.as_ref(), &FileConfig::load()?);
+    let folders =
+        settings::roleset_folders(args.rolesets.rolesets_dir.as_ref(), &FileConfig::load_to_read()?);
     match &args.action {
         RolesetAction::List => list(&list_rolesets(&folders), output),
         RolesetAction::Show { roleset } => show(&find_roleset(roleset, &folders)?, output),

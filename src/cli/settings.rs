@@ -17,8 +17,8 @@ use super::run_args::{
 use super::{docs, launch, spread};
 use crate::api::Session;
 use crate::config::{
-    Chosen, ConfigError, FileConfig, Roleset, Seats, check_meaning, config_folder, find_roleset,
-    launch_command, load_roleset, resolve_endpoints, seat,
+    Chosen, ConfigError, DEFAULT_RUNS_DIR, FileConfig, Roleset, Seats, check_meaning, config_folder,
+    find_roleset, launch_command, load_roleset, resolve_endpoints, seat,
 };
 use crate::engine::{PROGRAM, Redaction};
 use crate::journal::{Limits, Opened};
@@ -31,9 +31,6 @@ use crate::text::{CanonicalKind, CanonicalRule};
 
 /// The roleset of a run that names none.
 const DEFAULT_ROLESET: &str = "writer_physicist";
-
-/// Where run folders go when nothing else is said.
-const DEFAULT_RUNS_DIR: &str = "runs";
 
 /// What is said when nothing is asked.
 const NO_TASK: &str =

@@ -8,7 +8,7 @@ use aws_smithy_eventstream::frame::write_message_to;
 use aws_smithy_types::event_stream::{Header, HeaderValue, Message};
 use serde_json::{Value, json};
 
-use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, chunked, consensus, http};
+use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, chunked, consensus, http, trust};
 
 const MODEL: &str = "bedrock:vendor.tiny-v1:0";
 const SECRET: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
@@ -318,6 +318,7 @@ fn what_a_service_says_back_of_credentials_is_hidden_and_figures_beyond_all_meas
 fn a_profile_that_is_named_is_meant() {
     let (folder, server) = (Folder::new(), Server::start(|request| vec![Act::Send(answer(request))]));
     folder.write("consensus.toml", "[bedrock]\nprofile = \"lab\"\n");
+    trust(&folder);
     let finished = Finished::of(with_keys(&mut run(&folder, &server))).exits(2);
     assert!(finished.stderr.contains("no AWS profile `lab`"), "{}", finished.stderr);
     let keys = format!("[lab]\naws_access_key_id = AKIDLAB\naws_secret_access_key = {SECRET}\n");

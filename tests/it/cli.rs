@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{Finished, Folder, consensus};
+use crate::support::{Finished, Folder, consensus, trust};
 
 const MOCK: [&str; 6] = ["run", "--mock", "--task", "2+2", "--answer", "4"];
 
@@ -207,6 +207,7 @@ fn public_prices_are_known_by_provider_and_give_way_to_the_users() {
     // A hundred times as much, but for what is rounded up.
     assert_eq!(cost("openai:gpt-4o-mini").map(|cost| cost.div_ceil(listed)), Some(100));
     folder.write("consensus.toml", "[providers.openai]\nbase_url = \"http://127.0.0.1:1/v1\"\n");
+    trust(&folder);
     assert_eq!(cost("openai:gpt-4o-mini"), None, "nor is another server under that name OpenAI's");
     let text =
         Finished::of(consensus(&folder).args(["plan", "--prompt", "x", "--model", "m"])).exits(0).stdout;

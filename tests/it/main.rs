@@ -38,3 +38,4 @@ mod scenarios;
 mod session;
 mod tasks;
 mod tidy;
+mod trust;
