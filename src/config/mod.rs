@@ -12,6 +12,7 @@
 
 mod bedrock;
 mod check;
+mod default_roleset;
 mod embedded;
 mod endpoints;
 mod error;
@@ -24,6 +25,7 @@ mod roleset;
 
 pub use bedrock::BedrockConfig;
 pub use check::{Packs, check_meaning};
+pub use default_roleset::{DefaultRoleset, Hints, default_roleset};
 pub use embedded::{EMBEDDED_ROLESETS, ROLESET_SCHEMA};
 pub use endpoints::{Chosen, ModelRef, expected_price, launch_command, resolve_endpoints};
 pub use error::{ConfigError, Problem};
