@@ -137,7 +137,7 @@ pub(super) fn tell(output: &Output, result: &RunResult, dir: &Path, endpoints: &
         _ => String::new(),
     };
     output.tell(&format!("record: {name}{hint}"));
-    // Last, since it is what a reader of a long story must not miss.
+    // The last line, so that a reader of a long story does not miss it.
     if let Some(worth) = worth(result, endpoints) {
         output.tell(&worth);
     }

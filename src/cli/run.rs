@@ -107,7 +107,7 @@ pub(super) async fn finish(
     Ok((answer::restore(result, engine.ledger(), dir, output), written))
 }
 
-/// Tells which run begins, by which roleset and where; `why` is told where the roleset was not named.
+/// Tells which run begins, by which roleset and where; `why` says how the roleset was chosen if no flag names it.
 pub(super) fn introduce(output: &Output, opened: &Opened, why: Option<&str>, id: &Uuid) {
     let labels: Vec<String> = opened.endpoints.iter().map(crate::provider::Endpoint::label).collect();
     let mut distinct = labels.clone();
