@@ -13,6 +13,7 @@ use super::run_args::{LimitArgs, RolesetsArgs, RunArgs, ServerArgs};
 const AFTER_HELP: &str = "\
 Examples:
   consensus run --mock --task \"2+2\" --answer \"4\"
+  consensus run --prompt \"How do I boil an egg?\"
   consensus run --roleset writer_physicist --prompt \"Explain cosmic rays to kids.\"
   consensus run --roleset solver_checker --model ollama:llama3.1 -f invoice.txt \"What is the total?\"
   consensus run --launch llama-server --model ~/models/qwen.gguf --prompt \"Why is the sky blue?\"
@@ -306,7 +307,7 @@ pub(super) enum SchemaName {
 pub(super) struct DoctorArgs {
     #[command(flatten)]
     pub(super) server: ServerArgs,
-    /// The roleset whose servers are examined.
+    /// The roleset whose servers are examined; needed only if it names models of its own.
     #[arg(short, long, env = "CONSENSUS_ROLESET")]
     pub(super) roleset: Option<String>,
     #[command(flatten)]

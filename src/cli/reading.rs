@@ -158,7 +158,7 @@ pub(super) async fn review(
     stop: watch::Receiver<StopRequest>,
     output: &Output,
 ) -> anyhow::Result<Reviewed> {
-    run::introduce(output, &opened, id);
+    run::introduce(output, &opened, None, id);
     let endpoints = opened.endpoints.clone();
     let story = Story::new(*output);
     let mut engine = match earlier {

@@ -37,14 +37,14 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
         let mut stop = signals::listen()?;
         // Before a server is started, which can take minutes.
         let mut copy = AnswerFile::open(args.output.as_deref())?;
-        let Beginning { opened, server, corpus, redaction } = tokio::select! {
+        let Beginning { opened, server, corpus, redaction, why } = tokio::select! {
             opened = settings::opened(args, &file, seed, &dir, output) => opened?,
             () = settings::deadline(&args.limits, began) => return Err(TooLate(UNBEGUN).into()),
             // Nothing has been asked yet, and a server that was starting ends with this.
             _ = stop.changed() => return Err(Interrupted(UNBEGUN).into()),
         };
         copy.empty()?;
-        introduce(output, &opened, &id);
+        introduce(output, &opened, why, &id);
         let story = Story::new(*output);
         let redaction = redaction.map(|redaction| saved(redaction, &dir)).transpose()?;
         let started = Engine::start(&dir, &id.to_string(), opened, &story);
@@ -107,11 +107,13 @@ pub(super) async fn finish(
     Ok((answer::restore(result, engine.ledger(), dir, output), written))
 }
 
-pub(super) fn introduce(output: &Output, opened: &Opened, id: &Uuid) {
+/// Tells which run begins, by which roleset and where; `why` says how the roleset was chosen if no flag names it.
+pub(super) fn introduce(output: &Output, opened: &Opened, why: Option<&str>, id: &Uuid) {
     let labels: Vec<String> = opened.endpoints.iter().map(crate::provider::Endpoint::label).collect();
     let mut distinct = labels.clone();
     distinct.dedup();
     let (roleset, seed) = (&opened.setup.roleset, opened.setup.seed);
-    let line = format!("run {id}: {roleset}, seed {seed}, {}", distinct.join(" and "));
+    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+    let line = format!("run {id}: {roleset}{why}, seed {seed}, {}", distinct.join(" and "));
     output.tell(&crate::text::quote::terminal(&line));
 }

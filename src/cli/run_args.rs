@@ -35,7 +35,9 @@ pub(super) struct RunArgs {
     /// files and those that a .gitignore in them names are left out.
     #[arg(long, value_name = "PATH")]
     pub(super) docs: Vec<PathBuf>,
-    /// The roleset: a name, or the path of its JSON file.
+    /// The roleset: a name, or the path of its JSON file. [default: by the question: the one whose agents a mock
+    /// script names, `mcq_reasoner_auditor` for --choices, `solver_checker` for --canonical number,
+    /// `json_author_auditor` for --canonical json, else `generalist_critic`]
     #[arg(short, long, env = "CONSENSUS_ROLESET")]
     pub(super) roleset: Option<String>,
     #[command(flatten)]

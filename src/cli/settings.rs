@@ -17,19 +17,19 @@ use super::run_args::{
 use super::{docs, launch, spread};
 use crate::api::Session;
 use crate::config::{
-    Chosen, ConfigError, DEFAULT_RUNS_DIR, FileConfig, Roleset, Seats, check_meaning, config_folder,
-    find_roleset, launch_command, load_roleset, resolve_endpoints, seat,
+    Chosen, ConfigError, DEFAULT_RUNS_DIR, FileConfig, Hints, Roleset, Seats, check_meaning, config_folder,
+    default_roleset, find_roleset, launch_command, load_roleset, resolve_endpoints, seat,
 };
 use crate::engine::{PROGRAM, Redaction};
 use crate::journal::{Limits, Opened};
 use crate::protocol::council::Weights;
 use crate::protocol::{Document, Params, Setup, Task};
-use crate::provider::Endpoint;
 use crate::provider::launch::Launched;
+use crate::provider::{Endpoint, MockScript};
 use crate::retrieval::Corpus;
 use crate::text::{CanonicalKind, CanonicalRule};
 
-/// The roleset of a run that names none.
+/// The roleset of a batch that names none; that of a single run depends on its question.
 const DEFAULT_ROLESET: &str = "writer_physicist";
 
 /// What is said when nothing is asked.
@@ -68,10 +68,40 @@ pub(super) fn roleset(
     Ok((found.name, roleset, packs))
 }
 
-/// Makes a run's setup; asks nobody.
-pub(super) fn setup(args: &RunArgs, file: &FileConfig, seed: u64) -> anyhow::Result<(Setup, Roleset)> {
-    let (name, mut roleset, mut packs) =
-        roleset(args.roleset.as_ref(), args.rolesets.rolesets_dir.as_ref(), file)?;
+/// The roleset of a single run by its name, and why it is that one, unless a flag or the environment names it.
+pub(super) struct Named {
+    pub(super) roleset: String,
+    pub(super) why: Option<&'static str>,
+}
+
+/// Returns the roleset that a run names, or else the one that suits its question; `script` is its mock script.
+pub(super) fn named(args: &RunArgs, file: &FileConfig, script: Option<&str>) -> anyhow::Result<Named> {
+    if let Some(roleset) = &args.roleset {
+        return Ok(Named { roleset: roleset.clone(), why: None });
+    }
+    if let Some(roleset) = &file.roleset {
+        return Ok(Named { roleset: roleset.clone(), why: Some("from the configuration file") });
+    }
+    let script = script.map(str::parse::<MockScript>).transpose();
+    let script = script.map_err(|why| UsageError(why.to_string()))?;
+    let script_agents: Vec<&str> = script.iter().flat_map(MockScript::agents).collect();
+    let chosen = default_roleset(&Hints {
+        script_agents: &script_agents,
+        has_choices: !args.params.choices.is_empty(),
+        canonical: args.params.canonical.map(CanonicalKind::from),
+    });
+    Ok(Named { roleset: chosen.name.to_owned(), why: Some(chosen.why) })
+}
+
+/// Makes the setup of a run of the roleset `named`; asks nobody.
+pub(super) fn setup(
+    args: &RunArgs,
+    file: &FileConfig,
+    seed: u64,
+    named: &Named,
+) -> anyhow::Result<(Setup, Roleset)> {
+    let folder = args.rolesets.rolesets_dir.as_ref();
+    let (name, mut roleset, mut packs) = roleset(Some(&named.roleset), folder, file)?;
     check_flags(&roleset, args)?;
     let SeatArgs { members, models, self_panel, persona } = &args.seats;
     // A few at most: the flag is held to its range.
@@ -114,6 +144,8 @@ pub(super) struct Beginning {
     pub(super) server: Option<Launched>,
     pub(super) corpus: Option<Corpus>,
     pub(super) redaction: Option<Redaction>,
+    /// Why the run has its roleset, unless it names one.
+    pub(super) why: Option<&'static str>,
 }
 
 /// Makes everything that a run starts from; may ask a server which model it serves.
@@ -126,7 +158,10 @@ pub(super) async fn opened(
     dir: &Path,
     output: &Output,
 ) -> anyhow::Result<Beginning> {
-    let (mut setup, roleset) = setup(args, file, seed)?;
+    // Read once: a script may come from a pipe.
+    let script = mock_script(args.mock.mock_script.as_deref(), args.answer.as_deref())?;
+    let named = named(args, file, script.as_deref())?;
+    let (mut setup, roleset) = setup(args, file, seed, &named)?;
     let mut redaction = redaction(args, &roleset, dir)?;
     let (corpus, mut library) = docs::open_beside(&args.docs, output).await?.unzip();
     if let Some(redaction) = &mut redaction {
@@ -137,7 +172,6 @@ pub(super) async fn opened(
         let why = "--mock needs --answer TEXT, or a script with --mock-script FILE";
         return Err(UsageError(why.to_owned()).into());
     }
-    let script = mock_script(args.mock.mock_script.as_deref(), args.answer.as_deref())?;
     let mut chosen = chosen(&args.server, script);
     let command = launch_command(&chosen, file, Some(&roleset))?;
     let server = launch::launch(command.as_ref(), &mut chosen, file, &dir.join(launch::LOG), output).await?;
@@ -147,7 +181,7 @@ pub(super) async fn opened(
     check_prices(limits, &endpoints)?;
     let redacted = redaction.is_some();
     let opened = Opened { program: PROGRAM.to_owned(), setup, endpoints, limits, library, redacted };
-    Ok(Beginning { opened, server, corpus, redaction })
+    Ok(Beginning { opened, server, corpus, redaction, why: named.why })
 }
 
 /// Whether anything is to be left out of what leaves this machine.

@@ -14,6 +14,7 @@
 
 mod bedrock;
 mod check;
+mod default_roleset;
 mod document;
 mod embedded;
 mod endpoints;
@@ -30,6 +31,7 @@ mod trust;
 
 pub use bedrock::BedrockConfig;
 pub use check::{Packs, check_meaning};
+pub use default_roleset::{DefaultRoleset, Hints, default_roleset};
 pub use document::Setting;
 pub use embedded::{EMBEDDED_ROLESETS, ROLESET_SCHEMA};
 pub use endpoints::{Chosen, ModelRef, expected_price, launch_command, resolve_endpoints};

@@ -323,7 +323,7 @@ fn runs_are_listed_shown_and_replayed() {
     }
     let replayed = Finished::of(consensus(&folder).args(["replay", "--last"])).exits(0);
     assert_eq!(replayed.stdout, "4\n");
-    assert!(replayed.stderr.contains("Writer"), "{}", replayed.stderr);
+    assert!(replayed.stderr.contains("Generalist"), "{}", replayed.stderr);
     let resumed = Finished::of(consensus(&folder).args(["resume", "--last"])).exits(0);
     assert_eq!(resumed.stdout, "4\n");
     let finished = Finished::of(consensus(&folder).args(["show", "ffff"])).exits(2);

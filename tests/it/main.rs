@@ -14,6 +14,7 @@ mod bedrock;
 mod cli;
 mod confidence;
 mod conformance;
+mod default_roleset;
 mod determinism;
 mod docs;
 mod earlier;
