@@ -15,6 +15,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::Reading;
+
 /// Which rules a run follows: its prompts, decoding schemas, rules of acceptance and stops.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(try_from = "u32", into = "u32")]
@@ -25,6 +27,8 @@ pub struct RulesVersion(u32);
 pub(crate) struct Rules {
     /// What counts as a count of tokens.
     pub(crate) usage: UsageRule,
+    /// How strictly numbers and choices are read.
+    pub(crate) reading: Reading,
 }
 
 /// Which counts of tokens by a server are believed.
@@ -37,7 +41,10 @@ pub(crate) enum UsageRule {
 }
 
 /// The rules of each version, the first one first.
-const TABLE: [Rules; 2] = [Rules { usage: UsageRule::Believed }, Rules { usage: UsageRule::Bounded }];
+const TABLE: [Rules; 2] = [
+    Rules { usage: UsageRule::Believed, reading: Reading::Lenient },
+    Rules { usage: UsageRule::Bounded, reading: Reading::Strict },
+];
 
 impl RulesVersion {
     /// The version of journals that name none.

@@ -198,11 +198,11 @@ fn has_blank_to_fill(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::{CanonicalRule, Canonicalizer};
+    use crate::text::{CanonicalRule, Canonicalizer, Reading};
 
     #[track_caller]
     fn verdict(text: &str) -> Result<(), Vacuity> {
-        let canonicalizer = Canonicalizer::new(&CanonicalRule::default());
+        let canonicalizer = Canonicalizer::new(&CanonicalRule::default(), Reading::Strict);
         let canonical = canonicalizer.canonicalize(text).unwrap();
         let rules = "Write the complete final text here, exactly as the user should read it.";
         Told::new("What is the capital of Australia?", &[rules]).check(CanonicalKind::Text, &canonical.text)

@@ -108,7 +108,7 @@ impl Council {
         let packs = setup.agents.iter().map(|agent| agent.pack.as_str());
         let said: Vec<&str> = packs.chain([setup.rules.as_str()]).collect();
         Self {
-            canonicalizer: Canonicalizer::new(&setup.canonical),
+            canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
             told: Told::new(&setup.task.prompt, &said),
             sources: Sources::of_task(&setup.task),
             manifest: Manifest::new(),

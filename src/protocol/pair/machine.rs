@@ -84,7 +84,7 @@ impl Pair {
     pub fn new(setup: Setup) -> Self {
         let seat = |agent| Seat::new(Conversation::new(prompt::system(&setup, agent, agent)));
         Self {
-            canonicalizer: Canonicalizer::new(&setup.canonical),
+            canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
             told: [0, 1].map(|agent| {
                 let alone = prompt::alone(&setup, agent);
                 let form = prompt::form(&setup);

@@ -158,7 +158,7 @@ impl Panel {
             Told::new(&setup.task.prompt, &[pack, setup.rules.as_str()])
         };
         Self {
-            canonicalizer: Canonicalizer::new(&setup.canonical),
+            canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
             told: (0..members).map(told).collect(),
             phase: Phase::New,
             open: BTreeMap::new(),
