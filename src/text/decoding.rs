@@ -485,26 +485,6 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_decoded_with_the_sign_of_its_rule_and_without_groups() {
-        for (sign, rule, good, bad) in [
-            (None, "excludes=x", "-12.50", "12,50"),
-            (Some(DecimalSign::Point), "excludes=x", "12.50", "12,50"),
-            (Some(DecimalSign::Comma), "excludes=x", "12,50", "12.50"),
-            (Some(DecimalSign::Comma), "integer", "12", "12,50"),
-        ] {
-            let rule_of = CanonicalRule { decimal: sign, ..CanonicalKind::Number.into() };
-            let canonicalizer = Canonicalizer::new(&rule_of, Reading::Strict);
-            let constraints = [Constraint::parse(rule).unwrap()];
-            let schema = compile(&answer_schema(&canonicalizer, &constraints, 100));
-            assert!(schema.is_valid(&json!(good)), "{sign:?}: {good}");
-            assert!(canonicalizer.canonicalize(good).is_ok(), "{sign:?}: {good}");
-            for text in [bad, "1,234,567", "1.234.567", "1,234.5", "1.234,5"] {
-                assert!(!schema.is_valid(&json!(text)), "{sign:?}: {text}");
-            }
-        }
-    }
-
-    #[test]
     fn a_blind_draft_offers_no_adoption() {
         let canonicalizer = Canonicalizer::new(&CanonicalRule::default(), Reading::Strict);
         let text = decoding(&canonicalizer, &[]).to_string();

@@ -4,8 +4,10 @@
 
 use std::path::Path;
 
+use consensus::text::decoding::answer_schema;
+use consensus::text::schema::compile;
 use consensus::text::{
-    CanonicalKind, CanonicalRule, Canonicalizer, DecimalSign, NotANumber, NotCanonical, Reading,
+    CanonicalKind, CanonicalRule, Canonicalizer, Constraint, DecimalSign, NotANumber, NotCanonical, Reading,
 };
 use serde_json::json;
 
@@ -81,6 +83,26 @@ fn numbers_of_thirteen_places_are_read_as_the_table_says() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_number_is_decoded_with_the_sign_of_its_rule_and_without_groups() {
+    for (decimal, constraint, good, bad) in [
+        (None, "excludes=x", "-12.50", "12,50"),
+        (Some(DecimalSign::Point), "excludes=x", "12.50", "12,50"),
+        (Some(DecimalSign::Comma), "excludes=x", "12,50", "12.50"),
+        (Some(DecimalSign::Comma), "integer", "12", "12,50"),
+    ] {
+        let rule = CanonicalRule { decimal, ..CanonicalKind::Number.into() };
+        let canonicalizer = Canonicalizer::new(&rule, Reading::Strict);
+        let constraints = [Constraint::parse(constraint).unwrap()];
+        let schema = compile(&answer_schema(&canonicalizer, &constraints, 100));
+        assert!(schema.is_valid(&json!(good)), "{decimal:?}: {good}");
+        assert!(canonicalizer.canonicalize(good).is_ok(), "{decimal:?}: {good}");
+        for text in [bad, "1,234,567", "1.234.567", "1,234.5", "1.234,5"] {
+            assert!(!schema.is_valid(&json!(text)), "{decimal:?}: {text}");
+        }
+    }
 }
 
 /// A reading as the table writes it.
