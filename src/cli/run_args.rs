@@ -203,7 +203,8 @@ pub(super) struct ParamArgs {
     /// A JSON file with the weights of a council's members, such as {"pathos": 0.2, "logos": 0.4, "ethos": 0.4}.
     #[arg(long, value_name = "FILE")]
     pub(super) weights_from: Option<PathBuf>,
-    /// Which differences between texts do not count.
+    /// Which differences between texts do not count; decimals of a `number` come after a point, unless the roleset
+    /// says a comma.
     #[arg(long, value_enum)]
     pub(super) canonical: Option<CanonicalArg>,
     /// The allowed answers, separated by commas; implies --canonical choice.

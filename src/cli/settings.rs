@@ -344,14 +344,19 @@ pub(super) fn override_params(roleset: &mut Roleset, params: &ParamArgs) -> anyh
         if kind.is_some_and(|kind| kind != CanonicalKind::Choice) {
             return Err(UsageError("--choices goes with --canonical choice only".to_owned()).into());
         }
-        roleset.canonical = CanonicalRule { kind: CanonicalKind::Choice, choices: params.choices.clone() };
+        roleset.canonical = CanonicalRule { choices: params.choices.clone(), ..CanonicalKind::Choice.into() };
     } else if let Some(kind) = kind {
         if kind == CanonicalKind::Choice && roleset.canonical.choices.is_empty() {
             return Err(UsageError("--canonical choice needs --choices A,B,…".to_owned()).into());
         }
-        let choices =
-            if kind == CanonicalKind::Choice { roleset.canonical.choices.clone() } else { Vec::new() };
-        roleset.canonical = CanonicalRule { kind, choices };
+        // The choices and the decimal sign of the roleset stay, where they are of this kind.
+        if kind != roleset.canonical.kind || roleset.canonical.decimal.is_none() {
+            let choices = std::mem::take(&mut roleset.canonical.choices);
+            roleset.canonical = kind.into();
+            if kind == CanonicalKind::Choice {
+                roleset.canonical.choices = choices;
+            }
+        }
     }
     Ok(())
 }

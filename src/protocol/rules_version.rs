@@ -15,6 +15,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::Reading;
 use crate::text::vacuity::EchoRule;
 
 /// Which rules a run follows: its prompts, decoding schemas, rules of acceptance and stops.
@@ -33,6 +34,8 @@ pub(crate) struct Rules {
     pub(crate) vacuous_max: Option<u32>,
     /// What counts as a count of tokens.
     pub(crate) usage: UsageRule,
+    /// How strictly numbers and choices are read.
+    pub(crate) reading: Reading,
 }
 
 /// What an agent reads before it has seen a text of another agent's.
@@ -55,8 +58,20 @@ pub(crate) enum UsageRule {
 
 /// The rules of each version, the first one first.
 const TABLE: [Rules; 2] = [
-    Rules { opening: Opening::All, echo: EchoRule::Whole, vacuous_max: None, usage: UsageRule::Believed },
-    Rules { opening: Opening::Alone, echo: EchoRule::Words, vacuous_max: Some(2), usage: UsageRule::Bounded },
+    Rules {
+        opening: Opening::All,
+        echo: EchoRule::Whole,
+        vacuous_max: None,
+        usage: UsageRule::Believed,
+        reading: Reading::Lenient,
+    },
+    Rules {
+        opening: Opening::Alone,
+        echo: EchoRule::Words,
+        vacuous_max: Some(2),
+        usage: UsageRule::Bounded,
+        reading: Reading::Strict,
+    },
 ];
 
 impl RulesVersion {

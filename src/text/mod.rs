@@ -29,8 +29,11 @@ pub mod vacuity;
 mod verbatim;
 mod violation;
 
-pub use canonical::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical, one_line};
+pub use canonical::{
+    Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical, Reading, one_line,
+};
 pub use constraint::{Broken, Constraint};
+pub use decimal::{DecimalSign, NotANumber};
 pub(crate) use decoding::{CHOICES_MAX, closed};
 pub use envelope::{
     Answer, Artifact, Change, ChangeBy, Envelope, FinalSolution, Meta, SOLVED_MARKER, Status,

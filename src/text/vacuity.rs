@@ -256,7 +256,7 @@ fn has_blank_to_fill(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::{CanonicalRule, Canonicalizer};
+    use crate::text::{CanonicalRule, Canonicalizer, Reading};
 
     fn told(rule: EchoRule, task: &str, instructions: &[&str]) -> Told {
         let heard = heard(rule, std::iter::once(task));
@@ -265,7 +265,7 @@ mod tests {
 
     #[track_caller]
     fn verdict(text: &str) -> Result<(), Vacuity> {
-        let canonicalizer = Canonicalizer::new(&CanonicalRule::default());
+        let canonicalizer = Canonicalizer::new(&CanonicalRule::default(), Reading::Strict);
         let canonical = canonicalizer.canonicalize(text).unwrap();
         let rules = "Write the complete final text here, exactly as the user should read it.";
         let by = |rule| {

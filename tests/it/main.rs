@@ -26,6 +26,7 @@ mod kill;
 mod launch;
 mod map_reduce;
 mod metrics;
+mod numbers;
 mod panel;
 mod panel_runs;
 mod peers;

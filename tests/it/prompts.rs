@@ -2,7 +2,7 @@
 
 use consensus::protocol::pair::{RULES, Setup, worst_case};
 use consensus::protocol::{Ask, CallId, Finish, How, NoAgreement, Outcome, ReplyShape, Step, Task, Thinking};
-use consensus::text::{CanonicalKind, CanonicalRule, Constraint};
+use consensus::text::{CanonicalKind, Constraint};
 use serde_json::json;
 
 use crate::support::{Play, Tiny, envelope};
@@ -11,7 +11,7 @@ use crate::support::{Play, Tiny, envelope};
 fn thoughtful(kind: CanonicalKind) -> Setup {
     let mut setup = Tiny::setup();
     setup.params.thinking = Thinking::Free;
-    setup.canonical = CanonicalRule { kind, choices: vec![] };
+    setup.canonical = kind.into();
     for agent in &mut setup.agents {
         agent.temperature = 0.7;
     }

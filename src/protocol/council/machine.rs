@@ -110,7 +110,7 @@ impl Council {
         let sources = Sources::of_task(&setup.task);
         let own = prompt::own(&setup, &sources);
         Self {
-            canonicalizer: Canonicalizer::new(&setup.canonical),
+            canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
             told: setup.told(
                 &setup.heard(&setup.params.constraints),
                 &said,

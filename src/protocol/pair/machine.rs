@@ -97,7 +97,7 @@ impl Pair {
     pub fn new(setup: Setup) -> Self {
         let seat = |agent| Seat::new(Conversation::new(prompt::system(&setup, agent, agent)));
         Self {
-            canonicalizer: Canonicalizer::new(&setup.canonical),
+            canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
             told: told(&setup),
             decoders: Decoders::default(),
             seats: [seat(0), seat(1)],

@@ -161,7 +161,7 @@ impl Panel {
             setup.told(&heard, &[pack, setup.rules.as_str()], &own)
         };
         Self {
-            canonicalizer: Canonicalizer::new(&setup.canonical),
+            canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
             told: (0..members).map(told).collect(),
             phase: Phase::New,
             open: BTreeMap::new(),
