@@ -12,11 +12,15 @@
 //! that are moved. What is needed to sign is durable before anything is signed, and what is needed to move a branch before it
 //! is moved: whoever comes after a crash signs the same again and brings the rest to its end.
 //!
+//! Before any of it, what the branch says of earlier decisions is compared with the ledger: keys that came without theirs sign
+//! nothing.
+//!
 //! Nothing in here asks a model, and nothing here counts a vote: that is [`protocol`](crate::protocol::approval)'s.
 
 mod error;
 mod examination;
 pub mod facts;
+mod history;
 mod keys;
 mod landing;
 mod ledger;
@@ -26,6 +30,7 @@ mod verification;
 
 pub use error::DecisionError;
 pub use examination::Examined;
+pub use history::{Beside, Found, Told, compare, told};
 pub use keys::{KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
 pub use ledger::{Case, Decided, Ended, Ledger, Sitting};
 pub use proposal::{Draft, Proposal, Reader};
