@@ -13,7 +13,7 @@
 //! is moved: whoever comes after a crash signs the same again and brings the rest to its end.
 //!
 //! Before any of it, what the branch says of earlier decisions is compared with the ledger: keys that came without theirs sign
-//! nothing.
+//! nothing. Keys and ledgers move together, as one file.
 //!
 //! Nothing in here asks a model, and nothing here counts a vote: that is [`protocol`](crate::protocol::approval)'s.
 
@@ -24,6 +24,7 @@ mod history;
 mod keys;
 mod landing;
 mod ledger;
+mod portable;
 mod proposal;
 mod record;
 mod verification;
@@ -33,6 +34,7 @@ pub use examination::Examined;
 pub use history::{Beside, Found, Told, compare, told};
 pub use keys::{KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
 pub use ledger::{Case, Decided, Ended, Ledger, Sitting};
+pub use portable::{Exported, Imported, export, import};
 pub use proposal::{Draft, Proposal, Reader};
 pub use record::{Record, Verified, VotedFor};
 pub use verification::{Checked, Verification};

@@ -2,6 +2,7 @@
 
 mod apart;
 mod crash;
+mod history;
 mod names;
 mod record;
 mod serving;
