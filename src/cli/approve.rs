@@ -16,11 +16,11 @@ use super::bench::Bench;
 use super::desk::{Desk, Phases, write_public};
 use super::error::{Interrupted, TooLate, UsageError};
 use super::output::{Format, Output};
-use super::reading::{Reviewed, Reviewers, review, reviewed};
-use super::{ExitCode, block_on, metrics, quorum, replica, settings, signals};
+use super::reading::{Reviewed, Reviewers, review};
+use super::{ExitCode, block_on, metrics, quorum, reading, replica, settings, signals};
 use crate::config::FileConfig;
 use crate::decision::facts::{Facts, Reports};
-use crate::decision::{Checked, Draft, KeyFolder, Ledger, Proposal, RUNS_MODEL, Reader, Verification};
+use crate::decision::{Checked, Draft, KeyFolder, Ledger, Proposal, Reader, Verification};
 use crate::engine::StopRequest;
 use crate::peer::Addresses;
 use crate::protocol::approval::Registry;
@@ -108,7 +108,9 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
     let file = FileConfig::load()?;
     let Place { repository, branch, keys, registry, addresses } = Place::open(args)?;
     let addresses = addresses.as_ref();
-    let ledger = Ledger::open(&registry, &keys, Bench::sitting(addresses))?;
+    let mut ledger = Ledger::open(&registry, &keys, Bench::sitting(addresses))?;
+    // Keys that were copied without their ledger sign nothing, nor end what was begun.
+    ledger.agrees_with(&repository, &branch, args.ledger_starts_at)?;
     let runs = settings::runs_dir(args.runs_dir.as_ref(), &file);
     let given = given(args, &repository)?;
     let copy = AnswerFile::open(args.output.as_deref())?;
@@ -199,7 +201,7 @@ impl Proposer<'_> {
     async fn decide_apart(&mut self, proposal: &Proposal, run: &Run) -> anyhow::Result<ExitCode> {
         let phases = Phases { proposed: self.began.elapsed(), ..Phases::default() };
         settings::private_folder(&run.dir)?;
-        self.tell_quorum(&domains(&self.registry));
+        self.tell_quorum(&quorum::declared(&self.registry));
         let id = run.id.to_string();
         let code = tokio::select! {
             code = self.desk.decide(proposal, Vec::new(), &id, phases, &mut self.copy) => code?,
@@ -220,8 +222,8 @@ impl Proposer<'_> {
         let (args, output, began) = (self.args, self.output, self.began);
         let proposed = began.elapsed();
         let names: Vec<String> = setup.agents.iter().map(|agent| agent.name.clone()).collect();
-        let Reviewed { result, endpoints } = if args.review.is_some() {
-            reviewed(args, &setup)?
+        let reviewed = if args.review.is_some() {
+            reading::reviewed(args, &setup)?
         } else {
             let opened = tokio::select! {
                 opened = reviewers.opened(args, &self.file, setup, &run.dir, output) => opened?,
@@ -229,22 +231,24 @@ impl Proposer<'_> {
             };
             review(opened, None, &run.dir, &run.id, began, self.stop.clone(), output).await?
         };
-        let models: Vec<String> = endpoints.iter().map(Endpoint::label).collect();
+        let Reviewed { result, endpoints } = &reviewed;
+        let models: Vec<_> = endpoints.iter().map(|endpoint| Some(endpoint.model().to_owned())).collect();
         self.tell_quorum(&models);
         if let (Some(path), Section::Approval(section)) = (&args.sarif, &result.section) {
             write_public(path, &(serde_json::to_string_pretty(&sarif(section))? + "\n"))?;
         }
-        let readers = names.into_iter().zip(models).map(|(name, model)| Reader { name, model });
+        let labels = endpoints.iter().map(Endpoint::label);
+        let readers = names.into_iter().zip(labels).map(|(name, model)| Reader { name, model });
         let proposal = proposal.read_by(readers.collect(), result.journal_head);
         let phases = Phases { proposed, reviewed: began.elapsed().saturating_sub(proposed) };
-        let code = self.desk.decide_reviewed(&proposal, &result, phases, &mut self.copy).await?;
+        let code = self.desk.decide_reviewed(&proposal, &reviewed, phases, &mut self.copy).await?;
         metrics::write(args.metrics_file.as_deref(), &self.desk.runs.join(&result.run), output);
         Ok(code)
     }
 
-    fn tell_quorum(&self, domains: &[String]) {
-        let quorum = quorum::in_words(self.registry.quorum(), domains);
-        self.output.tell(&format!("quorum: {quorum}"));
+    fn tell_quorum(&self, models: &[Option<String>]) {
+        let quorum = quorum::in_words(self.registry.quorum(), models);
+        self.output.tell(&quote::terminal(&format!("quorum: {quorum}")));
     }
 }
 
@@ -279,15 +283,6 @@ async fn cut_off(
         () = settings::deadline(&args.limits, began) => TooLate(what).into(),
         _ = stop.changed() => Interrupted(what).into(),
     }
-}
-
-/// What each reviewer fails together with.
-fn domains(registry: &Registry) -> Vec<String> {
-    // Those whose domain says nothing are taken to differ: their owners know.
-    let seats = registry.roster().reviewers.iter();
-    seats
-        .map(|seat| if seat.domain == RUNS_MODEL { seat.name.clone() } else { seat.domain.clone() })
-        .collect()
 }
 
 /// Keeps what is in this process, such as keys for providers, from the programs of the same user that a change may bring.

@@ -59,7 +59,7 @@ pub(super) enum Command {
     Results(ResultsArgs),
     /// Let reviewers decide on a change to a repository, and land it if a quorum signs it.
     Approve(Box<ApproveArgs>),
-    /// Make keys for reviewers.
+    /// Make keys for reviewers, and move them with their ledgers.
     Keys(KeysArgs),
     /// Go on with an interrupted, failed or unaffordable run.
     Resume(ResumeArgs),
@@ -170,6 +170,22 @@ pub(super) enum KeysAction {
         only: Option<String>,
         #[command(flatten)]
         rolesets: RolesetsArgs,
+    },
+    /// Write keys and all that they have signed into one file, so that another machine goes on where this one ends.
+    Export {
+        /// The file, which is made; its owner alone can read it.
+        file: PathBuf,
+        /// The folder with the keys.
+        #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
+        keys: PathBuf,
+    },
+    /// Bring keys and all that they have signed out of such a file into a folder; overwrites nothing, and takes no ledger back.
+    Import {
+        /// The file that `keys export` has written.
+        file: PathBuf,
+        /// The folder for the keys; it is made if it is not there.
+        #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
+        keys: PathBuf,
     },
     /// Make the roster of keys that each has made for itself; overwrites nothing.
     Join {
