@@ -22,6 +22,7 @@ mod hostile;
 mod journal;
 mod kill;
 mod launch;
+mod linear;
 mod map_reduce;
 mod metrics;
 mod panel;
