@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::bedrock::BedrockConfig;
+use super::bounded;
 use super::error::ConfigError;
 use super::prices::{PriceConfig, listed_price};
 use crate::provider::{Price, Timeouts};
@@ -155,7 +156,7 @@ pub fn cache_folder() -> Option<PathBuf> {
 }
 
 fn read(path: &Path) -> Result<FileConfig, ConfigError> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match bounded::read_to_string(path) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(FileConfig::default()),
         Err(source) => return Err(ConfigError::Read { path: path.to_owned(), source }),

@@ -11,6 +11,7 @@
 //! [`Setup`]: crate::protocol::Setup
 
 mod bedrock;
+mod bounded;
 mod check;
 mod embedded;
 mod endpoints;
