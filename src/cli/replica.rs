@@ -58,9 +58,12 @@ struct Chair<'a> {
     output: &'a Output,
 }
 
+/// What a signal leaves of a reviewer that does not listen yet.
+const UNSEATED: &str = "before this reviewer took part; it signed nothing";
+
 pub(super) async fn serve(name: &str, args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    let mut stop = signals::listen()?;
+    let listening = signals::listen(UNSEATED, None, output)?;
     let file = FileConfig::load()?;
     let Place { repository, branch, keys, registry, addresses } = Place::open(args)?;
     let addresses = addresses.context("--replica needs --peers")?;
@@ -79,6 +82,7 @@ pub(super) async fn serve(name: &str, args: &ApproveArgs, output: &Output) -> an
     let known = peer.known();
     output.tell(&format!("{name}: heard at {heard_at}; decisions known: {known}"));
     let runs = settings::runs_dir(args.runs_dir.as_ref(), &file);
+    let mut stop = listening.begin();
     let chair = Chair {
         args,
         file,
@@ -100,15 +104,18 @@ pub(super) async fn serve(name: &str, args: &ApproveArgs, output: &Output) -> an
             ControlFlow::Break(())
         }
     };
-    tokio::select! {
+    let code = tokio::select! {
         biased;
-        _ = stop.changed() => {}
-        () = settings::deadline(&args.limits, began) => {}
-        ended = peer.run(&mut inbox, &connections, &chair, patience, tell) => ended?,
-    }
+        _ = stop.changed() => ExitCode::Interrupted,
+        () = settings::deadline(&args.limits, began) => ExitCode::Success,
+        ended = peer.run(&mut inbox, &connections, &chair, patience, tell) => {
+            ended?;
+            ExitCode::Success
+        }
+    };
     match failure {
         Some(why) => Err(why),
-        None => Ok(ExitCode::Success),
+        None => Ok(code),
     }
 }
 

@@ -19,6 +19,7 @@ mod docs;
 mod faults;
 mod flow;
 mod hostile;
+mod interrupt;
 mod journal;
 mod kill;
 mod launch;
