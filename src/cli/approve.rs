@@ -43,8 +43,7 @@ const UNBEGUN: &str = "before anybody was asked; nothing was decided";
 const UNDER_WAY: &str = "while others decide; the same command goes on with it, and so do they";
 
 /// What a signal leaves of a change that was reviewed.
-const UNDECIDED: &str =
-    "after the review and before the decision; nothing was decided, and --review RUN decides with the same words";
+const UNDECIDED: &str = "after the review and before the decision; nothing was decided, and --review RUN decides with the same words";
 
 /// The roleset in the record of a change whose reviewers each have their own.
 const OWN_ROLESETS: &str = "each reviewer's own";

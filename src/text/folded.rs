@@ -90,8 +90,7 @@ impl Folded {
     /// Notes that what follows stands at `from` in the other text.
     fn note(&mut self, from: usize) {
         let here = self.text.len();
-        let (last_here, last_there) = self.shifts.last().copied().unwrap_or((0, 0));
-        if last_there + (here - last_here) == from {
+        if self.origin(here) == from {
             return;
         }
         match self.shifts.last_mut().filter(|(last, _)| *last == here) {

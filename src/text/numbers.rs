@@ -50,26 +50,38 @@ fn regex(form: &str) -> Regex {
 
 /// Returns bank account numbers (IBAN).
 pub(super) fn ibans(text: &str) -> Vec<Range<usize>> {
-    each(text, |byte| byte.is_ascii_alphabetic(), |start| {
-        let length = iban(&text[start..], |byte| matches!(byte, b' ' | b'.' | b'-'), 1)?;
-        stands_alone(text, start..start + length, false)
-    })
+    each(
+        text,
+        |byte| byte.is_ascii_alphabetic(),
+        |start| {
+            let length = iban(&text[start..], |byte| matches!(byte, b' ' | b'.' | b'-'), 1)?;
+            stands_alone(text, start..start + length, false)
+        },
+    )
 }
 
 /// Returns card numbers.
 pub(super) fn cards(text: &str) -> Vec<Range<usize>> {
-    each(text, |byte| matches!(byte, b'2'..=b'6'), |start| {
-        let length = card(&text[start..])?;
-        stands_alone(text, start..start + length, false)
-    })
+    each(
+        text,
+        |byte| matches!(byte, b'2'..=b'6'),
+        |start| {
+            let length = card(&text[start..])?;
+            stands_alone(text, start..start + length, false)
+        },
+    )
 }
 
 /// Returns addresses of machines.
 pub(super) fn addresses(text: &str) -> Vec<Range<usize>> {
-    each(text, |byte| byte.is_ascii_hexdigit() || byte == b':', |start| {
-        let length = address(&text[start..])?;
-        stands_alone(text, start..start + length, true)
-    })
+    each(
+        text,
+        |byte| byte.is_ascii_hexdigit() || byte == b':',
+        |start| {
+            let length = address(&text[start..])?;
+            stands_alone(text, start..start + length, true)
+        },
+    )
 }
 
 /// Returns phone numbers, and what is left of one that the number before it has swallowed.
@@ -87,6 +99,10 @@ pub(super) fn phones(text: &str) -> Vec<Range<usize>> {
     [found, swallowed].concat()
 }
 
+/// A kind of number that a gap may tear: its word, how far before the gap it may begin, with which bytes, and what returns
+/// its length.
+type Torn<'a> = (&'static str, usize, fn(u8) -> bool, &'a dyn Fn(&str) -> Option<usize>);
+
 /// Returns the numbers that gaps tear, of a [`super::folded::Folded::unbroken`] text, with the words for their kinds.
 pub(super) fn torn(text: &str) -> Vec<(Range<usize>, &'static str)> {
     static FORMS: LazyLock<[Regex; 2]> = LazyLock::new(|| [TORN_CARD, TORN_PHONE].map(regex));
@@ -94,8 +110,7 @@ pub(super) fn torn(text: &str) -> Vec<(Range<usize>, &'static str)> {
     let torn_iban = |rest: &str| iban(rest, |byte| matches!(byte, b' ' | GAP_BYTE), 2);
     let torn_card = |rest: &str| card_form.find(rest).and_then(|place| card(place.as_str()));
     let torn_phone = |rest: &str| phone_form.find(rest).and_then(|place| torn_phone(place.as_str()));
-    // With how far before the gap it may begin.
-    let kinds: [(&str, usize, fn(u8) -> bool, &dyn Fn(&str) -> Option<usize>); 3] = [
+    let kinds: [Torn<'_>; 3] = [
         ("IBAN", 64, |byte| byte.is_ascii_alphabetic(), &torn_iban),
         ("CARD", 24, |byte| matches!(byte, b'2'..=b'6'), &torn_card),
         ("PHONE", 32, |byte| byte == b'+', &torn_phone),
@@ -106,7 +121,8 @@ pub(super) fn torn(text: &str) -> Vec<(Range<usize>, &'static str)> {
             if !is_first(text.as_bytes()[start]) || !may_begin(text, start) {
                 return None;
             }
-            let length = measure(&text[start..]).filter(|&length| text[start..start + length].contains(GAP))?;
+            let length =
+                measure(&text[start..]).filter(|&length| text[start..start + length].contains(GAP))?;
             stands_alone(text, start..start + length, false)
         });
         found.extend(places.into_iter().map(|place| (place, word)));
@@ -133,11 +149,7 @@ fn each(
 }
 
 /// Tries each byte that stands at most so far before a gap, in order and without overlaps.
-fn near_gaps(
-    text: &str,
-    reach: usize,
-    find_at: impl Fn(usize) -> Option<Range<usize>>,
-) -> Vec<Range<usize>> {
+fn near_gaps(text: &str, reach: usize, find_at: impl Fn(usize) -> Option<Range<usize>>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(step) = text.as_bytes()[at..].iter().position(|byte| *byte == GAP_BYTE) {
@@ -323,9 +335,8 @@ fn phone(text: &str) -> Option<usize> {
             continue;
         }
         let is_end = !bytes.get(at + 1).is_some_and(u8::is_ascii_alphanumeric);
-        let is_date = groups == 3
-            && matches!(lengths, [1 | 2, 1 | 2, 4] | [4, 2, 2])
-            && !text.starts_with('+');
+        let is_date =
+            groups == 3 && matches!(lengths, [1 | 2, 1 | 2, 4] | [4, 2, 2]) && !text.starts_with('+');
         if is_end && (PHONE_DIGITS[0]..=PHONE_DIGITS[1]).contains(&digits) && !is_date {
             whole = Some(at + 1);
         }

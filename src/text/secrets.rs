@@ -98,8 +98,7 @@ pub(super) fn keys(text: &str) -> Vec<Range<usize>> {
 
 /// Returns where the rest of a private key stands whose beginning is in an earlier part of the text.
 fn torn_key(text: &str) -> Option<Range<usize>> {
-    static END: LazyLock<Regex> =
-        LazyLock::new(|| regex("-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"));
+    static END: LazyLock<Regex> = LazyLock::new(|| regex("-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"));
     let end = END.find(text)?;
     let has_begun = text[..end.start()].contains("-----BEGIN ");
     (!has_begun).then(|| 0..end.end())

@@ -31,7 +31,8 @@ pub(super) fn measure() -> Result<()> {
     let emails = filled(Box::new(move || format!("ann{}@mail.example.org, ", random.u32(..1_000_000))));
     let mut random = fastrand::Rng::with_seed(3);
     let digits = filled(Box::new(move || format!("{:04} ", random.u32(..10_000))));
-    let words = "the harbour lies in the north and there was ice when Ottilie Brandt kept its lighthouse about 1877";
+    let words =
+        "the harbour lies in the north and there was ice when Ottilie Brandt kept its lighthouse about 1877";
     let words: Vec<&str> = words.split(' ').collect();
     let mut random = fastrand::Rng::with_seed(4);
     let prose = filled(Box::new(move || {

@@ -1,22 +1,27 @@
 //! Ctrl-C and SIGTERM: a command hears them whatever it does, and never ends as if none had come.
 
+use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
+use consensus::engine::{Engine, Moment, Observer, StopRequest};
+use consensus::journal::Opened;
+use consensus::protocol::Outcome;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
+use tokio::sync::watch;
 
-use crate::support::{Finished, Folder, Request, SENSIBLE, Server, consensus, model};
+use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, consensus, model};
 
 /// How long a process may take to come to the state that a test waits for.
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 
 /// Makes a FIFO in a folder.
 fn fifo(folder: &Folder, name: &str) -> PathBuf {
@@ -37,7 +42,7 @@ fn send(child: &Child, signal: Signal) {
 }
 
 /// Opens a FIFO for writing, which succeeds only once a reader has opened it.
-fn once_it_is_read(fifo: &PathBuf) -> File {
+fn once_it_is_read(fifo: &Path) -> File {
     File::options().write(true).open(fifo).unwrap()
 }
 
@@ -49,7 +54,7 @@ fn without_waiting() -> OpenOptions {
 }
 
 /// Waits until a FIFO has no reader any more.
-fn until_it_was_read(fifo: &PathBuf) {
+fn until_it_was_read(fifo: &Path) {
     let began = Instant::now();
     while without_waiting().open(fifo).is_ok() {
         assert!(began.elapsed() < SOON, "it is never read to its end");
@@ -61,7 +66,8 @@ fn until_it_was_read(fifo: &PathBuf) {
 #[cfg(target_os = "linux")]
 fn until_it_listens(child: &Child) {
     let (status, began) = (format!("/proc/{}/status", child.id()), Instant::now());
-    let term = 1 << (Signal::SIGTERM as u64 - 1);
+    // The bit of SIGTERM, which is number 15.
+    let term = 1_u64 << 14;
     while began.elapsed() < SOON {
         let status = std::fs::read_to_string(&status).unwrap();
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
@@ -119,7 +125,8 @@ fn a_pipe_without_a_writer_is_interrupted_by_one_signal() {
 fn a_deadline_ends_a_run_that_waits_for_a_pipe() {
     let folder = Folder::new();
     fifo(&folder, "pipe");
-    let late = Finished::of(&mut run(&folder, &["-f", "pipe", "--deadline", "100ms", "--format", "json"])).exits(5);
+    let late =
+        Finished::of(&mut run(&folder, &["-f", "pipe", "--deadline", "100ms", "--format", "json"])).exits(5);
     assert!(late.stderr.contains("the deadline passed before the run began"), "{}", late.stderr);
     let error: Value = serde_json::from_str(&late.stdout).unwrap();
     assert_eq!(error["error"]["exit"], 5);
@@ -132,8 +139,8 @@ fn a_long_document_is_not_redacted_to_its_end_once_a_signal_has_come() {
     let child = run(&folder, &["--redact", "-f", "pipe"]).spawn().unwrap();
     let mut writer = once_it_is_read(&path);
     // Each line has an address of its own, and takes its time.
-    let lines: String = (0..300_000).map(|n| format!("Write to ann{n}@example.org.\n")).collect();
-    writer.write_all(lines.as_bytes()).unwrap();
+    let lines: Vec<String> = (0..300_000).map(|n| format!("Write to ann{n}@example.org.\n")).collect();
+    writer.write_all(lines.concat().as_bytes()).unwrap();
     drop(writer);
     until_it_was_read(&path);
     // From here on it is redacted.
@@ -193,7 +200,17 @@ fn working(folder: &Folder) -> (Server, Child, Arc<Barrier>) {
         model(SENSIBLE)(request)
     });
     let mut command = consensus(folder);
-    command.args(["run", "--model", "tiny-model", "--seed", "1", "--prompt", "2+2?", "--base-url", &server.url()]);
+    command.args([
+        "run",
+        "--model",
+        "tiny-model",
+        "--seed",
+        "1",
+        "--prompt",
+        "2+2?",
+        "--base-url",
+        &server.url(),
+    ]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     gate.wait();
@@ -226,7 +243,7 @@ fn two_signals_end_a_run_that_waits_for_the_reader_of_its_story() {
     // Both ends are open, so that neither waits, and it is full: the first line of the story finds no room.
     let mut full = without_waiting().read(true).open(&path).unwrap();
     for block in [4096, 1] {
-        while full.write(&vec![b'x'; block]).is_ok() {}
+        while let Ok(1..) = full.write(&vec![b'x'; block]) {}
     }
     let story = File::options().write(true).open(&path).unwrap();
     let mut child = run(&folder, &[]).stderr(story).spawn().unwrap();
@@ -270,4 +287,59 @@ fn no_roleset_is_read_without_end() {
     std::os::unix::fs::symlink("/dev/zero", folder.path().join("consensus.toml")).unwrap();
     let refused = Finished::of(&mut run(&folder, &[])).exits(2);
     assert!(refused.stderr.contains("longer than 1048576 bytes"), "{}", refused.stderr);
+}
+
+/// Asks the run to stop as a reply is taken, and counts how often the run says that it stops.
+struct Asker {
+    sender: watch::Sender<StopRequest>,
+    told: Cell<usize>,
+}
+
+impl Observer for Asker {
+    fn notice(&self, moment: Moment<'_>) {
+        match moment {
+            Moment::Answered { .. } => {
+                self.sender.send_replace(StopRequest::Finish);
+            }
+            Moment::Stopping { at_once } => {
+                assert!(!at_once);
+                self.told.set(self.told.get() + 1);
+            }
+            Moment::Writing
+            | Moment::Written(_)
+            | Moment::Calling { .. }
+            | Moment::Streaming { .. }
+            | Moment::Failed { .. }
+            | Moment::Remarked { .. }
+            | Moment::Cancelled { .. } => {}
+        }
+    }
+}
+
+#[test]
+fn a_request_to_stop_that_comes_while_a_reply_is_taken_is_told_once() {
+    let count = AtomicUsize::new(0);
+    // Of two calls that are made at once, one is still open when the other is answered.
+    let server = Server::start(move |request: &Request| {
+        let is_slow = count.fetch_add(1, Ordering::SeqCst) % 2 == 1;
+        let pause = Act::Pause(Duration::from_millis(if is_slow { 200 } else { 0 }));
+        std::iter::once(pause).chain(model(SENSIBLE)(request)).collect()
+    });
+    let folder = Folder::new();
+    let words =
+        ["run", "--model", "tiny-model", "--seed", "1", "--prompt", "2+2?", "--base-url", &server.url()];
+    Finished::of(consensus(&folder).args(words)).exits(0);
+    let journal = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
+    let first: Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
+    let mut opened = first["event"].clone();
+    opened.as_object_mut().unwrap().shift_remove("type");
+    let opened: Opened = serde_json::from_value(opened).unwrap();
+    let (sender, stop) = watch::channel(StopRequest::None);
+    let asker = Asker { sender, told: Cell::new(0) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let outcome = runtime.block_on(async {
+        let mut engine = Engine::start(&folder.path().join("again"), "again", opened, &asker).unwrap();
+        engine.run(stop).await.unwrap()
+    });
+    assert_eq!((outcome, asker.told.get()), (Outcome::Interrupted, 1));
 }
