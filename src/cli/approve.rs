@@ -42,6 +42,9 @@ const UNBEGUN: &str = "before anybody was asked; nothing was decided";
 /// What one leaves of a decision among processes.
 const UNDER_WAY: &str = "while others decide; the same command goes on with it, and so do they";
 
+/// What a signal leaves of a change that was reviewed.
+const UNDECIDED: &str = "after the review and before the decision; nothing was decided, and --review RUN decides with the same words";
+
 /// The roleset in the record of a change whose reviewers each have their own.
 const OWN_ROLESETS: &str = "each reviewer's own";
 
@@ -104,7 +107,7 @@ struct Run {
 
 async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    let stop = signals::listen()?;
+    let listening = signals::listen(UNBEGUN, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
     let Place { repository, branch, keys, registry, addresses } = Place::open(args)?;
     let addresses = addresses.as_ref();
@@ -116,6 +119,7 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
     let copy = AnswerFile::open(args.output.as_deref())?;
     let bench = Bench::open(&ledger, &keys, &registry, addresses, args.listen.as_deref(), output).await?;
     let desk = Desk { repository, ledger, bench, with_checkout: args.checkout, runs, output };
+    let stop = listening.begin();
     let mut proposer = Proposer { args, output, file, desk, registry, copy, began, stop };
     if let Some(code) = proposer.finish_what_was_begun(&given).await? {
         return Ok(code);
@@ -232,6 +236,9 @@ impl Proposer<'_> {
             review(opened, None, &run.dir, &run.id, began, self.stop.clone(), output).await?
         };
         let Reviewed { result, endpoints } = &reviewed;
+        if matches!(result.outcome, "agreed" | "no_agreement") && *self.stop.borrow() != StopRequest::None {
+            return Err(Interrupted(UNDECIDED).into());
+        }
         let models: Vec<_> = endpoints.iter().map(|endpoint| Some(endpoint.model().to_owned())).collect();
         self.tell_quorum(&models);
         if let (Some(path), Section::Approval(section)) = (&args.sarif, &result.section) {

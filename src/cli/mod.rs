@@ -77,6 +77,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     output.start_logging();
     let result = dispatch(&cli, &output);
     match result {
+        Ok(ExitCode::Success) if signals::was_heard() => {
+            output.insist("a signal came too late to stop this command; its output is whole, and its exit code is that of a signal");
+            ExitCode::Interrupted.into()
+        }
         Ok(code) => code.into(),
         Err(error) => {
             let code = error::exit_code(&error);

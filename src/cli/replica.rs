@@ -66,9 +66,12 @@ struct Chair<'a> {
     output: &'a Output,
 }
 
+/// What a signal leaves of a reviewer that does not listen yet.
+const UNSEATED: &str = "before this reviewer took part; it signed nothing";
+
 pub(super) async fn serve(name: &str, args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    let mut stop = signals::listen()?;
+    let listening = signals::listen(UNSEATED, None, output)?;
     let file = FileConfig::load()?;
     let Place { repository, branch, keys, registry, addresses } = Place::open(args)?;
     let addresses = addresses.context("--replica needs --peers")?;
@@ -83,10 +86,7 @@ pub(super) async fn serve(name: &str, args: &ApproveArgs, output: &Output) -> an
         repository.not_checked_out(&branch)?;
     }
     if let Some(remote) = &args.fetch {
-        tokio::select! {
-            () = fetch(&repository, &branch, remote, output) => {}
-            _ = stop.changed() => return Ok(ExitCode::Success),
-        }
+        fetch(&repository, &branch, remote, output).await;
     }
     let seat = Seated::take(name, &keys, &registry, &addresses, args.listen.as_deref()).await?;
     let Seated { mut peer, mut inbox, connections, folder, heard_at } = seat;
@@ -95,6 +95,7 @@ pub(super) async fn serve(name: &str, args: &ApproveArgs, output: &Output) -> an
     let known = peer.known();
     output.tell(&format!("{name}: heard at {heard_at}; decisions known: {known}"));
     let runs = settings::runs_dir(args.runs_dir.as_ref(), &file);
+    let mut stop = listening.begin();
     let chair = Chair {
         args,
         file,
@@ -119,16 +120,19 @@ pub(super) async fn serve(name: &str, args: &ApproveArgs, output: &Output) -> an
             ControlFlow::Break(())
         }
     };
-    tokio::select! {
+    let code = tokio::select! {
         biased;
-        _ = stop.changed() => {}
-        () = settings::deadline(&args.limits, began) => {}
-        ended = peer.run(&mut inbox, &connections, &chair, patience, tell) => ended?,
-        () = tell_missing(&connections, &registry, is_other_version, output) => {}
-    }
+        _ = stop.changed() => ExitCode::Interrupted,
+        () = settings::deadline(&args.limits, began) => ExitCode::Success,
+        ended = peer.run(&mut inbox, &connections, &chair, patience, tell) => {
+            ended?;
+            ExitCode::Success
+        }
+        () = tell_missing(&connections, &registry, is_other_version, output) => ExitCode::Success,
+    };
     match failure {
         Some(why) => Err(why),
-        None => Ok(ExitCode::Success),
+        None => Ok(code),
     }
 }
 

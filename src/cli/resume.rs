@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use super::answer::AnswerFile;
 use super::args::ResumeArgs;
-use super::error::{IntegrityError, Interrupted, TooLate, UsageError};
+use super::error::{IntegrityError, UsageError};
 use super::output::Output;
 use super::progress::Story;
 use super::{ExitCode, answer, block_on, docs, launch, locate, metrics, run, settings, signals};
@@ -18,27 +18,23 @@ use crate::provider::Endpoint;
 use crate::provider::launch::Launched;
 use crate::retrieval::Corpus;
 
-/// What a signal leaves that comes while a server starts.
+/// What a signal or the deadline leaves before anything is asked.
 const UNCHANGED: &str = "before the run went on; nothing was asked, and it can be resumed as before";
 
 pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
+    let listening = signals::listen(UNCHANGED, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
     let dir = locate::run_folder_by(&args.which, &file)?;
     block_on(async {
-        let mut stop = signals::listen()?;
         let (writer, journal) = Writer::reopen(&dir)?;
         if journal.torn_bytes > 0 {
             output.tell(&format!("cut a torn last line of {} bytes off the journal", journal.torn_bytes));
         }
         let mut copy = AnswerFile::open(args.output.as_deref())?;
-        let prepared = tokio::select! {
-            () = settings::deadline(&args.limits, began) => return Err(TooLate(UNCHANGED).into()),
-            prepared = prepare(args, &file, &journal, &dir, output) => prepared?,
-            // Nothing has been asked yet, and a server that was starting ends with this.
-            _ = stop.changed() => return Err(Interrupted(UNCHANGED).into()),
-        };
-        let Prepared { now, server, corpus, redaction } = prepared;
+        let Prepared { now, server, corpus, redaction } =
+            prepare(args, &file, &journal, &dir, output).await?;
+        let stop = listening.begin();
         copy.empty()?;
         let story = Story::new(*output);
         let mut engine = Engine::resume(writer, &journal, now, &story)?;

@@ -9,6 +9,7 @@ use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
+use super::bounded;
 use super::embedded::{EMBEDDED_PACKS, ROLESET_SCHEMA};
 use super::error::Problem;
 use super::nearest::did_you_mean;
@@ -68,7 +69,7 @@ impl Packs {
         match &self.place {
             Place::Folder(folder) => {
                 let path = folder.join(name);
-                std::fs::read_to_string(&path).map_err(|e| format!("cannot read `{}`: {e}", path.display()))
+                bounded::read_to_string(&path).map_err(|e| format!("cannot read `{}`: {e}", path.display()))
             }
             Place::Embedded(packs) => {
                 let found = packs.iter().find(|(n, _)| *n == name);

@@ -13,6 +13,7 @@
 //! [`Setup`]: crate::protocol::Setup
 
 mod bedrock;
+mod bounded;
 mod check;
 mod default_roleset;
 mod document;

@@ -64,7 +64,7 @@ pub(super) fn hands_off_to(setup: &Setup, agent: usize, is_blind: bool) -> &str 
 pub(super) fn own(setup: &Setup) -> Vec<String> {
     let handles = [0, 1].map(handle);
     let shown = judging::weigh(setup, ["First", "Second"], ["", ""], "");
-    let mut words = vec![compare_texts(&[]), compare_texts(&handles), shown];
+    let mut words = vec![compare_texts(&[], None), compare_texts(&handles, Some(&handles[0])), shown];
     for agent in [0, 1] {
         let alone = alone(setup, agent);
         let offer =
@@ -343,10 +343,15 @@ fn tally(vote: &BlindVote, mark: &str) -> String {
 /// Asked for a verdict, a small model begins with one and finds reasons for it afterwards; without one at
 /// the end it chooses by the order in which the texts are named, against its own reasons.
 fn compare(review: &Review<'_>) -> String {
-    compare_texts(&standing_handles(review))
+    let theirs = review.acceptable().into_iter().find(|_| review.setup.params.drafting == Drafting::Direct);
+    compare_texts(&standing_handles(review), theirs.as_deref())
 }
 
-fn compare_texts(handles: &[String]) -> String {
+/// Asks for a comparison of texts, in which the text `otherwise` is to be named if none of them has an error.
+///
+/// Two everyday answers are often both right, and each author kept its own: on "Thanks!" two agents wrote 21 replies until one of
+/// "Thank you!" and "Thanks!" stood.
+fn compare_texts(handles: &[String], otherwise: Option<&str>) -> String {
     let (each, last) = match handles {
         [] => {
             return "Think first, in plain words. Nobody else will see this. Say what is still missing for a complete \
@@ -356,10 +361,13 @@ fn compare_texts(handles: &[String]) -> String {
         [one] => (format!("about {one}"), format!("{one} if it can stand")),
         several => (format!("about each text, {}", several.join(" and ")), several.join(" or ")),
     };
+    let otherwise =
+        otherwise.map(|handle| format!(" If both are right, name {handle}.")).filter(|_| handles.len() > 1);
     format!(
         "Think first, in plain words. Nobody else will see this. Write one line {each}: the worst error in it that you \
          can find when you hold it against every word of the task, or that it has none. End with a line that begins \
-         with `Answer:` and holds the name of the text that answers the task, {last}, or a better text if none does."
+         with `Answer:` and holds the name of the text that answers the task, {last}, or a better text if none does.{}",
+        otherwise.unwrap_or_default()
     )
 }
 
