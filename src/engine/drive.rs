@@ -400,7 +400,8 @@ impl<'a> Engine<'a> {
         let Answer { reply, usage, structured, attempts } = answer;
         let replied = Replied { call, reply, usage, structured, attempts };
         let agent = self.ledger.agent_name(call.agent);
-        self.observer.notice(Moment::Answered { agent, replied: &replied, took });
+        let usage = self.ledger.charge(&replied);
+        self.observer.notice(Moment::Answered { agent, replied: &replied, usage, took });
         let logged = log::rounds(&self.ledger).map(|before| (before, replied.clone()));
         self.record(Entry::Replied(replied))?;
         self.log.sync().await?;

@@ -37,3 +37,4 @@ mod scenarios;
 mod session;
 mod tasks;
 mod tidy;
+mod usage;
