@@ -400,10 +400,11 @@ impl<'a> Engine<'a> {
 
     /// Records a reply, durably, before anything follows from it.
     async fn take_answer(&mut self, call: CallId, answer: Answer, took: Duration) -> Result<(), EngineError> {
-        let Answer { reply, usage, structured, attempts } = answer;
-        let replied = Replied { call, reply, usage, structured, attempts };
+        let Answer { reply, usage, structured, attempts, receipt, key_removed } = answer;
+        let replied = Replied { call, reply, usage, structured, attempts, receipt, key_removed };
         let agent = self.ledger.agent_name(call.agent);
-        self.observer.notice(Moment::Answered { agent, replied: &replied, took });
+        let usage = self.ledger.charge(&replied);
+        self.observer.notice(Moment::Answered { agent, replied: &replied, usage, took });
         let logged = log::rounds(&self.ledger).map(|before| (before, replied.clone()));
         self.record(Entry::Replied(replied))?;
         self.log.sync().await?;
