@@ -45,8 +45,8 @@ pub use outcome::{
     AgentReport, BlindVote, Degraded, Dissent, How, NoAgreement, Outcome, Report, Section, Tally,
 };
 pub use plan::WorstCase;
-pub(crate) use rules_version::{Opening, UsageRule};
 pub use rules_version::RulesVersion;
+pub(crate) use rules_version::{Opening, UsageRule};
 pub use setup::{AgentSetup, BadSetup, Document, Params, Setup, Task, Thinking};
 
 use thiserror::Error;

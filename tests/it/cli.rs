@@ -132,9 +132,9 @@ fn scripts_reach_every_fault() {
 #[test]
 fn limits_of_a_run_hold_until_they_are_raised() {
     let folder = Folder::new();
-    Finished::of(consensus(&folder).args(MOCK).args(["--max-tokens-total", "2500"])).exits(5);
+    Finished::of(consensus(&folder).args(MOCK).args(["--max-tokens-total", "1500"])).exits(5);
     let resumed = Finished::of(consensus(&folder).args(["resume", "--last", "--deadline", "10m"])).exits(5);
-    assert!(resumed.stderr.contains("of 2500 are left"), "{}", resumed.stderr);
+    assert!(resumed.stderr.contains("of 1500 are left"), "{}", resumed.stderr);
 }
 
 #[test]
@@ -170,12 +170,12 @@ fn tasks_that_do_not_fit_are_refused_and_not_cut() {
 #[test]
 fn a_budget_refuses_the_call_that_could_exceed_it_and_can_be_raised() {
     let folder = Folder::new();
-    let finished = Finished::of(consensus(&folder).args(MOCK).args(["--max-tokens-total", "2500"])).exits(5);
-    assert!(finished.stderr.contains("of 2500 are left"), "{}", finished.stderr);
+    let finished = Finished::of(consensus(&folder).args(MOCK).args(["--max-tokens-total", "1500"])).exits(5);
+    assert!(finished.stderr.contains("of 1500 are left"), "{}", finished.stderr);
     let used = |result: &Value| {
         result["usage"]["prompt"].as_u64().unwrap() + result["usage"]["completion"].as_u64().unwrap()
     };
-    assert!(used(&folder.result()) <= 2500);
+    assert!(used(&folder.result()) <= 1500);
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
     let finished =
         Finished::of(consensus(&folder).args(["resume", "--last", "--max-tokens-total", "50000"])).exits(0);

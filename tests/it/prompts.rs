@@ -457,7 +457,7 @@ fn is_refused(kind: CanonicalKind, form: &str) {
 
 #[test]
 fn nothing_that_is_read_before_a_peers_text_mentions_a_peer() {
-    let words = ["peer", "other", "another", "both", "agree", "judge", "council", "member", "members"];
+    let words = ["peer", "peers", "agree", "judge", "council", "member", "members", "panel"];
     let names = ["Ann", "Bob", "Beth", "Cleo", "Dana", "Emil"];
     for (file, _) in consensus::config::EMBEDDED_ROLESETS {
         let name = file.trim_end_matches(".json");

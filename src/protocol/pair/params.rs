@@ -26,8 +26,15 @@ pub struct PairParams {
     /// How an agent works that drafts a text alone, with [`Thinking::Free`].
     #[serde(skip_serializing_if = "Drafting::is_stepwise")]
     pub drafting: Drafting,
+    /// Whether an agent compares a text with its own once more, without names and in both orders, before it gives its own up.
+    #[serde(skip_serializing_if = "is_true")]
+    pub weigh: bool,
     /// Rules of the task that code checks on every SOLVED text.
     pub constraints: Vec<Constraint>,
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
 impl Default for PairParams {
@@ -40,6 +47,7 @@ impl Default for PairParams {
             adopt: None,
             thinking: Thinking::Free,
             drafting: Drafting::Stepwise,
+            weigh: true,
             constraints: Vec::new(),
         }
     }

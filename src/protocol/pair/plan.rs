@@ -34,7 +34,7 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
         add_draft(&mut total, &mut conversation, setup, reply);
     }
     // Where no text is taken over, an arbiter may put one before the agents all the same.
-    if setup.adopt() != Adopt::Never || setup.arbiter.is_some() {
+    if params.weigh && (setup.adopt() != Adopt::Never || setup.arbiter.is_some()) {
         let turns = u64::from(params.max_rounds.saturating_sub(1));
         // Two texts, shown without their history in both orders: once a turn, and twice with an agent's last word.
         for _ in 0..2 * (turns + turns.min(2)) {

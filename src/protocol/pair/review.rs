@@ -182,9 +182,10 @@ impl Review<'_> {
     /// Says what an envelope with the answer `other` gives up that is written in sight of the peer's.
     ///
     /// Held against every change, not only against the peer's own words: a copy with another full stop would else
-    /// go round it. A text that breaks a rule of the task may go without.
+    /// go round it. A text that breaks a rule of the task may go without, and so may any where nothing is weighed.
     pub(super) fn surrender(&self, other: Option<&Answer>) -> Surrender {
-        let own = self.seats[self.agent].last_answer.as_ref().filter(|_| !self.blind);
+        let own =
+            self.seats[self.agent].last_answer.as_ref().filter(|_| !self.blind && self.setup.params.weigh);
         let (Some(own), Some(other)) = (own, other) else { return Surrender::None };
         let chosen = self.arbiter_choice.map(|index| &self.proposals[index].answer.canonical);
         if own.canonical == other.canonical
