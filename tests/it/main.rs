@@ -28,6 +28,7 @@ mod launch;
 mod linear;
 mod map_reduce;
 mod metrics;
+mod nonsense;
 mod numbers;
 mod panel;
 mod panel_runs;
