@@ -45,6 +45,12 @@ pub(super) fn losses(name: &str, replied: &Replied, is_implausible: bool) -> Vec
         );
         lose("usage_implausible", detail);
     }
+    if replied.key_removed {
+        lose(
+            "key_in_reply",
+            format!("the server of {name} repeated its key in a reply; the key was taken out"),
+        );
+    }
     losses
 }
 
@@ -119,6 +125,8 @@ mod tests {
             usage,
             structured: None,
             attempts: 1,
+            receipt: None,
+            key_removed: false,
         };
         estimate_instead(rule, &ask, &replied, price)
     }

@@ -397,8 +397,8 @@ impl<'a> Engine<'a> {
 
     /// Records a reply, durably, before anything follows from it.
     async fn take_answer(&mut self, call: CallId, answer: Answer, took: Duration) -> Result<(), EngineError> {
-        let Answer { reply, usage, structured, attempts } = answer;
-        let replied = Replied { call, reply, usage, structured, attempts };
+        let Answer { reply, usage, structured, attempts, receipt, key_removed } = answer;
+        let replied = Replied { call, reply, usage, structured, attempts, receipt, key_removed };
         let agent = self.ledger.agent_name(call.agent);
         let usage = self.ledger.charge(&replied);
         self.observer.notice(Moment::Answered { agent, replied: &replied, usage, took });

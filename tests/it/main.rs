@@ -34,6 +34,7 @@ mod redaction;
 mod repository;
 mod rolesets;
 mod scenarios;
+mod secrets;
 mod session;
 mod tasks;
 mod tidy;

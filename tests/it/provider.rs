@@ -278,7 +278,7 @@ fn a_server_that_repeats_the_key_does_not_get_it_into_the_record() {
     let finished =
         Finished::of(consensus(&folder).env("OPENAI_API_KEY", "sk-secret").args(run).arg(server.url()))
             .exits(6);
-    assert!(finished.stderr.contains("bad key [key]"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("bad key [key removed]"), "{}", finished.stderr);
     assert!(!std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap().contains("sk-secret"));
 }
 
