@@ -2,7 +2,7 @@
 //!
 //! In: a request to one server. Out: its answer, or a [`ProviderError`] that says what to do. Redirects are not
 //! followed, bodies are cut off at [`BODY_BYTES_MAX`], every wait has a limit with a name, and this server's keys
-//! are taken out of its errors before anything is cut; who reads a reply asks for [`Http::secrets`]. Nothing here knows
+//! are taken out of its errors before anything is cut; the reader of a reply uses [`Http::secrets`]. Nothing here knows
 //! what the bytes mean.
 
 use std::borrow::Cow;

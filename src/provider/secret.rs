@@ -4,7 +4,7 @@
 //! each piece of one. A piece is eight characters or more of a key's secret part, which is what follows the issuer's
 //! prefix, such as `sk-proj-`. A key is found through JSON escapes, percent-encoding and invisible characters,
 //! because later readers of the text undo those; it is not found through base64. The time is linear in the text.
-//! Nothing here touches a file, a clock or a connection, and no key is ever shown, by `Debug` neither.
+//! Nothing here touches a file, a clock or a connection, and no key is ever shown, not even by `Debug`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -274,7 +274,7 @@ fn number(bytes: &[u8], at: usize, digits: usize) -> Option<u32> {
     digits.iter().try_fold(0, |sum, digit| Some((sum << 4) | char::from(*digit).to_digit(16)?))
 }
 
-/// Returns a character as it counts here: nothing, if it cannot be seen, since whoever shows the text drops it.
+/// Returns a character as it counts here: nothing, if it cannot be seen, since the text is shown without it.
 fn seen(code: u32) -> Option<u8> {
     let c = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
     if matches!(c, '\n' | '\t') {
