@@ -6,6 +6,8 @@
 //! Two 1.5B models that were told `hi` agreed on the instructions of one of them with "You" turned into "I". A comparison of whole texts
 //! does not see that; shares of words in a row do.
 
+use std::sync::Arc;
+
 use super::one_line;
 
 /// So many words in a row that the instructions have too are no coincidence.
@@ -51,16 +53,12 @@ pub(super) fn fold(text: &str) -> String {
 }
 
 /// Returns true if a folded text takes much of its wording from folded instructions; `said` is what the user has said, folded.
-pub(super) fn repeats<'a>(
-    text: &str,
-    instructions: impl Iterator<Item = &'a str> + Clone,
-    said: &str,
-) -> bool {
+pub(super) fn repeats(text: &str, instructions: &[Arc<str>], said: &str) -> bool {
     let words: Vec<&str> = text.split(' ').collect();
     let mut covered = vec![false; words.len()];
     for (start, row) in words.windows(WORDS_IN_A_ROW).enumerate() {
         let row = row.join(" ");
-        if instructions.clone().any(|text| has_words(text, &row)) && !has_words(said, &row) {
+        if instructions.iter().any(|text| has_words(text, &row)) && !has_words(said, &row) {
             covered[start..start + WORDS_IN_A_ROW].fill(true);
         }
     }
@@ -111,7 +109,7 @@ mod tests {
 
     fn is_echo(text: &str, said: &str) -> bool {
         let (pack, said) = (fold(PACK), fold(said));
-        repeats(&fold(text), std::iter::once(pack.as_str()), &said)
+        repeats(&fold(text), &[pack.into()], &said)
     }
 
     #[test]

@@ -185,7 +185,7 @@ impl Told {
     /// Looks for the program's own words in a text, and for talk about its workings.
     fn check_words(&self, text: &str, folded: &str, is_whole: bool) -> Result<(), Vacuity> {
         let is_whole = is_whole && !self.said.contains(folded);
-        if is_whole || repeats(folded, self.instructions.iter().map(|text| &**text), &self.said) {
+        if is_whole || repeats(folded, &self.instructions, &self.said) {
             return Err(Vacuity::Echo("the instructions"));
         }
         talk(text, &self.names, &self.said).map_or(Ok(()), |words| Err(Vacuity::Talk(words)))
