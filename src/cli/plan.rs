@@ -10,7 +10,8 @@ use crate::provider::Price;
 
 pub(super) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load()?;
-    let (mut setup, roleset) = settings::setup(args, &file, args.seed.unwrap_or(0))?;
+    let session = settings::session(args, &file)?;
+    let (mut setup, roleset) = settings::setup(args, &file, args.seed.unwrap_or(0), session.as_ref())?;
     spread::spread_by_estimate(args, &mut setup, settings::redacts(args, &roleset), output)?;
     let worst = setup.worst_case();
     let named = |agent: &RolesetAgent| {

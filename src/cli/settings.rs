@@ -15,7 +15,7 @@ use super::run_args::{
     LimitArgs, ParamArgs, RedactArgs, RunArgs, SeatArgs, ServerArgs, ThinkingArg, WhenArg,
 };
 use super::{docs, launch, spread};
-use crate::api::Session;
+use crate::api::{SESSION_DOCUMENT, Session};
 use crate::config::{
     Chosen, ConfigError, FileConfig, Roleset, Seats, check_meaning, config_folder, find_roleset,
     launch_command, load_roleset, resolve_endpoints, seat,
@@ -72,7 +72,12 @@ pub(super) fn roleset(
 }
 
 /// Makes a run's setup; asks nobody.
-pub(super) fn setup(args: &RunArgs, file: &FileConfig, seed: u64) -> anyhow::Result<(Setup, Roleset)> {
+pub(super) fn setup(
+    args: &RunArgs,
+    file: &FileConfig,
+    seed: u64,
+    session: Option<&Session>,
+) -> anyhow::Result<(Setup, Roleset)> {
     let (name, mut roleset, mut packs) =
         roleset(args.roleset.as_ref(), args.rolesets.rolesets_dir.as_ref(), file)?;
     check_flags(&roleset, args)?;
@@ -91,7 +96,13 @@ pub(super) fn setup(args: &RunArgs, file: &FileConfig, seed: u64) -> anyhow::Res
         let why = "--session does not go with redaction: its tokens mean something else in every run";
         return Err(UsageError(why.to_owned()).into());
     }
-    if let Some(session) = session(args, file)? {
+    if let Some(session) = session {
+        if task.documents.iter().any(|document| document.name == SESSION_DOCUMENT) {
+            let why = format!(
+                "a file of the name `{SESSION_DOCUMENT}` would be taken for what --session holds; give it another name"
+            );
+            return Err(UsageError(why).into());
+        }
         task.documents.extend(session.document());
     }
     task.is_searched = !args.docs.is_empty();
@@ -129,7 +140,8 @@ pub(super) async fn opened(
     dir: &Path,
     output: &Output,
 ) -> anyhow::Result<Beginning> {
-    let (mut setup, roleset) = setup(args, file, seed)?;
+    let session = session(args, file)?;
+    let (mut setup, roleset) = setup(args, file, seed, session.as_ref())?;
     let mut redaction = redaction(args, &roleset, dir)?;
     let (corpus, mut library) = docs::open_beside(&args.docs, output).await?.unzip();
     if let Some(redaction) = &mut redaction {
@@ -148,8 +160,9 @@ pub(super) async fn opened(
     spread::spread(args, &mut setup, &endpoints, redaction.is_some(), output).await?;
     let limits = limits(&args.limits);
     check_prices(limits, &endpoints)?;
-    let redacted = redaction.is_some();
-    let opened = Opened { program: PROGRAM.to_owned(), setup, endpoints, limits, library, redacted };
+    let (program, redacted) = (PROGRAM.to_owned(), redaction.is_some());
+    let session = session.as_ref().map(Session::place);
+    let opened = Opened { program, setup, endpoints, limits, library, redacted, session, cell: None };
     Ok(Beginning { opened, server, corpus, redaction })
 }
 

@@ -78,3 +78,27 @@ fn a_record_of_what_was_not_approved_cannot_be_made_one_of_something_else() {
     assert_eq!(stripped["decision"]["change"], Value::Null, "{stripped}");
     assert_eq!(stripped["decision"]["silent"].as_array().unwrap().len(), 4);
 }
+
+#[test]
+fn a_record_or_a_roster_that_cannot_be_read_does_not_verify() {
+    let project = Project::new();
+    project.said(&["--change", "fix", "-o", "proof.json"], 0);
+    let verify = ["verify", "proof.json", "--keys", "keys"];
+    for name in ["proof.json", "keys/roster.json"] {
+        let path = project.folder.path().join(name);
+        let whole = std::fs::read(&path).unwrap();
+        let mut not_text = whole.clone();
+        let middle = whole.len() / 2;
+        not_text[middle] = 0xff;
+        for damaged in [&not_text[..], &whole[..middle], b"", b"[]"] {
+            std::fs::write(&path, damaged).unwrap();
+            let refused = Finished::of(consensus(&project.folder).args(verify)).exits(7);
+            assert!(!refused.stderr.is_empty());
+        }
+        std::fs::write(&path, whole).unwrap();
+        Finished::of(consensus(&project.folder).args(verify)).exits(0);
+    }
+    // A roster that is not there is a mistake of the caller.
+    std::fs::remove_file(project.folder.path().join("keys/roster.json")).unwrap();
+    Finished::of(consensus(&project.folder).args(verify)).exits(2);
+}
