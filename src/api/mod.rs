@@ -7,7 +7,7 @@
 
 mod session;
 
-pub use session::{Session, SessionError};
+pub use session::{SESSION_DOCUMENT, Session, SessionError, SessionSays};
 
 use std::path::{Path, PathBuf};
 
@@ -145,6 +145,8 @@ impl ConsensusEngine {
             limits: self.limits,
             library: None,
             redacted: false,
+            session: session.as_ref().map(Session::place),
+            cell: None,
         };
         let dir = self.folder.join(id.to_string());
         let mut engine = Engine::start(&dir, &id.to_string(), opened, &NoObserver)?;

@@ -55,6 +55,16 @@ pub enum BatchError {
         /// How many of the results.
         missing: usize,
     },
+    /// A file is of a shard that the batch does not have, or whose records are gone.
+    #[error(
+        "`{path}` contradicts the batch: {why}; bring back what was changed or lost, or take the file out of the folder with the runs that it speaks of"
+    )]
+    Stray {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// What a batch is made of cannot be read.
     #[error("`{path}` says nothing of a batch: {why}; remove it, and give the same --shard as before")]
     Manifest {

@@ -13,7 +13,7 @@ use super::shard::SHARDS_MAX;
 use super::task::TaskLine;
 use crate::crypto::Digest;
 use crate::engine::PROGRAM;
-use crate::journal::{Limits, Opened};
+use crate::journal::{InBatch, Limits, Opened};
 use crate::protocol::{Document, Setup, Task};
 use crate::provider::Endpoint;
 use crate::text::{Canonical, CanonicalRule, Canonicalizer, DecimalSign, NotCanonical};
@@ -109,13 +109,18 @@ impl FromStr for ShardOf {
     }
 }
 
+/// The id of a run: no other task, roleset, model and seed have the same.
+pub(super) fn run_id(task: &str, roleset: &str, model: &str, seed: u64) -> Uuid {
+    let name = serde_json::json!(["batch", 1, task, roleset, model, seed]).to_string();
+    let bytes = Digest::of(name.as_bytes()).as_bytes().first_chunk().copied().unwrap_or_default();
+    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+}
+
 impl Cell<'_> {
     /// The id of the run: the same for the same task, roleset, model and seed.
     pub(super) fn run(&self) -> Uuid {
         let Column { roleset, model, .. } = self.column;
-        let name = serde_json::json!(["batch", 1, self.task.id, roleset, model, self.seed]).to_string();
-        let bytes = Digest::of(name.as_bytes()).as_bytes().first_chunk().copied().unwrap_or_default();
-        uuid::Builder::from_custom_bytes(bytes).into_uuid()
+        run_id(&self.task.id, roleset, model, self.seed)
     }
 
     /// Which differences between texts do not count here.
@@ -144,7 +149,9 @@ impl Cell<'_> {
         setup.check().map_err(|why| why.to_string())?;
         let endpoints = self.column.endpoints.clone();
         let program = PROGRAM.to_owned();
-        Ok(Opened { program, setup, endpoints, limits, library: None, redacted: false })
+        let (task, model) = (self.task.id.clone(), self.column.model.clone());
+        let cell = Some(InBatch { task, model, made_of: self.made_of() });
+        Ok(Opened { program, setup, endpoints, limits, library: None, redacted: false, session: None, cell })
     }
 
     /// The right answer in the form in which texts are compared here, if it is known.

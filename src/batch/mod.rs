@@ -14,6 +14,7 @@
 //! Nothing here knows flags or files of configuration, and nothing is printed.
 
 mod error;
+mod evidence;
 mod feed;
 mod figures;
 mod groups;
@@ -25,6 +26,7 @@ mod row;
 mod runner;
 mod shard;
 mod status;
+mod strays;
 mod task;
 mod verify;
 
@@ -39,5 +41,6 @@ pub use row::Row;
 pub use runner::{Columns, Options, Watcher, run};
 pub use shard::{Retry, Shard, is_batch};
 pub use status::{Progress, ShardStatus, State, status};
+pub use strays::strays;
 pub use task::{LINE_BYTES_MAX, TaskLine};
 pub use verify::{Verified, verify};

@@ -409,6 +409,10 @@ fn made_of(records: &[Record], cell: &Cell<'_>) -> Digest {
     let Some(Entry::Opened(opened)) = records.first().map(|record| &record.event) else {
         return Digest::ZERO;
     };
+    if let Some(cell) = &opened.cell {
+        return cell.made_of;
+    }
+    // Version 0.1 did not record it.
     let was = &opened.setup;
     // Where the task has a rule of its own, that of its roleset is not on record.
     let rule = cell.task.canonical.as_ref().map_or(&was.canonical, |_| &cell.column.setup.canonical);

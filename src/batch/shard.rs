@@ -24,6 +24,9 @@ use crate::report::write_whole;
 /// The file that says what a batch is made of.
 const BATCH_FILE: &str = "batch.json";
 
+/// The version of its form.
+const VERSION: u32 = 1;
+
 /// So many shards a batch has at most.
 pub(super) const SHARDS_MAX: u64 = 100_000;
 
@@ -307,18 +310,24 @@ pub fn is_batch(folder: &Path) -> bool {
 /// Reads how many shards the batch in this folder has.
 pub(super) fn count(folder: &Path) -> Result<u64, BatchError> {
     let path = folder.join(BATCH_FILE);
-    let text = std::fs::read_to_string(&path).map_err(BatchError::io("read", &path))?;
-    let manifest: Result<Manifest, _> = serde_json::from_str(&text);
-    manifest
-        .map(|manifest| manifest.shards)
-        .map_err(|why| BatchError::Manifest { path, why: why.to_string() })
+    let bytes = std::fs::read(&path).map_err(BatchError::io("read", &path))?;
+    let wrong = |why: String| BatchError::Manifest { path: path.clone(), why };
+    let Manifest { v, shards } = serde_json::from_slice(&bytes).map_err(|why| wrong(why.to_string()))?;
+    if v != VERSION {
+        return Err(wrong(format!("its format is version {v}; this program reads version {VERSION}")));
+    }
+    if !(1..=SHARDS_MAX).contains(&shards) {
+        return Err(wrong(format!("there are 1 to {SHARDS_MAX} shards, and it counts {shards}")));
+    }
+    Ok(shards)
 }
 
 /// Notes how many shards there are, or checks that there are as many as before.
 fn manifest(folder: &Path, which: ShardOf) -> Result<(), BatchError> {
     let path = folder.join(BATCH_FILE);
     if !path.exists() {
-        let text = serde_json::to_string(&Manifest { v: 1, shards: which.count }).unwrap_or_default() + "\n";
+        let text =
+            serde_json::to_string(&Manifest { v: VERSION, shards: which.count }).unwrap_or_default() + "\n";
         // Of shards that begin at once the first one says it, and the others read it.
         let own = folder.join(format!(".{BATCH_FILE}.{}", Uuid::now_v7()));
         write_whole(&own, &text, PRIVATE).map_err(BatchError::io("write", &own))?;

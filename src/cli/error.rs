@@ -74,9 +74,10 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
             BatchError::Engine(error) => of_engine(error),
             BatchError::Io { source, .. } if is_unusable(source.kind()) => ExitCode::Usage,
             BatchError::Io { .. } | BatchError::Tasks(_) => ExitCode::Internal,
-            BatchError::Results { .. } | BatchError::Evidence { .. } | BatchError::Manifest { .. } => {
-                ExitCode::Integrity
-            }
+            BatchError::Results { .. }
+            | BatchError::Evidence { .. }
+            | BatchError::Stray { .. }
+            | BatchError::Manifest { .. } => ExitCode::Integrity,
             BatchError::Shards { .. } => ExitCode::Usage,
             BatchError::InVain { .. } => ExitCode::Provider,
         });

@@ -47,6 +47,13 @@ pub(super) fn run_folders(dir: &Path) -> Vec<PathBuf> {
     folders
 }
 
+/// Returns the folder in which a run folder lies, and the run's session beside it.
+pub(super) fn folder_of_runs(dir: &Path) -> PathBuf {
+    let named =
+        if dir.file_name().is_some() { dir.to_owned() } else { dir.canonicalize().unwrap_or_default() };
+    named.parent().unwrap_or(Path::new("..")).to_owned()
+}
+
 pub(super) fn folder_name(folder: &Path) -> String {
     folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }

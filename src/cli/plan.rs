@@ -12,7 +12,9 @@ pub(super) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> 
     let file = FileConfig::load_to_read()?;
     let script = settings::mock_script(args.mock.mock_script.as_deref(), None)?;
     let choice = settings::named(args, &file, script.as_deref())?;
-    let (mut setup, roleset) = settings::setup(args, &file, args.seed.unwrap_or(0), &choice)?;
+    let session = settings::session(args, &file)?;
+    let (mut setup, roleset) =
+        settings::setup(args, &file, args.seed.unwrap_or(0), &choice, session.as_ref())?;
     spread::spread_by_estimate(args, &mut setup, settings::redacts(args, &roleset), output)?;
     let worst = setup.worst_case();
     let named = |agent: &RolesetAgent| {

@@ -139,7 +139,9 @@ impl Reviewers {
         let limits = settings::limits(&args.limits);
         settings::check_prices(limits, &endpoints)?;
         let program = PROGRAM.to_owned();
-        Ok((Opened { program, setup, endpoints, limits, library: None, redacted: false }, server))
+        let (library, session, cell) = (None, None, None);
+        let opened = Opened { program, setup, endpoints, limits, library, redacted: false, session, cell };
+        Ok((opened, server))
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::ExitCode;
 use super::output::{Format, Output};
-use crate::batch::{By, Flat, Group, Groups, State, page, results, share_in_words, status};
+use crate::batch::{By, Flat, Group, Groups, State, page, results, share_in_words, status, strays};
 use crate::text::quote;
 
 const AFTER_HELP: &str = "\
@@ -90,6 +90,9 @@ fn each(
     output: &Output,
     mut write: impl FnMut(&Flat<'_>) -> anyhow::Result<String>,
 ) -> anyhow::Result<()> {
+    for stray in strays(&args.dir)? {
+        output.insist(&quote::terminal(&stray));
+    }
     let is_terminal = std::io::stdout().is_terminal();
     let mut failure = None;
     results(&args.dir, |told| {
@@ -139,7 +142,7 @@ fn together(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {
 
 /// What a reader of these groups must know first.
 fn warnings(args: &ResultsArgs, groups: &[Group]) -> anyhow::Result<Vec<String>> {
-    let mut warnings = Vec::new();
+    let mut warnings = strays(&args.dir)?;
     let cut_off: u64 = groups.iter().map(|group| group.ended.all() - group.ended.by_protocol()).sum();
     if cut_off > 0 {
         warnings.push(format!(

@@ -51,6 +51,7 @@ pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
         let (result, written) = run::finish(&mut engine, server, stop, &dir, &story, output).await?;
         let code = answer::print(output, &result, args.fail_on_degraded)?;
         copy.write(&result)?;
+        run::note_in_session(engine.ledger(), &result, &dir, output);
         written?;
         metrics::write(args.metrics_file.as_deref(), &dir, output);
         Ok(code)

@@ -12,9 +12,10 @@ use super::output::Output;
 use super::progress::Story;
 use super::run_args::RunArgs;
 use super::settings::Beginning;
-use super::{ExitCode, answer, block_on, metrics, plan, settings, signals};
+use super::{ExitCode, answer, block_on, locate, metrics, plan, settings, signals};
+use crate::api::Session;
 use crate::config::FileConfig;
-use crate::engine::{Engine, Redaction, StopRequest};
+use crate::engine::{Engine, Ledger, Redaction, StopRequest};
 use crate::journal::{Opened, read};
 use crate::provider::launch::Launched;
 use crate::report::RunResult;
@@ -59,13 +60,8 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
         // An answer that was paid for is printed, whatever became of its files.
         let code = answer::print(output, &result, args.fail_on_degraded)?;
         copy.write(&result)?;
+        note_in_session(engine.ledger(), &result, &dir, output);
         written?;
-        if let Some(mut session) = settings::session(args, &file)? {
-            // A run that was paid for ends as it did, also if the next one of its session will not know of it.
-            if let Err(why) = session.add(engine.ledger().opened().setup.task.prompt.as_str(), &result) {
-                output.insist(&format!("the run was not added to its session: {why}"));
-            }
-        }
         metrics::write(args.metrics_file.as_deref(), &dir, output);
         Ok(code)
     })?
@@ -101,6 +97,19 @@ pub(super) async fn finish(
     let written = answer::write_files(dir, &result, &read(&journal)?.records);
     answer::tell(output, &result, dir, engine.ledger().endpoints());
     Ok((answer::restore(result, engine.ledger(), dir, output), written))
+}
+
+/// Adds a run to the session that its record names, if it names one and the session does not say so already.
+pub(super) fn note_in_session(ledger: &Ledger, result: &RunResult, dir: &Path, output: &Output) {
+    let Opened { setup, session: Some(place), .. } = ledger.opened() else { return };
+    let added = Session::open(&locate::folder_of_runs(dir), &place.name)
+        .and_then(|mut session| session.add(&setup.task.prompt, result));
+    // A run that was paid for ends as it did, also if the next one of its session will not know of it.
+    if let Err(why) = added {
+        output.insist(&format!(
+            "the run was not added to its session, which `consensus resume` makes up for: {why}"
+        ));
+    }
 }
 
 /// Tells which run begins, by which roleset and where; `why` says how the roleset was chosen if no flag names it.

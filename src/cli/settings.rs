@@ -15,7 +15,7 @@ use super::run_args::{
     LimitArgs, ParamArgs, RedactArgs, RunArgs, SeatArgs, ServerArgs, ThinkingArg, WhenArg,
 };
 use super::{docs, launch, spread};
-use crate::api::Session;
+use crate::api::{SESSION_DOCUMENT, Session};
 use crate::config::{
     Chosen, ConfigError, DEFAULT_RUNS_DIR, FileConfig, Hints, Roleset, Seats, check_meaning, config_folder,
     default_roleset, find_roleset, launch_command, load_roleset, resolve_endpoints, seat,
@@ -99,6 +99,7 @@ pub(super) fn setup(
     file: &FileConfig,
     seed: u64,
     named: &Named,
+    session: Option<&Session>,
 ) -> anyhow::Result<(Setup, Roleset)> {
     let folder = args.rolesets.rolesets_dir.as_ref();
     let (name, mut roleset, mut packs) = roleset(Some(&named.roleset), folder, file)?;
@@ -118,7 +119,13 @@ pub(super) fn setup(
         let why = "--session does not go with redaction: its tokens mean something else in every run";
         return Err(UsageError(why.to_owned()).into());
     }
-    if let Some(session) = session(args, file)? {
+    if let Some(session) = session {
+        if task.documents.iter().any(|document| document.name == SESSION_DOCUMENT) {
+            let why = format!(
+                "a file of the name `{SESSION_DOCUMENT}` would be taken for what --session holds; give it another name"
+            );
+            return Err(UsageError(why).into());
+        }
         task.documents.extend(session.document());
     }
     task.is_searched = !args.docs.is_empty();
@@ -161,7 +168,8 @@ pub(super) async fn opened(
     // Read once: a script may come from a pipe.
     let script = mock_script(args.mock.mock_script.as_deref(), args.answer.as_deref())?;
     let named = named(args, file, script.as_deref())?;
-    let (mut setup, roleset) = setup(args, file, seed, &named)?;
+    let session = session(args, file)?;
+    let (mut setup, roleset) = setup(args, file, seed, &named, session.as_ref())?;
     let mut redaction = redaction(args, &roleset, dir)?;
     let (corpus, mut library) = docs::open_beside(&args.docs, output).await?.unzip();
     if let Some(redaction) = &mut redaction {
@@ -179,8 +187,9 @@ pub(super) async fn opened(
     spread::spread(args, &mut setup, &endpoints, redaction.is_some(), output).await?;
     let limits = limits(&args.limits);
     check_prices(limits, &endpoints)?;
-    let redacted = redaction.is_some();
-    let opened = Opened { program: PROGRAM.to_owned(), setup, endpoints, limits, library, redacted };
+    let (program, redacted) = (PROGRAM.to_owned(), redaction.is_some());
+    let session = session.as_ref().map(Session::place);
+    let opened = Opened { program, setup, endpoints, limits, library, redacted, session, cell: None };
     Ok(Beginning { opened, server, corpus, redaction, why: named.why })
 }
 

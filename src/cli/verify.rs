@@ -1,5 +1,6 @@
 //! `consensus verify`: everything that a journal claims, derived again and compared.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -9,14 +10,23 @@ use super::args::{RunRef, VerifyArgs};
 use super::error::{IntegrityError, UsageError};
 use super::output::{Format, Output};
 use super::{ExitCode, locate, quorum};
+use crate::api::{Session, SessionSays};
 use crate::batch;
 use crate::crypto::Digest;
-use crate::decision::{KeyFolder, Record, Verified, VotedFor};
+use crate::decision::{DecisionError, KeyFolder, Record, Verified, VotedFor};
 use crate::engine::Ledger;
 use crate::journal::{Entry, FILE_NAME, Journal, read};
+use crate::protocol::Outcome;
 use crate::protocol::approval::{Opinion, Registry};
 use crate::report::{RESULT_FILE, RunResult};
 use crate::text::quote;
+
+/// What no record of a run can prove.
+const NOT_COVERED: [&str; 5] = ["endpoint", "model", "tokens", "cost", "times"];
+
+/// The same for people.
+const NOT_COVERED_IN_WORDS: &str =
+    "  not covered  endpoints, models' names, token counts, costs and times: the word of the file's holder";
 
 pub(super) fn verify(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file =
@@ -33,7 +43,7 @@ pub(super) fn verify(args: &VerifyArgs, output: &Output) -> anyhow::Result<ExitC
 fn verify_batch(folder: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     let verified = batch::verify(folder)?;
     if output.format != Format::Text {
-        output.json(&json!({"verified": true, "batch": verified}))?;
+        output.json(&json!({"verified": true, "batch": verified, "not_covered": NOT_COVERED}))?;
         return Ok(ExitCode::Success);
     }
     output.line(&format!("verified: {} runs have ended as their results say", verified.ended))?;
@@ -45,7 +55,36 @@ fn verify_batch(folder: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     if verified.open > 0 {
         output.line(&format!("  {} more are under way or were cut off", verified.open))?;
     }
+    if verified.absent_shards > 0 {
+        output.line(&format!("  {} shards have not begun, or are not here", verified.absent_shards))?;
+    }
+    if verified.unlabelled > 0 {
+        let unlabelled = verified.unlabelled;
+        output.line(&format!(
+            "  {unlabelled} of them were begun by version 0.1, which does not record `made_of`; it was not compared"
+        ))?;
+    }
+    output.line(NOT_COVERED_IN_WORDS)?;
     Ok(ExitCode::Success)
+}
+
+/// Reads the public keys; a roster that is there and is none is as bad as a record that is none.
+fn roster(keys: &Path) -> anyhow::Result<KeyFolder> {
+    let why = match KeyFolder::open(keys) {
+        Ok(roster) => return Ok(roster),
+        Err(why) => why,
+    };
+    if let DecisionError::File { path, source, .. } = &why
+        && source.kind() == ErrorKind::InvalidData
+    {
+        return Err(IntegrityError(format!("`{}` is not UTF-8", path.display())).into());
+    }
+    if let DecisionError::Unreadable { path, .. } = &why
+        && path.exists()
+    {
+        return Err(IntegrityError(why.to_string()).into());
+    }
+    Err(why.into())
 }
 
 /// Verifies the record of a decision, with the public keys alone.
@@ -55,8 +94,10 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
                    (roster.json) with --keys DIR";
         return Err(UsageError(why.to_owned()).into());
     };
-    let roster = KeyFolder::open(keys)?;
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read `{}`", file.display()))?;
+    let roster = roster(keys)?;
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read `{}`", file.display()))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| IntegrityError(format!("`{}` is no record: it is not UTF-8", file.display())))?;
     let verified = Record::read(&text)?.verify(roster.roster())?;
     if output.format != Format::Text {
         output.json(&json!({"verified": true, "decision": verified}))?;
@@ -116,11 +157,12 @@ fn verify_run(which: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
             "result.json is not what the journal leads to; `consensus show --format json` prints what is";
         return Err(IntegrityError(why.to_owned()).into());
     }
+    let session = session(&ledger, &journal, &dir)?;
     let count = |wanted: fn(&Entry) -> bool| journal.records.iter().filter(|r| wanted(&r.event)).count();
     let asked = count(|e| matches!(e, Entry::Asked(_)));
     let replied = count(|e| matches!(e, Entry::Replied(_)));
-    let totals = ledger.totals();
     if output.format != Format::Text {
+        let totals = ledger.totals();
         output.json(&json!({
             "verified": true,
             "run": result.run,
@@ -133,7 +175,9 @@ fn verify_run(which: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
             "cancelled_calls": totals.cancelled,
             "torn_bytes": journal.torn_bytes,
             "result_file": stored.is_some(),
+            "session": session.as_ref().map(|(name, says)| json!({"name": name, "says": says})),
             "journal_head": journal.head,
+            "not_covered": NOT_COVERED,
         }))?;
         return Ok(ExitCode::Success);
     }
@@ -146,11 +190,24 @@ fn verify_run(which: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
         None => "they lead to no outcome yet; why the run was put down is the record's word",
     };
     output.line(&format!("  replies      {replied}; {leads}"))?;
+    tell_details(output, &ledger, &journal)?;
+    let file = if stored.is_some() { "matches" } else { "is not there" };
+    output.line(&format!("  result.json  {file}"))?;
+    if let Some((name, says)) = session {
+        output.line(&format!("  session      {name}: {}", in_words(says)))?;
+    }
+    output.line(NOT_COVERED_IN_WORDS)?;
+    Ok(ExitCode::Success)
+}
+
+/// Prints what a run has used and lost, and the digest of its text.
+fn tell_details(output: &Output, ledger: &Ledger, journal: &Journal) -> anyhow::Result<()> {
+    let totals = ledger.totals();
     output.line(&format!(
         "  budget       {} + {} tokens, every call within its limits",
         totals.usage.prompt, totals.usage.completion
     ))?;
-    if let Some(digest) = result.sha256 {
+    if let Some(Outcome::Agreed { sha256: digest, .. }) = ledger.outcome().or(ledger.verdict()) {
         output.line(&format!("  text         sha256 {digest}"))?;
     }
     if totals.lost > 0 {
@@ -170,9 +227,40 @@ fn verify_run(which: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
     if journal.torn_bytes > 0 {
         output.line(&format!("  torn line    {} bytes at the end do not count", journal.torn_bytes))?;
     }
-    let file = if stored.is_some() { "matches" } else { "is not there" };
-    output.line(&format!("  result.json  {file}"))?;
-    Ok(ExitCode::Success)
+    Ok(())
+}
+
+fn in_words(says: SessionSays) -> &'static str {
+    match says {
+        SessionSays::NoFile => "its file is not there, and was not compared",
+        SessionSays::Nothing => {
+            "held what the run was given; it has no line of the run, which `consensus resume` adds"
+        }
+        SessionSays::Earlier => "held what the run was given; its line is from before the run was resumed",
+        SessionSays::Same => "held what the run was given, and says how the run has ended",
+    }
+}
+
+/// Compares the run with its session, if it belongs to one: returns the session's name, and what it says of the run.
+fn session(ledger: &Ledger, journal: &Journal, dir: &Path) -> anyhow::Result<Option<(String, SessionSays)>> {
+    let Some(place) = &ledger.opened().session else { return Ok(None) };
+    let ends: Vec<&Outcome> = journal
+        .records
+        .iter()
+        .filter_map(|record| match &record.event {
+            Entry::Stopped { outcome } => Some(outcome),
+            Entry::Opened(_)
+            | Entry::Asked(_)
+            | Entry::Replied(_)
+            | Entry::Found(_)
+            | Entry::Resumed { .. } => None,
+        })
+        .collect();
+    let has_ended = ledger.outcome().is_some();
+    let says = Session::open(&locate::folder_of_runs(dir), &place.name)
+        .and_then(|session| session.says_of(ledger.run(), ledger.opened(), &ends, has_ended))
+        .map_err(|why| IntegrityError(why.to_string()))?;
+    Ok(Some((place.name.clone(), says)))
 }
 
 /// Returns true if `stored` is the result of this run's end, or of an earlier stop after which the run

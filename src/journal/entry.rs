@@ -83,6 +83,34 @@ pub struct Opened {
     /// Whether tokens stand in place of what must not leave the machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
+    /// The session that the run belongs to, if it belongs to one. Version 0.1 did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<InSession>,
+    /// Of which cell of a batch the run is, if it is one of a batch. Version 0.1 did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cell: Option<InBatch>,
+}
+
+/// The place of a run in a session.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct InSession {
+    /// The session's name.
+    pub name: String,
+    /// Digest of the lines that were in the session when the run began.
+    pub head: Digest,
+}
+
+/// The place of a run in a batch, besides what the setup says.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct InBatch {
+    /// The task's id.
+    pub task: String,
+    /// The model as it was named; empty for that of the roleset or the server.
+    pub model: String,
+    /// SHA-256 of what the run started from, as its line of tasks, its roleset and parameters say it.
+    pub made_of: Digest,
 }
 
 /// Documents that may be searched.

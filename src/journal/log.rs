@@ -13,7 +13,8 @@ pub enum Log {
 }
 
 impl Log {
-    /// Appends one record and returns it; durable after [`Log::sync`].
+    /// Appends one record and returns it; durable after [`Log::sync`]. A call that is about to be made is in the system's hands when
+    /// this returns, and survives the death of this process.
     ///
     /// # Errors
     ///
@@ -21,7 +22,14 @@ impl Log {
     pub fn append(&mut self, entry: Entry) -> Result<Record, JournalError> {
         match self {
             Self::Own(writer) => writer.append(entry),
-            Self::Shared(strand) => strand.append(entry),
+            Self::Shared(strand) => match entry {
+                Entry::Asked(_) => strand.append_at_once(entry),
+                Entry::Opened(_)
+                | Entry::Replied(_)
+                | Entry::Found(_)
+                | Entry::Stopped { .. }
+                | Entry::Resumed { .. } => strand.append(entry),
+            },
         }
     }
 

@@ -11,6 +11,8 @@
 //! on resume, cut. Any other damage is an error with the line's number.
 //!
 //! Many runs that go on at once can share one file ([`SharedJournal`]): its lines are then those of all of them, in one chain.
+//! Lines wait there for a common write, but for those of calls. In every journal a call is in the system's hands before its request
+//! leaves: no death of the process hides a call that was paid for.
 //!
 //! This module never interprets a record: what follows from one is decided by the engine's ledger.
 //!
@@ -28,7 +30,9 @@ mod shared;
 mod writer;
 
 pub(crate) use entry::between;
-pub use entry::{Asked, Entry, Found, Library, Limits, Opened, Receipt, Record, Replied, Usage};
+pub use entry::{
+    Asked, Entry, Found, InBatch, InSession, Library, Limits, Opened, Receipt, Record, Replied, Usage,
+};
 pub use error::JournalError;
 pub use log::Log;
 pub use reader::{Journal, Placed, read, read_shared};

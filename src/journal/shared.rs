@@ -2,7 +2,8 @@
 //!
 //! In go records, each of its run, in the order in which they come; out come lines of one chain in one file. A thread of its
 //! own writes whatever has come while it wrote before, and one sync makes all of it durable: a thousand runs cost hardly more
-//! syncs than one. Nothing is said to be durable that is not, and once the file cannot be written nobody gets further.
+//! syncs than one. A line that must not wait is written by its own run, with all lines before it. Nothing is said to be durable
+//! that is not, and once the file cannot be written nobody gets further.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -46,6 +47,9 @@ pub struct Strand {
 #[derive(Debug)]
 struct Shared {
     path: PathBuf,
+    file: File,
+    /// Its holder alone takes lines and writes them, so that they stand in the file in the order of their chain.
+    turn: Mutex<()>,
     state: Mutex<State>,
     /// Says that there is something to do.
     work: Condvar,
@@ -115,10 +119,16 @@ impl SharedJournal {
 
     fn start(file: File, path: PathBuf, chain: Chain) -> Result<Self, JournalError> {
         let state = Mutex::new(State { chain, ..State::default() });
-        let shared = Arc::new(Shared { path: path.clone(), state, work: Condvar::new() });
+        let shared = Arc::new(Shared {
+            path: path.clone(),
+            file,
+            turn: Mutex::default(),
+            state,
+            work: Condvar::new(),
+        });
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("journal".to_owned());
-        let thread = thread.spawn(move || of_thread.write_all(file)).map_err(|source| JournalError::Io {
+        let thread = thread.spawn(move || of_thread.write_all()).map_err(|source| JournalError::Io {
             action: "start to write to",
             path,
             source,
@@ -151,6 +161,27 @@ impl Strand {
     ///
     /// [`JournalError::Io`].
     pub fn append<E: Serialize>(&mut self, event: E) -> Result<Record<E>, JournalError> {
+        let (record, is_first) = self.put(event)?;
+        if is_first {
+            self.shared.work.notify_one();
+        }
+        Ok(record)
+    }
+
+    /// Appends one record and returns it. It is in the system's hands then, with all lines before it: it survives the death of this
+    /// process, and that of the machine after [`Strand::sync`].
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Io`].
+    pub fn append_at_once<E: Serialize>(&mut self, event: E) -> Result<Record<E>, JournalError> {
+        let (record, _) = self.put(event)?;
+        self.shared.write_pending().map_err(|failure| self.shared.error(&failure))?;
+        Ok(record)
+    }
+
+    /// Adds a line to those that are to be written; returns its record, and whether it is the first of them.
+    fn put<E: Serialize>(&mut self, event: E) -> Result<(Record<E>, bool), JournalError> {
         let mut state = self.shared.lock();
         if let Some(failure) = state.refusal() {
             return Err(self.shared.error(&failure));
@@ -159,11 +190,7 @@ impl Strand {
         let State { chain, pending, .. } = &mut *state;
         let record = chain.append(&self.run, event, pending).map_err(|source| self.shared.io(source))?;
         self.head = chain.head;
-        drop(state);
-        if is_first {
-            self.shared.work.notify_one();
-        }
-        Ok(record)
+        Ok((record, is_first))
     }
 
     /// Waits until everything appended so far is durable.
@@ -234,25 +261,44 @@ impl Shared {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
+    /// Writes the lines that have come, and all that were taken before have been written by then.
+    fn write_pending(&self) -> Result<(), Failure> {
+        // No panic leaves a line half written.
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
+        if let Some(failure) = &state.failure {
+            return Err(failure.clone());
+        }
+        let lines = std::mem::take(&mut state.pending);
+        drop(state);
+        (&self.file).write_all(&lines).map_err(|why| self.fail(&why))
+    }
+
+    /// Takes no line any more: one that came after this would leave a gap.
+    fn fail(&self, why: &std::io::Error) -> Failure {
+        let mut state = self.lock();
+        state.is_closed = true;
+        let failure = state.failure.get_or_insert((why.kind(), why.to_string())).clone();
+        drop(state);
+        self.work.notify_one();
+        failure
+    }
+
     /// Writes whatever comes, until there is nothing more to come.
-    fn write_all(&self, mut file: File) {
+    fn write_all(&self) {
         let (mut is_open, mut synced) = (true, None);
         while is_open {
             let mut state = self.wait(synced);
-            let (lines, waiting) = (std::mem::take(&mut state.pending), std::mem::take(&mut state.waiting));
+            let waiting = std::mem::take(&mut state.waiting);
             is_open = !state.is_closed;
             drop(state);
             let is_wanted = !waiting.is_empty() || !is_open;
-            let written =
-                file.write_all(&lines).and_then(|()| if is_wanted { file.sync_data() } else { Ok(()) });
-            let done = written.map_err(|why| (why.kind(), why.to_string()));
+            let sync = || if is_wanted { self.file.sync_data() } else { Ok(()) };
+            let done = self.write_pending().and_then(|()| sync().map_err(|why| self.fail(&why)));
             synced = is_wanted.then(Instant::now).or(synced);
             let mut late = Vec::new();
-            if let Err(failure) = &done {
-                // Whatever came after this would leave a gap.
-                let mut state = self.lock();
-                (state.is_closed, state.failure) = (true, Some(failure.clone()));
-                late = std::mem::take(&mut state.waiting);
+            if done.is_err() {
+                late = std::mem::take(&mut self.lock().waiting);
                 is_open = false;
             }
             for waiting in waiting.into_iter().chain(late) {
@@ -261,6 +307,6 @@ impl Shared {
             }
         }
         // A program that is being started in this very moment holds a copy of the file.
-        let _ = file.unlock();
+        let _ = self.file.unlock();
     }
 }

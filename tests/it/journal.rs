@@ -267,3 +267,29 @@ fn what_is_appended_is_read_back_and_a_run_has_one_writer() {
     assert!(matches!(read::<Entry>(&dir.join("nothing")), Err(JournalError::Io { .. })));
     assert!(matches!(Writer::reopen::<Entry>(folder.path()), Err(JournalError::Io { .. })));
 }
+
+#[test]
+fn a_result_that_is_no_text_does_not_verify() {
+    let folder = finished_run();
+    let path = folder.run().join("result.json");
+    let whole = std::fs::read(&path).unwrap();
+    for damaged in [&b"\xff"[..], &whole[..whole.len() / 2], b"", b"[]"] {
+        std::fs::write(&path, damaged).unwrap();
+        Finished::of(consensus(&folder).args(["verify", "--last"])).exits(7);
+    }
+    std::fs::write(&path, whole).unwrap();
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
+fn a_run_says_what_its_record_does_not_cover() {
+    let folder = finished_run();
+    let said = Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0).stdout;
+    let last = "  not covered  endpoints, models' names, token counts, costs and times: the word of the file's holder";
+    assert!(said.starts_with("verified: run ") && said.lines().last() == Some(last), "{said}");
+    let words = ["verify", "--last", "--format", "json"];
+    let said: Value =
+        serde_json::from_str(&Finished::of(consensus(&folder).args(words)).exits(0).stdout).unwrap();
+    assert_eq!(said["not_covered"][1], "model", "{said}");
+    assert_eq!(said["session"], Value::Null, "{said}");
+}

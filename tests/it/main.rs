@@ -10,6 +10,7 @@ mod attacks;
 mod batch;
 mod batch_again;
 mod batch_input;
+mod batch_verify;
 mod bedrock;
 mod cli;
 mod confidence;

@@ -1,9 +1,16 @@
 //! Sessions: what was agreed on before is known to the next run, as data.
 
-use consensus::api::{ConsensusEngine, Session};
-use consensus::provider::{Endpoint, MockEndpoint};
+use std::io::{BufRead as _, Write as _};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 
-use crate::support::{Finished, Folder, SENSIBLE, Server, consensus, model};
+use consensus::api::{ConsensusEngine, Session};
+use consensus::crypto::Digest;
+use consensus::provider::{Endpoint, MockEndpoint};
+use serde_json::{Value, json};
+
+use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, model};
 
 #[test]
 fn what_was_agreed_on_before_stands_before_the_next_task_as_a_document() {
@@ -89,4 +96,224 @@ fn a_session_grows_and_forgets_what_is_oldest_first() {
         document.text
     );
     assert!(document.text.ends_with("Agreed on: 4"));
+}
+
+/// Runs in the session `sums`.
+fn in_session(folder: &Folder, prompt: &str, words: &[&str]) -> Finished {
+    let given =
+        ["run", "--session", "sums", "--roleset", "writer_physicist", "--seed", "1", "--prompt", prompt];
+    Finished::of(consensus(folder).args(given).args(words))
+}
+
+const MOCK: [&str; 3] = ["--mock", "--answer", "4"];
+
+/// The lines of the session `sums`.
+fn lines(folder: &Folder) -> Vec<Value> {
+    let text = std::fs::read_to_string(folder.path().join("runs/sessions/sums.jsonl")).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Verifies the newest run, and returns what its session says of it.
+#[track_caller]
+fn says(folder: &Folder) -> Value {
+    let words = ["verify", "--last", "--format", "json"];
+    let said = Finished::of(consensus(folder).args(words)).exits(0).stdout;
+    serde_json::from_str::<Value>(&said).unwrap()["session"]["says"].take()
+}
+
+#[test]
+fn a_run_that_is_killed_at_any_call_and_resumed_is_in_its_session_once() {
+    let undisturbed = Server::start(model(SENSIBLE));
+    let whole = Folder::new();
+    in_session(&whole, "How much is 2+2?", &["--model", "m", "--base-url", &undisturbed.url()]).exits(0);
+    let (calls, expected) = (undisturbed.chats().len(), lines(&whole)[0]["text"].clone());
+    assert!(calls > 3 && expected.is_string());
+    for at in 0..calls {
+        let folder = Folder::new();
+        let (reached, waits) = std::sync::mpsc::channel();
+        let reached = std::sync::Mutex::new(reached);
+        let say = model(SENSIBLE);
+        let server = Server::start(move |request| {
+            if request.index == at {
+                reached.lock().unwrap().send(()).unwrap();
+                // The caller is killed before it has the answer.
+                return vec![Act::Pause(Duration::from_mins(1))];
+            }
+            say(request)
+        });
+        let url = server.url();
+        let given =
+            ["run", "--session", "sums", "--roleset", "writer_physicist", "--seed", "1", "--model", "m"];
+        let mut child = consensus(&folder)
+            .args(given)
+            .args(["--prompt", "How much is 2+2?", "--base-url", &url])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        waits.recv().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!((lines(&folder).len(), says(&folder)), (0, json!("no_file")), "killed at call {at}");
+        // Once it is in the session, it is not added again.
+        for _ in 0..2 {
+            Finished::of(consensus(&folder).args(["resume", "--last"])).exits(0);
+            let lines = lines(&folder);
+            assert_eq!((lines.len(), &lines[0]["text"]), (1, &expected), "killed at call {at}");
+            assert_eq!(says(&folder), "same", "killed at call {at}");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_died_before_it_was_in_its_session_is_added_by_resume() {
+    let folder = Folder::new();
+    in_session(&folder, "How much is 2+2?", &MOCK).exits(0);
+    let file = folder.path().join("runs/sessions/sums.jsonl");
+    let whole = std::fs::read_to_string(&file).unwrap();
+    // As if the process had died between its result and the session, or in the middle of the line.
+    for left in ["", &whole[..20]] {
+        std::fs::write(&file, left).unwrap();
+        assert_eq!(says(&folder), "nothing");
+        Finished::of(consensus(&folder).args(["resume", "--last"])).exits(0);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), whole);
+        assert_eq!(says(&folder), "same");
+    }
+    let next = in_session(&folder, "And again?", &MOCK).exits(0);
+    assert!(!next.stderr.contains("session"), "{}", next.stderr);
+    assert_eq!(says(&folder), "same");
+}
+
+#[test]
+fn of_a_run_that_was_put_down_and_resumed_the_last_line_counts() {
+    let folder = Folder::new();
+    in_session(&folder, "How much is 2+2?", &[&MOCK[..], &["--max-tokens-total", "1"]].concat()).exits(5);
+    assert_eq!((&lines(&folder)[0]["outcome"], says(&folder)), (&json!("budget"), json!("same")));
+    let id = lines(&folder)[0]["run"].as_str().unwrap().to_owned();
+    in_session(&folder, "What else?", &MOCK).exits(0);
+    Finished::of(consensus(&folder).args(["resume", &id, "--max-tokens-total", "1000000"])).exits(0);
+    let outcomes: Vec<Value> = lines(&folder).iter().map(|line| line["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["budget", "agreed", "agreed"]);
+    let document = Session::open(&folder.path().join("runs"), "sums").unwrap().document().unwrap();
+    let expected = "Asked: What else?\nAgreed on: 4\n\nAsked: How much is 2+2?\nAgreed on: 4";
+    assert_eq!(document.text, expected);
+    for run in [id.as_str(), "--last"] {
+        let said = Finished::of(consensus(&folder).args(["verify", run])).exits(0).stdout;
+        assert!(said.contains("session      sums: held what the run was given, and says how"), "{said}");
+    }
+    // If that line is lost, the one before it says what was so then.
+    let file = folder.path().join("runs/sessions/sums.jsonl");
+    let whole = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, whole.split_inclusive('\n').take(2).collect::<String>()).unwrap();
+    let said = Finished::of(consensus(&folder).args(["verify", &id])).exits(0).stdout;
+    assert!(said.contains("its line is from before the run was resumed"), "{said}");
+}
+
+#[test]
+fn a_session_and_the_records_of_its_runs_are_compared() {
+    let folder = Folder::new();
+    in_session(&folder, "How much is 2+2?", &MOCK).exits(0);
+    in_session(&folder, "And twice that?", &["--mock", "--answer", "8"]).exits(0);
+    assert_eq!(says(&folder), "same");
+    let file = folder.path().join("runs/sessions/sums.jsonl");
+    let whole = std::fs::read_to_string(&file).unwrap();
+    let refused = |text: &[u8]| {
+        assert_ne!(text, whole.as_bytes(), "the test changes nothing");
+        std::fs::write(&file, text).unwrap();
+        let refused = Finished::of(consensus(&folder).args(["verify", "--last"])).exits(7).stderr;
+        std::fs::write(&file, &whole).unwrap();
+        refused
+    };
+    // What the run was given, and what it came to.
+    assert!(
+        refused(whole.replace("\"text\":\"4\"", "\"text\":\"5\"").as_bytes()).contains("not in it any more")
+    );
+    assert!(
+        refused(whole.replace("\"text\":\"8\"", "\"text\":\"9\"").as_bytes()).contains("line 2 is not what")
+    );
+    assert!(refused(whole.replace("And twice", "And half").as_bytes()).contains("line 2 is not what"));
+    assert!(refused(whole.replace("agreed", "vetoed").as_bytes()).contains("not in it any more"));
+    let (first, second) = whole.split_once('\n').unwrap();
+    refused(format!("{second}{first}\n").as_bytes());
+    refused(format!("{whole}{second}").replace("8\"}\n{", "9\"}\n{").as_bytes());
+    // A file that is none of a session.
+    for damaged in [&b"\xff\n"[..], b"{\n", b"[]\n"] {
+        assert!(refused(damaged).contains("is damaged in line 1"));
+    }
+    assert_eq!(says(&folder), "same");
+    std::fs::remove_file(&file).unwrap();
+    let said = Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0).stdout;
+    assert!(said.contains("session      sums: its file is not there, and was not compared"), "{said}");
+}
+
+#[test]
+fn a_record_that_tells_of_another_past_than_its_session_does_not_verify() {
+    let folder = Folder::new();
+    in_session(&folder, "How much is 2+2?", &MOCK).exits(0);
+    let first = folder.path().join("runs").join(lines(&folder)[0]["run"].as_str().unwrap());
+    let journal = first.join("journal.jsonl");
+    let text = std::fs::read_to_string(&journal).unwrap();
+    let mut records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    // Its opening says that it had seen the line that it made itself.
+    let place = Session::open(&folder.path().join("runs"), "sums").unwrap().place();
+    records[0]["event"]["session"]["head"] = json!(place.head);
+    let mut prev = Digest::ZERO;
+    let mut forged = String::new();
+    for record in &mut records {
+        record["prev"] = json!(prev);
+        let line = record.to_string();
+        prev = Digest::of(line.as_bytes());
+        forged.extend([&line, "\n"]);
+    }
+    std::fs::write(&journal, forged).unwrap();
+    std::fs::remove_file(first.join("result.json")).unwrap();
+    let refused = Finished::of(consensus(&folder).args(["verify", "--last"])).exits(7).stderr;
+    assert!(refused.contains("the run was given another text"), "{refused}");
+}
+
+#[test]
+fn runs_of_one_session_wait_for_each_other_to_write() {
+    let folder = Folder::new();
+    in_session(&folder, "How much is 2+2?", &MOCK).exits(0);
+    let path = folder.path().join("runs/sessions/sums.jsonl");
+    // Another run is in the middle of its line.
+    let mut other = std::fs::File::options().append(true).open(&path).unwrap();
+    other.lock().unwrap();
+    let line = "{\"run\":\"other\",\"prompt\":\"p\",\"outcome\":\"agreed\",\"text\":\"x\"}\n";
+    let (begin, end) = line.split_at(20);
+    other.write_all(begin.as_bytes()).unwrap();
+    let given = ["run", "--session", "sums", "--roleset", "writer_physicist", "--prompt", "And again?"];
+    let mut child = consensus(&folder).args(given).args(MOCK).stdout(Stdio::piped()).spawn().unwrap();
+    let mut answer = String::new();
+    std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut answer).unwrap();
+    assert_eq!(answer, "4\n");
+    other.write_all(end.as_bytes()).unwrap();
+    drop(other);
+    assert!(child.wait().unwrap().success());
+    let lines = lines(&folder);
+    let runs: Vec<&Value> = lines.iter().map(|line| &line["text"]).collect();
+    assert_eq!(runs, ["4", "x", "4"], "each line is whole");
+    assert_eq!(says(&folder), "same");
+}
+
+#[test]
+fn sessions_and_their_runs_of_the_first_version_go_on() {
+    let folder = Folder::new();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v0.1/session");
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (from, to) = (entry.unwrap().path(), folder.path().join("runs"));
+        let to = to.join(from.file_name().unwrap());
+        std::fs::create_dir_all(&to).unwrap();
+        for file in std::fs::read_dir(from).unwrap() {
+            let file = file.unwrap().path();
+            std::fs::copy(&file, to.join(file.file_name().unwrap())).unwrap();
+        }
+    }
+    let before = lines(&folder);
+    assert_eq!(before.len(), 2);
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+    Finished::of(consensus(&folder).args(["resume", "--last"])).exits(0);
+    assert_eq!(lines(&folder), before, "its record does not know of a session");
+    in_session(&folder, "And once more?", &MOCK).exits(0);
+    assert_eq!((lines(&folder).len(), says(&folder)), (3, json!("same")));
 }

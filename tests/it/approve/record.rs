@@ -119,3 +119,27 @@ fn a_record_of_the_first_version_verifies_as_it_did() {
     bent["v"] = json!(2);
     verify(&bent.to_string(), roster, "text", 7);
 }
+
+#[test]
+fn a_record_or_a_roster_that_cannot_be_read_does_not_verify() {
+    let project = Project::new();
+    project.said(&["--change", "fix", "-o", "proof.json"], 0);
+    let verify = ["verify", "proof.json", "--keys", "keys"];
+    for name in ["proof.json", "keys/roster.json"] {
+        let path = project.folder.path().join(name);
+        let whole = std::fs::read(&path).unwrap();
+        let mut not_text = whole.clone();
+        let middle = whole.len() / 2;
+        not_text[middle] = 0xff;
+        for damaged in [&not_text[..], &whole[..middle], b"", b"[]"] {
+            std::fs::write(&path, damaged).unwrap();
+            let refused = Finished::of(consensus(&project.folder).args(verify)).exits(7);
+            assert!(!refused.stderr.is_empty());
+        }
+        std::fs::write(&path, whole).unwrap();
+        Finished::of(consensus(&project.folder).args(verify)).exits(0);
+    }
+    // A roster that is not there is a mistake of the caller.
+    std::fs::remove_file(project.folder.path().join("keys/roster.json")).unwrap();
+    Finished::of(consensus(&project.folder).args(verify)).exits(2);
+}

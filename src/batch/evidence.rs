@@ -1,0 +1,199 @@
+//! What the lines of results of a shard claim, compared with what the journal gives.
+//!
+//! In: a file of results, and each end of each run as the journal leads to it. Out: whether the run's last line says so, or the first
+//! line that says something else. Every line of a run counts, not its last one alone: each speaks of one end of the run, and they stand
+//! in the order of these ends. Lines of different runs may stand in any order, since nothing follows from it. Two lines may speak of
+//! one end, where the task's answer has changed meanwhile: whether a run is right follows from the answer, which no journal knows.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::error::BatchError;
+use super::matrix::run_id;
+use super::results::lines;
+use super::row::Ending;
+use crate::crypto::Digest;
+use crate::engine::Ledger;
+use crate::report::RunResult;
+
+/// The fields that say whether a run and its blind vote are right, each with that in which its text's digest stands.
+const RIGHTS: [(&str, &str); 2] = [("right", "/sha256"), ("blind_right", "/blind_vote/sha256")];
+
+/// Where a line of results is.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    number: u64,
+    offset: u64,
+    bytes: usize,
+    /// The beginning of the SHA-256 of the record with which the run ended so.
+    head: u64,
+}
+
+/// The lines of one run whose ends have not come yet, in their order.
+#[derive(Debug)]
+struct Lines {
+    next: Place,
+    /// Those of a run that was tried again, or rescored.
+    later: Vec<Place>,
+}
+
+/// The lines of results of a shard, to be looked up.
+#[derive(Debug)]
+pub(super) struct Claims<'a> {
+    path: &'a Path,
+    file: Option<File>,
+    runs: HashMap<Uuid, Lines>,
+}
+
+impl<'a> Claims<'a> {
+    /// Reads where the lines of each run are.
+    ///
+    /// # Errors
+    ///
+    /// [`BatchError::Io`], [`BatchError::Results`].
+    pub(super) fn read(path: &'a Path) -> Result<Self, BatchError> {
+        let mut runs: HashMap<Uuid, Lines> = HashMap::new();
+        if !path.exists() {
+            return Ok(Self { path, file: None, runs });
+        }
+        lines(path, |number, offset, bytes, told| {
+            let run: Uuid = told.run.parse().map_err(|_| "its run is none of a batch".to_owned())?;
+            let place = Place { number, offset, bytes, head: told.journal_head.leading_u64() };
+            match runs.entry(run) {
+                Slot::Occupied(slot) => slot.into_mut().later.push(place),
+                Slot::Vacant(slot) => drop(slot.insert(Lines { next: place, later: Vec::new() })),
+            }
+            Ok(())
+        })?;
+        let file = Some(File::open(path).map_err(BatchError::io("open", path))?);
+        Ok(Self { path, file, runs })
+    }
+
+    /// Takes the lines that speak of this end of a run, and compares them with it; true, if they are its last ones.
+    ///
+    /// # Errors
+    ///
+    /// [`BatchError::Results`] for the first line that says something else, or stands behind one of a later end.
+    pub(super) fn check(&mut self, run: Uuid, ledger: &Ledger, head: Digest) -> Result<bool, BatchError> {
+        let Slot::Occupied(mut slot) = self.runs.entry(run) else { return Ok(false) };
+        let Some(file) = &self.file else { return Ok(false) };
+        let is_of_this = |place: &Place| place.head == head.leading_u64();
+        while is_of_this(&slot.get().next) {
+            let place = slot.get().next;
+            compare(file, self.path, place, run, ledger, head)?;
+            if slot.get().later.is_empty() {
+                slot.remove();
+                return Ok(true);
+            }
+            slot.get_mut().next = slot.get_mut().later.remove(0);
+        }
+        match slot.get().later.iter().find(|place| is_of_this(place)) {
+            Some(place) => {
+                let why = "it stands behind a line that says how the run ended later".to_owned();
+                Err(wrong(self.path, *place, why))
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// Nothing is left that the journal does not have.
+    ///
+    /// # Errors
+    ///
+    /// [`BatchError::Evidence`].
+    pub(super) fn are_all_found(&self, journal: &Path) -> Result<(), BatchError> {
+        let missing = self.runs.values().map(|lines| 1 + lines.later.len()).sum();
+        let (results, journal) = (self.path.to_owned(), journal.to_owned());
+        if missing > 0 { Err(BatchError::Evidence { results, journal, missing }) } else { Ok(()) }
+    }
+}
+
+fn wrong(path: &Path, place: Place, why: String) -> BatchError {
+    BatchError::Results { path: path.to_owned(), line: place.number, why }
+}
+
+/// Compares a line with what the records of its run give.
+fn compare(
+    file: &File,
+    path: &Path,
+    place: Place,
+    run: Uuid,
+    ledger: &Ledger,
+    head: Digest,
+) -> Result<(), BatchError> {
+    let mut bytes = vec![0; place.bytes];
+    file.read_exact_at(&mut bytes, place.offset).map_err(BatchError::io("read", path))?;
+    let said: Map<String, Value> =
+        serde_json::from_slice(&bytes).map_err(|why| wrong(path, place, why.to_string()))?;
+    let derived = derived(&said, ledger, head);
+    for (name, value) in &derived {
+        if said.get(name) != Some(value) {
+            return Err(wrong(path, place, format!("`{name}` is not what the journal gives")));
+        }
+    }
+    if !is_named_so(&said, run, ledger) {
+        let why = "its `task`, `model` and `seed` are not those that the run has its id from".to_owned();
+        return Err(wrong(path, place, why));
+    }
+    let is_final = ledger.outcome().is_some_and(|outcome| Ending::of(outcome).is_final());
+    for (name, digest) in RIGHTS {
+        let has_text = said_at(&said, digest).is_some_and(Value::is_string);
+        let can_be = match said.get(name) {
+            Some(Value::Null) => true,
+            Some(Value::Bool(is_right)) => is_final && (has_text || !is_right),
+            Some(_) | None => false,
+        };
+        if !can_be {
+            return Err(wrong(path, place, format!("`{name}` cannot be so, by what else it says")));
+        }
+    }
+    let is_known =
+        |name: &&String| derived.contains_key(*name) || RIGHTS.iter().any(|(right, _)| right == name);
+    match said.keys().find(|name| !is_known(name)) {
+        Some(name) => Err(wrong(path, place, format!("a result has no `{name}`"))),
+        None => Ok(()),
+    }
+}
+
+/// What a line of a run says, as far as its records give it. Of a run that version 0.1 began the journal does not know by which names
+/// its task and model went; they are what the run's id is made of, and so they are taken from the line and compared with that.
+fn derived(said: &Map<String, Value>, ledger: &Ledger, head: Digest) -> Map<String, Value> {
+    let result = serde_json::to_value(RunResult::new(ledger, head)).unwrap_or_default();
+    let mut derived = match result {
+        Value::Object(fields) => fields,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    };
+    let opened = ledger.opened();
+    derived.insert("seed".to_owned(), opened.setup.seed.into());
+    let labels = match &opened.cell {
+        Some(cell) => [
+            ("task", Some(cell.task.clone().into())),
+            ("model", Some(cell.model.clone().into())),
+            ("made_of", Some(cell.made_of.to_string().into())),
+        ],
+        None => ["task", "model", "made_of"].map(|name| (name, said.get(name).cloned())),
+    };
+    derived.extend(labels.into_iter().filter_map(|(name, label)| Some((name.to_owned(), label?))));
+    derived
+}
+
+/// Whether the run's id is made of what the line calls its task and model.
+fn is_named_so(said: &Map<String, Value>, run: Uuid, ledger: &Ledger) -> bool {
+    let name = |name: &str| said.get(name).and_then(Value::as_str);
+    let setup = &ledger.opened().setup;
+    let named = name("task").zip(name("model"));
+    named.is_some_and(|(task, model)| run_id(task, &setup.roleset, model, setup.seed) == run)
+}
+
+/// The value at a path of names, such as `/blind_vote/sha256`.
+fn said_at<'a>(said: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+    let mut names = path.split('/').skip(1);
+    let first = said.get(names.next()?)?;
+    names.try_fold(first, |value, name| value.get(name))
+}
