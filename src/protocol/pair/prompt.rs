@@ -214,8 +214,13 @@ fn found(setup: &Setup, agent: usize) -> String {
                  {count}, make them {count}; shorter than {room} characters."
             ),
             None => {
+                // Where nothing stands before it, a small model copies that word as well.
+                let without = match setup.params.drafting {
+                    Drafting::Stepwise => "",
+                    Drafting::Direct => " and without it",
+                };
                 format!(
-                    "what you wrote after `Answer:`, word for word and complete, shorter than {room} characters."
+                    "what you wrote after `Answer:`{without}, word for word and complete, shorter than {room} characters."
                 )
             }
         },
