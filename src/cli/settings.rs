@@ -93,7 +93,7 @@ pub(super) fn named(args: &RunArgs, file: &FileConfig, script: Option<&str>) -> 
     Ok(Named { roleset: chosen.name.to_owned(), why: Some(chosen.why) })
 }
 
-/// Makes the setup of a run of the roleset `named`; asks nobody.
+/// Makes the setup of a run of the roleset `named`, and asks no server.
 pub(super) fn setup(
     args: &RunArgs,
     file: &FileConfig,

@@ -68,7 +68,7 @@ fn verify_batch(folder: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Success)
 }
 
-/// Reads the public keys; a roster that is there and is none is as bad as a record that is none.
+/// Reads the public keys. A roster that is there and cannot be read is as bad as a damaged record.
 fn roster(keys: &Path) -> anyhow::Result<KeyFolder> {
     let why = match KeyFolder::open(keys) {
         Ok(roster) => return Ok(roster),

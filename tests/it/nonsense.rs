@@ -1,4 +1,4 @@
-//! Nobody agrees on nonsense: the program's own words said back are no answer, and the short right answers are.
+//! No run agrees on nonsense: the words of the program said back are no answer, and short right answers are answers.
 
 use serde_json::{Value, json};
 
