@@ -85,7 +85,7 @@ def refused_right(folder, question):
         return 0
     refused, asked = 0, {}
     for line in (folder / "transcript.md").read_text(encoding="utf-8").splitlines():
-        if "it repeats" in line:
+        if "it repeats the task" in line:
             refused += 1
     return refused
 
