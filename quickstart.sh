@@ -14,6 +14,8 @@
 #   ./quickstart.sh conformance      the tests of the provider against this server
 #   ./quickstart.sh tasks OUT.jsonl [...]   the suite of tasks, and how often the agents agree and are right;
 #                              further words go to tests/real/agreement.py
+#   ./quickstart.sh everyday OUT.jsonl [...]      25 everyday questions with the default roleset, beside one plain call
+#                              of the same model for each; further words go to tests/real/everyday.py
 #   ./quickstart.sh veto OUT.jsonl [...]          how well a council's veto tells wrong answers from right ones
 #   ./quickstart.sh calibration OUT.jsonl [...]   what a council's confidence is worth; further words of these two
 #                              go to tests/real/council.py
@@ -197,6 +199,16 @@ case ${1:-all} in
         export CONSENSUS_BASE_URL=$url/v1
         attend "$py" "$root/tests/real/agreement.py" run "$bin" "$@"
         attend "$py" "$root/tests/real/agreement.py" report "$1"
+        sha256sum "$model" ;;
+    everyday)
+        [[ $# -ge 2 ]] || die "name the file for the results: ./quickstart.sh everyday OUT.jsonl"
+        prepare
+        build
+        start_server
+        export OPENAI_BASE_URL=$url/v1
+        attend "$py" "$root/tests/real/everyday.py" plain "$url/v1" "$(basename "$model" .gguf)" "${2%.jsonl}.plain.jsonl"
+        attend "$py" "$root/tests/real/everyday.py" run "$bin" "${@:2}"
+        attend "$py" "$root/tests/real/everyday.py" report "${2%.jsonl}.plain.jsonl" "$2"
         sha256sum "$model" ;;
     panel)
         prepare

@@ -55,6 +55,8 @@
 //! - **A launched server lives as long as a pipe**: whatever ends this program closes it.
 //! - **Only `cli` prints**, and only `engine`, `provider`, `batch`, `decision` and `peer` await.
 //! - **A key signs one thing for each place in the order of decisions**: what it follows from is durable before it signs.
+//! - **A folder is not its visitor**: what a project's file says of programs, servers, keys and places elsewhere counts
+//!   only with the user's trust.
 //! - **Secrets are named, never stored**: an API key is in no journal, log or message.
 //!
 //! # Glossary

@@ -100,9 +100,9 @@ impl Figures {
 
     pub(super) fn count(&mut self, usage: &Usage, cost: Option<u64>) {
         self.calls += 1;
-        self.prompt += usage.prompt;
-        self.cached += usage.cached;
-        self.completion += usage.completion;
+        self.prompt = self.prompt.saturating_add(usage.prompt);
+        self.cached = self.cached.saturating_add(usage.cached);
+        self.completion = self.completion.saturating_add(usage.completion);
         self.cost_micro_usd = self.cost_micro_usd.zip(cost).map(|(sum, cost)| sum.saturating_add(cost));
     }
 

@@ -160,7 +160,8 @@ impl Groups {
         sums.rounds += u64::from(told.rounds);
         *sums.by_rounds.entry(told.rounds).or_default() += 1;
         sums.calls += told.usage.calls;
-        sums.tokens += told.usage.prompt + told.usage.completion;
+        let tokens = told.usage.prompt.saturating_add(told.usage.completion);
+        sums.tokens = sums.tokens.saturating_add(tokens);
         sums.milliseconds.push(told.timing.total_ms);
         sums.cost = sums.cost.zip(told.usage.cost_micro_usd).map(|(sum, cost)| sum.saturating_add(cost));
     }

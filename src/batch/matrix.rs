@@ -3,6 +3,7 @@
 //! In: a task and a column. Out: what the run of the cell is called, which shard it belongs to, and what it starts from. Nothing
 //! here depends on when or where it is made, so that every process finds the same.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -15,7 +16,7 @@ use crate::engine::PROGRAM;
 use crate::journal::{InBatch, Limits, Opened};
 use crate::protocol::{Document, Setup, Task};
 use crate::provider::Endpoint;
-use crate::text::{CanonicalRule, Canonicalizer};
+use crate::text::{Canonical, CanonicalRule, Canonicalizer, DecimalSign, NotCanonical};
 
 /// A roleset on a model, ready to run.
 #[derive(Clone, Debug)]
@@ -142,10 +143,8 @@ impl Cell<'_> {
     pub(super) fn opened(&self, documents: Vec<Document>, limits: Limits) -> Result<Opened, String> {
         let task = Task { prompt: self.task.prompt.clone(), documents, is_searched: false };
         let canonical = self.canonical().clone();
-        if let Some(answer) = &self.task.answer {
-            let read = Canonicalizer::new(&canonical).canonicalize(answer);
-            read.map_err(|why| format!("its `answer` can never be the answer: {why}"))?;
-        }
+        let right = self.right().transpose();
+        right.map_err(|why| format!("its `answer` can never be the answer: {why}"))?;
         let setup = Setup { task, canonical, seed: self.seed, ..self.column.setup.clone() };
         setup.check().map_err(|why| why.to_string())?;
         let endpoints = self.column.endpoints.clone();
@@ -155,9 +154,19 @@ impl Cell<'_> {
         Ok(Opened { program, setup, endpoints, limits, library: None, redacted: false, session: None, cell })
     }
 
+    /// The right answer in the form in which texts are compared here, if it is known.
+    fn right(&self) -> Option<Result<Canonical, NotCanonical>> {
+        let answer = self.task.answer.as_ref()?;
+        let rule = self.canonical();
+        let canonicalizer = Canonicalizer::new(rule, self.column.setup.rules_version.rules().reading);
+        let has_comma = rule.decimal == Some(DecimalSign::Comma) && self.task.answer_is_number;
+        let answer = if has_comma { Cow::from(answer.replace('.', ",")) } else { Cow::from(answer) };
+        Some(canonicalizer.canonicalize_known(&answer))
+    }
+
     /// Whether an answer with this digest is the right one, if that is known.
     pub(super) fn is_right(&self, sha256: Option<Digest>) -> Option<bool> {
-        let right = Canonicalizer::new(self.canonical()).canonicalize(self.task.answer.as_ref()?).ok()?;
+        let right = self.right()?.ok()?;
         Some(sha256 == Some(right.digest))
     }
 }

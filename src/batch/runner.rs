@@ -162,10 +162,10 @@ struct Meter<'a> {
 impl Observer for Meter<'_> {
     fn notice(&self, moment: Moment<'_>) {
         match moment {
-            Moment::Answered { replied, .. } => {
+            Moment::Answered { replied, usage, .. } => {
                 let endpoint = self.endpoints.get(replied.call.agent);
-                let cost = replied.usage.cost(endpoint.and_then(Endpoint::price));
-                self.common.figures.borrow_mut().count(&replied.usage, cost);
+                let cost = usage.cost(endpoint.and_then(Endpoint::price));
+                self.common.figures.borrow_mut().count(&usage, cost);
                 if let Some(endpoint) = endpoint {
                     self.common.in_vain.borrow_mut().answered(endpoint);
                 }

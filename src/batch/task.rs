@@ -29,6 +29,8 @@ pub struct TaskLine {
     pub roleset: Option<String>,
     /// The right answer, if it is known; no model sees it.
     pub answer: Option<String>,
+    /// Whether the answer is written as a JSON number, whose decimals come after a point whatever the roleset says.
+    pub answer_is_number: bool,
     /// Which differences between texts do not count, if not those of the roleset.
     pub canonical: Option<CanonicalRule>,
 }
@@ -62,7 +64,7 @@ struct Written {
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "`canonical` is a kind, such as \"number\", or an object with `kind` and `choices`"
+    expecting = "`canonical` is a kind, such as \"number\", or an object with `kind`, `choices` and `decimal`"
 )]
 enum Canonical {
     Kind(CanonicalKind),
@@ -99,18 +101,25 @@ impl TaskLine {
             return Err("its `prompt` is empty".to_owned());
         }
         let canonical = written.canonical.map(|canonical| match canonical {
-            Canonical::Kind(kind) => CanonicalRule { kind, choices: Vec::new() },
+            Canonical::Kind(kind) => kind.into(),
             Canonical::Rule(rule) => rule,
         });
         let is_open = |rule: &CanonicalRule| rule.kind == CanonicalKind::Choice && rule.choices.is_empty();
         if canonical.as_ref().is_some_and(is_open) {
             return Err("a `canonical` of kind `choice` needs `choices`".to_owned());
         }
+        let is_signed = |rule: &CanonicalRule| rule.decimal.is_some() && rule.kind != CanonicalKind::Number;
+        if canonical.as_ref().is_some_and(is_signed) {
+            return Err("`decimal` goes with a `canonical` of kind `number` only".to_owned());
+        }
+        let is_number =
+            |answer: &RawValue| answer.get().starts_with(|c: char| c == '-' || c.is_ascii_digit());
         Ok(Self {
             id,
             prompt: written.prompt.trim().to_owned(),
             documents: written.documents.unwrap_or_default(),
             roleset: written.roleset,
+            answer_is_number: written.answer.as_deref().is_some_and(is_number),
             answer: written.answer.map(|answer| in_words(&answer)),
             canonical,
         })
@@ -140,7 +149,9 @@ mod tests {
         let task = TaskLine::parse(line).unwrap();
         assert_eq!((task.id.as_str(), task.prompt.as_str()), ("7", "How much?"));
         assert_eq!(task.answer.as_deref(), Some("42"));
-        assert_eq!(task.canonical.unwrap().kind, CanonicalKind::Number);
+        assert!(task.answer_is_number);
+        // A kind that is named alone is that of the command line: its decimals come after a point.
+        assert_eq!(task.canonical.unwrap(), CanonicalKind::Number.into());
         assert_eq!(task.documents[0], DocumentLine::File("a.txt".into()));
         assert!(matches!(&task.documents[1], DocumentLine::Text(document) if document.text == "c"));
     }
@@ -167,6 +178,14 @@ mod tests {
             (r#"{"id": "a\nb", "prompt": "b"}"#, "control character"),
             (r#"{"id": "a", "prompt": "  "}"#, "its `prompt` is empty"),
             (r#"{"id": "a", "prompt": "b", "canonical": "choice"}"#, "needs `choices`"),
+            (
+                r#"{"id": "a", "prompt": "b", "canonical": {"kind": "text", "decimal": "."}}"#,
+                "`decimal` goes with",
+            ),
+            (
+                r#"{"id": "a", "prompt": "b", "canonical": {"kind": "number", "decimal": "'"}}"#,
+                "`canonical` is a kind",
+            ),
         ] {
             let why = TaskLine::parse(line).unwrap_err();
             assert!(why.contains(part), "{line}: {why}");

@@ -16,7 +16,7 @@ use crate::protocol::panel::{PanelSection, TOTAL_MAX};
 use crate::protocol::review::{ApprovalSection, Reviewed};
 use crate::protocol::{Outcome, Section};
 use crate::provider::{Endpoint, OpenAiEndpoint};
-use crate::report::{RunResult, write_run};
+use crate::report::{RunResult, worth, write_run};
 use crate::text::{CanonicalKind, quote};
 
 /// Writes `result.json` and `transcript.md` into the run folder.
@@ -137,6 +137,10 @@ pub(super) fn tell(output: &Output, result: &RunResult, dir: &Path, endpoints: &
         _ => String::new(),
     };
     output.tell(&format!("record: {name}{hint}"));
+    // The last line, so that a reader of a long story does not miss it.
+    if let Some(worth) = worth(result, endpoints) {
+        output.tell(&worth);
+    }
 }
 
 /// Tells how a panel's best answer did, and what to know before trusting it.

@@ -16,11 +16,11 @@ use super::bench::Bench;
 use super::desk::{Desk, Phases, write_public};
 use super::error::{Interrupted, TooLate, UsageError};
 use super::output::{Format, Output};
-use super::reading::{Reviewed, Reviewers, review, reviewed};
-use super::{ExitCode, block_on, metrics, quorum, replica, settings, signals};
+use super::reading::{Reviewed, Reviewers, review};
+use super::{ExitCode, block_on, metrics, quorum, reading, replica, settings, signals};
 use crate::config::FileConfig;
 use crate::decision::facts::{Facts, Reports};
-use crate::decision::{Checked, Draft, KeyFolder, Ledger, Proposal, RUNS_MODEL, Reader, Verification};
+use crate::decision::{Checked, Draft, KeyFolder, Ledger, Proposal, Reader, Verification};
 use crate::engine::StopRequest;
 use crate::peer::Addresses;
 use crate::protocol::approval::Registry;
@@ -41,6 +41,9 @@ const UNBEGUN: &str = "before anybody was asked; nothing was decided";
 
 /// What one leaves of a decision among processes.
 const UNDER_WAY: &str = "while others decide; the same command goes on with it, and so do they";
+
+/// What a signal leaves of a change that was reviewed.
+const UNDECIDED: &str = "after the review and before the decision; nothing was decided, and --review RUN decides with the same words";
 
 /// The roleset in the record of a change whose reviewers each have their own.
 const OWN_ROLESETS: &str = "each reviewer's own";
@@ -104,16 +107,19 @@ struct Run {
 
 async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    let stop = signals::listen()?;
+    let listening = signals::listen(UNBEGUN, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
     let Place { repository, branch, keys, registry, addresses } = Place::open(args)?;
     let addresses = addresses.as_ref();
-    let ledger = Ledger::open(&registry, &keys, Bench::sitting(addresses))?;
+    let mut ledger = Ledger::open(&registry, &keys, Bench::sitting(addresses))?;
+    // Keys that were copied without their ledger sign nothing, nor end what was begun.
+    ledger.agrees_with(&repository, &branch, args.ledger_starts_at)?;
     let runs = settings::runs_dir(args.runs_dir.as_ref(), &file);
     let given = given(args, &repository)?;
     let copy = AnswerFile::open(args.output.as_deref())?;
     let bench = Bench::open(&ledger, &keys, &registry, addresses, args.listen.as_deref(), output).await?;
     let desk = Desk { repository, ledger, bench, with_checkout: args.checkout, runs, output };
+    let stop = listening.begin();
     let mut proposer = Proposer { args, output, file, desk, registry, copy, began, stop };
     if let Some(code) = proposer.finish_what_was_begun(&given).await? {
         return Ok(code);
@@ -199,7 +205,7 @@ impl Proposer<'_> {
     async fn decide_apart(&mut self, proposal: &Proposal, run: &Run) -> anyhow::Result<ExitCode> {
         let phases = Phases { proposed: self.began.elapsed(), ..Phases::default() };
         settings::private_folder(&run.dir)?;
-        self.tell_quorum(&domains(&self.registry));
+        self.tell_quorum(&quorum::declared(&self.registry));
         let id = run.id.to_string();
         let code = tokio::select! {
             code = self.desk.decide(proposal, Vec::new(), &id, phases, &mut self.copy) => code?,
@@ -220,8 +226,8 @@ impl Proposer<'_> {
         let (args, output, began) = (self.args, self.output, self.began);
         let proposed = began.elapsed();
         let names: Vec<String> = setup.agents.iter().map(|agent| agent.name.clone()).collect();
-        let Reviewed { result, endpoints } = if args.review.is_some() {
-            reviewed(args, &setup)?
+        let reviewed = if args.review.is_some() {
+            reading::reviewed(args, &setup)?
         } else {
             let opened = tokio::select! {
                 opened = reviewers.opened(args, &self.file, setup, &run.dir, output) => opened?,
@@ -229,22 +235,27 @@ impl Proposer<'_> {
             };
             review(opened, None, &run.dir, &run.id, began, self.stop.clone(), output).await?
         };
-        let models: Vec<String> = endpoints.iter().map(Endpoint::label).collect();
+        let Reviewed { result, endpoints } = &reviewed;
+        if matches!(result.outcome, "agreed" | "no_agreement") && *self.stop.borrow() != StopRequest::None {
+            return Err(Interrupted(UNDECIDED).into());
+        }
+        let models: Vec<_> = endpoints.iter().map(|endpoint| Some(endpoint.model().to_owned())).collect();
         self.tell_quorum(&models);
         if let (Some(path), Section::Approval(section)) = (&args.sarif, &result.section) {
             write_public(path, &(serde_json::to_string_pretty(&sarif(section))? + "\n"))?;
         }
-        let readers = names.into_iter().zip(models).map(|(name, model)| Reader { name, model });
+        let labels = endpoints.iter().map(Endpoint::label);
+        let readers = names.into_iter().zip(labels).map(|(name, model)| Reader { name, model });
         let proposal = proposal.read_by(readers.collect(), result.journal_head);
         let phases = Phases { proposed, reviewed: began.elapsed().saturating_sub(proposed) };
-        let code = self.desk.decide_reviewed(&proposal, &result, phases, &mut self.copy).await?;
+        let code = self.desk.decide_reviewed(&proposal, &reviewed, phases, &mut self.copy).await?;
         metrics::write(args.metrics_file.as_deref(), &self.desk.runs.join(&result.run), output);
         Ok(code)
     }
 
-    fn tell_quorum(&self, domains: &[String]) {
-        let quorum = quorum::in_words(self.registry.quorum(), domains);
-        self.output.tell(&format!("quorum: {quorum}"));
+    fn tell_quorum(&self, models: &[Option<String>]) {
+        let quorum = quorum::in_words(self.registry.quorum(), models);
+        self.output.tell(&quote::terminal(&format!("quorum: {quorum}")));
     }
 }
 
@@ -279,15 +290,6 @@ async fn cut_off(
         () = settings::deadline(&args.limits, began) => TooLate(what).into(),
         _ = stop.changed() => Interrupted(what).into(),
     }
-}
-
-/// What each reviewer fails together with.
-fn domains(registry: &Registry) -> Vec<String> {
-    // Those whose domain says nothing are taken to differ: their owners know.
-    let seats = registry.roster().reviewers.iter();
-    seats
-        .map(|seat| if seat.domain == RUNS_MODEL { seat.name.clone() } else { seat.domain.clone() })
-        .collect()
 }
 
 /// Keeps what is in this process, such as keys for providers, from the programs of the same user that a change may bring.

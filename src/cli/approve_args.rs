@@ -54,6 +54,10 @@ pub(super) struct ApproveArgs {
     /// The folder with the reviewers' keys.
     #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
     pub(super) keys: PathBuf,
+    /// The decisions below this number that --base carries without naming a roster, as version 0.1 wrote them, were other keys';
+    /// of a --replica: this key has signed none below it. It is kept in the ledger, and needs saying once.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..1 << 53))]
+    pub(super) ledger_starts_at: Option<u64>,
     /// The commit's message. Reviewers are not shown it.
     #[arg(short = 'M', long, value_name = "TEXT")]
     pub(super) message: Option<String>,

@@ -13,6 +13,7 @@ use super::run_args::{LimitArgs, RolesetsArgs, RunArgs, ServerArgs};
 const AFTER_HELP: &str = "\
 Examples:
   consensus run --mock --task \"2+2\" --answer \"4\"
+  consensus run --prompt \"How do I boil an egg?\"
   consensus run --roleset writer_physicist --prompt \"Explain cosmic rays to kids.\"
   consensus run --roleset solver_checker --model ollama:llama3.1 -f invoice.txt \"What is the total?\"
   consensus run --launch llama-server --model ~/models/qwen.gguf --prompt \"Why is the sky blue?\"
@@ -58,7 +59,7 @@ pub(super) enum Command {
     Results(ResultsArgs),
     /// Let reviewers decide on a change to a repository, and land it if a quorum signs it.
     Approve(Box<ApproveArgs>),
-    /// Make keys for reviewers.
+    /// Make keys for reviewers, and move them with their ledgers.
     Keys(KeysArgs),
     /// Go on with an interrupted, failed or unaffordable run.
     Resume(ResumeArgs),
@@ -83,6 +84,8 @@ pub(super) enum Command {
     Docs(DocsArgs),
     /// Make one real call to each provider and report what it can do.
     Doctor(DoctorArgs),
+    /// Trust what the folder that you stand in says about programs, servers, keys and places elsewhere, until it changes.
+    Trust(TrustArgs),
     /// Print shell completions.
     Completions(CompletionsArgs),
     /// Print the manual page.
@@ -167,6 +170,22 @@ pub(super) enum KeysAction {
         only: Option<String>,
         #[command(flatten)]
         rolesets: RolesetsArgs,
+    },
+    /// Write keys and all that they have signed into one file, so that another machine goes on where this one ends.
+    Export {
+        /// The file, which is made; its owner alone can read it.
+        file: PathBuf,
+        /// The folder with the keys.
+        #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
+        keys: PathBuf,
+    },
+    /// Bring keys and all that they have signed out of such a file into a folder; overwrites nothing, and takes no ledger back.
+    Import {
+        /// The file that `keys export` has written.
+        file: PathBuf,
+        /// The folder for the keys; it is made if it is not there.
+        #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
+        keys: PathBuf,
     },
     /// Make the roster of keys that each has made for itself; overwrites nothing.
     Join {
@@ -304,11 +323,22 @@ pub(super) enum SchemaName {
 pub(super) struct DoctorArgs {
     #[command(flatten)]
     pub(super) server: ServerArgs,
-    /// The roleset whose servers are examined.
+    /// The roleset whose servers are examined; needed only if it names models of its own.
     #[arg(short, long, env = "CONSENSUS_ROLESET")]
     pub(super) roleset: Option<String>,
     #[command(flatten)]
     pub(super) rolesets: RolesetsArgs,
+}
+
+/// Arguments of `trust`.
+#[derive(Args, Debug)]
+pub(super) struct TrustArgs {
+    /// List the trusted folders, and which of them have changed since.
+    #[arg(long, conflicts_with = "revoke")]
+    pub(super) list: bool,
+    /// Trust a folder no more; the one that you stand in, if none is named.
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = ".")]
+    pub(super) revoke: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

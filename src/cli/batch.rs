@@ -22,6 +22,9 @@ use crate::protocol::Task;
 use crate::provider::Flow;
 use crate::provider::launch::Launched;
 
+/// What a signal or the deadline leaves before anything is asked.
+const UNBEGUN: &str = "before the batch began; nothing was asked, and the same command begins it";
+
 pub(super) fn batch(args: &BatchArgs, output: &Output) -> anyhow::Result<ExitCode> {
     match (&args.command, &args.tasks, &args.out) {
         (Some(BatchCommand::Status { dir }), ..) => tell_status(dir, output),
@@ -32,12 +35,13 @@ pub(super) fn batch(args: &BatchArgs, output: &Output) -> anyhow::Result<ExitCod
 
 async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
+    let listening = signals::listen(UNBEGUN, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
     let (source, tasks_bytes, documents) = source(tasks)?;
     settings::private_folder(out).map_err(|why| UsageError(format!("{why:#}")))?;
     let mut shard = Shard::open(out, args.shard)?;
-    let stop = stopped_by(args.limits.deadline, began)?;
     let (matrix, server) = Matrix::open(args, file, out, output).await?;
+    let stop = stopped_by(listening.begin(), args.limits.deadline, began);
     let options = Options {
         shard: args.shard,
         seeds: args.seed..args.seed + args.seeds,
@@ -92,9 +96,12 @@ fn source(tasks: &Path) -> anyhow::Result<Source> {
 }
 
 /// Stops at a signal, or when the time is over.
-fn stopped_by(deadline: Option<Duration>, began: Instant) -> anyhow::Result<watch::Receiver<StopRequest>> {
-    let mut signals = signals::listen()?;
-    let Some(deadline) = deadline else { return Ok(signals) };
+fn stopped_by(
+    mut signals: watch::Receiver<StopRequest>,
+    deadline: Option<Duration>,
+    began: Instant,
+) -> watch::Receiver<StopRequest> {
+    let Some(deadline) = deadline else { return signals };
     let (sender, stop) = watch::channel(StopRequest::None);
     tokio::spawn(async move {
         let late = tokio::time::sleep_until((began + deadline).into());
@@ -112,7 +119,7 @@ fn stopped_by(deadline: Option<Duration>, began: Instant) -> anyhow::Result<watc
             }
         }
     });
-    Ok(stop)
+    stop
 }
 
 /// So many rolesets of single tasks are kept ready.

@@ -29,7 +29,7 @@ pub(super) struct BatchArgs {
     /// A file of tasks, one JSON object a line; `-` reads stdin.
     #[arg(value_name = "TASKS", required = true)]
     pub(super) tasks: Option<PathBuf>,
-    /// The rolesets, separated by commas: names, or paths of their JSON files.
+    /// The rolesets, separated by commas: names, or paths of their JSON files. [default: `writer_physicist`]
     #[arg(short, long, value_delimiter = ',', value_name = "A,B,…", env = "CONSENSUS_ROLESET")]
     pub(super) roleset: Vec<String>,
     #[command(flatten)]

@@ -12,10 +12,10 @@ use anyhow::Context as _;
 use super::output::Output;
 use crate::crypto::Signature;
 use crate::decision::{KeyFolder, Ledger, ORCHESTRATOR, Sitting};
-use crate::peer::{Addresses, Connections, Inbox, Patience, Peer, listen};
+use crate::peer::{Addresses, Connections, Inbox, Patience, Peer, Unreached, listen};
 use crate::protocol::approval::court::{Court, Ruling};
 use crate::protocol::approval::member::Want;
-use crate::protocol::approval::{Change, Opinion, Party, Registry, Seal};
+use crate::protocol::approval::{Change, Party, Reading, Registry, Seal};
 use crate::text::quote;
 
 /// How often it is looked who cannot be reached.
@@ -94,12 +94,35 @@ impl Bench {
     pub(super) async fn decide(
         &mut self,
         change: Change,
-        opinions: Vec<Opinion>,
+        opinions: Vec<Reading>,
     ) -> anyhow::Result<Ruling<Signature>> {
         match self {
             Self::Together(court) => Ok(court.decide(change, opinions)?),
             Self::Apart(assembly) => assembly.decide(change).await,
         }
+    }
+}
+
+/// Says of others, those of `is_told`, why they do not hear, whenever that changes; never ends.
+pub(super) async fn tell_missing(
+    connections: &Connections,
+    registry: &Registry,
+    is_told: impl Fn(&Unreached) -> bool,
+    output: &Output,
+) {
+    let mut told = Vec::new();
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let mut missing = connections.unreachable();
+        missing.retain(|(_, why)| is_told(why));
+        if missing == told {
+            continue;
+        }
+        for (party, why) in &missing {
+            let name = registry.name(*party).unwrap_or_default();
+            output.insist(&quote::terminal(&format!("{name} {why}")));
+        }
+        told = missing;
     }
 }
 
@@ -133,22 +156,10 @@ impl Assembly {
                 }
                 ControlFlow::Continue(())
             };
-            let mut running = pin!(peer.run(inbox, connections, &(), Patience::default(), tell));
-            let mut told = Vec::new();
-            loop {
-                tokio::select! {
-                    ended = &mut running => break ended?,
-                    () = tokio::time::sleep(LOOK_EVERY) => {
-                        let missing = connections.unreachable();
-                        if missing != told {
-                            for (party, why) in &missing {
-                                let name = registry.name(*party).unwrap_or_default();
-                                output.insist(&quote::terminal(&format!("{name} cannot be reached: {why}")));
-                            }
-                            told = missing;
-                        }
-                    }
-                }
+            let running = pin!(peer.run(inbox, connections, &(), Patience::default(), tell));
+            tokio::select! {
+                ended = running => ended?,
+                () = tell_missing(connections, registry, |_| true, &output) => {}
             }
         }
         let ended = peer.ended(change.digest()).and_then(|sequence| peer.ruling(sequence, value));

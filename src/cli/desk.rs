@@ -9,11 +9,12 @@ use serde_json::{Value as Json, json};
 use super::answer::{self, AnswerFile};
 use super::bench::Bench;
 use super::output::{Format, Output};
-use super::{ExitCode, settings};
+use super::reading::Reviewed;
+use super::{ExitCode, quorum, settings};
 use crate::decision::{Case, Decided, Ended, Ledger, Proposal, Verified, VotedFor};
 use crate::protocol::Section;
-use crate::protocol::approval::{Opinion, Sequence};
-use crate::report::{DECISION_METRICS_FILE, DecisionMetrics, RunResult, write_whole};
+use crate::protocol::approval::{Opinion, Reading, Sequence};
+use crate::report::{DECISION_METRICS_FILE, DecisionMetrics, write_whole};
 use crate::repository::{Oid, Repository};
 use crate::text::quote;
 
@@ -70,10 +71,11 @@ impl Desk<'_> {
     pub(super) async fn decide_reviewed(
         &mut self,
         proposal: &Proposal,
-        result: &RunResult,
+        reviewed: &Reviewed,
         phases: Phases,
         copy: &mut AnswerFile,
     ) -> anyhow::Result<ExitCode> {
+        let result = &reviewed.result;
         let Section::Approval(section) = &result.section else {
             anyhow::bail!("the run is no review; that is an error of this program");
         };
@@ -94,20 +96,22 @@ impl Desk<'_> {
                 return Ok(answer::exit_code(result, false));
             }
         }
-        let opinions: Vec<Opinion> = section.reviews.iter().map(|review| review.opinion.clone()).collect();
-        self.decide(proposal, opinions, &result.run, phases, copy).await
+        let opinions = section.reviews.iter().map(|review| review.opinion.clone());
+        let readings =
+            opinions.enumerate().map(|(at, opinion)| Reading { opinion, model: reviewed.model_of(at) });
+        self.decide(proposal, readings.collect(), &result.run, phases, copy).await
     }
 
-    /// Decides on a change: of those who sit together, these are the opinions.
+    /// Decides on a change: of those who sit together, these are the opinions, and the models that formed them.
     pub(super) async fn decide(
         &mut self,
         proposal: &Proposal,
-        opinions: Vec<Opinion>,
+        readings: Vec<Reading>,
         run: &str,
         phases: Phases,
         copy: &mut AnswerFile,
     ) -> anyhow::Result<ExitCode> {
-        self.ledger.begin(proposal, opinions, run)?;
+        self.ledger.begin(proposal, readings, run)?;
         let Conclusion { said, proof } = self.conclude(phases).await?;
         copy.write_text(&proof)?;
         self.tell(&said)
@@ -164,6 +168,11 @@ impl Desk<'_> {
                 Opinion::Abstain { reason } => ("abstains", reason),
             };
             self.output.tell(&quote::terminal(&format!("{reviewer} {kind}: {}", quote::excerpt(reason))));
+        }
+        if matches!(self.bench, Bench::Apart(_)) {
+            // By now the votes say on which models they rest.
+            let quorum = quorum::of_votes(self.ledger.registry(), &verified);
+            self.output.tell(&quote::terminal(&format!("quorum: {quorum}")));
         }
         let line = detail(verified.sequence, outcome, commit.as_ref(), &case, reason.as_deref());
         self.output.tell(&quote::terminal(&line));

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use super::args::DoctorArgs;
 use super::output::{Format, Output};
 use super::{ExitCode, block_on, launch, settings};
-use crate::config::{FileConfig, launch_command, resolve_endpoints};
+use crate::config::{
+    Chosen, FileConfig, Origin, Roleset, RolesetAgent, Sourced, explain, launch_command, resolve_endpoints,
+};
 use crate::protocol::{Ask, CallId, Conversation, ReplyShape, Role, Step};
 use crate::provider::{Answer, Clients, Endpoint, Provider, ProviderError, ServerInfo, Structured};
 use crate::text::quote;
@@ -23,20 +25,24 @@ const CONTEXT_WANTED: u64 = 8192;
 
 pub(super) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load()?;
-    let (_, roleset, _) =
+    let (name, roleset, _) =
         settings::roleset(args.roleset.as_ref(), args.rolesets.rolesets_dir.as_ref(), &file)?;
     block_on(async {
         let mut chosen = settings::chosen(&args.server, None);
         let command = launch_command(&chosen, &file, Some(&roleset))?;
         let log = settings::runs_dir(None, &file).join("doctor").join(launch::LOG);
         let server = launch::launch(command.as_ref(), &mut chosen, &file, &log, output).await?;
-        let mut endpoints = resolve_endpoints(&chosen, &file, &roleset).await?;
-        endpoints.dedup_by(|a, b| a.label() == b.label());
+        let endpoints = resolve_endpoints(&chosen, &file, &roleset).await?;
+        let mut endpoints = explained(&chosen, &file, &roleset, endpoints)?;
+        endpoints.dedup_by(|(a, _), (b, _)| a.label() == b.label());
+        let named = by_roleset(args, &file, name);
         let mut reports = Vec::new();
-        for endpoint in endpoints {
+        for (endpoint, values) in endpoints {
             if !matches!(endpoint, Endpoint::Mock(_)) {
-                output.tell(&format!("examining {} …", endpoint.label()));
-                reports.push(examine(endpoint).await);
+                output.tell(&quote::terminal(&format!("examining {} …", endpoint.label())));
+                let mut report = examine(endpoint).await;
+                report["settings"] = [&named].into_iter().chain(&values).map(sourced).collect();
+                reports.push(report);
             }
         }
         if let Some(server) = server {
@@ -52,6 +58,35 @@ pub(super) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitC
         }
         Ok(if healthy { ExitCode::Success } else { ExitCode::Provider })
     })?
+}
+
+/// Each endpoint with the values by which it is called.
+type Explained = Vec<(Endpoint, Vec<Sourced>)>;
+
+/// Adds to each agent's endpoint what set its values.
+fn explained(
+    chosen: &Chosen,
+    file: &FileConfig,
+    roleset: &Roleset,
+    endpoints: Vec<Endpoint>,
+) -> anyhow::Result<Explained> {
+    let agents = roleset.agents.iter().chain(&roleset.arbiter);
+    let explain = |(agent, endpoint): (&RolesetAgent, Endpoint)| {
+        let values = explain(chosen, file, agent.model.as_deref(), &endpoint)?;
+        Ok((endpoint, values))
+    };
+    agents.zip(endpoints).map(explain).collect()
+}
+
+/// Returns the roleset's name with what named it.
+fn by_roleset(args: &DoctorArgs, file: &FileConfig, name: String) -> Sourced {
+    let given = args.roleset.as_ref().map(|name| Origin::given("--roleset", "CONSENSUS_ROLESET", name));
+    let origin = given.unwrap_or_else(|| Origin::of_setting(file, ["roleset"]));
+    Sourced { name: "roleset".to_owned(), value: name, origin }
+}
+
+fn sourced(value: &Sourced) -> Value {
+    json!({"name": value.name, "value": value.value, "by": value.origin.to_string()})
 }
 
 async fn examine(mut endpoint: Endpoint) -> Value {
@@ -140,6 +175,15 @@ fn advice(
 fn print(report: &Value, output: &Output) -> anyhow::Result<()> {
     let text = |name: &str| quote::terminal(report[name].as_str().unwrap_or_default());
     output.line(&text("provider"))?;
+    for setting in report["settings"].as_array().into_iter().flatten() {
+        let text = |name: &str| quote::terminal(setting[name].as_str().unwrap_or_default());
+        output.line(&format!(
+            "  set              {} = {}, by {}",
+            text("name"),
+            text("value"),
+            text("by")
+        ))?;
+    }
     if report["usable"] != true {
         output.line(&format!("  not usable  {}", text("problem")))?;
         return Ok(());

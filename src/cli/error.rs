@@ -59,6 +59,7 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
             ConfigError::Launch(error) => of_launch(error),
             ConfigError::Read { .. }
             | ConfigError::File { .. }
+            | ConfigError::Untrusted { .. }
             | ConfigError::NoRoleset { .. }
             | ConfigError::Roleset(_)
             | ConfigError::Usage(_) => ExitCode::Usage,
@@ -93,6 +94,7 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
             | PeerError::SamePlace(..)
             | PeerError::Addresses { .. }
             | PeerError::NoPlace(_)
+            | PeerError::StartsElsewhere { .. }
             | PeerError::Listen { .. } => ExitCode::Usage,
             PeerError::Tls(_) => ExitCode::Internal,
         });
@@ -136,6 +138,11 @@ fn of_decision(error: &DecisionError) -> ExitCode {
         | DecisionError::OtherKey { .. }
         | DecisionError::Unreadable { .. }
         | DecisionError::Sitting { .. }
+        | DecisionError::NotInLedger(_)
+        | DecisionError::StartsElsewhere { .. }
+        | DecisionError::NoKeys(_)
+        | DecisionError::InUse(_)
+        | DecisionError::Clash { .. }
         | DecisionError::NoSeat(_)
         | DecisionError::NoPart(_)
         | DecisionError::Roster(_)
@@ -143,6 +150,7 @@ fn of_decision(error: &DecisionError) -> ExitCode {
         DecisionError::Journal(error) => of_journal(error),
         DecisionError::Repository(error) => of_repository(error),
         DecisionError::Ledger { .. }
+        | DecisionError::Damaged { .. }
         | DecisionError::NotProven(_)
         | DecisionError::Refused(_)
         | DecisionError::OtherRoster { .. } => ExitCode::Integrity,

@@ -11,9 +11,10 @@ use super::run_args::RolesetsArgs;
 use super::{ExitCode, settings};
 use crate::config::FileConfig;
 use crate::crypto::Digest;
-use crate::decision::{KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
+use crate::decision::{self, Exported, Imported, KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
 use crate::protocol::Params;
 use crate::protocol::approval::Registry;
+use crate::text::quote;
 
 pub(super) fn keys(args: &KeysArgs, output: &Output) -> anyhow::Result<ExitCode> {
     match &args.action {
@@ -52,12 +53,46 @@ pub(super) fn keys(args: &KeysArgs, output: &Output) -> anyhow::Result<ExitCode>
                 reviewers(roleset, rolesets)?.into_iter().map(|(name, _)| name).collect();
             told(&KeyFolder::join(folder, &names, seats)?, folder, output)
         }
+        KeysAction::Export { file, keys } => exported(keys, file, output),
+        KeysAction::Import { file, keys } => imported(keys, file, output),
     }
+}
+
+fn exported(folder: &Path, file: &Path, output: &Output) -> anyhow::Result<ExitCode> {
+    let Exported { seats, ledgers } = decision::export(folder, file)?;
+    let (place, names) = (file.display().to_string(), seats.join(", "));
+    output.tell(&quote::terminal(&format!(
+        "{place}: the keys of {names}, and their {ledgers} ledgers and logs"
+    )));
+    output.tell("a reader of it can sign with these keys: move it over a safe way, and remove it afterwards");
+    output.tell("use these keys in one place from now on: a copy does not know what is signed in the other");
+    if output.format == Format::Text {
+        output.line(&place)?;
+    } else {
+        output.json(&json!({"file": place, "seats": seats, "ledgers": ledgers}))?;
+    }
+    Ok(ExitCode::Success)
+}
+
+fn imported(folder: &Path, file: &Path, output: &Output) -> anyhow::Result<ExitCode> {
+    let Imported { seats, ledgers } = decision::import(folder, file)?;
+    let place = folder.display().to_string();
+    let keys =
+        if seats.is_empty() { "no new key".to_owned() } else { format!("keys of {}", seats.join(", ")) };
+    output.tell(&quote::terminal(&format!(
+        "{place}: {keys}; {ledgers} ledgers and logs are new or have grown"
+    )));
+    if output.format == Format::Text {
+        output.line(&place)?;
+    } else {
+        output.json(&json!({"folder": place, "seats": seats, "ledgers": ledgers}))?;
+    }
+    Ok(ExitCode::Success)
 }
 
 /// The reviewers of a roleset, each with what it fails together with.
 fn reviewers(roleset: &String, rolesets: &RolesetsArgs) -> anyhow::Result<Vec<(String, String)>> {
-    let file = FileConfig::load()?;
+    let file = FileConfig::load_to_read()?;
     let (name, roleset, _) = settings::roleset(Some(roleset), rolesets.rolesets_dir.as_ref(), &file)?;
     if !matches!(roleset.params, Params::Approval(_)) {
         let why = format!(

@@ -25,7 +25,7 @@ pub(super) async fn launch(
     let waiting = Waiting::new(*output, &format!("starting {command}; its log is {}", log.display()));
     let timeouts = file.timeouts.unwrap_or_default();
     let tell = |after: Duration| waiting.since(after);
-    let server = Launched::start(command, log, timeouts, tell).await?;
+    let server = Launched::start(command, log, timeouts, file.key_variables(), tell).await?;
     waiting.done(&format!("the server is ready at {}", server.base_url()));
     chosen.launched = Some(server.base_url().to_owned());
     Ok(Some(server))

@@ -8,9 +8,14 @@ use super::settings;
 use crate::config::FileConfig;
 use crate::journal::FILE_NAME;
 
-/// Returns the run folder that the arguments name.
+/// Returns the run folder that the arguments name, for a command that only reads.
 pub(super) fn run_folder(which: &RunRef) -> anyhow::Result<PathBuf> {
-    let runs_dir = settings::runs_dir(which.runs_dir.as_ref(), &FileConfig::load()?);
+    run_folder_by(which, &FileConfig::load_to_read()?)
+}
+
+/// Returns the run folder that the arguments name, by a configuration that was read already.
+pub(super) fn run_folder_by(which: &RunRef, file: &FileConfig) -> anyhow::Result<PathBuf> {
+    let runs_dir = settings::runs_dir(which.runs_dir.as_ref(), file);
     let folders = run_folders(&runs_dir);
     let Some(name) = &which.run else {
         return folders.into_iter().next_back().ok_or_else(|| missing(&runs_dir, "there is no run"));

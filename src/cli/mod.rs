@@ -41,6 +41,7 @@ mod settings;
 mod show;
 mod signals;
 mod spread;
+mod trust;
 mod verify;
 
 pub use exit::ExitCode;
@@ -76,6 +77,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     output.start_logging();
     let result = dispatch(&cli, &output);
     match result {
+        Ok(ExitCode::Success) if signals::was_heard() => {
+            output.insist("a signal came too late to stop this command; its output is whole, and its exit code is that of a signal");
+            ExitCode::Interrupted.into()
+        }
         Ok(code) => code.into(),
         Err(error) => {
             let code = error::exit_code(&error);
@@ -103,6 +108,7 @@ fn dispatch(cli: &Cli, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Schema(args) => schema::schema(args, output),
         Command::Docs(args) => docs::docs(args, output),
         Command::Doctor(args) => doctor::doctor(args, output),
+        Command::Trust(args) => trust::trust(args, output),
         Command::Completions(args) => completions::completions(args, output),
         Command::Man(args) => man::man(args, output),
         Command::Guard(args) => launch::run_guard(args),

@@ -9,9 +9,12 @@ use crate::config::{FileConfig, RolesetAgent, expected_price, prices_as_of};
 use crate::provider::Price;
 
 pub(super) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let file = FileConfig::load()?;
+    let file = FileConfig::load_to_read()?;
+    let script = settings::mock_script(args.mock.mock_script.as_deref(), None)?;
+    let choice = settings::named(args, &file, script.as_deref())?;
     let session = settings::session(args, &file)?;
-    let (mut setup, roleset) = settings::setup(args, &file, args.seed.unwrap_or(0), session.as_ref())?;
+    let (mut setup, roleset) =
+        settings::setup(args, &file, args.seed.unwrap_or(0), &choice, session.as_ref())?;
     spread::spread_by_estimate(args, &mut setup, settings::redacts(args, &roleset), output)?;
     let worst = setup.worst_case();
     let named = |agent: &RolesetAgent| {
@@ -41,7 +44,8 @@ pub(super) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> 
     }
     let agents: Vec<String> =
         setup.agents.iter().zip(&models).map(|(a, m)| format!("{} ({})", a.name, of_model(m))).collect();
-    output.line(&format!("{}: {}", setup.roleset, agents.join(", ")))?;
+    let why = choice.why.map(|why| format!(" ({why})")).unwrap_or_default();
+    output.line(&format!("{}{why}: {}", setup.roleset, agents.join(", ")))?;
     output.line("at most:")?;
     output.line(&format!("  {:>12} calls", worst.calls))?;
     output.line(&format!(

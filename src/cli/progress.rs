@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::output::{Format, Output};
 use crate::engine::{Moment, Observer};
-use crate::journal::{Record, Replied};
+use crate::journal::{Record, Replied, Usage};
 use crate::protocol::panel::Scores;
 use crate::protocol::{CallId, REFUSED, Reply, Step};
 use crate::text::{extract, quote};
@@ -43,8 +43,8 @@ impl Story {
         }
     }
 
-    /// Tells a reply; `took` is how long it took, if that is known.
-    pub(super) fn reply(&self, agent: &str, replied: &Replied, took: Option<Duration>) {
+    /// Tells a reply and what it is charged at; `took` is how long it took, if that is known.
+    pub(super) fn reply(&self, agent: &str, replied: &Replied, usage: Usage, took: Option<Duration>) {
         let call = replied.call;
         let what = match call.step {
             Step::Think => "thinks".to_owned(),
@@ -58,7 +58,7 @@ impl Story {
             (_, attempt) => format!(" (attempt {})", attempt + 1),
         };
         let time = took.map(|t| format!(", {:.1} s", t.as_secs_f64())).unwrap_or_default();
-        let tokens = replied.usage.completion;
+        let tokens = usage.completion;
         let name = self.output.paint(agent, "1");
         let part = if call.part > 0 { format!("part {:>3}  ", call.part) } else { String::new() };
         self.tell(&format!("{part}round {:>2}  {name}{again}: {what}  [{tokens} tokens{time}]", call.round));
@@ -148,9 +148,9 @@ impl Observer for Story {
                 }
                 self.move_on();
             }
-            Moment::Answered { agent, replied, took } => {
+            Moment::Answered { agent, replied, usage, took } => {
                 self.waiting.borrow_mut().remove(&replied.call);
-                self.reply(agent, replied, Some(took));
+                self.reply(agent, replied, usage, Some(took));
                 self.move_on();
             }
             Moment::Remarked { agent, remark } => self.tell(&format!("          {agent}: {remark}")),

@@ -15,6 +15,7 @@ use crate::config::{FileConfig, PROJECT_FILE, Packs, Roleset, launch_command, re
 use crate::decision::KeyFolder;
 use crate::engine::{Changes, Engine, Ledger, PROGRAM, StopRequest};
 use crate::journal::{FILE_NAME, Journal, Opened, Writer, read};
+use crate::protocol::approval::ModelAt;
 use crate::protocol::{Document, Params, Setup, Task};
 use crate::provider::Endpoint;
 use crate::provider::launch::Launched;
@@ -39,6 +40,13 @@ pub(super) struct Reviewers {
 pub(super) struct Reviewed {
     pub(super) result: RunResult,
     pub(super) endpoints: Vec<Endpoint>,
+}
+
+impl Reviewed {
+    /// The model of the reviewer at this place, and where it was called.
+    pub(super) fn model_of(&self, at: usize) -> Option<ModelAt> {
+        self.endpoints.get(at).map(|endpoint| ModelAt::new(endpoint.place(), endpoint.model()))
+    }
 }
 
 /// What a review starts from, with the server that was launched for it.
@@ -160,8 +168,7 @@ pub(super) async fn review(
     stop: watch::Receiver<StopRequest>,
     output: &Output,
 ) -> anyhow::Result<Reviewed> {
-    run::introduce(output, &opened, id);
-    let endpoints = opened.endpoints.clone();
+    run::introduce(output, &opened, None, id);
     let story = Story::new(*output);
     let mut engine = match earlier {
         Some((writer, journal)) => {
@@ -175,6 +182,8 @@ pub(super) async fn review(
     engine.count_from(began);
     let (result, written) = run::finish(&mut engine, server, stop, dir, &story, output).await?;
     written?;
+    // A review that had ended was made where its journal says, wherever models are called today.
+    let endpoints = engine.ledger().endpoints().to_vec();
     Ok(Reviewed { result, endpoints })
 }
 

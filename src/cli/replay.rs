@@ -17,11 +17,20 @@ pub(super) fn replay(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode>
     let story = Story::new(*output);
     let mut ledger = Ledger::open(&journal.records[0]).map_err(|why| mismatch(1, why))?;
     for record in &journal.records {
+        // Once the reply is taken its call is not open any more.
+        let charged = match &record.event {
+            Entry::Replied(replied) => Some((replied, ledger.charge(replied))),
+            Entry::Opened(_)
+            | Entry::Asked(_)
+            | Entry::Found(_)
+            | Entry::Stopped { .. }
+            | Entry::Resumed { .. } => None,
+        };
         if record.seq > 0 {
             ledger.apply(record).map_err(|why| mismatch(record.seq + 1, why))?;
         }
-        if let Entry::Replied(replied) = &record.event {
-            story.reply(ledger.agent_name(replied.call.agent), replied, None);
+        if let Some((replied, usage)) = charged {
+            story.reply(ledger.agent_name(replied.call.agent), replied, usage, None);
         }
         if output.format == Format::Jsonl {
             output.line(&serde_json::to_string(record)?)?;

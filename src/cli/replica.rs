@@ -3,9 +3,11 @@
 //! It has its own copy of the repository, its own key, its own model, and trusts nobody's word: it makes the tree from the
 //! diff itself, reads it, runs its own command on it if it would approve, and votes on what it has seen.
 
+use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -16,7 +18,7 @@ use uuid::Uuid;
 
 use super::approve::{Place, verified};
 use super::approve_args::ApproveArgs;
-use super::bench::Seated;
+use super::bench::{Seated, tell_missing};
 use super::desk::write_public;
 use super::error::UsageError;
 use super::output::{Format, Output};
@@ -24,16 +26,17 @@ use super::reading::{Reviewed, Reviewers, begun, review};
 use super::{ExitCode, settings, signals};
 use crate::config::FileConfig;
 use crate::crypto::{Digest, Signature};
-use crate::decision::{Checked, Examined, ORCHESTRATOR, Proposal};
+use crate::decision::{Beside, Checked, Examined, Found, ORCHESTRATOR, Proposal, compare, told as told_by};
 use crate::engine::StopRequest;
-use crate::peer::{Patience, Reviewer};
+use crate::peer::{Patience, Peer, Reviewer, Unreached};
 use crate::protocol::Section;
 use crate::protocol::approval::member::Want;
 use crate::protocol::approval::{
-    Change, Letter, OPINION_BYTES_MAX, Opinion, Post, Registry, Sequence, Severity, Signed, Value, Vote,
+    Change, Letter, OPINION_BYTES_MAX, Opinion, Post, Reading, Registry, Sequence, Severity, Signed, Value,
+    Vote,
 };
 use crate::report::write_whole;
-use crate::repository::Repository;
+use crate::repository::{Oid, Repository};
 use crate::text::quote;
 
 /// How long a fetch may take.
@@ -48,6 +51,11 @@ struct Chair<'a> {
     file: FileConfig,
     repository: Repository,
     branch: String,
+    registry: Arc<Registry>,
+    /// Where its owner has said that its log starts.
+    starts_at: Option<Sequence>,
+    /// The last place that the branch tells of, when it was at this commit.
+    landed: RefCell<Option<(Oid, Sequence)>>,
     reviewers: Reviewers,
     runs: PathBuf,
     /// Where its log is.
@@ -58,9 +66,12 @@ struct Chair<'a> {
     output: &'a Output,
 }
 
+/// What a signal leaves of a reviewer that does not listen yet.
+const UNSEATED: &str = "before this reviewer took part; it signed nothing";
+
 pub(super) async fn serve(name: &str, args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    let mut stop = signals::listen()?;
+    let listening = signals::listen(UNSEATED, None, output)?;
     let file = FileConfig::load()?;
     let Place { repository, branch, keys, registry, addresses } = Place::open(args)?;
     let addresses = addresses.context("--replica needs --peers")?;
@@ -74,16 +85,25 @@ pub(super) async fn serve(name: &str, args: &ApproveArgs, output: &Output) -> an
         // Git does not fetch into files that somebody works on.
         repository.not_checked_out(&branch)?;
     }
+    if let Some(remote) = &args.fetch {
+        fetch(&repository, &branch, remote, output).await;
+    }
     let seat = Seated::take(name, &keys, &registry, &addresses, args.listen.as_deref()).await?;
     let Seated { mut peer, mut inbox, connections, folder, heard_at } = seat;
+    let place = Beside { place: &folder, starts_at: args.ledger_starts_at, ..Beside::of(&branch) };
+    hold(&mut peer, &repository, &registry, place, output)?;
     let known = peer.known();
     output.tell(&format!("{name}: heard at {heard_at}; decisions known: {known}"));
     let runs = settings::runs_dir(args.runs_dir.as_ref(), &file);
+    let mut stop = listening.begin();
     let chair = Chair {
         args,
         file,
         repository,
         branch,
+        registry: Arc::clone(&registry),
+        starts_at: peer.starts_at(),
+        landed: RefCell::new(None),
         reviewers,
         runs,
         folder: folder.clone(),
@@ -100,16 +120,75 @@ pub(super) async fn serve(name: &str, args: &ApproveArgs, output: &Output) -> an
             ControlFlow::Break(())
         }
     };
-    tokio::select! {
+    let code = tokio::select! {
         biased;
-        _ = stop.changed() => {}
-        () = settings::deadline(&args.limits, began) => {}
-        ended = peer.run(&mut inbox, &connections, &chair, patience, tell) => ended?,
-    }
+        _ = stop.changed() => ExitCode::Interrupted,
+        () = settings::deadline(&args.limits, began) => ExitCode::Success,
+        ended = peer.run(&mut inbox, &connections, &chair, patience, tell) => {
+            ended?;
+            ExitCode::Success
+        }
+        () = tell_missing(&connections, &registry, is_other_version, output) => ExitCode::Success,
+    };
     match failure {
         Some(why) => Err(why),
-        None => Ok(ExitCode::Success),
+        None => Ok(code),
     }
+}
+
+/// Compares the branch with this reviewer's log: a log that is not there, and should be, is not begun anew. One that lacks the end
+/// learns it from the others before it signs anything there. What its owner says of it counts from then on.
+fn hold(
+    peer: &mut Peer,
+    repository: &Repository,
+    registry: &Registry,
+    place: Beside<'_>,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let (branch, said, known) = (place.branch, place.starts_at, peer.known());
+    if let (Some(sequence), Some(_)) = (said, peer.starts_at()) {
+        peer.start_at(sequence)?;
+    }
+    let told = told_by(repository, registry, &repository.commit_of(branch)?, None)?;
+    let starts_at = peer.starts_at().or(said);
+    let beside = Beside { starts_at, known, may_learn: !peer.is_new(), is_reviewer: true, ..place };
+    let unknown = compare(&told, &beside, |told| match peer.value_at(told.sequence) {
+        Some(value) => told.is(value),
+        None if told.sequence <= known => Found::Same,
+        None => Found::Nothing,
+    })?;
+    if let Some(sequence) = said {
+        peer.start_at(sequence)?;
+    }
+    if let Some(last) = unknown {
+        peer.hold(last);
+        output.insist(&format!(
+            "`{branch}` carries decision {last}, and this log knows decisions up to {known}: nothing is signed up to {last} until the \
+             others have shown what was decided"
+        ));
+    }
+    Ok(())
+}
+
+/// Who is merely away comes back; a party of another version does not by itself.
+fn is_other_version(why: &Unreached) -> bool {
+    match why {
+        Unreached::OtherVersion(_) => true,
+        Unreached::Lost(_) => false,
+    }
+}
+
+/// Gets what has landed elsewhere; a copy that cannot may have it already.
+async fn fetch(repository: &Repository, branch: &str, remote: &str, output: &Output) {
+    let mut git = Command::from(repository.fetch(remote, branch));
+    git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+    let why = match tokio::time::timeout(FETCH_MAX, git.output()).await {
+        Ok(Ok(said)) if said.status.success() => return,
+        Ok(Ok(said)) => String::from_utf8_lossy(&said.stderr).trim().to_owned(),
+        Ok(Err(why)) => why.to_string(),
+        Err(_) => "it takes too long".to_owned(),
+    };
+    output.insist(&quote::terminal(&format!("cannot fetch from {remote}: {why}")));
 }
 
 /// Says what becomes of decisions, and keeps what proves a fraud.
@@ -158,16 +237,27 @@ fn told(want: &Want<Signature>, registry: &Registry, folder: &Path, output: &Out
 }
 
 impl Reviewer for Chair<'_> {
-    async fn review(&self, sequence: Sequence, change: &Change) -> Opinion {
-        let _turn = self.turn.acquire().await;
-        let opinion = self.opinion(change).await.unwrap_or_else(|why| {
-            // Whoever cannot review says so, and nobody waits for it.
-            Opinion::Abstain { reason: format!("the review has failed: {why:#}") }
-        });
+    async fn review(&self, sequence: Sequence, change: &Change) -> Reading {
+        let turn = self.turn.acquire().await;
+        let reading = match self.reading(sequence, change).await {
+            Ok(Some(reading)) => reading,
+            Ok(None) => {
+                self.output.insist(&format!(
+                    "decision {sequence}: `{}` carries it already, and this reviewer does not vote on it again",
+                    self.branch
+                ));
+                // Others show how it was decided; until then nothing is said, and other reviews go on.
+                drop(turn);
+                return std::future::pending().await;
+            }
+            // A reviewer that cannot review says so, and the others do not wait for it.
+            Err(why) => Opinion::Abstain { reason: format!("the review has failed: {why:#}") }.into(),
+        };
         if *self.stop.borrow() != StopRequest::None {
             // It was cut off, and is no opinion: the review goes on when this one is back.
             std::future::pending::<()>().await;
         }
+        let Reading { opinion, model } = reading;
         let opinion = bounded(opinion);
         let said = match &opinion {
             Opinion::Approve { .. } => "approved of".to_owned(),
@@ -175,7 +265,7 @@ impl Reviewer for Chair<'_> {
             Opinion::Abstain { reason } => format!("abstained from: {reason}"),
         };
         self.output.tell(&quote::terminal(&format!("decision {sequence}: {said}")));
-        opinion
+        Reading { opinion, model }
     }
 }
 
@@ -190,26 +280,34 @@ fn bounded(opinion: Opinion) -> Opinion {
 }
 
 impl Chair<'_> {
-    /// Gets what has landed elsewhere; whoever cannot may have it already.
-    async fn fetch(&self, remote: &str) {
-        let mut git = Command::from(self.repository.fetch(remote, &self.branch));
-        git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
-        let why = match tokio::time::timeout(FETCH_MAX, git.output()).await {
-            Ok(Ok(said)) if said.status.success() => return,
-            Ok(Ok(said)) => String::from_utf8_lossy(&said.stderr).trim().to_owned(),
-            Ok(Err(why)) => why.to_string(),
-            Err(_) => "it takes too long".to_owned(),
+    /// The last place of a decision of this roster that the branch carries by now; 0, if it carries none.
+    fn landed(&self) -> anyhow::Result<Sequence> {
+        let tip = self.repository.commit_of(&self.branch)?;
+        let before = self.landed.borrow().clone();
+        let (since, last) = before.map_or((None, 0), |(tip, last)| (Some(tip), last));
+        // Where the branch was moved to another history, all of it is read again.
+        let since = match since {
+            Some(since) if self.repository.is_ancestor(&since, &tip)? => Some(since),
+            Some(_) | None => None,
         };
-        self.output.insist(&quote::terminal(&format!("cannot fetch from {remote}: {why}")));
+        let told = told_by(&self.repository, &self.registry, &tip, since.as_ref())?;
+        let told = told.iter().find(|told| !told.is_others(self.starts_at)).map_or(0, |told| told.sequence);
+        let last = last.max(told);
+        self.landed.replace(Some((tip, last)));
+        Ok(last)
     }
 
-    async fn opinion(&self, change: &Change) -> anyhow::Result<Opinion> {
+    /// Reads a change; none, if the branch carries a decision at this place already, or a later one.
+    async fn reading(&self, sequence: Sequence, change: &Change) -> anyhow::Result<Option<Reading>> {
         if let Some(remote) = &self.args.fetch {
-            self.fetch(remote).await;
+            fetch(&self.repository, &self.branch, remote, self.output).await;
+        }
+        if self.landed()? >= sequence {
+            return Ok(None);
         }
         let candidate = match Proposal::examine(change.text(), &self.repository, &self.branch)? {
             Examined::Readable(candidate) => candidate,
-            Examined::Settled(opinion) => return Ok(opinion),
+            Examined::Settled(opinion) => return Ok(Some(opinion.into())),
         };
         self.reviewers.rules_are_of(&self.repository, &candidate.base, self.args)?;
         let setup = self.reviewers.setup(self.args, &candidate.diff)?;
@@ -221,8 +319,16 @@ impl Chair<'_> {
         let dir = self.runs.join(id.to_string());
         write_whole(&note, &format!("{id}\n"), 0o600).context("cannot note which run reviews it")?;
         let opened = self.reviewers.opened(self.args, &self.file, setup, &dir, self.output).await?;
-        let Reviewed { result, .. } =
+        let reviewed =
             review(opened, earlier, &dir, &id, Instant::now(), self.stop.clone(), self.output).await?;
+        let model = reviewed.model_of(0);
+        let opinion = self.opinion(reviewed, &candidate.tree, &dir).await?;
+        Ok(Some(Reading { opinion, model }))
+    }
+
+    /// What this reviewer thinks, after its model has reviewed a change, and its own command has run on the tree.
+    async fn opinion(&self, reviewed: Reviewed, tree: &Oid, dir: &Path) -> anyhow::Result<Opinion> {
+        let Reviewed { result, .. } = reviewed;
         let Section::Approval(section) = result.section else {
             anyhow::bail!("the run is no review");
         };
@@ -234,7 +340,7 @@ impl Chair<'_> {
             return Ok(opinion);
         }
         // What it brings is run only once it was read.
-        let checked = verified(self.args, &self.repository, &candidate.tree, &dir, self.output).await?;
+        let checked = verified(self.args, &self.repository, tree, dir, self.output).await?;
         if let Some(Checked::Failed { how, .. }) = checked {
             let reason = format!("the command of this reviewer fails on it: {how}");
             return Ok(Opinion::Reject { reason, severity: Severity::High });

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 
 use super::answer::AnswerFile;
 use super::args::ResumeArgs;
-use super::error::{IntegrityError, Interrupted, TooLate, UsageError};
+use super::error::{IntegrityError, UsageError};
 use super::output::Output;
 use super::progress::Story;
 use super::{ExitCode, answer, block_on, docs, launch, locate, metrics, run, settings, signals};
@@ -18,26 +18,23 @@ use crate::provider::Endpoint;
 use crate::provider::launch::Launched;
 use crate::retrieval::Corpus;
 
-/// What a signal leaves that comes while a server starts.
+/// What a signal or the deadline leaves before anything is asked.
 const UNCHANGED: &str = "before the run went on; nothing was asked, and it can be resumed as before";
 
 pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    let dir = locate::run_folder(&args.which)?;
+    let listening = signals::listen(UNCHANGED, args.limits.deadline, output)?;
+    let file = FileConfig::load()?;
+    let dir = locate::run_folder_by(&args.which, &file)?;
     block_on(async {
-        let mut stop = signals::listen()?;
         let (writer, journal) = Writer::reopen(&dir)?;
         if journal.torn_bytes > 0 {
             output.tell(&format!("cut a torn last line of {} bytes off the journal", journal.torn_bytes));
         }
         let mut copy = AnswerFile::open(args.output.as_deref())?;
-        let prepared = tokio::select! {
-            () = settings::deadline(&args.limits, began) => return Err(TooLate(UNCHANGED).into()),
-            prepared = prepare(args, &journal, &dir, output) => prepared?,
-            // Nothing has been asked yet, and a server that was starting ends with this.
-            _ = stop.changed() => return Err(Interrupted(UNCHANGED).into()),
-        };
-        let Prepared { now, server, corpus, redaction } = prepared;
+        let Prepared { now, server, corpus, redaction } =
+            prepare(args, &file, &journal, &dir, output).await?;
+        let stop = listening.begin();
         copy.empty()?;
         let story = Story::new(*output);
         let mut engine = Engine::resume(writer, &journal, now, &story)?;
@@ -74,6 +71,7 @@ struct Prepared {
 /// what held before.
 async fn prepare(
     args: &ResumeArgs,
+    file: &FileConfig,
     journal: &Journal,
     dir: &Path,
     output: &Output,
@@ -95,7 +93,6 @@ async fn prepare(
     let places: Vec<PathBuf> = places.iter().map(original).collect();
     let corpus = docs::open_beside(&places, output).await.context("the run needs its documents again")?;
     let (corpus, library) = corpus.unzip();
-    let file = FileConfig::load()?;
     let mut chosen = Chosen {
         model: args.model.clone(),
         base_url: args.base_url.clone(),
@@ -106,9 +103,9 @@ async fn prepare(
     // A configured server is started again for a run that had one, and for no other.
     let is_launched = |endpoint: &Endpoint| matches!(endpoint, Endpoint::OpenAi(e) if e.launched);
     let wants_server = args.launch.is_some() || ledger.endpoints().iter().any(is_launched);
-    let command = if wants_server { launch_command(&chosen, &file, None)? } else { None };
-    let server = launch::launch(command.as_ref(), &mut chosen, &file, &dir.join(launch::LOG), output).await?;
-    let endpoints = resumed_endpoints(ledger.endpoints(), &chosen, &file).await?;
+    let command = if wants_server { launch_command(&chosen, file, None)? } else { None };
+    let server = launch::launch(command.as_ref(), &mut chosen, file, &dir.join(launch::LOG), output).await?;
+    let endpoints = resumed_endpoints(ledger.endpoints(), &chosen, file).await?;
     let (given, before) = (settings::limits(&args.limits), ledger.limits());
     settings::check_prices(given, &endpoints)?;
     let limits = Limits {

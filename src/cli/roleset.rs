@@ -13,7 +13,8 @@ use crate::protocol::approval::Quorum;
 use crate::protocol::{Params, Task};
 
 pub(super) fn roleset(args: &RolesetArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let folders = settings::roleset_folders(args.rolesets.rolesets_dir.as_ref(), &FileConfig::load()?);
+    let folders =
+        settings::roleset_folders(args.rolesets.rolesets_dir.as_ref(), &FileConfig::load_to_read()?);
     match &args.action {
         RolesetAction::List => list(&list_rolesets(&folders), output),
         RolesetAction::Show { roleset } => show(&find_roleset(roleset, &folders)?, output),
@@ -76,8 +77,9 @@ fn check(all: &[Found], output: &Output) -> anyhow::Result<ExitCode> {
                 output.line(&format!("ok  {}  {}", found.name, found.source))?;
                 if let (Params::Approval(_), Ok(quorum)) = (&roleset.params, Quorum::of(roleset.agents.len()))
                 {
-                    let model = |agent: &RolesetAgent| agent.model.clone().unwrap_or_default();
-                    let models: Vec<String> = roleset.agents.iter().map(model).collect();
+                    // Those that name none are all on the one that a run is given.
+                    let model = |agent: &RolesetAgent| Some(agent.model.clone().unwrap_or_default());
+                    let models: Vec<Option<String>> = roleset.agents.iter().map(model).collect();
                     output.line(&format!("    {}", quorum::in_words(quorum, &models)))?;
                 }
             }

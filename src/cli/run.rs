@@ -8,7 +8,6 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::answer::AnswerFile;
-use super::error::{Interrupted, TooLate};
 use super::output::Output;
 use super::progress::Story;
 use super::run_args::RunArgs;
@@ -21,7 +20,7 @@ use crate::journal::{Opened, read};
 use crate::provider::launch::Launched;
 use crate::report::RunResult;
 
-/// What a signal leaves that comes while a server starts.
+/// What a signal or the deadline leaves before anything is asked.
 const UNBEGUN: &str = "before the run began; nothing was asked, and there is nothing to resume";
 
 pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
@@ -29,23 +28,20 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
         return plan::plan(args, output);
     }
     let began = Instant::now();
+    let listening = signals::listen(UNBEGUN, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
     let id = Uuid::now_v7();
     // The low half of the id is random; a seed that is not given is drawn from it and recorded.
     let seed = args.seed.unwrap_or(id.as_u64_pair().1 >> 11);
     let dir = settings::runs_dir(args.runs_dir.as_ref(), &file).join(id.to_string());
     block_on(async {
-        let mut stop = signals::listen()?;
         // Before a server is started, which can take minutes.
         let mut copy = AnswerFile::open(args.output.as_deref())?;
-        let Beginning { opened, server, corpus, redaction } = tokio::select! {
-            opened = settings::opened(args, &file, seed, &dir, output) => opened?,
-            () = settings::deadline(&args.limits, began) => return Err(TooLate(UNBEGUN).into()),
-            // Nothing has been asked yet, and a server that was starting ends with this.
-            _ = stop.changed() => return Err(Interrupted(UNBEGUN).into()),
-        };
+        let Beginning { opened, server, corpus, redaction, why } =
+            settings::opened(args, &file, seed, &dir, output).await?;
+        let stop = listening.begin();
         copy.empty()?;
-        introduce(output, &opened, &id);
+        introduce(output, &opened, why, &id);
         let story = Story::new(*output);
         let redaction = redaction.map(|redaction| saved(redaction, &dir)).transpose()?;
         let started = Engine::start(&dir, &id.to_string(), opened, &story);
@@ -116,11 +112,13 @@ pub(super) fn note_in_session(ledger: &Ledger, result: &RunResult, dir: &Path, o
     }
 }
 
-pub(super) fn introduce(output: &Output, opened: &Opened, id: &Uuid) {
+/// Tells which run begins, by which roleset and where; `why` says how the roleset was chosen if no flag names it.
+pub(super) fn introduce(output: &Output, opened: &Opened, why: Option<&str>, id: &Uuid) {
     let labels: Vec<String> = opened.endpoints.iter().map(crate::provider::Endpoint::label).collect();
     let mut distinct = labels.clone();
     distinct.dedup();
     let (roleset, seed) = (&opened.setup.roleset, opened.setup.seed);
-    let line = format!("run {id}: {roleset}, seed {seed}, {}", distinct.join(" and "));
+    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+    let line = format!("run {id}: {roleset}{why}, seed {seed}, {}", distinct.join(" and "));
     output.tell(&crate::text::quote::terminal(&line));
 }

@@ -35,7 +35,9 @@ pub(super) struct RunArgs {
     /// files and those that a .gitignore in them names are left out.
     #[arg(long, value_name = "PATH")]
     pub(super) docs: Vec<PathBuf>,
-    /// The roleset: a name, or the path of its JSON file.
+    /// The roleset: a name, or the path of its JSON file. [default: by the question: the one whose agents a mock
+    /// script names, `mcq_reasoner_auditor` for --choices, `solver_checker` for --canonical number,
+    /// `json_author_auditor` for --canonical json, else `generalist_critic`]
     #[arg(short, long, env = "CONSENSUS_ROLESET")]
     pub(super) roleset: Option<String>,
     #[command(flatten)]
@@ -201,7 +203,8 @@ pub(super) struct ParamArgs {
     /// A JSON file with the weights of a council's members, such as {"pathos": 0.2, "logos": 0.4, "ethos": 0.4}.
     #[arg(long, value_name = "FILE")]
     pub(super) weights_from: Option<PathBuf>,
-    /// Which differences between texts do not count.
+    /// Which differences between texts do not count; decimals of a `number` come after a point, unless the roleset
+    /// says a comma.
     #[arg(long, value_enum)]
     pub(super) canonical: Option<CanonicalArg>,
     /// The allowed answers, separated by commas; implies --canonical choice.

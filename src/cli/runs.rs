@@ -12,7 +12,7 @@ use crate::protocol::Outcome;
 use crate::text::quote;
 
 pub(super) fn runs(args: &RunsArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let dir = settings::runs_dir(args.runs_dir.as_ref(), &FileConfig::load()?);
+    let dir = settings::runs_dir(args.runs_dir.as_ref(), &FileConfig::load_to_read()?);
     let mut rows = Vec::new();
     for folder in locate::run_folders(&dir) {
         let ledger = read(&folder.join(FILE_NAME)).map_err(|e| e.to_string()).and_then(|journal| {

@@ -17,23 +17,20 @@ use super::run_args::{
 use super::{docs, launch, spread};
 use crate::api::{SESSION_DOCUMENT, Session};
 use crate::config::{
-    Chosen, ConfigError, FileConfig, Roleset, Seats, check_meaning, config_folder, find_roleset,
-    launch_command, load_roleset, resolve_endpoints, seat,
+    Chosen, ConfigError, DEFAULT_RUNS_DIR, FileConfig, Hints, Roleset, Seats, check_meaning, config_folder,
+    default_roleset, find_roleset, launch_command, load_roleset, resolve_endpoints, seat,
 };
 use crate::engine::{PROGRAM, Redaction};
 use crate::journal::{Limits, Opened};
 use crate::protocol::council::Weights;
 use crate::protocol::{Document, Params, Setup, Task};
-use crate::provider::Endpoint;
 use crate::provider::launch::Launched;
+use crate::provider::{Endpoint, MockScript};
 use crate::retrieval::Corpus;
 use crate::text::{CanonicalKind, CanonicalRule};
 
-/// The roleset of a run that names none.
+/// The roleset of a batch that names none; that of a single run depends on its question.
 const DEFAULT_ROLESET: &str = "writer_physicist";
-
-/// Where run folders go when nothing else is said.
-const DEFAULT_RUNS_DIR: &str = "runs";
 
 /// What is said when nothing is asked.
 const NO_TASK: &str =
@@ -71,15 +68,41 @@ pub(super) fn roleset(
     Ok((found.name, roleset, packs))
 }
 
-/// Makes a run's setup; asks nobody.
+/// The roleset of a single run by its name, and why it is that one, unless a flag or the environment names it.
+pub(super) struct Named {
+    pub(super) roleset: String,
+    pub(super) why: Option<&'static str>,
+}
+
+/// Returns the roleset that a run names, or else the one that suits its question; `script` is its mock script.
+pub(super) fn named(args: &RunArgs, file: &FileConfig, script: Option<&str>) -> anyhow::Result<Named> {
+    if let Some(roleset) = &args.roleset {
+        return Ok(Named { roleset: roleset.clone(), why: None });
+    }
+    if let Some(roleset) = &file.roleset {
+        return Ok(Named { roleset: roleset.clone(), why: Some("from the configuration file") });
+    }
+    let script = script.map(str::parse::<MockScript>).transpose();
+    let script = script.map_err(|why| UsageError(why.to_string()))?;
+    let script_agents: Vec<&str> = script.iter().flat_map(MockScript::agents).collect();
+    let chosen = default_roleset(&Hints {
+        script_agents: &script_agents,
+        has_choices: !args.params.choices.is_empty(),
+        canonical: args.params.canonical.map(CanonicalKind::from),
+    });
+    Ok(Named { roleset: chosen.name.to_owned(), why: Some(chosen.why) })
+}
+
+/// Makes the setup of a run of the roleset `named`, and asks no server.
 pub(super) fn setup(
     args: &RunArgs,
     file: &FileConfig,
     seed: u64,
+    named: &Named,
     session: Option<&Session>,
 ) -> anyhow::Result<(Setup, Roleset)> {
-    let (name, mut roleset, mut packs) =
-        roleset(args.roleset.as_ref(), args.rolesets.rolesets_dir.as_ref(), file)?;
+    let folder = args.rolesets.rolesets_dir.as_ref();
+    let (name, mut roleset, mut packs) = roleset(Some(&named.roleset), folder, file)?;
     check_flags(&roleset, args)?;
     let SeatArgs { members, models, self_panel, persona } = &args.seats;
     // A few at most: the flag is held to its range.
@@ -128,6 +151,8 @@ pub(super) struct Beginning {
     pub(super) server: Option<Launched>,
     pub(super) corpus: Option<Corpus>,
     pub(super) redaction: Option<Redaction>,
+    /// Why the run has its roleset, unless it names one.
+    pub(super) why: Option<&'static str>,
 }
 
 /// Makes everything that a run starts from; may ask a server which model it serves.
@@ -140,8 +165,11 @@ pub(super) async fn opened(
     dir: &Path,
     output: &Output,
 ) -> anyhow::Result<Beginning> {
+    // Read once: a script may come from a pipe.
+    let script = mock_script(args.mock.mock_script.as_deref(), args.answer.as_deref())?;
+    let named = named(args, file, script.as_deref())?;
     let session = session(args, file)?;
-    let (mut setup, roleset) = setup(args, file, seed, session.as_ref())?;
+    let (mut setup, roleset) = setup(args, file, seed, &named, session.as_ref())?;
     let mut redaction = redaction(args, &roleset, dir)?;
     let (corpus, mut library) = docs::open_beside(&args.docs, output).await?.unzip();
     if let Some(redaction) = &mut redaction {
@@ -152,7 +180,6 @@ pub(super) async fn opened(
         let why = "--mock needs --answer TEXT, or a script with --mock-script FILE";
         return Err(UsageError(why.to_owned()).into());
     }
-    let script = mock_script(args.mock.mock_script.as_deref(), args.answer.as_deref())?;
     let mut chosen = chosen(&args.server, script);
     let command = launch_command(&chosen, file, Some(&roleset))?;
     let server = launch::launch(command.as_ref(), &mut chosen, file, &dir.join(launch::LOG), output).await?;
@@ -163,7 +190,7 @@ pub(super) async fn opened(
     let (program, redacted) = (PROGRAM.to_owned(), redaction.is_some());
     let session = session.as_ref().map(Session::place);
     let opened = Opened { program, setup, endpoints, limits, library, redacted, session, cell: None };
-    Ok(Beginning { opened, server, corpus, redaction })
+    Ok(Beginning { opened, server, corpus, redaction, why: named.why })
 }
 
 /// Whether anything is to be left out of what leaves this machine.
@@ -326,14 +353,19 @@ pub(super) fn override_params(roleset: &mut Roleset, params: &ParamArgs) -> anyh
         if kind.is_some_and(|kind| kind != CanonicalKind::Choice) {
             return Err(UsageError("--choices goes with --canonical choice only".to_owned()).into());
         }
-        roleset.canonical = CanonicalRule { kind: CanonicalKind::Choice, choices: params.choices.clone() };
+        roleset.canonical = CanonicalRule { choices: params.choices.clone(), ..CanonicalKind::Choice.into() };
     } else if let Some(kind) = kind {
         if kind == CanonicalKind::Choice && roleset.canonical.choices.is_empty() {
             return Err(UsageError("--canonical choice needs --choices A,B,…".to_owned()).into());
         }
-        let choices =
-            if kind == CanonicalKind::Choice { roleset.canonical.choices.clone() } else { Vec::new() };
-        roleset.canonical = CanonicalRule { kind, choices };
+        // The choices and the decimal sign of the roleset stay, where they are of this kind.
+        if kind != roleset.canonical.kind || roleset.canonical.decimal.is_none() {
+            let choices = std::mem::take(&mut roleset.canonical.choices);
+            roleset.canonical = kind.into();
+            if kind == CanonicalKind::Choice {
+                roleset.canonical.choices = choices;
+            }
+        }
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use super::output::{Format, Output};
 use super::{ExitCode, locate};
 use crate::engine::Ledger;
 use crate::journal::{FILE_NAME, read};
-use crate::report::{RunResult, transcript};
+use crate::report::{RunResult, transcript, worth};
 use crate::text::quote;
 
 pub(super) fn show(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
@@ -17,6 +17,10 @@ pub(super) fn show(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
         Format::Text => {
             let text = transcript(&journal.records).map_err(mismatch)?;
             output.print(&quote::terminal(&text))?;
+            let ledger = Ledger::replay(&journal.records).map_err(mismatch)?;
+            if let Some(worth) = worth(&RunResult::new(&ledger, journal.head), ledger.endpoints()) {
+                output.tell(&worth);
+            }
         }
         Format::Json | Format::Csv | Format::Html => {
             let ledger = Ledger::replay(&journal.records).map_err(mismatch)?;

@@ -1,26 +1,142 @@
-//! Ctrl-C and SIGTERM: the first puts the run down after its open calls, the second at once.
+//! Ctrl-C, SIGTERM and the deadline, on threads of their own: they are heeded whatever the command does meanwhile.
+//!
+//! In: signals and the time. Out: a request to stop, or the end of the process. Until a command has said that it begins,
+//! nothing has been asked or decided, and the first signal ends the process, as the deadline does. From then on the first
+//! signal asks the command to stop after its open calls, and the second ends the process at once. A launched server needs
+//! no word from here: it hangs on a pipe of this process. No command ends with success once a signal has come.
 
-use tokio::signal::unix::{SignalKind, signal};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level;
 use tokio::sync::watch;
 
+use super::ExitCode;
+use super::error::{Interrupted, TooLate};
+use super::output::Output;
 use crate::engine::StopRequest;
 
-/// Listens for signals from now on; must be called inside a runtime.
-pub(super) fn listen() -> anyhow::Result<watch::Receiver<StopRequest>> {
-    let (sender, receiver) = watch::channel(StopRequest::None);
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    // With this, a file that may not grow is an error with a name and no end without a word.
-    let _ = signal(SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32))?;
-    tokio::spawn(async move {
-        for request in [StopRequest::Finish, StopRequest::Abort] {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
+/// How long the last words of a process may take: their reader may have stopped reading.
+const LAST_WORDS_MAX: Duration = Duration::from_millis(500);
+
+/// Whether a signal has come.
+static HEARD: AtomicBool = AtomicBool::new(false);
+
+/// Returns true if a signal has come since the command listens.
+pub(super) fn was_heard() -> bool {
+    HEARD.load(Ordering::SeqCst)
+}
+
+/// How far a command is.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Phase {
+    /// It reads and makes ready.
+    Preparing,
+    /// Calls are made and records written.
+    Begun,
+}
+
+/// The ears of a command.
+pub(super) struct Listening {
+    phase: Arc<Mutex<Phase>>,
+    stop: watch::Receiver<StopRequest>,
+}
+
+impl Listening {
+    /// Says that the command begins: from now on a signal asks it to stop. Returns where the request comes.
+    pub(super) fn begin(self) -> watch::Receiver<StopRequest> {
+        *lock(&self.phase) = Phase::Begun;
+        self.stop
+    }
+}
+
+/// Listens for signals and, until the command begins, waits for its deadline, which counts from now. `unbegun` says what
+/// a command leaves that has not begun.
+///
+/// # Errors
+///
+/// Any error of the system in setting up handlers or starting threads.
+pub(super) fn listen(
+    unbegun: &'static str,
+    deadline: Option<Duration>,
+    output: &Output,
+) -> anyhow::Result<Listening> {
+    let phase = Arc::new(Mutex::new(Phase::Preparing));
+    let (sender, stop) = watch::channel(StopRequest::None);
+    // With SIGXFSZ, a file that may not grow is an error with a name and no end without a word.
+    let signals = Signals::new([SIGINT, SIGTERM, SIGXFSZ]).context("cannot listen for signals")?;
+    let (phase_there, output) = (Arc::clone(&phase), *output);
+    let named = |name: &str| thread::Builder::new().name(name.to_owned());
+    let heeding = named("signals").spawn(move || heed(signals, &phase_there, &sender, unbegun, output));
+    heeding.context("cannot start the thread that listens for signals")?;
+    if let Some(deadline) = deadline {
+        let phase = Arc::clone(&phase);
+        let waiting = named("deadline").spawn(move || {
+            thread::sleep(deadline);
+            let phase = lock(&phase);
+            if *phase == Phase::Preparing {
+                leave(output, TooLate(unbegun).into(), ExitCode::Budget);
             }
-            // The run may be over already.
-            let _ = sender.send(request);
+        });
+        waiting.context("cannot start the thread that waits for the deadline")?;
+    }
+    Ok(Listening { phase, stop })
+}
+
+/// Heeds each signal, for as long as the process lives.
+fn heed(
+    mut signals: Signals,
+    phase: &Mutex<Phase>,
+    sender: &watch::Sender<StopRequest>,
+    unbegun: &'static str,
+    output: Output,
+) {
+    let mut has_asked = false;
+    for _ in signals.forever().filter(|signal| *signal != SIGXFSZ) {
+        HEARD.store(true, Ordering::SeqCst);
+        // A command cannot begin while its end is decided on.
+        let phase = lock(phase);
+        match (*phase, has_asked) {
+            (Phase::Preparing, _) => leave(output, Interrupted(unbegun).into(), ExitCode::Interrupted),
+            (Phase::Begun, false) => {
+                has_asked = true;
+                // The run may be over already.
+                let _ = sender.send(StopRequest::Finish);
+            }
+            (Phase::Begun, true) => {
+                last_words(move || output.tell("stopping at once"));
+                low_level::exit(u8::from(ExitCode::Interrupted).into());
+            }
         }
+    }
+}
+
+/// Ends the process, with the reason if it can still be said.
+fn leave(output: Output, why: anyhow::Error, code: ExitCode) -> ! {
+    last_words(move || output.error(&why, code));
+    low_level::exit(u8::from(code).into())
+}
+
+/// Says something, unless it takes too long: the main thread may hold the stream and wait for its reader.
+fn last_words(say: impl FnOnce() + Send + 'static) {
+    let (said, is_said) = channel();
+    let saying = thread::Builder::new().spawn(move || {
+        say();
+        let _ = said.send(());
     });
-    Ok(receiver)
+    if saying.is_ok() {
+        // The process ends, whether the words are out or not.
+        let _ = is_said.recv_timeout(LAST_WORDS_MAX);
+    }
+}
+
+fn lock(phase: &Mutex<Phase>) -> MutexGuard<'_, Phase> {
+    // A phase is whole, also after a panic of the thread that set it.
+    phase.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::args::{RunRef, VerifyArgs};
 use super::error::{IntegrityError, UsageError};
 use super::output::{Format, Output};
-use super::{ExitCode, locate};
+use super::{ExitCode, locate, quorum};
 use crate::api::{Session, SessionSays};
 use crate::batch;
 use crate::crypto::Digest;
@@ -17,7 +17,7 @@ use crate::decision::{DecisionError, KeyFolder, Record, Verified, VotedFor};
 use crate::engine::Ledger;
 use crate::journal::{Entry, FILE_NAME, Journal, read};
 use crate::protocol::Outcome;
-use crate::protocol::approval::Opinion;
+use crate::protocol::approval::{Opinion, Registry};
 use crate::report::{RESULT_FILE, RunResult};
 use crate::text::quote;
 
@@ -68,7 +68,7 @@ fn verify_batch(folder: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Success)
 }
 
-/// Reads the public keys; a roster that is there and is none is as bad as a record that is none.
+/// Reads the public keys. A roster that is there and cannot be read is as bad as a damaged record.
 fn roster(keys: &Path) -> anyhow::Result<KeyFolder> {
     let why = match KeyFolder::open(keys) {
         Ok(roster) => return Ok(roster),
@@ -118,7 +118,7 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
     output.line(&format!("  repository   {chain}"))?;
     let names: Vec<&str> = signed_by.iter().map(String::as_str).collect();
     output.line(&quote::terminal(&format!("  signed by    {} (wanted {quorum})", names.join(", "))))?;
-    for VotedFor { reviewer, model, opinion } in votes {
+    for VotedFor { reviewer, model, opinion, .. } in votes {
         let said = match opinion {
             Opinion::Approve { confidence, .. } => format!("approves, {} % sure", confidence / 100),
             Opinion::Reject { reason, severity } => {
@@ -130,6 +130,12 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
     }
     for reviewer in silent {
         output.line(&quote::terminal(&format!("  no vote      {reviewer}")))?;
+    }
+    // Records of version 0.1 do not say it.
+    if votes.iter().any(|vote| vote.signed_model.is_some()) {
+        let registry = Registry::new(*chain, roster.roster().clone())?;
+        let bears = quorum::of_votes(&registry, &verified);
+        output.line(&quote::terminal(&format!("  quorum       {bears}")))?;
     }
     Ok(ExitCode::Success)
 }

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use super::endpoints::{Chosen, check_url};
 use super::error::ConfigError;
 use super::file::FileConfig;
+use super::origin::{Origin, Sourced};
 use crate::provider::{BEDROCK, BedrockEndpoint};
 
 /// `[bedrock]` of a configuration file.
@@ -106,6 +107,30 @@ pub(super) fn vouch(
         return Err(ConfigError::Usage(why));
     }
     check_url(url, chosen.allow_http || file.allow_http.unwrap_or(false))
+}
+
+/// Returns what an endpoint is called by, with its origin.
+pub(super) fn explain(endpoint: &BedrockEndpoint, file: &FileConfig) -> Vec<Sourced> {
+    let origin = |key: &str, variables: &[&'static str], other: Origin| {
+        let from_file = file.setting(["bedrock", key]).map(|setting| Origin::File(setting.place()));
+        let variable =
+            || variables.iter().find(|name| set(name).is_some()).map(|name| Origin::Variable(name));
+        from_file.or_else(variable).unwrap_or(other)
+    };
+    let region = origin("region", &["AWS_REGION", "AWS_DEFAULT_REGION"], Origin::AwsFile);
+    let base_url = origin("base_url", &["AWS_ENDPOINT_URL_BEDROCK_RUNTIME"], Origin::BuiltIn);
+    let mut told = vec![
+        Sourced::new("bedrock.base_url", &endpoint.base_url, base_url),
+        Sourced::new("bedrock.region", &endpoint.region, region),
+    ];
+    if let Some(profile) = endpoint.profile.clone().or_else(|| set("AWS_PROFILE")) {
+        told.push(Sourced::new(
+            "bedrock.profile",
+            &profile,
+            origin("profile", &["AWS_PROFILE"], Origin::BuiltIn),
+        ));
+    }
+    told
 }
 
 /// Returns where the service is in a Region.

@@ -9,11 +9,12 @@ use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
+use super::bounded;
 use super::embedded::{EMBEDDED_PACKS, ROLESET_SCHEMA};
 use super::error::Problem;
 use super::nearest::did_you_mean;
 use super::roleset::{Roleset, RolesetAgent};
-use crate::protocol::Params;
+use crate::protocol::{Params, RulesVersion};
 use crate::text::redact::{Redactions, Redactor};
 use crate::text::{CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, quote, schema};
 
@@ -68,7 +69,7 @@ impl Packs {
         match &self.place {
             Place::Folder(folder) => {
                 let path = folder.join(name);
-                std::fs::read_to_string(&path).map_err(|e| format!("cannot read `{}`: {e}", path.display()))
+                bounded::read_to_string(&path).map_err(|e| format!("cannot read `{}`: {e}", path.display()))
             }
             Place::Embedded(packs) => {
                 let found = packs.iter().find(|(n, _)| *n == name);
@@ -191,6 +192,9 @@ pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
         names.push(name);
     }
     check_choices(roleset, &mut report);
+    if roleset.canonical.decimal.is_some() && roleset.canonical.kind != CanonicalKind::Number {
+        report("/canonical/decimal", "a decimal sign goes with kind `number` only".to_owned());
+    }
     let by_line = matches!(roleset.canonical.kind, CanonicalKind::Lines | CanonicalKind::Verbatim);
     for (index, constraint) in roleset.params.constraints().iter().enumerate() {
         let at = format!("/params/constraints/{index}");
@@ -206,7 +210,7 @@ pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
 }
 
 fn check_choices(roleset: &Roleset, report: &mut dyn FnMut(&str, String)) {
-    let canonicalizer = Canonicalizer::new(&roleset.canonical);
+    let canonicalizer = Canonicalizer::new(&roleset.canonical, RulesVersion::NEWEST.rules().reading);
     let is_choice = roleset.canonical.kind == CanonicalKind::Choice;
     if is_choice && roleset.canonical.choices.len() < 2 {
         report("/canonical/choices", "kind `choice` needs the list of choices, two at least".to_owned());

@@ -13,6 +13,7 @@ macro_rules! embed {
 pub const EMBEDDED_ROLESETS: &[(&str, &str)] = embed![
     "":
     "council_tripartite.json",
+    "generalist_critic.json",
     "json_author_auditor.json",
     "mcq_reasoner_auditor.json",
     "panel_models.json",
@@ -34,10 +35,12 @@ pub(super) const EMBEDDED_PACKS: &[(&str, &str)] = embed![
     "compatibility_reviewer.md",
     "coder.md",
     "creative_thinker.md",
+    "critic.md",
     "critical_thinker.md",
     "designer.md",
     "empathetic_thinker.md",
     "ethos.md",
+    "generalist.md",
     "json_auditor.md",
     "json_author.md",
     "logos.md",

@@ -8,6 +8,7 @@ use reqwest::Url;
 use super::bedrock::bedrock_endpoint;
 use super::error::ConfigError;
 use super::file::FileConfig;
+use super::origin::Origin;
 use super::roleset::Roleset;
 use crate::provider::launch::LaunchCommand;
 use crate::provider::{
@@ -23,6 +24,9 @@ const OPENAI: &str = "openai";
 
 /// The variable that holds the key of the server that `OPENAI_BASE_URL` names.
 const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
+
+/// The variable that names the server, as other programs read it.
+const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 
 /// Requests repeated by default after a fault that may pass.
 const RETRIES: u32 = 4;
@@ -221,7 +225,7 @@ pub fn launch_command(
     }
 }
 
-fn known_providers(file: &FileConfig) -> Vec<&str> {
+pub(super) fn known_providers(file: &FileConfig) -> Vec<&str> {
     let known = PRESETS.iter().map(|p| p.name).chain([BEDROCK]);
     known.chain(file.providers.keys().map(String::as_str)).collect()
 }
@@ -287,31 +291,45 @@ fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEn
 pub(super) struct Place {
     /// Empty if no server is named.
     pub(super) base_url: String,
+    /// What named the server.
+    pub(super) url_from: Origin,
     pub(super) api_key_env: Option<String>,
+    /// What named the variable.
+    pub(super) key_from: Origin,
     pub(super) api_key_file: Option<String>,
+    /// What named the file.
+    pub(super) file_from: Origin,
     pub(super) dialect: Dialect,
     pub(super) calls_at_once: Option<NonZeroU32>,
 }
 
 pub(super) fn place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) -> Place {
-    let own_key = |base_url: String| Place {
+    let own_key = |base_url: String, url_from: Origin| Place {
         base_url,
+        url_from,
         api_key_env: file.api_key_env.clone().or(Some(OPENAI_API_KEY.to_owned())),
+        key_from: Origin::of_setting(file, ["api_key_env"]),
         api_key_file: file.api_key_file.clone(),
+        file_from: Origin::of_setting(file, ["api_key_file"]),
         ..Place::default()
     };
     let preset = provider.and_then(|name| PRESETS.iter().find(|p| p.name == name));
     let dialect = preset.map(Preset::dialect).unwrap_or_default();
     if let Some(url) = &chosen.base_url {
-        return Place { dialect, ..own_key(url.clone()) };
+        let url_from = Origin::given("--base-url", "CONSENSUS_BASE_URL", url);
+        return Place { dialect, ..own_key(url.clone(), url_from) };
     }
-    if let Some(configured) = provider.and_then(|name| file.providers.get(name)) {
+    if let Some((name, configured)) = provider.and_then(|name| file.providers.get_key_value(name)) {
+        let from = |key| Origin::of_setting(file, ["providers", name.as_str(), key]);
         let mut dialect = dialect;
         dialect.body.extend(configured.body.clone());
         return Place {
             base_url: configured.base_url.clone(),
+            url_from: from("base_url"),
             api_key_env: configured.api_key_env.clone(),
+            key_from: from("api_key_env"),
             api_key_file: configured.api_key_file.clone(),
+            file_from: from("api_key_file"),
             dialect,
             calls_at_once: configured.calls_at_once,
         };
@@ -320,8 +338,8 @@ pub(super) fn place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) 
         // `openai` is also the name of the interface: the environment says whose server it is, and
         // somebody else's server is no less strict than most.
         Some(preset) if preset.name == OPENAI => match openai_base_url() {
-            Some(url) => own_key(url),
-            None => Place { dialect, ..own_key(preset.base_url.to_owned()) },
+            Some(url) => own_key(url, Origin::Variable(OPENAI_BASE_URL)),
+            None => Place { dialect, ..own_key(preset.base_url.to_owned(), Origin::BuiltIn) },
         },
         Some(preset) => Place {
             base_url: preset.base_url.to_owned(),
@@ -330,14 +348,18 @@ pub(super) fn place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) 
             ..Place::default()
         },
         None => match &chosen.launched {
-            Some(url) => Place { base_url: url.clone(), ..Place::default() },
-            None => openai_base_url().or_else(|| file.base_url.clone()).map(own_key).unwrap_or_default(),
+            Some(url) => Place { base_url: url.clone(), url_from: Origin::Launched, ..Place::default() },
+            None => match (openai_base_url(), &file.base_url) {
+                (Some(url), _) => own_key(url, Origin::Variable(OPENAI_BASE_URL)),
+                (None, Some(url)) => own_key(url.clone(), Origin::of_setting(file, ["base_url"])),
+                (None, None) => Place::default(),
+            },
         },
     }
 }
 
 fn openai_base_url() -> Option<String> {
-    std::env::var("OPENAI_BASE_URL").ok().filter(|url| !url.is_empty())
+    std::env::var(OPENAI_BASE_URL).ok().filter(|url| !url.is_empty())
 }
 
 /// Looks for a server on the usual local ports.

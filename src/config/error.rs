@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use super::trust::{Claim, Standing, lines};
+use crate::crypto::Digest;
 use crate::provider::ProviderError;
 use crate::provider::launch::LaunchError;
 
@@ -45,6 +47,22 @@ pub enum ConfigError {
         path: PathBuf,
         /// What is wrong, with its line.
         why: String,
+    },
+    /// A folder has settings that need its visitor's trust.
+    #[error(
+        "the folder `{}` has settings that start programs, name servers or keys, or lead out of it, and {standing}:{}\nread them, then trust them with `consensus trust` in that folder (in a job: CONSENSUS_TRUST={digest}), or put them into your own configuration file",
+        .folder.display(),
+        lines(.claims)
+    )]
+    Untrusted {
+        /// The folder, without links.
+        folder: PathBuf,
+        /// Each of these settings, with its place.
+        claims: Vec<Claim>,
+        /// The digest by which they can be trusted.
+        digest: Digest,
+        /// Why they do not count.
+        standing: Standing,
     },
     /// No roleset has this name.
     #[error("there is no roleset `{name}`{hint}")]

@@ -1,6 +1,11 @@
 //! Configuration files: `./consensus.toml` and the user's own.
+//!
+//! In: the two files, each read once. Out: one [`FileConfig`], which knows where each setting was made. A project's
+//! file comes with the folder that one stands in, so its settings that could harm its visitor count only with trust:
+//! a command that starts, sends or writes anything uses [`FileConfig::load`], which refuses them, and one that only
+//! reads uses [`FileConfig::load_to_read`], which leaves them out. No setting of an untrusted folder gets past here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
@@ -9,12 +14,18 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::bedrock::BedrockConfig;
+use super::document::{Document, Setting, dotted};
 use super::error::ConfigError;
 use super::prices::{PriceConfig, listed_price};
+use super::trust::Claims;
 use crate::provider::{Price, Timeouts};
+use crate::text::quote;
 
 /// The file that is looked for in the working folder.
 pub const PROJECT_FILE: &str = "consensus.toml";
+
+/// The user's own file in the user's configuration folder.
+const USER_FILE: &str = "config.toml";
 
 /// Fields of a request that the program sets itself.
 const OWN_FIELDS: [&str; 9] = [
@@ -65,6 +76,12 @@ pub struct FileConfig {
     pub bedrock: BedrockConfig,
     /// Prices in US dollars per million tokens, by `provider:name` as a model is referred to, or by its name.
     pub prices: BTreeMap<String, PriceConfig>,
+    /// Every setting with its place, by its dotted name.
+    #[serde(skip)]
+    settings: BTreeMap<String, Setting>,
+    /// Every variable that either file names for a key.
+    #[serde(skip)]
+    key_variables: BTreeSet<String>,
 }
 
 /// One provider of a configuration file.
@@ -93,13 +110,78 @@ impl FileConfig {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Read`], [`ConfigError::File`] with the line.
+    /// [`ConfigError::Read`], [`ConfigError::File`] with the line, [`ConfigError::Untrusted`].
     pub fn load() -> Result<Self, ConfigError> {
-        let user = match config_folder() {
-            Some(folder) => read(&folder.join("config.toml"))?,
-            None => Self::default(),
-        };
-        Ok(read(Path::new(PROJECT_FILE))?.over(user))
+        let Sources { user, project, claims, .. } = Sources::read()?;
+        claims.as_ref().map_or(Ok(()), Claims::require)?;
+        Ok(project.over(user))
+    }
+
+    /// As [`Self::load`], for a command that starts, sends and writes nothing: settings that need trust and have none
+    /// are left out, with one line of warning.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Read`], [`ConfigError::File`] with the line.
+    pub fn load_to_read() -> Result<Self, ConfigError> {
+        let Sources { user, project, claims, document } = Sources::read()?;
+        let (Some(claims), Some(document)) = (claims, document) else { return Ok(project.over(user)) };
+        match claims.require() {
+            Ok(()) => Ok(project.over(user)),
+            Err(ConfigError::Untrusted { .. }) => {
+                let is_kept = |key: &str| !claims.names(key);
+                warn_of(project.settings.values().filter(|setting| !is_kept(&setting.keys[0])));
+                Ok(Self::parse_some(&document, is_kept)?.over(user))
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Reads the user's own file alone.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Read`], [`ConfigError::File`] with the line.
+    pub fn of_user() -> Result<Self, ConfigError> {
+        let Some(folder) = config_folder() else { return Ok(Self::default()) };
+        let document = Document::read(&folder.join(USER_FILE))?;
+        document.as_ref().map(Self::parse).transpose().map(Option::unwrap_or_default)
+    }
+
+    /// Returns what a file says.
+    pub(super) fn parse(document: &Document) -> Result<Self, ConfigError> {
+        Self::parse_some(document, |_| true)
+    }
+
+    fn parse_some(document: &Document, is_kept: impl Fn(&str) -> bool) -> Result<Self, ConfigError> {
+        let mut file: Self = document.parse(&is_kept)?;
+        for (name, provider) in &file.providers {
+            if let Some(field) = OWN_FIELDS.iter().find(|field| provider.body.contains_key(**field)) {
+                let why = format!("providers.{name}.body: `{field}` is set by the program");
+                return Err(ConfigError::File { path: document.path().to_owned(), why });
+            }
+        }
+        let settings = document.settings()?.into_iter().filter(|setting| is_kept(&setting.keys[0]));
+        file.settings = settings.map(|setting| (setting.name(), setting)).collect();
+        let of_providers = file.providers.values().filter_map(|provider| provider.api_key_env.clone());
+        file.key_variables = file.api_key_env.iter().cloned().chain(of_providers).collect();
+        Ok(file)
+    }
+
+    /// Returns the setting of this name, given by its keys, if a file has it.
+    pub(super) fn setting<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Option<&Setting> {
+        self.settings.get(&dotted(keys))
+    }
+
+    /// Returns every setting of both files that counts, with its place.
+    pub fn settings(&self) -> impl Iterator<Item = &Setting> {
+        self.settings.values()
+    }
+
+    /// Returns the environment variables that either file names for an API key.
+    #[must_use]
+    pub fn key_variables(&self) -> &BTreeSet<String> {
+        &self.key_variables
     }
 
     /// Returns the price of a model: as written here by the reference that names it or by its name alone, else the
@@ -116,6 +198,12 @@ impl FileConfig {
         providers.extend(self.providers);
         let mut prices = other.prices;
         prices.extend(self.prices);
+        let replaced: BTreeSet<Vec<String>> =
+            self.settings.values().map(|setting| whole(setting).to_vec()).collect();
+        let mut settings = other.settings;
+        settings.retain(|_, setting| !replaced.contains(whole(setting)));
+        settings.extend(self.settings);
+        let key_variables = self.key_variables.into_iter().chain(other.key_variables).collect();
         Self {
             model: self.model.or(other.model),
             // Who names a server here does not mean the one that is started there.
@@ -138,7 +226,53 @@ impl FileConfig {
                 base_url: self.bedrock.base_url.or(other.bedrock.base_url),
             },
             prices,
+            settings,
+            key_variables,
         }
+    }
+}
+
+/// The two files as they are, before the question of trust.
+struct Sources {
+    user: FileConfig,
+    project: FileConfig,
+    /// The project's file as it was read.
+    document: Option<Document>,
+    /// What of the folder needs trust.
+    claims: Option<Claims>,
+}
+
+impl Sources {
+    fn read() -> Result<Self, ConfigError> {
+        let user = FileConfig::of_user()?;
+        let document = Document::read(Path::new(PROJECT_FILE))?;
+        let project = document.as_ref().map(FileConfig::parse).transpose()?.unwrap_or_default();
+        let claims = Claims::of(Path::new("."), document.as_ref(), &project, &user)?;
+        Ok(Self { user, project, document, claims })
+    }
+}
+
+/// Returns the keys of what a project's file replaces as a whole when it has this setting.
+fn whole(setting: &Setting) -> &[String] {
+    let keys = &setting.keys;
+    match keys.first().map_or("", String::as_str) {
+        "timeouts" => &keys[..1],
+        "providers" | "prices" => &keys[..keys.len().min(2)],
+        _ => keys,
+    }
+}
+
+/// Warns of settings that are left out; of none, says nothing.
+fn warn_of<'a>(left_out: impl Iterator<Item = &'a Setting>) {
+    let mut left_out: Vec<&Setting> = left_out.collect();
+    left_out.sort_by_key(|setting| setting.line);
+    let names: Vec<String> = left_out.iter().map(|setting| setting.name()).collect();
+    if let Some(first) = left_out.first() {
+        let names = quote::terminal(&names.join(", "));
+        tracing::warn!(
+            "{}: left out until you trust this folder with `consensus trust`: {names}",
+            first.place()
+        );
     }
 }
 
@@ -152,20 +286,4 @@ pub fn config_folder() -> Option<PathBuf> {
 #[must_use]
 pub fn cache_folder() -> Option<PathBuf> {
     etcetera::base_strategy::Xdg::new().ok().map(|xdg| xdg.cache_dir().join("consensus"))
-}
-
-fn read(path: &Path) -> Result<FileConfig, ConfigError> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(FileConfig::default()),
-        Err(source) => return Err(ConfigError::Read { path: path.to_owned(), source }),
-    };
-    let refuse = |why: String| ConfigError::File { path: path.to_owned(), why };
-    let file: FileConfig = toml::from_str(&text).map_err(|e| refuse(e.to_string()))?;
-    for (name, provider) in &file.providers {
-        if let Some(field) = OWN_FIELDS.iter().find(|field| provider.body.contains_key(**field)) {
-            return Err(refuse(format!("providers.{name}.body: `{field}` is set by the program")));
-        }
-    }
-    Ok(file)
 }

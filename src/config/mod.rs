@@ -5,30 +5,41 @@
 //! `$XDG_CONFIG_HOME/consensus/config.toml`. Rolesets come from `--rolesets-dir`, `./rolesets`, the
 //! configuration folder and the binary itself, in that order.
 //!
+//! What a project's file sets counts only with its visitor's trust if it could harm: see [`Claims`].
+//!
 //! Every mistake is reported with its file and place, all of a roleset's mistakes at once, and a
 //! misspelt name with the nearest right one. Nothing here starts a run.
 //!
 //! [`Setup`]: crate::protocol::Setup
 
 mod bedrock;
+mod bounded;
 mod check;
+mod default_roleset;
+mod document;
 mod embedded;
 mod endpoints;
 mod error;
 mod file;
 mod nearest;
+mod origin;
 mod panel;
 mod prices;
+mod reach;
 mod resumed;
 mod roleset;
+mod trust;
 
 pub use bedrock::BedrockConfig;
 pub use check::{Packs, check_meaning};
+pub use default_roleset::{DefaultRoleset, Hints, default_roleset};
+pub use document::Setting;
 pub use embedded::{EMBEDDED_ROLESETS, ROLESET_SCHEMA};
 pub use endpoints::{Chosen, ModelRef, expected_price, launch_command, resolve_endpoints};
 pub use error::{ConfigError, Problem};
 pub use file::{FileConfig, PROJECT_FILE, ProviderConfig, cache_folder, config_folder};
 pub use nearest::nearest;
+pub use origin::{Origin, Sourced, explain};
 pub use panel::{Persona, Seats, seat};
 pub use prices::{PriceConfig, listed_price, micro_usd, prices_as_of};
 pub use resumed::resumed_endpoints;
@@ -36,3 +47,4 @@ pub use roleset::{
     Found, Roleset, RolesetAgent, Source, check_roleset, copy_roleset, find_roleset, list_rolesets,
     load_roleset,
 };
+pub use trust::{Claim, Claims, DEFAULT_RUNS_DIR, Standing, TRUST_VARIABLE, TrustStore};

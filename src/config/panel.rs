@@ -8,7 +8,7 @@ use super::check::Packs;
 use super::embedded::EMBEDDED_ROLESETS;
 use super::error::ConfigError;
 use super::nearest::did_you_mean;
-use super::roleset::{Roleset, RolesetAgent};
+use super::roleset::{COMPARING, Roleset, RolesetAgent};
 use crate::text::{one_line, quote};
 
 /// The roleset whose members are the built-in personas.
@@ -68,7 +68,8 @@ impl Persona {
         let pack = format!(
             "You are {line}. Look at the task as such a person would, with their knowledge, their habits and their \
              doubts, and say what they would see that others miss. A point of view changes what you look at, not what \
-             is so: what is wrong stays wrong. When you judge others, judge as that person, by what their answers say.\n"
+             is so: what is wrong stays wrong.\n\n{COMPARING}\n\nWhen you judge others, judge as that person, by what their \
+             answers say.\n"
         );
         Ok(Self { name: name_of(line), domain, pack })
     }

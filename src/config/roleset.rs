@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::bounded;
 use super::check::{self, Packs};
 use super::embedded::EMBEDDED_ROLESETS;
 use super::error::{ConfigError, Problem};
@@ -278,7 +279,7 @@ pub fn copy_roleset(found: &Found, folder: &Path) -> Result<PathBuf, ConfigError
 fn open(found: &Found) -> Result<(String, String, Packs), ConfigError> {
     match &found.source {
         Source::File(path) => {
-            let read = std::fs::read_to_string(path);
+            let read = bounded::read_to_string(path);
             let text = read.map_err(|source| ConfigError::Read { path: path.clone(), source })?;
             let folder = path.parent().unwrap_or(Path::new("")).join("packs");
             Ok((path.display().to_string(), text, Packs::in_folder(folder)))
@@ -290,17 +291,36 @@ fn open(found: &Found) -> Result<(String, String, Packs), ConfigError> {
     }
 }
 
+/// The line of a pack that divides it. What stands before it is for work alone, and what comes after it for comparing texts.
+pub(super) const COMPARING: &str = "## Comparing";
+
+/// Divides a pack in its part for work alone and its part for comparing. A pack without the dividing line has no second part.
+fn pack_parts(text: &str) -> (String, String) {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if line.trim_end() == COMPARING {
+            return (text[..at].to_owned(), text[at + line.len()..].trim().to_owned());
+        }
+        at += line.len();
+    }
+    (text.to_owned(), String::new())
+}
+
 impl Roleset {
     /// Makes the setup of a run with this roleset.
     #[must_use]
     pub fn setup(&self, name: &str, packs: &Packs, task: Task, seed: u64) -> Setup {
-        let agent = |agent: &RolesetAgent| AgentSetup {
-            name: agent.name.clone(),
-            domain: agent.domain.clone(),
+        let agent = |agent: &RolesetAgent| {
             // The check has read every pack already.
-            pack: packs.read(&agent.pack).unwrap_or_default(),
-            temperature: agent.temperature,
-            max_tokens: agent.max_tokens,
+            let (pack, comparing) = pack_parts(&packs.read(&agent.pack).unwrap_or_default());
+            AgentSetup {
+                name: agent.name.clone(),
+                domain: agent.domain.clone(),
+                pack,
+                comparing,
+                temperature: agent.temperature,
+                max_tokens: agent.max_tokens,
+            }
         };
         Setup {
             roleset: name.to_owned(),

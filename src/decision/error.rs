@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use super::history::NotInLedger;
 use crate::crypto::{Digest, NotAKey};
 use crate::journal::JournalError;
 use crate::protocol::approval::court::Mistrial;
@@ -56,6 +57,41 @@ pub enum DecisionError {
         place: PathBuf,
         /// Where they have.
         other: &'static str,
+    },
+    /// A branch carries a decision of these keys that is not in their ledger.
+    #[error(transparent)]
+    NotInLedger(Box<NotInLedger>),
+    /// It was said before that the ledger starts elsewhere.
+    #[error(
+        "this ledger starts at decision {known}, which was said once and for all; --ledger-starts-at {given} cannot change it"
+    )]
+    StartsElsewhere {
+        /// What was said before.
+        known: Sequence,
+        /// What is said now.
+        given: Sequence,
+    },
+    /// No secret key of the roster is in a folder, so that there is nothing to take elsewhere.
+    #[error("`{}` has no key of its roster; there is nothing to export", .0.display())]
+    NoKeys(PathBuf),
+    /// A ledger is in use.
+    #[error("`{}` is in use by another process; end that first", .0.display())]
+    InUse(PathBuf),
+    /// An exported file cannot be trusted.
+    #[error("`{}` is no file that `consensus keys export` has written, or it was changed: {why}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// What an exported file brings does not go with what is there.
+    #[error("`{}` {why}; nothing was imported", path.display())]
+    Clash {
+        /// What is there.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
     },
     /// Somebody is missing.
     #[error("there is no key of `{0}`")]

@@ -27,8 +27,8 @@ pub const RUNS_MODEL: &str = "the model of the run";
 const ORCHESTRATOR_DOMAIN: &str = "nobody: it has no vote";
 
 /// The folder of all that these keys have signed, and in it of those who sit apart.
-const DECISIONS: &str = "decisions";
-const APART: &str = "peers";
+pub(super) const DECISIONS: &str = "decisions";
+pub(super) const APART: &str = "peers";
 
 /// A folder with a roster, and perhaps with secret keys.
 #[derive(Clone, Debug)]
@@ -182,6 +182,14 @@ impl KeyFolder {
         Ok((key, party, seal, self.apart(registry)?.join(plain(name))))
     }
 
+    /// Those of the roster whose secret keys are here, with the text of each key, after its owner's rights to it were checked.
+    pub(super) fn held(&self) -> Result<Vec<(&Seat, String)>, DecisionError> {
+        let Roster { reviewers, orchestrators } = &self.roster;
+        let here =
+            reviewers.iter().chain(orchestrators).filter(|seat| key_file(&self.folder, &seat.name).exists());
+        here.map(|seat| Ok((seat, self.key(seat)?.to_pem()))).collect()
+    }
+
     /// All who take part.
     #[must_use]
     pub fn roster(&self) -> &Roster {
@@ -227,7 +235,7 @@ impl KeyFolder {
     }
 }
 
-fn make_folder(folder: &Path) -> Result<(), DecisionError> {
+pub(super) fn make_folder(folder: &Path) -> Result<(), DecisionError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(DecisionError::file("make the folder", folder))
 }
@@ -249,13 +257,13 @@ fn key_file(folder: &Path, name: &str) -> PathBuf {
 }
 
 /// A name as a part of a path.
-fn plain(name: &str) -> String {
+pub(super) fn plain(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
     name.chars().map(plain).collect()
 }
 
 /// Writes a file that is not there, and makes it durable.
-fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), DecisionError> {
+pub(super) fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), DecisionError> {
     let write = || {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
         file.write_all(text.as_bytes())?;

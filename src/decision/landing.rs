@@ -34,7 +34,8 @@ impl Case {
             return Err(DecisionError::NotProven(why));
         }
         let branch = repository.branch(&proposal.branch)?;
-        let message = proposal.commit_message(decided.record.sequence, self.change(), &approvers);
+        let roster = self.names_its_roster().then(|| ledger.registry().digest());
+        let message = proposal.commit_message(decided.record.sequence, self.change(), roster, &approvers);
         // The same commit, however often it is made.
         let commit = repository.commit(&proposal.base, &proposal.tree, &message, proposal.at)?;
         let landing = Landing { branch, from: proposal.base.clone(), to: commit.clone(), with_checkout };

@@ -7,19 +7,21 @@
 //! sit together in one process have one; where each has a process, the one who proposes has another, and each its own log.
 //! The same keys never do both, since neither knows what was signed in the other.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::error::DecisionError;
+use super::history::{Beside, Found, Told, compare, told};
 use super::keys::{KeyFolder, ORCHESTRATOR};
 use super::proposal::Proposal;
-use super::record::{Record, Verified};
+use super::record::{FIRST_FORM, FORM, Record, Verified};
 use crate::crypto::{Digest, Signature};
 use crate::journal::{Record as Line, Writer};
 use crate::protocol::approval::court::{Court, Ruling};
-use crate::protocol::approval::{Opinion, Proof, Registry, Seal, Sequence};
-use crate::repository::{Mark, Oid};
+use crate::protocol::approval::{Letter, ModelAt, Opinion, Proof, Reading, Registry, Seal, Sequence, Value};
+use crate::repository::{Mark, Oid, Repository};
 
 /// What is wrong with a record that is not of the open case.
 const OTHER_CASE: &str = "it decides on what was not opened";
@@ -34,6 +36,8 @@ enum Entry {
     Decided { record: Box<Record> },
     /// What became of it.
     Closed { sequence: Sequence, ended: Ended },
+    /// Its owner says that decisions below this place, which a branch shows without a roster, were other keys'.
+    StartsAt { sequence: Sequence },
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -45,6 +49,20 @@ struct Opened {
     run: String,
     change: String,
     opinions: Vec<Opinion>,
+    /// The model that formed each opinion, and where it was called.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    models: Vec<Option<ModelAt>>,
+    /// In which form the decision is recorded and landed: what version 0.1 began ends as 0.1 would have ended it.
+    #[serde(default = "first_form", skip_serializing_if = "is_first_form")]
+    form: u32,
+}
+
+fn first_form() -> u32 {
+    FIRST_FORM
+}
+
+fn is_first_form(form: &u32) -> bool {
+    *form == FIRST_FORM
 }
 
 /// What became of a change.
@@ -75,7 +93,8 @@ pub struct Case {
     /// What is decided on.
     pub proposal: Proposal,
     change: String,
-    opinions: Vec<Opinion>,
+    opinions: Vec<Reading>,
+    form: u32,
     decided: Option<Decided>,
 }
 
@@ -101,11 +120,13 @@ pub struct Decided {
 #[derive(Debug)]
 pub struct Ledger {
     name: String,
+    folder: PathBuf,
     writer: Writer,
     registry: Arc<Registry>,
     /// The decisions so far.
     proofs: Vec<(Sequence, Proof<Signature>)>,
     case: Option<Case>,
+    starts_at: Option<Sequence>,
 }
 
 impl Case {
@@ -117,13 +138,33 @@ impl Case {
 
     /// Whether a record is of this case. Those who sit apart may have decided on nothing in between, more than once.
     fn fits(&self, record: &Record) -> bool {
-        self.sequence <= record.sequence && self.change == record.change && self.decided.is_none()
+        let is_of_its_form = self.form <= record.form();
+        let is_of_it = self.sequence <= record.sequence && self.change == record.change;
+        is_of_it && is_of_its_form && self.decided.is_none()
     }
 
-    /// What each reviewer thinks of it, if they sit together.
+    /// What each reviewer thinks of it, and on which model, if they sit together.
     #[must_use]
-    pub fn opinions(&self) -> &[Opinion] {
+    pub fn opinions(&self) -> &[Reading] {
         &self.opinions
+    }
+
+    /// Whether its commit names the roster; what version 0.1 began does not.
+    #[must_use]
+    pub fn names_its_roster(&self) -> bool {
+        self.form > FIRST_FORM
+    }
+}
+
+impl Opened {
+    /// What each reviewer thinks, with its model, where that was written down.
+    fn readings(&self) -> Option<Vec<Reading>> {
+        if self.models.is_empty() {
+            return Some(self.opinions.iter().cloned().map(Reading::from).collect());
+        }
+        let is_whole = self.models.len() == self.opinions.len() && self.form > FIRST_FORM;
+        let both = self.opinions.iter().cloned().zip(self.models.iter().cloned());
+        is_whole.then(|| both.map(|(opinion, model)| Reading { opinion, model }).collect())
     }
 }
 
@@ -145,12 +186,20 @@ impl Ledger {
             Sitting::Together => keys.together(registry),
             Sitting::Apart => keys.apart(registry),
         };
-        let (writer, lines) = Writer::open::<Entry>(&place()?, &registry.chain().to_string())?;
+        let folder = place()?;
+        let (writer, lines) = Writer::open::<Entry>(&folder, &registry.chain().to_string())?;
         // Somebody may have begun otherwise meanwhile: whoever comes second sees it.
         place()?;
         let name = KeyFolder::ledger_name(registry);
-        let mut ledger =
-            Self { name, writer, registry: Arc::clone(registry), proofs: Vec::new(), case: None };
+        let mut ledger = Self {
+            name,
+            folder,
+            writer,
+            registry: Arc::clone(registry),
+            proofs: Vec::new(),
+            case: None,
+            starts_at: None,
+        };
         for line in lines {
             let number = line.seq + 1;
             ledger
@@ -211,10 +260,12 @@ impl Ledger {
     pub fn begin(
         &mut self,
         proposal: &Proposal,
-        opinions: Vec<Opinion>,
+        readings: Vec<Reading>,
         run: &str,
     ) -> Result<(), DecisionError> {
         self.is_idle()?;
+        let readings = readings.into_iter().map(|Reading { opinion, model }| (opinion, model));
+        let (opinions, models): (Vec<Opinion>, Vec<Option<ModelAt>>) = readings.unzip();
         let change = proposal.change()?.text().to_owned();
         let opened = Opened {
             program: crate::engine::PROGRAM.to_owned(),
@@ -222,6 +273,8 @@ impl Ledger {
             run: run.to_owned(),
             change,
             opinions,
+            models,
+            form: FORM,
         };
         self.write(Entry::Opened(Box::new(opened)))
     }
@@ -244,7 +297,11 @@ impl Ledger {
     /// [`DecisionError`] if it does not verify, or is on something else.
     pub fn decided(&mut self, ruling: &Ruling<Signature>) -> Result<Decided, DecisionError> {
         let case = self.case.as_ref().ok_or(DecisionError::Idle)?;
-        let record = Record::new(&self.registry, &case.change, ruling);
+        // Of what version 0.1 began, reviewers who came later may have named their models.
+        let has_model =
+            |letter: &Letter<Signature>| letter.opinion.as_ref().is_some_and(|o| o.model.is_some());
+        let form = if ruling.votes.iter().any(has_model) { FORM } else { case.form };
+        let record = Record::new(&self.registry, &case.change, ruling, form);
         record.check(&self.registry)?;
         // What would not be taken when it is read must not be written.
         if !case.fits(&record) {
@@ -262,6 +319,55 @@ impl Ledger {
     pub fn close(&mut self, ended: Ended) -> Result<(), DecisionError> {
         let sequence = self.case.as_ref().ok_or(DecisionError::Idle)?.sequence;
         self.write(Entry::Closed { sequence, ended })
+    }
+
+    /// Refuses a branch that carries a decision under this roster that is not in here, or is another one in here: what is
+    /// signed next could be signed for the second time.
+    ///
+    /// `starts_at` is the word of the owner that decisions below that place were other keys', where a commit names no roster:
+    /// version 0.1 wrote none. It is written down if it settles the matter, once and for all; the same again changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError::NotInLedger`] says which decision, and how to get the ledger that knows it;
+    /// [`DecisionError::StartsElsewhere`] if another place was said before.
+    pub fn agrees_with(
+        &mut self,
+        repository: &Repository,
+        branch: &str,
+        starts_at: Option<Sequence>,
+    ) -> Result<(), DecisionError> {
+        if let (Some(known), Some(given)) = (self.starts_at, starts_at)
+            && known != given
+        {
+            return Err(DecisionError::StartsElsewhere { known, given });
+        }
+        let tip = repository.commit_of(branch)?;
+        let told = told(repository, &self.registry, &tip, None)?;
+        let beside = Beside {
+            branch,
+            place: &self.folder,
+            starts_at: self.starts_at.or(starts_at),
+            known: self.next() - 1,
+            may_learn: false,
+            is_reviewer: false,
+        };
+        compare(&told, &beside, |told| self.find(told))?;
+        match starts_at.filter(|_| self.starts_at.is_none()) {
+            Some(sequence) => self.write(Entry::StartsAt { sequence }),
+            None => Ok(()),
+        }
+    }
+
+    /// What is in here of a decision that a branch tells of. One that is under way may have landed already.
+    fn find(&self, told: &Told) -> Found {
+        let is_at = |(sequence, _): &&(Sequence, Proof<Signature>)| *sequence == told.sequence;
+        if let Some((_, proof)) = self.proofs.iter().find(is_at) {
+            return told
+                .is(proof.check(self.registry.quorum()).map_or(Value::Nothing, |proven| proven.value));
+        }
+        let is_under_way = |case: &Case| case.sequence <= told.sequence && told.change == Some(case.change());
+        if self.case.as_ref().is_some_and(is_under_way) { Found::Same } else { Found::Nothing }
     }
 
     fn write(&mut self, entry: Entry) -> Result<(), DecisionError> {
@@ -288,14 +394,19 @@ impl Ledger {
         match line.event {
             Entry::Opened(opened) => {
                 self.is_idle()?;
-                let Opened { sequence, run, change, opinions, .. } = *opened;
+                let opinions =
+                    opened.readings().ok_or_else(|| wrong("its opinions and models differ in number"))?;
+                if !(FIRST_FORM..=FORM).contains(&opened.form) {
+                    return Err(wrong("its form is not known to this program, which may be too old"));
+                }
+                let Opened { sequence, run, change, form, .. } = *opened;
                 // It becomes a part of a path.
                 uuid::Uuid::parse_str(&run).map_err(|_| wrong("its run has no id"))?;
                 if sequence != self.next() {
                     return Err(wrong("it is not the next decision"));
                 }
                 let proposal = Proposal::read(&change)?;
-                self.case = Some(Case { sequence, run, proposal, change, opinions, decided: None });
+                self.case = Some(Case { sequence, run, proposal, change, opinions, form, decided: None });
                 Ok(())
             }
             Entry::Decided { record } => {
@@ -315,6 +426,10 @@ impl Ledger {
                 self.case = None;
                 Ok(())
             }
+            Entry::StartsAt { sequence } => match self.starts_at.replace(sequence) {
+                Some(_) => Err(wrong("it says twice where it starts")),
+                None => Ok(()),
+            },
         }
     }
 }

@@ -12,22 +12,29 @@
 //! that are moved. What is needed to sign is durable before anything is signed, and what is needed to move a branch before it
 //! is moved: whoever comes after a crash signs the same again and brings the rest to its end.
 //!
+//! Before any of it, what the branch says of earlier decisions is compared with the ledger: keys that came without theirs sign
+//! nothing. Keys and ledgers move together, as one file.
+//!
 //! Nothing in here asks a model, and nothing here counts a vote: that is [`protocol`](crate::protocol::approval)'s.
 
 mod error;
 mod examination;
 pub mod facts;
+mod history;
 mod keys;
 mod landing;
 mod ledger;
+mod portable;
 mod proposal;
 mod record;
 mod verification;
 
 pub use error::DecisionError;
 pub use examination::Examined;
+pub use history::{Beside, Found, Told, compare, told};
 pub use keys::{KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
 pub use ledger::{Case, Decided, Ended, Ledger, Sitting};
+pub use portable::{Exported, Imported, export, import};
 pub use proposal::{Draft, Proposal, Reader};
 pub use record::{Record, Verified, VotedFor};
 pub use verification::{Checked, Verification};

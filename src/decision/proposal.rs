@@ -151,9 +151,16 @@ impl Proposal {
         self.files.iter().map(|file| file.added.saturating_add(file.removed)).fold(0, u64::saturating_add)
     }
 
-    /// The message of its commit, which says by what it was decided.
+    /// The message of its commit, which says by what it was decided, and under which roster; none, if version 0.1 began the
+    /// decision, which did not say.
     #[must_use]
-    pub fn commit_message(&self, sequence: Sequence, change: Digest, approvers: &[&str]) -> String {
+    pub fn commit_message(
+        &self,
+        sequence: Sequence,
+        change: Digest,
+        roster: Option<Digest>,
+        approvers: &[&str],
+    ) -> String {
         // Nobody's message has this program's trailers in it, or what git takes for the end of a message.
         let is_own = |line: &&str| {
             let line = line.trim_start();
@@ -168,6 +175,9 @@ impl Proposal {
         let mut text = format!("{}\n\n", subject.unwrap_or_else(|| MESSAGE.to_owned()));
         let _ = writeln!(text, "Consensus-Sequence: {sequence}");
         let _ = writeln!(text, "Consensus-Change: sha256:{change}");
+        if let Some(roster) = roster {
+            let _ = writeln!(text, "Consensus-Roster: sha256:{roster}");
+        }
         for approver in approvers {
             let _ = writeln!(text, "Consensus-Approved-By: {approver}");
         }

@@ -9,12 +9,19 @@ use crate::crypto::dsse::Envelope;
 use crate::crypto::{Digest, Signature};
 use crate::protocol::approval::court::Ruling;
 use crate::protocol::approval::{
-    Change, Opinion, Post, Proof, Proven, Registry, Roster, Seat, Sequence, Statement, Value, Vote,
+    Change, ModelAt, Opinion, Post, Proof, Proven, Reading, Registry, Roster, Seat, Sequence, Statement,
+    Value, Vote,
 };
 use crate::repository::Oid;
 
-/// The form that this program writes.
-const VERSION: u32 = 1;
+/// The form of version 0.1: its votes do not say on which model they rest.
+pub(super) const FIRST_FORM: u32 = 1;
+
+/// The form that this program writes: a vote names the model that formed it.
+pub(super) const FORM: u32 = 2;
+
+/// What is said of a vote that names no model.
+const NO_MODEL: &str = "no model is named";
 
 /// The record of a decision.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -40,8 +47,12 @@ pub struct Record {
 pub struct VotedFor {
     /// Who.
     pub reviewer: String,
-    /// Where its model was called, as the process says that asked it.
+    /// Its model and where that was called, in words. Where the vote does not name it, that is the word of the process that
+    /// asked it, or what the roster says.
     pub model: String,
+    /// The model that its author has signed with the vote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signed_model: Option<ModelAt>,
     /// What it thinks.
     pub opinion: Opinion,
 }
@@ -76,19 +87,19 @@ pub struct Verified {
 }
 
 impl Record {
-    /// Makes the record of a ruling on a change.
+    /// Makes the record of a ruling on a change, in this form.
     ///
     /// # Panics
     ///
     /// Never: a ruling's commits say one thing, by those who are in the roster.
     #[must_use]
-    pub fn new(registry: &Registry, change: &str, ruling: &Ruling<Signature>) -> Self {
+    pub(super) fn new(registry: &Registry, change: &str, ruling: &Ruling<Signature>, form: u32) -> Self {
         let write = |letter: &_| {
             let text = registry.write(&Post::Letter(Clone::clone(letter)));
             serde_json::from_str(&text).expect("what was written as JSON is JSON")
         };
         Self {
-            v: VERSION,
+            v: form,
             chain: registry.chain(),
             sequence: ruling.sequence,
             envelope: registry.envelope(&ruling.proof.commits).expect("a ruling has commits to one thing"),
@@ -106,10 +117,15 @@ impl Record {
     pub fn read(text: &str) -> Result<Self, DecisionError> {
         let wrong = |why: String| DecisionError::NotProven(format!("it cannot be read: {why}"));
         let record: Self = serde_json::from_str(text).map_err(|why| wrong(why.to_string()))?;
-        if record.v == VERSION {
+        if (FIRST_FORM..=FORM).contains(&record.v) {
             return Ok(record);
         }
-        Err(wrong(format!("its form is {}, and this program reads {VERSION}", record.v)))
+        Err(wrong(format!("its form is {}, and this program reads {FIRST_FORM} to {FORM}", record.v)))
+    }
+
+    /// In which form it is.
+    pub(super) fn form(&self) -> u32 {
+        self.v
     }
 
     /// Returns what was decided, and what proves it, if the signatures of a quorum of this roster are there.
@@ -163,14 +179,19 @@ impl Record {
         let name = |at: usize| roster.reviewers.get(at).map_or_else(String::new, |seat| seat.name.clone());
         let mut votes: Vec<(usize, VotedFor)> = Vec::new();
         for vote in &self.votes {
-            let (by, opinion) = self.vote(registry, vote, change)?;
+            let (by, Reading { opinion, model: signed_model }) = self.vote(registry, vote, change)?;
             if votes.iter().any(|(known, _)| *known == by) {
                 return Err(DecisionError::NotProven(format!("`{}` votes twice", name(by))));
             }
             let reader = proposal.reviewers.iter().find(|reader| reader.name == name(by));
             let domain = || roster.reviewers.get(by).map(|seat| seat.domain.clone()).unwrap_or_default();
-            let model = reader.map_or_else(domain, |reader| reader.model.clone());
-            votes.push((by, VotedFor { reviewer: name(by), model, opinion }));
+            let model = match (&signed_model, reader) {
+                (Some(model), _) => model.to_string(),
+                (None, Some(reader)) => reader.model.clone(),
+                (None, None) if self.v == FIRST_FORM => domain(),
+                (None, None) => NO_MODEL.to_owned(),
+            };
+            votes.push((by, VotedFor { reviewer: name(by), model, signed_model, opinion }));
         }
         // Nobody's dissent is left out, where all had voted before anything was decided.
         if !proposal.reviewers.is_empty() {
@@ -202,7 +223,7 @@ impl Record {
         registry: &Registry,
         vote: &Json,
         change: Digest,
-    ) -> Result<(usize, Opinion), DecisionError> {
+    ) -> Result<(usize, Reading), DecisionError> {
         let foreign =
             || DecisionError::NotProven("one of its votes is on something else, or is none".to_owned());
         let Some(Post::Letter(letter)) = registry.read(&vote.to_string(), |_, _| true)? else {
@@ -214,9 +235,13 @@ impl Record {
         let is_it = is_whole
             && letter.signed.sequence == self.sequence
             && matches!(letter.signed.statement, Statement::Prepare { value, .. } if value == Value::Change(change));
-        let opinion = letter.opinion.filter(|_| is_it).ok_or_else(foreign)?;
+        let reading = letter.opinion.filter(|_| is_it).ok_or_else(foreign)?;
+        if self.v == FIRST_FORM && reading.model.is_some() {
+            let why = "a vote names its model, which records of the first form never do".to_owned();
+            return Err(DecisionError::NotProven(why));
+        }
         // Whose key it is was checked: a prepare is a reviewer's.
-        Ok((letter.signed.by, Opinion::clone(&opinion)))
+        Ok((letter.signed.by, Reading::clone(&reading)))
     }
 }
 

@@ -299,9 +299,17 @@ impl<'a> Engine<'a> {
         let mut in_the_air = FuturesUnordered::new();
         let mut handles: BTreeMap<CallId, AbortHandle> = BTreeMap::new();
         let mut reason = None;
+        let mut heeded = StopRequest::None;
         while self.ledger.verdict().is_none() {
+            // A request may come while a reply is taken as well as while one is awaited.
+            let request = *stop.borrow_and_update();
+            if request > heeded {
+                heeded = request;
+                quit.send_replace(true);
+                observer.notice(Moment::Stopping { at_once: request == StopRequest::Abort });
+            }
             if reason.is_none() {
-                reason = stop_reason(*stop.borrow_and_update());
+                reason = stop_reason(request);
             }
             if let Some(search) = self.ledger.to_search().cloned() {
                 self.search(&search).await?;
@@ -335,12 +343,7 @@ impl<'a> Engine<'a> {
             }
             tokio::select! {
                 biased;
-                Ok(()) = stop.changed() => {
-                    if stop_reason(*stop.borrow()).is_some() {
-                        quit.send_replace(true);
-                        observer.notice(Moment::Stopping { at_once: *stop.borrow() == StopRequest::Abort });
-                    }
-                }
+                Ok(()) = stop.changed() => {}
                 () = at(deadline) => {
                     let limit = "the deadline has passed".to_owned();
                     reason = Some(Outcome::Budget { limit });
@@ -403,10 +406,11 @@ impl<'a> Engine<'a> {
 
     /// Records a reply, durably, before anything follows from it.
     async fn take_answer(&mut self, call: CallId, answer: Answer, took: Duration) -> Result<(), EngineError> {
-        let Answer { reply, usage, structured, attempts } = answer;
-        let replied = Replied { call, reply, usage, structured, attempts };
+        let Answer { reply, usage, structured, attempts, receipt, key_removed } = answer;
+        let replied = Replied { call, reply, usage, structured, attempts, receipt, key_removed };
         let agent = self.ledger.agent_name(call.agent);
-        self.observer.notice(Moment::Answered { agent, replied: &replied, took });
+        let usage = self.ledger.charge(&replied);
+        self.observer.notice(Moment::Answered { agent, replied: &replied, usage, took });
         let logged = log::rounds(&self.ledger).map(|before| (before, replied.clone()));
         self.record(Entry::Replied(replied))?;
         self.log.sync().await?;

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use super::Mismatch;
 use super::budget::{Budget, Reserve};
+use super::conduct::{self, estimate_instead, ignores_schema};
 use crate::journal::{Asked, Entry, Found, Library, Limits, Opened, Record, Replied, Usage, between};
 use crate::protocol::{
-    Action, Ask, CallId, Degraded, Event, Finish, Outcome, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage,
-    Protocol, ReplyShape, Report, Search, Unexpected,
+    Action, Ask, CallId, Degraded, Event, Outcome, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage, Protocol,
+    ReplyShape, Report, Search, Unexpected,
 };
-use crate::provider::{Endpoint, Price, Structured};
+use crate::provider::{Endpoint, Price};
 use crate::text::{quote, redact};
 
 /// Name and version of this program, as journals record it.
@@ -219,8 +220,15 @@ impl Ledger {
         let price = self.price(call.agent);
         let (ask, reserve) = self.owed.remove(&call).ok_or(Mismatch::NotOwed(call))?;
         let reserve = reserve.ok_or(Mismatch::NotAsked(call))?;
-        self.budget.settle(reserve, replied.usage, price);
-        self.count(replied, price);
+        let instead = self.estimate_instead(&ask, replied);
+        let usage = instead.unwrap_or(replied.usage);
+        self.budget.settle(reserve, usage, price);
+        self.count(usage, price);
+        for Degraded { kind, detail } in
+            conduct::losses(self.agent_name(call.agent), replied, instead.is_some())
+        {
+            self.degrade(kind, detail);
+        }
         self.note_model(call.agent);
         let event = Event::Replied { call, reply: replied.reply.clone() };
         let actions = self.machine.step(&event)?;
@@ -293,8 +301,8 @@ impl Ledger {
         }
     }
 
-    fn count(&mut self, replied: &Replied, price: Option<Price>) {
-        let (usage, sum) = (replied.usage, &mut self.totals.usage);
+    fn count(&mut self, usage: Usage, price: Option<Price>) {
+        let sum = &mut self.totals.usage;
         self.totals.calls += 1;
         sum.prompt = sum.prompt.saturating_add(usage.prompt);
         sum.cached = sum.cached.saturating_add(usage.cached);
@@ -304,21 +312,11 @@ impl Ledger {
         let before = if self.totals.calls == 1 { Some(0) } else { self.totals.cost_micro_usd };
         let sum = before.zip(usage.cost(price)).map(|(before, cost)| before.saturating_add(cost));
         self.totals.cost_micro_usd = sum;
-        let name = self.agent_name(replied.call.agent).to_owned();
-        if let Some(held @ (Structured::JsonObject | Structured::Prompt)) = replied.structured {
-            let how = match held {
-                Structured::JsonSchema | Structured::JsonObject => "some JSON object (`json_object`)",
-                Structured::Prompt => "the prompt alone",
-            };
-            let detail = format!("the server of {name} refused the schema; its replies were held by {how}");
-            self.degrade("structured_output", detail);
-        }
-        if usage.estimated {
-            self.degrade(
-                "usage_estimated",
-                format!("the server of {name} reports no usage; tokens are estimates"),
-            );
-        }
+    }
+
+    fn estimate_instead(&self, ask: &Ask, replied: &Replied) -> Option<Usage> {
+        let rule = self.opened.setup.rules_version.rules().usage;
+        estimate_instead(rule, ask, replied, self.price(replied.call.agent))
     }
 
     /// Half a run by one model and half by another is no run of either. A folder is no part of a model's name.
@@ -385,6 +383,13 @@ impl Ledger {
     pub fn allows(&self, ask: &Ask) -> Result<(), super::Exceeded> {
         let (prompt, completion) = (ask.prompt_tokens_estimate(), u64::from(ask.max_tokens));
         self.budget.clone().reserve(prompt, completion, self.price(ask.call.agent)).map(drop)
+    }
+
+    /// Returns what a reply to an open call is charged at: its server's counts, or an estimate where those cannot be.
+    #[must_use]
+    pub fn charge(&self, replied: &Replied) -> Usage {
+        let instead = self.owed.get(&replied.call).and_then(|(ask, _)| self.estimate_instead(ask, replied));
+        instead.unwrap_or(replied.usage)
     }
 
     /// Returns the run's id.
@@ -477,14 +482,6 @@ impl Ledger {
 fn is_asked_again(actions: &[Action], call: CallId) -> bool {
     let again = CallId { attempt: call.attempt + 1, ..call };
     actions.iter().any(|action| matches!(action, Action::Ask(ask) if ask.call == again))
-}
-
-/// Returns true if a reply that ended by itself breaks the schema that its server accepted.
-fn ignores_schema(ask: &Ask, replied: &Replied) -> bool {
-    let ReplyShape::Json { schema, .. } = &ask.shape else { return false };
-    replied.structured == Some(Structured::JsonSchema)
-        && replied.reply.finish == Finish::Stop
-        && !schema.admits_in_form(&replied.reply.text)
 }
 
 /// Returns what a record of a call says that it may use.

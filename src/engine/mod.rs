@@ -13,6 +13,7 @@
 //! stops it. Every way out leaves a journal that can be resumed or is complete.
 
 mod budget;
+mod conduct;
 mod drive;
 mod ledger;
 mod log;

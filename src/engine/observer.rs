@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::journal::{Record, Replied};
+use crate::journal::{Record, Replied, Usage};
 use crate::protocol::{Ask, CallId};
 use crate::provider::ProviderError;
 
@@ -33,6 +33,8 @@ pub enum Moment<'a> {
         agent: &'a str,
         /// The reply and what it took.
         replied: &'a Replied,
+        /// What it is charged at.
+        usage: Usage,
         /// How long it took.
         took: Duration,
     },

@@ -160,7 +160,7 @@ pub struct Asked {
 pub struct Replied {
     /// Which call it answers.
     pub call: CallId,
-    /// The reply, untouched.
+    /// The reply, untouched but for keys.
     pub reply: Reply,
     /// Tokens used.
     pub usage: Usage,
@@ -169,6 +169,30 @@ pub struct Replied {
     pub structured: Option<Structured>,
     /// Requests sent until this reply came, 1 without any fault.
     pub attempts: u32,
+    /// What the provider can be asked about later, if it gave anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Receipt>,
+    /// Whether the reply held a key of its endpoint, or a piece of one, which was taken out of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub key_removed: bool,
+}
+
+/// What a provider gave to one reply so that it can be asked about it later: the server's word, which nothing here checks.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Receipt {
+    /// The reply's name, at most 200 characters; so for all texts here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The configuration that the model ran with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_fingerprint: Option<String>,
+    /// When the reply was made, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created: Option<u64>,
+    /// The request's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
 }
 
 /// What a search of the documents brought.

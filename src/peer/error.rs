@@ -36,6 +36,16 @@ pub enum PeerError {
         /// The log.
         path: PathBuf,
     },
+    /// It was said before that the log starts elsewhere.
+    #[error(
+        "this log starts at decision {known}, which was said once and for all; --ledger-starts-at {given} cannot change it"
+    )]
+    StartsElsewhere {
+        /// What was said before.
+        known: u64,
+        /// What is said now.
+        given: u64,
+    },
     /// It is not said where somebody is.
     #[error("nothing says where `{0}` is; give its address, such as `{0} = \"192.0.2.7:7001\"`")]
     NoAddress(String),

@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
@@ -30,8 +31,14 @@ use super::tls;
 use crate::crypto::{PublicKey, SecretKey};
 use crate::protocol::approval::{POST_BYTES_MAX, Party, Registry};
 
-/// Where posts are brought to.
-const PATH: &str = "/v1/posts";
+/// The version of the protocol that this program speaks. Since 2 a vote names the model that formed it.
+pub const VERSION: u32 = 2;
+
+/// Where posts are brought to. Another version has another place, and answers that it knows nothing of this one.
+const PATH: &str = "/v2/posts";
+
+/// The header of an answer that says which version was spoken. Version 1 had none.
+const VERSION_HEADER: &str = "consensus-protocol";
 
 /// How long anybody may take to show a key.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
@@ -71,7 +78,31 @@ struct Outbox {
     posts: mpsc::Sender<(Arc<str>, OwnedSemaphorePermit)>,
     room: Arc<Semaphore>,
     /// Why the last post did not come to it, if it did not.
-    failure: watch::Receiver<Option<String>>,
+    failure: watch::Receiver<Option<Unreached>>,
+}
+
+/// Why a post did not come to a party.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Unreached {
+    /// The connection or the answer was none, in the words of what noticed it.
+    Lost(String),
+    /// The party proved its key, and speaks this other version of the protocol.
+    OtherVersion(u32),
+}
+
+impl fmt::Display for Unreached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost(why) => write!(f, "cannot be reached: {why}"),
+            Self::OtherVersion(other) => {
+                let which = if *other < VERSION { "it" } else { "this one" };
+                write!(
+                    f,
+                    "speaks version {other} of the protocol, this program speaks {VERSION}: update {which}"
+                )
+            }
+        }
+    }
 }
 
 /// What comes of one party.
@@ -184,7 +215,7 @@ impl Connections {
 impl Connections {
     /// Who cannot be reached at the moment, and why.
     #[must_use]
-    pub fn unreachable(&self) -> Vec<(Party, String)> {
+    pub fn unreachable(&self) -> Vec<(Party, Unreached)> {
         let failure = |(party, outbox): (&Party, &Outbox)| Some((*party, outbox.failure.borrow().clone()?));
         self.0.iter().filter_map(failure).collect()
     }
@@ -200,26 +231,34 @@ async fn bring(
     client: reqwest::Client,
     url: Url,
     mut posts: mpsc::Receiver<(Arc<str>, OwnedSemaphorePermit)>,
-    state: watch::Sender<Option<String>>,
+    state: watch::Sender<Option<Unreached>>,
 ) {
     while let Some((post, _place)) = posts.recv().await {
-        let bring = || async {
-            let said = client.post(url.clone()).body(post.as_bytes().to_vec()).send().await;
-            said.and_then(reqwest::Response::error_for_status)
-        };
+        let bring = || client.post(url.clone()).body(post.as_bytes().to_vec()).send();
         let mut said = bring().await;
         // A connection that was kept may be one to a process that is gone.
-        if said.as_ref().is_err_and(|why| !why.is_connect() && !why.is_timeout() && !why.is_status()) {
+        if said.as_ref().is_err_and(|why| !why.is_connect() && !why.is_timeout()) {
             said = bring().await;
         }
-        let failure = said.err().map(|why| {
+        let other = said.as_ref().ok().and_then(other_version);
+        let failure = said.and_then(reqwest::Response::error_for_status).err().map(|why| {
             debug!("a post to {url} is lost: {why:?}");
             // Nobody is there: those that wait are older than what will be said again.
             while why.is_connect() && posts.try_recv().is_ok() {}
-            innermost(&why)
+            other.map_or_else(|| Unreached::Lost(innermost(&why)), Unreached::OtherVersion)
         });
         let _ = state.send(failure);
     }
+}
+
+/// Which other version of the protocol an answer is by: one that knows nothing of the place where posts are brought to.
+fn other_version(response: &reqwest::Response) -> Option<u32> {
+    let named = response.headers().get(VERSION_HEADER);
+    let version = match named {
+        Some(named) => named.to_str().ok()?.parse().ok()?,
+        None => 1,
+    };
+    (response.status() == StatusCode::NOT_FOUND && version != VERSION).then_some(version)
 }
 
 /// What is at the bottom of an error: why nobody is there, and not that a request has failed.
@@ -324,6 +363,7 @@ async fn hear(request: Request<Incoming>, door: Door) -> Result<Response<Empty<B
     };
     let mut response = Response::new(Empty::new());
     *response.status_mut() = status;
+    response.headers_mut().insert(VERSION_HEADER, HeaderValue::from(VERSION));
     Ok(response)
 }
 
@@ -343,5 +383,65 @@ async fn take(body: Incoming, door: &Door) -> StatusCode {
     match door.posts.send(Arrived::with_room(text, room)).await {
         Ok(()) => StatusCode::ACCEPTED,
         Err(_) => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crypto::Digest;
+    use crate::protocol::approval::{Roster, Seat};
+
+    /// Answers everything as a program does that knows nothing of the place that is asked for.
+    async fn answer_as(version: Option<&'static str>, listener: TcpListener, acceptor: TlsAcceptor) {
+        let nothing = move |_: Request<Incoming>| async move {
+            let mut response = Response::new(Empty::<Bytes>::new());
+            *response.status_mut() = StatusCode::NOT_FOUND;
+            if let Some(version) = version {
+                response.headers_mut().insert(VERSION_HEADER, HeaderValue::from_static(version));
+            }
+            Ok::<_, Infallible>(response)
+        };
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let stream = acceptor.accept(stream).await.unwrap();
+            let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(nothing));
+            let _ = served.await;
+        }
+    }
+
+    #[test]
+    fn a_party_that_speaks_another_version_is_told_from_one_that_is_away() {
+        let key = |seed: u8| SecretKey::from_seed(&[seed; 32]);
+        let seat = |name: &str, seed| Seat {
+            name: name.to_owned(),
+            key: key(seed).public(),
+            domain: "a model".to_owned(),
+        };
+        let (me, other) = (Party::Orchestrator(0), Party::Reviewer(0));
+        let roster = Roster { reviewers: vec![seat("Quality", 1)], orchestrators: vec![seat("me", 2)] };
+        let registry = Registry::new(Digest::ZERO, roster).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let said = |version| {
+            runtime.block_on(async {
+                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let address = listener.local_addr().unwrap().to_string();
+                let own = tls::own(&key(1)).unwrap();
+                let server = tls::server(&own, &[key(2).public()]).unwrap();
+                tokio::spawn(answer_as(version, listener, TlsAcceptor::from(Arc::new(server))));
+                let places = [("Quality", address), ("me", "127.0.0.1:1".to_owned())];
+                let places = places.into_iter().map(|(name, place)| (name.to_owned(), place)).collect();
+                let connections = Connections::open(&key(2), me, &registry, &places).unwrap();
+                connections.send(other, &"{\"have\":1}".into());
+                let mut failure = connections.0[&other].failure.clone();
+                failure.changed().await.unwrap();
+                connections.unreachable()
+            })
+        };
+        assert_eq!(said(None), [(other, Unreached::OtherVersion(1))]);
+        assert_eq!(said(Some("3")), [(other, Unreached::OtherVersion(3))]);
+        assert!(matches!(said(Some("2")).as_slice(), [(_, Unreached::Lost(_))]), "it is no other version");
+        let old = Unreached::OtherVersion(1).to_string();
+        assert_eq!(old, "speaks version 1 of the protocol, this program speaks 2: update it");
     }
 }

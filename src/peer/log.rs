@@ -13,7 +13,9 @@ use super::error::PeerError;
 use crate::crypto::{Digest, Signature};
 use crate::journal::{FILE_NAME, JournalError, Writer};
 use crate::protocol::approval::member::Input;
-use crate::protocol::approval::{Change, Opinion, Party, Phase, Post, Registry, Sequence, Statement, View};
+use crate::protocol::approval::{
+    Change, ModelAt, Opinion, Party, Phase, Post, Reading, Registry, Sequence, Statement, View,
+};
 
 /// What a line takes that names a post that came before, in bytes, about.
 const AGAIN_BYTES: usize = 300;
@@ -23,10 +25,28 @@ const AGAIN_BYTES: usize = 300;
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum Entry {
     Submitted(String),
-    Heard { from: Party, post: Box<RawValue> },
-    HeardAgain { from: Party, post: Digest },
-    Reviewed { sequence: Sequence, change: Digest, opinion: Opinion },
-    Expired { sequence: Sequence, view: View, phase: Phase },
+    Heard {
+        from: Party,
+        post: Box<RawValue>,
+    },
+    HeardAgain {
+        from: Party,
+        post: Digest,
+    },
+    Reviewed {
+        sequence: Sequence,
+        change: Digest,
+        opinion: Opinion,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<ModelAt>,
+    },
+    /// Its owner says that decisions below this place, which a branch shows, were other keys' or made without this one.
+    StartsAt(Sequence),
+    Expired {
+        sequence: Sequence,
+        view: View,
+        phase: Phase,
+    },
 }
 
 /// Something that makes a difference, as it comes.
@@ -37,7 +57,7 @@ pub(super) enum News {
     /// A post, as it was read: what else was in its text is nobody's, and not remembered.
     Heard(Party, Box<Post<Signature>>),
     /// A review has ended.
-    Reviewed(Sequence, Digest, Arc<Opinion>),
+    Reviewed(Sequence, Digest, Arc<Reading>),
     /// The time for a phase is over.
     Expired(Sequence, View, Phase),
 }
@@ -48,6 +68,7 @@ pub(super) struct Log {
     writer: Writer,
     /// The posts of decisions that are under way, by who has sent them and the digest of their text.
     heard: BTreeMap<(Party, Digest), Kept>,
+    starts_at: Option<Sequence>,
 }
 
 /// A post that may come again.
@@ -85,7 +106,7 @@ impl Log {
         registry: &Registry,
     ) -> Result<(Self, Vec<Input<Signature>>), PeerError> {
         let (writer, lines) = Writer::open::<Entry>(folder, &registry.chain().to_string())?;
-        let mut log = Self { writer, heard: BTreeMap::new() };
+        let mut log = Self { writer, heard: BTreeMap::new(), starts_at: None };
         let mut inputs = Vec::new();
         for line in lines {
             let wrong =
@@ -93,13 +114,14 @@ impl Log {
             if line.run != registry.chain().to_string() {
                 return Err(wrong("it is of another repository".to_owned()));
             }
-            inputs.push(log.read(line.event, registry).map_err(wrong)?);
+            inputs.extend(log.read(line.event, registry).map_err(wrong)?);
         }
         Ok((log, inputs))
     }
 
-    fn read(&mut self, entry: Entry, registry: &Registry) -> Result<Input<Signature>, String> {
-        Ok(match entry {
+    /// Reads a line; most are inputs.
+    fn read(&mut self, entry: Entry, registry: &Registry) -> Result<Option<Input<Signature>>, String> {
+        Ok(Some(match entry {
             Entry::Submitted(text) => Input::Submit(Change::new(&text).map_err(|why| why.to_string())?),
             Entry::Heard { from, post } => {
                 let read = registry.read(post.get(), |_, _| true).map_err(|why| why.to_string())?;
@@ -111,11 +133,36 @@ impl Log {
                 let kept = self.heard.get(&(from, post)).ok_or("it repeats what is not there")?;
                 Input::Heard(from, kept.post.clone())
             }
-            Entry::Reviewed { sequence, change, opinion } => {
-                Input::Reviewed(sequence, change, Arc::new(opinion))
+            Entry::Reviewed { sequence, change, opinion, model } => {
+                Input::Reviewed(sequence, change, Arc::new(Reading { opinion, model }))
             }
             Entry::Expired { sequence, view, phase } => Input::Expired(sequence, view, phase),
-        })
+            Entry::StartsAt(sequence) => {
+                if self.starts_at.replace(sequence).is_some() {
+                    return Err("it says twice where it starts".to_owned());
+                }
+                return Ok(None);
+            }
+        }))
+    }
+
+    /// Where its owner has said that it starts.
+    pub(super) fn starts_at(&self) -> Option<Sequence> {
+        self.starts_at
+    }
+
+    /// Writes down where it starts, once; durable when this returns.
+    pub(super) fn start_at(&mut self, sequence: Sequence) -> Result<(), PeerError> {
+        match self.starts_at {
+            Some(known) if known == sequence => Ok(()),
+            Some(known) => Err(PeerError::StartsElsewhere { known, given: sequence }),
+            None => {
+                self.writer.append(Entry::StartsAt(sequence))?;
+                self.writer.sync()?;
+                self.starts_at = Some(sequence);
+                Ok(())
+            }
+        }
     }
 
     /// Writes down what comes; durable when this returns.
@@ -138,9 +185,10 @@ impl Log {
                         Entry::Heard { from: *from, post: RawValue::from_string(text).map_err(not_json)? }
                     }
                 }
-                News::Reviewed(sequence, change, opinion) => {
+                News::Reviewed(sequence, change, reading) => {
                     written.is_new = true;
-                    Entry::Reviewed { sequence: *sequence, change: *change, opinion: Opinion::clone(opinion) }
+                    let Reading { opinion, model } = Reading::clone(reading);
+                    Entry::Reviewed { sequence: *sequence, change: *change, opinion, model }
                 }
                 News::Expired(sequence, view, phase) => {
                     Entry::Expired { sequence: *sequence, view: *view, phase: *phase }

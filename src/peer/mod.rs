@@ -26,6 +26,6 @@ mod tls;
 
 pub use clock::Patience;
 pub use error::PeerError;
-pub use http::{Addresses, Connections, listen};
+pub use http::{Addresses, Connections, Unreached, VERSION, listen};
 pub use inbox::{Arrived, Inbox};
 pub use party::{Carrier, Peer, Reviewer};

@@ -20,8 +20,8 @@ use crate::protocol::approval::member::{Input, Member, Want};
 use crate::protocol::approval::orchestrator::Orchestrator;
 use crate::protocol::approval::replica::Replica;
 use crate::protocol::approval::{
-    Change, Letter, Opinion, PROOFS_AT_ONCE, Party, Post, Proof, Registry, Seal, Sequence, Signed, Statement,
-    To, Value,
+    Change, Letter, Opinion, PROOFS_AT_ONCE, Party, Post, Proof, Reading, Registry, Seal, Sequence, Signed,
+    Statement, To, Value,
 };
 
 /// So many posts are written down together, with one sync.
@@ -42,8 +42,8 @@ pub trait Carrier {
 
 /// Whoever has an opinion on changes.
 pub trait Reviewer {
-    /// Reviews the change that is proposed at this place. Whoever cannot, abstains.
-    fn review(&self, sequence: Sequence, change: &Change) -> impl Future<Output = Opinion>;
+    /// Reviews the change that is proposed at this place, and says which model did. A reviewer that cannot abstains.
+    fn review(&self, sequence: Sequence, change: &Change) -> impl Future<Output = Reading>;
 }
 
 /// One who takes part.
@@ -70,6 +70,10 @@ pub struct Peer {
     /// What it has signed itself since then.
     signed: BTreeSet<(Sequence, Digest)>,
     folder: PathBuf,
+    /// Whether its log had nothing in it.
+    is_new: bool,
+    /// Nothing is signed at places up to this one, until it is known what was decided there.
+    held: Sequence,
 }
 
 impl Peer {
@@ -105,6 +109,8 @@ impl Peer {
             stable: 0,
             signed: BTreeSet::new(),
             folder: folder.to_owned(),
+            is_new: inputs.is_empty(),
+            held: 0,
         };
         for input in inputs {
             peer.note_input(&input);
@@ -122,6 +128,45 @@ impl Peer {
     #[must_use]
     pub fn known(&self) -> Sequence {
         self.member.known()
+    }
+
+    /// Whether its log had nothing in it when it was opened.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// Where its owner has said that its log starts: what a branch shows below that place was decided by other keys, or
+    /// without this one.
+    #[must_use]
+    pub fn starts_at(&self) -> Option<Sequence> {
+        self.log.starts_at()
+    }
+
+    /// Writes down where its log starts, once and for all; the same again changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`PeerError::StartsElsewhere`] if another place was said before; others if it cannot be written.
+    pub fn start_at(&mut self, sequence: Sequence) -> Result<(), PeerError> {
+        self.log.start_at(sequence)
+    }
+
+    /// What was decided at a place, if its proof is here. A place that is known by a checkpoint alone has none.
+    #[must_use]
+    pub fn value_at(&self, sequence: Sequence) -> Option<Value> {
+        Some(self.kept.get(&sequence)?.check(self.registry.quorum())?.value)
+    }
+
+    /// Signs nothing at places up to this one, until others have shown what was decided there: a branch says that they are
+    /// decided, and this log does not know how. Proofs are taken as ever.
+    pub fn hold(&mut self, up_to: Sequence) {
+        self.held = self.held.max(up_to);
+    }
+
+    /// Whether nothing is signed at this place for now.
+    fn holds(&self, sequence: Sequence) -> bool {
+        sequence <= self.held && sequence > self.member.known()
     }
 
     /// Whether a decision on the change with this digest is wanted, or was.
@@ -183,9 +228,10 @@ impl Peer {
                 is_enough |= tell(&want).is_break();
                 match want {
                     Want::Send(to, post) => self.send(carrier, to, &post),
+                    Want::Review(sequence, _) if self.holds(sequence) => {}
                     Want::Review(sequence, change) => reviews.push(async move {
-                        let opinion = reviewer.review(sequence, &change).await;
-                        News::Reviewed(sequence, change.digest(), Arc::new(opinion))
+                        let reading = reviewer.review(sequence, &change).await;
+                        News::Reviewed(sequence, change.digest(), Arc::new(reading))
                     }),
                     Want::Wait(sequence, view, phase) => clock.wait(Instant::now(), sequence, view, phase),
                     Want::Decide(sequence, _) | Want::Tell(sequence, ..) => clock.forget(sequence),
@@ -216,6 +262,7 @@ impl Peer {
                 () = tokio::time::sleep_until(clock.next()) => {
                     for ring in clock.ring(Instant::now()) {
                         match ring {
+                            Rings::Expired(sequence, ..) if self.holds(sequence) => {}
                             Rings::Expired(sequence, view, phase) => {
                                 news.push(News::Expired(sequence, view, phase));
                             }
@@ -251,6 +298,13 @@ impl Peer {
             }
         };
         self.remembers(&post)?;
+        if self.is_held(&post) {
+            debug!(
+                "a letter of {} is not heard: its place is held",
+                self.registry.name(from).unwrap_or_default()
+            );
+            return Ok(Vec::new());
+        }
         if self.is_over(&post) {
             let now = Instant::now();
             let is_soon = |before: &Instant| now.duration_since(*before) < ANSWER_EVERY;
@@ -272,6 +326,17 @@ impl Peer {
         }
         news.push(News::Heard(from, Box::new(post)));
         Ok(Vec::new())
+    }
+
+    /// Whether a post would have something signed at a place at which nothing is.
+    fn is_held(&self, post: &Post<Signature>) -> bool {
+        match post {
+            Post::Letter(letter) => {
+                self.holds(letter.signed.sequence)
+                    && !matches!(letter.signed.statement, Statement::Checkpoint { .. })
+            }
+            Post::Proof(_) | Post::Stable(_) | Post::Have(_) => false,
+        }
     }
 
     /// Whether a post is about something that is decided and known here, so that nothing changes by it.
@@ -404,7 +469,7 @@ fn key_of(signed: &Signed<Signature>) -> (Sequence, Digest) {
 
 /// Has no opinion: an orchestrator is never asked for one.
 impl Reviewer for () {
-    async fn review(&self, _: Sequence, _: &Change) -> Opinion {
-        Opinion::Abstain { reason: "nobody reviews here".to_owned() }
+    async fn review(&self, _: Sequence, _: &Change) -> Reading {
+        Opinion::Abstain { reason: "nobody reviews here".to_owned() }.into()
     }
 }

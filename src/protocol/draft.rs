@@ -37,6 +37,10 @@ pub(crate) struct Draft {
     thoughts: Option<String>,
     /// Replies refused so far.
     pub(crate) repairs: u32,
+    /// How many of them as vacuous.
+    vacuous: u32,
+    /// After so many of these the draft has failed, if there is such a number.
+    vacuous_max: Option<u32>,
 }
 
 /// What follows from a reply to a draft.
@@ -66,7 +70,16 @@ impl Draft {
         shape: ReplyShape,
     ) -> Self {
         let Told { situation, think, write } = told;
-        let mut draft = Self { call, conversation, write, shape, thoughts: None, repairs: 0 };
+        let mut draft = Self {
+            call,
+            conversation,
+            write,
+            shape,
+            thoughts: None,
+            repairs: 0,
+            vacuous: 0,
+            vacuous_max: None,
+        };
         let first = match thinking {
             Thinking::Free => format!("{situation}\n\n{think}"),
             Thinking::Field | Thinking::None => {
@@ -76,6 +89,11 @@ impl Draft {
         };
         draft.conversation.push(Role::User, first);
         draft
+    }
+
+    /// Gives up after so many refusals as vacuous: an agent that has written nothing twice writes nothing a third time.
+    pub(crate) fn give_up_after_vacuous(&mut self, max: Option<u32>) {
+        self.vacuous_max = max;
     }
 
     /// Asks for the object in other words and another form, now that the thoughts are about to come in.
@@ -138,8 +156,10 @@ impl Draft {
             Err(violation) => violation,
         };
         self.repairs += 1;
+        self.vacuous += u32::from(matches!(violation, Violation::Vacuous(_)));
+        let is_hopeless = self.vacuous_max.is_some_and(|max| self.vacuous >= max);
         self.conversation.push(Role::Assistant, echo(&reply.text));
-        if self.repairs > max_repairs {
+        if self.repairs > max_repairs || is_hopeless {
             self.conversation.push(Role::User, format!("{REFUSED} either: {violation}.\nThis turn is over."));
             return Progress::Failed;
         }

@@ -46,7 +46,7 @@ pub use outcome::{
 };
 pub use plan::WorstCase;
 pub use rules_version::RulesVersion;
-pub(crate) use rules_version::UsageRule;
+pub(crate) use rules_version::{Opening, UsageRule};
 pub use setup::{AgentSetup, BadSetup, Document, Params, Setup, Task, Thinking};
 
 use thiserror::Error;

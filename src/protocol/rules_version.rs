@@ -15,6 +15,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::Reading;
+use crate::text::vacuity::EchoRule;
+
 /// Which rules a run follows: its prompts, decoding schemas, rules of acceptance and stops.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(try_from = "u32", into = "u32")]
@@ -23,8 +26,25 @@ pub struct RulesVersion(u32);
 /// The points in which versions differ.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Rules {
+    /// What an agent reads before it has seen a text of another agent's.
+    pub(crate) opening: Opening,
+    /// How a text is recognised as something that its author was told.
+    pub(crate) echo: EchoRule,
+    /// After so many refusals as vacuous a blind draft of `pair` has failed; without a number, after all its repairs.
+    pub(crate) vacuous_max: Option<u32>,
     /// What counts as a count of tokens.
     pub(crate) usage: UsageRule,
+    /// How strictly numbers and choices are read.
+    pub(crate) reading: Reading,
+}
+
+/// What an agent reads before it has seen a text of another agent's.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Opening {
+    /// Everything, the other agents and how their texts are compared among it.
+    All,
+    /// Only what it needs to answer alone. Told of a peer's text that was not there yet, small models wrote about that text.
+    Alone,
 }
 
 /// Which counts of tokens by a server are believed.
@@ -37,7 +57,22 @@ pub(crate) enum UsageRule {
 }
 
 /// The rules of each version, the first one first.
-const TABLE: [Rules; 2] = [Rules { usage: UsageRule::Believed }, Rules { usage: UsageRule::Bounded }];
+const TABLE: [Rules; 2] = [
+    Rules {
+        opening: Opening::All,
+        echo: EchoRule::Whole,
+        vacuous_max: None,
+        usage: UsageRule::Believed,
+        reading: Reading::Lenient,
+    },
+    Rules {
+        opening: Opening::Alone,
+        echo: EchoRule::Words,
+        vacuous_max: Some(2),
+        usage: UsageRule::Bounded,
+        reading: Reading::Strict,
+    },
+];
 
 impl RulesVersion {
     /// The version of journals that name none.

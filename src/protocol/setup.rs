@@ -3,6 +3,8 @@
 //! A setup is complete: packs and rules are in it as text. It is the first record of a journal, so
 //! that the file stands alone.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use thiserror::Error;
@@ -12,7 +14,8 @@ use super::map_reduce::{self, MapReduce, Spread};
 use super::pair::{Pair, PairParams};
 use super::panel::{self, Panel, PanelParams};
 use super::review::{self, ApprovalParams, Review};
-use super::{Protocol, RulesVersion, WorstCase};
+use super::{Opening, Protocol, RulesVersion, WorstCase};
+use crate::text::vacuity::{self, EchoRule, Said, Told};
 use crate::text::{CanonicalKind, CanonicalRule, Constraint, quote};
 
 /// One run: task, agents, rules and parameters; a machine's own setup has the parameters of its protocol.
@@ -188,6 +191,7 @@ impl Setup {
         for agent in self.agents.iter_mut().chain(&mut self.arbiter) {
             apply(&mut agent.domain);
             apply(&mut agent.pack);
+            apply(&mut agent.comparing);
         }
         self.canonical.choices.iter_mut().for_each(&mut apply);
         let constraints = self.params.constraints_mut().into_iter().flatten();
@@ -255,13 +259,42 @@ impl<P> Setup<P> {
     /// Returns what an agent is told about itself: the rules, who it is, and its pack.
     pub(super) fn system(&self, agent: usize) -> String {
         let own = &self.agents[agent];
-        format!(
-            "{rules}\n\nYou are {name}, field: {domain}.\n\n{pack}",
-            rules = self.rules.trim(),
-            name = own.name,
-            domain = own.domain,
-            pack = own.pack.trim(),
-        )
+        let text = format!("{}\n\n{}", self.rules.trim(), own.introduced());
+        if own.comparing.is_empty() { text } else { format!("{text}\n\n{}", own.comparing.trim()) }
+    }
+
+    /// Returns what an agent is told about itself that has seen no text of another's and answers alone.
+    pub(super) fn system_alone(&self, agent: usize) -> String {
+        match self.rules_version.rules().opening {
+            Opening::All => self.system(agent),
+            Opening::Alone => self.agents[agent].introduced(),
+        }
+    }
+
+    /// Returns the words of the user's, which are no echo of the program's.
+    pub(super) fn heard(&self, constraints: &[Constraint]) -> Arc<str> {
+        let rules: Vec<String> = constraints.iter().map(ToString::to_string).collect();
+        let documents = self.task.documents.iter().flat_map(|document| [&document.name, &document.text]);
+        let texts = documents.chain(&self.canonical.choices).chain(&rules).chain([&self.task.prompt]);
+        vacuity::heard(self.rules_version.rules().echo, texts.map(String::as_str))
+    }
+
+    /// Returns what a text is recognised by that only says back what its author was told.
+    ///
+    /// `whole` are the texts that count where whole texts are compared. Where words are, every pack and the rules count, and the protocol's
+    /// own `prompts`.
+    pub(super) fn told(&self, heard: &Arc<str>, whole: &[&str], prompts: &[&str]) -> Told {
+        let echo = self.rules_version.rules().echo;
+        let instructions = match echo {
+            EchoRule::Whole => whole.to_vec(),
+            EchoRule::Words => {
+                let packs =
+                    self.everybody().flat_map(|agent| [agent.pack.as_str(), agent.comparing.as_str()]);
+                packs.chain([self.rules.as_str()]).chain(prompts.iter().copied()).collect()
+            }
+        };
+        let names = self.everybody().map(|agent| agent.name.as_str()).collect();
+        Told::new(echo, &Said { task: &self.task.prompt, heard: Arc::clone(heard), instructions, names })
     }
 
     /// Returns every agent, the arbiter last.
@@ -335,8 +368,11 @@ pub struct AgentSetup {
     pub name: String,
     /// A short label of its field.
     pub domain: String,
-    /// Its instructions, as text.
+    /// Its instructions, as text: the part for work alone.
     pub pack: String,
+    /// Further instructions, for when it compares its text with another's; empty if there are none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub comparing: String,
     /// Sampling temperature, 0 to 2.
     pub temperature: f64,
     /// The most tokens of one reply.
@@ -344,6 +380,11 @@ pub struct AgentSetup {
 }
 
 impl AgentSetup {
+    /// Tells the agent who it is, and how it works alone.
+    fn introduced(&self) -> String {
+        format!("You are {}, field: {}.\n\n{}", self.name, self.domain, self.pack.trim())
+    }
+
     /// Returns the most characters that a final text of this agent may have.
     ///
     /// A token is about four characters of English, but fewer of other scripts and of numbers that

@@ -52,6 +52,16 @@ impl Endpoint {
         }
     }
 
+    /// Returns where the server is, without secrets; `mock` for a script.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        match self {
+            Self::OpenAi(endpoint) => &endpoint.base_url,
+            Self::Bedrock(endpoint) => &endpoint.base_url,
+            Self::Mock(_) => "mock",
+        }
+    }
+
     /// Returns where the server is, and how many calls it takes at once at most; none, if it takes any number.
     #[must_use]
     pub fn calls_at_once(&self) -> Option<(&str, usize)> {

@@ -1,9 +1,11 @@
 //! One HTTP exchange, bounded in time and in size.
 //!
 //! In: a request to one server. Out: its answer, or a [`ProviderError`] that says what to do. Redirects are not
-//! followed, bodies are cut off at [`BODY_BYTES_MAX`], every wait has a limit with a name, and this server's key
-//! is taken out of whatever the server says. Nothing here knows what the bytes mean.
+//! followed, bodies are cut off at [`BODY_BYTES_MAX`], every wait has a limit with a name, and this server's keys
+//! are taken out of its errors before anything is cut; the reader of a reply uses [`Http::secrets`]. Nothing here knows
+//! what the bytes mean.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::future::Future;
@@ -17,6 +19,7 @@ use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, RequestBuilder, Response, Url};
 use serde_json::Value;
 
+use super::secret::Secrets;
 use super::{ProviderError, Timeouts};
 
 /// The most bytes of one HTTP answer: a reply of 1 MiB escaped as JSON, and its frame.
@@ -29,16 +32,30 @@ const POOL_IDLE: Duration = Duration::from_secs(4);
 /// How long the machine's metadata may take to be there; AWS tools give it a second, too.
 const METADATA_CONNECT: Duration = Duration::from_secs(1);
 
-/// So many words are kept of those that requests have shown: of more requests than are under way at once.
-const HIDDEN_MAX: usize = 4096;
+/// The most credentials that are remembered beside the key: they change about once an hour, three at a time.
+const HIDDEN_MAX: usize = 64;
 
-/// What is taken out of whatever a server says.
-#[derive(Debug)]
+/// What is taken out of the words of a server.
 struct Hidden {
     /// The key, if there is one.
     key: Option<String>,
-    /// What requests have shown, oldest first.
-    shown: VecDeque<String>,
+    /// Credentials of requests, oldest first.
+    further: VecDeque<String>,
+    /// All of them, ready for use.
+    secrets: Arc<Secrets>,
+}
+
+impl Hidden {
+    fn new(key: Option<String>, further: VecDeque<String>) -> Self {
+        let secrets = Arc::new(Secrets::new(key.iter().chain(&further).map(String::as_str)));
+        Self { key, further, secrets }
+    }
+}
+
+impl std::fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hidden").finish_non_exhaustive()
+    }
 }
 
 /// A connection to one server.
@@ -51,7 +68,7 @@ pub(super) struct Http {
     base_url: String,
     url: Url,
     timeouts: Timeouts,
-    /// Keys and the like, to be taken out of whatever the server says.
+    /// Keys and the like, to be taken out of the server's words.
     hidden: Mutex<Hidden>,
     /// What to do where the server refuses who asks, ready to append.
     denied: &'static str,
@@ -69,8 +86,7 @@ impl Http {
         let setup = |why: String| ProviderError::Setup(format!("base URL `{base_url}`: {why}"));
         let url = Url::parse(base_url).map_err(|e| setup(e.to_string()))?;
         let client = client(&url, timeouts, headers.clone(), usize::MAX).map_err(|e| setup(e.to_string()))?;
-        let key = key.filter(|key| !key.is_empty());
-        let hidden = Mutex::new(Hidden { key, shown: VecDeque::new() });
+        let hidden = Mutex::new(Hidden::new(key, VecDeque::new()));
         let (base_url, fresh) = (base_url.to_owned(), OnceLock::new());
         Ok(Self { client, fresh, headers, base_url, url, timeouts, hidden, denied })
     }
@@ -156,7 +172,8 @@ impl Http {
         let work = async {
             let sent = request.send().await.map_err(|e| self.unreachable(&e))?;
             let response = self.check_status(sent).await?;
-            self.body(response).await
+            let body = self.body(response).await?;
+            Ok(self.secrets().in_reply(&body).into_owned())
         };
         self.within(self.timeouts.connect_ms, "answer", "connect_ms", work).await?
     }
@@ -183,7 +200,7 @@ impl Http {
                 after,
             };
         }
-        ProviderError::Unreachable { url: self.base_url.clone(), why: innermost(error) }
+        ProviderError::Unreachable { url: self.base_url.clone(), why: self.redact(innermost(error)) }
     }
 
     async fn check_status(&self, response: Response) -> Result<Response, ProviderError> {
@@ -193,7 +210,7 @@ impl Http {
         }
         let retry_after = retry_after(response.headers());
         let body = self.body(response).await.unwrap_or_default();
-        let message = self.redact(error_message(&body));
+        let message = self.redact(error_message(&self.secrets().in_message(&body)));
         let url = self.base_url.clone();
         if status == 400 && is_overflow(&body) {
             return Err(ProviderError::Overflow { url, message });
@@ -250,7 +267,7 @@ impl Http {
         let url = self.base_url.clone();
         match fault {
             StreamFault::TooLarge => ProviderError::TooLarge { url, max: BODY_BYTES_MAX },
-            StreamFault::Broken(why) => ProviderError::Unreachable { url, why: why.clone() },
+            StreamFault::Broken(why) => ProviderError::Unreachable { url, why: self.redact(why.clone()) },
             StreamFault::Silent => {
                 let after = Duration::from_millis(self.timeouts.first_byte_ms);
                 ProviderError::TimedOut { url, what: "first byte", setting: "first_byte_ms", after }
@@ -277,23 +294,32 @@ impl Http {
         ProviderError::Status { url, status, message, hint: "", retry_after: None }
     }
 
-    /// Takes these out of whatever the server says from now on.
+    /// Takes these credentials out of the server's words from now on.
     pub(super) fn hide(&self, words: impl IntoIterator<Item = String>) {
         let mut hidden = self.hidden();
-        for word in words.into_iter().filter(|word| !word.is_empty()) {
-            if !hidden.shown.contains(&word) {
-                hidden.shown.push_back(word);
-            }
+        let new: Vec<String> = words.into_iter().filter(|word| !hidden.further.contains(word)).collect();
+        if new.is_empty() {
+            return;
         }
-        // Those of requests that are over are of no use to anybody.
-        let many = hidden.shown.len().saturating_sub(HIDDEN_MAX);
-        hidden.shown.drain(..many);
+        let mut further = std::mem::take(&mut hidden.further);
+        further.extend(new);
+        // Credentials of requests that are long over have expired.
+        let many = further.len().saturating_sub(HIDDEN_MAX);
+        further.drain(..many);
+        *hidden = Hidden::new(hidden.key.take(), further);
     }
 
-    /// Takes keys out of a text that the server made.
+    /// Returns the keys that are to be taken out of what the server says.
+    pub(super) fn secrets(&self) -> Arc<Secrets> {
+        Arc::clone(&self.hidden().secrets)
+    }
+
+    /// Takes keys out of an error that the server made.
     fn redact(&self, text: String) -> String {
-        let hidden = self.hidden();
-        hidden.key.iter().chain(&hidden.shown).fold(text, |text, word| text.replace(word.as_str(), "[key]"))
+        match self.secrets().in_message(&text) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(clean) => clean,
+        }
     }
 
     fn hidden(&self) -> MutexGuard<'_, Hidden> {

@@ -3,7 +3,8 @@
 //! In: an [`Ask`]. Out: an [`Answer`] with what it took, or a [`ProviderError`] that says what to do.
 //! Retries, time-outs, limits and the negotiation of structured output happen here and nowhere
 //! else. Nothing here decides anything about agreement, and nothing here trusts a server: replies
-//! are bounded in size and time, redirects are not followed, and keys never leave this module.
+//! are bounded in size and time, redirects are not followed, and keys never leave this module: a key
+//! that a server repeats is taken out of errors, headers and replies.
 
 mod bedrock;
 mod clients;
@@ -15,6 +16,8 @@ pub mod launch;
 mod mock;
 mod openai;
 mod persistence;
+mod receipt;
+mod secret;
 
 pub use bedrock::Bedrock;
 pub use clients::Clients;
@@ -30,7 +33,7 @@ pub use openai::{OpenAi, Probe, ServerInfo};
 
 use serde::{Deserialize, Serialize};
 
-use crate::journal::Usage;
+use crate::journal::{Receipt, Usage};
 use crate::protocol::{Ask, Reply};
 
 /// How a server was held to a schema.
@@ -48,7 +51,7 @@ pub enum Structured {
 /// A reply and what it took.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The reply, untouched.
+    /// The reply, untouched but for keys.
     pub reply: Reply,
     /// Tokens used.
     pub usage: Usage,
@@ -56,6 +59,10 @@ pub struct Answer {
     pub structured: Option<Structured>,
     /// Requests sent until this reply came.
     pub attempts: u32,
+    /// What its provider can be asked about later.
+    pub receipt: Option<Receipt>,
+    /// Whether the reply held a key of its endpoint, or a piece of one, which was taken out.
+    pub key_removed: bool,
 }
 
 /// Called with the number of tokens received so far, while a reply streams in.

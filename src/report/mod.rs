@@ -1,7 +1,7 @@
 //! What people and programs read about a run: made from its journal, and from nothing else.
 //!
 //! In: a [`Ledger`](crate::engine::Ledger) and the journal's head. Out: `result.json`, the
-//! transcript, the answer; of many results, metrics. The same journal always gives the same bytes.
+//! transcript, the answer, a sentence on its worth; of many results, metrics. The same journal always gives the same bytes.
 
 mod decision;
 mod metrics;
@@ -10,6 +10,7 @@ mod panel;
 mod result;
 mod sarif;
 mod transcript;
+mod worth;
 
 pub use decision::{DECISION_METRICS_FILE, DecisionMetrics};
 pub use metrics::{Counted, metrics};
@@ -17,6 +18,7 @@ pub use outcome::ConsensusOutcome;
 pub use result::{AgentResult, RunResult, Timing, UsageResult, write_run, write_whole};
 pub use sarif::sarif;
 pub use transcript::transcript;
+pub use worth::worth;
 
 /// The schema of `result.json`.
 pub const RESULT_SCHEMA: &str = include_str!("result.schema.json");

@@ -17,9 +17,11 @@
 mod candidate;
 mod error;
 mod git;
+mod history;
 mod landing;
 
 pub use candidate::{Candidate, FileChange, FileKind, Source};
 pub use error::RepositoryError;
 pub use git::{Oid, Repository};
+pub use history::Trailer;
 pub use landing::{Landing, Mark};

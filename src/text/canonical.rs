@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
-use super::decimal::Decimal;
+use super::decimal::{Decimal, DecimalSign, Groups, NotANumber};
 use super::{StrictValue, check_depth, quote};
 use crate::crypto::{Digest, NotInteroperable, canonical_json};
 
@@ -32,7 +32,17 @@ pub enum CanonicalKind {
     Verbatim,
 }
 
-/// The `canonical` section of a roleset: a kind and, for `choice`, the choices.
+/// How strictly a text is read; versions of the rules differ in it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Reading {
+    /// As version 0.1 did: `0,125` is 125, and `!yes` is the choice `yes`.
+    Lenient,
+    /// Groups of thousands are read only where no other meaning is possible or the rule names the decimal sign;
+    /// a sign that may negate or ask is a part of a choice.
+    Strict,
+}
+
+/// The `canonical` section of a roleset: a kind, for `choice` the choices, and for `number` the decimal sign.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CanonicalRule {
@@ -42,6 +52,18 @@ pub struct CanonicalRule {
     /// The allowed answers, for [`CanonicalKind::Choice`] only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
+    /// The sign before the decimals, for [`CanonicalKind::Number`] only; if there is none, a point, and a comma that may
+    /// stand before decimals is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decimal: Option<DecimalSign>,
+}
+
+/// The rule of a kind that is named without more: a number then has its decimals after a point.
+impl From<CanonicalKind> for CanonicalRule {
+    fn from(kind: CanonicalKind) -> Self {
+        let decimal = (kind == CanonicalKind::Number).then_some(DecimalSign::Point);
+        Self { kind, choices: Vec::new(), decimal }
+    }
 }
 
 impl CanonicalRule {
@@ -56,7 +78,10 @@ impl CanonicalRule {
                 "the complete code or lines that the user asked for, without any comment or code fence"
                     .to_owned()
             }
-            CanonicalKind::Number => "one number in digits, without unit and without words".to_owned(),
+            CanonicalKind::Number => {
+                let sign = self.decimal.map(|sign| format!(", decimals after a {}", sign.word()));
+                format!("one number in digits{}, without unit and without words", sign.unwrap_or_default())
+            }
             CanonicalKind::Json => "one JSON value, written as it is and not inside quotes".to_owned(),
             CanonicalKind::Choice => format!("exactly one of {}", self.choices.join(", ")),
             CanonicalKind::Verbatim => {
@@ -78,9 +103,9 @@ pub struct Canonical {
 /// A text that has no canonical form of the wanted kind.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 pub enum NotCanonical {
-    /// Not one decimal number.
-    #[error("it must be one decimal number in digits and nothing else: no words, no unit, no calculation")]
-    NotANumber,
+    /// Not one decimal number as the rule wants it.
+    #[error(transparent)]
+    NotANumber(#[from] NotANumber),
     /// Not JSON, or JSON with repeated keys.
     #[error("it must be one JSON value: {0}")]
     NotJson(String),
@@ -96,22 +121,30 @@ pub enum NotCanonical {
 #[derive(Clone, Debug)]
 pub struct Canonicalizer {
     kind: CanonicalKind,
+    decimal: Option<DecimalSign>,
+    reading: Reading,
     /// Choices as written and as folded.
     choices: Vec<(String, String)>,
 }
 
 impl Canonicalizer {
-    /// Makes the canonicaliser for a rule.
+    /// Makes the canonicaliser for a rule, with the reading of the run's version of the rules.
     #[must_use]
-    pub fn new(rule: &CanonicalRule) -> Self {
-        let choices = rule.choices.iter().map(|c| (c.clone(), fold_choice(c))).collect();
-        Self { kind: rule.kind, choices }
+    pub fn new(rule: &CanonicalRule, reading: Reading) -> Self {
+        let choices = rule.choices.iter().map(|c| (c.clone(), fold_choice(c, reading))).collect();
+        Self { kind: rule.kind, decimal: rule.decimal, reading, choices }
     }
 
     /// Returns the kind of text this canonicaliser takes.
     #[must_use]
     pub fn kind(&self) -> CanonicalKind {
         self.kind
+    }
+
+    /// Returns the sign that stands before the decimals of a number: a point, if the rule does not say.
+    #[must_use]
+    pub fn decimal_sign(&self) -> DecimalSign {
+        self.decimal.unwrap_or(DecimalSign::Point)
     }
 
     /// Returns the choices as the roleset writes them; empty unless the kind is `choice`.
@@ -126,12 +159,35 @@ impl Canonicalizer {
     /// [`NotCanonical`] if the text is not of this kind. `text`, `lines` and `verbatim` take
     /// everything.
     pub fn canonicalize(&self, text: &str) -> Result<Canonical, NotCanonical> {
+        let groups = match (self.reading, self.decimal) {
+            (Reading::Lenient, _) => Groups::Any,
+            (Reading::Strict, Some(_)) => Groups::WellFormed,
+            (Reading::Strict, None) => Groups::Unambiguous,
+        };
+        self.with_groups(text, groups)
+    }
+
+    /// Returns the canonical form of an answer that a person has written down as the right one: a single group of
+    /// thousands, as in `1,000`, is read also where the rule names no decimal sign.
+    ///
+    /// # Errors
+    ///
+    /// As [`Canonicalizer::canonicalize`].
+    pub fn canonicalize_known(&self, text: &str) -> Result<Canonical, NotCanonical> {
+        let groups = match self.reading {
+            Reading::Lenient => Groups::Any,
+            Reading::Strict => Groups::WellFormed,
+        };
+        self.with_groups(text, groups)
+    }
+
+    fn with_groups(&self, text: &str, groups: Groups) -> Result<Canonical, NotCanonical> {
         let text = match self.kind {
             CanonicalKind::Text => one_line(&to_nfc(text)),
             CanonicalKind::Lines => trim_lines(&to_nfc(text)),
             CanonicalKind::Number => {
-                let number = Decimal::parse(text.trim()).ok_or(NotCanonical::NotANumber)?;
-                number.to_string()
+                let sign = self.decimal_sign();
+                Decimal::parse(text.trim(), sign, groups)?.to_text(sign)
             }
             CanonicalKind::Json => canonical_value(text)?,
             CanonicalKind::Choice => self.choose(text)?,
@@ -148,7 +204,7 @@ impl Canonicalizer {
         match self.kind {
             CanonicalKind::Text | CanonicalKind::Number | CanonicalKind::Json => text.trim().to_owned(),
             CanonicalKind::Choice => {
-                let folded = fold_choice(text);
+                let folded = fold_choice(text, self.reading);
                 let listed = self.choices.iter().find(|(_, choice)| *choice == folded);
                 listed.map_or(text, |(written, _)| written).to_owned()
             }
@@ -162,7 +218,7 @@ impl Canonicalizer {
     }
 
     fn choose(&self, text: &str) -> Result<String, NotCanonical> {
-        let folded = fold_choice(text);
+        let folded = fold_choice(text, self.reading);
         if self.choices.iter().any(|(_, choice)| *choice == folded) {
             return Ok(folded);
         }
@@ -211,9 +267,11 @@ fn canonical_value(text: &str) -> Result<String, NotCanonical> {
 }
 
 /// NFKC, default case folding, and everything but letters, digits and symbols off both ends.
-fn fold_choice(text: &str) -> String {
+fn fold_choice(text: &str, reading: Reading) -> String {
     let folded: String = text.nfkc().default_case_fold().nfkc().collect();
-    let trimmed = folded.trim_matches(|c: char| c.is_whitespace() || is_outer_punctuation(c));
+    let is_kept = |c: char| reading == Reading::Strict && can_change_a_choice(c);
+    let is_off = |c: char| c.is_whitespace() || is_outer_punctuation(c) && !is_kept(c);
+    let trimmed = folded.trim_matches(is_off);
     // A choice that is punctuation alone ("+", "?") is kept as it is.
     if trimmed.is_empty() { folded.trim().to_owned() } else { one_line(trimmed) }
 }
@@ -223,13 +281,18 @@ fn is_outer_punctuation(c: char) -> bool {
         || matches!(c, '\u{2010}'..='\u{2027}' | '\u{3001}' | '\u{3002}' | '«' | '»' | '¿' | '¡')
 }
 
+/// Signs that may negate what they stand beside, or make a question of it; a dash may be a minus.
+fn can_change_a_choice(c: char) -> bool {
+    matches!(c, '!' | '~' | '^' | '?' | '¿' | '\u{2010}'..='\u{2015}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     fn of_kind(kind: CanonicalKind) -> Canonicalizer {
-        Canonicalizer::new(&CanonicalRule { kind, choices: vec![] })
+        Canonicalizer::new(&kind.into(), Reading::Strict)
     }
 
     #[track_caller]
@@ -261,17 +324,62 @@ mod tests {
     #[test]
     fn a_choice_is_found_through_case_width_and_punctuation_only() {
         let choices = ["A", "Straße", "+", "New York"].map(String::from).to_vec();
-        let rule = CanonicalRule { kind: CanonicalKind::Choice, choices };
-        let canonicalizer = Canonicalizer::new(&rule);
-        let form = |text: &str| canonicalizer.canonicalize(text).map(|c| c.text);
-        assert_eq!(form(" (a). ").unwrap(), "a");
-        assert_eq!(form("Ａ").unwrap(), "a");
-        assert_eq!(form("STRASSE").unwrap(), "strasse");
-        assert_eq!(form("+").unwrap(), "+");
-        assert_eq!(form("new  york").unwrap(), "new york");
-        for bad in ["A or B", "a b", "", "Α" /* Greek alpha */, "A) Paris"] {
-            assert!(form(bad).is_err(), "{bad}");
+        let rule = CanonicalRule { kind: CanonicalKind::Choice, choices, decimal: None };
+        for reading in [Reading::Lenient, Reading::Strict] {
+            let canonicalizer = Canonicalizer::new(&rule, reading);
+            let form = |text: &str| canonicalizer.canonicalize(text).map(|c| c.text);
+            for text in [" (a). ", "Ａ", "\"A\"", "A)", "**A**", "„A“", "`a`", "a:"] {
+                assert_eq!(form(text).unwrap(), "a", "{text}");
+            }
+            assert_eq!(form("STRASSE").unwrap(), "strasse");
+            assert_eq!(form("+").unwrap(), "+");
+            assert_eq!(form("new  york").unwrap(), "new york");
+            for bad in ["A or B", "a b", "", "Α" /* Greek alpha */, "A) Paris"] {
+                assert!(form(bad).is_err(), "{bad}");
+            }
         }
+    }
+
+    #[test]
+    fn a_choice_that_is_negated_or_asked_is_another_text() {
+        let choices = ["yes", "no", "5"].map(String::from).to_vec();
+        let rule = CanonicalRule { kind: CanonicalKind::Choice, choices, decimal: None };
+        let form =
+            |reading, text: &str| Canonicalizer::new(&rule, reading).canonicalize(text).map(|c| c.text);
+        for text in
+            ["!yes", "~yes", "yes?", "(!yes)", "！yes", "～yes", "¿yes", "^no", "yes ?", "–5", "—5", "5!"]
+        {
+            let why = form(Reading::Strict, text).unwrap_err();
+            assert_eq!(why.to_string(), "it must be exactly one of: yes, no, 5", "{text}");
+            // Journals of the first version hold agreements that came about so.
+            assert!(form(Reading::Lenient, text).is_ok(), "{text}");
+        }
+        for text in ["¬yes", "-yes", "−5"] {
+            assert!([Reading::Lenient, Reading::Strict].iter().all(|r| form(*r, text).is_err()), "{text}");
+        }
+    }
+
+    #[test]
+    fn agents_are_told_of_the_decimal_sign_where_the_rule_names_one() {
+        let words =
+            |decimal| CanonicalRule { decimal, ..CanonicalRule::from(CanonicalKind::Number) }.in_words();
+        assert_eq!(words(None), "one number in digits, without unit and without words");
+        let point = "one number in digits, decimals after a point, without unit and without words";
+        assert_eq!(words(Some(DecimalSign::Point)), point);
+        assert_eq!(words(Some(DecimalSign::Comma)), point.replace("point", "comma"));
+    }
+
+    #[test]
+    fn a_rule_names_its_decimal_sign_only_where_it_has_one() {
+        let rule: CanonicalRule = serde_json::from_str(r#"{"kind":"number"}"#).unwrap();
+        assert_eq!(
+            (rule.decimal, serde_json::to_string(&rule).unwrap().as_str()),
+            (None, r#"{"kind":"number"}"#)
+        );
+        let rule: CanonicalRule = serde_json::from_str(r#"{"kind":"number","decimal":","}"#).unwrap();
+        assert_eq!(rule.decimal, Some(DecimalSign::Comma));
+        assert_eq!(serde_json::to_string(&rule).unwrap(), r#"{"kind":"number","decimal":","}"#);
+        assert!(serde_json::from_str::<CanonicalRule>(r#"{"kind":"number","decimal":";"}"#).is_err());
     }
 
     fn any_kind() -> impl Strategy<Value = CanonicalKind> {
@@ -310,8 +418,10 @@ mod tests {
 
         #[test]
         fn choice_folding_is_idempotent(text in "\\PC{0,12}") {
-            let once = fold_choice(&text);
-            prop_assert_eq!(fold_choice(&once), once.clone());
+            for reading in [Reading::Lenient, Reading::Strict] {
+                let once = fold_choice(&text, reading);
+                prop_assert_eq!(fold_choice(&once, reading), once.clone());
+            }
         }
 
         #[test]

@@ -1,9 +1,83 @@
 //! Exact decimal numbers: enough arithmetic to say that `4`, `4.0`, `+4` and `4e0` are one number.
+//!
+//! In: a text, the sign before its decimals, and which groups of thousands are read. Out: the number, or why the text is not
+//! one and how its author may write it. Nothing is rounded, and no text is read of which two numbers could be meant.
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::quote;
+
 /// The largest exponent, and the largest number of digits, that is expanded into plain notation.
 const DIGITS_MAX: i64 = 1000;
+
+/// Signs that stand between groups of digits in some places and are not read here, besides the other decimal sign.
+const SEPARATORS: [char; 8] = [' ', '\u{a0}', '\u{2007}', '\u{2009}', '\u{202f}', '\'', '’', '_'];
+
+/// The sign before the decimals of a number; the other one may stand between groups of thousands.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub enum DecimalSign {
+    /// A point, as in `1,234.5`.
+    #[serde(rename = ".")]
+    Point,
+    /// A comma, as in `1.234,5`.
+    #[serde(rename = ",")]
+    Comma,
+}
+
+/// Which groups of thousands are read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Groups {
+    /// Every row of groups of three after one to three digits, as version 0.1 did: `0,125` is 125.
+    Any,
+    /// A row whose first group does not begin with 0.
+    WellFormed,
+    /// A well-formed row, unless its only sign may stand before decimals: `1,234` is not read.
+    Unambiguous,
+}
+
+/// A text that is not one decimal number as it is wanted.
+#[derive(Clone, Debug, Error, Eq, PartialEq)]
+pub enum NotANumber {
+    /// It is no number in digits.
+    #[error("it must be one decimal number in digits and nothing else: no words, no unit, no calculation")]
+    NoNumber,
+    /// Two numbers could be meant by it, since no rule names the decimal sign.
+    #[error("`{written}` can be read in two ways; write `{whole}`, or `{decimal}` if decimals begin there")]
+    Ambiguous {
+        /// What is written.
+        written: String,
+        /// The number without groups.
+        whole: String,
+        /// The number with decimals.
+        decimal: String,
+    },
+    /// It is a number only if its signs are read the other way round.
+    #[error(
+        "`{written}` is not read: decimals come after a {}, and thousands need no sign; write `{better}` if that is the number",
+        .sign.word()
+    )]
+    OtherSign {
+        /// What is written.
+        written: String,
+        /// The sign that stands before decimals.
+        sign: DecimalSign,
+        /// What may be meant, as it is to be written.
+        better: String,
+    },
+    /// Its digits stand in groups that are not read.
+    #[error(
+        "`{written}` is not read: no sign may stand between its digits so; write `{better}` if that is the number"
+    )]
+    Grouped {
+        /// What is written.
+        written: String,
+        /// What may be meant, as it is to be written.
+        better: String,
+    },
+}
 
 /// A finite decimal number as sign, digits and exponent, without leading or trailing zeros.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -15,10 +89,44 @@ pub(crate) struct Decimal {
     exponent: i64,
 }
 
-impl Decimal {
-    /// Reads one number: optional sign, digits with optional `,` between groups of three, optional
-    /// fraction and exponent. Returns nothing for anything else, or beyond 1000 digits.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+/// A number as it is written, in parts; groups of thousands are still in it.
+struct Parts<'a> {
+    negative: bool,
+    whole: &'a str,
+    /// Digits, perhaps none.
+    fraction: &'a str,
+    exponent: i64,
+}
+
+impl DecimalSign {
+    /// Returns the sign itself.
+    fn as_char(self) -> char {
+        match self {
+            Self::Point => '.',
+            Self::Comma => ',',
+        }
+    }
+
+    /// Returns the sign that may stand between groups of thousands.
+    fn other(self) -> Self {
+        match self {
+            Self::Point => Self::Comma,
+            Self::Comma => Self::Point,
+        }
+    }
+
+    /// Returns the sign's name.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Point => "point",
+            Self::Comma => "comma",
+        }
+    }
+}
+
+impl<'a> Parts<'a> {
+    /// Cuts a text into the parts of a number; returns nothing if there is no way to do so.
+    fn of(text: &'a str, sign: DecimalSign) -> Option<Self> {
         // U+2212 is the minus sign that typeset text uses.
         let (negative, unsigned) = match text.strip_prefix(['-', '−']) {
             Some(rest) => (true, rest),
@@ -28,14 +136,46 @@ impl Decimal {
             Some((mantissa, exponent)) => (mantissa, parse_exponent(exponent)?),
             None => (unsigned, 0),
         };
-        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let whole = join_groups(whole)?;
-        if whole.is_empty() && fraction.is_empty() || !all_digits(fraction) {
+        let (whole, fraction) = mantissa.split_once(sign.as_char()).unwrap_or((mantissa, ""));
+        let is_number = !(whole.is_empty() && fraction.is_empty()) && all_digits(fraction);
+        is_number.then_some(Self { negative, whole, fraction, exponent })
+    }
+}
+
+impl Decimal {
+    /// Reads one number: an optional sign, digits, perhaps in groups of thousands, and an optional fraction and exponent.
+    ///
+    /// # Errors
+    ///
+    /// [`NotANumber`] for anything else, and for a number of more than 1000 digits.
+    pub(crate) fn parse(text: &str, sign: DecimalSign, groups: Groups) -> Result<Self, NotANumber> {
+        Self::read(text, sign, groups).ok_or_else(|| match groups {
+            // The words that version 0.1 had for everything are in the prompts of its journals.
+            Groups::Any => NotANumber::NoNumber,
+            Groups::WellFormed | Groups::Unambiguous => why_not(text, sign),
+        })
+    }
+
+    fn read(text: &str, sign: DecimalSign, groups: Groups) -> Option<Self> {
+        let Parts { negative, whole, fraction, exponent } = Parts::of(text, sign)?;
+        let between = sign.other().as_char();
+        let is_single = fraction.is_empty() && whole.matches(between).count() == 1;
+        if groups == Groups::Unambiguous && is_single {
             return None;
         }
+        let whole = join_groups(whole, between, groups)?;
         let digits = format!("{whole}{fraction}");
         let exponent = exponent - i64::try_from(fraction.len()).ok()?;
         Self { negative, digits, exponent }.normalised()
+    }
+
+    /// Returns the number in plain notation, with this sign before its decimals.
+    pub(crate) fn to_text(&self, sign: DecimalSign) -> String {
+        let text = self.to_string();
+        match sign {
+            DecimalSign::Point => text,
+            DecimalSign::Comma => text.replace('.', ","),
+        }
     }
 
     fn normalised(mut self) -> Option<Self> {
@@ -89,14 +229,56 @@ fn parse_exponent(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// Joins `1,234,567`; a comma anywhere but between groups of three makes it no number.
-fn join_groups(whole: &str) -> Option<String> {
-    let mut groups = whole.split(',');
-    let first = groups.next()?;
-    let grouped = whole.contains(',');
-    let first_fits = all_digits(first) && (!grouped || (1..=3).contains(&first.len()));
-    let rest_fits = groups.clone().all(|group| group.len() == 3 && all_digits(group));
-    (first_fits && rest_fits).then(|| whole.replace(',', ""))
+/// Joins `1,234,567`; a sign anywhere but between groups of three makes it no number.
+fn join_groups(whole: &str, between: char, groups: Groups) -> Option<String> {
+    let mut parts = whole.split(between);
+    let first = parts.next()?;
+    let grouped = whole.contains(between);
+    let may_begin = groups == Groups::Any || !first.starts_with('0');
+    let first_fits = all_digits(first) && (!grouped || (1..=3).contains(&first.len()) && may_begin);
+    let rest_fits = parts.all(|group| group.len() == 3 && all_digits(group));
+    (first_fits && rest_fits).then(|| whole.replace(between, ""))
+}
+
+/// Says why a text is no number, and how it is to be written if it is clear what may be meant.
+fn why_not(text: &str, sign: DecimalSign) -> NotANumber {
+    let other = sign.other();
+    // A sign at the end stands before no decimals; it may end a sentence.
+    let bare = text.strip_suffix(sign.as_char()).unwrap_or(text);
+    let written = quote::excerpt(text);
+    let is_number = |sign| Decimal::read(bare, sign, Groups::WellFormed).is_some();
+    let whole = quote::excerpt(&bare.replace(other.as_char(), ""));
+    let swapped =
+        |text: &str| text.replace(sign.as_char(), "").replace(other.as_char(), &sign.as_char().to_string());
+    let decimal = quote::excerpt(&swapped(bare));
+    match (is_number(sign), is_number(other)) {
+        (true, true) if whole != decimal => NotANumber::Ambiguous { written, whole, decimal },
+        (true, _) => NotANumber::Grouped { written, better: whole },
+        (false, true) => NotANumber::OtherSign { written, sign, better: decimal },
+        (false, false) => {
+            let by_other = || without_separators(bare, other).map(|text| swapped(&text));
+            let better = without_separators(bare, sign).or_else(by_other);
+            better.map_or(NotANumber::NoNumber, |better| NotANumber::Grouped {
+                written,
+                better: quote::excerpt(&better),
+            })
+        }
+    }
+}
+
+/// Returns a number without the signs between its digits, if these are all alike and make groups of three, or of two before a
+/// last one of three as in India.
+fn without_separators(text: &str, sign: DecimalSign) -> Option<String> {
+    let is_separator = |c: char| c == sign.other().as_char() || SEPARATORS.contains(&c);
+    let separator = text.chars().find(|c| is_separator(*c))?;
+    let groups: Vec<&str> = Parts::of(text, sign)?.whole.split(separator).collect();
+    let (last, others) = groups.split_last()?;
+    let (first, middle) = others.split_first()?;
+    let is_row =
+        |digits: usize| (1..=digits).contains(&first.len()) && middle.iter().all(|g| g.len() == digits);
+    let is_grouped = !first.starts_with('0') && last.len() == 3 && (is_row(3) || is_row(2));
+    let joined = text.replace(separator, "");
+    (is_grouped && Decimal::read(&joined, sign, Groups::WellFormed).is_some()).then_some(joined)
 }
 
 #[cfg(test)]
@@ -104,8 +286,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const RULES: [(DecimalSign, Groups); 3] = [
+        (DecimalSign::Point, Groups::WellFormed),
+        (DecimalSign::Comma, Groups::WellFormed),
+        (DecimalSign::Point, Groups::Unambiguous),
+    ];
+
+    fn read(text: &str, (sign, groups): (DecimalSign, Groups)) -> Result<String, NotANumber> {
+        Decimal::parse(text, sign, groups).map(|number| number.to_text(sign))
+    }
+
+    /// As version 0.1 read it.
     fn canonical(text: &str) -> Option<String> {
-        Decimal::parse(text).map(|d| d.to_string())
+        read(text, (DecimalSign::Point, Groups::Any)).ok()
     }
 
     #[test]
@@ -119,6 +312,7 @@ mod tests {
         ] {
             for text in texts {
                 assert_eq!(canonical(text).as_deref(), Some(form), "{text}");
+                assert_eq!(read(text, RULES[0]).as_deref(), Ok(form), "{text}");
             }
         }
     }
@@ -149,8 +343,60 @@ mod tests {
             "1_000",
         ] {
             assert_eq!(canonical(text), None, "{text}");
+            for rule in [RULES[0], RULES[2]] {
+                assert!(read(text, rule).is_err(), "{text}: {rule:?}");
+            }
         }
     }
+
+    #[test]
+    fn what_is_not_read_is_answered_with_how_to_write_it() {
+        let [point, comma, none] = RULES;
+        for (rule, text, words) in [
+            (
+                point,
+                "0,125",
+                "`0,125` is not read: decimals come after a point, and thousands need no sign; write `0.125` if",
+            ),
+            (point, "-1.234,5e2", "write `-1234.5e2` if"),
+            (point, "00,004", "write `00.004` if"),
+            (comma, "0.125", "decimals come after a comma, and thousands need no sign; write `0,125` if"),
+            (comma, "1,234,567", "write `1234567` if"),
+            (
+                none,
+                "1,234",
+                "`1,234` can be read in two ways; write `1234`, or `1.234` if decimals begin there",
+            ),
+            (none, "1,234.", "write `1234`, or `1.234` if"),
+            (none, "0,125.", "write `0.125` if"),
+            (point, "1 234", "`1 234` is not read: no sign may stand between its digits so; write `1234` if"),
+            (point, "1’234’567.50", "write `1234567.50` if"),
+            (comma, "12 345,5", "write `12345,5` if"),
+            (none, "1,00,000.5", "write `100000.5` if"),
+            (point, "1\u{202f}234,5", "write `1234.5` if"),
+            (point, "5e3.", "write `5e3` if"),
+            (point, "1 2", "no words"),
+            (point, "0 125", "no words"),
+            (point, "1 234'567", "no words"),
+            (point, "12 34 567 8", "no words"),
+        ] {
+            let why = read(text, rule).unwrap_err().to_string();
+            assert!(why.contains(words), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn no_groups_are_read_that_begin_with_a_zero_but_by_journals_of_version_1() {
+        for (text, form) in [("0,125", "125"), ("0,004", "4"), ("012,345", "12345"), ("-0,000.5", "-0.5")] {
+            assert_eq!(canonical(text).as_deref(), Some(form), "{text}");
+            for rule in [RULES[0], RULES[2]] {
+                assert!(read(text, rule).is_err(), "{text}: {rule:?}");
+            }
+        }
+    }
+
+    /// Texts that are numbers, or nearly so.
+    const NEARLY: &str = "[-+]?[0-9]{0,4}([.,' ]([0-9]{3}|[0-9]{0,4})){0,3}(e[0-9])?";
 
     proptest! {
         #[test]
@@ -160,6 +406,47 @@ mod tests {
             prop_assert_eq!(canonical(&form), Some(form.clone()));
             let shifted = canonical(&format!("{form}e{scale}")).unwrap();
             prop_assert_eq!(shifted, n.to_string());
+        }
+
+        #[test]
+        fn every_rule_reads_its_own_forms_again(text in NEARLY, rule in prop::sample::select(RULES.to_vec())) {
+            if let Ok(form) = read(&text, rule) {
+                prop_assert_eq!(read(&form, rule), Ok(form.clone()));
+            }
+        }
+
+        #[test]
+        fn what_an_answer_is_told_to_be_is_read(text in NEARLY, rule in prop::sample::select(RULES.to_vec())) {
+            let better = match read(&text, rule) {
+                Ok(_) | Err(NotANumber::NoNumber) => vec![],
+                Err(NotANumber::Ambiguous { whole, decimal, .. }) => vec![whole, decimal],
+                Err(NotANumber::OtherSign { better, .. } | NotANumber::Grouped { better, .. }) => vec![better],
+            };
+            for text in better {
+                prop_assert!(read(&text, rule).is_ok(), "{}", text);
+            }
+        }
+
+        #[test]
+        fn without_a_rule_no_text_is_read_that_a_comma_rule_reads_as_another_number(text in NEARLY) {
+            let [point, comma, none] = RULES;
+            if let Ok(form) = read(&text, none) {
+                prop_assert_eq!(read(&text, point), Ok(form.clone()));
+                // A point is the sign of this program, so that only what commas mean is in doubt.
+                if let Ok(other) = read(&text, comma).map(|form| form.replace(',', ".")) {
+                    prop_assert!(other == form || text.contains('.'), "{} and {}", form, other);
+                }
+            }
+        }
+
+        #[test]
+        fn the_first_version_took_commas_out_between_groups_of_three(text in NEARLY) {
+            let joined = canonical(&text.replace(',', ""));
+            let (whole, rest) = text.split_at(text.find(['.', 'e']).unwrap_or(text.len()));
+            let groups: Vec<&str> = whole.trim_start_matches(['-', '+']).split(',').collect();
+            let is_grouped = (1..=3).contains(&groups[0].len()) && groups[1..].iter().all(|g| g.len() == 3);
+            let was_read = !rest.contains(',') && (groups.len() == 1 || is_grouped);
+            prop_assert_eq!(canonical(&text), joined.filter(|_| was_read));
         }
     }
 }

@@ -14,7 +14,7 @@ use super::envelope::DETAIL_CHARS_MIN;
 use super::memo::Memo;
 use super::schema::{ENVELOPE_VALUE, SchemaText};
 use super::sentences::{sentence_list, sentences};
-use super::{CanonicalKind, Canonicalizer, Constraint, listed_sentences};
+use super::{CanonicalKind, Canonicalizer, Constraint, DecimalSign, listed_sentences};
 
 /// Longest generated strings, in characters, for fields that are not the answer.
 const SHORT_CHARS_MAX: usize = 120;
@@ -280,7 +280,11 @@ fn of_kind(canonicalizer: &Canonicalizer, constraints: &[Constraint]) -> Option<
             let decimals = if constraints.contains(&Constraint::Integer) {
                 String::new()
             } else {
-                format!(r"(\.[0-9]{{1,{rest}}})?")
+                let sign = match canonicalizer.decimal_sign() {
+                    DecimalSign::Point => r"\.",
+                    DecimalSign::Comma => ",",
+                };
+                format!("({sign}[0-9]{{1,{rest}}})?")
             };
             Some(json!({"type": "string", "pattern": format!("^-?[0-9]{{1,{whole}}}{decimals}$")}))
         }
@@ -341,7 +345,7 @@ mod tests {
     use super::*;
 
     use crate::text::schema::compile;
-    use crate::text::{CanonicalRule, Envelope};
+    use crate::text::{CanonicalRule, Envelope, Reading};
 
     fn ask() -> Decoding<'static> {
         Decoding {
@@ -395,8 +399,8 @@ mod tests {
     #[test]
     fn every_decoded_shape_is_a_valid_envelope() {
         for kind in [CanonicalKind::Text, CanonicalKind::Number, CanonicalKind::Choice, CanonicalKind::Json] {
-            let rule = CanonicalRule { kind, choices: vec!["A".to_owned()] };
-            let canonicalizer = Canonicalizer::new(&rule);
+            let rule = CanonicalRule { choices: vec!["A".to_owned()], ..kind.into() };
+            let canonicalizer = Canonicalizer::new(&rule, Reading::Strict);
             let handles = ["P2".to_owned()];
             let schema = decoding(&canonicalizer, &handles);
             let validator = compile(&schema);
@@ -440,13 +444,13 @@ mod tests {
             let bounds = schema["minLength"].as_u64().zip(schema["maxLength"].as_u64());
             assert!(bounds.is_none_or(|(min, max)| min <= max));
         }
-        walk(&decoding(&Canonicalizer::new(&CanonicalRule::default()), &[]));
+        walk(&decoding(&Canonicalizer::new(&CanonicalRule::default(), Reading::Strict), &[]));
     }
 
     #[test]
     fn accepting_another_text_needs_a_reason() {
         let handles = ["P2".to_owned()];
-        let schema = decoding(&Canonicalizer::new(&CanonicalRule::default()), &handles);
+        let schema = decoding(&Canonicalizer::new(&CanonicalRule::default(), Reading::Strict), &handles);
         let by =
             |which: usize| schema["anyOf"][which]["properties"]["meta"]["properties"]["change"].to_string();
         assert!(!by(0).contains("none") && by(1).contains("none"));
@@ -454,8 +458,8 @@ mod tests {
 
     #[test]
     fn forms_that_a_grammar_can_force_are_forced() {
-        let typed = |kind, rule: &str, text: Value| {
-            let canonicalizer = Canonicalizer::new(&CanonicalRule { kind, choices: vec![] });
+        let typed = |kind: CanonicalKind, rule: &str, text: Value| {
+            let canonicalizer = Canonicalizer::new(&kind.into(), Reading::Strict);
             let constraints = [Constraint::parse(rule).unwrap()];
             let schema = typed_text(&canonicalizer, &Decoding { constraints: &constraints, ..ask() });
             compile(&schema).is_valid(&json!({ "canonical_text": text }))
@@ -482,7 +486,7 @@ mod tests {
 
     #[test]
     fn a_blind_draft_offers_no_adoption() {
-        let canonicalizer = Canonicalizer::new(&CanonicalRule::default());
+        let canonicalizer = Canonicalizer::new(&CanonicalRule::default(), Reading::Strict);
         let text = decoding(&canonicalizer, &[]).to_string();
         assert!(!text.contains("accepts"));
     }

@@ -13,14 +13,18 @@ mod canonical;
 mod constraint;
 mod decimal;
 pub mod decoding;
+mod echo;
 mod envelope;
 pub mod evidence;
 mod extract;
 mod final_text;
+mod folded;
 mod memo;
+mod numbers;
 pub mod quote;
 pub mod redact;
 pub mod schema;
+mod secrets;
 mod sentences;
 mod shapes;
 mod strict_json;
@@ -28,8 +32,11 @@ pub mod vacuity;
 mod verbatim;
 mod violation;
 
-pub use canonical::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical, one_line};
+pub use canonical::{
+    Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical, Reading, one_line,
+};
 pub use constraint::{Broken, Constraint};
+pub use decimal::{DecimalSign, NotANumber};
 pub(crate) use decoding::{CHOICES_MAX, closed};
 pub use envelope::{
     Answer, Artifact, Change, ChangeBy, Envelope, FinalSolution, Meta, SOLVED_MARKER, Status,

@@ -9,14 +9,17 @@
 //! What is found is found by its form (`shapes`): a name or a street is not, unless a pattern of the
 //! user's finds it. Nothing is guessed at the end either: a token that a model has bent is left as it is, and told.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hasher as _};
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 use serde::{Deserialize, Serialize};
 
-use super::shapes::{self, Folded};
+use super::folded::Folded;
+use super::shapes;
 
 /// The word in the tokens of what the user's own patterns find.
 const OWN: &str = "PRIVATE";
@@ -34,7 +37,7 @@ static BENT: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 fn words() -> impl Iterator<Item = &'static str> {
-    shapes::all().iter().map(|shape| shape.word).chain([OWN])
+    shapes::WORDS.into_iter().chain([OWN])
 }
 
 /// Tokens and what they stand for.
@@ -42,13 +45,29 @@ fn words() -> impl Iterator<Item = &'static str> {
 #[serde(transparent)]
 pub struct Redactions(BTreeMap<String, String>);
 
+/// What a token stands for, as a key. Its fingerprint is compared first: originals begin alike and lie far apart, so that
+/// comparing them takes most of the time where there are hundreds of thousands.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Original {
+    fingerprint: u64,
+    text: Box<str>,
+}
+
+impl Original {
+    fn new(text: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(text.as_bytes());
+        Self { fingerprint: hasher.finish(), text: text.into() }
+    }
+}
+
 /// Finds what must not leave the machine.
 #[derive(Clone, Debug)]
 pub struct Redactor {
     own: Vec<Regex>,
     redactions: Redactions,
-    /// The table the other way round: each word with an original, and its token.
-    tokens: BTreeMap<(&'static str, String), String>,
+    /// The table the other way round: for each word its originals, and the numbers of their tokens.
+    tokens: BTreeMap<&'static str, BTreeMap<Original, u64>>,
     /// The highest number of each word.
     numbers: BTreeMap<&'static str, u64>,
 }
@@ -62,11 +81,16 @@ impl Redactor {
     pub fn new(patterns: &[String], redactions: Redactions) -> Result<Self, (String, regex::Error)> {
         let compile = |pattern: &String| Regex::new(pattern).map_err(|why| (pattern.clone(), why));
         let own = patterns.iter().map(compile).collect::<Result<_, _>>()?;
-        let (mut tokens, mut numbers) = (BTreeMap::new(), BTreeMap::new());
+        let mut tokens: BTreeMap<_, BTreeMap<Original, u64>> = BTreeMap::new();
+        let mut numbers = BTreeMap::new();
         for (token, original) in &redactions.0 {
             let parts = parts(token).and_then(|(word, number)| Some((words().find(|w| *w == word)?, number)));
-            let Some((word, number)) = parts else { continue };
-            tokens.insert((word, original.clone()), token.clone());
+            // A token that this would write otherwise, such as `[EMAIL_01]`, is only put back.
+            let Some((word, number)) = parts.filter(|(word, number)| format!("[{word}_{number}]") == *token)
+            else {
+                continue;
+            };
+            tokens.entry(word).or_default().insert(Original::new(original), number);
             let highest = numbers.entry(word).or_insert(0);
             *highest = number.max(*highest);
         }
@@ -120,12 +144,14 @@ impl Redactor {
         // Lines and columns tear what belongs together.
         let unbroken = folded.unbroken();
         let torn = shapes::find_torn(unbroken.text());
-        found.extend(torn.into_iter().map(|(place, word)| (unbroken.unfold(&place), word)));
+        found.extend(torn.into_iter().map(|(place, word)| (folded.unfold(&unbroken.unfold(&place)), word)));
         // By themselves too: a pattern may say `^` and `$`, and mean the text's own ends.
-        let alone = Folded::new(&text[part.clone()]);
-        for place in self.find_own(alone.text()) {
-            let Range { start, end } = alone.unfold(&place);
-            found.push((part.start + start..part.start + end, OWN));
+        if !self.own.is_empty() {
+            let alone = Folded::new(&text[part.clone()]);
+            for place in self.find_own(alone.text()) {
+                let Range { start, end } = alone.unfold(&place);
+                found.push((part.start + start..part.start + end, OWN));
+            }
         }
         // A stable sort: among those that begin at one place, the longest, then the earlier kind.
         found.sort_by_key(|(place, _)| (place.start, std::cmp::Reverse(place.end)));
@@ -139,15 +165,15 @@ impl Redactor {
     }
 
     fn token(&mut self, word: &'static str, original: &str) -> String {
-        let key = (word, original.to_owned());
-        if let Some(token) = self.tokens.get(&key) {
-            return token.clone();
-        }
+        let entry = match self.tokens.entry(word).or_default().entry(Original::new(original)) {
+            Entry::Occupied(known) => return format!("[{word}_{}]", known.get()),
+            Entry::Vacant(entry) => entry,
+        };
         let number = self.numbers.entry(word).or_insert(0);
         *number += 1;
+        entry.insert(*number);
         let token = format!("[{word}_{number}]");
         self.redactions.0.insert(token.clone(), original.to_owned());
-        self.tokens.insert(key, token.clone());
         token
     }
 }

@@ -8,8 +8,9 @@ use std::sync::{Arc, LazyLock};
 use serde_json::Value;
 use thiserror::Error;
 
+use super::echo::{fold, may_be_repeated, repeats, talk};
 use super::memo::Memo;
-use super::{CanonicalKind, one_line, redact};
+use super::{CanonicalKind, redact};
 
 /// Shorter texts than this many characters are compared with instructions only as whole lines, so
 /// that a short right answer ("4", "yes") is not refused because a prompt happens to contain it.
@@ -59,32 +60,79 @@ pub enum Vacuity {
     /// The task, or a part of the instructions, said back.
     #[error("it repeats {0} instead of answering")]
     Echo(&'static str),
+    /// Talk about the protocol, with the words that give it away.
+    #[error("it speaks of `{0}`, which the user knows nothing about; write only what the user should read")]
+    Talk(String),
     /// The word that agents end their thoughts with, before the answer.
     #[error("it begins with `Answer:`, which is no part of it; write only `{0}`")]
     Label(String),
 }
 
+/// How a text is recognised as something that its author was told.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum EchoRule {
+    /// By the whole text alone, with the task as with the instructions.
+    Whole,
+    /// By rows of words that the instructions have too, and by talk about the protocol. The task said back counts only where it cannot be
+    /// the answer, and words of the user never count.
+    Words,
+}
+
 /// What an agent was told, ready to be recognised when it comes back.
 #[derive(Clone, Debug)]
 pub struct Told {
+    rule: EchoRule,
     task: String,
     /// Whether the task has the label in it.
     has_label: bool,
+    /// Whether the answer may be the task's own text.
+    may_be_repeated: bool,
+    /// Everything that the user has said, folded; empty under [`EchoRule::Whole`].
+    said: Arc<str>,
+    /// The agents' names.
+    names: Vec<String>,
     /// The same for all runs of a batch, and kept once for them.
     instructions: Vec<Arc<str>>,
+}
+
+/// What an agent is told, by whose words they are.
+#[derive(Clone, Debug, Default)]
+pub struct Said<'a> {
+    /// The user's question or order.
+    pub task: &'a str,
+    /// All words of the user's, as [`heard`] returns them.
+    pub heard: Arc<str>,
+    /// The program's own words: packs, rules, prompts, examples.
+    pub instructions: Vec<&'a str>,
+    /// The agents' names.
+    pub names: Vec<&'a str>,
+}
+
+/// Returns the words of the user's as they are compared: the task's, its documents' and those of rules. Documents may be long, so that
+/// all agents share them.
+#[must_use]
+pub fn heard<'a>(rule: EchoRule, texts: impl Iterator<Item = &'a str>) -> Arc<str> {
+    match rule {
+        EchoRule::Whole => Arc::default(),
+        EchoRule::Words => texts.map(fold).collect::<Vec<_>>().join("\n").into(),
+    }
 }
 
 /// Instructions as they are compared, by their text.
 static FOLDED: LazyLock<Memo<Arc<str>>> = LazyLock::new(|| Memo::new(256));
 
 impl Told {
-    /// Remembers the user's prompt and the texts that the agent was given (protocol rules, pack).
+    /// Remembers what an agent is told.
     #[must_use]
-    pub fn new(task: &str, instructions: &[&str]) -> Self {
-        let has_label = task.to_lowercase().contains(LABEL);
+    pub fn new(rule: EchoRule, said: &Said<'_>) -> Self {
+        let Said { task, heard, instructions, names } = said;
         Self {
+            rule,
             task: fold(task),
-            has_label,
+            has_label: task.to_lowercase().contains(LABEL),
+            may_be_repeated: rule == EchoRule::Words && may_be_repeated(task),
+            said: Arc::clone(heard),
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
             instructions: instructions.iter().map(|text| FOLDED.get(text, || fold(text).into())).collect(),
         }
     }
@@ -121,14 +169,31 @@ impl Told {
         if is_placeholder(text, &folded) || kind == CanonicalKind::Text && has_blank_to_fill(text) {
             return Err(Vacuity::Placeholder(super::quote::excerpt(canonical)));
         }
-        if folded == self.task || folded.strip_prefix("task ") == Some(&self.task) {
+        let is_task = folded == self.task || folded.strip_prefix("task ") == Some(&self.task);
+        if is_task && !self.may_be_repeated {
             return Err(Vacuity::Echo("the task"));
         }
         let is_long = folded.chars().count() >= ECHO_CHARS_MIN;
-        if is_long && self.instructions.iter().any(|text| text.contains(&folded)) {
+        let is_whole = is_long && self.instructions.iter().any(|text| text.contains(&folded));
+        match self.rule {
+            EchoRule::Whole if is_whole => Err(Vacuity::Echo("the instructions")),
+            EchoRule::Whole => Ok(()),
+            EchoRule::Words => self.check_words(text, &folded, is_whole),
+        }
+    }
+
+    /// Looks for the program's own words in a text, and for talk about its workings.
+    fn check_words(&self, text: &str, folded: &str, is_whole: bool) -> Result<(), Vacuity> {
+        let is_whole = is_whole && !self.said.contains(folded);
+        if is_whole || repeats(folded, &self.instructions, &self.said) {
             return Err(Vacuity::Echo("the instructions"));
         }
-        Ok(())
+        talk(text, &self.names, &self.said).map_or(Ok(()), |words| Err(Vacuity::Talk(words)))
+    }
+
+    /// Returns true if the user has said this word, in whatever case.
+    pub(crate) fn has_been_said(&self, word: &str) -> bool {
+        self.said.split([' ', '\n']).any(|said| said.eq_ignore_ascii_case(word))
     }
 }
 
@@ -150,13 +215,6 @@ fn leaves(value: &Value) -> Vec<&Value> {
         Value::Object(fields) => fields.values().flat_map(leaves).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => vec![value],
     }
-}
-
-/// Lower case, letters and digits with single spaces: how two texts are compared here.
-fn fold(text: &str) -> String {
-    let spaced: String =
-        text.chars().map(|c| if c.is_alphanumeric() || "_/+-*=<>".contains(c) { c } else { ' ' }).collect();
-    one_line(&spaced.to_lowercase())
 }
 
 fn is_placeholder(text: &str, folded: &str) -> bool {
@@ -198,14 +256,25 @@ fn has_blank_to_fill(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::{CanonicalRule, Canonicalizer};
+    use crate::text::{CanonicalRule, Canonicalizer, Reading};
+
+    fn told(rule: EchoRule, task: &str, instructions: &[&str]) -> Told {
+        let heard = heard(rule, std::iter::once(task));
+        Told::new(rule, &Said { task, heard, instructions: instructions.to_vec(), ..Said::default() })
+    }
 
     #[track_caller]
     fn verdict(text: &str) -> Result<(), Vacuity> {
-        let canonicalizer = Canonicalizer::new(&CanonicalRule::default());
+        let canonicalizer = Canonicalizer::new(&CanonicalRule::default(), Reading::Strict);
         let canonical = canonicalizer.canonicalize(text).unwrap();
         let rules = "Write the complete final text here, exactly as the user should read it.";
-        Told::new("What is the capital of Australia?", &[rules]).check(CanonicalKind::Text, &canonical.text)
+        let by = |rule| {
+            told(rule, "What is the capital of Australia?", &[rules])
+                .check(CanonicalKind::Text, &canonical.text)
+        };
+        // What the first rule refuses, the second refuses too.
+        assert_eq!(by(EchoRule::Whole), by(EchoRule::Words), "{text}");
+        by(EchoRule::Words)
     }
 
     #[test]
@@ -260,8 +329,15 @@ mod tests {
     }
 
     #[test]
+    fn a_greeting_may_be_said_back() {
+        let greeting = |rule| told(rule, "hi", &[]).check(CanonicalKind::Text, "Hi!");
+        assert_eq!(greeting(EchoRule::Whole), Err(Vacuity::Echo("the task")));
+        assert_eq!(greeting(EchoRule::Words), Ok(()));
+    }
+
+    #[test]
     fn the_label_of_an_answer_is_none_of_it_unless_the_task_has_it() {
-        let label = |task: &str, text| Told::new(task, &[]).check(CanonicalKind::Text, text);
+        let label = |task: &str, text| told(EchoRule::Words, task, &[]).check(CanonicalKind::Text, text);
         assert_eq!(label("Which gas?", "Answer: CO2"), Err(Vacuity::Label("CO2".to_owned())));
         assert_eq!(label("Which gas?", "The answer: CO2"), Ok(()));
         assert_eq!(label("Begin with `Answer:`. Which gas?", "Answer: CO2"), Ok(()));
@@ -269,7 +345,7 @@ mod tests {
 
     #[test]
     fn json_and_code_are_not_templates() {
-        let told = Told::new("task", &[]);
+        let told = told(EchoRule::Words, "task", &[]);
         for text in ["[]", "{}", "[true]", "\"string\"", "null", "{\"label\":\"todo\"}", "[\"…\",1]"] {
             assert_eq!(told.check(CanonicalKind::Json, text), Ok(()), "{text}");
         }

@@ -1,7 +1,7 @@
 //! Measures one run, beside a bare HTTP loop that sends the same bytes to the same server.
 //!
 //! `cargo bench` prints the table. `cargo bench --bench bench -- quorum` prints the rows on decisions by quorum alone, `-- batch`
-//! those on batches, `-- long` those that take minutes, and `tests/bench/batch.sh` those on what others write in Python.
+//! those on batches, `-- redaction` those on redaction, `-- long` those that take minutes, and `tests/bench/batch.sh` those on what others write in Python.
 //!
 //! The server is on loopback and answers at once with about 1 KB, so that what is measured is this program. The bare loop is a reqwest client that sends the bodies
 //! recorded from the run, one after another, and reads the answers. Absolute times depend on the
@@ -23,6 +23,7 @@ mod model;
 mod batch;
 mod long;
 mod quorum;
+mod redaction;
 mod rivals;
 
 use std::collections::BTreeSet;
@@ -72,6 +73,9 @@ fn main() -> Result<()> {
     if arguments.iter().any(|word| word == "batch") {
         return batch::measure();
     }
+    if arguments.iter().any(|word| word == "redaction") {
+        return redaction::measure();
+    }
     if arguments.iter().any(|word| word == "rivals") {
         return rivals::measure();
     }
@@ -105,6 +109,7 @@ fn main() -> Result<()> {
     row("panel of 8: both phases, in replies of 200 ms", panel(&folder)?, None);
     library(&folder)?;
     quorum::measure()?;
+    redaction::measure()?;
     let size = std::fs::metadata(program())?.len();
     row("binary, MB", size as f64 / 1e6, None);
     Ok(())

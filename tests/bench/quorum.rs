@@ -11,7 +11,8 @@ use consensus::crypto::{Digest, SecretKey, Signature};
 use consensus::protocol::approval::orchestrator::{self, Orchestrator};
 use consensus::protocol::approval::replica::{self, Replica};
 use consensus::protocol::approval::{
-    Change, Opinion, Party, Post, Registry, Roster, Seal, Seat, Sequence, Signer, Statement, To, Value,
+    Change, Opinion, Party, Post, Reading, Registry, Roster, Seal, Seat, Sequence, Signer, Statement, To,
+    Value,
 };
 
 use crate::{Result, row};
@@ -98,7 +99,7 @@ struct Hall<K: Signer, M: Mail<K>> {
     reviewers: Vec<Replica<K>>,
     orchestrator: Orchestrator<K>,
     inbox: VecDeque<(Party, Party, M::Sealed)>,
-    opinion: Arc<Opinion>,
+    opinion: Arc<Reading>,
     told: Sequence,
 }
 
@@ -178,7 +179,7 @@ fn hall<K: Signer, M: Mail<K>>(mail: M, count: usize, key: impl Fn(Party) -> K) 
         reviewers: (0..count).map(|at| Replica::new(key(Party::Reviewer(at)), at, quorum, 1)).collect(),
         orchestrator: Orchestrator::new(key(Party::Orchestrator(0)), 0, quorum, 1),
         inbox: VecDeque::new(),
-        opinion: Arc::new(Opinion::Approve { confidence: 9000, notes: "it is right".to_owned() }),
+        opinion: Arc::new(Opinion::Approve { confidence: 9000, notes: "it is right".to_owned() }.into()),
         told: 0,
     })
 }

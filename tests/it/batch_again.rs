@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::batch::{MOCK, batch, figures, lines, replies, run_of, tasks};
-use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, model};
+use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, model, trust};
 
 /// A batch of six runs whose provider has failed.
 fn failed() -> Folder {
@@ -158,6 +158,7 @@ fn keeps_no_other_from_its_runs(retries: &str) {
         server.url()
     );
     folder.write("consensus.toml", &config);
+    trust(&folder);
     let words =
         ["--roleset", "writer_physicist", "--model", "gone:tiny-model,here:tiny-model", "--concurrency", "4"];
     let ended = Finished::of(&mut batch(&folder, &words)).exits(6);

@@ -8,7 +8,7 @@ use aws_smithy_eventstream::frame::write_message_to;
 use aws_smithy_types::event_stream::{Header, HeaderValue, Message};
 use serde_json::{Value, json};
 
-use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, chunked, consensus, http};
+use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, chunked, consensus, http, trust};
 
 const MODEL: &str = "bedrock:vendor.tiny-v1:0";
 const SECRET: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
@@ -94,7 +94,7 @@ fn refused(why: &str) -> Vec<Act> {
 }
 
 /// A run on this server, with nothing set but the server and the Region.
-fn run(folder: &Folder, server: &Server) -> Command {
+pub fn run(folder: &Folder, server: &Server) -> Command {
     let mut command = consensus(folder);
     command.args(["run", "--model", MODEL, "--prompt", "2+2?"]).envs([
         ("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", format!("http://127.0.0.1:{}", server.port)),
@@ -104,7 +104,7 @@ fn run(folder: &Folder, server: &Server) -> Command {
     command
 }
 
-fn with_keys(command: &mut Command) -> &mut Command {
+pub fn with_keys(command: &mut Command) -> &mut Command {
     command.envs([("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"), ("AWS_SECRET_ACCESS_KEY", SECRET)])
 }
 
@@ -302,7 +302,7 @@ fn what_a_service_says_back_of_credentials_is_hidden_and_figures_beyond_all_meas
             .exits(6);
     let journal = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
     for text in [&finished.stderr, &journal] {
-        assert!(text.contains("The token [key] of [key] is invalid"), "{text}");
+        assert!(text.contains("The token [key removed] of [key removed] is invalid"), "{text}");
         assert!(!text.contains("session-secret") && !text.contains("AKIDEXAMPLE"), "{text}");
     }
     let folder = Folder::new();
@@ -318,6 +318,7 @@ fn what_a_service_says_back_of_credentials_is_hidden_and_figures_beyond_all_meas
 fn a_profile_that_is_named_is_meant() {
     let (folder, server) = (Folder::new(), Server::start(|request| vec![Act::Send(answer(request))]));
     folder.write("consensus.toml", "[bedrock]\nprofile = \"lab\"\n");
+    trust(&folder);
     let finished = Finished::of(with_keys(&mut run(&folder, &server))).exits(2);
     assert!(finished.stderr.contains("no AWS profile `lab`"), "{}", finished.stderr);
     let keys = format!("[lab]\naws_access_key_id = AKIDLAB\naws_secret_access_key = {SECRET}\n");

@@ -26,7 +26,7 @@ fn check(case: &Value) -> Result<(), String> {
     }
     if let Some(kind) = case["canonical"].as_str() {
         let kind: CanonicalKind = serde_json::from_value(kind.into()).unwrap();
-        setup.canonical = CanonicalRule { kind, choices: vec!["A".to_owned(), "B".to_owned()] };
+        setup.canonical = CanonicalRule { choices: vec!["A".to_owned(), "B".to_owned()], ..kind.into() };
     }
     let honest = serde_json::json!({"fields": {"text": "4"}});
     let mut refusals = String::new();

@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, http, model};
+use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, http, model, trust};
 
 /// How long a process that is being ended may take: longer than the guard's own grace.
 const GONE_MAX: Duration = Duration::from_secs(30);
@@ -389,11 +389,13 @@ fn the_configuration_can_name_the_server_and_a_flag_another() {
     let folder = Folder::new();
     let quoted = command("").replace('\\', "\\\\").replace('"', "\\\"");
     folder.write("consensus.toml", &format!("launch = \"{quoted}\"\nmodel = \"some/model\"\n"));
+    trust(&folder);
     Finished::of(consensus(&folder).args(["run", "--prompt", "2+2?"])).exits(0);
     assert_gone(&folder);
     let own = Server::start(model(SENSIBLE));
     let folder = Folder::new();
     folder.write("consensus.toml", "launch = \"no-such-program {port}\"\n");
+    trust(&folder);
     Finished::of(consensus(&folder).args(["run", "--prompt", "2+2?", "--base-url"]).arg(own.url())).exits(0);
     Finished::of(consensus(&folder).args(["run", "--prompt", "2+2?", "--mock", "--answer", "4"])).exits(0);
 }
@@ -459,6 +461,13 @@ fn doctor_examines_a_server_that_it_starts() {
     let [line] = finished.stdout.lines().collect::<Vec<_>>()[..] else { panic!("{}", finished.stdout) };
     let report: Value = serde_json::from_str(line).unwrap();
     assert_eq!(report["models"], json!(["tiny-model"]));
+    let by = |name: &str| {
+        let settings = report["settings"].as_array().unwrap();
+        settings.iter().find(|setting| setting["name"] == name).map(|setting| setting["by"].clone())
+    };
+    assert_eq!(by("launch"), Some("--launch".into()));
+    assert_eq!(by("base_url"), Some("the server that was started".into()));
+    assert_eq!((by("model"), by("api_key_env")), (Some("the server's list of models".into()), None));
     let log = folder.path().join("runs").join("doctor").join("server.log");
     assert!(!in_log(&log).into_iter().any(is_alive));
 }

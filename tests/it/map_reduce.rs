@@ -5,7 +5,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, completion, consensus, http, model};
+use crate::support::{
+    Act, Finished, Folder, Request, SENSIBLE, Server, completion, consensus, http, model, trust,
+};
 
 /// A text of many paragraphs in which three facts are planted far apart.
 fn book() -> String {
@@ -311,6 +313,7 @@ fn the_smallest_context_of_all_servers_counts() {
         small.url()
     );
     folder.write("consensus.toml", &providers);
+    trust(&folder);
     let run = [
         "run",
         "--roleset",

@@ -17,10 +17,12 @@ fn runs_are_counted_by_their_outcome_and_a_resumed_one_once() {
     std::fs::create_dir(folder.path().join("metrics")).unwrap();
     after_run(&folder, &["--answer", "four"]);
     let text = after_run(&folder, &["--answer", "five"]);
-    let agreed = "consensus_runs{outcome=\"agreed\",protocol=\"pair\",roleset=\"writer_physicist\"} 2\n";
+    let agreed = "consensus_runs{outcome=\"agreed\",protocol=\"pair\",roleset=\"generalist_critic\"} 2\n";
     assert!(text.contains(agreed), "{text}");
-    assert!(text.contains("consensus_run_seconds_count{protocol=\"pair\",roleset=\"writer_physicist\"} 2\n"));
-    assert!(text.contains("consensus_agent_seconds_count{agent=\"Physicist\","), "{text}");
+    assert!(
+        text.contains("consensus_run_seconds_count{protocol=\"pair\",roleset=\"generalist_critic\"} 2\n")
+    );
+    assert!(text.contains("consensus_agent_seconds_count{agent=\"Critic\","), "{text}");
     let resume = ["resume", "--last", "--metrics-file", "again.prom"];
     Finished::of(consensus(&folder).args(resume)).exits(0);
     assert_eq!(std::fs::read_to_string(folder.path().join("again.prom")).unwrap(), text);

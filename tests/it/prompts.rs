@@ -1,8 +1,8 @@
 //! What an agent is told when, and how warm it answers.
 
 use consensus::protocol::pair::{RULES, Setup, worst_case};
-use consensus::protocol::{Ask, CallId, Finish, How, NoAgreement, Outcome, ReplyShape, Step, Thinking};
-use consensus::text::{CanonicalKind, CanonicalRule, Constraint};
+use consensus::protocol::{Ask, CallId, Finish, How, NoAgreement, Outcome, ReplyShape, Step, Task, Thinking};
+use consensus::text::{CanonicalKind, Constraint};
 use serde_json::json;
 
 use crate::support::{Play, Tiny, envelope};
@@ -11,7 +11,7 @@ use crate::support::{Play, Tiny, envelope};
 fn thoughtful(kind: CanonicalKind) -> Setup {
     let mut setup = Tiny::setup();
     setup.params.thinking = Thinking::Free;
-    setup.canonical = CanonicalRule { kind, choices: vec![] };
+    setup.canonical = kind.into();
     for agent in &mut setup.agents {
         agent.temperature = 0.7;
     }
@@ -453,4 +453,37 @@ fn is_refused(kind: CanonicalKind, form: &str) {
     play.reply(commit, &copied, Finish::Stop);
     let again = CallId { attempt: 1, ..commit };
     assert!(play.open.contains_key(&again), "{text}");
+}
+
+#[test]
+fn nothing_that_is_read_before_a_peers_text_mentions_a_peer() {
+    let words = ["peer", "peers", "agree", "judge", "council", "member", "members", "panel"];
+    let names = ["Ann", "Bob", "Beth", "Cleo", "Dana", "Emil"];
+    for (file, _) in consensus::config::EMBEDDED_ROLESETS {
+        let name = file.trim_end_matches(".json");
+        let found = consensus::config::find_roleset(name, &[]).unwrap();
+        let (roleset, packs) = consensus::config::load_roleset(&found).unwrap();
+        let task = Task { prompt: "hi".to_owned(), ..Task::default() };
+        let mut setup = roleset.setup(name, &packs, task, 7);
+        let protocol = setup.params.protocol();
+        if protocol == "approval" {
+            continue;
+        }
+        for (agent, name) in setup.agents.iter_mut().zip(names) {
+            name.clone_into(&mut agent.name);
+        }
+        let play = Play::new(&setup);
+        // Who frames a council's task is part of the talk; who answers alone is not.
+        let asks: Vec<&Ask> =
+            play.open.values().filter(|a| protocol != "council" || a.call.round == 0).collect();
+        assert!(!asks.is_empty(), "{name}");
+        for ask in asks {
+            // The names of an envelope's fields are the one exception.
+            let said = said(ask).replace("needs_from_peer", "");
+            let own = setup.agents[ask.call.agent].name.as_str();
+            let mut spoken = said.split(|c: char| !c.is_alphanumeric());
+            let told = spoken.find(|word| words.contains(word) || names.contains(word) && *word != own);
+            assert_eq!(told, None, "{name}: {said}");
+        }
+    }
 }

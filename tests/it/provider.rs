@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::http;
 use crate::support::{
-    Act, Finished, Folder, Request, SENSIBLE, Server, completion, consensus, model, stream,
+    Act, Finished, Folder, Request, SENSIBLE, Server, completion, consensus, model, stream, trust,
 };
 
 /// Starts a run against this server that agrees if the server is sensible.
@@ -263,6 +263,7 @@ fn a_journal_cannot_send_a_key_to_a_place_that_nobody_named() {
 fn a_local_preset_is_called_without_the_openai_key() {
     let (folder, server) = (Folder::new(), Server::start(model(SENSIBLE)));
     folder.write("consensus.toml", &format!("[providers.lab]\nbase_url = \"{}\"\n", server.url()));
+    trust(&folder);
     let run = ["run", "--model", "lab:tiny-model", "--prompt", "2+2?"];
     Finished::of(consensus(&folder).env("OPENAI_API_KEY", "sk-secret").args(run)).exits(0);
     assert!(server.chats().iter().all(|request| request.header("authorization").is_none()));
@@ -278,7 +279,7 @@ fn a_server_that_repeats_the_key_does_not_get_it_into_the_record() {
     let finished =
         Finished::of(consensus(&folder).env("OPENAI_API_KEY", "sk-secret").args(run).arg(server.url()))
             .exits(6);
-    assert!(finished.stderr.contains("bad key [key]"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("bad key [key removed]"), "{}", finished.stderr);
     assert!(!std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap().contains("sk-secret"));
 }
 
@@ -324,6 +325,7 @@ fn what_a_kind_of_server_wants_is_sent_to_it() {
         "consensus.toml",
         &format!("[providers.openai]\n{place}[providers.openrouter]\n{place}[providers.lab]\n{place}{body}"),
     );
+    trust(&folder);
     let first_chat = |name: &str| {
         let before = server.chats().len();
         let model = format!("{name}:tiny-model");

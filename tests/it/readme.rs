@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, completion, consensus, model};
+use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, completion, consensus, model, trust};
 
 fn repository(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
@@ -79,7 +79,7 @@ fn every_command_of_the_readme_works() {
     for name in ["vllm", "llamacpp", "ollama"] {
         places.extend(["[providers.", name, "]\nbase_url = \"", &url, "\"\n"]);
     }
-    folder.write("consensus.toml", &places);
+    folder.write("config/consensus/config.toml", &places);
     folder.write("qwen2.5-1.5b-instruct-q4_k_m.gguf", "weights");
     let program = Path::new(env!("CARGO_BIN_EXE_consensus")).parent().unwrap();
     let launched = fake_servers(&folder, &program.join("examples").join("model_server"));
@@ -133,6 +133,7 @@ fn the_configuration_of_the_readme_is_read() {
     let folder = Folder::new();
     let toml = blocks(&readme, "toml").concat().join("\n").replace("roleset = \"solver_checker\"", "");
     folder.write("consensus.toml", &toml);
+    trust(&folder);
     let plan = ["plan", "--model", "lab:NAME", "--prompt", "x", "--format", "json"];
     let value: Value =
         serde_json::from_str(&Finished::of(consensus(&folder).args(plan)).exits(0).stdout).unwrap();

@@ -43,6 +43,7 @@ fn a_folder_of_rolesets_that_is_not_there_is_a_mistake() {
 #[test]
 fn every_roleset_agrees_with_scripted_agents() {
     for (roleset, answer) in [
+        ("generalist_critic", "Boil it for eight minutes."),
         ("writer_physicist", "Cosmic rays are tiny fast particles from space."),
         ("uiux_programmer", "A button that saves the form and says so."),
         ("solver_checker", "36"),

@@ -117,7 +117,7 @@ fn set(setup: &mut Setup, name: &str, value: &str) {
         ("arbiter", _) => setup.arbiter = Some(Tiny::arbiter()),
         ("canonical", _) => {
             let kind: CanonicalKind = serde_json::from_value(value.into()).unwrap();
-            setup.canonical = CanonicalRule { kind, choices: vec!["A".to_owned(), "B".to_owned()] };
+            setup.canonical = CanonicalRule { choices: vec!["A".to_owned(), "B".to_owned()], ..kind.into() };
         }
         ("thinking", Params::Pair(params)) => params.thinking = thinking(),
         ("max_rounds", Params::Pair(params)) => params.max_rounds = number(),

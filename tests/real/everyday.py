@@ -19,6 +19,7 @@ import argparse
 import json
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -143,6 +144,8 @@ def report(args):
 
 
 def main():
+    # A run under way ends with this.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
     of_run = commands.add_parser("run")

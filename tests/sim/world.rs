@@ -399,7 +399,9 @@ impl World {
         }
         let input = match alarm {
             Alarm::Expired(sequence, view, phase) => Input::Expired(sequence, view, phase),
-            Alarm::Reviewed(sequence, digest) => Input::Reviewed(sequence, digest, Arc::new(self.opinion())),
+            Alarm::Reviewed(sequence, digest) => {
+                Input::Reviewed(sequence, digest, Arc::new(self.opinion().into()))
+            }
             Alarm::Again => {
                 let pause = if self.is_calm { 4000 } else { 500 };
                 self.alarm(of, copy, pause, Alarm::Again);

@@ -18,8 +18,9 @@ use super::message::{Value, View};
 use super::orchestrator::Orchestrator;
 use super::post::{Party, Post, Proof, To};
 use super::quorum::Quorum;
+use super::reading::Reading;
 use super::replica::Replica;
-use super::statement::{Change, Letter, Opinion, Sequence, Signer, Statement};
+use super::statement::{Change, Letter, Sequence, Signer, Statement};
 
 /// A decision takes a few dozen posts for each pair of reviewers; far more than that is an error of this program.
 const STEPS_MAX: usize = 4_000_000;
@@ -34,8 +35,8 @@ pub struct Court<K: Signer> {
     inbox: VecDeque<(Party, Party, Post<K::Signature>)>,
     /// The time-outs that are awaited.
     waits: VecDeque<(Party, Sequence, View, Phase)>,
-    /// What each reviewer thinks of the change that is being decided on.
-    opinions: Vec<Opinion>,
+    /// What each reviewer thinks of the change that is being decided on, and on which model.
+    opinions: Vec<Reading>,
     votes: Vec<Letter<K::Signature>>,
     told: Option<(Sequence, Value, Proof<K::Signature>)>,
 }
@@ -116,15 +117,15 @@ impl<K: Signer> Court<K> {
     /// # Errors
     ///
     /// [`Mistrial`].
-    pub fn decide(
+    pub fn decide<R: Into<Reading>>(
         &mut self,
         change: Change,
-        opinions: Vec<Opinion>,
+        opinions: Vec<R>,
     ) -> Result<Ruling<K::Signature>, Mistrial> {
         if opinions.len() + 1 != self.members.len() {
             return Err(Mistrial::Opinions(opinions.len()));
         }
-        self.opinions = opinions;
+        self.opinions = opinions.into_iter().map(Into::into).collect();
         self.votes.clear();
         let value = change.value();
         self.step(ORCHESTRATOR, Input::Submit(change));
@@ -209,7 +210,7 @@ impl<K: Signer> Court<K> {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::{CHECKPOINT_EVERY, Registry, Roster, Seal, Seat, Severity};
+    use super::super::{CHECKPOINT_EVERY, Opinion, Registry, Roster, Seal, Seat, Severity};
     use super::*;
     use crate::crypto::{Digest, SecretKey};
 

@@ -9,6 +9,7 @@ use super::event::{Decision, Phase};
 use super::message::{Commit, Message, Prepare, Reviewer, Value, View, ViewChange, Vote};
 use super::post::{Commits, Proof};
 use super::quorum::Quorum;
+use super::reading::Reading;
 use super::slot::Slot;
 use super::statement::{Change, Letter, Opinion, Sequence, Signed, Signer, Statement};
 use crate::crypto::Digest;
@@ -21,7 +22,7 @@ const TOO_MANY: &str = "more changes were proposed for this decision than are re
 pub(super) struct Instance<S> {
     pub(super) slot: Slot,
     pub(super) changes: BTreeMap<Digest, Change>,
-    pub(super) opinions: BTreeMap<Digest, Arc<Opinion>>,
+    pub(super) opinions: BTreeMap<Digest, Arc<Reading>>,
     pub(super) proposals: BTreeMap<View, Signed<S>>,
     pub(super) prepares: BTreeMap<(View, Reviewer), Letter<S>>,
     pub(super) commits: Commits<S>,
@@ -126,7 +127,7 @@ pub(super) fn say<K: Signer>(
                 (Value::Change(digest), Vote::Abstain) => Some(
                     known(*digest)
                         .cloned()
-                        .unwrap_or_else(|| Arc::new(Opinion::Abstain { reason: TOO_MANY.to_owned() })),
+                        .unwrap_or_else(|| Arc::new(Opinion::Abstain { reason: TOO_MANY.to_owned() }.into())),
                 ),
                 (Value::Change(_), Vote::Follow) | (Value::Nothing, _) => None,
             };

@@ -8,8 +8,9 @@ use super::event::Phase;
 use super::message::{Reviewer, Value, View};
 use super::orchestrator::{self, Orchestrator, Why};
 use super::post::{Party, Post, Proof, To};
+use super::reading::Reading;
 use super::replica::{self, Replica};
-use super::statement::{Change, Opinion, Sequence, Signed, Signer, Statement};
+use super::statement::{Change, Sequence, Signed, Signer, Statement};
 use crate::crypto::Digest;
 
 /// A machine: a reviewer or an orchestrator.
@@ -29,7 +30,7 @@ pub enum Input<S> {
     /// Something has come from somebody, who may not be its author.
     Heard(Party, Post<S>),
     /// The change with this digest has been reviewed for this decision; a reviewer's.
-    Reviewed(Sequence, Digest, Arc<Opinion>),
+    Reviewed(Sequence, Digest, Arc<Reading>),
     /// The time for a phase is over; that of an orchestrator is [`Phase::PrePrepare`].
     Expired(Sequence, View, Phase),
     /// What was said may be lost: it is time to say it again. Changes nothing in a machine, and need not be written down.

@@ -35,6 +35,7 @@ pub mod orchestrator;
 mod payload;
 mod post;
 mod quorum;
+mod reading;
 pub mod replica;
 mod roster;
 mod slot;
@@ -48,6 +49,7 @@ pub use message::{
 pub use payload::{PREDICATE_TYPE, Seal};
 pub use post::{CHECKPOINT_EVERY, PROOFS_AT_ONCE, Party, Post, Proof, Proven, To, WINDOW, leader};
 pub use quorum::{Quorum, TooFew};
+pub use reading::{MODEL_BYTES_MAX, ModelAt, Reading, VOTE_TYPE};
 pub use roster::{Registry, Roster, RosterFault, Seat};
 pub use slot::Slot;
 pub use statement::{

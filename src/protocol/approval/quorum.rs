@@ -56,12 +56,20 @@ impl Quorum {
         self.reviewers - self.size() + 1
     }
 
-    /// How many whole domains, of reviewers that fail together, may fail: those on one model are one domain. `sizes`
-    /// says how many reviewers each domain has.
+    /// The effective f: how many whole domains, of reviewers that fail together, may fail. Those on one model are one domain.
+    ///
+    /// It is the largest k for which the k largest domains together have f reviewers at most, since those are the ones that may
+    /// fail (Malkhi and Reiter, Byzantine quorum systems, 1998, for thresholds). `sizes` says how many reviewers each known
+    /// domain has, and `unknown` of how many it is not known on which model they are. The unknown ones count as one domain,
+    /// and as part of the largest known one, whose model they may share: less cannot be ruled out.
     #[must_use]
-    pub fn faulty_domains(self, sizes: &[usize]) -> usize {
+    pub fn faulty_domains(self, sizes: &[usize], unknown: usize) -> usize {
         let mut sizes = sizes.to_vec();
         sizes.sort_unstable_by(|a, b| b.cmp(a));
+        match sizes.first_mut() {
+            Some(largest) => *largest += unknown,
+            None => sizes.push(unknown),
+        }
         let failing = sizes.iter().scan(0, |sum, size| {
             *sum += size;
             Some(*sum)
@@ -99,9 +107,18 @@ mod tests {
     #[test]
     fn reviewers_on_one_model_fail_together() {
         let seven = Quorum::of(7).unwrap();
-        assert_eq!(seven.faulty_domains(&[1; 7]), 2);
-        assert_eq!(seven.faulty_domains(&[2, 2, 1, 1, 1]), 1, "the largest of them may be the one");
-        assert_eq!(seven.faulty_domains(&[7]), 0, "all on one model: none may fail");
+        assert_eq!(seven.faulty_domains(&[1; 7], 0), 2);
+        assert_eq!(seven.faulty_domains(&[2, 2, 1, 1, 1], 0), 1, "the largest of them may be the one");
+        assert_eq!(seven.faulty_domains(&[7], 0), 0, "all on one model: none may fail");
+    }
+
+    #[test]
+    fn reviewers_on_unknown_models_may_all_fail_together_and_with_those_of_a_known_one() {
+        let seven = Quorum::of(7).unwrap();
+        assert_eq!(seven.faulty_domains(&[], 7), 0);
+        assert_eq!(seven.faulty_domains(&[1; 6], 1), 1, "the unknown one may share a model");
+        assert_eq!(seven.faulty_domains(&[1; 5], 2), 0);
+        assert_eq!(Quorum::of(1).unwrap().faulty_domains(&[], 1), 0);
     }
 
     proptest! {

@@ -18,7 +18,8 @@ use super::post::{
     CHECKPOINT_EVERY, PROOFS_AT_ONCE, Party, Post, Proof, To, WINDOW, is_quorum_on_the_same, leader,
 };
 use super::quorum::Quorum;
-use super::statement::{Change, Letter, Opinion, Sequence, Signed, Signer, Statement};
+use super::reading::Reading;
+use super::statement::{Change, Letter, Sequence, Signed, Signer, Statement};
 use crate::crypto::Digest;
 
 /// What happens to a reviewer.
@@ -28,7 +29,7 @@ pub enum Input<S> {
     /// changes nothing here: see [`Replica::answer`].
     Heard(Party, Post<S>),
     /// The change with this digest has been reviewed for this decision; the first opinion stays.
-    Reviewed(Sequence, Digest, Arc<Opinion>),
+    Reviewed(Sequence, Digest, Arc<Reading>),
     /// The time for a phase is over. The time should double from view to view, up to some bound, so that all meet in one
     /// at last.
     Expired(Sequence, View, Phase),

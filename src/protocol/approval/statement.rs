@@ -13,6 +13,7 @@ use super::message::{
     Commit, Grounds, Lock, Message, Prepare, Proposal, Reviewer, Value, View, ViewChange, Vote,
 };
 use super::post::Party;
+use super::reading::Reading;
 use crate::crypto::Digest;
 
 /// The place of a decision in the order of all, from 1.
@@ -104,8 +105,8 @@ pub enum Statement {
     },
     /// A reviewer votes.
     Prepare {
-        /// The digest of what it thinks; nothing, if it follows. The opinion itself travels beside the first letter alone: what
-        /// a lock shows to others is short, however much somebody has to say.
+        /// The digest of what it thinks, and on which model; nothing, if it follows. Both travel beside the first letter alone:
+        /// what a lock shows to others is short, however much there is to say.
         opinion: Option<Digest>,
         /// On this value.
         value: Value,
@@ -150,8 +151,8 @@ pub struct Letter<S> {
     pub signed: Signed<S>,
     /// The change that is proposed, wanted, or that a quorum has approved.
     pub change: Option<Change>,
-    /// Of a vote, what its author thinks.
-    pub opinion: Option<Arc<Opinion>>,
+    /// Of a vote, what its author thinks, and on which model.
+    pub opinion: Option<Arc<Reading>>,
     /// Why a view begins with this proposal: view changes. Why a reviewer is locked: votes.
     pub grounds: Arc<[Letter<S>]>,
 }

@@ -12,6 +12,7 @@ use thiserror::Error;
 use super::message::{Commit, Vote};
 use super::payload::{SEQUENCE_END, read};
 use super::post::{Party, Post, Proof};
+use super::reading::{MODEL_BYTES_MAX, ModelAt, Reading};
 use super::roster::Registry;
 use super::statement::{Change, Letter, OPINION_BYTES_MAX, Opinion, Sequence, Signed, Statement, TooLong};
 use crate::crypto::dsse::{self, Envelope, NotAnEnvelope};
@@ -67,6 +68,9 @@ pub enum Refused {
     /// Its opinion is too long.
     #[error("the opinion has {0} bytes of text, and {OPINION_BYTES_MAX} are read at most")]
     LongOpinion(usize),
+    /// The name of its model or its endpoint is too long.
+    #[error("a name of a model or an endpoint is longer than {MODEL_BYTES_MAX} bytes")]
+    LongModel,
 }
 
 /// What is said, as it was read.
@@ -92,7 +96,10 @@ struct WireLetter {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     change: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    opinion: Option<Arc<Opinion>>,
+    opinion: Option<Opinion>,
+    /// The model that formed the opinion, and where it was called; the first version did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<ModelAt>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     grounds: Vec<WireLetter>,
 }
@@ -205,7 +212,8 @@ impl Registry {
         WireLetter {
             envelope: self.envelope(std::slice::from_ref(signed)).expect("its author is in the roster"),
             change: change.as_ref().map(|change| change.text().to_owned()),
-            opinion: opinion.clone(),
+            opinion: opinion.as_ref().map(|reading| reading.opinion.clone()),
+            model: opinion.as_ref().and_then(|reading| reading.model.clone()),
             grounds: grounds.iter().map(|letter| self.write_letter(letter)).collect(),
         }
     }
@@ -259,7 +267,7 @@ impl Registry {
             .try_into()
             .map_err(|_| Refused::Unreadable("a letter has one signature".to_owned()))?;
         let change = read_change(letter.change, &signed.statement)?;
-        let opinion = read_opinion(letter.opinion, &signed.statement)?;
+        let opinion = read_opinion(letter.opinion, letter.model, &signed.statement)?;
         let grounds = self.read_grounds(letter.grounds, examined);
         Ok(Letter { signed, change, opinion, grounds })
     }
@@ -289,7 +297,7 @@ impl Registry {
             }
             tries -= 1;
             // The change of a lock stands beside the proposal, where it matters.
-            let bare = WireLetter { change: None, opinion: None, ..ground };
+            let bare = WireLetter { change: None, opinion: None, model: None, ..ground };
             let Ok(letter) = self.read_letter(bare, &examined) else { continue };
             if authors.insert(letter.signed.by) {
                 read.push(letter);
@@ -313,16 +321,23 @@ fn read_change(text: Option<String>, statement: &Statement) -> Result<Option<Cha
     if named == Some(change.value()) { Ok(Some(change)) } else { Err(Refused::OtherChange(change.digest())) }
 }
 
-/// Reads the opinion that a vote names.
+/// Reads the opinion that a vote names, and its model.
 fn read_opinion(
-    opinion: Option<Arc<Opinion>>,
+    opinion: Option<Opinion>,
+    model: Option<ModelAt>,
     statement: &Statement,
-) -> Result<Option<Arc<Opinion>>, Refused> {
-    let Some(opinion) = opinion else { return Ok(None) };
+) -> Result<Option<Arc<Reading>>, Refused> {
+    let Some(opinion) = opinion else {
+        return if model.is_none() { Ok(None) } else { Err(Refused::NotCanonical) };
+    };
     if opinion.text_len() > OPINION_BYTES_MAX {
         return Err(Refused::LongOpinion(opinion.text_len()));
     }
+    if !model.as_ref().is_none_or(ModelAt::is_bounded) {
+        return Err(Refused::LongModel);
+    }
+    let reading = Reading { opinion, model };
     let is_it = matches!(statement, Statement::Prepare { opinion: Some(digest), vote, .. }
-        if *digest == opinion.digest() && *vote == opinion.vote());
-    if is_it { Ok(Some(opinion)) } else { Err(Refused::OtherOpinion(opinion.digest())) }
+        if *digest == reading.digest() && *vote == reading.vote());
+    if is_it { Ok(Some(Arc::new(reading))) } else { Err(Refused::OtherOpinion(reading.digest())) }
 }

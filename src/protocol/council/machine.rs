@@ -107,10 +107,16 @@ impl Council {
     pub fn new(setup: Setup) -> Self {
         let packs = setup.agents.iter().map(|agent| agent.pack.as_str());
         let said: Vec<&str> = packs.chain([setup.rules.as_str()]).collect();
+        let sources = Sources::of_task(&setup.task);
+        let own = prompt::own(&setup, &sources);
         Self {
-            canonicalizer: Canonicalizer::new(&setup.canonical),
-            told: Told::new(&setup.task.prompt, &said),
-            sources: Sources::of_task(&setup.task),
+            canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
+            told: setup.told(
+                &setup.heard(&setup.params.constraints),
+                &said,
+                &own.each_ref().map(String::as_str),
+            ),
+            sources,
             manifest: Manifest::new(),
             conversations: Member::ALL.map(|member| match member {
                 Member::Pathos | Member::Logos => Conversation::new(setup.system(member.index())),
@@ -178,7 +184,7 @@ impl Council {
         self.phase = Phase::Opening;
         let agent = Member::Logos.index();
         let call = CallId { part: 0, round: BLIND, agent, draft: 0, step: Step::Think, attempt: 0 };
-        let alone = Conversation::new(self.setup.system(Member::Logos.index()));
+        let alone = Conversation::new(self.setup.system_alone(Member::Logos.index()));
         let told = prompt::blind(&self.setup, &self.sources, call);
         vec![self.begin(call, alone, told), self.ask(Member::Pathos)]
     }

@@ -61,6 +61,16 @@ fn solve(sources: &Sources) -> String {
     if has_documents { SOLVE_FROM } else { SOLVE }.to_owned()
 }
 
+/// Returns the program's own words to all three, which are no answer to any task.
+pub(super) fn own(setup: &Setup, sources: &Sources) -> [String; 4] {
+    [
+        SOLVE_FROM.to_owned(),
+        VERIFY.to_owned(),
+        write_response(setup, sources),
+        write_verification(setup, sources),
+    ]
+}
+
 impl Situation<'_> {
     /// What Pathos is told.
     pub(super) fn framing(&self) -> Told {

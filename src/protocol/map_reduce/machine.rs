@@ -14,7 +14,7 @@ use crate::protocol::{
     Setup, Task, Unexpected,
 };
 use crate::text::evidence::{Answers, QUOTES_MAX, Quotes, sentences};
-use crate::text::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, Constraint, one_line, quote};
+use crate::text::{Canonical, CanonicalKind, Canonicalizer, Constraint, Reading, one_line, quote};
 
 /// What a run inside is for.
 #[derive(Clone, Debug)]
@@ -113,7 +113,7 @@ pub(super) fn part_setup(setup: &Setup, job: &Job, shown: &Shown) -> Setup {
         seed: setup.seed,
         agents: setup.agents.clone(),
         arbiter: setup.arbiter.clone(),
-        canonical: CanonicalRule { kind: CanonicalKind::Json, choices: Vec::new() },
+        canonical: CanonicalKind::Json.into(),
         params,
         rules: setup.rules.clone(),
         rules_version: setup.rules_version,
@@ -430,8 +430,8 @@ impl MapReduce {
 
 /// Returns the canonical form of what a run inside has agreed on, or of prose.
 fn canonical(kind: CanonicalKind, text: &str) -> Canonical {
-    let rule = CanonicalRule { kind, choices: Vec::new() };
-    Canonicalizer::new(&rule)
+    // JSON and prose are read alike by every version of the rules.
+    Canonicalizer::new(&kind.into(), Reading::Strict)
         .canonicalize(text)
         .expect("what was agreed on has a canonical form, and prose always")
 }

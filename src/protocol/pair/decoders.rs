@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::prompt;
 use super::review::Review;
 use crate::protocol::{ReplyShape, Thinking};
 use crate::text::decoding::{Decoder, Decoding};
@@ -28,7 +29,7 @@ impl Decoders {
                 &Decoding {
                     role: &own.name,
                     domain: &own.domain,
-                    peer: &setup.agents[1 - agent].name,
+                    peer: prompt::hands_off_to(setup, agent, review.blind),
                     is_blind: review.blind,
                     has_thought: setup.params.thinking.comes_first(),
                     thinking_chars_max: thinking.then_some(text_chars_max / 2),

@@ -76,6 +76,19 @@ pub(super) enum Phase {
     Done,
 }
 
+/// Returns what each agent is told, to be recognised when it comes back as an answer.
+fn told(setup: &Setup) -> [Told; 2] {
+    let heard = setup.heard(&setup.params.constraints);
+    let own = prompt::own(setup);
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
+    [0, 1].map(|agent| {
+        let alone = prompt::alone(setup, agent);
+        let form = prompt::form(setup);
+        let whole = [&setup.agents[agent].pack, &form, &alone.think, &alone.write, &setup.rules];
+        setup.told(&heard, &whole.map(String::as_str), &own)
+    })
+}
+
 impl Pair {
     /// Makes the machine for a run that has not started.
     ///
@@ -84,13 +97,8 @@ impl Pair {
     pub fn new(setup: Setup) -> Self {
         let seat = |agent| Seat::new(Conversation::new(prompt::system(&setup, agent, agent)));
         Self {
-            canonicalizer: Canonicalizer::new(&setup.canonical),
-            told: [0, 1].map(|agent| {
-                let alone = prompt::alone(&setup, agent);
-                let form = prompt::form(&setup);
-                let said = [&setup.agents[agent].pack, &form, &alone.think, &alone.write, &setup.rules];
-                Told::new(&setup.task.prompt, &said.map(String::as_str))
-            }),
+            canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
+            told: told(&setup),
             decoders: Decoders::default(),
             seats: [seat(0), seat(1)],
             proposals: Vec::new(),
@@ -170,7 +178,8 @@ impl Pair {
         for draft in drafts {
             for agent in 0..2 {
                 let call = CallId { part: 0, round: 1, agent, draft, step: Step::Think, attempt: 0 };
-                let making = self.start_alone(call, agent);
+                let mut making = self.start_alone(call, agent);
+                making.give_up_after_vacuous(self.setup.rules_version.rules().vacuous_max);
                 actions.push(Action::Ask(making.ask(&self.setup.agents[agent], self.setup.seed)));
                 self.open.insert(making.call(), making);
             }

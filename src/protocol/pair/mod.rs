@@ -51,7 +51,7 @@ mod stop;
 mod weigh;
 
 pub use machine::Pair;
-pub use params::{Adopt, PairParams};
+pub use params::{Adopt, Drafting, PairParams};
 pub use plan::worst_case;
 pub use prompt::RULES;
 pub use report::PairSection;

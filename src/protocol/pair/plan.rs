@@ -3,7 +3,7 @@
 use super::{Adopt, Pair, Setup};
 use crate::protocol::{Action, AgentSetup, Event, Protocol, Thinking, WorstCase};
 
-/// Tokens of the controller's own words in one turn, an upper bound of `prompt`'s texts.
+/// Tokens of the controller's own words in one turn, an upper bound of `prompt`'s texts without the packs.
 const TURN_WORDS: u64 = 700;
 /// The same for one refusal.
 const REPAIR_WORDS: u64 = 150;
@@ -19,6 +19,7 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
     let opening = opening_tokens(setup);
     // By the estimate of a prompt, a third of its bytes, of which a character has four at most.
     let text = setup.agents.iter().map(|a| 4 * a.text_chars_max() as u64 / 3).max().unwrap_or(0);
+    let comparing = setup.agents.iter().map(|a| a.comparing.len() as u64).max().unwrap_or(0).div_ceil(3);
     let mut total = WorstCase::default();
 
     let drafts = 2 * (1 + u64::from(params.resample));
@@ -29,11 +30,11 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
     let mut conversation = opening + draft_growth(setup, reply);
     for _ in 1..params.max_rounds {
         // Both texts and the task enter again with every turn, and what else the peer wrote.
-        conversation += TURN_WORDS + 2 * text + reply + opening;
+        conversation += TURN_WORDS + comparing + 2 * text + reply + opening;
         add_draft(&mut total, &mut conversation, setup, reply);
     }
     // Where no text is taken over, an arbiter may put one before the agents all the same.
-    if setup.adopt() != Adopt::Never || setup.arbiter.is_some() {
+    if params.weigh && (setup.adopt() != Adopt::Never || setup.arbiter.is_some()) {
         let turns = u64::from(params.max_rounds.saturating_sub(1));
         // Two texts, shown without their history in both orders: once a turn, and twice with an agent's last word.
         for _ in 0..2 * (turns + turns.min(2)) {

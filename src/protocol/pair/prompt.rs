@@ -11,12 +11,14 @@
 use std::fmt::Write as _;
 
 use super::Setup;
+use super::judging;
+use super::params::Drafting;
 use super::review::Review;
 use super::seat::{Found, Position, Seat, handle};
 use crate::protocol::answer;
 use crate::protocol::draft::{REFUSED, Told};
 use crate::protocol::mark::mark;
-use crate::protocol::{BlindVote, CallId, Thinking};
+use crate::protocol::{BlindVote, CallId, Opening, Thinking};
 use crate::text::decoding::Offer;
 use crate::text::{CanonicalKind, ChangeBy, Status, listed_sentences, quote};
 
@@ -33,14 +35,43 @@ const TEXT_AGAIN_CHARS_MAX: usize = 80;
 /// Returns an agent's system prompt: who it is, and the pack of the agent by whose method it works.
 pub(super) fn system(setup: &Setup, agent: usize, method: usize) -> String {
     let (own, peer) = (&setup.agents[agent], &setup.agents[1 - agent]);
+    let common = match setup.rules_version.rules().opening {
+        Opening::All => {
+            format!(
+                " You and {} work on the same task until both of you declare the same final text.",
+                peer.name
+            )
+        }
+        Opening::Alone => String::new(),
+    };
     format!(
-        "You are {name}, field: {domain}. You and {peer} work on the same task until both of you declare the same \
-         final text.\n\n{pack}",
+        "You are {name}, field: {domain}.{common}\n\n{pack}",
         name = own.name,
         domain = own.domain,
-        peer = peer.name,
         pack = setup.agents[method].pack.trim(),
     )
+}
+
+/// Returns to whom an envelope hands the floor. An agent that knows of no peer names none.
+pub(super) fn hands_off_to(setup: &Setup, agent: usize, is_blind: bool) -> &str {
+    match setup.rules_version.rules().opening {
+        Opening::Alone if is_blind => "",
+        Opening::Alone | Opening::All => &setup.agents[1 - agent].name,
+    }
+}
+
+/// Returns the program's own words in a talk, which are no answer to any task.
+pub(super) fn own(setup: &Setup) -> Vec<String> {
+    let handles = [0, 1].map(handle);
+    let shown = judging::weigh(setup, ["First", "Second"], ["", ""], "");
+    let mut words = vec![compare_texts(&[], None), compare_texts(&handles, Some(&handles[0])), shown];
+    for agent in [0, 1] {
+        let alone = alone(setup, agent);
+        let offer =
+            Offer { acceptable: handles[..1].to_vec(), own: Some(handles[1].clone()), is_decided: false };
+        words.extend([alone.think, alone.write, commit_to(setup, agent, offer, 0)]);
+    }
+    words
 }
 
 /// Returns what an agent is told that works the task out without sight of its peer's text: in the
@@ -52,13 +83,17 @@ pub(super) fn alone(setup: &Setup, agent: usize) -> Told {
             ("your answer", format!("the answer: {}", reminder(setup, agent)))
         }
     };
+    let named = match setup.rules_version.rules().opening {
+        Opening::All => ", the envelope,",
+        Opening::Alone => "",
+    };
     let write = format!(
-        "Write {answer} as one JSON object, the envelope, on one line and nothing else. canonical_text is {text} Status \
+        "Write {answer} as one JSON object{named} on one line and nothing else. canonical_text is {text} Status \
          is SOLVED, with [SOLVED] at the beginning of public_message, if you stand by it; else it is PROPOSED, without. \
          The form:\n{example}",
         example = example(setup, agent),
     );
-    let think = solve(setup.canonical.kind).to_owned();
+    let think = solve(setup.canonical.kind, setup.params.drafting).to_owned();
     Told { situation: task(setup), think, write }
 }
 
@@ -67,7 +102,10 @@ pub(super) fn alone(setup: &Setup, agent: usize) -> Told {
 /// Calculations it does step by step of its own accord, and worse when told how to begin. For a text or for
 /// JSON it writes down the first that comes to mind, unless it must begin with what is asked: of 16 drafts on
 /// short translations and JSON 2 were right without that line, and 8 with it.
-fn solve(kind: CanonicalKind) -> &'static str {
+fn solve(kind: CanonicalKind, drafting: Drafting) -> &'static str {
+    if drafting == Drafting::Direct {
+        return "Answer this. If it needs some thought, think first. Begin the answer itself with `Answer:`.";
+    }
     match kind {
         CanonicalKind::Number | CanonicalKind::Choice => {
             "Solve the task step by step, and check the result. Nobody else will see this. End with a line that begins \
@@ -117,7 +155,10 @@ pub(super) fn turn(situation: &Situation<'_>) -> Told {
     text.push_str(&texts_again(review, &mark));
     let _ = write!(text, "\nThe task again:\n{}", task(setup));
     if situation.is_first {
-        text.insert_str(0, &format!("{}\n\n", setup.rules.trim()));
+        let comparing = setup.agents[review.agent].comparing.trim();
+        let rules = setup.rules.trim();
+        let rules = if comparing.is_empty() { rules.to_owned() } else { format!("{rules}\n\n{comparing}") };
+        text.insert_str(0, &format!("{rules}\n\n"));
     }
     Told { situation: text, think: compare(review), write: commit(review, None) }
 }
@@ -173,8 +214,13 @@ fn found(setup: &Setup, agent: usize) -> String {
                  {count}, make them {count}; shorter than {room} characters."
             ),
             None => {
+                // Where nothing stands before it, a small model copies that word as well.
+                let without = match setup.params.drafting {
+                    Drafting::Stepwise => "",
+                    Drafting::Direct => " and without it",
+                };
                 format!(
-                    "what you wrote after `Answer:`, word for word and complete, shorter than {room} characters."
+                    "what you wrote after `Answer:`{without}, word for word and complete, shorter than {room} characters."
                 )
             }
         },
@@ -302,8 +348,16 @@ fn tally(vote: &BlindVote, mark: &str) -> String {
 /// Asked for a verdict, a small model begins with one and finds reasons for it afterwards; without one at
 /// the end it chooses by the order in which the texts are named, against its own reasons.
 fn compare(review: &Review<'_>) -> String {
-    let handles = standing_handles(review);
-    let (each, last) = match handles.as_slice() {
+    let theirs = review.acceptable().into_iter().find(|_| review.setup.params.drafting == Drafting::Direct);
+    compare_texts(&standing_handles(review), theirs.as_deref())
+}
+
+/// Asks for a comparison of texts, in which the text `otherwise` is to be named if none of them has an error.
+///
+/// Two everyday answers are often both right, and each author kept its own: on "Thanks!" two agents wrote 21 replies until one of
+/// "Thank you!" and "Thanks!" stood.
+fn compare_texts(handles: &[String], otherwise: Option<&str>) -> String {
+    let (each, last) = match handles {
         [] => {
             return "Think first, in plain words. Nobody else will see this. Say what is still missing for a complete \
                     final text, and end with a line that begins with `Answer:` and holds that text."
@@ -312,10 +366,13 @@ fn compare(review: &Review<'_>) -> String {
         [one] => (format!("about {one}"), format!("{one} if it can stand")),
         several => (format!("about each text, {}", several.join(" and ")), several.join(" or ")),
     };
+    let otherwise =
+        otherwise.map(|handle| format!(" If both are right, name {handle}.")).filter(|_| handles.len() > 1);
     format!(
         "Think first, in plain words. Nobody else will see this. Write one line {each}: the worst error in it that you \
          can find when you hold it against every word of the task, or that it has none. End with a line that begins \
-         with `Answer:` and holds the name of the text that answers the task, {last}, or a better text if none does."
+         with `Answer:` and holds the name of the text that answers the task, {last}, or a better text if none does.{}",
+        otherwise.unwrap_or_default()
     )
 }
 
@@ -358,14 +415,19 @@ fn texts_that_stand(review: &Review<'_>) -> Vec<usize> {
 
 /// Asks for the envelope of an agent that sees its peer's, and whose thoughts ended with the proposal `decided`.
 pub(super) fn commit(review: &Review<'_>, decided: Option<usize>) -> String {
-    let decision = match review.setup.params.thinking {
+    commit_to(review.setup, review.agent, review.offer(decided), review.owed_answers())
+}
+
+/// The same for an offer, to an agent that owes its peer so many answers.
+fn commit_to(setup: &Setup, agent: usize, offer: Offer, owed: usize) -> String {
+    let decision = match setup.params.thinking {
         Thinking::Free => "your decision from above",
         Thinking::Field | Thinking::None => "your decision",
     };
     let mut text = format!(
         "Write {decision} as one JSON object, the envelope, on one line and nothing else. final_solution is "
     );
-    let Offer { acceptable: mut handles, own, is_decided } = review.offer(decided);
+    let Offer { acceptable: mut handles, own, is_decided } = offer;
     let has_choice = !handles.is_empty() && own.is_some();
     handles.extend(own);
     handles.sort();
@@ -392,19 +454,18 @@ pub(super) fn commit(review: &Review<'_>, decided: Option<usize>) -> String {
          text than your last, meta.change says what changed it (by: objection, check, constraint or evidence; detail: \
          which one); else by is none.",
     );
-    let owed = review.owed_answers();
     if owed > 0 {
         let _ = write!(text, " Your peer asked for {owed} things: answer each one in meta.answers.");
     }
     if !is_decided {
-        let _ = write!(text, "\nA text is {}", reminder(review.setup, review.agent));
+        let _ = write!(text, "\nA text is {}", reminder(setup, agent));
     }
     text
 }
 
 /// One line that shows the shape, with placeholders that no answer would be.
 fn example(setup: &Setup, agent: usize) -> String {
-    let (own, peer) = (&setup.agents[agent], &setup.agents[1 - agent]);
+    let own = &setup.agents[agent];
     let thinking = match setup.params.thinking {
         Thinking::Field => "\"thinking\":\"…\",",
         Thinking::Free | Thinking::None => "",
@@ -423,7 +484,7 @@ fn example(setup: &Setup, agent: usize) -> String {
          \"handoff_to\":{}}}",
         quote::json_string(&own.name),
         quote::json_string(&own.domain),
-        quote::json_string(&peer.name),
+        quote::json_string(hands_off_to(setup, agent, true)),
     )
 }
 

@@ -10,6 +10,7 @@ use super::seat::{Answer, Found, Proposal, Seat, Weighed, handle, index_of};
 use crate::protocol::Thinking;
 use crate::protocol::draft::Valid;
 use crate::text::decoding::Offer;
+use crate::text::vacuity::{EchoRule, Vacuity};
 use crate::text::{
     Broken, CanonicalKind, Canonicalizer, Change, Envelope, FinalSolution, FinalText, Status, Violation,
     decoding, listed_sentences, quote, vacuity,
@@ -181,9 +182,10 @@ impl Review<'_> {
     /// Says what an envelope with the answer `other` gives up that is written in sight of the peer's.
     ///
     /// Held against every change, not only against the peer's own words: a copy with another full stop would else
-    /// go round it. A text that breaks a rule of the task may go without.
+    /// go round it. A text that breaks a rule of the task may go without, and so may any where nothing is weighed.
     pub(super) fn surrender(&self, other: Option<&Answer>) -> Surrender {
-        let own = self.seats[self.agent].last_answer.as_ref().filter(|_| !self.blind);
+        let own =
+            self.seats[self.agent].last_answer.as_ref().filter(|_| !self.blind && self.setup.params.weigh);
         let (Some(own), Some(other)) = (own, other) else { return Surrender::None };
         let chosen = self.arbiter_choice.map(|index| &self.proposals[index].answer.canonical);
         if own.canonical == other.canonical
@@ -326,8 +328,24 @@ impl Review<'_> {
             // A server that enforces the length closes the string in mid-sentence.
             return Err(Violation::TextTooLong { max });
         }
-        self.told[self.agent].check(self.canonicalizer.kind(), &canonical.text)?;
+        let told = &self.told[self.agent];
+        told.check(self.canonicalizer.kind(), &canonical.text)?;
+        if let Some(handle) = self.handle_in(&canonical.text, told) {
+            return Err(Vacuity::Talk(handle).into());
+        }
         Ok(Answer { shown: self.canonicalizer.shown(text), canonical })
+    }
+
+    /// Returns the handle of a proposal that stands in a text as a word, unless the user has used that word.
+    fn handle_in(&self, text: &str, told: &vacuity::Told) -> Option<String> {
+        if self.setup.rules_version.rules().echo == EchoRule::Whole
+            || self.canonicalizer.kind() == CanonicalKind::Choice
+        {
+            return None;
+        }
+        let mut words = text.split(|c: char| !c.is_alphanumeric());
+        let is_handle = |word: &&str| index_of(word).is_some_and(|index| index < self.proposals.len());
+        words.find(|word| is_handle(word) && !told.has_been_said(word)).map(str::to_owned)
     }
 
     fn check_answers(&self, envelope: &Envelope) -> Result<(), Violation> {

@@ -153,12 +153,15 @@ impl Panel {
     #[must_use]
     pub fn new(setup: Setup) -> Self {
         let members = setup.agents.len();
+        let heard = setup.heard(&setup.params.constraints);
+        let own = prompt::own(&setup);
+        let own = own.each_ref().map(String::as_str);
         let told = |member: usize| {
             let pack = setup.agents[member].pack.as_str();
-            Told::new(&setup.task.prompt, &[pack, setup.rules.as_str()])
+            setup.told(&heard, &[pack, setup.rules.as_str()], &own)
         };
         Self {
-            canonicalizer: Canonicalizer::new(&setup.canonical),
+            canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
             told: (0..members).map(told).collect(),
             phase: Phase::New,
             open: BTreeMap::new(),
@@ -230,7 +233,11 @@ impl Panel {
         let round = self.round();
         let call = CallId { part: 0, round, agent: member, draft: 0, step: Step::Think, attempt: 0 };
         let (told, shape) = self.telling(call);
-        let alone = Conversation::new(self.setup.system(member));
+        let system = match self.phase {
+            Phase::Evaluation => self.setup.system(member),
+            Phase::New | Phase::Generation | Phase::Done => self.setup.system_alone(member),
+        };
+        let alone = Conversation::new(system);
         let draft = Draft::start(self.setup.params.thinking, call, alone, told, shape);
         let ask = draft.ask(&self.setup.agents[member], self.setup.seed);
         self.open.insert(draft.call(), draft);

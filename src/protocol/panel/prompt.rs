@@ -13,7 +13,7 @@ use super::lineup::Lineup;
 use crate::protocol::answer::{Answer, example};
 use crate::protocol::draft::Told;
 use crate::protocol::mark::mark;
-use crate::protocol::{CallId, Thinking};
+use crate::protocol::{CallId, Step, Thinking};
 use crate::text::quote;
 
 /// What `panel` says to all members.
@@ -85,6 +85,14 @@ pub(super) fn evaluation(setup: &Setup, call: CallId, lineup: &Lineup, answers: 
             form.join(",")
         ),
     }
+}
+
+/// Returns the program's own words to members, which are no answer to any task.
+pub(super) fn own(setup: &Setup) -> [String; 4] {
+    let call = CallId { part: 0, round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
+    let (answering, judging) =
+        (generation(setup, call, &[]), evaluation(setup, call, &Lineup::draw(0, 0, 0, &[]), &[]));
+    [answering.think, answering.write, judging.think, judging.write]
 }
 
 /// The task with its documents.

@@ -221,6 +221,7 @@ mod tests {
             name: format!("R{at}"),
             domain: "quality".to_owned(),
             pack: "Read.".to_owned(),
+            comparing: String::new(),
             temperature: 0.5,
             max_tokens: 500,
         };

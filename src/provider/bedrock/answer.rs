@@ -5,6 +5,8 @@ use serde_json::value::RawValue;
 
 use crate::protocol::{Ask, Finish, Reply};
 use crate::provider::Answer;
+use crate::provider::receipt::Parts;
+use crate::provider::secret::{Cleaner, Secrets};
 use crate::text::quote;
 
 /// A reply in the making.
@@ -16,6 +18,7 @@ pub(super) struct Collected {
     input: String,
     stop: Option<String>,
     usage: Option<Usage>,
+    receipt: Parts,
     /// Parts with content so far: about one a token.
     pub(super) parts: u64,
 }
@@ -112,11 +115,19 @@ struct Usage {
 }
 
 impl Collected {
-    /// Reads the answer of Converse.
-    pub(super) fn whole(json: &str) -> Result<Self, String> {
-        let whole: Whole<'_> = serde_json::from_str(json)
-            .map_err(|e| format!("it is no answer of Converse ({e}): `{}`", quote::excerpt(json)))?;
-        let mut collected = Self { stop: Some(whole.stop_reason), usage: whole.usage, ..Self::default() };
+    /// Begins a reply with what its head tells of it.
+    pub(super) fn new(receipt: Parts) -> Self {
+        Self { receipt, ..Self::default() }
+    }
+
+    /// Reads the answer of Converse; keys are taken out of what is quoted of an unusable one.
+    pub(super) fn whole(json: &str, receipt: Parts, secrets: &Secrets) -> Result<Self, String> {
+        let whole: Whole<'_> = serde_json::from_str(json).map_err(|e| {
+            let excerpt = quote::excerpt(&secrets.in_message(json));
+            format!("it is no answer of Converse ({e}): `{excerpt}`")
+        })?;
+        let mut collected = Self::new(receipt);
+        (collected.stop, collected.usage) = (Some(whole.stop_reason), whole.usage);
         for block in whole.output.message.content {
             collected.text.push_str(&block.text.unwrap_or_default());
             collected.input.push_str(block.tool_use.map_or("", |tool| tool.input.get()));
@@ -127,12 +138,11 @@ impl Collected {
     }
 
     /// Adds an event of `ConverseStream`.
-    pub(super) fn add(&mut self, payload: &[u8]) -> Result<(), String> {
+    pub(super) fn add(&mut self, payload: &[u8], secrets: &Secrets) -> Result<(), String> {
         let event: Event = serde_json::from_slice(payload).map_err(|e| {
-            format!(
-                "an event of it cannot be read ({e}): `{}`",
-                quote::excerpt(&String::from_utf8_lossy(payload))
-            )
+            let payload = String::from_utf8_lossy(payload);
+            let excerpt = quote::excerpt(&secrets.in_message(&payload));
+            format!("an event of it cannot be read ({e}): `{excerpt}`")
         })?;
         let Delta { text, tool_use, reasoning_content } = event.delta;
         let (input, reasoning) = (tool_use.map(|t| t.input), reasoning_content.map(|r| r.text));
@@ -152,8 +162,8 @@ impl Collected {
         self.stop.is_some()
     }
 
-    /// Returns the reply with its usage; what was not counted is estimated.
-    pub(super) fn into_answer(self, ask: &Ask) -> Result<Answer, String> {
+    /// Returns the reply, without keys, and its usage; what was not counted is estimated.
+    pub(super) fn into_answer(self, ask: &Ask, secrets: &Secrets) -> Result<Answer, String> {
         let finish = match self.stop.as_deref() {
             Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
             Some("guardrail_intervened" | "content_filtered") => Finish::Refused,
@@ -174,8 +184,12 @@ impl Collected {
                 text.len() + self.reasoning.len(),
             ),
         };
-        let reasoning = Some(self.reasoning).filter(|reasoning| !reasoning.is_empty());
+        // A key may have come in pieces, so that only the whole text shows it.
+        let mut cleaner = Cleaner::new(secrets);
+        let text = cleaner.text(text);
+        let reasoning = Some(cleaner.text(self.reasoning)).filter(|reasoning| !reasoning.is_empty());
+        let receipt = self.receipt.receipt(&mut cleaner);
         let reply = Reply { text, reasoning, finish, yes: None };
-        Ok(Answer { reply, usage, structured: None, attempts: 1 })
+        Ok(Answer { reply, usage, structured: None, attempts: 1, receipt, key_removed: cleaner.removed })
     }
 }

@@ -20,6 +20,7 @@ use reqwest::{Response, Url};
 use super::flow::{Gate, Home, Pass};
 use super::http::{Http, bearer};
 use super::persistence::Persistence;
+use super::receipt::Parts;
 use super::{Answer, BedrockEndpoint, Flow, Progress, ProviderError, Quitting, Structured};
 use crate::protocol::{Ask, ReplyShape};
 use answer::Collected;
@@ -30,6 +31,9 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'
 
 /// Holds Bedrock's own key, which comes before all other credentials.
 const KEY: &str = "AWS_BEARER_TOKEN_BEDROCK";
+
+/// The header in which the service names a request.
+const REQUEST_ID: &str = "x-amzn-requestid";
 
 /// The type of a streamed reply.
 const EVENT_STREAM: &str = "application/vnd.amazon.eventstream";
@@ -102,17 +106,17 @@ impl Client {
         let mut request = self.http.post(self.url.clone()).header(CONTENT_TYPE, sign::JSON);
         if let Some(signer) = &self.signer {
             // Each attempt has its own signature: one grows old within minutes.
-            let headers = signer.sign(&self.url, &body).await?;
+            let signed = signer.sign(&self.url, &body).await;
             // What a service refuses it may say back.
-            self.http.hide(sign::shown(&headers));
-            request = request.headers(headers);
+            self.http.hide(signer.seen());
+            request = request.headers(signed?);
         }
         let read = async |response| {
             pass.filter(|_| self.endpoint.stream).into_iter().for_each(Pass::answered);
             self.collect(response, progress).await
         };
         let collected = self.http.exchange(request.body(body), self.endpoint.stream, requests, read).await?;
-        collected.into_answer(ask).map_err(|why| self.http.bad(why))
+        collected.into_answer(ask, &self.http.secrets()).map_err(|why| self.http.bad(why))
     }
 
     async fn collect(&self, response: Response, progress: Progress<'_>) -> Result<Collected, ProviderError> {
@@ -120,8 +124,9 @@ impl Client {
         if kind.starts_with(EVENT_STREAM) {
             return stream::collect(&self.http, response, progress).await;
         }
+        let receipt = Parts::of(&response, REQUEST_ID);
         let body = self.http.body(response).await?;
-        Collected::whole(&body).map_err(|why| self.http.bad(why))
+        Collected::whole(&body, receipt, &self.http.secrets()).map_err(|why| self.http.bad(why))
     }
 }
 

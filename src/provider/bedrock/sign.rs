@@ -2,13 +2,16 @@
 //!
 //! In: a request's URL and body. Out: the headers that sign it. Credentials come from the environment, a profile of
 //! `~/.aws` (keys, single sign-on, a process, a role), a web identity, a container or the machine's metadata, in
-//! that order; they are kept until they expire, and never leave this module.
+//! that order; they are kept until they expire, and leave this module only to be taken out of what the service says.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use reqsign_aws_v4::{Credential, DefaultCredentialProvider, RequestSigner};
-use reqsign_core::{CommandExecute, CommandOutput, Context, Error, FileRead, HttpSend, Result, StaticEnv};
+use reqsign_core::{
+    CommandExecute, CommandOutput, Context, Error, FileRead, HttpSend, ProvideCredential, Result, StaticEnv,
+};
 use reqwest::Url;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
@@ -25,16 +28,49 @@ const CREDENTIALS_WAIT: Duration = Duration::from_secs(5);
 /// What all sources of credentials together may take; a process of the user's may ask somebody else first.
 const CREDENTIALS_MAX: Duration = Duration::from_mins(1);
 
-/// Returns what a signed request shows of its credentials.
-pub(super) fn shown(headers: &HeaderMap) -> Vec<String> {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let key = text("authorization").split("Credential=").nth(1).and_then(|rest| rest.split('/').next());
-    vec![text("x-amz-security-token").to_owned(), key.unwrap_or_default().to_owned()]
-}
-
 /// Signs requests to Bedrock in one Region.
 #[derive(Debug)]
-pub(super) struct Signer(reqsign_core::Signer<Credential>);
+pub(super) struct Signer {
+    signer: reqsign_core::Signer<Credential>,
+    seen: Seen,
+}
+
+/// Credentials that were found and not yet taken note of.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<String>>>);
+
+impl Seen {
+    fn words(&self) -> MutexGuard<'_, Vec<String>> {
+        // A list is whole whatever became of the one who last held it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Seen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Seen").finish_non_exhaustive()
+    }
+}
+
+/// Looks for credentials as AWS tools do, and remembers what it finds.
+#[derive(Debug)]
+struct Remembering {
+    credentials: DefaultCredentialProvider,
+    seen: Seen,
+}
+
+impl ProvideCredential for Remembering {
+    type Credential = Credential;
+
+    async fn provide_credential(&self, context: &Context) -> Result<Option<Credential>> {
+        let found = self.credentials.provide_credential(context).await?;
+        if let Some(Credential { access_key_id, secret_access_key, session_token, .. }) = &found {
+            let words = [Some(access_key_id), Some(secret_access_key), session_token.as_ref()];
+            self.seen.words().extend(words.into_iter().flatten().cloned());
+        }
+        Ok(found)
+    }
+}
 
 impl Signer {
     /// Makes the signer; looks for credentials when the first request is signed.
@@ -55,7 +91,14 @@ impl Signer {
             None => credentials,
         };
         let signer = RequestSigner::new("bedrock", region);
-        Self(reqsign_core::Signer::new(context, credentials.build(), signer))
+        let seen = Seen::default();
+        let credentials = Remembering { credentials: credentials.build(), seen: seen.clone() };
+        Self { signer: reqsign_core::Signer::new(context, credentials, signer), seen }
+    }
+
+    /// Returns the credentials that were found since it was last asked.
+    pub(super) fn seen(&self) -> Vec<String> {
+        std::mem::take(&mut *self.seen.words())
     }
 
     /// Returns the headers that sign a POST of `body`.
@@ -71,7 +114,7 @@ impl Signer {
             .body(())
             .map_err(|e| setup(e.to_string()))?;
         let (mut parts, ()) = request.into_parts();
-        let signed = tokio::time::timeout(CREDENTIALS_MAX, self.0.sign(&mut parts, None)).await;
+        let signed = tokio::time::timeout(CREDENTIALS_MAX, self.signer.sign(&mut parts, None)).await;
         let signed = signed.map_err(|_| setup(format!("no credentials came within {CREDENTIALS_MAX:?}")))?;
         signed.map_err(|e| {
             ProviderError::Setup(format!(

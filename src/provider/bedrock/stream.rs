@@ -6,8 +6,10 @@ use bytes::BytesMut;
 use futures_util::StreamExt;
 use reqwest::Response;
 
+use super::REQUEST_ID;
 use super::answer::Collected;
 use crate::provider::http::{Http, StreamFault, error_message};
+use crate::provider::receipt::Parts;
 use crate::provider::{Progress, ProviderError};
 
 /// Reads a whole stream; each frame's checksums are checked.
@@ -16,7 +18,7 @@ pub(super) async fn collect(
     response: Response,
     progress: Progress<'_>,
 ) -> Result<Collected, ProviderError> {
-    let mut collected = Collected::default();
+    let mut collected = Collected::new(Parts::of(&response, REQUEST_ID));
     let (mut decoder, mut buffer) = (MessageFrameDecoder::new(), BytesMut::new());
     let mut parts = std::pin::pin!(http.parts(response));
     while let Some(part) = parts.next().await {
@@ -44,15 +46,17 @@ fn read(http: &Http, message: &Message, collected: &mut Collected) -> Result<(),
         let found = message.headers().iter().find(|header| header.name().as_str() == name);
         found.and_then(|header| header.value().as_string().ok()).map_or("", |value| value.as_str())
     };
+    let secrets = http.secrets();
+    let message_of = |text: &str| error_message(&secrets.in_message(text));
     match header(":message-type") {
-        "event" => collected.add(message.payload()).map_err(|why| http.bad(why)),
+        "event" => collected.add(message.payload(), &secrets).map_err(|why| http.bad(why)),
         "exception" => {
-            let text = error_message(&String::from_utf8_lossy(message.payload()));
+            let text = message_of(&String::from_utf8_lossy(message.payload()));
             Err(http.late_status(status(header(":exception-type")), text))
         }
         _ => {
             let text = format!("{} {}", header(":error-code"), header(":error-message"));
-            Err(http.late_status(500, error_message(&text)))
+            Err(http.late_status(500, message_of(&text)))
         }
     }
 }

@@ -59,6 +59,12 @@ impl LaunchCommand {
         let Some(given) = shlex::split(text).filter(|words| !words.is_empty()) else {
             return refuse("it is empty, or a quote in it is not closed".to_owned());
         };
+        // A project's file may name the model; as an option it would change what the user's own command does.
+        if let Some(model) = model.filter(|model| model.starts_with('-')) {
+            return refuse(format!(
+                "the model `{model}` would be read as an option; write ./{model} for a file"
+            ));
+        }
         let (program, rest) = (&given[0], &given[1..]);
         let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let is_template = given.iter().any(|word| word.contains("{port}"));
@@ -157,5 +163,6 @@ mod tests {
         refused("my-server --port 1", None, "says where its port goes");
         refused("my-server {port} {model}", None, "name it with --model");
         refused("llama-server", Some("./missing.gguf"), "there is no such file");
+        refused("vllm", Some("--trust-remote-code"), "would be read as an option");
     }
 }

@@ -10,14 +10,18 @@
 //! guard itself is killed, the kernel ends the process that it started ([`leash`]), and the processes of that
 //! one have to notice on their own. So nothing here has to be remembered on the way out.
 //!
-//! Commands come from the user alone, never from a journal or a roleset, and no shell reads them.
+//! Commands come from the user alone, never from a journal, a roleset or a folder that the user has not trusted, and no
+//! shell reads them. A server inherits the environment without the keys of other services; the module `environment` has the list.
 
 mod command;
+mod environment;
 mod guard;
 
 pub use command::{LAUNCHERS, LaunchCommand, Launcher};
 pub use guard::{guard, leash};
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
 use std::net::TcpListener;
@@ -148,7 +152,8 @@ pub struct Launched {
 impl Launched {
     /// Starts a server and waits until it answers.
     ///
-    /// Its output is appended to `log`. `waiting` is told now and then how long it has taken.
+    /// Its output is appended to `log`. `waiting` is told now and then how long it has taken. `key_variables` are
+    /// names of environment variables that hold keys of other servers, and that this one does not get.
     ///
     /// # Errors
     ///
@@ -157,9 +162,10 @@ impl Launched {
         command: &LaunchCommand,
         log: &Path,
         timeouts: Timeouts,
+        key_variables: &BTreeSet<String>,
         waiting: impl Fn(Duration),
     ) -> Result<Self, LaunchError> {
-        let place = Place::new(command, log, timeouts)?;
+        let place = Place::new(command, log, timeouts, key_variables)?;
         let mut guarded = place.spawn()?;
         if let Err(why) = place.until_ready(&mut guarded, waiting).await {
             guarded.end().await;
@@ -216,10 +222,17 @@ struct Place {
     base_url: String,
     probe: Probe,
     ready_max: Duration,
+    /// Variables that the server does not get.
+    withheld: Vec<OsString>,
 }
 
 impl Place {
-    fn new(command: &LaunchCommand, log: &Path, timeouts: Timeouts) -> Result<Self, LaunchError> {
+    fn new(
+        command: &LaunchCommand,
+        log: &Path,
+        timeouts: Timeouts,
+        key_variables: &BTreeSet<String>,
+    ) -> Result<Self, LaunchError> {
         let io = |e: std::io::Error| LaunchError::Start(e.to_string());
         // Free now; whoever takes it in between makes the server say so in its log.
         let port = TcpListener::bind(("127.0.0.1", 0)).and_then(|l| l.local_addr()).map_err(io)?.port();
@@ -229,7 +242,8 @@ impl Place {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
         }
         let ready_max = Duration::from_millis(timeouts.ready_ms);
-        Ok(Self { words: command.words(port), log: log.to_owned(), base_url, probe, ready_max })
+        let withheld = environment::withheld(key_variables);
+        Ok(Self { words: command.words(port), log: log.to_owned(), base_url, probe, ready_max, withheld })
     }
 
     fn program(&self) -> String {
@@ -241,17 +255,14 @@ impl Place {
         let io = |e: std::io::Error| LaunchError::Start(e.to_string());
         let log = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.log).map_err(io)?;
         let this = std::env::current_exe().map_err(io)?;
+        let mut command = Command::new(this);
+        for name in &self.withheld {
+            command.env_remove(name);
+        }
+        command.arg("guard").arg("--").args(&self.words);
+        command.stdin(Stdio::piped()).stdout(log.try_clone().map_err(io)?).stderr(log);
         // A group of its own, so that Ctrl-C in a terminal reaches this process alone.
-        let mut guard = Command::new(this)
-            .arg("guard")
-            .arg("--")
-            .args(&self.words)
-            .stdin(Stdio::piped())
-            .stdout(log.try_clone().map_err(io)?)
-            .stderr(log)
-            .process_group(0)
-            .spawn()
-            .map_err(io)?;
+        let mut guard = command.process_group(0).spawn().map_err(io)?;
         let pipe = guard.stdin.take();
         Ok(Guarded { guard, pipe })
     }

@@ -83,7 +83,8 @@ fn answer(ask: &Ask, mut text: String, truncate: Option<usize>, yes: Option<u16>
         cost_micro_usd: None,
     };
     let yes = ask.shape.measured().and(yes);
-    Answer { reply: Reply { text, reasoning: None, finish, yes }, usage, structured: None, attempts: 1 }
+    let reply = Reply { text, reasoning: None, finish, yes };
+    Answer { reply, usage, structured: None, attempts: 1, receipt: None, key_removed: false }
 }
 
 fn fault(status: u16) -> ProviderError {

@@ -4,6 +4,8 @@ use super::logprobs::{self, Token};
 use super::wire::{Completion, Said, Usage};
 use crate::protocol::{Ask, Finish, Reply};
 use crate::provider::http::error_message;
+use crate::provider::receipt::Parts;
+use crate::provider::secret::{Cleaner, Secrets};
 use crate::provider::{Answer, ProviderError};
 use crate::text::quote;
 
@@ -17,6 +19,7 @@ pub(super) struct Collected {
     usage: Option<Usage>,
     tokens: Vec<Token>,
     choices: u64,
+    receipt: Parts,
     /// Parts with content so far: about one a token.
     pub(super) parts: u64,
     /// Whether the server said that it is done.
@@ -32,19 +35,28 @@ pub(super) enum Unusable {
 }
 
 impl Collected {
-    /// Adds a whole completion or one chunk.
-    pub(super) fn add(&mut self, json: &str) -> Result<(), Unusable> {
+    /// Begins a reply with what its head tells of it.
+    pub(super) fn new(receipt: Parts) -> Self {
+        Self { receipt, ..Self::default() }
+    }
+
+    /// Adds a whole completion or one chunk; keys are taken out of what is quoted of an unusable one.
+    pub(super) fn add(&mut self, json: &str, secrets: &Secrets) -> Result<(), Unusable> {
         let part: Completion = serde_json::from_str(json).map_err(|e| {
-            Unusable::Form(format!("it is no chat completion ({e}): `{}`", quote::excerpt(json)))
+            let excerpt = quote::excerpt(&secrets.in_message(json));
+            Unusable::Form(format!("it is no chat completion ({e}): `{excerpt}`"))
         })?;
         if let Some(error) = part.error.filter(|e| !e.is_null()) {
             let status = error["code"].as_u64().and_then(|code| u16::try_from(code).ok());
             if let Some(status) = status.filter(|code| (400..600).contains(code)) {
-                return Err(Unusable::Status(status, error_message(json)));
+                return Err(Unusable::Status(status, error_message(&secrets.in_message(json))));
             }
-            let error = quote::excerpt(&error.to_string());
+            let error = quote::excerpt(&secrets.in_message(&error.to_string()));
             return Err(Unusable::Form(format!("the server reports an error: `{error}`")));
         }
+        self.receipt.id = self.receipt.id.take().or(part.id);
+        self.receipt.system_fingerprint = self.receipt.system_fingerprint.take().or(part.system_fingerprint);
+        self.receipt.created = self.receipt.created.or(part.created);
         // Nobody sends an empty prompt: zero means that the server has not counted.
         self.usage = part.usage.filter(|usage| usage.prompt_tokens > 0).or(self.usage);
         // Only one choice is ever asked for; a server that sends more is not read further.
@@ -72,8 +84,13 @@ impl Collected {
         self.done || self.finish.is_some()
     }
 
-    /// Returns the reply with its usage; what the server did not count is estimated.
-    pub(super) fn into_answer(self, ask: &Ask, url: &str) -> Result<Answer, ProviderError> {
+    /// Returns the reply, without keys, and its usage; what the server did not count is estimated.
+    pub(super) fn into_answer(
+        self,
+        ask: &Ask,
+        url: &str,
+        secrets: &Secrets,
+    ) -> Result<Answer, ProviderError> {
         if self.choices == 0 {
             let why = "it has no choices".to_owned();
             return Err(ProviderError::BadAnswer { url: url.to_owned(), why });
@@ -95,10 +112,14 @@ impl Collected {
             },
             None => crate::journal::Usage::estimate(ask.prompt_tokens_estimate(), written),
         };
-        let reasoning = Some(self.reasoning).filter(|r| !r.is_empty());
         let yes = ask.shape.measured().and_then(|field| logprobs::yes(&self.tokens, &self.text, field));
-        let reply = Reply { text: self.text, reasoning, finish, yes };
-        Ok(Answer { reply, usage, structured: None, attempts: 1 })
+        // A key may have come in pieces, so that only the whole text shows it.
+        let mut cleaner = Cleaner::new(secrets);
+        let text = cleaner.text(self.text);
+        let reasoning = Some(cleaner.text(self.reasoning)).filter(|r| !r.is_empty());
+        let receipt = self.receipt.receipt(&mut cleaner);
+        let reply = Reply { text, reasoning, finish, yes };
+        Ok(Answer { reply, usage, structured: None, attempts: 1, receipt, key_removed: cleaner.removed })
     }
 }
 

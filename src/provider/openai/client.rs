@@ -14,6 +14,7 @@ use super::wire::{NamedSchema, Request, ResponseFormat, StreamOptions};
 use crate::protocol::{Ask, ReplyShape};
 use crate::provider::flow::{Gate, Pass};
 use crate::provider::http::{Http, StreamFault, bearer};
+use crate::provider::receipt::Parts;
 use crate::provider::{Answer, Flow, OpenAiEndpoint, Progress, ProviderError, Structured, Timeouts};
 
 /// The form of a request, as far as servers differ in it.
@@ -40,6 +41,9 @@ pub(super) struct Manners {
 
 /// How many of the likeliest tokens are asked for where a word is measured; OpenAI allows 20, vLLM by default too.
 const TOP_LOGPROBS: u32 = 10;
+
+/// The header in which servers name a request.
+const REQUEST_ID: &str = "x-request-id";
 
 /// How long the end of a body may take whose content is over; it mostly comes with that, or right behind it.
 const END_WAIT: Duration = Duration::from_millis(100);
@@ -154,7 +158,7 @@ impl Client {
             collect(http, response, progress).await
         };
         let collected = http.exchange(post, self.endpoint.stream, requests, read).await?;
-        collected.into_answer(ask, &self.endpoint.base_url)
+        collected.into_answer(ask, &self.endpoint.base_url, &http.secrets())
     }
 
     /// Fetches a small JSON document below the server's root or below the base URL.
@@ -175,10 +179,11 @@ async fn collect(
     progress: Progress<'_>,
 ) -> Result<Collected, ProviderError> {
     let kind = response.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or("");
-    let mut collected = Collected::default();
+    let mut collected = Collected::new(Parts::of(&response, REQUEST_ID));
+    let secrets = http.secrets();
     if !kind.starts_with("text/event-stream") {
         let body = http.body(response).await?;
-        collected.add(&body).map_err(|why| unusable(http, why))?;
+        collected.add(&body, &secrets).map_err(|why| unusable(http, why))?;
         return Ok(collected);
     }
     let mut events = SseStream::from_bytes_stream(Box::pin(http.parts(response)));
@@ -192,7 +197,7 @@ async fn collect(
             let _ = tokio::time::timeout(END_WAIT, rest).await;
             break;
         }
-        collected.add(&data).map_err(|why| unusable(http, why))?;
+        collected.add(&data, &secrets).map_err(|why| unusable(http, why))?;
         progress(collected.parts);
     }
     if !collected.is_complete() {

@@ -80,6 +80,13 @@ pub(super) struct Completion {
     #[serde(deserialize_with = "usage")]
     pub(super) usage: Option<Usage>,
     pub(super) error: Option<Value>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) id: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) system_fingerprint: Option<String>,
+    /// Seconds since 1970.
+    #[serde(deserialize_with = "lenient")]
+    pub(super) created: Option<u64>,
 }
 
 #[derive(Default, Deserialize)]

@@ -162,7 +162,7 @@ impl Court {
                     replica::Output::Send(to, post) => self.broadcast(Party::Reviewer(at), to, &post),
                     replica::Output::Review(sequence, change) => {
                         self.reviews += 1;
-                        let opinion = Arc::new(self.opinions[at].clone());
+                        let opinion = Arc::new(self.opinions[at].clone().into());
                         inputs.push_back(replica::Input::Reviewed(sequence, change.digest(), opinion));
                     }
                     replica::Output::Wait(sequence, view, phase) => {

@@ -114,14 +114,14 @@ fn whoever_says_a_lot_keeps_nobody_from_a_decision() {
     // As long as may be read: it counts, and what it says is in no lock.
     let most = long(OPINION_BYTES_MAX);
     let letter = court.says(LIAR, 1, vote(0, &a(), &most));
-    let letter = Letter { opinion: Some(Arc::new(most)), ..letter };
+    let letter = Letter { opinion: Some(Arc::new(most.into())), ..letter };
     for at in 0..2 {
         court.send(LIAR, Party::Reviewer(at), letter.clone());
     }
     let more = long(OPINION_BYTES_MAX + 1);
     let too_long = court.says(LIAR, 1, vote(0, &a(), &more));
-    court.send(LIAR, Party::Reviewer(2), Letter { opinion: Some(Arc::new(more)), ..too_long });
-    let other = Letter { opinion: Some(Arc::new(reject())), ..letter };
+    court.send(LIAR, Party::Reviewer(2), Letter { opinion: Some(Arc::new(more.into())), ..too_long });
+    let other = Letter { opinion: Some(Arc::new(reject().into())), ..letter };
     court.send(LIAR, Party::Reviewer(2), other);
     court.run();
     assert!(court.refused.contains(&Refused::LongOpinion(OPINION_BYTES_MAX + 1)));

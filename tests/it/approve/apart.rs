@@ -379,7 +379,7 @@ fn whoever_signs_two_things_is_proven_to_have_done_so() {
     let vote = |vote, opinion: &Opinion| {
         let statement =
             Statement::Prepare { opinion: Some(opinion.digest()), value: change.value(), view: 0, vote };
-        Letter { opinion: Some(Arc::new(opinion.clone())), ..quality.says(1, statement) }
+        Letter { opinion: Some(Arc::new(opinion.clone().into())), ..quality.says(1, statement) }
     };
     let yes = Opinion::Approve { confidence: 1, notes: String::new() };
     let no = Opinion::Abstain { reason: String::new() };

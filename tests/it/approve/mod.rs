@@ -2,6 +2,7 @@
 
 mod apart;
 mod crash;
+mod history;
 mod names;
 mod record;
 mod serving;
@@ -181,7 +182,7 @@ fn what_no_quorum_approves_changes_nothing_and_that_is_decided_too() {
     let checked =
         Finished::of(consensus(&project.folder).args(["roleset", "check", "reviewers_f2"])).exits(0);
     assert!(
-        checked.stdout.contains("5 of 7 must approve, 3 who do not are enough to stop it; 2 may be wrong"),
+        checked.stdout.contains("5 of 7 must approve, 3 who do not are enough to stop it. It tolerates 2 faulty reviewers. All are on one"),
         "{}",
         checked.stdout
     );

@@ -40,6 +40,14 @@ fn whatever_is_changed_in_a_record_it_does_not_verify() {
     assert!(twice.contains("has signed twice"), "{twice}");
     bend(&|r| r["votes"][0]["letter"]["opinion"]["approve"]["confidence"] = json!(1));
     bend(&|r| r["votes"][1] = r["votes"][0].clone());
+    // The model is signed with the vote, and where it was called.
+    assert_eq!(record["votes"][0]["letter"]["model"], json!({"endpoint": "mock", "model": "mock"}));
+    bend(&|r| r["votes"][0]["letter"]["model"]["model"] = json!("a better one"));
+    bend(&|r| r["votes"][0]["letter"]["model"]["endpoint"] = json!("http://192.0.2.1/v1"));
+    bend(&|r| drop(r["votes"][0]["letter"].as_object_mut().unwrap().remove("model")));
+    let first = bend(&|r| r["v"] = json!(1));
+    assert!(first.contains("records of the first form never do"), "{first}");
+    bend(&|r| r["v"] = json!(3));
     let stripped = bend(&|r| drop(r["votes"].as_array_mut().unwrap().remove(2)));
     assert!(stripped.contains("it has the votes of 3 of 4 reviewers"), "{stripped}");
     bend(&|r| r["votes"][0]["letter"]["grounds"] = json!([r["votes"][1]["letter"]]));
@@ -77,6 +85,39 @@ fn a_record_of_what_was_not_approved_cannot_be_made_one_of_something_else() {
     let stripped = verify(&record, 0);
     assert_eq!(stripped["decision"]["change"], Value::Null, "{stripped}");
     assert_eq!(stripped["decision"]["silent"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn a_record_of_the_first_version_verifies_as_it_did() {
+    let project = Project::new();
+    let verify = |record: &str, roster: &str, format: &str, code| {
+        project.folder.write("old.json", record);
+        project.folder.write("public/roster.json", roster);
+        let words = ["verify", "old.json", "--keys", "public", "--format", format];
+        Finished::of(consensus(&project.folder).args(words)).exits(code).stdout
+    };
+    let (together, roster) = (include_str!("v0_1/together.json"), include_str!("v0_1/together-roster.json"));
+    let said = verify(together, roster, "text", 0);
+    for line in [
+        "verified: decision 1, approved\n",
+        "  signed by    Quality, Performance, Compatibility (wanted 3)\n",
+        "  vote         Security (mock) approves, 95 % sure\n",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
+    assert!(!said.contains("quorum"), "it does not say on which models the votes rest: {said}");
+    let (apart, roster) = (include_str!("v0_1/apart.json"), include_str!("v0_1/apart-roster.json"));
+    let said: Value = serde_json::from_str(&verify(apart, roster, "json", 0)).unwrap();
+    let votes = said["decision"]["votes"].as_array().unwrap();
+    assert_eq!(votes.len(), 3, "{said}");
+    assert!(votes.iter().all(|vote| vote["model"] == "the model of the run"), "{said}");
+    assert!(votes.iter().all(|vote| vote.get("signed_model").is_none()), "{said}");
+    // A model that is written into it afterwards was not signed.
+    let mut bent: Value = serde_json::from_str(apart).unwrap();
+    bent["votes"][0]["letter"]["model"] = json!({"endpoint": "mock", "model": "mock"});
+    verify(&bent.to_string(), roster, "text", 7);
+    bent["v"] = json!(2);
+    verify(&bent.to_string(), roster, "text", 7);
 }
 
 #[test]

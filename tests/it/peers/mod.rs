@@ -2,6 +2,7 @@
 //! over the network, and whoever dies on the way.
 
 mod doors;
+mod held;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,7 @@ use consensus::peer::{
 use consensus::protocol::approval::court::Ruling;
 use consensus::protocol::approval::member::Want;
 use consensus::protocol::approval::{
-    Change, Letter, Opinion, Party, Post, Registry, Roster, Seal, Seat, Sequence, Severity, Signed,
+    Change, Letter, Opinion, Party, Post, Reading, Registry, Roster, Seal, Seat, Sequence, Severity, Signed,
     Signer as _, Statement, Value,
 };
 use futures_util::StreamExt as _;
@@ -77,9 +78,9 @@ struct Fixed {
 }
 
 impl Reviewer for Fixed {
-    async fn review(&self, _: Sequence, _: &Change) -> Opinion {
+    async fn review(&self, _: Sequence, _: &Change) -> Reading {
         self.asked.set(self.asked.get() + 1);
-        self.opinion.clone()
+        self.opinion.clone().into()
     }
 }
 

@@ -51,7 +51,7 @@ pub const SENSIBLE: fn(&Value) -> String = |request| {
     let peer = first["handoff_to"]["enum"][0].as_str().unwrap_or_default();
     let owed = first["meta"]["properties"]["answers"]["minItems"].as_u64().unwrap_or(0);
     let accepts = first["final_solution"]["properties"]["accepts"]["enum"][0].as_str();
-    let own = if role == "Writer" || role == "Ann" { "4" } else { "four" };
+    let own = if ["Writer", "Ann", "Generalist"].contains(&role) { "4" } else { "four" };
     let mut envelope = json!({
         "role": role, "domain": first["domain"]["enum"][0], "task_understanding": "add the numbers",
         "meta": {"answers": (0..owed).map(|_| "because").collect::<Vec<_>>(), "change": {"by": "check", "detail": "counted it once more"}},

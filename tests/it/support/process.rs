@@ -87,6 +87,12 @@ pub fn consensus(folder: &Folder) -> Command {
     command
 }
 
+/// Trusts what the folder's configuration says about servers, programs and places elsewhere, as its user would.
+#[track_caller]
+pub fn trust(folder: &Folder) {
+    Finished::of(consensus(folder).arg("trust")).exits(0);
+}
+
 /// What a process left behind.
 pub struct Finished {
     pub code: i32,

@@ -22,6 +22,7 @@ impl Tiny {
             name: name.to_owned(),
             domain: "sums".to_owned(),
             pack: format!("You are {name} and you add numbers with care."),
+            comparing: String::new(),
             temperature: 0.0,
             max_tokens: 400,
         };

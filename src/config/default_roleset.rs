@@ -1,0 +1,114 @@
+//! The roleset of a run that names none: the one that suits what is asked.
+//!
+//! In: what a command line tells about the question. Out: the name of a built-in roleset, and why it was chosen, in
+//! words for the first line of the run. Never: a look at the words of the question, since code cannot tell a sum
+//! from a story; and no file, so that the same command chooses alike everywhere.
+
+use super::embedded::EMBEDDED_ROLESETS;
+use super::roleset::Roleset;
+use crate::text::CanonicalKind;
+
+/// What a command line tells about the question.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hints<'a> {
+    /// The names of the agents for which a mock script has rules.
+    pub script_agents: &'a [&'a str],
+    /// Whether the allowed answers are listed.
+    pub has_choices: bool,
+    /// The kind of the answer, if one is named.
+    pub canonical: Option<CanonicalKind>,
+}
+
+/// A roleset that was chosen because none was named.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct DefaultRoleset {
+    /// Its name.
+    pub name: &'static str,
+    /// Why it was chosen, in a few words.
+    pub why: &'static str,
+}
+
+/// Chooses the roleset of a run that names none.
+///
+/// A script comes before the flags: a run whose roleset lacks an agent of the script is refused, while every pair
+/// takes `--choices` and `--canonical`. A script whose names fit no roleset, or more than one, decides nothing.
+#[must_use]
+pub fn default_roleset(hints: &Hints<'_>) -> DefaultRoleset {
+    if let Some(name) = roleset_of(hints.script_agents) {
+        return DefaultRoleset { name, why: "it has the agents of the script" };
+    }
+    if hints.has_choices {
+        return DefaultRoleset { name: "mcq_reasoner_auditor", why: "for --choices" };
+    }
+    match hints.canonical {
+        Some(CanonicalKind::Number) => {
+            DefaultRoleset { name: "solver_checker", why: "for --canonical number" }
+        }
+        Some(CanonicalKind::Json) => {
+            DefaultRoleset { name: "json_author_auditor", why: "for --canonical json" }
+        }
+        Some(
+            CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Choice | CanonicalKind::Verbatim,
+        )
+        | None => DefaultRoleset {
+            name: "generalist_critic",
+            why: "the default for any question; --roleset takes another",
+        },
+    }
+}
+
+/// Returns the only built-in roleset that has all these agents, if there are names and such a roleset.
+fn roleset_of(names: &[&str]) -> Option<&'static str> {
+    if names.is_empty() {
+        return None;
+    }
+    let mut fitting = EMBEDDED_ROLESETS.iter().filter(|(_, text)| has_agents(text, names));
+    let (file, _) = fitting.next()?;
+    fitting.next().is_none().then(|| file.trim_end_matches(".json"))
+}
+
+fn has_agents(roleset: &str, names: &[&str]) -> bool {
+    let roleset: Roleset =
+        serde_json::from_str(roleset).expect("the built-in rolesets are read by the program's tests");
+    let is_there =
+        |name: &&str| roleset.agents.iter().chain(&roleset.arbiter).any(|agent| agent.name == *name);
+    names.iter().all(is_there)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_command_line_tells_chooses_the_roleset() {
+        let none: &[&str] = &[];
+        let number = Some(CanonicalKind::Number);
+        for (script_agents, has_choices, canonical, name, why) in [
+            (none, false, None, "generalist_critic", "the default for any question"),
+            (none, false, Some(CanonicalKind::Text), "generalist_critic", "the default"),
+            (none, false, Some(CanonicalKind::Lines), "generalist_critic", "the default"),
+            (none, false, Some(CanonicalKind::Verbatim), "generalist_critic", "the default"),
+            // A choice without its list is a mistake, which no list of letters may hide.
+            (none, false, Some(CanonicalKind::Choice), "generalist_critic", "the default"),
+            (none, true, None, "mcq_reasoner_auditor", "for --choices"),
+            (none, true, Some(CanonicalKind::Choice), "mcq_reasoner_auditor", "for --choices"),
+            (none, false, number, "solver_checker", "for --canonical number"),
+            (none, false, Some(CanonicalKind::Json), "json_author_auditor", "for --canonical json"),
+            (&["Physicist"], false, None, "writer_physicist", "of the script"),
+            (&["Writer", "Physicist", "Writer"], true, number, "writer_physicist", "of the script"),
+            (&["Critic"], false, number, "generalist_critic", "of the script"),
+            (&["Pathos", "Ethos"], false, None, "council_tripartite", "of the script"),
+            (&["Quality_2"], false, None, "reviewers_f2", "of the script"),
+            // Names of two rolesets, of several rolesets each, or of none.
+            (&["Writer", "Solver"], false, number, "solver_checker", "for --canonical number"),
+            (&["Auditor"], true, None, "mcq_reasoner_auditor", "for --choices"),
+            (&["Auditor"], false, None, "generalist_critic", "the default"),
+            (&["writer"], false, None, "generalist_critic", "the default"),
+        ] {
+            let hints = Hints { script_agents, has_choices, canonical };
+            let chosen = default_roleset(&hints);
+            assert_eq!(chosen.name, name, "{hints:?}");
+            assert!(chosen.why.contains(why), "{hints:?}: {}", chosen.why);
+        }
+    }
+}

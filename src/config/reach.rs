@@ -1,0 +1,98 @@
+//! Where a path leads, links and `..` resolved, also where its end does not exist yet.
+//!
+//! In: a folder, and a path that is relative to it or absolute. Out: the place that the system would go to, and
+//! the links inside the folder that led there. This module only looks; it opens and makes nothing.
+
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+
+/// Links that are followed at most, as the system does.
+const LINKS_MAX: usize = 40;
+
+/// Where a path leads.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) struct Reach {
+    /// The place, without links and `..`.
+    pub(super) place: PathBuf,
+    /// Each link of the folder on the way, relative to the folder, with what it says.
+    pub(super) links: Vec<(PathBuf, PathBuf)>,
+    /// Whether the place is outside of the folder.
+    pub(super) is_outside: bool,
+}
+
+/// Follows a path from a folder, which is given without links.
+pub(super) fn reach(folder: &Path, path: &Path) -> Reach {
+    let mut place = folder.to_owned();
+    let mut links = Vec::new();
+    let mut followed = 0;
+    let mut left = steps(path);
+    while let Some(step) = left.pop() {
+        match Path::new(&step).components().next() {
+            Some(Component::RootDir) => place = PathBuf::from("/"),
+            Some(Component::ParentDir) => {
+                place.pop();
+            }
+            Some(Component::Normal(name)) => {
+                let next = place.join(name);
+                let Ok(target) = std::fs::read_link(&next) else {
+                    place = next;
+                    continue;
+                };
+                followed += 1;
+                if followed > LINKS_MAX {
+                    // The system refuses such a path; here it counts as one that leads away.
+                    return Reach { place: next, links, is_outside: true };
+                }
+                left.extend(steps(&target));
+                if let Ok(own) = next.strip_prefix(folder) {
+                    links.push((own.to_owned(), target));
+                }
+            }
+            Some(Component::CurDir | Component::Prefix(_)) | None => {}
+        }
+    }
+    let is_outside = !place.starts_with(folder);
+    Reach { place, links, is_outside }
+}
+
+/// Returns the parts of a path, the last one first.
+fn steps(path: &Path) -> Vec<OsString> {
+    path.components().rev().map(|part| part.as_os_str().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_path_leads_where_its_links_do() {
+        let folder = std::env::temp_dir().canonicalize().unwrap().join(uuid::Uuid::new_v4().to_string());
+        std::fs::create_dir_all(folder.join("inside")).unwrap();
+        symlink("inside", folder.join("near")).unwrap();
+        symlink("near/../..", folder.join("far")).unwrap();
+        symlink("round", folder.join("round")).unwrap();
+        let is_outside = |path: &str| reach(&folder, Path::new(path)).is_outside;
+        for path in ["runs", "./runs/deep", "inside/../runs", "near/runs", "near"] {
+            assert!(!is_outside(path), "{path}");
+        }
+        for path in ["..", "../x", "/", "/nowhere", "inside/../../x", "far/x", "near/../../x", "round"] {
+            assert!(is_outside(path), "{path}");
+        }
+        assert!(!is_outside(&format!("{}/runs", folder.display())), "an absolute path may lead inside");
+        let far = reach(&folder, Path::new("far/x"));
+        assert_eq!(far.place, folder.parent().unwrap().join("x"));
+        let links = [("far".into(), "near/../..".into()), ("near".into(), "inside".into())];
+        assert_eq!(far.links, links);
+        // Wherever the system goes, this goes, for every path of up to four of these steps.
+        let steps = ["inside", "near", "far", "..", ".", "new"];
+        for count in 0..steps.len().pow(4) {
+            let path: PathBuf = (0..4).map(|n| steps[count / steps.len().pow(n) % steps.len()]).collect();
+            if let Ok(system) = folder.join(&path).canonicalize() {
+                assert_eq!(reach(&folder, &path).place, system, "{}", path.display());
+            }
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

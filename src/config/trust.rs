@@ -1,0 +1,330 @@
+//! Which settings of a folder need its visitor's trust, and whether the visitor has given it.
+//!
+//! In: a project's file as it was read, and the links beside it. Out: [`Claims`], the settings that start programs,
+//! name servers or keys, or lead out of the folder, with one digest over every file that names such a thing; and the
+//! [`TrustStore`], the user's own list of folders with the digest that each was trusted at.
+//!
+//! Every setting is such a claim unless it is on the list of harmless ones. Nothing here starts, sends, or changes
+//! anything but the user's list; a project's file never decides about its own trust.
+
+use std::collections::BTreeMap;
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::document::Document;
+use super::error::ConfigError;
+use super::file::{FileConfig, PROJECT_FILE, config_folder};
+use super::reach::{Reach, reach};
+use crate::crypto::Digest;
+use crate::report::write_whole;
+
+/// The variable whose value, a digest, makes the folder with that digest a trusted one.
+pub const TRUST_VARIABLE: &str = "CONSENSUS_TRUST";
+
+/// The name of the list in the user's configuration folder.
+const STORE_FILE: &str = "trusted.json";
+
+/// What a project's file may set without trust; for a folder see [`folder_claim`].
+const HARMLESS: [&str; 7] = ["model", "roleset", "stream", "retries", "calls_at_once", "timeouts", "prices"];
+
+/// Settings that name a folder, which are harmless where it is inside the project's.
+const FOLDERS: [&str; 2] = ["runs_dir", "rolesets_dir"];
+
+/// The folder for run folders when no setting names one.
+pub const DEFAULT_RUNS_DIR: &str = "runs";
+
+/// What is written below the folder for run folders under a name that a project can foresee.
+const FORESEEN: [&str; 3] = ["", "doctor/server.log", "sessions"];
+
+/// One thing that needs trust.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Claim {
+    /// Where it is: a file with its line, or a link.
+    pub place: String,
+    /// What it says.
+    pub what: String,
+}
+
+/// What of a folder needs trust.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Claims {
+    /// The folder, without links.
+    pub folder: PathBuf,
+    /// Each thing, in the order of the file.
+    pub claims: Vec<Claim>,
+    /// The digest over every file and link that names such a thing.
+    pub digest: Digest,
+    /// The outermost keys of the project's file that are among them.
+    keys: Vec<String>,
+}
+
+/// Whether a folder is trusted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Standing {
+    /// It is, as it is now.
+    Trusted,
+    /// It never was.
+    Unknown,
+    /// It was, and what it says has changed.
+    Changed,
+    /// It never was, and the environment trusts something else.
+    OtherDigest,
+}
+
+impl Claims {
+    /// Returns what of a folder needs trust; none, if nothing does.
+    ///
+    /// `user` is the user's own file, which may name the folder for run folders.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] if the project's file cannot be read.
+    pub fn of_folder(folder: &Path, user: &FileConfig) -> Result<Option<Self>, ConfigError> {
+        let file = folder.join(PROJECT_FILE);
+        let document = Document::read(file.strip_prefix(".").unwrap_or(&file))?;
+        let config = document.as_ref().map(FileConfig::parse).transpose()?.unwrap_or_default();
+        Self::of(folder, document.as_ref(), &config, user)
+    }
+
+    /// As [`Self::of_folder`], of a file that was read and parsed already.
+    pub(super) fn of(
+        folder: &Path,
+        document: Option<&Document>,
+        config: &FileConfig,
+        user: &FileConfig,
+    ) -> Result<Option<Self>, ConfigError> {
+        let folder = without_links(folder)?;
+        let mut claims = Vec::new();
+        let mut keys = Vec::new();
+        let mut links = Vec::new();
+        for setting in document.map(Document::settings).transpose()?.unwrap_or_default() {
+            let key = setting.keys.first().map_or("", String::as_str);
+            if HARMLESS.contains(&key) {
+                continue;
+            }
+            let mut what = format!("{} = {}", setting.name(), setting.value);
+            if FOLDERS.contains(&key) {
+                let Some(outside) = folder_claim(&folder, key, config) else { continue };
+                what = format!("{what} (outside of the folder: {})", outside.place.display());
+                links.extend(outside.links);
+            }
+            keys.push(key.to_owned());
+            claims.push(Claim { place: setting.place(), what });
+        }
+        let names_file = !claims.is_empty();
+        if !keys.iter().any(|key| key == "runs_dir") {
+            let runs = config.runs_dir.as_ref().or(user.runs_dir.as_ref());
+            let runs = runs.map_or(Path::new(DEFAULT_RUNS_DIR), PathBuf::as_path);
+            if let Some((claim, found)) = led_away(&folder, runs) {
+                claims.push(claim);
+                links.extend(found);
+            }
+        }
+        keys.dedup();
+        let file = document.filter(|_| names_file).map(Document::digest);
+        let digest = digest(file, links);
+        Ok((!claims.is_empty()).then_some(Self { folder, claims, digest, keys }))
+    }
+
+    /// Whether an outermost key of the project's file is among them.
+    pub(super) fn names(&self, key: &str) -> bool {
+        self.keys.iter().any(|known| known == key)
+    }
+
+    /// Returns whether the user trusts them: by the environment, or by the user's list.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] if the list cannot be read.
+    pub fn standing(&self) -> Result<Standing, ConfigError> {
+        let given = std::env::var(TRUST_VARIABLE).ok().filter(|given| !given.is_empty());
+        if given.as_ref().is_some_and(|given| given.trim() == self.digest.to_string()) {
+            return Ok(Standing::Trusted);
+        }
+        let known = match TrustStore::open() {
+            Some(store) => store.folders()?.get(&self.folder).copied(),
+            None => None,
+        };
+        Ok(match known {
+            Some(digest) if digest == self.digest => Standing::Trusted,
+            Some(_) => Standing::Changed,
+            None if given.is_some() => Standing::OtherDigest,
+            None => Standing::Unknown,
+        })
+    }
+
+    /// Checks that the user trusts them.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Untrusted`] with all of them and the command that trusts them.
+    pub(super) fn require(&self) -> Result<(), ConfigError> {
+        let standing = self.standing()?;
+        if standing == Standing::Trusted {
+            return Ok(());
+        }
+        let (folder, claims, digest) = (self.folder.clone(), self.claims.clone(), self.digest);
+        Err(ConfigError::Untrusted { folder, claims, digest, standing })
+    }
+}
+
+/// Returns where a folder that the project's file names is, if it is outside of the project's.
+fn folder_claim(folder: &Path, key: &str, config: &FileConfig) -> Option<Reach> {
+    let named = if key == "runs_dir" { &config.runs_dir } else { &config.rolesets_dir };
+    named.as_ref().map(|named| reach(folder, named)).filter(|reached| reached.is_outside)
+}
+
+/// Returns the link, and all links on the way, by which the folder for run folders leads out of the project's folder
+/// although no setting of the project says so.
+fn led_away(folder: &Path, runs: &Path) -> Option<(Claim, Vec<(PathBuf, PathBuf)>)> {
+    let reached = FORESEEN.iter().map(|name| reach(folder, &runs.join(name)));
+    let led = reached.into_iter().find(|reached| reached.is_outside && !reached.links.is_empty())?;
+    let place = led.links.first().map(|(link, _)| link.display().to_string()).unwrap_or_default();
+    let what = format!("a link that leads out of the folder, to {}", led.place.display());
+    Some((Claim { place, what }, led.links))
+}
+
+/// Returns the digest over a listing of files, each with the SHA-256 of what it says; a link says where it leads.
+fn digest(project: Option<Digest>, mut links: Vec<(PathBuf, PathBuf)>) -> Digest {
+    let mut listing = b"consensus trust 1\n".to_vec();
+    let mut entry = |kind: &str, path: &Path, says: Digest| {
+        let path = path.as_os_str().as_encoded_bytes();
+        listing.extend_from_slice(format!("{kind} {says} {} ", path.len()).as_bytes());
+        listing.extend_from_slice(path);
+        listing.push(b'\n');
+    };
+    if let Some(says) = project {
+        entry("file", Path::new(PROJECT_FILE), says);
+    }
+    links.sort();
+    links.dedup();
+    for (link, target) in links {
+        entry("link", &link, Digest::of(target.as_os_str().as_encoded_bytes()));
+    }
+    Digest::of(&listing)
+}
+
+fn without_links(folder: &Path) -> Result<PathBuf, ConfigError> {
+    folder.canonicalize().map_err(|source| ConfigError::Read { path: folder.to_owned(), source })
+}
+
+/// The user's list of trusted folders.
+#[derive(Clone, Debug)]
+pub struct TrustStore {
+    folder: PathBuf,
+}
+
+/// The list as its file has it.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct StoreFile {
+    v: u32,
+    folders: BTreeMap<PathBuf, Digest>,
+}
+
+impl TrustStore {
+    /// Returns the list in the user's configuration folder; none, if the user has no such folder.
+    #[must_use]
+    pub fn open() -> Option<Self> {
+        config_folder().map(|folder| Self { folder })
+    }
+
+    /// Returns the list's file.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.folder.join(STORE_FILE)
+    }
+
+    /// Returns each folder with the digest that it was trusted at.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Read`], or [`ConfigError::File`] if the list is damaged.
+    pub fn folders(&self) -> Result<BTreeMap<PathBuf, Digest>, ConfigError> {
+        let path = self.path();
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            Err(source) => return Err(ConfigError::Read { path, source }),
+        };
+        let refuse = |why: String| ConfigError::File {
+            path: path.clone(),
+            why: format!("it is no list of trusted folders: {why}; delete it, and trust them again"),
+        };
+        let file: StoreFile = serde_json::from_str(&text).map_err(|e| refuse(e.to_string()))?;
+        if file.v != 1 {
+            return Err(refuse(format!("it is of version {}", file.v)));
+        }
+        Ok(file.folders)
+    }
+
+    /// Trusts a folder as it is now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::folders`], or [`ConfigError::Usage`] if the list cannot be written.
+    pub fn trust(&self, claims: &Claims) -> Result<(), ConfigError> {
+        if claims.folder.to_str().is_none() {
+            let why = format!(
+                "the name of the folder `{}` is not UTF-8 text; trust it with {TRUST_VARIABLE}={} in the environment",
+                claims.folder.display(),
+                claims.digest
+            );
+            return Err(ConfigError::Usage(why));
+        }
+        self.change(|folders| folders.insert(claims.folder.clone(), claims.digest)).map(drop)
+    }
+
+    /// Takes a folder off the list; returns whether it was on it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::trust`].
+    pub fn revoke(&self, folder: &Path) -> Result<bool, ConfigError> {
+        // A folder that is gone is found by the name that the list shows.
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        Ok(self.change(|folders| folders.remove(&folder))?.is_some())
+    }
+
+    /// Changes the list while no other process does.
+    fn change<T>(&self, change: impl FnOnce(&mut BTreeMap<PathBuf, Digest>) -> T) -> Result<T, ConfigError> {
+        let failed =
+            |e: std::io::Error| ConfigError::Usage(format!("cannot write `{}`: {e}", self.path().display()));
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(failed)?;
+        let lock = File::open(&self.folder).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        let mut folders = self.folders()?;
+        let changed = change(&mut folders);
+        let text = serde_json::to_string_pretty(&StoreFile { v: 1, folders });
+        let text = text.map_err(|e| failed(e.into()))? + "\n";
+        write_whole(&self.path(), &text, 0o600).map_err(failed)?;
+        Ok(changed)
+    }
+}
+
+/// Returns the claims as lines of a message.
+pub(super) fn lines(claims: &[Claim]) -> String {
+    claims.iter().fold(String::new(), |lines, claim| lines + "\n  " + &claim.to_string())
+}
+
+impl std::fmt::Display for Claim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.place, self.what)
+    }
+}
+
+impl std::fmt::Display for Standing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Trusted => "you trust it",
+            Self::Unknown => "you have not trusted it",
+            Self::Changed => "it has changed since you trusted it",
+            Self::OtherDigest => {
+                "you have not trusted it, and CONSENSUS_TRUST is the digest of something else"
+            }
+        })
+    }
+}

@@ -1,0 +1,163 @@
+//! What a recorded reply shows of its server: whether it holds replies to their schema, and whether its counts of tokens can be.
+//!
+//! In: a call and the record of its reply. Out: facts for the ledger, the same from a live run and from its journal. Nothing here
+//! changes a record, and nothing here decides what becomes of a reply.
+
+use crate::journal::{Replied, Usage};
+use crate::protocol::{Ask, Degraded, Finish, ReplyShape, UsageRule};
+use crate::provider::{Price, Structured};
+
+/// Tokens that a chat template may add to each message.
+const MESSAGE_ROOM: u64 = 64;
+
+/// Tokens that a server may add to each request: its own system prompt, the description of a tool.
+const REQUEST_ROOM: u64 = 1024;
+
+/// Tokens of hidden reasoning that some servers count and do not keep within the request's limit.
+const REASONING_ROOM: u64 = 32_768;
+
+/// Returns true if a reply that ended by itself breaks the schema that its server accepted.
+pub(super) fn ignores_schema(ask: &Ask, replied: &Replied) -> bool {
+    let ReplyShape::Json { schema, .. } = &ask.shape else { return false };
+    replied.structured == Some(Structured::JsonSchema)
+        && replied.reply.finish == Finish::Stop
+        && !schema.admits_in_form(&replied.reply.text)
+}
+
+/// Returns what a reply of the agent `name` takes from the run's result; `is_implausible` says that its counts cannot be.
+pub(super) fn losses(name: &str, replied: &Replied, is_implausible: bool) -> Vec<Degraded> {
+    let mut losses = Vec::new();
+    let mut lose = |kind, detail: String| losses.push(Degraded { kind, detail });
+    if let Some(held @ (Structured::JsonObject | Structured::Prompt)) = replied.structured {
+        let how = match held {
+            Structured::JsonSchema | Structured::JsonObject => "some JSON object (`json_object`)",
+            Structured::Prompt => "the prompt alone",
+        };
+        let detail = format!("the server of {name} refused the schema; its replies were held by {how}");
+        lose("structured_output", detail);
+    }
+    if replied.usage.estimated {
+        lose("usage_estimated", format!("the server of {name} reports no usage; tokens are estimates"));
+    }
+    if is_implausible {
+        let detail = format!(
+            "the server of {name} counts tokens for which its requests and replies have no room; estimates were charged"
+        );
+        lose("usage_implausible", detail);
+    }
+    if replied.key_removed {
+        lose(
+            "key_in_reply",
+            format!("the server of {name} repeated its key in a reply; the key was taken out"),
+        );
+    }
+    losses
+}
+
+/// Returns the estimate that takes the place of a server's counts, where those cannot be.
+///
+/// A cost by the server's own account stands only where no price is known by which the estimate could be charged.
+pub(super) fn estimate_instead(
+    rule: UsageRule,
+    ask: &Ask,
+    replied: &Replied,
+    price: Option<Price>,
+) -> Option<Usage> {
+    match rule {
+        UsageRule::Believed => return None,
+        UsageRule::Bounded => {}
+    }
+    let usage = replied.usage;
+    if usage.estimated || can_be(ask, replied) {
+        return None;
+    }
+    let cost_micro_usd = usage.cost_micro_usd.filter(|_| price.is_none());
+    let estimate = Usage::estimate(ask.prompt_tokens_estimate(), written(replied));
+    Some(Usage { cost_micro_usd, ..estimate })
+}
+
+/// Whether the request and the reply have room for so many tokens: a token is one byte at least, and what was sent or written
+/// is one token at least.
+fn can_be(ask: &Ask, replied: &Replied) -> bool {
+    let usage = replied.usage;
+    let schema = match &ask.shape {
+        ReplyShape::Json { schema, .. } => schema.as_str().len(),
+        ReplyShape::Free => 0,
+    };
+    let sent = schema + ask.messages.iter().map(|message| message.content.len()).sum::<usize>();
+    let prompt_max = sent as u64 + MESSAGE_ROOM * ask.messages.len() as u64 + REQUEST_ROOM;
+    let written = written(replied) as u64;
+    let completion_max = written.max(u64::from(ask.max_tokens)) + REASONING_ROOM;
+    (1..=prompt_max).contains(&usage.prompt)
+        && usage.cached <= usage.prompt
+        && usage.completion <= completion_max
+        && (usage.completion > 0 || written == 0)
+}
+
+fn written(replied: &Replied) -> usize {
+    replied.reply.text.len() + replied.reply.reasoning.as_ref().map_or(0, String::len)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::crypto::Digest;
+    use crate::protocol::{CallId, Message, Reply, Role, Step};
+
+    const CALL: CallId = CallId { part: 0, round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
+
+    fn charged(rule: UsageRule, usage: Usage, price: Option<Price>) -> Option<Usage> {
+        let ask = Ask {
+            call: CALL,
+            messages: vec![Arc::new(Message { role: Role::User, content: "x".repeat(300) })],
+            shape: ReplyShape::Free,
+            max_tokens: 100,
+            temperature: 0.0,
+            seed: 1,
+            digest: Digest::ZERO,
+        };
+        let reply = Reply { text: "y".repeat(60), reasoning: None, finish: Finish::Stop, yes: None };
+        let replied = Replied {
+            call: CALL,
+            reply,
+            usage,
+            structured: None,
+            attempts: 1,
+            receipt: None,
+            key_removed: false,
+        };
+        estimate_instead(rule, &ask, &replied, price)
+    }
+
+    #[test]
+    fn more_tokens_than_bytes_and_room_are_no_count() {
+        let counted = |prompt, cached, completion| Usage { prompt, cached, completion, ..Usage::default() };
+        for usage in [counted(1, 0, 1), counted(300 + 64 + 1024, 1388, 100 + 32_768), counted(90, 90, 20)] {
+            assert_eq!(charged(UsageRule::Bounded, usage, None), None, "{usage:?}");
+        }
+        for usage in [
+            counted(u64::MAX, 0, 20),
+            counted(1389, 0, 20),
+            counted(90, 91, 20),
+            counted(90, 0, u64::MAX),
+            counted(90, 0, 32_869),
+            counted(0, 0, 20),
+            counted(90, 0, 0),
+        ] {
+            let estimate = Usage { prompt: 105, completion: 20, estimated: true, ..Usage::default() };
+            assert_eq!(charged(UsageRule::Bounded, usage, None), Some(estimate), "{usage:?}");
+            assert_eq!(charged(UsageRule::Believed, usage, None), None, "{usage:?}");
+        }
+    }
+
+    #[test]
+    fn a_cost_beside_counts_that_cannot_be_gives_way_to_a_price() {
+        let usage = Usage { prompt: u64::MAX, completion: 20, cost_micro_usd: Some(7), ..Usage::default() };
+        let cost = |price| charged(UsageRule::Bounded, usage, price).unwrap().cost(price);
+        assert_eq!(cost(None), Some(7));
+        let price = Price { prompt: 1_000_000, cached: 1_000_000, completion: 1_000_000 };
+        assert_eq!(cost(Some(price)), Some(125));
+    }
+}

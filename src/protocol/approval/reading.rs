@@ -1,0 +1,139 @@
+//! What a reviewer thinks of a change, and on which model: what a vote names by its digest.
+//!
+//! In go an opinion and the place where its model was called; out comes the digest that is signed with the vote, so that
+//! neither can be changed afterwards. An opinion that no model formed stands alone, in the form of the first version, and so do
+//! all votes of that version. Whether a vote counts is never decided here.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::message::Vote;
+use super::statement::Opinion;
+use crate::crypto::Digest;
+
+/// The form of what a vote names by its digest, where a model formed the opinion. A bare opinion is the first form.
+pub const VOTE_TYPE: &str = "https://github.com/consensus-cli/consensus/vote/v2";
+
+/// Longer names of models and endpoints are not read, in bytes, each.
+pub const MODEL_BYTES_MAX: usize = 512;
+
+/// A model, and where it was called.
+///
+/// The fields are in alphabetical order: so they are written in canonical form.
+#[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelAt {
+    /// The address of the server; `mock` for a script.
+    pub endpoint: String,
+    /// The name of the model, as the server knows it; `mock` for a script.
+    pub model: String,
+}
+
+/// An opinion, and the model that formed it.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Reading {
+    /// The opinion.
+    pub opinion: Opinion,
+    /// The model; none, if no model was asked, or by the first version of the protocol, which did not say.
+    pub model: Option<ModelAt>,
+}
+
+/// What the digest covers. The fields are in alphabetical order.
+#[derive(Serialize)]
+struct Named<'a> {
+    model: &'a ModelAt,
+    opinion: &'a Opinion,
+    #[serde(rename = "predicateType")]
+    predicate_type: &'static str,
+}
+
+impl ModelAt {
+    /// A model with this name at this endpoint. Of names that are too long the beginning is kept.
+    #[must_use]
+    pub fn new(endpoint: &str, model: &str) -> Self {
+        let bounded = |text: &str| text[..text.floor_char_boundary(MODEL_BYTES_MAX)].to_owned();
+        Self { endpoint: bounded(endpoint), model: bounded(model) }
+    }
+
+    /// Whether both names are short enough to be read.
+    pub(super) fn is_bounded(&self) -> bool {
+        self.endpoint.len() <= MODEL_BYTES_MAX && self.model.len() <= MODEL_BYTES_MAX
+    }
+}
+
+impl fmt::Display for ModelAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.model)?;
+        if self.endpoint == self.model { Ok(()) } else { write!(f, " at {}", self.endpoint) }
+    }
+}
+
+impl Reading {
+    /// An opinion that a model formed.
+    #[must_use]
+    pub fn by(model: ModelAt, opinion: Opinion) -> Self {
+        Self { opinion, model: Some(model) }
+    }
+
+    /// The SHA-256 of its canonical JSON; of an opinion without a model, that of the opinion alone.
+    ///
+    /// # Panics
+    ///
+    /// Never: it has a JSON form.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let Self { opinion, model } = self;
+        let Some(model) = model else { return opinion.digest() };
+        let named = Named { model, opinion, predicate_type: VOTE_TYPE };
+        Digest::of(&serde_json::to_vec(&named).expect("strings and numbers have a JSON form"))
+    }
+
+    /// What it counts as.
+    #[must_use]
+    pub fn vote(&self) -> Vote {
+        self.opinion.vote()
+    }
+}
+
+impl From<Opinion> for Reading {
+    fn from(opinion: Opinion) -> Self {
+        Self { opinion, model: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn yes() -> Opinion {
+        Opinion::Approve { confidence: 9000, notes: "fine".to_owned() }
+    }
+
+    #[test]
+    fn the_digest_is_that_of_canonical_json_and_covers_model_and_endpoint() {
+        let reading = Reading::by(ModelAt::new("http://127.0.0.1:1/v1", "qwen"), yes());
+        let json = serde_json::json!({
+            "predicateType": VOTE_TYPE,
+            "opinion": yes(),
+            "model": {"model": "qwen", "endpoint": "http://127.0.0.1:1/v1"},
+        });
+        assert_eq!(Digest::of(&serde_json_canonicalizer::to_vec(&json).unwrap()), reading.digest());
+        let other = |endpoint, model| Reading::by(ModelAt::new(endpoint, model), yes()).digest();
+        assert_ne!(other("http://127.0.0.1:2/v1", "qwen"), reading.digest());
+        assert_ne!(other("http://127.0.0.1:1/v1", "llama"), reading.digest());
+    }
+
+    #[test]
+    fn an_opinion_without_a_model_is_named_as_by_the_first_version() {
+        assert_eq!(Reading::from(yes()).digest(), yes().digest());
+    }
+
+    #[test]
+    fn long_names_are_cut_between_characters() {
+        let long = ModelAt::new(&"é".repeat(400), &"x".repeat(9000));
+        assert!(long.is_bounded() && long.endpoint.len() == MODEL_BYTES_MAX, "{long}");
+        assert_eq!(ModelAt::new("mock", "mock").to_string(), "mock");
+        assert_eq!(ModelAt::new("http://a/v1", "qwen").to_string(), "qwen at http://a/v1");
+    }
+}

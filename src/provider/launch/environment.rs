@@ -1,0 +1,73 @@
+//! What of the environment a launched server does not get: the keys of other services.
+//!
+//! In: the variables that are set, and the names that the configuration has for keys. Out: the names to leave out. A
+//! model server that runs here needs no API key, and prints its environment into a log when it pleases. This is order
+//! and no wall: a program of the same user can find other ways to a secret. Values are never read here.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+
+use crate::provider::PRESETS;
+
+/// Variables that hold a secret or lead to one, whatever the configuration says.
+const SECRETS: [&str; 11] = [
+    "API_KEY",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_SECURITY_TOKEN",
+    "AWS_BEARER_TOKEN_BEDROCK",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+];
+
+/// How names of further variables end that hold secrets.
+const ENDINGS: [&str; 4] = ["_API_KEY", "_ACCESS_KEY_ID", "_SECRET_ACCESS_KEY", "_SESSION_TOKEN"];
+
+/// The digest that makes a folder trusted concerns this program alone.
+const TRUST: &str = "CONSENSUS_TRUST";
+
+/// What a server needs to fetch the model that it serves, and gets in any case.
+const OWN: [&str; 2] = ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"];
+
+/// Returns the variables of this process that a server does not get; `named` are those of the configuration.
+pub(super) fn withheld(named: &BTreeSet<String>) -> Vec<OsString> {
+    let set = std::env::vars_os().map(|(name, _)| name);
+    set.filter(|name| is_withheld(&name.to_string_lossy(), named)).collect()
+}
+
+fn is_withheld(name: &str, named: &BTreeSet<String>) -> bool {
+    if OWN.contains(&name) {
+        return false;
+    }
+    let upper = name.to_ascii_uppercase();
+    named.contains(name)
+        || name == TRUST
+        || PRESETS.iter().any(|preset| preset.api_key_env == Some(name))
+        || SECRETS.contains(&upper.as_str())
+        || ENDINGS.iter().any(|ending| upper.ends_with(ending))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_withheld_and_what_a_server_needs_is_not() {
+        let named = BTreeSet::from(["LAB_PASS".to_owned(), "HF_TOKEN".to_owned()]);
+        for name in
+            ["OPENAI_API_KEY", "openrouter_api_key", "AWS_SESSION_TOKEN", "LAB_PASS", "X_API_KEY", TRUST]
+        {
+            assert!(is_withheld(name, &named), "{name}");
+        }
+        for name in ["PATH", "HF_TOKEN", "HF_HOME", "CUDA_VISIBLE_DEVICES", "AWS_REGION", "LAB_PASSAGE"] {
+            assert!(!is_withheld(name, &named), "{name}");
+        }
+        for preset in PRESETS {
+            assert!(preset.api_key_env.is_none_or(|name| is_withheld(name, &named)), "{}", preset.name);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What a provider can be asked about later: the names and marks that a server gave to one reply.
+//!
+//! In: fields of an answer and a header, as the server sent them. Out: a [`Receipt`], bounded and without keys. Nothing
+//! here is compared with anything: a receipt is the server's word.
+
+use reqwest::Response;
+
+use super::secret::Cleaner;
+use crate::journal::Receipt;
+use crate::text::quote;
+
+/// The most characters of each text of a receipt; providers use about 40.
+const TEXT_CHARS_MAX: usize = 200;
+
+/// The parts of a receipt, as they come.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    pub(super) id: Option<String>,
+    pub(super) system_fingerprint: Option<String>,
+    pub(super) created: Option<u64>,
+    pub(super) request_id: Option<String>,
+}
+
+impl Parts {
+    /// Starts with the request's name in the header `name` of an answer.
+    pub(super) fn of(response: &Response, name: &str) -> Self {
+        let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+        Self { request_id: value.map(str::to_owned), ..Self::default() }
+    }
+
+    /// Returns the receipt; none, if the server gave nothing.
+    pub(super) fn receipt(self, cleaner: &mut Cleaner<'_>) -> Option<Receipt> {
+        let short = |text: String| {
+            let text: String = quote::plain(&text).chars().take(TEXT_CHARS_MAX).collect();
+            Some(text).filter(|text| !text.trim().is_empty())
+        };
+        let receipt = Receipt {
+            id: self.id.map(|text| cleaner.text(text)).and_then(short),
+            system_fingerprint: self.system_fingerprint.map(|text| cleaner.text(text)).and_then(short),
+            created: self.created,
+            request_id: self.request_id.map(|text| cleaner.header(text)).and_then(short),
+        };
+        Some(receipt).filter(|receipt| *receipt != Receipt::default())
+    }
+}

@@ -1,0 +1,404 @@
+//! Taking an endpoint's keys out of what its server says.
+//!
+//! In: the keys of one endpoint, and a text of its server. Out: the text, with [`MARK`] in place of each key and of
+//! each piece of one. A piece is eight characters or more of a key's secret part, which is what follows the issuer's
+//! prefix, such as `sk-proj-`. A key is found through JSON escapes, percent-encoding and invisible characters,
+//! because later readers of the text undo those; it is not found through base64. The time is linear in the text.
+//! Nothing here touches a file, a clock or a connection, and no key is ever shown, not even by `Debug`.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use crate::text::quote;
+
+/// What stands in place of a key.
+pub(super) const MARK: &str = "[key removed]";
+
+/// The length from which on a key is taken out of replies too: a shorter one, such as `ollama`, may be a word.
+const LONG_BYTES: usize = 16;
+
+/// The shortest piece of a secret part that is taken out.
+const PIECE_BYTES: usize = 8;
+
+/// The number of words of 64 bits that hold the hints.
+const HINT_WORDS: usize = 1 << 10;
+
+/// What issuers put before the secret part of a key. The longest prefix that fits a key counts.
+const PREFIXES: [&str; 27] = [
+    "sk-",
+    "sk-proj-",
+    "sk-svcacct-",
+    "sk-admin-",
+    "sk-None-",
+    "sk-ant-",
+    "sk-ant-api03-",
+    "sk-ant-admin01-",
+    "sk-ant-oat01-",
+    "sk-or-",
+    "sk-or-v1-",
+    "gsk_",
+    "hf_",
+    "xai-",
+    "nvapi-",
+    "pplx-",
+    "csk-",
+    "tgp_v1_",
+    "r8_",
+    "fw_",
+    "fpk_",
+    "dapi",
+    "AIza",
+    "AKIA",
+    "ASIA",
+    "ABSK",
+    "bedrock-api-key-",
+];
+
+/// The keys of one endpoint.
+#[derive(Default)]
+pub(super) struct Secrets {
+    /// Every eight bytes that stand side by side in a secret part, in order of their value.
+    pieces: Vec<u64>,
+    /// One bit for the hash of each piece, so that one look passes over most places of a text.
+    hints: Vec<u64>,
+    /// The issuers' prefixes of the keys, the longest first.
+    prefixes: Vec<&'static str>,
+    /// Long keys whose secret part is too short to have pieces.
+    whole: Vec<String>,
+    /// Short keys.
+    short: Vec<String>,
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secrets").finish_non_exhaustive()
+    }
+}
+
+impl Secrets {
+    /// Takes note of these keys; empty ones are passed over.
+    pub(super) fn new<'k>(keys: impl IntoIterator<Item = &'k str>) -> Self {
+        let mut secrets = Self::default();
+        for key in keys.into_iter().filter(|key| !key.is_empty()) {
+            let prefix = prefix(key);
+            let secret = &key.as_bytes()[prefix.len()..];
+            if key.len() < LONG_BYTES {
+                secrets.short.push(key.to_owned());
+            } else if secret.len() < PIECE_BYTES {
+                secrets.whole.push(key.to_owned());
+            } else {
+                secrets.pieces.extend(secret.windows(PIECE_BYTES).map(value));
+                secrets.prefixes.push(prefix);
+            }
+        }
+        secrets.pieces.sort_unstable();
+        secrets.pieces.dedup();
+        secrets.prefixes.sort_unstable_by_key(|prefix| std::cmp::Reverse(prefix.len()));
+        if !secrets.pieces.is_empty() {
+            secrets.hints = vec![0; HINT_WORDS];
+            for piece in &secrets.pieces {
+                let (word, bit) = hint(*piece);
+                secrets.hints[word] |= bit;
+            }
+        }
+        secrets
+    }
+
+    /// Takes long keys and their pieces out of a text that a model or its server wrote as a reply.
+    pub(super) fn in_reply<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.without(text, &[])
+    }
+
+    /// Takes all keys, and the pieces of long ones, out of an error or a header.
+    pub(super) fn in_message<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.without(text, &self.short)
+    }
+
+    fn without<'t>(&self, text: &'t str, further: &[String]) -> Cow<'t, str> {
+        let mut spans = self.of_pieces(text);
+        for key in self.whole.iter().chain(further) {
+            spans.extend(text.match_indices(key.as_str()).map(|(at, key)| at..at + key.len()));
+        }
+        if spans.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        for span in &mut spans {
+            let before = &text[..span.start];
+            let prefix = self.prefixes.iter().find(|prefix| before.ends_with(**prefix));
+            span.start -= prefix.map_or(0, |prefix| prefix.len());
+            span.start = escape_start(text.as_bytes(), span.start);
+        }
+        spans.sort_unstable_by_key(|span| span.start);
+        let (mut out, mut end) = (String::with_capacity(text.len()), 0);
+        for (index, span) in spans.iter().enumerate() {
+            if index == 0 || span.start > end {
+                out.push_str(&text[end..span.start]);
+                out.push_str(MARK);
+            }
+            end = end.max(span.end);
+        }
+        out.push_str(&text[end..]);
+        Cow::Owned(out)
+    }
+
+    fn of_pieces(&self, text: &str) -> Vec<Range<usize>> {
+        if self.pieces.is_empty() {
+            return Vec::new();
+        }
+        let mut spans = self.found(text, false);
+        if text.bytes().any(|byte| matches!(byte, b'\\' | b'%')) {
+            spans.extend(self.found(text, true));
+        }
+        spans
+    }
+
+    /// Finds the places of pieces; `undo` says whether escapes count as what they stand for.
+    fn found(&self, text: &str, undo: bool) -> Vec<Range<usize>> {
+        let mut spans: Vec<Range<usize>> = Vec::new();
+        // The last eight characters, and where each of them begins.
+        let (mut last, mut starts, mut count) = (0_u64, [0; PIECE_BYTES], 0);
+        let mut at = 0;
+        while at < text.len() {
+            let (byte, length) = next(text, at, undo);
+            if let Some(byte) = byte {
+                last = (last << 8) | u64::from(byte);
+                starts[count % PIECE_BYTES] = at;
+                count += 1;
+                if self.is_piece(last) {
+                    let (start, end) = (starts[count % PIECE_BYTES], at + length);
+                    match spans.last_mut() {
+                        Some(span) if start <= span.end => span.end = end,
+                        Some(_) | None => spans.push(start..end),
+                    }
+                }
+            }
+            at += length;
+        }
+        spans
+    }
+
+    fn is_piece(&self, value: u64) -> bool {
+        let (word, bit) = hint(value);
+        self.hints[word] & bit != 0 && self.pieces.binary_search(&value).is_ok()
+    }
+}
+
+/// Takes keys out of the parts of one reply, and knows whether there were any.
+pub(super) struct Cleaner<'s> {
+    secrets: &'s Secrets,
+    /// Whether a long key, or a piece of one, was taken out.
+    pub(super) removed: bool,
+}
+
+impl<'s> Cleaner<'s> {
+    pub(super) fn new(secrets: &'s Secrets) -> Self {
+        Self { secrets, removed: false }
+    }
+
+    /// Cleans a text of the reply.
+    pub(super) fn text(&mut self, text: String) -> String {
+        match self.secrets.in_reply(&text) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(clean) => {
+                self.removed = true;
+                clean
+            }
+        }
+    }
+
+    /// Cleans a header that came with the reply; a short key in it is no news.
+    pub(super) fn header(&mut self, text: String) -> String {
+        let text = self.text(text);
+        self.secrets.in_message(&text).into_owned()
+    }
+}
+
+/// Returns what the issuer of a key put before its secret part; empty, if that is not known.
+fn prefix(key: &str) -> &'static str {
+    let known = PREFIXES.iter().filter(|prefix| key.starts_with(**prefix));
+    known.max_by_key(|prefix| prefix.len()).copied().unwrap_or_default()
+}
+
+/// Returns eight bytes as a number.
+fn value(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |value, byte| (value << 8) | u64::from(*byte))
+}
+
+/// Returns the place of a piece's bit among the hints.
+fn hint(piece: u64) -> (usize, u64) {
+    let [high, low, ..] = piece.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes();
+    let hash = u16::from_be_bytes([high, low]);
+    (usize::from(hash >> 6), 1 << (hash & 63))
+}
+
+/// Stands for any character that is in no key.
+const OTHER: u8 = 0xFF;
+
+/// Reads the character at `at`, and how many bytes it has; an invisible one is nothing.
+fn next(text: &str, at: usize, undo: bool) -> (Option<u8>, usize) {
+    let bytes = text.as_bytes();
+    match bytes[at] {
+        b'\\' if undo => escape(bytes, at),
+        b'%' if undo => match number(bytes, at + 1, 2) {
+            Some(code) => (seen(code), 3),
+            None => (Some(b'%'), 1),
+        },
+        byte @ b' '..=b'~' => (Some(byte), 1),
+        _ => {
+            let c = text[at..].chars().next().unwrap_or_default();
+            (seen(u32::from(c)), c.len_utf8().max(1))
+        }
+    }
+}
+
+/// Reads what a backslash begins; several, where JSON stands in JSON.
+fn escape(bytes: &[u8], at: usize) -> (Option<u8>, usize) {
+    let slashes = bytes[at..].iter().take_while(|byte| **byte == b'\\').count();
+    let after = at + slashes;
+    match bytes.get(after) {
+        Some(b'u') => match number(bytes, after + 1, 4) {
+            Some(code) => (seen(code), slashes + 5),
+            None => (Some(b'\\'), slashes),
+        },
+        Some(b'n' | b't') => (Some(b'\n'), slashes + 1),
+        Some(b'r' | b'b' | b'f') => (None, slashes + 1),
+        Some(&byte @ (b'/' | b'"' | b'\'')) => (Some(byte), slashes + 1),
+        Some(_) | None => (Some(b'\\'), slashes),
+    }
+}
+
+/// Reads so many hexadecimal digits.
+fn number(bytes: &[u8], at: usize, digits: usize) -> Option<u32> {
+    let digits = bytes.get(at..at + digits)?;
+    digits.iter().try_fold(0, |sum, digit| Some((sum << 4) | char::from(*digit).to_digit(16)?))
+}
+
+/// Returns a character as it counts here: nothing, if it cannot be seen, since the text is shown without it.
+fn seen(code: u32) -> Option<u8> {
+    let c = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
+    if matches!(c, '\n' | '\t') {
+        return Some(b'\n');
+    }
+    (!quote::is_invisible(c)).then(|| u8::try_from(c).ok().filter(u8::is_ascii).unwrap_or(OTHER))
+}
+
+/// Returns the start of the escape in the middle of which a place lies, so that no half of one is left: a reply that is
+/// JSON stays JSON.
+fn escape_start(bytes: &[u8], at: usize) -> usize {
+    let from = at.saturating_sub(5);
+    let Some(slash) = bytes[from..at].iter().rposition(|byte| *byte == b'\\').map(|place| from + place)
+    else {
+        return at;
+    };
+    let is_inside = match &bytes[slash + 1..at] {
+        [] => true,
+        [b'u', digits @ ..] => digits.iter().all(u8::is_ascii_hexdigit) && digits.len() < 4,
+        _ => false,
+    };
+    let slashes = bytes[..=slash].iter().rev().take_while(|byte| **byte == b'\\').count();
+    if is_inside && slashes % 2 == 1 { slash } else { at }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const KEY: &str = "sk-proj-Ab12Cd34Ef56Gh78/Ij9+nQ==";
+
+    fn reply(text: &str) -> String {
+        Secrets::new([KEY]).in_reply(text).into_owned()
+    }
+
+    #[test]
+    fn a_key_goes_with_its_prefix_and_a_piece_of_eight_goes_too() {
+        assert_eq!(reply(&format!("it is {KEY}.")), "it is [key removed].");
+        assert_eq!(reply(&format!("{KEY}{KEY}")), "[key removed]");
+        assert_eq!(reply("it ends in 78/Ij9+nQ=="), "it ends in [key removed]");
+        assert_eq!(reply("it ends in 9+nQ=="), "it ends in 9+nQ==");
+        assert_eq!(reply("like sk-proj-Ab12Cd3…"), "like sk-proj-Ab12Cd3…");
+        assert_eq!(reply("all begin with sk-proj-"), "all begin with sk-proj-");
+    }
+
+    #[test]
+    fn a_key_is_found_through_escapes_and_what_is_not_seen() {
+        for text in [
+            r"\u0073k-proj-\u0041b12Cd34Ef56Gh78\/Ij9\u002bnQ\u003d\u003d",
+            r"\\u0073k-proj-\\u0041b12Cd34Ef56Gh78\\/Ij9\\u002bnQ\\u003d\\u003d",
+            "sk-proj-Ab12Cd34Ef56Gh78%2FIj9%2bnQ%3D%3D",
+            "sk-proj-Ab12\u{200B}Cd34Ef56\u{0}Gh78/Ij9\r+nQ==",
+            r"sk-proj-Ab12\u200bCd34Ef56\u0000Gh78/Ij9\r+nQ==",
+        ] {
+            let clean = reply(&format!(r#"{{"a":"x {text} y"}}"#));
+            assert!(clean.contains(MARK) && !clean.contains("Cd34"), "{clean}");
+            assert!(
+                serde_json::from_str::<serde_json::Value>(&clean).is_ok() || text.contains('\u{0}'),
+                "{clean}"
+            );
+        }
+    }
+
+    #[test]
+    fn json_stays_json_where_a_piece_begins_inside_of_an_escape() {
+        let secrets = Secrets::new(["nXyZ1234567890abcd", "e4bcdefghijklmnop"]);
+        for (text, clean) in [
+            (r#""line\nXyZ12345""#, r#""line[key removed]""#),
+            (r#""\u00e4bcdefgh""#, r#""[key removed]""#),
+            (r#""back\\nXyZ12345""#, r#""back\\[key removed]""#),
+        ] {
+            assert_eq!(secrets.in_reply(text), clean);
+        }
+    }
+
+    #[test]
+    fn a_short_key_may_be_a_word_of_a_reply() {
+        let secrets = Secrets::new(["ollama", "", "sk-ant-api03-abc"]);
+        assert_eq!(secrets.in_reply("ollama serves sk-ant-api03-x"), "ollama serves sk-ant-api03-x");
+        assert_eq!(secrets.in_reply("sk-ant-api03-abc"), MARK);
+        assert_eq!(secrets.in_message("no key ollama"), "no key [key removed]");
+        assert_eq!(format!("{secrets:?}"), "Secrets { .. }");
+    }
+
+    #[test]
+    fn a_long_reply_is_read_in_a_moment() {
+        let secrets = Secrets::new([KEY, &"x1Y2z3".repeat(300)]);
+        let text = r"\\\u00e4 %41 Ab12Cd3 ".repeat(50_000);
+        let began = std::time::Instant::now();
+        assert_eq!(secrets.in_reply(&text), text);
+        assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
+    }
+
+    proptest! {
+        #[test]
+        fn no_eight_characters_of_a_secret_part_are_left(
+            before in r"[ -~\\u0e4é\n]{0,40}",
+            after in r"[ -~\\u0e4é\n]{0,40}",
+            secret in "[A-Za-z0-9/+_-]{13,60}",
+            issuer in prop::sample::select(vec!["", "sk-proj-", "gsk_", "sk-ant-api03-"]),
+            from in 0_usize..40, length in 8_usize..80,
+        ) {
+            let key = format!("{issuer}{secret}");
+            prop_assume!(key.len() >= LONG_BYTES);
+            // What chance puts before a secret may look like an issuer's prefix.
+            let secret = &key[prefix(&key).len()..];
+            prop_assume!(secret.len() >= PIECE_BYTES);
+            let secrets = Secrets::new([key.as_str()]);
+            let part: String = key.chars().skip(from).take(length).collect();
+            let text = format!("{before}{part}{after}");
+            let clean = secrets.in_reply(&text);
+            let left: Vec<&[u8]> = secret.as_bytes().windows(PIECE_BYTES).filter(|piece| {
+                clean.as_bytes().windows(PIECE_BYTES).any(|found| found == *piece)
+            }).collect();
+            prop_assert!(left.is_empty(), "{clean}: {left:?}");
+            // As a string of JSON as well, where it is read as one.
+            let quoted = serde_json::to_string(&text).unwrap();
+            prop_assert!(serde_json::from_str::<String>(&secrets.in_reply(&quoted)).is_ok());
+        }
+
+        #[test]
+        fn what_holds_no_piece_stays_as_it_is(text in ".{0,200}") {
+            prop_assert_eq!(Secrets::new([KEY]).in_reply(&text), text.clone());
+        }
+    }
+}

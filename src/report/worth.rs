@@ -1,0 +1,233 @@
+//! What an agreement is worth, in one sentence for the person who reads the end of a run.
+//!
+//! In: how a run agreed, what was lost on the way, and where its agents' models were called. Out: a strength with its
+//! reasons, 25 words at most. Never: an opinion on the answer itself, and nothing that a record holds; the same
+//! result always gives the same sentence.
+
+use std::fmt;
+
+use super::result::RunResult;
+use crate::protocol::{How, Section};
+use crate::provider::Endpoint;
+
+/// Kinds of losses that say something about a server and nothing about the answer: every reply was checked here.
+const OF_SERVERS: [&str; 3] = ["schema_ignored", "structured_output", "usage_estimated"];
+
+/// Says what the agreement of a run is worth; `endpoints` are those of its agents, in order.
+///
+/// Returns none for a run without agreement.
+#[must_use]
+pub fn worth(result: &RunResult, endpoints: &[Endpoint]) -> Option<String> {
+    let agents = &endpoints[..result.agents.len().min(endpoints.len())];
+    let is_degraded = result.degraded.iter().any(|loss| !OF_SERVERS.contains(&loss.kind));
+    let group = Group::of(&result.section);
+    let worth = result.how.map(|how| Worth { how, group, voices: Voices::of(agents), is_degraded });
+    worth.map(|worth| worth.to_string())
+}
+
+/// Everything that the worth of an agreement follows from.
+#[derive(Clone, Copy, Debug)]
+struct Worth {
+    how: How,
+    group: Group,
+    voices: Voices,
+    is_degraded: bool,
+}
+
+/// How much an agreement is worth, the most last.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum Strength {
+    Weak,
+    Medium,
+    Strong,
+}
+
+/// Which kind of group has agreed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Group {
+    Pair,
+    Council,
+    Panel,
+    Reviewers,
+}
+
+/// How many minds the agents are.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Voices {
+    Several,
+    OneModel,
+    Scripts,
+    SomeScripts,
+}
+
+impl Strength {
+    fn weaker(self) -> Self {
+        match self {
+            Self::Strong => Self::Medium,
+            Self::Medium | Self::Weak => Self::Weak,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Strong => "strong",
+            Self::Medium => "medium",
+            Self::Weak => "weak",
+        }
+    }
+}
+
+impl Group {
+    /// A document that was read in pieces is answered by the group that read it.
+    fn of(section: &Section) -> Self {
+        match section {
+            Section::Pair(_) => Self::Pair,
+            Section::Council(_) => Self::Council,
+            Section::Panel(_) => Self::Panel,
+            Section::Approval(_) => Self::Reviewers,
+            Section::MapReduce(spread) => spread.answer.as_deref().map_or(Self::Pair, Self::of),
+        }
+    }
+
+    fn everybody(self) -> &'static str {
+        match self {
+            Self::Pair => "both agents",
+            Self::Council | Self::Panel => "all members",
+            Self::Reviewers => "all reviewers",
+        }
+    }
+}
+
+impl Voices {
+    fn of(agents: &[Endpoint]) -> Self {
+        let scripts = agents.iter().filter(|agent| matches!(agent, Endpoint::Mock(_))).count();
+        let is_one_model = agents.windows(2).all(|two| two[0].model() == two[1].model());
+        match (scripts, is_one_model) {
+            (0, true) => Self::OneModel,
+            (0, false) => Self::Several,
+            (count, _) if count == agents.len() => Self::Scripts,
+            (_, _) => Self::SomeScripts,
+        }
+    }
+}
+
+impl Worth {
+    /// Returns what such an agreement is worth if nothing takes from it, and why.
+    fn at_best(self) -> (Strength, &'static str) {
+        match self.how {
+            How::Independent if self.group == Group::Reviewers => {
+                (Strength::Strong, "a quorum of reviewers approved the change, each after reading it alone")
+            }
+            How::Independent => {
+                (Strength::Strong, "both wrote this answer independently, before either saw the other's")
+            }
+            How::Converged => (Strength::Medium, "both wrote this answer, but not at the first try"),
+            How::Endorsed => (Strength::Weak, "one agent wrote this text, and the other only accepted it"),
+            How::Weighed => (
+                Strength::Medium,
+                "one member wrote this answer, and the council's confidence reached the threshold",
+            ),
+            How::Arbitrated => (Strength::Weak, "the members left the answer open, and one arbiter chose it"),
+            How::Scored => (
+                Strength::Medium,
+                "one member wrote this answer, and the others' scores reached the threshold",
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Worth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (best, why) = self.at_best();
+        let (after_voices, whose) = match self.voices {
+            Voices::Several => (best, None),
+            Voices::OneModel => (best.weaker(), Some(format!("{} are one model", self.group.everybody()))),
+            Voices::Scripts => (best, Some("scripts played the agents".to_owned())),
+            Voices::SomeScripts => (best, Some("a script played an agent".to_owned())),
+        };
+        let strength = if self.is_degraded { after_voices.weaker() } else { after_voices };
+        write!(f, "{} agreement: {why}", strength.name())?;
+        if let Some(whose) = whose {
+            write!(f, "; {whose}")?;
+        }
+        if self.is_degraded { f.write_str("; the run is degraded") } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::{MockEndpoint, OpenAiEndpoint};
+
+    fn said(how: How, group: Group, voices: Voices, is_degraded: bool) -> String {
+        Worth { how, group, voices, is_degraded }.to_string()
+    }
+
+    #[test]
+    fn every_kind_of_agreement_has_a_strength_and_a_reason() {
+        for (how, group, expected) in [
+            (How::Independent, Group::Pair, "strong agreement: both wrote this answer independently"),
+            (How::Converged, Group::Pair, "medium agreement: both wrote this answer, but not at the first"),
+            (How::Endorsed, Group::Pair, "weak agreement: one agent wrote this text"),
+            (How::Weighed, Group::Council, "medium agreement: one member wrote this answer"),
+            (How::Arbitrated, Group::Council, "weak agreement: the members left the answer open"),
+            (How::Scored, Group::Panel, "medium agreement: one member wrote this answer"),
+            (How::Independent, Group::Reviewers, "strong agreement: a quorum of reviewers approved"),
+        ] {
+            let said = said(how, group, Voices::Several, false);
+            assert!(said.starts_with(expected), "{said}");
+        }
+    }
+
+    #[test]
+    fn copies_of_one_model_and_losses_take_from_it_and_are_named() {
+        use Voices::{OneModel, Scripts, Several, SomeScripts};
+        let why = "both wrote this answer independently, before either saw the other's";
+        for (voices, is_degraded, strength, clauses) in [
+            (Several, false, "strong", ""),
+            (Several, true, "medium", "; the run is degraded"),
+            (OneModel, false, "medium", "; both agents are one model"),
+            (OneModel, true, "weak", "; both agents are one model; the run is degraded"),
+            (Scripts, false, "strong", "; scripts played the agents"),
+            (SomeScripts, true, "medium", "; a script played an agent; the run is degraded"),
+        ] {
+            let expected = format!("{strength} agreement: {why}{clauses}");
+            assert_eq!(said(How::Independent, Group::Pair, voices, is_degraded), expected);
+        }
+        // Nothing is weaker than weak.
+        assert!(said(How::Endorsed, Group::Pair, OneModel, true).starts_with("weak agreement"));
+    }
+
+    #[test]
+    fn no_sentence_is_longer_than_25_words() {
+        let hows =
+            [How::Independent, How::Converged, How::Endorsed, How::Weighed, How::Arbitrated, How::Scored];
+        for how in hows {
+            for group in [Group::Pair, Group::Council, Group::Panel, Group::Reviewers] {
+                for voices in [Voices::Several, Voices::OneModel, Voices::Scripts, Voices::SomeScripts] {
+                    let said = said(how, group, voices, true);
+                    assert!(said.split_whitespace().count() <= 25, "{said}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_model_at_two_servers_is_one_voice() {
+        let served = |url: &str, model: &str| {
+            let endpoint = OpenAiEndpoint { model: model.to_owned(), ..OpenAiEndpoint::bare(url) };
+            Endpoint::OpenAi(Box::new(endpoint))
+        };
+        let script = || Endpoint::Mock(MockEndpoint { script: String::new() });
+        let (here, there) = ("http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1");
+        for (agents, expected) in [
+            (vec![served(here, "m"), served(there, "m")], Voices::OneModel),
+            (vec![served(here, "m"), served(here, "n")], Voices::Several),
+            (vec![served(here, "m"), served(here, "m"), served(here, "n")], Voices::Several),
+            (vec![script(), script()], Voices::Scripts),
+            (vec![script(), served(here, "m")], Voices::SomeScripts),
+        ] {
+            assert_eq!(Voices::of(&agents), expected, "{agents:?}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Texts that come from the program and not from the task: its own words said back, and talk about its own workings.
+//!
+//! In: a final text, what the program has said to its author, and what the user has said. Out: what gives the text away. The user's words
+//! never do: a word, a phrase or a sentence that stands in the task or in its documents may stand in the answer as well.
+//!
+//! Two 1.5B models that were told `hi` agreed on the instructions of one of them with "You" turned into "I". A comparison of whole texts
+//! does not see that; shares of words in a row do.
+
+use std::sync::Arc;
+
+use super::one_line;
+
+/// So many words in a row that the instructions have too are no coincidence.
+const WORDS_IN_A_ROW: usize = 5;
+
+/// A text repeats the instructions if one word in this many stands in such a row.
+const SHARE: usize = 3;
+
+/// What a text of a peer's may be called.
+const WORKS: [&str; 7] = ["text", "answer", "draft", "proposal", "version", "solution", "message"];
+
+/// Whose text it may be, besides an agent's by its name, in the form of [`fold`].
+const OWNERS: [&str; 4] = ["peer", "the other agent", "other agent", "the agent"];
+
+/// Phrases in which a text speaks of itself or of the form it is sent in, in the form of [`fold`].
+const PHRASES: [&str; 9] = [
+    "canonical_text",
+    "final_solution",
+    "handoff_to",
+    "my final text",
+    "needs_from_peer",
+    "public_message",
+    "task_understanding",
+    "this is the final text",
+    "your final text",
+];
+
+/// Marks of the protocol, as they stand in messages.
+const MARKS: [&str; 2] = ["[SOLVED]", "[CONTACT]"];
+
+/// Words that begin a statement: pronouns and articles of the languages that are asked most. An order begins with none of them.
+const BEGINNINGS: [&str; 44] = [
+    "a", "an", "das", "de", "der", "die", "ein", "eine", "el", "er", "es", "het", "he", "i", "ich", "ik",
+    "il", "it", "je", "la", "las", "le", "les", "los", "my", "nous", "nosotros", "o", "os", "she", "sie",
+    "the", "there", "these", "they", "this", "un", "una", "une", "we", "wij", "wir", "you", "yo",
+];
+
+/// Lower case, letters and digits with single spaces: how two texts are compared here.
+pub(super) fn fold(text: &str) -> String {
+    let spaced: String =
+        text.chars().map(|c| if c.is_alphanumeric() || "_/+-*=<>".contains(c) { c } else { ' ' }).collect();
+    one_line(&spaced.to_lowercase())
+}
+
+/// Returns true if a folded text takes much of its wording from folded instructions; `said` is what the user has said, folded.
+pub(super) fn repeats(text: &str, instructions: &[Arc<str>], said: &str) -> bool {
+    let words: Vec<&str> = text.split(' ').collect();
+    let mut covered = vec![false; words.len()];
+    for (start, row) in words.windows(WORDS_IN_A_ROW).enumerate() {
+        let row = row.join(" ");
+        if instructions.iter().any(|text| has_words(text, &row)) && !has_words(said, &row) {
+            covered[start..start + WORDS_IN_A_ROW].fill(true);
+        }
+    }
+    let count = covered.iter().filter(|is_covered| **is_covered).count();
+    count > 0 && count * SHARE >= words.len()
+}
+
+/// Returns the words in which a text talks about the protocol instead of the task, if it does.
+///
+/// `names` are those of the agents. A phrase that the user has used is none of the protocol's.
+pub(super) fn talk(text: &str, names: &[String], said: &str) -> Option<String> {
+    let folded = fold(text);
+    let is_talk = |phrase: &String| has_words(&folded, phrase) && !has_words(said, phrase);
+    let names = names.iter().map(|name| fold(name));
+    let owners = OWNERS.iter().map(|owner| (*owner).to_owned()).chain(names);
+    let mut owned = owners.flat_map(|owner| WORKS.map(|work| format!("{owner} s {work}")));
+    let phrase = owned.find(is_talk).or_else(|| PHRASES.map(str::to_owned).into_iter().find(is_talk));
+    // As people write it.
+    let phrase = phrase.map(|phrase| phrase.replace(" s ", "'s "));
+    let is_mark = |mark: &&&str| text.contains(**mark) && !has_words(said, &fold(mark));
+    phrase.or_else(|| MARKS.iter().find(is_mark).map(|mark| (*mark).to_owned()))
+}
+
+/// Returns true if the right answer to this task may be the task's own text: to a greeting, to a name or a value, and to a sentence that
+/// is only to be corrected. A longer question or order said back answers nothing.
+pub(super) fn may_be_repeated(task: &str) -> bool {
+    let folded = fold(task);
+    let is_short = folded.split(' ').nth(3).is_none();
+    let is_question = task.contains(['?', '？', '؟', '¿']);
+    let is_statement = folded.split(' ').next().is_some_and(|word| BEGINNINGS.contains(&word));
+    is_short || is_statement && !is_question
+}
+
+/// Returns true if `words` stand in `text` as whole words.
+fn has_words(text: &str, words: &str) -> bool {
+    let is_edge = |c: Option<char>| c.is_none_or(|c| c == ' ');
+    text.match_indices(words).any(|(at, _)| {
+        is_edge(text[..at].chars().next_back()) && is_edge(text[at + words.len()..].chars().next())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACK: &str = "You write for readers without training in the subject: a text that they understand on one reading and that is \
+                        true. Name the cause first, then what follows from it.";
+
+    fn is_echo(text: &str, said: &str) -> bool {
+        let (pack, said) = (fold(PACK), fold(said));
+        repeats(&fold(text), &[pack.into()], &said)
+    }
+
+    #[test]
+    fn instructions_with_some_words_changed_are_an_echo() {
+        assert!(is_echo(
+            "I write for readers without training in the subject: a text that they grasp on one reading.",
+            "hi"
+        ));
+        assert!(is_echo("Hello! I name the cause first, then what follows from it.", "hi"));
+        assert!(!is_echo("Hello! How can I help you today?", "hi"));
+        // A phrase of five words in a long text is a coincidence.
+        let long = format!(
+            "Rain falls. Name the cause first, then what. {}",
+            "It rains and it pours again. ".repeat(6)
+        );
+        assert!(!is_echo(&long, "Write about rain."));
+    }
+
+    #[test]
+    fn what_the_user_has_said_is_no_echo() {
+        assert!(!is_echo("You write for readers without training in the subject.", PACK));
+    }
+
+    #[test]
+    fn talk_about_the_protocol_is_found_unless_the_user_talks_of_it() {
+        let names = ["Writer".to_owned(), "Physicist".to_owned()];
+        for (text, said, found) in [
+            ("The peer's text is true, and yours is not.", "hi", Some("peer's text")),
+            ("I will take over the peer’s text and complete it.", "hi", Some("peer's text")),
+            ("The Physicist's answer is right.", "hi", Some("physicist's answer")),
+            ("This is my final text.", "hi", Some("my final text")),
+            ("[SOLVED] 4", "2+2?", Some("[SOLVED]")),
+            ("Set canonical_text to 4.", "2+2?", Some("canonical_text")),
+            (
+                "A peer's text is easier to judge than one's own.",
+                "Whose text is easier to judge, a peer's text or my own?",
+                None,
+            ),
+            ("An envelope.", "What holds a letter?", None),
+            ("A writer needs a desk.", "What does a writer need?", None),
+            ("My peers are kind.", "Describe your class.", None),
+        ] {
+            assert_eq!(talk(text, &names, &fold(said)).as_deref(), found, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_what_asks_for_nothing_may_be_said_back() {
+        for task in
+            ["hi", "Good morning!", "42", "?", "I recieve the letter.", "Ich habe einen Hund gesehen."]
+        {
+            assert!(may_be_repeated(task), "{task}");
+        }
+        for task in ["What is the capital of Australia?", "Write a poem about rain.", "Is it going to rain?"]
+        {
+            assert!(!may_be_repeated(task), "{task}");
+        }
+    }
+}

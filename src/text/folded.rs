@@ -1,0 +1,161 @@
+//! A text as it is searched for what must not leave the machine.
+//!
+//! In: a text. Out: the same text without what cannot be seen, with one kind of space and one kind of dash, and for each
+//! place in it the place in the text that it came from. A second folding closes the gaps that lines and columns tear.
+//! The text itself is never changed here, and both foldings take one pass.
+
+use std::ops::Range;
+
+/// Stands in a [`Folded::unbroken`] text for white space that is more than one space: the end of a line, a column.
+pub(super) const GAP: char = '\u{1F}';
+
+/// A folded text.
+pub(super) struct Folded {
+    text: String,
+    /// Where the distance to the other text changes: a place here, and the same place there, in ascending order.
+    shifts: Vec<(usize, usize)>,
+}
+
+impl Folded {
+    /// Folds a text.
+    pub(super) fn new(text: &str) -> Self {
+        let mut folded = Self { text: String::with_capacity(text.len()), shifts: Vec::new() };
+        let mut at = 0;
+        while at < text.len() {
+            let rest = &text[at..];
+            let plain = rest.bytes().position(|byte| !is_plain(byte)).unwrap_or(rest.len());
+            if plain > 0 {
+                folded.push(&rest[..plain], at);
+                at += plain;
+                continue;
+            }
+            let Some(c) = rest.chars().next() else { break };
+            if let Some(kept) = fold(c) {
+                folded.push(kept.encode_utf8(&mut [0; 4]), at);
+            }
+            at += c.len_utf8();
+        }
+        folded.end(text.len());
+        folded
+    }
+
+    /// Returns this text with [`GAP`] in place of all white space that is more than one space. Its places are those of
+    /// this text.
+    pub(super) fn unbroken(&self) -> Self {
+        let mut unbroken = Self { text: String::with_capacity(self.text.len()), shifts: Vec::new() };
+        let mut at = 0;
+        while at < self.text.len() {
+            let rest = &self.text[at..];
+            let word = rest.find(is_space).unwrap_or(rest.len());
+            unbroken.push(&rest[..word], at);
+            let space = rest[word..].find(|c| !is_space(c)).unwrap_or(rest.len() - word);
+            match &rest[word..word + space] {
+                "" => {}
+                " " => unbroken.push(" ", at + word),
+                _ => unbroken.push(GAP.encode_utf8(&mut [0; 4]), at + word),
+            }
+            at += word + space;
+        }
+        unbroken.end(self.text.len());
+        unbroken
+    }
+
+    /// Returns the folded text.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns where a place of the folded text stands in the text that it was made of.
+    pub(super) fn unfold(&self, place: &Range<usize>) -> Range<usize> {
+        self.origin(place.start)..self.origin(place.end)
+    }
+
+    fn origin(&self, at: usize) -> usize {
+        let earlier = self.shifts.partition_point(|(here, _)| *here <= at);
+        let (here, there) =
+            earlier.checked_sub(1).and_then(|last| self.shifts.get(last)).copied().unwrap_or((0, 0));
+        there + (at - here)
+    }
+
+    /// Appends a piece that begins at `from` in the other text.
+    fn push(&mut self, piece: &str, from: usize) {
+        self.note(from);
+        self.text.push_str(piece);
+    }
+
+    fn end(&mut self, from: usize) {
+        self.note(from);
+    }
+
+    /// Notes that what follows stands at `from` in the other text.
+    fn note(&mut self, from: usize) {
+        let here = self.text.len();
+        if self.origin(here) == from {
+            return;
+        }
+        match self.shifts.last_mut().filter(|(last, _)| *last == here) {
+            Some(last) => last.1 = from,
+            None => self.shifts.push((here, from)),
+        }
+    }
+}
+
+/// Whether a byte is a character that stays as it is.
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t')
+}
+
+/// Whether a character of a folded text is white space.
+fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\n' | '\r' | '\t')
+}
+
+/// Returns the character that stands for this one, unless it cannot be seen.
+fn fold(c: char) -> Option<char> {
+    match c {
+        '\n' | '\r' | '\t' => Some(c),
+        '\u{2028}' | '\u{2029}' => Some('\n'),
+        c if super::quote::is_invisible(c) => None,
+        '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{FE58}' | '\u{FE63}' | '\u{FF0D}' => Some('-'),
+        // Full-width letters, digits and signs.
+        '\u{FF01}'..='\u{FF5E}' => Some(char::from_u32(u32::from(c) - 0xFEE0).unwrap_or(c)),
+        c if c.is_whitespace() => Some(' '),
+        c => Some(c),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn places_of_both_foldings_lead_back_to_the_text() {
+        let text = "a\u{200B}b\u{2014}c\u{A0}\n  d\u{FF21}\u{AD}";
+        let folded = Folded::new(text);
+        assert_eq!(folded.text(), "ab-c \n  dA");
+        let unbroken = folded.unbroken();
+        assert_eq!(unbroken.text(), "ab-c\u{1F}dA");
+        let back = |place: Range<usize>| &text[folded.unfold(&unbroken.unfold(&place))];
+        assert_eq!(back(0..1), "a\u{200B}");
+        assert_eq!(back(2..3), "\u{2014}");
+        assert_eq!(back(4..5), "\u{A0}\n  ");
+        assert_eq!(back(6..7), "\u{FF21}\u{AD}");
+        assert_eq!(back(0..unbroken.text().len()), text);
+    }
+
+    proptest! {
+        #[test]
+        fn each_folded_character_leads_to_the_one_that_it_came_from(text in "[a\u{200B}\u{2014}\u{A0}\n \u{FF21}漢]{0,12}") {
+            let kept: Vec<(usize, char)> =
+                text.char_indices().filter_map(|(at, c)| Some((at, fold(c)?))).collect();
+            let folded = Folded::new(&text);
+            prop_assert_eq!(folded.text().chars().count(), kept.len());
+            for ((here, c), (there, expected)) in folded.text().char_indices().zip(kept) {
+                prop_assert_eq!((c, folded.unfold(&(here..here)).start), (expected, there));
+            }
+            let whole = folded.unfold(&(folded.text().len()..folded.text().len()));
+            prop_assert_eq!(whole.start, text.len());
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! A reviewer whose log lacks what a branch shows: what it signs, and what it learns.
+
+use std::cell::Cell;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use consensus::crypto::Signature;
+use consensus::peer::{Inbox, Peer};
+use consensus::protocol::approval::member::Want;
+use consensus::protocol::approval::{Letter, Party, Post, Seal, Sequence, Signed, Signer as _, Statement};
+
+use super::{By, Fixed, House, LEADER, Line, PATIENCE, Wire, approve, block_on, change, key};
+
+const LATE: Party = Party::Reviewer(3);
+
+/// What the one who proposes says first of a place.
+fn proposal(house: &House, sequence: Sequence) -> Post<Signature> {
+    let change = change(usize::try_from(sequence).unwrap());
+    let seal = Seal::new(key(LEADER), Arc::clone(&house.registry)).unwrap().1;
+    let statement = Statement::PrePrepare { value: change.value(), view: 0 };
+    let signature = seal.sign(sequence, &statement);
+    let letter = Letter::alone(Signed { by: 0, sequence, statement, signature });
+    Post::Letter(Letter { change: Some(change), ..letter })
+}
+
+/// Runs it until it has voted, or for a while. Returns at which places it has signed something, and how often it was asked.
+fn signed(peer: &mut Peer, (inbox, wire): &mut (Inbox, Wire)) -> (Vec<Sequence>, usize) {
+    let fixed = Fixed { opinion: approve(), asked: Cell::new(0) };
+    let mut places = Vec::new();
+    block_on(async {
+        let tell = |want: &Want<Signature>| {
+            let Want::Send(_, Post::Letter(letter)) = want else { return ControlFlow::Continue(()) };
+            places.push(letter.signed.sequence);
+            if letter.opinion.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let running = peer.run(inbox, wire, &fixed, PATIENCE, tell);
+        let _ = tokio::time::timeout(Duration::from_millis(600), running).await;
+    });
+    places.dedup();
+    (places, fixed.asked.get())
+}
+
+#[test]
+fn a_reviewer_signs_nothing_at_a_place_that_a_branch_has_decided_until_it_knows_how() {
+    let house = House::new();
+    let away = [Some(approve()), Some(approve()), Some(approve()), None];
+    let (rulings, _) = block_on(house.decide(By::Channels, &away, &[change(1)]));
+    let mut wires = block_on(house.wires(By::Channels));
+    let mut own = wires.remove(&LATE).unwrap();
+    let send = |wire: &Wire, post: &Post<Signature>| {
+        let Line::Channels(_, doors) = &wire.line else { unreachable!() };
+        doors[&(LATE, LEADER)].try_send(house.registry.write(post).into()).unwrap();
+    };
+    let mut late = house.peer(LATE);
+    assert!(late.is_new());
+    late.hold(1);
+    send(&own.1, &proposal(&house, 1));
+    assert_eq!(signed(&mut late, &mut own), (vec![], 0));
+    // Nor does it after a restart that holds it again; others have shown by then how it was decided.
+    drop(late);
+    let mut late = house.peer(LATE);
+    late.hold(1);
+    send(&own.1, &proposal(&house, 1));
+    send(&own.1, &Post::Proof(rulings[0].proof.clone()));
+    send(&own.1, &proposal(&house, 2));
+    assert_eq!(signed(&mut late, &mut own), (vec![2], 1));
+    assert_eq!((late.known(), late.value_at(1)), (1, Some(change(1).value())));
+    // One that is not held signs at the first place that is proposed.
+    std::fs::remove_dir_all(house.place(LATE)).unwrap();
+    drop(late);
+    let mut free = house.peer(LATE);
+    send(&own.1, &proposal(&house, 1));
+    assert_eq!(signed(&mut free, &mut own), (vec![1], 1));
+}
