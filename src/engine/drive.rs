@@ -314,6 +314,7 @@ impl<'a> Engine<'a> {
             if let Some(search) = self.ledger.to_search().cloned() {
                 self.search(&search).await?;
             }
+            let mut has_asked = false;
             while reason.is_none() {
                 let has_room = |ask: &&Ask| self.has_room(ask.call.agent, handles.keys());
                 let Some(ask) = self.ledger.to_ask().find(has_room).cloned() else { break };
@@ -331,6 +332,11 @@ impl<'a> Engine<'a> {
                 handles.insert(ask.call, handle);
                 let call = call(&providers[ask.call.agent], ask, observer);
                 in_the_air.push(Abortable::new(call, registration));
+                has_asked = true;
+            }
+            // No request leaves that no record knows of: calls begin when they are awaited, below.
+            if has_asked {
+                self.log.written().await?;
             }
             if reason.is_some() && (in_the_air.is_empty() || *stop.borrow() == StopRequest::Abort) {
                 break;

@@ -13,8 +13,8 @@ pub enum Log {
 }
 
 impl Log {
-    /// Appends one record and returns it; durable after [`Log::sync`]. A call that is about to be made is in the system's hands when
-    /// this returns, and survives the death of this process.
+    /// Appends one record and returns it; it survives the death of this process after [`Log::written`], and that of the machine after
+    /// [`Log::sync`].
     ///
     /// # Errors
     ///
@@ -22,14 +22,20 @@ impl Log {
     pub fn append(&mut self, entry: Entry) -> Result<Record, JournalError> {
         match self {
             Self::Own(writer) => writer.append(entry),
-            Self::Shared(strand) => match entry {
-                Entry::Asked(_) => strand.append_at_once(entry),
-                Entry::Opened(_)
-                | Entry::Replied(_)
-                | Entry::Found(_)
-                | Entry::Stopped { .. }
-                | Entry::Resumed { .. } => strand.append(entry),
-            },
+            Self::Shared(strand) => strand.append(entry),
+        }
+    }
+
+    /// Hands everything appended so far to the system.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Io`].
+    pub async fn written(&self) -> Result<(), JournalError> {
+        match self {
+            // It writes each record by itself.
+            Self::Own(_) => Ok(()),
+            Self::Shared(strand) => strand.written().await,
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! In go records, each of its run, in the order in which they come; out come lines of one chain in one file. A thread of its
 //! own writes whatever has come while it wrote before, and one sync makes all of it durable: a thousand runs cost hardly more
-//! syncs than one. A line that must not wait is written by its own run, with all lines before it. Nothing is said to be durable
-//! that is not, and once the file cannot be written nobody gets further.
+//! syncs than one. A run whose line must be written before it goes on writes it itself, with the lines of all runs that have come by
+//! then. Nothing is said to be durable that is not, and once the file cannot be written nobody gets further.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -22,9 +22,6 @@ use super::writer::{create_file, open_file, settle};
 use super::{JournalError, Record};
 use crate::crypto::Digest;
 
-/// What nobody waits for is written after this at the latest, and with other things before.
-const WRITTEN_AFTER: Duration = Duration::from_millis(5);
-
 /// From one sync to the next: the records of a busy batch gather meanwhile, and one that comes alone does not wait.
 const BETWEEN_SYNCS: Duration = Duration::from_micros(500);
 
@@ -42,6 +39,8 @@ pub struct Strand {
     run: String,
     /// SHA-256 of the last line of this run.
     head: Digest,
+    /// How many lines of the chain there are up to that one.
+    lines: u64,
 }
 
 #[derive(Debug)]
@@ -60,6 +59,8 @@ struct State {
     chain: Chain,
     /// Lines that are not written yet.
     pending: Vec<u8>,
+    /// How many lines of the chain are written.
+    written: u64,
     /// Whoever waits until all lines of now are durable.
     waiting: Vec<oneshot::Sender<Result<(), Failure>>>,
     is_closed: bool,
@@ -118,7 +119,7 @@ impl SharedJournal {
     }
 
     fn start(file: File, path: PathBuf, chain: Chain) -> Result<Self, JournalError> {
-        let state = Mutex::new(State { chain, ..State::default() });
+        let state = Mutex::new(State { chain, written: chain.lines, ..State::default() });
         let shared = Arc::new(Shared {
             path: path.clone(),
             file,
@@ -139,7 +140,7 @@ impl SharedJournal {
     /// The part of a run, which may have records in it: the SHA-256 of its last line, or zeros.
     #[must_use]
     pub fn strand(&self, run: &str, head: Digest) -> Strand {
-        Strand { shared: Arc::clone(&self.shared), run: run.to_owned(), head }
+        Strand { shared: Arc::clone(&self.shared), run: run.to_owned(), head, lines: 0 }
     }
 }
 
@@ -155,42 +156,35 @@ impl Drop for SharedJournal {
 }
 
 impl Strand {
-    /// Appends one record and returns it. It is written soon, and durable after [`Strand::sync`].
+    /// Appends one record and returns it. It survives the death of this process after [`Strand::written`], and that of the machine
+    /// after [`Strand::sync`]; at the latest it is written when the journal is dropped.
     ///
     /// # Errors
     ///
     /// [`JournalError::Io`].
     pub fn append<E: Serialize>(&mut self, event: E) -> Result<Record<E>, JournalError> {
-        let (record, is_first) = self.put(event)?;
-        if is_first {
-            self.shared.work.notify_one();
-        }
-        Ok(record)
-    }
-
-    /// Appends one record and returns it. It is in the system's hands then, with all lines before it: it survives the death of this
-    /// process, and that of the machine after [`Strand::sync`].
-    ///
-    /// # Errors
-    ///
-    /// [`JournalError::Io`].
-    pub fn append_at_once<E: Serialize>(&mut self, event: E) -> Result<Record<E>, JournalError> {
-        let (record, _) = self.put(event)?;
-        self.shared.write_pending().map_err(|failure| self.shared.error(&failure))?;
-        Ok(record)
-    }
-
-    /// Adds a line to those that are to be written; returns its record, and whether it is the first of them.
-    fn put<E: Serialize>(&mut self, event: E) -> Result<(Record<E>, bool), JournalError> {
         let mut state = self.shared.lock();
         if let Some(failure) = state.refusal() {
             return Err(self.shared.error(&failure));
         }
-        let is_first = state.pending.is_empty();
         let State { chain, pending, .. } = &mut *state;
         let record = chain.append(&self.run, event, pending).map_err(|source| self.shared.io(source))?;
-        self.head = chain.head;
-        Ok((record, is_first))
+        (self.head, self.lines) = (chain.head, chain.lines);
+        Ok(record)
+    }
+
+    /// Hands everything appended so far to the system, with the lines of other runs that are ready to go on as well.
+    ///
+    /// # Errors
+    ///
+    /// [`JournalError::Io`].
+    pub async fn written(&self) -> Result<(), JournalError> {
+        // Runs that one sync has woken append first, and the first of them writes for all.
+        tokio::task::yield_now().await;
+        if self.shared.lock().written >= self.lines {
+            return Ok(());
+        }
+        self.shared.write_pending().map_err(|failure| self.shared.error(&failure))
     }
 
     /// Waits until everything appended so far is durable.
@@ -250,18 +244,14 @@ impl Shared {
 
     /// Waits until there is something to write, and for those who are about to add to it.
     fn wait(&self, synced: Option<Instant>) -> MutexGuard<'_, State> {
-        let is_idle =
-            |state: &mut State| state.pending.is_empty() && state.waiting.is_empty() && !state.is_closed;
+        let is_idle = |state: &mut State| state.waiting.is_empty() && !state.is_closed;
         let state = self.work.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
-        let is_unhurried = |state: &mut State| state.waiting.is_empty() && !state.is_closed;
-        let waited = self.work.wait_timeout_while(state, WRITTEN_AFTER, is_unhurried);
-        let state = waited.unwrap_or_else(PoisonError::into_inner).0;
         let early = synced.map_or(Duration::ZERO, |synced| BETWEEN_SYNCS.saturating_sub(synced.elapsed()));
         let waited = self.work.wait_timeout_while(state, early, |state| !state.is_closed);
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Writes the lines that have come, and all that were taken before have been written by then.
+    /// Writes the lines that have come; those that were taken before are written by then.
     fn write_pending(&self) -> Result<(), Failure> {
         // No panic leaves a line half written.
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -269,9 +259,11 @@ impl Shared {
         if let Some(failure) = &state.failure {
             return Err(failure.clone());
         }
-        let lines = std::mem::take(&mut state.pending);
+        let (lines, count) = (std::mem::take(&mut state.pending), state.chain.lines);
         drop(state);
-        (&self.file).write_all(&lines).map_err(|why| self.fail(&why))
+        (&self.file).write_all(&lines).map_err(|why| self.fail(&why))?;
+        self.lock().written = count;
+        Ok(())
     }
 
     /// Takes no line any more: one that came after this would leave a gap.
