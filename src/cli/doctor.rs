@@ -11,7 +11,8 @@ use super::args::DoctorArgs;
 use super::output::{Format, Output};
 use super::{ExitCode, block_on, launch, settings};
 use crate::config::{
-    Chosen, FileConfig, Origin, Roleset, RolesetAgent, Sourced, explain, launch_command, resolve_endpoints,
+    Chosen, FileConfig, Hints, Origin, Roleset, RolesetAgent, Sourced, default_roleset, explain,
+    launch_command, resolve_endpoints,
 };
 use crate::protocol::{Ask, CallId, Conversation, ReplyShape, Role, Step};
 use crate::provider::{Answer, Clients, Endpoint, Provider, ProviderError, ServerInfo, Structured};
@@ -25,8 +26,10 @@ const CONTEXT_WANTED: u64 = 8192;
 
 pub(super) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load()?;
-    let (name, roleset, _) =
-        settings::roleset(args.roleset.as_ref(), args.rolesets.rolesets_dir.as_ref(), &file)?;
+    // A run that names no roleset takes this one, unless its flags say more about the question.
+    let usual = || default_roleset(&Hints::default()).name.to_owned();
+    let wanted = args.roleset.clone().or_else(|| file.roleset.clone()).unwrap_or_else(usual);
+    let (name, roleset, _) = settings::roleset(Some(&wanted), args.rolesets.rolesets_dir.as_ref(), &file)?;
     block_on(async {
         let mut chosen = settings::chosen(&args.server, None);
         let command = launch_command(&chosen, &file, Some(&roleset))?;

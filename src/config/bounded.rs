@@ -1,10 +1,14 @@
 //! Reading files that a person has written, up to a size that none of them reaches.
 //!
-//! In: a path. Out: its text, or an error of the system with words. A device that never ends is not read for ever.
+//! In: a path. Out: its text, or an error of the system with words. A device that never ends is not read for ever, and a link in the
+//! working folder that leads out of it is not followed: a roleset from elsewhere could put any file of its user into a prompt.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read as _};
 use std::path::Path;
+
+use super::file::config_folder;
+use super::reach::reach;
 
 /// The longest configuration file, roleset or pack, in bytes.
 const BYTES_MAX: u64 = 1 << 20;
@@ -13,8 +17,12 @@ const BYTES_MAX: u64 = 1 << 20;
 ///
 /// # Errors
 ///
-/// Any error in reading it; it is too long, or it is not UTF-8.
+/// Any error in reading it; it is too long, it is not UTF-8, or it is a link out of the working folder.
 pub(super) fn read_to_string(path: &Path) -> std::io::Result<String> {
+    if leads_out(path)? {
+        let why = "it is a link that leads out of this folder; put a copy in its place, or name the folder itself with --rolesets-dir";
+        return Err(Error::new(ErrorKind::PermissionDenied, why));
+    }
     let mut bytes = Vec::new();
     File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > BYTES_MAX {
@@ -22,4 +30,12 @@ pub(super) fn read_to_string(path: &Path) -> std::io::Result<String> {
         return Err(Error::new(ErrorKind::FileTooLarge, why));
     }
     String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
+}
+
+/// Whether a path that begins in the working folder ends outside of it. The user's own configuration may link to wherever it likes.
+fn leads_out(path: &Path) -> std::io::Result<bool> {
+    let folder = std::env::current_dir()?.canonicalize()?;
+    let is_own = config_folder().is_some_and(|own| path.starts_with(own));
+    let begins_here = path.is_relative() && !path.starts_with("..") || path.starts_with(&folder);
+    Ok(begins_here && !is_own && reach(&folder, path).is_outside)
 }

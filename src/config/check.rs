@@ -13,7 +13,7 @@ use super::bounded;
 use super::embedded::{EMBEDDED_PACKS, ROLESET_SCHEMA};
 use super::error::Problem;
 use super::nearest::did_you_mean;
-use super::roleset::{Roleset, RolesetAgent};
+use super::roleset::{COMPARING, Roleset, RolesetAgent, pack_parts};
 use crate::protocol::{Params, RulesVersion};
 use crate::text::redact::{Redactions, Redactor};
 use crate::text::{CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, quote, schema};
@@ -235,6 +235,19 @@ fn agents(roleset: &Roleset) -> impl Iterator<Item = (String, &RolesetAgent)> {
     pair.chain(roleset.arbiter.as_ref().map(|agent| ("/arbiter".to_owned(), agent)))
 }
 
+/// Returns a heading that is meant to divide a pack, and does not, since it is written in another way.
+fn misspelt(text: &str) -> Option<&str> {
+    let is_meant = |line: &&str| {
+        let heading = line.trim_start().strip_prefix('#').map(|rest| rest.trim_start_matches('#').trim());
+        let is_it = heading.is_some_and(|heading| {
+            let word = heading.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
+            word.eq_ignore_ascii_case("comparing")
+        });
+        is_it && line.trim_end() != COMPARING
+    };
+    text.lines().find(is_meant)
+}
+
 fn check_pack(agent: &RolesetAgent, packs: &Packs, report: &mut dyn FnMut(String)) {
     match packs.read(&agent.pack) {
         Ok(text) if text.trim().is_empty() => report(format!("the pack `{}` is empty", agent.pack)),
@@ -245,7 +258,24 @@ fn check_pack(agent: &RolesetAgent, packs: &Packs, report: &mut dyn FnMut(String
                 text.len()
             ));
         }
-        Ok(_) => {}
+        Ok(text) => {
+            if let Some(line) = misspelt(&text) {
+                let pack = &agent.pack;
+                report(format!(
+                    "the pack `{pack}` has the line `{line}`; write `{COMPARING}` to begin the part for comparing"
+                ));
+            }
+            let (alone, comparing) = pack_parts(&text);
+            if alone.trim().is_empty() {
+                report(format!(
+                    "the pack `{}` has nothing before `{COMPARING}`, so that its agent knows nothing when it works alone",
+                    agent.pack
+                ));
+            }
+            if misspelt(&comparing).is_none() && comparing.lines().any(|line| line.trim_end() == COMPARING) {
+                report(format!("the pack `{}` has the line `{COMPARING}` twice", agent.pack));
+            }
+        }
         Err(why) => {
             let mut names = packs.names();
             names.retain(|name| *name != agent.pack);

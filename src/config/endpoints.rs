@@ -174,7 +174,9 @@ fn scripted(
     let script: MockScript = text.parse().map_err(|e: ScriptError| ConfigError::Usage(e.to_string()))?;
     if let Some(stranger) = script.agents().find(|agent| !names.contains(agent)) {
         let known = names.join(", ");
-        return Err(usage(format!("has a rule for `{stranger}`, but the roleset's agents are {known}")));
+        return Err(usage(format!(
+            "has a rule for `{stranger}`, but the roleset's agents are {known}; --roleset names the one that it is for"
+        )));
     }
     let plays = |name: &&str| script.plays(name);
     let has_server = chosen.model.is_some()

@@ -295,7 +295,7 @@ fn open(found: &Found) -> Result<(String, String, Packs), ConfigError> {
 pub(super) const COMPARING: &str = "## Comparing";
 
 /// Divides a pack in its part for work alone and its part for comparing. A pack without the dividing line has no second part.
-fn pack_parts(text: &str) -> (String, String) {
+pub(super) fn pack_parts(text: &str) -> (String, String) {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         if line.trim_end() == COMPARING {

@@ -26,7 +26,7 @@ pub enum DecisionError {
         source: std::io::Error,
     },
     /// A folder for keys has some.
-    #[error("`{}` is there already; keys are never written over: give another folder", .0.display())]
+    #[error("`{}` is there already; keys are never written over: give another place", .0.display())]
     KeysAreThere(PathBuf),
     /// A key can be read by others.
     #[error("`{}` can be read by others than its owner; `chmod 600` it, or make new keys if somebody has", .0.display())]

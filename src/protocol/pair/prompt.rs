@@ -208,22 +208,22 @@ fn found(setup: &Setup, agent: usize) -> String {
         CanonicalKind::Json => format!(
             "the JSON value that you wrote after `Answer:`, as it is and not inside quotes, shorter than {room} characters."
         ),
-        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => match listed(setup) {
-            Some(count) => format!(
-                "the list of the {count} sentences of what you wrote after `Answer:`, one by one; if they were not exactly \
-                 {count}, make them {count}; shorter than {room} characters."
-            ),
-            None => {
-                // Where nothing stands before it, a small model copies that word as well.
-                let without = match setup.params.drafting {
-                    Drafting::Stepwise => "",
-                    Drafting::Direct => " and without it",
-                };
-                format!(
-                    "what you wrote after `Answer:`{without}, word for word and complete, shorter than {room} characters."
-                )
+        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => {
+            if let Some(count) = listed(setup) {
+                return format!(
+                    "the list of the {count} sentences of what you wrote after `Answer:`, one by one; if they were not \
+                     exactly {count}, make them {count}; shorter than {room} characters."
+                );
             }
-        },
+            // Where nothing stands before it, a small model copies that word as well.
+            let without = match setup.params.drafting {
+                Drafting::Stepwise => "",
+                Drafting::Direct => " and without it",
+            };
+            format!(
+                "what you wrote after `Answer:`{without}, word for word and complete, shorter than {room} characters."
+            )
+        }
     }
 }
 
