@@ -42,6 +42,7 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
     let mut shard = Shard::open(out, args.shard)?;
     let (matrix, server) = Matrix::open(args, file, out, output).await?;
     let stop = stopped_by(listening.begin(), args.limits.deadline, began);
+    tokio::spawn(tell_stopping(stop.clone(), *output));
     let options = Options {
         shard: args.shard,
         seeds: args.seed..args.seed + args.seeds,
@@ -93,6 +94,13 @@ fn source(tasks: &Path) -> anyhow::Result<Source> {
     }
     let documents = tasks.parent().map(Path::to_owned).unwrap_or_default();
     Ok((Box::new(file), about.is_file().then_some(about.len()), documents))
+}
+
+/// Tells that a signal was heard, since the open calls may take minutes.
+async fn tell_stopping(mut stop: watch::Receiver<StopRequest>, output: Output) {
+    if stop.changed().await.is_ok() && *stop.borrow() == StopRequest::Finish {
+        output.tell("stopping after the open calls; once more to stop at once");
+    }
 }
 
 /// Stops at a signal, or when the time is over.

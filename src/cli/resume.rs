@@ -105,7 +105,8 @@ async fn prepare(
     let wants_server = args.launch.is_some() || ledger.endpoints().iter().any(is_launched);
     let command = if wants_server { launch_command(&chosen, file, None)? } else { None };
     let server = launch::launch(command.as_ref(), &mut chosen, file, &dir.join(launch::LOG), output).await?;
-    let endpoints = resumed_endpoints(ledger.endpoints(), &chosen, file).await?;
+    let searches = ledger.library().is_some();
+    let endpoints = resumed_endpoints(ledger.endpoints(), searches, &chosen, file).await?;
     let (given, before) = (settings::limits(&args.limits), ledger.limits());
     settings::check_prices(given, &endpoints)?;
     let limits = Limits {

@@ -58,12 +58,21 @@ pub(super) fn roleset(
     file: &FileConfig,
 ) -> anyhow::Result<(String, Roleset, crate::config::Packs)> {
     let name = flag.or(file.roleset.as_ref()).map_or(DEFAULT_ROLESET, String::as_str);
+    read_roleset(name, folder, &roleset_folders(folder, file))
+}
+
+/// Reads a roleset of this name in these folders, one of which a flag may have named.
+fn read_roleset(
+    name: &str,
+    flag: Option<&PathBuf>,
+    folders: &[PathBuf],
+) -> anyhow::Result<(String, Roleset, crate::config::Packs)> {
     // A folder that was named and is not there would silently give way to a built-in roleset of that name.
-    if let Some(missing) = folder.filter(|folder| !folder.is_dir()) {
+    if let Some(missing) = flag.filter(|folder| !folder.is_dir()) {
         let why = format!("there is no folder `{}`, which --rolesets-dir names", missing.display());
         return Err(UsageError(why).into());
     }
-    let found = find_roleset(name, &roleset_folders(folder, file))?;
+    let found = find_roleset(name, folders)?;
     let (roleset, packs) = load_roleset(&found)?;
     Ok((found.name, roleset, packs))
 }
@@ -72,15 +81,22 @@ pub(super) fn roleset(
 pub(super) struct Named {
     pub(super) roleset: String,
     pub(super) why: Option<&'static str>,
+    /// Whether the question has chosen it. Then no roleset of that name in the working folder takes its place: a folder that came from
+    /// elsewhere could send a question to another server by it.
+    is_chosen: bool,
 }
 
 /// Returns the roleset that a run names, or else the one that suits its question; `script` is its mock script.
 pub(super) fn named(args: &RunArgs, file: &FileConfig, script: Option<&str>) -> anyhow::Result<Named> {
     if let Some(roleset) = &args.roleset {
-        return Ok(Named { roleset: roleset.clone(), why: None });
+        return Ok(Named { roleset: roleset.clone(), why: None, is_chosen: false });
     }
     if let Some(roleset) = &file.roleset {
-        return Ok(Named { roleset: roleset.clone(), why: Some("from the configuration file") });
+        return Ok(Named {
+            roleset: roleset.clone(),
+            why: Some("from the configuration file"),
+            is_chosen: false,
+        });
     }
     let script = script.map(str::parse::<MockScript>).transpose();
     let script = script.map_err(|why| UsageError(why.to_string()))?;
@@ -90,7 +106,7 @@ pub(super) fn named(args: &RunArgs, file: &FileConfig, script: Option<&str>) -> 
         has_choices: !args.params.choices.is_empty(),
         canonical: args.params.canonical.map(CanonicalKind::from),
     });
-    Ok(Named { roleset: chosen.name.to_owned(), why: Some(chosen.why) })
+    Ok(Named { roleset: chosen.name.to_owned(), why: Some(chosen.why), is_chosen: true })
 }
 
 /// Makes the setup of a run of the roleset `named`, and asks no server.
@@ -102,7 +118,12 @@ pub(super) fn setup(
     session: Option<&Session>,
 ) -> anyhow::Result<(Setup, Roleset)> {
     let folder = args.rolesets.rolesets_dir.as_ref();
-    let (name, mut roleset, mut packs) = roleset(Some(&named.roleset), folder, file)?;
+    let folders = if named.is_chosen {
+        folder.cloned().into_iter().chain(config_folder().map(|own| own.join("rolesets"))).collect()
+    } else {
+        roleset_folders(folder, file)
+    };
+    let (name, mut roleset, mut packs) = read_roleset(&named.roleset, folder, &folders)?;
     check_flags(&roleset, args)?;
     let SeatArgs { members, models, self_panel, persona } = &args.seats;
     // A few at most: the flag is held to its range.

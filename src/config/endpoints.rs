@@ -341,6 +341,13 @@ pub(super) fn place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) 
         // somebody else's server is no less strict than most.
         Some(preset) if preset.name == OPENAI => match openai_base_url() {
             Some(url) => own_key(url, Origin::Variable(OPENAI_BASE_URL)),
+            // A key that is configured beside a `base_url` is that server's.
+            None if file.base_url.is_some() => Place {
+                base_url: preset.base_url.to_owned(),
+                api_key_env: Some(OPENAI_API_KEY.to_owned()),
+                dialect,
+                ..Place::default()
+            },
             None => Place { dialect, ..own_key(preset.base_url.to_owned(), Origin::BuiltIn) },
         },
         Some(preset) => Place {

@@ -8,9 +8,12 @@ use super::bedrock;
 use super::endpoints::{Chosen, Place, check_url, only_model, place};
 use super::error::ConfigError;
 use super::file::FileConfig;
-use crate::provider::{Endpoint, OpenAiEndpoint, PRESETS};
+use crate::provider::{Endpoint, OpenAiEndpoint, PRESETS, is_loopback};
 
 /// Returns the endpoints of a resumed run, one for each of the journal's.
+///
+/// `searches` says whether documents that the journal names will be read and sent; then a server on another machine has to be named now, since
+/// a journal that came with a folder could name both.
 ///
 /// `--base-url`, or a server that was launched for the resume, takes the place of the server that
 /// the run had; a run with several servers keeps them.
@@ -21,6 +24,7 @@ use crate::provider::{Endpoint, OpenAiEndpoint, PRESETS};
 /// does not answer.
 pub async fn resumed_endpoints(
     before: &[Endpoint],
+    searches: bool,
     chosen: &Chosen,
     file: &FileConfig,
 ) -> Result<Vec<Endpoint>, ConfigError> {
@@ -37,7 +41,7 @@ pub async fn resumed_endpoints(
             }
             (Endpoint::OpenAi(_) | Endpoint::Bedrock(_) | Endpoint::Mock(_), _) => endpoint.clone(),
         };
-        vouch(&endpoint, chosen, file)?;
+        vouch(&endpoint, searches, chosen, file)?;
         now.push(endpoint);
     }
     Ok(now)
@@ -90,7 +94,7 @@ async fn moved(
 
 /// Checks that an endpoint may be used again: nobody vouches for a journal, so a key goes only to a
 /// URL that the configuration, the environment or a flag names too.
-fn vouch(endpoint: &Endpoint, chosen: &Chosen, file: &FileConfig) -> Result<(), ConfigError> {
+fn vouch(endpoint: &Endpoint, searches: bool, chosen: &Chosen, file: &FileConfig) -> Result<(), ConfigError> {
     let endpoint = match endpoint {
         Endpoint::OpenAi(endpoint) => endpoint,
         Endpoint::Bedrock(endpoint) => return bedrock::vouch(endpoint, chosen, file),
@@ -112,11 +116,15 @@ fn vouch(endpoint: &Endpoint, chosen: &Chosen, file: &FileConfig) -> Result<(), 
             && known.api_key_env == endpoint.api_key_env
             && known.api_key_file == endpoint.api_key_file
     });
-    if vouched || !has_key {
-        return Ok(());
-    }
+    let is_here = reqwest::Url::parse(url).is_ok_and(|url| is_loopback(&url));
+    let sends = match (has_key, searches && !is_here) {
+        _ if vouched => return Ok(()),
+        (false, false) => return Ok(()),
+        (true, _) => "an API key",
+        (false, true) => "documents",
+    };
     let why = format!(
-        "the journal sends an API key to {url}, which nothing here names; allow it with --base-url {url}"
+        "the journal sends {sends} to {url}, which nothing here names; allow it with --base-url {url}"
     );
     Err(ConfigError::Usage(why))
 }

@@ -150,3 +150,24 @@ fn a_roleset_in_the_working_folder_comes_before_the_built_in_one() {
     Finished::of(consensus(&folder).args(run)).exits(0);
     assert_eq!(folder.result()["agents"][0]["name"], "Ann");
 }
+
+#[test]
+fn a_pack_is_divided_by_one_line_that_is_spelled_exactly() {
+    let folder = Folder::new();
+    let roleset = EMBEDDED_ROLESETS.iter().find(|(name, _)| *name == "solver_checker.json").unwrap().1;
+    folder.write("rolesets/mine.json", roleset);
+    folder.write("rolesets/packs/checker.md", "You check sums.");
+    let check = |pack: &str, code| {
+        folder.write("rolesets/packs/solver.md", pack);
+        Finished::of(consensus(&folder).args(["roleset", "check", "mine"])).exits(code).stderr
+    };
+    check("Add.\n\n## Comparing\n\nTake what is right.\n", 0);
+    check("Add.\r\n\r\n## Comparing \r\n\r\nTake what is right.\r\n", 0);
+    check("Add, comparing what you find.\n", 0);
+    for near in ["## comparing", "### Comparing", "## Comparing:", "## Comparing texts", "#Comparing"] {
+        let said = check(&format!("Add.\n\n{near}\n\nTake what is right.\n"), 2);
+        assert!(said.contains("write `## Comparing`"), "{said}");
+    }
+    assert!(check("## Comparing\nTake what is right.\n", 2).contains("nothing before `## Comparing`"));
+    assert!(check("Add.\n## Comparing\nTake it.\n## Comparing\nOr not.\n", 2).contains("twice"));
+}

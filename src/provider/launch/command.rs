@@ -90,6 +90,13 @@ impl LaunchCommand {
                 let Some(model) = model else {
                     return refuse("it wants a model; name it with --model".to_owned());
                 };
+                // Inside a longer word another program may read it, such as a shell.
+                let is_plain = |c: char| c.is_alphanumeric() || "._/:@+-".contains(c);
+                if word != "{model}" && !model.chars().all(is_plain) {
+                    return refuse(format!(
+                        "the model `{model}` has characters that `{word}` could read as its own; give {{model}} a word to itself"
+                    ));
+                }
                 *word = word.replace("{model}", model);
             }
         }
