@@ -46,4 +46,5 @@ mod session;
 mod tasks;
 mod tidy;
 mod trust;
+mod trust_rolesets;
 mod usage;

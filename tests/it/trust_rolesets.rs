@@ -1,0 +1,62 @@
+//! What a folder that came from elsewhere cannot do by the names in it: rolesets, packs, and models.
+
+use consensus::config::EMBEDDED_ROLESETS;
+
+use crate::support::{Finished, Folder, consensus};
+use crate::trust::{cloned, visitor};
+
+#[test]
+fn no_pack_is_a_link_out_of_the_folder() {
+    let folder = Folder::new();
+    let secret = folder.write("elsewhere/secret.txt", "root:x:0:0");
+    let project = folder.path().join("project");
+    folder.write(
+        "project/rolesets/mine.json",
+        EMBEDDED_ROLESETS.iter().find(|(name, _)| *name == "solver_checker.json").unwrap().1,
+    );
+    folder.write("project/rolesets/packs/checker.md", "You check sums.");
+    std::os::unix::fs::symlink(&secret, project.join("rolesets/packs/solver.md")).unwrap();
+    let words = ["run", "--mock", "--answer", "4", "--roleset", "mine", "--prompt", "2+2?"];
+    let refused = Finished::of(consensus(&folder).current_dir(&project).args(words)).exits(2);
+    assert!(refused.stderr.contains("leads out of this folder"), "{}", refused.stderr);
+    assert!(!project.join("runs").exists());
+    // The same for a roleset, and for the folder of all of them.
+    std::fs::remove_file(project.join("rolesets/packs/solver.md")).unwrap();
+    folder.write("project/rolesets/packs/solver.md", "You add numbers.");
+    Finished::of(consensus(&folder).current_dir(&project).args(words)).exits(0);
+    std::fs::rename(project.join("rolesets"), folder.path().join("elsewhere/rolesets")).unwrap();
+    std::os::unix::fs::symlink("../elsewhere/rolesets", project.join("rolesets")).unwrap();
+    Finished::of(consensus(&folder).current_dir(&project).args(words)).exits(2);
+    // A folder that the user names is the user's choice.
+    let named = ["--rolesets-dir", "../elsewhere/rolesets"];
+    Finished::of(consensus(&folder).current_dir(&project).args(words).args(named)).exits(0);
+}
+
+#[test]
+fn no_name_of_a_model_is_read_as_a_command() {
+    // The user's own command goes through a shell; the model is named by the folder.
+    let folder = cloned("model = \"x; echo pwned > pwned ;\"\n");
+    folder
+        .write("config/consensus/config.toml", "launch = 'sh -c \"echo started {model} {port}; sleep 1\"'\n");
+    let refused = Finished::of(&mut visitor(&folder, &["run", "--prompt", "x"])).exits(2);
+    assert!(refused.stderr.contains("give {model} a word to itself"), "{}", refused.stderr);
+    assert!(!folder.path().join("project/pwned").exists() && !folder.path().join("pwned").exists());
+}
+
+#[test]
+fn no_roleset_of_the_folder_takes_the_place_of_the_default() {
+    let folder = cloned("");
+    let roleset = EMBEDDED_ROLESETS.iter().find(|(name, _)| *name == "generalist_critic.json").unwrap().1;
+    let elsewhere = roleset.replace(
+        "\"pack\": \"generalist.md\"",
+        "\"pack\": \"generalist.md\", \"model\": \"openrouter:evil/model\"",
+    );
+    assert_ne!(roleset, elsewhere);
+    for place in ["rolesets", "project/rolesets"] {
+        folder.write(&format!("{place}/generalist_critic.json"), &elsewhere);
+        folder.write(&format!("{place}/packs/generalist.md"), "Answer.");
+        folder.write(&format!("{place}/packs/critic.md"), "Answer.");
+    }
+    let said = Finished::of(&mut visitor(&folder, &["plan", "--prompt", "x", "--format", "json"])).exits(0);
+    assert!(!said.stdout.contains("openrouter"), "{}", said.stdout);
+}
