@@ -23,9 +23,12 @@ const SETTINGS: [&str; 11] = [
     "diff.external=",
     "gc.auto=0",
     "maintenance.auto=false",
-    // Whoever owns it: nothing that it has set is run.
+    // Whoever owns it: nothing that it has set is run, filters included, which each repository names as it likes.
     "safe.directory=*",
 ];
+
+/// What a filter of files may have set, and what is set in its place.
+const FILTER: [(&str, &str); 4] = [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")];
 
 /// The name of an object of git: lower-case hex digits, 40 or 64.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
@@ -71,6 +74,8 @@ impl fmt::Display for Oid {
 pub struct Repository {
     /// Its `.git`.
     pub(super) folder: PathBuf,
+    /// The names of the filters that it has set, none of which is run: a filter could make files of a tree that are not those of the tree.
+    filters: Vec<String>,
 }
 
 /// What is asked of git.
@@ -102,7 +107,7 @@ impl Repository {
     ///
     /// [`RepositoryError::NotARepository`] if there is none.
     pub fn open(folder: &Path) -> Result<Self, RepositoryError> {
-        let here = Self { folder: folder.to_owned() };
+        let here = Self { folder: folder.to_owned(), filters: Vec::new() };
         let words =
             ["-C", &folder.to_string_lossy(), "rev-parse", "--path-format=absolute", "--git-common-dir"];
         let said = here.raw(&Asked::words(&words), false)?;
@@ -111,7 +116,35 @@ impl Repository {
             return Err(none());
         }
         let text = String::from_utf8(said.out).map_err(|_| none())?;
-        Ok(Self { folder: PathBuf::from(text.trim_end_matches('\n')) })
+        let mut found = Self { folder: PathBuf::from(text.trim_end_matches('\n')), filters: Vec::new() };
+        found.filters = found.set_filters()?;
+        Ok(found)
+    }
+
+    /// The names of the filters in the repository's own settings.
+    fn set_filters(&self) -> Result<Vec<String>, RepositoryError> {
+        let words = ["config", "--null", "--name-only", "--get-regexp", r"^filter\."];
+        // It says no where there is none.
+        let said = self.ask(&Asked::words(&words))?;
+        let keys = String::from_utf8_lossy(&said.out).into_owned();
+        let names = keys.split('\0').filter_map(|key| key.strip_prefix("filter.")?.rsplit_once('.'));
+        let mut names: Vec<String> = names.map(|(name, _)| name.to_owned()).collect();
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// The settings that take the place of the filters', as git reads them from its environment: a name may hold any sign.
+    fn without_filters(&self) -> impl Iterator<Item = (String, String)> {
+        let settings = self
+            .filters
+            .iter()
+            .flat_map(|name| FILTER.map(|(key, value)| (format!("filter.{name}.{key}"), value.to_owned())));
+        let count = ("GIT_CONFIG_COUNT".to_owned(), (self.filters.len() * FILTER.len()).to_string());
+        let pairs = settings.enumerate().flat_map(|(at, (key, value))| {
+            [(format!("GIT_CONFIG_KEY_{at}"), key), (format!("GIT_CONFIG_VALUE_{at}"), value)]
+        });
+        [count].into_iter().chain(pairs)
     }
 
     /// Asks git, and takes whatever it says.
@@ -135,7 +168,7 @@ impl Repository {
             // Attributes of the folder that somebody happens to be in are no business of a repository's.
             command.current_dir(&self.folder).arg("--git-dir").arg(&self.folder);
         }
-        command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+        command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting])).envs(self.without_filters());
         command.args(asked.words).envs(asked.env.iter().copied());
         command.envs(asked.index.map(|index| ("GIT_INDEX_FILE", index)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

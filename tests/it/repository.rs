@@ -315,3 +315,23 @@ fn a_lock_that_was_left_is_named_and_not_taken_away() {
 fn mark_of(sequence: u64) -> Mark {
     Mark::of("a-ledger", sequence)
 }
+
+#[test]
+fn no_filter_of_a_repository_is_run_and_files_are_those_of_the_tree() {
+    let project = Project::new();
+    project.write(".gitattributes", b"*.txt filter=one\n*.sh filter=a.b=c\n");
+    project.commit("attributes");
+    let run = |name: &str| format!("sh -c 'echo {name} >> {}/ran; tr a-z A-Z'", project.path().display());
+    for (key, name) in
+        [("filter.one.smudge", "smudge"), ("filter.one.clean", "clean"), ("filter.a.b=c.smudge", "named")]
+    {
+        project.git(&["config", key, &run(name)]);
+    }
+    project.git(&["config", "filter.one.required", "true"]);
+    let repository = project.open();
+    let tree = repository.candidate("main", Source::Branch("work")).unwrap().tree;
+    let folder = Folder::new();
+    repository.export(&tree, folder.path()).unwrap();
+    assert_eq!(std::fs::read(folder.path().join("a.txt")).unwrap(), b"one\ntwo\nthree\n");
+    assert!(!project.path().join("ran").exists(), "a filter was run");
+}
