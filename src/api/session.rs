@@ -118,6 +118,11 @@ impl Session {
             return Err(SessionError::Name(quote::excerpt(name)));
         }
         let path = folder.join(SESSIONS_FOLDER).join(format!("{name}.jsonl"));
+        // A link that came with the folder could lead what is added to any file of the user's.
+        if path.is_symlink() {
+            let source = std::io::Error::other("it is a link; put the file itself in its place");
+            return Err(SessionError::File { path, source });
+        }
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => Some(bytes),
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => None,

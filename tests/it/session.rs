@@ -317,3 +317,16 @@ fn sessions_and_their_runs_of_the_first_version_go_on() {
     in_session(&folder, "And once more?", &MOCK).exits(0);
     assert_eq!((lines(&folder).len(), says(&folder)), (3, json!("same")));
 }
+
+#[test]
+fn no_session_is_a_link() {
+    let folder = Folder::new();
+    let outside = Folder::new();
+    std::fs::create_dir_all(folder.path().join("runs/sessions")).unwrap();
+    let target = outside.path().join("target.jsonl");
+    std::os::unix::fs::symlink(&target, folder.path().join("runs/sessions/s.jsonl")).unwrap();
+    let given = ["run", "--mock", "--answer", "4", "--prompt", "2+2?", "--session", "s"];
+    let refused = Finished::of(consensus(&folder).args(given)).exits(2);
+    assert!(refused.stderr.contains("it is a link"), "{}", refused.stderr);
+    assert!(!target.exists());
+}
