@@ -93,7 +93,7 @@ pub(super) fn may_be_repeated(task: &str) -> bool {
 }
 
 /// Returns true if `words` stand in `text` as whole words.
-fn has_words(text: &str, words: &str) -> bool {
+pub(super) fn has_words(text: &str, words: &str) -> bool {
     let is_edge = |c: Option<char>| c.is_none_or(|c| c == ' ');
     text.match_indices(words).any(|(at, _)| {
         is_edge(text[..at].chars().next_back()) && is_edge(text[at + words.len()..].chars().next())

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use serde_json::Value;
 use thiserror::Error;
 
-use super::echo::{fold, may_be_repeated, repeats, talk};
+use super::echo::{fold, has_words, may_be_repeated, repeats, talk};
 use super::memo::Memo;
 use super::{CanonicalKind, redact};
 
@@ -44,6 +44,9 @@ const PLACEHOLDERS: [&str; 24] = [
     "your answer here",
     "your final answer",
 ];
+
+/// Those of them that are answers where the user has said them: "Answer N/A if there is none."
+const ABBREVIATIONS: [&str; 5] = ["lorem ipsum", "n/a", "tba", "tbd", "todo"];
 
 /// What private thoughts are asked to end with, in lower case.
 const LABEL: &str = "answer:";
@@ -166,7 +169,10 @@ impl Told {
         if let Some((_, rest)) = labelled.filter(|_| !self.has_label) {
             return Err(Vacuity::Label(super::quote::excerpt(rest.trim())));
         }
-        if is_placeholder(text, &folded) || kind == CanonicalKind::Text && has_blank_to_fill(text) {
+        let is_wanted = ABBREVIATIONS.contains(&folded.as_str()) && has_words(&self.said, &folded);
+        if !is_wanted && is_placeholder(text, &folded)
+            || kind == CanonicalKind::Text && has_blank_to_fill(text)
+        {
             return Err(Vacuity::Placeholder(super::quote::excerpt(canonical)));
         }
         let is_task = folded == self.task || folded.strip_prefix("task ") == Some(&self.task);
@@ -326,6 +332,14 @@ mod tests {
         assert_eq!(verdict("what is the capital of australia"), Err(Vacuity::Echo("the task")));
         let echo = "the complete final text here, exactly as the user";
         assert_eq!(verdict(echo), Err(Vacuity::Echo("the instructions")));
+    }
+
+    #[test]
+    fn an_abbreviation_that_the_user_asks_for_is_an_answer() {
+        let check = |task: &str, text| told(EchoRule::Words, task, &[]).check(CanonicalKind::Text, text);
+        assert_eq!(check("What is its colour? Answer N/A if it has none.", "N/A"), Ok(()));
+        assert!(check("What is its colour?", "N/A").is_err());
+        assert!(check("What is the answer?", "the answer").is_err());
     }
 
     #[test]
