@@ -284,10 +284,9 @@ impl Shared {
             let waiting = std::mem::take(&mut state.waiting);
             is_open = !state.is_closed;
             drop(state);
-            let is_wanted = !waiting.is_empty() || !is_open;
-            let sync = || if is_wanted { self.file.sync_data() } else { Ok(()) };
-            let done = self.write_pending().and_then(|()| sync().map_err(|why| self.fail(&why)));
-            synced = is_wanted.then(Instant::now).or(synced);
+            let sync = || self.file.sync_data().map_err(|why| self.fail(&why));
+            let done = self.write_pending().and_then(|()| sync());
+            synced = Some(Instant::now());
             let mut late = Vec::new();
             if done.is_err() {
                 late = std::mem::take(&mut self.lock().waiting);
