@@ -1,7 +1,7 @@
 //! Reading files that a person has written, up to a size that none of them reaches.
 //!
-//! In: a path. Out: its text, or an error of the system with words. A device that never ends is not read for ever, and a link in the
-//! working folder that leads out of it is not followed: a roleset from elsewhere could put any file of its user into a prompt.
+//! In: a path. Out: its text, or an error of the system with words. A device that never ends is not read for ever. No roleset or pack is
+//! read through a link that leads out of the working folder: one from elsewhere could put any file of its user into a prompt.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read as _};
@@ -13,16 +13,25 @@ use super::reach::reach;
 /// The longest configuration file, roleset or pack, in bytes.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// Reads a configuration file, a roleset or a pack.
+/// Reads a roleset or a pack.
 ///
 /// # Errors
 ///
-/// Any error in reading it; it is too long, it is not UTF-8, or it is a link out of the working folder.
-pub(super) fn read_to_string(path: &Path) -> std::io::Result<String> {
+/// As [`read_to_string`], or it is a link out of the working folder.
+pub(super) fn read_of_roleset(path: &Path) -> std::io::Result<String> {
     if leads_out(path)? {
         let why = "it is a link that leads out of this folder; put a copy in its place, or name the folder itself with --rolesets-dir";
         return Err(Error::new(ErrorKind::PermissionDenied, why));
     }
+    read_to_string(path)
+}
+
+/// Reads a configuration file, a roleset or a pack.
+///
+/// # Errors
+///
+/// Any error in reading it; it is too long ([`ErrorKind::FileTooLarge`]), or it is not UTF-8 ([`ErrorKind::InvalidData`]).
+pub(super) fn read_to_string(path: &Path) -> std::io::Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > BYTES_MAX {

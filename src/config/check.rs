@@ -69,7 +69,7 @@ impl Packs {
         match &self.place {
             Place::Folder(folder) => {
                 let path = folder.join(name);
-                bounded::read_to_string(&path).map_err(|e| format!("cannot read `{}`: {e}", path.display()))
+                bounded::read_of_roleset(&path).map_err(|e| format!("cannot read `{}`: {e}", path.display()))
             }
             Place::Embedded(packs) => {
                 let found = packs.iter().find(|(n, _)| *n == name);

@@ -5,8 +5,7 @@
 //! digested. This module never decides what a setting may do.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{ErrorKind, Read as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use reqwest::Url;
@@ -14,12 +13,10 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
+use super::bounded;
 use super::error::ConfigError;
 use crate::crypto::Digest;
 use crate::text::quote;
-
-/// The longest configuration file, in bytes.
-const BYTES_MAX: u64 = 1 << 20;
 
 /// The key whose value is shown without user name, password and query.
 const URL: &str = "base_url";
@@ -78,10 +75,9 @@ impl Document {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Read`], or [`ConfigError::File`] if it is no text file of a bounded size.
+    /// [`ConfigError::Read`], also if it is too long or not UTF-8; [`ConfigError::File`] if it is not a regular file.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, ConfigError> {
         let failed = |source| ConfigError::Read { path: path.to_owned(), source };
-        let refuse = |why: &str| Err(ConfigError::File { path: path.to_owned(), why: why.to_owned() });
         let about = match std::fs::metadata(path) {
             Ok(about) => about,
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
@@ -89,18 +85,11 @@ impl Document {
         };
         // A pipe would be waited for, and a device may never end.
         if !about.is_file() {
-            return refuse("it is not a regular file");
+            let why = "it is not a regular file".to_owned();
+            return Err(ConfigError::File { path: path.to_owned(), why });
         }
-        let mut bytes = Vec::new();
-        let file = File::open(path).map_err(failed)?;
-        file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
-        if bytes.len() as u64 > BYTES_MAX {
-            return refuse("a configuration file has at most 1 MiB");
-        }
-        match String::from_utf8(bytes) {
-            Ok(text) => Ok(Some(Self { path: path.to_owned(), text })),
-            Err(_) => refuse("it is not UTF-8 text"),
-        }
+        let text = bounded::read_to_string(path).map_err(failed)?;
+        Ok(Some(Self { path: path.to_owned(), text }))
     }
 
     /// Returns the file's path, as it was given.

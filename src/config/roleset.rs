@@ -279,7 +279,7 @@ pub fn copy_roleset(found: &Found, folder: &Path) -> Result<PathBuf, ConfigError
 fn open(found: &Found) -> Result<(String, String, Packs), ConfigError> {
     match &found.source {
         Source::File(path) => {
-            let read = bounded::read_to_string(path);
+            let read = bounded::read_of_roleset(path);
             let text = read.map_err(|source| ConfigError::Read { path: path.clone(), source })?;
             let folder = path.parent().unwrap_or(Path::new("")).join("packs");
             Ok((path.display().to_string(), text, Packs::in_folder(folder)))
