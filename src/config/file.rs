@@ -125,13 +125,14 @@ impl FileConfig {
     /// [`ConfigError::Read`], [`ConfigError::File`] with the line.
     pub fn load_to_read() -> Result<Self, ConfigError> {
         let Sources { user, project, claims, document } = Sources::read()?;
-        let (Some(claims), Some(document)) = (claims, document) else { return Ok(project.over(user)) };
+        let Some(claims) = claims else { return Ok(project.over(user)) };
         match claims.require() {
             Ok(()) => Ok(project.over(user)),
             Err(ConfigError::Untrusted { .. }) => {
                 let is_kept = |key: &str| !claims.names(key);
-                warn_of(project.settings.values().filter(|setting| !is_kept(&setting.keys[0])));
-                Ok(Self::parse_some(&document, is_kept)?.over(user))
+                warn_of(&claims);
+                let kept = document.map(|document| Self::parse_some(&document, is_kept)).transpose()?;
+                Ok(kept.unwrap_or_default().over(user))
             }
             Err(other) => Err(other),
         }
@@ -262,18 +263,13 @@ fn whole(setting: &Setting) -> &[String] {
     }
 }
 
-/// Warns of settings that are left out; of none, says nothing.
-fn warn_of<'a>(left_out: impl Iterator<Item = &'a Setting>) {
-    let mut left_out: Vec<&Setting> = left_out.collect();
-    left_out.sort_by_key(|setting| setting.line);
-    let names: Vec<String> = left_out.iter().map(|setting| setting.name()).collect();
-    if let Some(first) = left_out.first() {
-        let names = quote::terminal(&names.join(", "));
-        tracing::warn!(
-            "{}: left out until you trust this folder with `consensus trust`: {names}",
-            first.place()
-        );
-    }
+/// Warns of what needs trust and has none: settings are left out, and a link is only read through.
+fn warn_of(claims: &Claims) {
+    let named: Vec<String> = claims.claims.iter().map(ToString::to_string).collect();
+    tracing::warn!(
+        "left out, or only read through, until you trust this folder with `consensus trust`: {}",
+        quote::terminal(&named.join("; "))
+    );
 }
 
 /// Returns the user's configuration folder, `$XDG_CONFIG_HOME/consensus` on every system.

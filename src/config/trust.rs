@@ -1,6 +1,6 @@
 //! Which settings of a folder need its visitor's trust, and whether the visitor has given it.
 //!
-//! In: a project's file as it was read, and the links beside it. Out: [`Claims`], the settings that start programs,
+//! In: a project's file as it was read, and the rolesets and links beside it. Out: [`Claims`], the settings that start programs,
 //! name servers or keys, or lead out of the folder, with one digest over every file that names such a thing; and the
 //! [`TrustStore`], the user's own list of folders with the digest that each was trusted at.
 //!
@@ -13,12 +13,15 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use super::bounded;
 use super::document::Document;
 use super::error::ConfigError;
 use super::file::{FileConfig, PROJECT_FILE, config_folder};
 use super::reach::{Reach, reach};
 use crate::crypto::Digest;
+use crate::provider::{BEDROCK, PRESETS, is_loopback};
 use crate::report::write_whole;
 
 /// The variable whose value, a digest, makes the folder with that digest a trusted one.
@@ -27,11 +30,14 @@ pub const TRUST_VARIABLE: &str = "CONSENSUS_TRUST";
 /// The name of the list in the user's configuration folder.
 const STORE_FILE: &str = "trusted.json";
 
-/// What a project's file may set without trust; for a folder see [`folder_claim`].
+/// What a project's file may set without trust; for a model see [`is_elsewhere`], and for a folder [`folder_claim`].
 const HARMLESS: [&str; 7] = ["model", "roleset", "stream", "retries", "calls_at_once", "timeouts", "prices"];
 
 /// Settings that name a folder, which are harmless where it is inside the project's.
 const FOLDERS: [&str; 2] = ["runs_dir", "rolesets_dir"];
+
+/// The folder with rolesets when no setting names one.
+const ROLESETS_DIR: &str = "rolesets";
 
 /// The folder for run folders when no setting names one.
 pub const DEFAULT_RUNS_DIR: &str = "runs";
@@ -102,7 +108,8 @@ impl Claims {
         let mut links = Vec::new();
         for setting in document.map(Document::settings).transpose()?.unwrap_or_default() {
             let key = setting.keys.first().map_or("", String::as_str);
-            if HARMLESS.contains(&key) {
+            let names_server = key == "model" && config.model.as_ref().is_some_and(|m| is_elsewhere(m, user));
+            if HARMLESS.contains(&key) && !names_server {
                 continue;
             }
             let mut what = format!("{} = {}", setting.name(), setting.value);
@@ -124,8 +131,16 @@ impl Claims {
             }
         }
         keys.dedup();
-        let file = document.filter(|_| names_file).map(Document::digest);
-        let digest = digest(file, links);
+        let project = document.filter(|_| names_file).map(|file| (PROJECT_FILE.into(), file.digest()));
+        let mut files: Vec<(PathBuf, Digest)> = project.into_iter().collect();
+        let rolesets = config.rolesets_dir.as_ref().map_or(Path::new(ROLESETS_DIR), PathBuf::as_path);
+        for (file, says, model) in models_elsewhere(&folder.join(rolesets), user) {
+            let place = file.strip_prefix(&folder).unwrap_or(&file).to_owned();
+            claims.push(Claim { place: place.display().to_string(), what: format!("model = {model:?}") });
+            files.push((place, says));
+        }
+        files.dedup();
+        let digest = digest(files, links);
         Ok((!claims.is_empty()).then_some(Self { folder, claims, digest, keys }))
     }
 
@@ -171,6 +186,39 @@ impl Claims {
     }
 }
 
+/// Whether a model is called at a server on another machine that the user's own file does not use: a question must not go where a folder
+/// sends it. The servers of [`PRESETS`] are known by their names, and so they need no address to be named.
+fn is_elsewhere(model: &str, user: &FileConfig) -> bool {
+    let provider = |model: &str| model.split_once(':').map(|(provider, _)| provider.to_owned());
+    let Some(named) = provider(model) else { return false };
+    let is_far = |url: &str| reqwest::Url::parse(url).is_ok_and(|url| !is_loopback(&url));
+    let is_known =
+        PRESETS.iter().any(|preset| preset.name == named && is_far(preset.base_url)) || named == BEDROCK;
+    let is_users = user.model.as_deref().and_then(provider).as_ref() == Some(&named)
+        || user.providers.contains_key(&named);
+    is_known && !is_users
+}
+
+/// Returns the models of the rolesets in a folder that are called elsewhere, each with its file and the SHA-256 of that. A file that
+/// cannot be read is no roleset that runs.
+fn models_elsewhere(folder: &Path, user: &FileConfig) -> Vec<(PathBuf, Digest, String)> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
+    files.sort();
+    let mut found = Vec::new();
+    for file in files {
+        let Ok(text) = bounded::read_of_roleset(&file) else { continue };
+        let roleset: Value = serde_json::from_str(&text).unwrap_or_default();
+        let agents = roleset["agents"].as_array().into_iter().flatten().chain([&roleset["arbiter"]]);
+        let models =
+            agents.filter_map(|agent| agent["model"].as_str()).filter(|model| is_elsewhere(model, user));
+        let says = Digest::of(text.as_bytes());
+        found.extend(models.map(|model| (file.clone(), says, model.to_owned())));
+    }
+    found
+}
+
 /// Returns where a folder that the project's file names is, if it is outside of the project's.
 fn folder_claim(folder: &Path, key: &str, config: &FileConfig) -> Option<Reach> {
     let named = if key == "runs_dir" { &config.runs_dir } else { &config.rolesets_dir };
@@ -188,7 +236,7 @@ fn led_away(folder: &Path, runs: &Path) -> Option<(Claim, Vec<(PathBuf, PathBuf)
 }
 
 /// Returns the digest over a listing of files, each with the SHA-256 of what it says; a link says where it leads.
-fn digest(project: Option<Digest>, mut links: Vec<(PathBuf, PathBuf)>) -> Digest {
+fn digest(files: Vec<(PathBuf, Digest)>, mut links: Vec<(PathBuf, PathBuf)>) -> Digest {
     let mut listing = b"consensus trust 1\n".to_vec();
     let mut entry = |kind: &str, path: &Path, says: Digest| {
         let path = path.as_os_str().as_encoded_bytes();
@@ -196,8 +244,8 @@ fn digest(project: Option<Digest>, mut links: Vec<(PathBuf, PathBuf)>) -> Digest
         listing.extend_from_slice(path);
         listing.push(b'\n');
     };
-    if let Some(says) = project {
-        entry("file", Path::new(PROJECT_FILE), says);
+    for (file, says) in files {
+        entry("file", &file, says);
     }
     links.sort();
     links.dedup();

@@ -33,6 +33,44 @@ fn no_pack_is_a_link_out_of_the_folder() {
 }
 
 #[test]
+fn a_model_at_a_public_server_needs_trust_unless_the_user_calls_it_too() {
+    let elsewhere = "model = \"openai:gpt-4o\"\n";
+    let folder = cloned(elsewhere);
+    let run = ["run", "--mock", "--answer", "4", "--prompt", "x"];
+    let refused = Finished::of(&mut visitor(&folder, &run)).exits(2);
+    assert!(refused.stderr.contains("consensus.toml:1: model = \"openai:gpt-4o\""), "{}", refused.stderr);
+    // It is the user's own server then.
+    folder.write("config/consensus/config.toml", "model = \"openai:gpt-4o-mini\"\n");
+    Finished::of(&mut visitor(&folder, &run)).exits(0);
+    for near in ["vllm:m", "ollama:llama3.1:8b", "gpt-4o", "llama3.1:8b"] {
+        Finished::of(&mut visitor(&cloned(&format!("model = \"{near}\"\n")), &run)).exits(0);
+    }
+}
+
+#[test]
+fn a_roleset_of_the_folder_names_no_public_server_without_trust() {
+    let folder = cloned("");
+    let roleset = EMBEDDED_ROLESETS.iter().find(|(name, _)| *name == "solver_checker.json").unwrap().1;
+    let elsewhere = roleset.replace("\"solver.md\"", "\"solver.md\", \"model\": \"openrouter:evil/model\"");
+    folder.write("rolesets/mine.json", &elsewhere);
+    folder.write("rolesets/packs/solver.md", "Add.");
+    folder.write("rolesets/packs/checker.md", "Check.");
+    let run = ["run", "--mock", "--answer", "4", "--roleset", "mine", "--prompt", "x"];
+    let mine = || consensus(&folder);
+    let refused = Finished::of(mine().args(run)).exits(2);
+    assert!(
+        refused.stderr.contains("rolesets/mine.json: model = \"openrouter:evil/model\""),
+        "{}",
+        refused.stderr
+    );
+    Finished::of(mine().arg("trust")).exits(0);
+    Finished::of(mine().args(run)).exits(0);
+    // The trust is void when the file changes.
+    folder.write("rolesets/mine.json", &elsewhere.replace("evil/model", "evil/other"));
+    Finished::of(mine().args(run)).exits(2);
+}
+
+#[test]
 fn no_name_of_a_model_is_read_as_a_command() {
     // The user's own command goes through a shell; the model is named by the folder.
     let folder = cloned("model = \"x; echo pwned > pwned ;\"\n");
@@ -59,4 +97,14 @@ fn no_roleset_of_the_folder_takes_the_place_of_the_default() {
     }
     let said = Finished::of(&mut visitor(&folder, &["plan", "--prompt", "x", "--format", "json"])).exits(0);
     assert!(!said.stdout.contains("openrouter"), "{}", said.stdout);
+}
+
+#[test]
+fn commands_that_only_read_tell_of_a_link_out_of_the_folder() {
+    let folder = cloned("");
+    std::fs::create_dir_all(folder.path().join("project")).unwrap();
+    std::os::unix::fs::symlink("../elsewhere", folder.path().join("project/runs")).unwrap();
+    let mut reading = visitor(&folder, &["runs"]);
+    let read = Finished::of(reading.current_dir(folder.path().join("project"))).exits(0);
+    assert!(read.stderr.contains("runs: a link that leads out of the folder"), "{}", read.stderr);
 }
