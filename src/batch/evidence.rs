@@ -45,13 +45,13 @@ struct Lines {
 
 /// The lines of results of a shard, to be looked up.
 #[derive(Debug)]
-pub(super) struct Claims<'a> {
+pub(super) struct ResultLines<'a> {
     path: &'a Path,
     file: Option<File>,
     runs: HashMap<Uuid, Lines>,
 }
 
-impl<'a> Claims<'a> {
+impl<'a> ResultLines<'a> {
     /// Reads where the lines of each run are.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::error::BatchError;
-use super::evidence::Claims;
+use super::evidence::ResultLines;
 use super::matrix::{ShardOf, run_id};
 use super::{shard, strays};
 use crate::engine::Ledger;
@@ -73,7 +73,7 @@ pub fn verify(folder: &Path) -> Result<Verified, BatchError> {
 fn verify_shard(folder: &Path, which: ShardOf, verified: &mut Verified) -> Result<(), BatchError> {
     let (results, journal) =
         (shard::results_file(folder, which.index), shard::journal_file(folder, which.index));
-    let mut claims = Claims::read(&results)?;
+    let mut claims = ResultLines::read(&results)?;
     if !journal.exists() {
         verified.absent_shards += 1;
         return claims.are_all_found(&journal);

@@ -15,7 +15,7 @@ use crate::decision::{KeyFolder, Ledger, ORCHESTRATOR, Sitting};
 use crate::peer::{Addresses, Connections, Inbox, Patience, Peer, Unreached, listen};
 use crate::protocol::approval::court::{Court, Ruling};
 use crate::protocol::approval::member::Want;
-use crate::protocol::approval::{Change, Party, Reading, Registry, Seal};
+use crate::protocol::approval::{Change, ModelOpinion, Party, Registry, Seal};
 use crate::text::quote;
 
 /// How often it is looked who cannot be reached.
@@ -94,7 +94,7 @@ impl Bench {
     pub(super) async fn decide(
         &mut self,
         change: Change,
-        opinions: Vec<Reading>,
+        opinions: Vec<ModelOpinion>,
     ) -> anyhow::Result<Ruling<Signature>> {
         match self {
             Self::Together(court) => Ok(court.decide(change, opinions)?),

@@ -13,7 +13,7 @@ use super::reading::Reviewed;
 use super::{ExitCode, quorum, settings};
 use crate::decision::{Case, Decided, Ended, Ledger, Proposal, Verified, VotedFor};
 use crate::protocol::Section;
-use crate::protocol::approval::{Opinion, Reading, Sequence};
+use crate::protocol::approval::{ModelOpinion, Opinion, Sequence};
 use crate::report::{DECISION_METRICS_FILE, DecisionMetrics, write_whole};
 use crate::repository::{Oid, Repository};
 use crate::text::quote;
@@ -98,7 +98,7 @@ impl Desk<'_> {
         }
         let opinions = section.reviews.iter().map(|review| review.opinion.clone());
         let readings =
-            opinions.enumerate().map(|(at, opinion)| Reading { opinion, model: reviewed.model_of(at) });
+            opinions.enumerate().map(|(at, opinion)| ModelOpinion { opinion, model: reviewed.model_of(at) });
         self.decide(proposal, readings.collect(), &result.run, phases, copy).await
     }
 
@@ -106,7 +106,7 @@ impl Desk<'_> {
     pub(super) async fn decide(
         &mut self,
         proposal: &Proposal,
-        readings: Vec<Reading>,
+        readings: Vec<ModelOpinion>,
         run: &str,
         phases: Phases,
         copy: &mut AnswerFile,

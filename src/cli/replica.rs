@@ -32,8 +32,8 @@ use crate::peer::{Patience, Peer, Reviewer, Unreached};
 use crate::protocol::Section;
 use crate::protocol::approval::member::Want;
 use crate::protocol::approval::{
-    Change, Letter, OPINION_BYTES_MAX, Opinion, Post, Reading, Registry, Sequence, Severity, Signed, Value,
-    Vote,
+    Change, Letter, ModelOpinion, OPINION_BYTES_MAX, Opinion, Post, Registry, Sequence, Severity, Signed,
+    Value, Vote,
 };
 use crate::report::write_whole;
 use crate::repository::{Oid, Repository};
@@ -237,7 +237,7 @@ fn told(want: &Want<Signature>, registry: &Registry, folder: &Path, output: &Out
 }
 
 impl Reviewer for Chair<'_> {
-    async fn review(&self, sequence: Sequence, change: &Change) -> Reading {
+    async fn review(&self, sequence: Sequence, change: &Change) -> ModelOpinion {
         let turn = self.turn.acquire().await;
         let reading = match self.reading(sequence, change).await {
             Ok(Some(reading)) => reading,
@@ -257,7 +257,7 @@ impl Reviewer for Chair<'_> {
             // It was cut off, and is no opinion: the review goes on when this one is back.
             std::future::pending::<()>().await;
         }
-        let Reading { opinion, model } = reading;
+        let ModelOpinion { opinion, model } = reading;
         let opinion = bounded(opinion);
         let said = match &opinion {
             Opinion::Approve { .. } => "approved of".to_owned(),
@@ -265,7 +265,7 @@ impl Reviewer for Chair<'_> {
             Opinion::Abstain { reason } => format!("abstained from: {reason}"),
         };
         self.output.tell(&quote::terminal(&format!("decision {sequence}: {said}")));
-        Reading { opinion, model }
+        ModelOpinion { opinion, model }
     }
 }
 
@@ -298,7 +298,7 @@ impl Chair<'_> {
     }
 
     /// Reads a change; none, if the branch carries a decision at this place already, or a later one.
-    async fn reading(&self, sequence: Sequence, change: &Change) -> anyhow::Result<Option<Reading>> {
+    async fn reading(&self, sequence: Sequence, change: &Change) -> anyhow::Result<Option<ModelOpinion>> {
         if let Some(remote) = &self.args.fetch {
             fetch(&self.repository, &self.branch, remote, self.output).await;
         }
@@ -323,7 +323,7 @@ impl Chair<'_> {
             review(opened, earlier, &dir, &id, Instant::now(), self.stop.clone(), self.output).await?;
         let model = reviewed.model_of(0);
         let opinion = self.opinion(reviewed, &candidate.tree, &dir).await?;
-        Ok(Some(Reading { opinion, model }))
+        Ok(Some(ModelOpinion { opinion, model }))
     }
 
     /// What this reviewer thinks, after its model has reviewed a change, and its own command has run on the tree.

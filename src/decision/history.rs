@@ -23,7 +23,7 @@ const SHA256: &str = "sha256:";
 
 /// A decision of these keys that a branch tells of.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Told {
+pub struct LandedDecision {
     /// Its place.
     pub sequence: Sequence,
     /// The SHA-256 of what was decided; none, if the commit does not say.
@@ -80,7 +80,7 @@ pub struct NotInLedger {
     advice: String,
 }
 
-impl Told {
+impl LandedDecision {
     /// Reads a trailer; `None` if it is under another roster, or no decision has such a place.
     fn of(trailer: &Trailer, roster: Digest) -> Option<Self> {
         let digest = |text: &String| text.strip_prefix(SHA256).and_then(|text| text.parse::<Digest>().ok());
@@ -125,10 +125,10 @@ pub fn told(
     registry: &Registry,
     tip: &Oid,
     since: Option<&Oid>,
-) -> Result<Vec<Told>, DecisionError> {
+) -> Result<Vec<LandedDecision>, DecisionError> {
     let trailers = repository.trailers(tip, since)?;
-    let mut told: Vec<Told> =
-        trailers.iter().filter_map(|trailer| Told::of(trailer, registry.digest())).collect();
+    let mut told: Vec<LandedDecision> =
+        trailers.iter().filter_map(|trailer| LandedDecision::of(trailer, registry.digest())).collect();
     told.sort_by_key(|told| std::cmp::Reverse(told.sequence));
     Ok(told)
 }
@@ -140,9 +140,9 @@ pub fn told(
 ///
 /// [`DecisionError::NotInLedger`] if something else is known of a decision, or it is not known and cannot be learned.
 pub fn compare(
-    told: &[Told],
+    told: &[LandedDecision],
     beside: &Beside<'_>,
-    find: impl Fn(&Told) -> Found,
+    find: impl Fn(&LandedDecision) -> Found,
 ) -> Result<Option<Sequence>, DecisionError> {
     let mut unknown = None;
     for told in told.iter().filter(|told| !told.is_others(beside.starts_at)) {
@@ -165,7 +165,7 @@ impl<'a> Beside<'a> {
         Self { branch, place: Path::new(""), starts_at: None, known: 0, may_learn: false, is_reviewer: false }
     }
 
-    fn lacks(&self, told: &Told, found: Found) -> NotInLedger {
+    fn lacks(&self, told: &LandedDecision, found: Found) -> NotInLedger {
         let found = match (found, self.known) {
             (Found::Other, _) => "has something else at that place".to_owned(),
             (Found::Same | Found::Nothing, 0) => "knows no decision".to_owned(),
@@ -204,9 +204,9 @@ impl<'a> Beside<'a> {
 mod tests {
     use super::*;
 
-    fn told(sequence: Sequence, names_roster: bool) -> Told {
+    fn told(sequence: Sequence, names_roster: bool) -> LandedDecision {
         let commit = Oid::try_from("a".repeat(40)).unwrap();
-        Told { sequence, change: Some(Digest::of(b"a change")), commit, names_roster }
+        LandedDecision { sequence, change: Some(Digest::of(b"a change")), commit, names_roster }
     }
 
     fn beside(starts_at: Option<Sequence>, is_reviewer: bool, may_learn: bool) -> Beside<'static> {
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn what_a_ledger_does_not_know_is_refused_and_a_reviewer_may_learn_it() {
         let all = [told(3, true), told(2, true)];
-        let nothing = |_: &Told| Found::Nothing;
+        let nothing = |_: &LandedDecision| Found::Nothing;
         assert!(compare(&all, &beside(None, false, false), nothing).is_err());
         assert!(compare(&all, &beside(None, true, false), nothing).is_err(), "an empty log");
         assert_eq!(compare(&all, &beside(None, true, true), nothing).unwrap(), Some(3));
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn the_word_of_an_owner_counts_for_commits_that_name_no_roster_and_for_no_others_in_a_ledger() {
-        let nothing = |_: &Told| Found::Nothing;
+        let nothing = |_: &LandedDecision| Found::Nothing;
         assert_eq!(compare(&[told(2, false)], &beside(Some(3), false, false), nothing).unwrap(), None);
         assert!(compare(&[told(3, false)], &beside(Some(3), false, false), nothing).is_err());
         let refused = compare(&[told(2, true)], &beside(Some(3), false, false), nothing).unwrap_err();
@@ -246,13 +246,13 @@ mod tests {
             change: Some(format!("sha256:{}", Digest::of(b"a change"))),
             roster,
         };
-        let named = Told::of(&trailer(1, Some(format!("sha256:{roster}"))), roster).unwrap();
+        let named = LandedDecision::of(&trailer(1, Some(format!("sha256:{roster}"))), roster).unwrap();
         assert!(named.names_roster && named.is(Value::Change(Digest::of(b"a change"))) == Found::Same);
         assert_eq!(named.is(Value::Nothing), Found::Other, "what was rejected has not landed");
-        assert!(!Told::of(&trailer(1, None), roster).unwrap().names_roster);
+        assert!(!LandedDecision::of(&trailer(1, None), roster).unwrap().names_roster);
         let other = format!("sha256:{}", Digest::of(b"another roster"));
         for trailer in [trailer(1, Some(other)), trailer(0, None), trailer(u64::MAX, None)] {
-            assert_eq!(Told::of(&trailer, roster), None, "{trailer:?}");
+            assert_eq!(LandedDecision::of(&trailer, roster), None, "{trailer:?}");
         }
     }
 }

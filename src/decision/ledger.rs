@@ -13,14 +13,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::error::DecisionError;
-use super::history::{Beside, Found, Told, compare, told};
+use super::history::{Beside, Found, LandedDecision, compare, told};
 use super::keys::{KeyFolder, ORCHESTRATOR};
 use super::proposal::Proposal;
 use super::record::{FIRST_FORM, FORM, Record, Verified};
 use crate::crypto::{Digest, Signature};
 use crate::journal::{Record as Line, Writer};
 use crate::protocol::approval::court::{Court, Ruling};
-use crate::protocol::approval::{Letter, ModelAt, Opinion, Proof, Reading, Registry, Seal, Sequence, Value};
+use crate::protocol::approval::{
+    Letter, ModelAt, ModelOpinion, Opinion, Proof, Registry, Seal, Sequence, Value,
+};
 use crate::repository::{Mark, Oid, Repository};
 
 /// What is wrong with a record that is not of the open case.
@@ -93,7 +95,7 @@ pub struct Case {
     /// What is decided on.
     pub proposal: Proposal,
     change: String,
-    opinions: Vec<Reading>,
+    opinions: Vec<ModelOpinion>,
     form: u32,
     decided: Option<Decided>,
 }
@@ -145,7 +147,7 @@ impl Case {
 
     /// What each reviewer thinks of it, and on which model, if they sit together.
     #[must_use]
-    pub fn opinions(&self) -> &[Reading] {
+    pub fn opinions(&self) -> &[ModelOpinion] {
         &self.opinions
     }
 
@@ -158,13 +160,13 @@ impl Case {
 
 impl Opened {
     /// What each reviewer thinks, with its model, where that was written down.
-    fn readings(&self) -> Option<Vec<Reading>> {
+    fn readings(&self) -> Option<Vec<ModelOpinion>> {
         if self.models.is_empty() {
-            return Some(self.opinions.iter().cloned().map(Reading::from).collect());
+            return Some(self.opinions.iter().cloned().map(ModelOpinion::from).collect());
         }
         let is_whole = self.models.len() == self.opinions.len() && self.form > FIRST_FORM;
         let both = self.opinions.iter().cloned().zip(self.models.iter().cloned());
-        is_whole.then(|| both.map(|(opinion, model)| Reading { opinion, model }).collect())
+        is_whole.then(|| both.map(|(opinion, model)| ModelOpinion { opinion, model }).collect())
     }
 }
 
@@ -260,11 +262,11 @@ impl Ledger {
     pub fn begin(
         &mut self,
         proposal: &Proposal,
-        readings: Vec<Reading>,
+        readings: Vec<ModelOpinion>,
         run: &str,
     ) -> Result<(), DecisionError> {
         self.is_idle()?;
-        let readings = readings.into_iter().map(|Reading { opinion, model }| (opinion, model));
+        let readings = readings.into_iter().map(|ModelOpinion { opinion, model }| (opinion, model));
         let (opinions, models): (Vec<Opinion>, Vec<Option<ModelAt>>) = readings.unzip();
         let change = proposal.change()?.text().to_owned();
         let opened = Opened {
@@ -360,7 +362,7 @@ impl Ledger {
     }
 
     /// What is in here of a decision that a branch tells of. One that is under way may have landed already.
-    fn find(&self, told: &Told) -> Found {
+    fn find(&self, told: &LandedDecision) -> Found {
         let is_at = |(sequence, _): &&(Sequence, Proof<Signature>)| *sequence == told.sequence;
         if let Some((_, proof)) = self.proofs.iter().find(is_at) {
             return told

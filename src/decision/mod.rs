@@ -31,7 +31,7 @@ mod verification;
 
 pub use error::DecisionError;
 pub use examination::Examined;
-pub use history::{Beside, Found, Told, compare, told};
+pub use history::{Beside, Found, LandedDecision, compare, told};
 pub use keys::{KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
 pub use ledger::{Case, Decided, Ended, Ledger, Sitting};
 pub use portable::{Exported, Imported, export, import};

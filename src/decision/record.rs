@@ -9,7 +9,7 @@ use crate::crypto::dsse::Envelope;
 use crate::crypto::{Digest, Signature};
 use crate::protocol::approval::court::Ruling;
 use crate::protocol::approval::{
-    Change, ModelAt, Opinion, Post, Proof, Proven, Reading, Registry, Roster, Seat, Sequence, Statement,
+    Change, ModelAt, ModelOpinion, Opinion, Post, Proof, Proven, Registry, Roster, Seat, Sequence, Statement,
     Value, Vote,
 };
 use crate::repository::Oid;
@@ -179,7 +179,7 @@ impl Record {
         let name = |at: usize| roster.reviewers.get(at).map_or_else(String::new, |seat| seat.name.clone());
         let mut votes: Vec<(usize, VotedFor)> = Vec::new();
         for vote in &self.votes {
-            let (by, Reading { opinion, model: signed_model }) = self.vote(registry, vote, change)?;
+            let (by, ModelOpinion { opinion, model: signed_model }) = self.vote(registry, vote, change)?;
             if votes.iter().any(|(known, _)| *known == by) {
                 return Err(DecisionError::NotProven(format!("`{}` votes twice", name(by))));
             }
@@ -223,7 +223,7 @@ impl Record {
         registry: &Registry,
         vote: &Json,
         change: Digest,
-    ) -> Result<(usize, Reading), DecisionError> {
+    ) -> Result<(usize, ModelOpinion), DecisionError> {
         let foreign =
             || DecisionError::NotProven("one of its votes is on something else, or is none".to_owned());
         let Some(Post::Letter(letter)) = registry.read(&vote.to_string(), |_, _| true)? else {
@@ -241,7 +241,7 @@ impl Record {
             return Err(DecisionError::NotProven(why));
         }
         // Whose key it is was checked: a prepare is a reviewer's.
-        Ok((letter.signed.by, Reading::clone(&reading)))
+        Ok((letter.signed.by, ModelOpinion::clone(&reading)))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::crypto::{Digest, Signature};
 use crate::journal::{FILE_NAME, JournalError, Writer};
 use crate::protocol::approval::member::Input;
 use crate::protocol::approval::{
-    Change, ModelAt, Opinion, Party, Phase, Post, Reading, Registry, Sequence, Statement, View,
+    Change, ModelAt, ModelOpinion, Opinion, Party, Phase, Post, Registry, Sequence, Statement, View,
 };
 
 /// What a line takes that names a post that came before, in bytes, about.
@@ -57,7 +57,7 @@ pub(super) enum News {
     /// A post, as it was read: what else was in its text is nobody's, and not remembered.
     Heard(Party, Box<Post<Signature>>),
     /// A review has ended.
-    Reviewed(Sequence, Digest, Arc<Reading>),
+    Reviewed(Sequence, Digest, Arc<ModelOpinion>),
     /// The time for a phase is over.
     Expired(Sequence, View, Phase),
 }
@@ -134,7 +134,7 @@ impl Log {
                 Input::Heard(from, kept.post.clone())
             }
             Entry::Reviewed { sequence, change, opinion, model } => {
-                Input::Reviewed(sequence, change, Arc::new(Reading { opinion, model }))
+                Input::Reviewed(sequence, change, Arc::new(ModelOpinion { opinion, model }))
             }
             Entry::Expired { sequence, view, phase } => Input::Expired(sequence, view, phase),
             Entry::StartsAt(sequence) => {
@@ -187,7 +187,7 @@ impl Log {
                 }
                 News::Reviewed(sequence, change, reading) => {
                     written.is_new = true;
-                    let Reading { opinion, model } = Reading::clone(reading);
+                    let ModelOpinion { opinion, model } = ModelOpinion::clone(reading);
                     Entry::Reviewed { sequence: *sequence, change: *change, opinion, model }
                 }
                 News::Expired(sequence, view, phase) => {

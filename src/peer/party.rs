@@ -20,8 +20,8 @@ use crate::protocol::approval::member::{Input, Member, Want};
 use crate::protocol::approval::orchestrator::Orchestrator;
 use crate::protocol::approval::replica::Replica;
 use crate::protocol::approval::{
-    Change, Letter, Opinion, PROOFS_AT_ONCE, Party, Post, Proof, Reading, Registry, Seal, Sequence, Signed,
-    Statement, To, Value,
+    Change, Letter, ModelOpinion, Opinion, PROOFS_AT_ONCE, Party, Post, Proof, Registry, Seal, Sequence,
+    Signed, Statement, To, Value,
 };
 
 /// So many posts are written down together, with one sync.
@@ -43,7 +43,7 @@ pub trait Carrier {
 /// Whoever has an opinion on changes.
 pub trait Reviewer {
     /// Reviews the change that is proposed at this place, and says which model did. A reviewer that cannot abstains.
-    fn review(&self, sequence: Sequence, change: &Change) -> impl Future<Output = Reading>;
+    fn review(&self, sequence: Sequence, change: &Change) -> impl Future<Output = ModelOpinion>;
 }
 
 /// One who takes part.
@@ -469,7 +469,7 @@ fn key_of(signed: &Signed<Signature>) -> (Sequence, Digest) {
 
 /// Has no opinion: an orchestrator is never asked for one.
 impl Reviewer for () {
-    async fn review(&self, _: Sequence, _: &Change) -> Reading {
+    async fn review(&self, _: Sequence, _: &Change) -> ModelOpinion {
         Opinion::Abstain { reason: "nobody reviews here".to_owned() }.into()
     }
 }

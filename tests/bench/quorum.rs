@@ -11,8 +11,8 @@ use consensus::crypto::{Digest, SecretKey, Signature};
 use consensus::protocol::approval::orchestrator::{self, Orchestrator};
 use consensus::protocol::approval::replica::{self, Replica};
 use consensus::protocol::approval::{
-    Change, Opinion, Party, Post, Reading, Registry, Roster, Seal, Seat, Sequence, Signer, Statement, To,
-    Value,
+    Change, ModelOpinion, Opinion, Party, Post, Registry, Roster, Seal, Seat, Sequence, Signer, Statement,
+    To, Value,
 };
 
 use crate::{Result, row};
@@ -99,7 +99,7 @@ struct Hall<K: Signer, M: Mail<K>> {
     reviewers: Vec<Replica<K>>,
     orchestrator: Orchestrator<K>,
     inbox: VecDeque<(Party, Party, M::Sealed)>,
-    opinion: Arc<Reading>,
+    opinion: Arc<ModelOpinion>,
     told: Sequence,
 }
 

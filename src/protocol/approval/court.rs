@@ -15,10 +15,10 @@ use thiserror::Error;
 use super::event::Phase;
 use super::member::{Input, Member, Want};
 use super::message::{Value, View};
+use super::model_opinion::ModelOpinion;
 use super::orchestrator::Orchestrator;
 use super::post::{Party, Post, Proof, To};
 use super::quorum::Quorum;
-use super::reading::Reading;
 use super::replica::Replica;
 use super::statement::{Change, Letter, Sequence, Signer, Statement};
 
@@ -36,7 +36,7 @@ pub struct Court<K: Signer> {
     /// The time-outs that are awaited.
     waits: VecDeque<(Party, Sequence, View, Phase)>,
     /// What each reviewer thinks of the change that is being decided on, and on which model.
-    opinions: Vec<Reading>,
+    opinions: Vec<ModelOpinion>,
     votes: Vec<Letter<K::Signature>>,
     told: Option<(Sequence, Value, Proof<K::Signature>)>,
 }
@@ -117,7 +117,7 @@ impl<K: Signer> Court<K> {
     /// # Errors
     ///
     /// [`Mistrial`].
-    pub fn decide<R: Into<Reading>>(
+    pub fn decide<R: Into<ModelOpinion>>(
         &mut self,
         change: Change,
         opinions: Vec<R>,

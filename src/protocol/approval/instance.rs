@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use super::event::{Decision, Phase};
 use super::message::{Commit, Message, Prepare, Reviewer, Value, View, ViewChange, Vote};
+use super::model_opinion::ModelOpinion;
 use super::post::{Commits, Proof};
 use super::quorum::Quorum;
-use super::reading::Reading;
 use super::slot::Slot;
 use super::statement::{Change, Letter, Opinion, Sequence, Signed, Signer, Statement};
 use crate::crypto::Digest;
@@ -22,7 +22,7 @@ const TOO_MANY: &str = "more changes were proposed for this decision than are re
 pub(super) struct Instance<S> {
     pub(super) slot: Slot,
     pub(super) changes: BTreeMap<Digest, Change>,
-    pub(super) opinions: BTreeMap<Digest, Arc<Reading>>,
+    pub(super) opinions: BTreeMap<Digest, Arc<ModelOpinion>>,
     pub(super) proposals: BTreeMap<View, Signed<S>>,
     pub(super) prepares: BTreeMap<(View, Reviewer), Letter<S>>,
     pub(super) commits: Commits<S>,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::event::Phase;
 use super::message::{Reviewer, Value, View};
+use super::model_opinion::ModelOpinion;
 use super::orchestrator::{self, Orchestrator, Why};
 use super::post::{Party, Post, Proof, To};
-use super::reading::Reading;
 use super::replica::{self, Replica};
 use super::statement::{Change, Sequence, Signed, Signer, Statement};
 use crate::crypto::Digest;
@@ -30,7 +30,7 @@ pub enum Input<S> {
     /// Something has come from somebody, who may not be its author.
     Heard(Party, Post<S>),
     /// The change with this digest has been reviewed for this decision; a reviewer's.
-    Reviewed(Sequence, Digest, Arc<Reading>),
+    Reviewed(Sequence, Digest, Arc<ModelOpinion>),
     /// The time for a phase is over; that of an orchestrator is [`Phase::PrePrepare`].
     Expired(Sequence, View, Phase),
     /// What was said may be lost: it is time to say it again. Changes nothing in a machine, and need not be written down.

@@ -31,11 +31,11 @@ mod event;
 mod instance;
 pub mod member;
 mod message;
+mod model_opinion;
 pub mod orchestrator;
 mod payload;
 mod post;
 mod quorum;
-mod reading;
 pub mod replica;
 mod roster;
 mod slot;
@@ -46,10 +46,10 @@ pub use event::{Decision, Fraud, Input, Output, Phase};
 pub use message::{
     Commit, Grounds, Lock, Message, Prepare, Proposal, Reviewer, Value, View, ViewChange, Vote,
 };
+pub use model_opinion::{MODEL_BYTES_MAX, ModelAt, ModelOpinion, VOTE_TYPE};
 pub use payload::{PREDICATE_TYPE, Seal};
 pub use post::{CHECKPOINT_EVERY, PROOFS_AT_ONCE, Party, Post, Proof, Proven, To, WINDOW, leader};
 pub use quorum::{Quorum, TooFew};
-pub use reading::{MODEL_BYTES_MAX, ModelAt, Reading, VOTE_TYPE};
 pub use roster::{Registry, Roster, RosterFault, Seat};
 pub use slot::Slot;
 pub use statement::{

@@ -32,7 +32,7 @@ pub struct ModelAt {
 
 /// An opinion, and the model that formed it.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub struct Reading {
+pub struct ModelOpinion {
     /// The opinion.
     pub opinion: Opinion,
     /// The model; none, if no model was asked, or by the first version of the protocol, which did not say.
@@ -69,7 +69,7 @@ impl fmt::Display for ModelAt {
     }
 }
 
-impl Reading {
+impl ModelOpinion {
     /// An opinion that a model formed.
     #[must_use]
     pub fn by(model: ModelAt, opinion: Opinion) -> Self {
@@ -96,7 +96,7 @@ impl Reading {
     }
 }
 
-impl From<Opinion> for Reading {
+impl From<Opinion> for ModelOpinion {
     fn from(opinion: Opinion) -> Self {
         Self { opinion, model: None }
     }
@@ -112,21 +112,21 @@ mod tests {
 
     #[test]
     fn the_digest_is_that_of_canonical_json_and_covers_model_and_endpoint() {
-        let reading = Reading::by(ModelAt::new("http://127.0.0.1:1/v1", "qwen"), yes());
+        let reading = ModelOpinion::by(ModelAt::new("http://127.0.0.1:1/v1", "qwen"), yes());
         let json = serde_json::json!({
             "predicateType": VOTE_TYPE,
             "opinion": yes(),
             "model": {"model": "qwen", "endpoint": "http://127.0.0.1:1/v1"},
         });
         assert_eq!(Digest::of(&serde_json_canonicalizer::to_vec(&json).unwrap()), reading.digest());
-        let other = |endpoint, model| Reading::by(ModelAt::new(endpoint, model), yes()).digest();
+        let other = |endpoint, model| ModelOpinion::by(ModelAt::new(endpoint, model), yes()).digest();
         assert_ne!(other("http://127.0.0.1:2/v1", "qwen"), reading.digest());
         assert_ne!(other("http://127.0.0.1:1/v1", "llama"), reading.digest());
     }
 
     #[test]
     fn an_opinion_without_a_model_is_named_as_by_the_first_version() {
-        assert_eq!(Reading::from(yes()).digest(), yes().digest());
+        assert_eq!(ModelOpinion::from(yes()).digest(), yes().digest());
     }
 
     #[test]

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use super::event::{Decision, Fraud, Input as SlotInput, Output as SlotOutput, Phase};
 use super::instance::{Instance, proof_of, say, sign};
 use super::message::{Message, Reviewer, Value, View, ViewChange};
+use super::model_opinion::ModelOpinion;
 use super::post::{
     CHECKPOINT_EVERY, PROOFS_AT_ONCE, Party, Post, Proof, To, WINDOW, is_quorum_on_the_same, leader,
 };
 use super::quorum::Quorum;
-use super::reading::Reading;
 use super::statement::{Change, Letter, Sequence, Signed, Signer, Statement};
 use crate::crypto::Digest;
 
@@ -29,7 +29,7 @@ pub enum Input<S> {
     /// changes nothing here: see [`Replica::answer`].
     Heard(Party, Post<S>),
     /// The change with this digest has been reviewed for this decision; the first opinion stays.
-    Reviewed(Sequence, Digest, Arc<Reading>),
+    Reviewed(Sequence, Digest, Arc<ModelOpinion>),
     /// The time for a phase is over. The time should double from view to view, up to some bound, so that all meet in one
     /// at last.
     Expired(Sequence, View, Phase),

@@ -12,8 +12,8 @@ use thiserror::Error;
 use super::message::{
     Commit, Grounds, Lock, Message, Prepare, Proposal, Reviewer, Value, View, ViewChange, Vote,
 };
+use super::model_opinion::ModelOpinion;
 use super::post::Party;
-use super::reading::Reading;
 use crate::crypto::Digest;
 
 /// The place of a decision in the order of all, from 1.
@@ -152,7 +152,7 @@ pub struct Letter<S> {
     /// The change that is proposed, wanted, or that a quorum has approved.
     pub change: Option<Change>,
     /// Of a vote, what its author thinks, and on which model.
-    pub opinion: Option<Arc<Reading>>,
+    pub opinion: Option<Arc<ModelOpinion>>,
     /// Why a view begins with this proposal: view changes. Why a reviewer is locked: votes.
     pub grounds: Arc<[Letter<S>]>,
 }

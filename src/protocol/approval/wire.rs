@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::message::{Commit, Vote};
+use super::model_opinion::{MODEL_BYTES_MAX, ModelAt, ModelOpinion};
 use super::payload::{SEQUENCE_END, read};
 use super::post::{Party, Post, Proof};
-use super::reading::{MODEL_BYTES_MAX, ModelAt, Reading};
 use super::roster::Registry;
 use super::statement::{Change, Letter, OPINION_BYTES_MAX, Opinion, Sequence, Signed, Statement, TooLong};
 use crate::crypto::dsse::{self, Envelope, NotAnEnvelope};
@@ -326,7 +326,7 @@ fn read_opinion(
     opinion: Option<Opinion>,
     model: Option<ModelAt>,
     statement: &Statement,
-) -> Result<Option<Arc<Reading>>, Refused> {
+) -> Result<Option<Arc<ModelOpinion>>, Refused> {
     let Some(opinion) = opinion else {
         return if model.is_none() { Ok(None) } else { Err(Refused::NotCanonical) };
     };
@@ -336,7 +336,7 @@ fn read_opinion(
     if !model.as_ref().is_none_or(ModelAt::is_bounded) {
         return Err(Refused::LongModel);
     }
-    let reading = Reading { opinion, model };
+    let reading = ModelOpinion { opinion, model };
     let is_it = matches!(statement, Statement::Prepare { opinion: Some(digest), vote, .. }
         if *digest == reading.digest() && *vote == reading.vote());
     if is_it { Ok(Some(Arc::new(reading))) } else { Err(Refused::OtherOpinion(reading.digest())) }

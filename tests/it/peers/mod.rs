@@ -17,8 +17,8 @@ use consensus::peer::{
 use consensus::protocol::approval::court::Ruling;
 use consensus::protocol::approval::member::Want;
 use consensus::protocol::approval::{
-    Change, Letter, Opinion, Party, Post, Reading, Registry, Roster, Seal, Seat, Sequence, Severity, Signed,
-    Signer as _, Statement, Value,
+    Change, Letter, ModelOpinion, Opinion, Party, Post, Registry, Roster, Seal, Seat, Sequence, Severity,
+    Signed, Signer as _, Statement, Value,
 };
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -78,7 +78,7 @@ struct Fixed {
 }
 
 impl Reviewer for Fixed {
-    async fn review(&self, _: Sequence, _: &Change) -> Reading {
+    async fn review(&self, _: Sequence, _: &Change) -> ModelOpinion {
         self.asked.set(self.asked.get() + 1);
         self.opinion.clone().into()
     }
