@@ -2,7 +2,7 @@
 
     everyday.py run BIN OUT.jsonl [--only REGEX] [--deadline SECONDS] [-- FLAGS OF `consensus run`]
     everyday.py plain URL MODEL OUT.jsonl [--only REGEX]     one plain call of the same model for each question
-    everyday.py report OUT.jsonl...                          one table for each file
+    everyday.py report OUT.jsonl... [--answers]              one table for each file, and its answers
 
 `run` asks each question of tests/real/everyday.jsonl with the default roleset, unless FLAGS name one. It adds a line to OUT for each
 question and skips those that are there already, so that a long sweep can be cut and taken up again.
@@ -10,9 +10,10 @@ question and skips those that are there already, so that a long sweep can be cut
 What is counted:
 - answered: the run agreed on a text; for a plain call, the reply is not empty.
 - right: the text matches the pattern of the question, where a right answer is known.
-- leaks: the text has six words in a row of the packs, the rules or the prompts of its run that the question does not have, or a word of
+- leaks: the text has six words in a row of the packs, the rules or the names of its run that the question does not have, or a word of
   the protocol (a handle, `envelope`, `canonical_text`, `[SOLVED]`, a peer's text).
-- refused right: replies that match the pattern of a short known answer and were sent back as an echo.
+- said back: replies that were refused because they repeat the task, to questions whose right answer is short. Read each in its
+  transcript: a right one must not be among them.
 """
 
 import argparse
@@ -79,15 +80,11 @@ def right(question, text):
     return bool(text and re.search(question["right"], text, re.IGNORECASE | re.DOTALL))
 
 
-def refused_right(folder, question):
-    """Replies whose final text is right and short, and that were sent back as an echo."""
+def said_back(folder, question):
+    """Replies to a question with a short answer that were refused because they repeat the task."""
     if not question.get("short"):
         return 0
-    refused, asked = 0, {}
-    for line in (folder / "transcript.md").read_text(encoding="utf-8").splitlines():
-        if "it repeats the task" in line:
-            refused += 1
-    return refused
+    return sum("it repeats the task" in line for line in (folder / "transcript.md").read_text(encoding="utf-8").splitlines())
 
 
 def run(args):
@@ -107,7 +104,7 @@ def run(args):
         add(args.out, {
             "id": question["id"], "code": finished.returncode, "outcome": result["outcome"], "how": result.get("how") or result["outcome"], "text": text,
             "right": right(question, text), "blind": result.get("blind_vote", {}).get("text"),
-            "leaks": bool(text) and leaks(text, question["prompt"], instructions(folder)), "refused_right": refused_right(folder, question),
+            "leaks": bool(text) and leaks(text, question["prompt"], instructions(folder)), "said_back": said_back(folder, question),
             "calls": usage["calls"], "prompt": usage["prompt"], "completion": usage["completion"], "seconds": seconds, "run": result["run"],
         })
 
@@ -122,7 +119,7 @@ def plain(args):
         text = reply["choices"][0]["message"]["content"]
         add(args.out, {
             "id": question["id"], "outcome": "agreed" if text.strip() else "no_agreement", "how": "plain", "text": text, "right": right(question, text),
-            "leaks": False, "refused_right": 0, "calls": 1, "prompt": reply["usage"]["prompt_tokens"], "completion": reply["usage"]["completion_tokens"],
+            "leaks": False, "said_back": 0, "calls": 1, "prompt": reply["usage"]["prompt_tokens"], "completion": reply["usage"]["completion_tokens"],
             "seconds": round(time.monotonic() - began, 1),
         })
 
@@ -134,9 +131,9 @@ def report(args):
         answered = [row for row in rows if row["outcome"] == "agreed"]
         total = lambda field: sum(row[field] for row in rows)
         middle = lambda field: sorted(row[field] for row in rows)[len(rows) // 2]
-        print(f"\n{path}\n\n| questions | answered | right of known | leaks | refused right | calls | median calls | prompt tokens | completion tokens | seconds | median seconds |")
+        print(f"\n{path}\n\n| questions | answered | right of known | leaks | said back | calls | median calls | prompt tokens | completion tokens | seconds | median seconds |")
         print("|---|---|---|---|---|---|---|---|---|---|---|")
-        print(f"| {len(rows)} | {len(answered)} | {sum(row['right'] for row in known)} of {len(known)} | {total('leaks')} | {total('refused_right')} | {total('calls')} "
+        print(f"| {len(rows)} | {len(answered)} | {sum(row['right'] for row in known)} of {len(known)} | {total('leaks')} | {total('said_back')} | {total('calls')} "
               f"| {middle('calls')} | {total('prompt')} | {total('completion')} | {round(total('seconds'))} | {middle('seconds')} |")
         if args.answers:
             for row in rows:
