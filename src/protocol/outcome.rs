@@ -255,7 +255,7 @@ pub struct AgentReport {
 pub struct Dissent {
     /// Who held it.
     pub agent: String,
-    /// `blind` for a first draft that was given up, `final` for an answer held to the end.
+    /// `blind` for a first draft that was given up, `final` for an answer held to the end, `review` for a review.
     pub stage: &'static str,
     /// The answer.
     pub text: String,

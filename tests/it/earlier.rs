@@ -1,7 +1,7 @@
 //! What earlier versions of the program wrote stays readable, for ever: it verifies, it can be shown and replayed, and a run that is still
 //! open goes on by the rules by which it began.
 //!
-//! `tests/fixtures/v0.1` holds the records; `tests/fixtures/make.sh` says how they were made.
+//! `tests/fixtures` holds the records, a folder for each version of the rules; `make.sh` there says how they were made.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,25 @@ use serde_json::Value;
 
 use crate::support::{Finished, Folder, consensus};
 
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v0.1")
+/// Returns a folder of records for each version of the rules.
+fn versions() -> [PathBuf; 2] {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    ["v0.1", "rules-2"].map(|name| fixtures.join(name))
 }
 
-/// Returns the folders of single runs, by name.
-fn runs() -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(fixtures().join("runs")).unwrap();
-    let mut runs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+/// Returns the folders of single runs of every version, and their names.
+fn runs() -> Vec<(String, PathBuf)> {
+    let mut runs = Vec::new();
+    for version in versions() {
+        let before = runs.len();
+        for entry in std::fs::read_dir(version.join("runs")).unwrap() {
+            let path = entry.unwrap().path();
+            let parts = [&version, &path].map(|path| path.file_name().unwrap().to_string_lossy());
+            runs.push((parts.join("-"), path));
+        }
+        assert!(runs.len() >= before + 18, "{runs:?}");
+    }
     runs.sort();
-    assert!(runs.len() >= 18, "{runs:?}");
     runs
 }
 
@@ -53,6 +62,14 @@ fn result(run: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(run.join("result.json")).unwrap()).unwrap()
 }
 
+/// Returns how a run ended; one that was ended at once has no result.
+fn outcome(run: &Path) -> String {
+    if !run.join("result.json").exists() {
+        return "interrupted".to_owned();
+    }
+    result(run)["outcome"].as_str().unwrap().to_owned()
+}
+
 /// Calls the program with a run folder as its last word.
 #[track_caller]
 fn call(folder: &Folder, words: &[&str], run: &Path) -> Finished {
@@ -62,13 +79,11 @@ fn call(folder: &Folder, words: &[&str], run: &Path) -> Finished {
 #[test]
 fn every_run_verifies_is_shown_and_is_replayed() {
     let folder = Folder::new();
-    for original in runs() {
-        let run = folder.path().join(original.file_name().unwrap());
+    for (name, original) in runs() {
+        let run = folder.path().join(&name);
         copy(&original, &run);
-        let name = run.display().to_string();
-        let outcome = result(&run)["outcome"].as_str().unwrap().to_owned();
         // A replay ends as the run did.
-        let replayed = match outcome.as_str() {
+        let replayed = match outcome(&run).as_str() {
             "agreed" => 0,
             "no_agreement" => 3,
             "budget" => 5,
@@ -80,7 +95,7 @@ fn every_run_verifies_is_shown_and_is_replayed() {
             assert_eq!(finished.code, code, "{word} {name}: {}{}", finished.stdout, finished.stderr);
         }
         // Without the result, the journal alone is enough.
-        std::fs::remove_file(run.join("result.json")).unwrap();
+        let _ = std::fs::remove_file(run.join("result.json"));
         call(&folder, &["verify"], &run).exits(0);
     }
 }
@@ -88,14 +103,13 @@ fn every_run_verifies_is_shown_and_is_replayed() {
 #[test]
 fn a_run_that_was_cut_anywhere_asks_what_the_earlier_version_would_have_asked() {
     let folder = Folder::new();
-    for original in runs() {
-        let before = result(&original);
-        if !matches!(before["outcome"].as_str(), Some("agreed" | "no_agreement")) {
+    for (name, original) in runs() {
+        if !matches!(outcome(&original).as_str(), "agreed" | "no_agreement") {
             continue;
         }
+        let before = result(&original);
         let text = std::fs::read_to_string(original.join("journal.jsonl")).unwrap();
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
-        let name = original.file_name().unwrap().to_string_lossy().into_owned();
         // Every place of a short run, and a dozen of a long one.
         for cut in (1..lines.len() - 1).step_by(lines.len().div_ceil(12)) {
             let run = folder.path().join(format!("{name}-{cut}"));
@@ -124,75 +138,85 @@ fn a_run_that_was_cut_anywhere_asks_what_the_earlier_version_would_have_asked() 
 
 #[test]
 fn runs_that_were_put_down_are_taken_up() {
-    let folder = Folder::new();
     for (name, more) in [("interrupted", &[][..]), ("over-budget", &["--max-tokens-total", "100000"])] {
-        let run = folder.path().join(name);
-        copy(&fixtures().join("runs").join(name), &run);
-        let before = questions(&run);
-        call(&folder, &[&["resume", "--quiet"], more].concat(), &run).exits(0);
-        assert_eq!(result(&run)["text"], "4", "{name}");
-        let now = questions(&run);
-        assert!(before.iter().all(|(call, sha256)| now.get(call) == Some(sha256)), "{name}");
-        call(&folder, &["verify"], &run).exits(0);
+        for version in versions() {
+            let folder = Folder::new();
+            let run = folder.path().join(name);
+            copy(&version.join("runs").join(name), &run);
+            let before = questions(&run);
+            call(&folder, &[&["resume", "--quiet"], more].concat(), &run).exits(0);
+            assert_eq!(result(&run)["text"], "4", "{name}");
+            let now = questions(&run);
+            assert!(before.iter().all(|(call, sha256)| now.get(call) == Some(sha256)), "{name}");
+            call(&folder, &["verify"], &run).exits(0);
+        }
     }
 }
 
 #[test]
 fn a_batch_verifies_and_goes_on() {
-    let folder = Folder::new();
-    let batch = folder.path().join("batch");
-    copy(&fixtures().join("batch"), &batch);
-    std::fs::copy(fixtures().join("tasks.jsonl"), folder.path().join("tasks.jsonl")).unwrap();
-    call(&folder, &["verify"], &batch).exits(0);
-    let results = |shard: u32| std::fs::read_to_string(batch.join(format!("results-{shard}.jsonl"))).unwrap();
-    let (whole, cut) = (results(0), results(1));
-    for shard in ["0/2", "1/2"] {
-        let words =
-            ["batch", "tasks.jsonl", "--quiet", "--roleset", "solver_checker", "--mock", "--answer", "4"];
-        Finished::of(consensus(&folder).args(words).args(["--shard", shard, "--out", "batch"])).exits(0);
+    for version in versions() {
+        let folder = Folder::new();
+        let batch = folder.path().join("batch");
+        copy(&version.join("batch"), &batch);
+        std::fs::copy(version.join("tasks.jsonl"), folder.path().join("tasks.jsonl")).unwrap();
+        call(&folder, &["verify"], &batch).exits(0);
+        let results =
+            |shard: u32| std::fs::read_to_string(batch.join(format!("results-{shard}.jsonl"))).unwrap();
+        let (whole, cut) = (results(0), results(1));
+        for shard in ["0/2", "1/2"] {
+            let words =
+                ["batch", "tasks.jsonl", "--quiet", "--roleset", "solver_checker", "--mock", "--answer", "4"];
+            Finished::of(consensus(&folder).args(words).args(["--shard", shard, "--out", "batch"])).exits(0);
+        }
+        assert_eq!(results(0), whole, "what is finished stays as it is");
+        assert!(results(1).starts_with(&cut) && results(1).lines().count() == cut.lines().count() + 1);
+        call(&folder, &["verify"], &batch).exits(0);
+        call(&folder, &["results"], &batch).exits(0);
     }
-    assert_eq!(results(0), whole, "what is finished stays as it is");
-    assert!(results(1).starts_with(&cut) && results(1).lines().count() == cut.lines().count() + 1);
-    call(&folder, &["verify"], &batch).exits(0);
-    call(&folder, &["results"], &batch).exits(0);
 }
 
 #[test]
 fn a_decision_verifies_by_public_keys_alone() {
-    let folder = Folder::new();
-    copy(&fixtures().join("decision"), folder.path());
-    let words = ["verify", "decision.json", "--keys", "keys"];
-    let said = Finished::of(consensus(&folder).args(words)).exits(0);
-    assert!(
-        said.stdout.contains("decision 1, approved") || said.stderr.contains("decision 1, approved"),
-        "{}{}",
-        said.stdout,
-        said.stderr
-    );
+    for version in versions() {
+        let folder = Folder::new();
+        copy(&version.join("decision"), folder.path());
+        let words = ["verify", "decision.json", "--keys", "keys"];
+        let said = Finished::of(consensus(&folder).args(words)).exits(0);
+        assert!(
+            said.stdout.contains("decision 1, approved") || said.stderr.contains("decision 1, approved"),
+            "{}{}",
+            said.stdout,
+            said.stderr
+        );
+    }
 }
 
 #[test]
 fn a_session_goes_on() {
-    let folder = Folder::new();
-    copy(&fixtures().join("session"), &folder.path().join("runs"));
-    let words = [
-        "run",
-        "--mock",
-        "--answer",
-        "16",
-        "--roleset",
-        "solver_checker",
-        "--session",
-        "sums",
-        "--prompt",
-        "And twice that?",
-    ];
-    Finished::of(consensus(&folder).args(words)).exits(0);
-    let session = std::fs::read_to_string(folder.path().join("runs/sessions/sums.jsonl")).unwrap();
-    assert_eq!(session.lines().count(), 3, "{session}");
-    let newest = std::fs::read_dir(folder.path().join("runs")).unwrap().map(|entry| entry.unwrap().path());
-    let newest = newest.filter(|path| path.join("journal.jsonl").exists()).max().unwrap();
-    let seen = records(&newest)[0]["event"]["setup"]["task"]["documents"].to_string();
-    assert!(seen.contains("How much is 2+2?") && seen.contains("And twice that?"), "{seen}");
-    call(&folder, &["verify"], &newest).exits(0);
+    for version in versions() {
+        let folder = Folder::new();
+        copy(&version.join("session"), &folder.path().join("runs"));
+        let words = [
+            "run",
+            "--mock",
+            "--answer",
+            "16",
+            "--roleset",
+            "solver_checker",
+            "--session",
+            "sums",
+            "--prompt",
+            "And twice that?",
+        ];
+        Finished::of(consensus(&folder).args(words)).exits(0);
+        let session = std::fs::read_to_string(folder.path().join("runs/sessions/sums.jsonl")).unwrap();
+        assert_eq!(session.lines().count(), 3, "{session}");
+        let newest =
+            std::fs::read_dir(folder.path().join("runs")).unwrap().map(|entry| entry.unwrap().path());
+        let newest = newest.filter(|path| path.join("journal.jsonl").exists()).max().unwrap();
+        let seen = records(&newest)[0]["event"]["setup"]["task"]["documents"].to_string();
+        assert!(seen.contains("How much is 2+2?") && seen.contains("And twice that?"), "{seen}");
+        call(&folder, &["verify"], &newest).exits(0);
+    }
 }
