@@ -58,8 +58,8 @@ impl Graph {
     }
 
     /// Returns every set of files that use each other in a circle, largest first.
-    pub(crate) fn circles(&self) -> Vec<Vec<String>> {
-        let names: Vec<String> = self.arrows.keys().map(|module| name(module)).collect();
+    pub(crate) fn circles(&self) -> Vec<Vec<Module>> {
+        let modules: Vec<&Module> = self.arrows.keys().collect();
         let index: BTreeMap<&Module, usize> = self.arrows.keys().zip(0..).collect();
         let mut graph: DiGraphMap<usize, ()> = DiGraphMap::new();
         for (from, to) in &self.arrows {
@@ -67,17 +67,23 @@ impl Graph {
                 graph.add_edge(index[from], index[to], ());
             }
         }
-        let mut found: Vec<Vec<String>> = tarjan_scc(&graph)
-            .into_iter()
-            .filter(|group| group.len() > 1)
-            .map(|group| {
-                let mut group: Vec<String> = group.into_iter().map(|node| names[node].clone()).collect();
-                group.sort();
-                group
-            })
-            .collect();
+        let groups = tarjan_scc(&graph).into_iter().filter(|group| group.len() > 1);
+        let mut found: Vec<Vec<Module>> =
+            groups.map(|group| group.into_iter().map(|node| modules[node].clone()).collect()).collect();
+        found.iter_mut().for_each(|group| group.sort());
         found.sort_by_key(|group| std::cmp::Reverse(group.len()));
         found
+    }
+
+    /// Returns the arrows among some files, one a line.
+    pub(crate) fn among(&self, group: &[Module]) -> String {
+        let mut told = format!("a circle of {} files:\n", group.len());
+        for from in group {
+            let to: Vec<String> =
+                group.iter().filter(|to| self.arrows[from].contains(*to)).map(|to| name(to)).collect();
+            told += &format!("  {} uses {}\n", name(from), to.join(", "));
+        }
+        told
     }
 }
 
