@@ -81,6 +81,7 @@
 
 pub mod api;
 pub mod batch;
+pub mod bft;
 pub mod cli;
 pub mod config;
 pub mod crypto;

@@ -14,7 +14,7 @@ use super::task::TaskLine;
 use crate::crypto::Digest;
 use crate::engine::PROGRAM;
 use crate::journal::{InBatch, Limits, Opened};
-use crate::protocol::{Document, Setup, Task};
+use crate::protocol::{Document, RunSetup, Task};
 use crate::provider::Endpoint;
 use crate::text::{Canonical, CanonicalRule, Canonicalizer, DecimalSign, NotCanonical};
 
@@ -26,7 +26,7 @@ pub struct Column {
     /// The model as it was named; empty for that of the roleset or the server.
     pub model: String,
     /// A run of it, but for its task and seed.
-    pub setup: Setup,
+    pub setup: RunSetup,
     /// SHA-256 of that.
     pub sha256: Digest,
     /// Where each agent's model is called, the arbiter's last.
@@ -53,7 +53,7 @@ pub(super) struct Cell<'a> {
 impl Column {
     /// A roleset on a model.
     #[must_use]
-    pub fn new(model: String, setup: Setup, endpoints: Vec<Endpoint>) -> Self {
+    pub fn new(model: String, setup: RunSetup, endpoints: Vec<Endpoint>) -> Self {
         let text = serde_json::to_string(&setup).unwrap_or_default();
         let sha256 = Digest::of(text.as_bytes());
         Self { roleset: setup.roleset.clone(), model, setup, sha256, endpoints }
@@ -145,7 +145,7 @@ impl Cell<'_> {
         let canonical = self.canonical().clone();
         let right = self.right().transpose();
         right.map_err(|why| format!("its `answer` can never be the answer: {why}"))?;
-        let setup = Setup { task, canonical, seed: self.seed, ..self.column.setup.clone() };
+        let setup = RunSetup { task, canonical, seed: self.seed, ..self.column.setup.clone() };
         setup.check().map_err(|why| why.to_string())?;
         let endpoints = self.column.endpoints.clone();
         let program = PROGRAM.to_owned();

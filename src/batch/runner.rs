@@ -25,7 +25,7 @@ use super::task::{DocumentLine, LINE_BYTES_MAX, TaskLine};
 use crate::crypto::Digest;
 use crate::engine::{Changes, Engine, EngineError, Ledger, Moment, Observer, StopRequest};
 use crate::journal::{Entry, Limits, Opened, Record, Strand};
-use crate::protocol::{Document, Setup, Task};
+use crate::protocol::{Document, RunSetup, Task};
 use crate::provider::launch::Lifeline;
 use crate::provider::{Clients, Endpoint, Flow};
 use crate::report::RunResult;
@@ -416,7 +416,7 @@ fn made_of(records: &[Record], cell: &Cell<'_>) -> Digest {
     let was = &opened.setup;
     // Where the task has a rule of its own, that of its roleset is not on record.
     let rule = cell.task.canonical.as_ref().map_or(&was.canonical, |_| &cell.column.setup.canonical);
-    let setup = Setup { task: Task::default(), seed: 0, canonical: rule.clone(), ..was.clone() };
+    let setup = RunSetup { task: Task::default(), seed: 0, canonical: rule.clone(), ..was.clone() };
     let column = Column::new(cell.column.model.clone(), setup, Vec::new());
     let task = TaskLine { prompt: was.task.prompt.clone(), ..cell.task.clone() };
     Cell { task: &task, column: &column, seed: cell.seed }.made_of()

@@ -18,13 +18,13 @@ use super::error::{Interrupted, TooLate, UsageError};
 use super::output::{Format, Output};
 use super::reading::{Reviewed, Reviewers, review};
 use super::{ExitCode, block_on, metrics, quorum, reading, replica, settings, signals};
+use crate::bft::Registry;
 use crate::config::FileConfig;
 use crate::decision::facts::{Facts, Reports};
 use crate::decision::{Checked, Draft, KeyFolder, Ledger, Proposal, Reader, Verification};
 use crate::engine::StopRequest;
 use crate::peer::Addresses;
-use crate::protocol::approval::Registry;
-use crate::protocol::{Section, Setup};
+use crate::protocol::{RunSetup, Section};
 use crate::provider::Endpoint;
 use crate::report::sarif;
 use crate::repository::{Candidate, Oid, Repository, RepositoryError, Source};
@@ -221,7 +221,7 @@ impl Proposer<'_> {
         proposal: Proposal,
         run: &Run,
         reviewers: &Reviewers,
-        setup: Setup,
+        setup: RunSetup,
     ) -> anyhow::Result<ExitCode> {
         let (args, output, began) = (self.args, self.output, self.began);
         let proposed = began.elapsed();

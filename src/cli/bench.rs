@@ -10,12 +10,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::output::Output;
+use crate::bft::court::{Court, Ruling};
+use crate::bft::member::Want;
+use crate::bft::{Change, ModelOpinion, Party, Registry, Seal};
 use crate::crypto::Signature;
 use crate::decision::{KeyFolder, Ledger, ORCHESTRATOR, Sitting};
 use crate::peer::{Addresses, Connections, Inbox, Patience, Peer, Unreached, listen};
-use crate::protocol::approval::court::{Court, Ruling};
-use crate::protocol::approval::member::Want;
-use crate::protocol::approval::{Change, ModelOpinion, Party, Registry, Seal};
 use crate::text::quote;
 
 /// How often it is looked who cannot be reached.

@@ -9,11 +9,12 @@ use super::error::UsageError;
 use super::output::{Format, Output};
 use super::run_args::RolesetsArgs;
 use super::{ExitCode, settings};
+use crate::bft::Registry;
 use crate::config::FileConfig;
 use crate::crypto::Digest;
 use crate::decision::{self, Exported, Imported, KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
+use crate::protocol::Parameters;
 use crate::protocol::Params;
-use crate::protocol::approval::Registry;
 use crate::text::quote;
 
 pub(super) fn keys(args: &KeysArgs, output: &Output) -> anyhow::Result<ExitCode> {

@@ -1,7 +1,7 @@
 //! What a quorum bears, in words: nothing is claimed of models that are not known.
 
+use crate::bft::{Quorum, Registry};
 use crate::decision::{RUNS_MODEL, Verified};
-use crate::protocol::approval::{Quorum, Registry};
 
 /// How many must approve, how many reviewers may be faulty, and how many of their models: reviewers on one model err together,
 /// whatever their keys are. `models` has one for each reviewer; none, where it is unknown.

@@ -11,12 +11,13 @@ use super::error::{IntegrityError, UsageError};
 use super::output::Output;
 use super::progress::Story;
 use super::{answer, args, launch, locate, run, settings};
+use crate::bft::ModelAt;
 use crate::config::{FileConfig, PROJECT_FILE, Packs, Roleset, launch_command, resolve_endpoints};
 use crate::decision::KeyFolder;
 use crate::engine::{Changes, Engine, Ledger, PROGRAM, StopRequest};
 use crate::journal::{FILE_NAME, Journal, Opened, Writer, read};
-use crate::protocol::approval::ModelAt;
-use crate::protocol::{Document, Params, Setup, Task};
+use crate::protocol::Parameters;
+use crate::protocol::{Document, Params, RunSetup, Task};
 use crate::provider::Endpoint;
 use crate::provider::launch::Launched;
 use crate::report::RunResult;
@@ -110,7 +111,7 @@ impl Reviewers {
     }
 
     /// How they review a diff.
-    pub(super) fn setup(&self, args: &ApproveArgs, diff: &[u8]) -> anyhow::Result<Setup> {
+    pub(super) fn setup(&self, args: &ApproveArgs, diff: &[u8]) -> anyhow::Result<RunSetup> {
         let text = String::from_utf8_lossy(diff).into_owned();
         let document = Document { name: "change.diff".to_owned(), text, redacted: false };
         let task = Task { prompt: TASK.to_owned(), documents: vec![document], is_searched: false };
@@ -125,7 +126,7 @@ impl Reviewers {
         &self,
         args: &ApproveArgs,
         file: &FileConfig,
-        setup: Setup,
+        setup: RunSetup,
         dir: &Path,
         output: &Output,
     ) -> anyhow::Result<Beginning> {
@@ -146,16 +147,16 @@ impl Reviewers {
 }
 
 /// A review of a change by this very setup that was begun in a run folder, to be gone on with.
-pub(super) fn begun(dir: &Path, setup: &Setup) -> Option<(Writer, Journal)> {
+pub(super) fn begun(dir: &Path, setup: &RunSetup) -> Option<(Writer, Journal)> {
     let (writer, journal) = Writer::reopen(dir).ok()?;
     let ledger = Ledger::replay(&journal.records).ok()?;
     is_by(&ledger, setup).then_some((writer, journal))
 }
 
 /// Whether a review was made by this setup; draws aside, which differ from run to run.
-fn is_by(ledger: &Ledger, setup: &Setup) -> bool {
+fn is_by(ledger: &Ledger, setup: &RunSetup) -> bool {
     let made = &ledger.opened().setup;
-    Setup { seed: made.seed, ..setup.clone() } == *made
+    RunSetup { seed: made.seed, ..setup.clone() } == *made
 }
 
 /// Lets the reviewers read the change, or go on with a review that was begun.
@@ -188,7 +189,7 @@ pub(super) async fn review(
 }
 
 /// Takes a review that was made before: of the very same diff, by the same roleset.
-pub(super) fn reviewed(args: &ApproveArgs, setup: &Setup) -> anyhow::Result<Reviewed> {
+pub(super) fn reviewed(args: &ApproveArgs, setup: &RunSetup) -> anyhow::Result<Reviewed> {
     let which = args::RunRef { run: args.review.clone(), last: false, runs_dir: args.runs_dir.clone() };
     let dir = locate::run_folder(&which)?;
     let journal = read(&dir.join(FILE_NAME))?;

@@ -24,17 +24,17 @@ use super::error::UsageError;
 use super::output::{Format, Output};
 use super::reading::{Reviewed, Reviewers, begun, review};
 use super::{ExitCode, settings, signals};
+use crate::bft::member::Want;
+use crate::bft::{
+    Change, Letter, ModelOpinion, OPINION_BYTES_MAX, Opinion, Post, Registry, Sequence, Severity, Signed,
+    Value, Vote,
+};
 use crate::config::FileConfig;
 use crate::crypto::{Digest, Signature};
 use crate::decision::{Beside, Checked, Examined, Found, ORCHESTRATOR, Proposal, compare, told as told_by};
 use crate::engine::StopRequest;
 use crate::peer::{Patience, Peer, Reviewer, Unreached};
 use crate::protocol::Section;
-use crate::protocol::approval::member::Want;
-use crate::protocol::approval::{
-    Change, Letter, ModelOpinion, OPINION_BYTES_MAX, Opinion, Post, Registry, Sequence, Severity, Signed,
-    Value, Vote,
-};
 use crate::report::write_whole;
 use crate::repository::{Oid, Repository};
 use crate::text::quote;

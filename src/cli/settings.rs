@@ -22,8 +22,9 @@ use crate::config::{
 };
 use crate::engine::{PROGRAM, Redaction};
 use crate::journal::{Limits, Opened};
+use crate::protocol::Parameters;
 use crate::protocol::council::Weights;
-use crate::protocol::{Document, Params, Setup, Task};
+use crate::protocol::{Document, Params, RunSetup, Task};
 use crate::provider::launch::Launched;
 use crate::provider::{Endpoint, MockScript};
 use crate::retrieval::Corpus;
@@ -116,7 +117,7 @@ pub(super) fn setup(
     seed: u64,
     named: &Named,
     session: Option<&Session>,
-) -> anyhow::Result<(Setup, Roleset)> {
+) -> anyhow::Result<(RunSetup, Roleset)> {
     let folder = args.rolesets.rolesets_dir.as_ref();
     let folders = if named.is_chosen {
         folder.cloned().into_iter().chain(config_folder().map(|own| own.join("rolesets"))).collect()

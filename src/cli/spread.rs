@@ -3,8 +3,8 @@
 use super::error::UsageError;
 use super::output::Output;
 use super::run_args::{RunArgs, WhenArg};
-use crate::protocol::map_reduce::{Piece, Spread};
-use crate::protocol::{Params, Setup};
+use crate::protocol::contract::{Piece, Spread};
+use crate::protocol::{Params, RunSetup};
 use crate::provider::{Endpoint, OpenAi};
 use crate::retrieval::pieces;
 
@@ -30,7 +30,7 @@ const ADJUSTMENTS_MAX: usize = 4;
 /// Shares the documents of a run out, where that was asked for or is needed; asks the server what fits.
 pub(super) async fn spread(
     args: &RunArgs,
-    setup: &mut Setup,
+    setup: &mut RunSetup,
     endpoints: &[Endpoint],
     is_redacted: bool,
     output: &Output,
@@ -75,7 +75,7 @@ pub(super) async fn spread(
 }
 
 /// A review reads its diff in parts of its own.
-fn is_review(setup: &Setup) -> bool {
+fn is_review(setup: &RunSetup) -> bool {
     matches!(setup.params, Params::Approval(_))
 }
 
@@ -97,7 +97,7 @@ fn servers(endpoints: &[Endpoint]) -> Vec<OpenAi> {
 /// The same for a plan, which asks nobody: only where it was asked for, by the estimate.
 pub(super) fn spread_by_estimate(
     args: &RunArgs,
-    setup: &mut Setup,
+    setup: &mut RunSetup,
     is_redacted: bool,
     output: &Output,
 ) -> anyhow::Result<()> {
@@ -125,13 +125,13 @@ pub(super) fn spread_by_estimate(
     take(args, setup, found, tokens_max)
 }
 
-fn take(args: &RunArgs, setup: &mut Setup, pieces: Vec<Piece>, tokens_max: u64) -> anyhow::Result<()> {
+fn take(args: &RunArgs, setup: &mut RunSetup, pieces: Vec<Piece>, tokens_max: u64) -> anyhow::Result<()> {
     setup.spread = Some(Spread { pieces, tokens_max, at_once: args.spread.at_once });
     setup.check().map_err(|why| UsageError(format!("this run cannot be made: {why}")).into())
 }
 
 /// What keeps these documents from being read in pieces, if anything does.
-fn obstacle(args: &RunArgs, setup: &Setup, is_redacted: bool) -> Option<&'static str> {
+fn obstacle(args: &RunArgs, setup: &RunSetup, is_redacted: bool) -> Option<&'static str> {
     let params = &args.params;
     let is_blank = setup.task.documents.iter().all(|document| document.text.trim().is_empty());
     let is_formed =
@@ -150,7 +150,7 @@ fn obstacle(args: &RunArgs, setup: &Setup, is_redacted: bool) -> Option<&'static
 }
 
 /// Cuts by the tokens that the server counts, where it counts any: no piece is longer than allowed.
-async fn counted(server: &OpenAi, setup: &Setup, tokens_max: u64) -> Vec<Piece> {
+async fn counted(server: &OpenAi, setup: &RunSetup, tokens_max: u64) -> Vec<Piece> {
     let mut length = BYTES_A_TOKEN;
     let texts: Vec<&str> = setup.task.documents.iter().map(|document| document.text.as_str()).collect();
     let mut shortest: Option<f64> = None;
@@ -189,7 +189,7 @@ fn samples(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn cut(setup: &Setup, bytes_max: usize) -> Vec<Piece> {
+fn cut(setup: &RunSetup, bytes_max: usize) -> Vec<Piece> {
     let documents = setup.task.documents.iter().enumerate();
     let of_each = documents.flat_map(|(document, text)| {
         pieces(&text.name, &text.text, bytes_max).into_iter().map(move |place| Piece {
@@ -209,6 +209,6 @@ fn bytes(tokens_max: u64, length: f64) -> usize {
 }
 
 /// Returns how many tokens the documents have, by the estimate of prompts.
-fn length(setup: &Setup) -> u64 {
+fn length(setup: &RunSetup) -> u64 {
     setup.task.documents.iter().map(|document| document.text.len() as u64 / 3).sum()
 }

@@ -12,12 +12,12 @@ use super::output::{Format, Output};
 use super::{ExitCode, locate, quorum};
 use crate::api::{Session, SessionSays};
 use crate::batch;
+use crate::bft::{Opinion, Registry};
 use crate::crypto::Digest;
 use crate::decision::{DecisionError, KeyFolder, Record, Verified, VotedFor};
 use crate::engine::Ledger;
 use crate::journal::{Entry, FILE_NAME, Journal, read};
 use crate::protocol::Outcome;
-use crate::protocol::approval::{Opinion, Registry};
 use crate::report::{RESULT_FILE, RunResult};
 use crate::text::quote;
 

@@ -14,6 +14,7 @@ use super::embedded::{EMBEDDED_PACKS, ROLESET_SCHEMA};
 use super::error::Problem;
 use super::nearest::did_you_mean;
 use super::roleset::{COMPARING, Roleset, RolesetAgent, pack_parts};
+use crate::protocol::Parameters;
 use crate::protocol::{Params, RulesVersion};
 use crate::text::redact::{Redactions, Redactor};
 use crate::text::{CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, quote, schema};

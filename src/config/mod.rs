@@ -1,4 +1,4 @@
-//! What the user means: flags, environment, files and rolesets turned into a complete [`Setup`] and
+//! What the user means: flags, environment, files and rolesets turned into a complete [`RunSetup`] and
 //! its endpoints.
 //!
 //! Precedence: flag, then environment, then `./consensus.toml`, then
@@ -10,7 +10,7 @@
 //! Every mistake is reported with its file and place, all of a roleset's mistakes at once, and a
 //! misspelt name with the nearest right one. Nothing here starts a run.
 //!
-//! [`Setup`]: crate::protocol::Setup
+//! [`RunSetup`]: crate::protocol::RunSetup
 
 mod bedrock;
 mod bounded;

@@ -11,7 +11,8 @@ use super::embedded::EMBEDDED_ROLESETS;
 use super::error::{ConfigError, Problem};
 use super::nearest::did_you_mean;
 use super::panel::self_panel;
-use crate::protocol::{AgentSetup, Params, RulesVersion, Setup, Task};
+use crate::protocol::Parameters;
+use crate::protocol::{AgentSetup, Params, RulesVersion, RunSetup, Task};
 use crate::text::CanonicalRule;
 
 /// A roleset: which protocol, which agents, and its parameters.
@@ -309,7 +310,7 @@ pub(super) fn pack_parts(text: &str) -> (String, String) {
 impl Roleset {
     /// Makes the setup of a run with this roleset.
     #[must_use]
-    pub fn setup(&self, name: &str, packs: &Packs, task: Task, seed: u64) -> Setup {
+    pub fn setup(&self, name: &str, packs: &Packs, task: Task, seed: u64) -> RunSetup {
         let agent = |agent: &RolesetAgent| {
             // The check has read every pack already.
             let (pack, comparing) = pack_parts(&packs.read(&agent.pack).unwrap_or_default());
@@ -322,7 +323,7 @@ impl Roleset {
                 max_tokens: agent.max_tokens,
             }
         };
-        Setup {
+        RunSetup {
             roleset: name.to_owned(),
             task,
             seed,

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::history::NotInLedger;
+use crate::bft::court::Mistrial;
+use crate::bft::{Refused, RosterFault, Sequence, TooLong};
 use crate::crypto::{Digest, NotAKey};
 use crate::journal::JournalError;
-use crate::protocol::approval::court::Mistrial;
-use crate::protocol::approval::{Refused, RosterFault, Sequence, TooLong};
 use crate::repository::RepositoryError;
 
 /// Why something cannot be decided, kept or proven.

@@ -5,8 +5,8 @@
 
 use super::error::DecisionError;
 use super::proposal::Proposal;
+use crate::bft::{Opinion, Severity};
 use crate::crypto::Digest;
-use crate::protocol::approval::{Opinion, Severity};
 use crate::repository::{Candidate, Repository, RepositoryError, Source};
 
 /// What came of it.

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::error::DecisionError;
+use crate::bft::{Registry, Sequence, Value};
 use crate::crypto::Digest;
-use crate::protocol::approval::{Registry, Sequence, Value};
 use crate::repository::{Oid, Repository, Trailer};
 
 /// No decision has a place from here on: it would not be exact in every JSON reader.

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::DecisionError;
+use crate::bft::{Party, Registry, Roster, RosterFault, Seal, Seat};
 use crate::crypto::{Digest, SecretKey};
 use crate::journal::FILE_NAME;
-use crate::protocol::approval::{Party, Registry, Roster, RosterFault, Seal, Seat};
 
 /// The file with the public keys.
 pub const ROSTER_FILE: &str = "roster.json";

@@ -2,7 +2,7 @@
 
 use super::error::DecisionError;
 use super::ledger::{Case, Decided, Ended, Ledger};
-use crate::protocol::approval::Vote;
+use crate::bft::Vote;
 use crate::repository::{Landing, Mark, Repository, RepositoryError, Source};
 
 impl Case {

@@ -17,12 +17,10 @@ use super::history::{Beside, Found, LandedDecision, compare, told};
 use super::keys::{KeyFolder, ORCHESTRATOR};
 use super::proposal::Proposal;
 use super::record::{FIRST_FORM, FORM, Record, Verified};
+use crate::bft::court::{Court, Ruling};
+use crate::bft::{Letter, ModelAt, ModelOpinion, Opinion, Proof, Registry, Seal, Sequence, Value};
 use crate::crypto::{Digest, Signature};
 use crate::journal::{Record as Line, Writer};
-use crate::protocol::approval::court::{Court, Ruling};
-use crate::protocol::approval::{
-    Letter, ModelAt, ModelOpinion, Opinion, Proof, Registry, Seal, Sequence, Value,
-};
 use crate::repository::{Mark, Oid, Repository};
 
 /// What is wrong with a record that is not of the open case.

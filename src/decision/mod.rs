@@ -15,7 +15,7 @@
 //! Before any of it, what the branch says of earlier decisions is compared with the ledger: keys that came without theirs sign
 //! nothing. Keys and ledgers move together, as one file.
 //!
-//! Nothing in here asks a model, and nothing here counts a vote: that is [`protocol`](crate::protocol::approval)'s.
+//! Nothing in here asks a model, and nothing here counts a vote: that is [`protocol`](crate::bft)'s.
 
 mod error;
 mod examination;

@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 
 use super::error::DecisionError;
 use super::keys::{APART, DECISIONS, KeyFolder, ROSTER_FILE, make_folder, plain, write_new};
+use crate::bft::{Registry, Roster};
 use crate::crypto::{Digest, SecretKey};
 use crate::journal::FILE_NAME;
-use crate::protocol::approval::{Registry, Roster};
 
 /// The form that this program writes.
 const VERSION: u32 = 1;

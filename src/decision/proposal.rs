@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::error::DecisionError;
 use super::facts::Facts;
 use super::verification::Verification;
+use crate::bft::{Change, Sequence};
 use crate::crypto::Digest;
-use crate::protocol::approval::{Change, Sequence};
 use crate::repository::{Candidate, FileChange, Oid};
 
 /// The form that this program writes.

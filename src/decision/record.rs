@@ -5,13 +5,13 @@ use serde_json::Value as Json;
 
 use super::error::DecisionError;
 use super::proposal::Proposal;
-use crate::crypto::dsse::Envelope;
-use crate::crypto::{Digest, Signature};
-use crate::protocol::approval::court::Ruling;
-use crate::protocol::approval::{
+use crate::bft::court::Ruling;
+use crate::bft::{
     Change, ModelAt, ModelOpinion, Opinion, Post, Proof, Proven, Registry, Roster, Seat, Sequence, Statement,
     Value, Vote,
 };
+use crate::crypto::dsse::Envelope;
+use crate::crypto::{Digest, Signature};
 use crate::repository::Oid;
 
 /// The form of version 0.1: its votes do not say on which model they rest.

@@ -18,7 +18,7 @@ use super::redaction::Redaction;
 use crate::journal::{
     Asked, Entry, Found, Journal, JournalError, Library, Limits, Log, Opened, Record, Replied, Strand, Writer,
 };
-use crate::protocol::{Ask, CallId, Outcome, Passage, Search, Setup};
+use crate::protocol::{Ask, CallId, Outcome, Passage, RunSetup, Search};
 use crate::provider::launch::Lifeline;
 use crate::provider::{Answer, Clients, Endpoint, Provider, ProviderError};
 use crate::retrieval::{Corpus, RetrievalError};
@@ -480,7 +480,11 @@ fn stop_reason(request: StopRequest) -> Option<Outcome> {
     }
 }
 
-fn providers(setup: &Setup, endpoints: &[Endpoint], clients: &Clients) -> Result<Vec<Provider>, EngineError> {
+fn providers(
+    setup: &RunSetup,
+    endpoints: &[Endpoint],
+    clients: &Clients,
+) -> Result<Vec<Provider>, EngineError> {
     let make = |(agent, endpoint): (&crate::protocol::AgentSetup, _)| {
         Provider::new(endpoint, &agent.name, clients)
             .map_err(|why| EngineError::Provider { agent: agent.name.clone(), why })

@@ -12,8 +12,8 @@ use super::budget::{Budget, Reserve};
 use super::conduct::{self, estimate_instead, ignores_schema};
 use crate::journal::{Asked, Entry, Found, Library, Limits, Opened, Record, Replied, Usage, between};
 use crate::protocol::{
-    Action, Ask, CallId, Degraded, Event, Outcome, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage, Protocol,
-    ReplyShape, Report, Search, Unexpected,
+    Action, Ask, CallId, Degraded, Event, Machine, Outcome, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage,
+    Protocol, ReplyShape, RunReport, Search, Unexpected,
 };
 use crate::provider::{Endpoint, Price};
 use crate::text::{quote, redact};
@@ -26,7 +26,7 @@ pub struct Ledger {
     opened: Opened,
     /// The documents that may be searched now; they may change before a run is resumed.
     library: Option<Library>,
-    machine: Box<dyn Protocol>,
+    machine: Machine,
     budget: Budget,
     limits: Limits,
     /// Where each agent's model is called now; a resumed run may have another server.
@@ -454,7 +454,7 @@ impl Ledger {
 
     /// Returns the protocol's report with what was lost on the way to it.
     #[must_use]
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> RunReport {
         let mut report = self.machine.report();
         // Which of two servers answered first changes nothing about what they are.
         let mut lost = self.degraded.clone();

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::crypto::{Digest, Hasher};
 use crate::journal::{Library, REDACTIONS_FILE};
-use crate::protocol::{Passage, Setup};
+use crate::protocol::{Passage, RunSetup};
 use crate::text::redact::{Redactions, Redactor};
 
 /// The redactions of one run.
@@ -70,7 +70,7 @@ impl Redaction {
 
     /// Returns the setup with tokens in place of what must not leave the machine; [`Redaction::save`] comes next.
     #[must_use]
-    pub fn setup(&mut self, setup: Setup) -> Setup {
+    pub fn setup(&mut self, setup: RunSetup) -> RunSetup {
         let before = setup.task.documents.clone();
         let mut setup = setup.map_texts(|text| self.redactor.redact(text));
         for (document, before) in setup.task.documents.iter_mut().zip(before) {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use crate::crypto::Digest;
-use crate::protocol::{CallId, Outcome, Passage, Reply, Setup};
+use crate::protocol::{CallId, Outcome, Passage, Reply, RunSetup};
 use crate::provider::{Endpoint, Price, Structured};
 
 /// One line of a journal.
@@ -72,7 +72,7 @@ pub struct Opened {
     /// Name and version of the program.
     pub program: String,
     /// Task, agents, rules and parameters, complete.
-    pub setup: Setup,
+    pub setup: RunSetup,
     /// Where each agent's model is called, the arbiter's last. No secrets.
     pub endpoints: Vec<Endpoint>,
     /// What the run may use.

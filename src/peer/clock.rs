@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::protocol::approval::{Phase, Sequence, View};
+use crate::bft::{Phase, Sequence, View};
 
 /// Times grow from view to view, up to this many doublings, so that all meet in one at last.
 const DOUBLINGS_MAX: u32 = 6;

@@ -28,8 +28,8 @@ use super::error::PeerError;
 use super::inbox::{Arrived, Inbox};
 use super::party::Carrier;
 use super::tls;
+use crate::bft::{POST_BYTES_MAX, Party, Registry};
 use crate::crypto::{PublicKey, SecretKey};
-use crate::protocol::approval::{POST_BYTES_MAX, Party, Registry};
 
 /// The version of the protocol that this program speaks. Since 2 a vote names the model that formed it.
 pub const VERSION: u32 = 2;
@@ -389,8 +389,9 @@ async fn take(body: Incoming, door: &Door) -> StatusCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bft::Roster;
+    use crate::bft::Seat;
     use crate::crypto::Digest;
-    use crate::protocol::approval::{Roster, Seat};
 
     /// Answers everything as a program does that knows nothing of the place that is asked for.
     async fn answer_as(version: Option<&'static str>, listener: TcpListener, acceptor: TlsAcceptor) {

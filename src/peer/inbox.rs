@@ -7,7 +7,7 @@ use std::task::Poll;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use crate::protocol::approval::Party;
+use crate::bft::Party;
 
 /// A post as it came, with the room that it takes of its party's; given back when it is read.
 #[derive(Debug)]

@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::error::PeerError;
-use crate::crypto::{Digest, Signature};
-use crate::journal::{FILE_NAME, JournalError, Writer};
-use crate::protocol::approval::member::Input;
-use crate::protocol::approval::{
+use crate::bft::member::Input;
+use crate::bft::{
     Change, ModelAt, ModelOpinion, Opinion, Party, Phase, Post, Registry, Sequence, Statement, View,
 };
+use crate::crypto::{Digest, Signature};
+use crate::journal::{FILE_NAME, JournalError, Writer};
 
 /// What a line takes that names a post that came before, in bytes, about.
 const AGAIN_BYTES: usize = 300;

@@ -14,15 +14,15 @@ use super::clock::{Clock, Patience, Rings};
 use super::error::PeerError;
 use super::inbox::Inbox;
 use super::log::{Log, News};
-use crate::crypto::{Digest, Signature};
-use crate::protocol::approval::court::Ruling;
-use crate::protocol::approval::member::{Input, Member, Want};
-use crate::protocol::approval::orchestrator::Orchestrator;
-use crate::protocol::approval::replica::Replica;
-use crate::protocol::approval::{
+use crate::bft::court::Ruling;
+use crate::bft::member::{Input, Member, Want};
+use crate::bft::orchestrator::Orchestrator;
+use crate::bft::replica::Replica;
+use crate::bft::{
     Change, Letter, ModelOpinion, Opinion, PROOFS_AT_ONCE, Party, Post, Proof, Registry, Seal, Sequence,
     Signed, Statement, To, Value,
 };
+use crate::crypto::{Digest, Signature};
 
 /// So many posts are written down together, with one sync.
 const AT_ONCE: usize = 64;

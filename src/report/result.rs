@@ -12,6 +12,7 @@ use super::{RESULT_FILE, TRANSCRIPT_FILE, panel, transcript};
 use crate::crypto::Digest;
 use crate::engine::{Ledger, Mismatch};
 use crate::journal::{Record, between};
+use crate::protocol::Parameters;
 use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome, Section};
 use crate::provider::Endpoint;
 

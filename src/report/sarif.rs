@@ -3,8 +3,8 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
+use crate::bft::Severity;
 use crate::crypto::Digest;
-use crate::protocol::approval::Severity;
 use crate::protocol::review::{ApprovalSection, Finding, Reviewed};
 
 /// Returns the findings of a review as a SARIF document.
@@ -63,7 +63,7 @@ fn encoded(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::approval::Opinion;
+    use crate::bft::Opinion;
 
     #[test]
     fn a_finding_is_where_it_is_in_the_new_file() {

@@ -16,7 +16,7 @@ use super::{CanonicalKind, redact};
 /// that a short right answer ("4", "yes") is not refused because a prompt happens to contain it.
 const ECHO_CHARS_MIN: usize = 24;
 
-/// Phrases that stand for an answer instead of being one, after folding; see [`Told::check`]. Single
+/// Phrases that stand for an answer instead of being one, after folding; see [`PromptEcho::check`]. Single
 /// everyday words are not among them: "string" may be the right answer.
 const PLACEHOLDERS: [&str; 24] = [
     "answer here",
@@ -83,7 +83,7 @@ pub enum EchoRule {
 
 /// What an agent was told, ready to be recognised when it comes back.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct PromptEcho {
     rule: EchoRule,
     task: String,
     /// Whether the task has the label in it.
@@ -124,7 +124,7 @@ pub fn heard<'a>(rule: EchoRule, texts: impl Iterator<Item = &'a str>) -> Arc<st
 /// Instructions as they are compared, by their text.
 static FOLDED: LazyLock<Memo<Arc<str>>> = LazyLock::new(|| Memo::new(256));
 
-impl Told {
+impl PromptEcho {
     /// Remembers what an agent is told.
     #[must_use]
     pub fn new(rule: EchoRule, said: &Said<'_>) -> Self {
@@ -264,9 +264,9 @@ mod tests {
     use super::*;
     use crate::text::{CanonicalRule, Canonicalizer, Reading};
 
-    fn told(rule: EchoRule, task: &str, instructions: &[&str]) -> Told {
+    fn told(rule: EchoRule, task: &str, instructions: &[&str]) -> PromptEcho {
         let heard = heard(rule, std::iter::once(task));
-        Told::new(rule, &Said { task, heard, instructions: instructions.to_vec(), ..Said::default() })
+        PromptEcho::new(rule, &Said { task, heard, instructions: instructions.to_vec(), ..Said::default() })
     }
 
     #[track_caller]

@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use consensus::crypto::{Digest, SecretKey, Signature};
-use consensus::protocol::approval::orchestrator::{self, Orchestrator};
-use consensus::protocol::approval::replica::{self, Replica};
-use consensus::protocol::approval::{
+use consensus::bft::orchestrator::{self, Orchestrator};
+use consensus::bft::replica::{self, Replica};
+use consensus::bft::{
     Change, ModelOpinion, Opinion, Party, Post, Registry, Roster, Seal, Seat, Sequence, Signer, Statement,
     To, Value,
 };
+use consensus::crypto::{Digest, SecretKey, Signature};
 
 use crate::{Result, row};
 
@@ -173,7 +173,7 @@ impl<K: Signer, M: Mail<K>> Hall<K, M> {
 }
 
 fn hall<K: Signer, M: Mail<K>>(mail: M, count: usize, key: impl Fn(Party) -> K) -> Result<Hall<K, M>> {
-    let quorum = consensus::protocol::approval::Quorum::of(count)?;
+    let quorum = consensus::bft::Quorum::of(count)?;
     Ok(Hall {
         mail,
         reviewers: (0..count).map(|at| Replica::new(key(Party::Reviewer(at)), at, quorum, 1)).collect(),

@@ -1,11 +1,11 @@
 //! The same events give the same actions, byte for byte: what replay and verification stand on.
 
-use consensus::protocol::map_reduce::{Piece, Spread};
+use consensus::protocol::contract::{Piece, Spread};
 use consensus::protocol::pair::Adopt;
 use consensus::protocol::panel::PanelParams;
 use consensus::protocol::review::ApprovalParams;
 use consensus::protocol::{
-    Action, Document, Event, Finish, Params, Reply, ReplyShape, Setup, Step, Thinking,
+    Action, Document, Event, Finish, Params, Reply, ReplyShape, RunSetup, Step, Thinking,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ fn any_fields() -> impl Strategy<Value = Value> {
     })
 }
 
-fn any_answering() -> impl Strategy<Value = Setup> {
+fn any_answering() -> impl Strategy<Value = RunSetup> {
     let thinking = prop::sample::select(vec![Thinking::Free, Thinking::Field, Thinking::None]);
     let adopt = prop::sample::select(vec![None, Some(Adopt::Text), Some(Adopt::Never)]);
     let of_pair = (any::<u64>(), thinking, adopt, 0_u32..3, 0_u32..3, 1_u32..8, any::<bool>()).prop_map(
@@ -75,7 +75,7 @@ fn any_answering() -> impl Strategy<Value = Setup> {
             setup.params.max_repairs = max_repairs;
             setup.params.max_rounds = max_rounds;
             setup.arbiter = arbiter.then(Tiny::arbiter);
-            Setup::from(setup)
+            RunSetup::from(setup)
         },
     );
     let thinking = prop::sample::select(vec![Thinking::Free, Thinking::None]);
@@ -87,7 +87,7 @@ fn any_answering() -> impl Strategy<Value = Setup> {
             setup.params.max_repairs = max_repairs;
             setup.params.max_rounds = max_rounds;
             setup.arbiter = arbiter.then(Tiny::arbiter);
-            Setup::from(setup)
+            RunSetup::from(setup)
         },
     );
     let thinking = prop::sample::select(vec![Thinking::Free, Thinking::None]);
@@ -98,28 +98,28 @@ fn any_answering() -> impl Strategy<Value = Setup> {
             let params =
                 PanelParams { thinking, max_repairs, max_iterations, parallel, early_stop, ..setup.params };
             setup.params = params;
-            Setup::from(setup)
+            RunSetup::from(setup)
         },
     );
     prop_oneof![of_pair, of_council, of_panel]
 }
 
 /// Any run, the review of a change among them.
-fn any_setup() -> impl Strategy<Value = Setup> {
+fn any_setup() -> impl Strategy<Value = RunSetup> {
     let thinking = prop::sample::select(vec![Thinking::Free, Thinking::None]);
     let of_approval = (any::<u64>(), thinking, 0_u32..3, any::<bool>(), 1_usize..8).prop_map(
         |(seed, thinking, max_repairs, veto, reviewers)| {
             let mut setup = Tiny::approval(reviewers);
             setup.seed = seed;
             setup.params = ApprovalParams { thinking, max_repairs, veto, ..setup.params };
-            Setup::from(setup)
+            RunSetup::from(setup)
         },
     );
     prop_oneof![3 => any_answering(), 1 => of_approval]
 }
 
 /// A run that reads documents in pieces, by any protocol that answers.
-fn any_spread() -> impl Strategy<Value = Setup> {
+fn any_spread() -> impl Strategy<Value = RunSetup> {
     (any_answering(), 1_usize..6, 200_u64..400, 1_u32..4).prop_map(
         |(mut setup, count, tokens_max, at_once)| {
             let text = "How much is 2+2? It is four, and was always. ".repeat(count);
@@ -133,12 +133,12 @@ fn any_spread() -> impl Strategy<Value = Setup> {
     )
 }
 
-fn any_run() -> impl Strategy<Value = Setup> {
+fn any_run() -> impl Strategy<Value = RunSetup> {
     prop_oneof![3 => any_setup(), 1 => any_spread()]
 }
 
 /// Plays a run with these sayings, over and over, and returns all events and actions.
-fn play(setup: &Setup, sayings: &[(Value, Value)]) -> (Vec<Event>, Vec<Vec<Action>>) {
+fn play(setup: &RunSetup, sayings: &[(Value, Value)]) -> (Vec<Event>, Vec<Vec<Action>>) {
     let mut play = Play::new(setup);
     let (mut events, mut actions) = (Vec::new(), Vec::new());
     for index in 0.. {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use consensus::protocol::panel::{PanelSection, Setup};
+use consensus::protocol::panel::{PanelSection, PanelSetup};
 use consensus::protocol::{Ask, Finish, How, NoAgreement, Outcome, Section};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::{Play, Tiny, mark, member, shown};
 
 /// A panel of so many members.
-fn panel(members: usize) -> Setup {
+fn panel(members: usize) -> PanelSetup {
     let mut setup = Tiny::panel();
     let first = setup.agents[0].clone();
     setup.agents = (0..members)

@@ -1,6 +1,7 @@
 //! What an agent is told when, and how warm it answers.
 
-use consensus::protocol::pair::{RULES, Setup, worst_case};
+use consensus::protocol::Parameters;
+use consensus::protocol::pair::{PairParams, PairSetup};
 use consensus::protocol::{Ask, CallId, Finish, How, NoAgreement, Outcome, ReplyShape, Step, Task, Thinking};
 use consensus::text::{CanonicalKind, Constraint};
 use serde_json::json;
@@ -8,7 +9,12 @@ use serde_json::json;
 use crate::support::{Play, Tiny, envelope};
 
 /// A run that thinks in free text and whose agents answer at a temperature above zero.
-fn thoughtful(kind: CanonicalKind) -> Setup {
+/// What `pair` says to every agent.
+fn rules() -> &'static str {
+    PairParams::default().rules()
+}
+
+fn thoughtful(kind: CanonicalKind) -> PairSetup {
     let mut setup = Tiny::setup();
     setup.params.thinking = Thinking::Free;
     setup.canonical = kind.into();
@@ -205,7 +211,7 @@ fn what_is_worked_out_once_more_is_talked_about_if_it_is_new() {
             (_, 1..=3) => "5822",
             (_, _) => "6933",
         };
-        seen |= ask.call.agent == 0 && said(ask).contains("6933") && said(ask).contains(RULES.trim());
+        seen |= ask.call.agent == 0 && said(ask).contains("6933") && said(ask).contains(rules().trim());
         envelope(ask, &json!({ "text": text }))
     });
     assert!(seen, "the new text is put before the peer, with the rules of the talk");
@@ -249,7 +255,7 @@ fn the_plan_counts_the_comparison_after_an_arbiters_choice() {
         }
     });
     assert_eq!(comparisons, 2);
-    assert!(calls <= worst_case(&setup).calls, "{calls} calls, {} planned", worst_case(&setup).calls);
+    assert!(calls <= setup.worst_case().calls, "{calls} calls, {} planned", setup.worst_case().calls);
 }
 
 #[test]
@@ -281,13 +287,13 @@ fn the_rules_of_the_talk_are_told_once_and_with_the_first_turn() {
             let mut setup = thoughtful(kind);
             setup.params.thinking = thinking;
             let mut play = Play::new(&setup);
-            assert!(play.open.values().all(|ask| !said(ask).contains(RULES.trim())));
+            assert!(play.open.values().all(|ask| !said(ask).contains(rules().trim())));
             // Both insist until neither has anything new to say.
             play.run_to_end(|ask| {
                 // Who works the task out once more has no talk to know the rules of, and begins a conversation in
                 // which they were never told.
                 // Neither has who compares two texts without names.
-                let told = said(ask).matches(RULES.trim()).count();
+                let told = said(ask).matches(rules().trim()).count();
                 let talks = [2, 3, 6, 7].contains(&ask.call.round) && ask.call.step != Step::Weigh;
                 assert_eq!(told, usize::from(talks), "{}", ask.call);
                 envelope(ask, &json!({"text": if ask.call.agent == 0 { "4" } else { "5" }}))
@@ -410,7 +416,7 @@ fn description(kind: CanonicalKind) -> String {
 #[test]
 fn what_a_text_must_be_is_said_by_its_task_and_its_constraints_alone() {
     let mut setup = thoughtful(CanonicalKind::Text);
-    let first = |setup: &Setup| said(Play::new(setup).open.values().next().unwrap());
+    let first = |setup: &PairSetup| said(Play::new(setup).open.values().next().unwrap());
     assert!(!first(&setup).contains("Form of the final text"), "{}", first(&setup));
     setup.params.constraints = vec![Constraint::parse("words=..40").unwrap()];
     assert!(first(&setup).contains("Form of the final text: at most 40 words.\n"), "{}", first(&setup));

@@ -7,7 +7,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use consensus::protocol::{Action, ArbiterChoice, CallId, Finish, Outcome, Params, Section, Setup, Thinking};
+use consensus::protocol::{
+    Action, ArbiterChoice, CallId, Finish, Outcome, Params, RunSetup, Section, Thinking,
+};
 use consensus::text::{CanonicalKind, CanonicalRule, Constraint};
 use serde_json::Value;
 
@@ -32,7 +34,7 @@ fn every_scenario_goes_as_written() {
 
 /// Plays the inputs of a scenario and returns it with the outputs that they have.
 fn play(written: &str) -> String {
-    let mut setup = Setup::from(Tiny::setup());
+    let mut setup = RunSetup::from(Tiny::setup());
     let mut out = String::new();
     let mut run: Option<Play> = None;
     for line in written.lines().filter(|line| !line.starts_with("> ")) {
@@ -99,12 +101,12 @@ fn play(written: &str) -> String {
     out
 }
 
-fn open_call(play: &Play, setup: &Setup, name: &str) -> CallId {
+fn open_call(play: &Play, setup: &RunSetup, name: &str) -> CallId {
     let agent = setup.agents.iter().chain(&setup.arbiter).position(|a| a.name == name).expect(name);
     *play.open.keys().find(|call| call.agent == agent).unwrap_or_else(|| panic!("{name} has no open call"))
 }
 
-fn set(setup: &mut Setup, name: &str, value: &str) {
+fn set(setup: &mut RunSetup, name: &str, value: &str) {
     let number = || value.parse().unwrap();
     let thinking = || if value == "free" { Thinking::Free } else { Thinking::Field };
     let constraint = || Constraint::parse(value).unwrap();
@@ -138,7 +140,7 @@ fn set(setup: &mut Setup, name: &str, value: &str) {
     }
 }
 
-fn told(action: &Action, setup: &Setup) -> String {
+fn told(action: &Action, setup: &RunSetup) -> String {
     match action {
         Action::Ask(ask) => {
             let name = setup.agents.iter().chain(&setup.arbiter).nth(ask.call.agent).map_or("", |a| &a.name);

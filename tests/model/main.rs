@@ -17,11 +17,11 @@ use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::time::Instant;
 
-use consensus::crypto::Digest;
-use consensus::protocol::approval::{
+use consensus::bft::{
     Commit, Grounds, Input, Lock, Message, Output, Prepare, Proposal, Quorum, Reviewer, Slot, Value, View,
     ViewChange, Vote,
 };
+use consensus::crypto::Digest;
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 /// What one honest reviewer has said, by view.

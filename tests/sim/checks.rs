@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use consensus::bft::orchestrator::Why;
+use consensus::bft::{Change, Commit, Party, Quorum, Reviewer, Sequence, Statement, Value, View, Vote};
 use consensus::crypto::Digest;
-use consensus::protocol::approval::orchestrator::Why;
-use consensus::protocol::approval::{
-    Change, Commit, Party, Quorum, Reviewer, Sequence, Statement, Value, View, Vote,
-};
 
 use crate::nodes::{Post, Proof, Signed};
 

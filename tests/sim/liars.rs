@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use consensus::crypto::Digest;
-use consensus::protocol::approval::{
+use consensus::bft::{
     Change, Commit, Opinion, Party, Sequence, Severity, Statement, Value, View, Vote, leader,
 };
+use consensus::crypto::Digest;
 use fastrand::Rng;
 
 use crate::nodes::{Letter, Post, Proof, Signed};
@@ -160,7 +160,7 @@ impl Script {
         let (sequence, statement) = if rng.bool() {
             (sequence, Statement::Commit(Commit { view: rng.u32(..3), value }))
         } else {
-            let every = consensus::protocol::approval::CHECKPOINT_EVERY;
+            let every = consensus::bft::CHECKPOINT_EVERY;
             (sequence.next_multiple_of(every), Statement::Checkpoint { head: Digest::of(b"a lie") })
         };
         let signed = vec![self.letter(sequence, statement).signed; self.reviewers];

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use consensus::protocol::approval::member::Member;
-use consensus::protocol::approval::{PROOFS_AT_ONCE, Sequence, Signer, Statement};
+use consensus::bft::member::Member;
+use consensus::bft::{PROOFS_AT_ONCE, Sequence, Signer, Statement};
 
 /// Signatures are ideal: whoever writes a letter is who it says, since nobody here writes in another's name.
 #[derive(Clone, Copy, Debug)]
@@ -15,14 +15,14 @@ impl Signer for Name {
     fn sign(&self, _: Sequence, _: &Statement) {}
 }
 
-pub(crate) type Letter = consensus::protocol::approval::Letter<()>;
-pub(crate) type Post = consensus::protocol::approval::Post<()>;
-pub(crate) type Proof = consensus::protocol::approval::Proof<()>;
-pub(crate) type Signed = consensus::protocol::approval::Signed<()>;
+pub(crate) type Letter = consensus::bft::Letter<()>;
+pub(crate) type Post = consensus::bft::Post<()>;
+pub(crate) type Proof = consensus::bft::Proof<()>;
+pub(crate) type Signed = consensus::bft::Signed<()>;
 
 pub(crate) type Mind = Member<Name>;
-pub(crate) type Input = consensus::protocol::approval::member::Input<()>;
-pub(crate) type Want = consensus::protocol::approval::member::Want<()>;
+pub(crate) type Input = consensus::bft::member::Input<()>;
+pub(crate) type Want = consensus::bft::member::Want<()>;
 
 /// How a machine dies at an input.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

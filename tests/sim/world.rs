@@ -5,8 +5,8 @@ mod draw;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use consensus::bft::{Change, Opinion, Party, Phase, Sequence, Severity, To, Value, View};
 use consensus::crypto::Digest;
-use consensus::protocol::approval::{Change, Opinion, Party, Phase, Sequence, Severity, To, Value, View};
 use fastrand::Rng;
 
 use crate::checks::Checks;

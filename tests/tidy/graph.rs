@@ -6,6 +6,7 @@
 //! that a file never names is not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::path::Path;
 
 use petgraph::algo::tarjan_scc;
@@ -70,7 +71,9 @@ impl Graph {
         let groups = tarjan_scc(&graph).into_iter().filter(|group| group.len() > 1);
         let mut found: Vec<Vec<Module>> =
             groups.map(|group| group.into_iter().map(|node| modules[node].clone()).collect()).collect();
-        found.iter_mut().for_each(|group| group.sort());
+        for group in &mut found {
+            group.sort();
+        }
         found.sort_by_key(|group| std::cmp::Reverse(group.len()));
         found
     }
@@ -81,7 +84,7 @@ impl Graph {
         for from in group {
             let to: Vec<String> =
                 group.iter().filter(|to| self.arrows[from].contains(*to)).map(|to| name(to)).collect();
-            told += &format!("  {} uses {}\n", name(from), to.join(", "));
+            let _ = writeln!(told, "  {} uses {}", name(from), to.join(", "));
         }
         told
     }

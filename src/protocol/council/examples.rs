@@ -6,12 +6,12 @@
 
 use serde_json::json;
 
-use super::Setup;
 use super::evidence::Sources;
 use super::params::ConfidenceFrom;
+use super::params::CouncilSetup;
 use super::prompt;
 use super::verdict::Member;
-use crate::protocol::mark::mark;
+use crate::protocol::turn::mark;
 use crate::protocol::{CallId, Conversation, Passage, Role, Step, Task, Thinking};
 
 struct Example {
@@ -139,7 +139,7 @@ impl Example {
 /// Returns the conversation that Ethos begins with.
 ///
 /// An example with a source is shown only where there are sources, and none where nothing is thought aloud.
-pub(super) fn conversation(setup: &Setup) -> Conversation {
+pub(super) fn conversation(setup: &CouncilSetup) -> Conversation {
     let mut conversation = Conversation::new(setup.system(Member::Ethos.index()));
     if setup.params.thinking != Thinking::Free {
         return conversation;

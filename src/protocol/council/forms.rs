@@ -14,8 +14,8 @@ use super::findings::Findings;
 use super::params::ConfidenceFrom;
 use super::quotable::quotes;
 use super::share::Share;
-use crate::protocol::answer::with_text;
-use crate::protocol::draft::Valid;
+use crate::protocol::contract::with_text;
+use crate::protocol::turn::Valid;
 use crate::text::{CanonicalKind, StrictValue, Violation, extract, quote, read_one};
 
 /// The most checks or citations in one reply.

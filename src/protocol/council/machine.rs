@@ -2,28 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use super::Setup;
 use super::evidence::{Evidence, Sources};
 use super::examples;
 use super::findings::Findings;
 use super::forms::{self, Framing, Response, Sound, Strictness, Verification};
 use super::manifest::Manifest;
+use super::params::CouncilSetup;
 use super::params::{ConfidenceFrom, CouncilParams};
 use super::prompt::{self, Situation};
 use super::report::CouncilRound;
+use super::report::CouncilSection;
 use super::share::Share;
 use super::verdict::{ConsensusResult, Member, judge};
 use crate::crypto::Digest;
-use crate::protocol::answer::Answer;
-use crate::protocol::arbiter::{ArbiterChoice, Arbitration, Ruling};
-use crate::protocol::draft::{Draft, Progress, Told as Telling, Valid};
-use crate::protocol::mark::mark;
+use crate::protocol::contract::Answer;
+use crate::protocol::turn::mark;
+use crate::protocol::turn::{ArbiterChoice, Arbitration, Ruling};
+use crate::protocol::turn::{Draft, Progress, TurnPrompt, Valid};
 use crate::protocol::{
     Action, CallId, Conversation, Event, Finish, How, NoAgreement, Outcome, Passage, Protocol, Reply,
     ReplyShape, Report, Search, Step, Unexpected,
 };
 use crate::text::decoding::answer_schema;
-use crate::text::vacuity::Told;
+use crate::text::vacuity::PromptEcho;
 use crate::text::{Canonicalizer, Violation};
 
 /// The round of the call that answers alone.
@@ -32,9 +33,9 @@ const BLIND: u32 = 0;
 /// The state of one `council` run.
 #[derive(Clone, Debug)]
 pub struct Council {
-    pub(super) setup: Setup,
+    pub(super) setup: CouncilSetup,
     canonicalizer: Canonicalizer,
-    told: Told,
+    told: PromptEcho,
     pub(super) sources: Sources,
     pub(super) manifest: Manifest,
     conversations: [Conversation; 3],
@@ -104,7 +105,7 @@ impl Form {
 impl Council {
     /// Makes the machine for a run that has not started; `setup` must pass its check.
     #[must_use]
-    pub fn new(setup: Setup) -> Self {
+    pub fn new(setup: CouncilSetup) -> Self {
         let packs = setup.agents.iter().map(|agent| agent.pack.as_str());
         let said: Vec<&str> = packs.chain([setup.rules.as_str()]).collect();
         let sources = Sources::of_task(&setup.task);
@@ -144,7 +145,7 @@ impl Council {
     // ===== Asking =====
 
     /// Asks for a form.
-    fn begin(&mut self, call: CallId, conversation: Conversation, told: Telling) -> Action {
+    fn begin(&mut self, call: CallId, conversation: Conversation, told: TurnPrompt) -> Action {
         let agent = &self.setup.agents[call.agent];
         let shape = self.shape(Member::ALL[call.agent], None);
         let draft = Draft::start(self.setup.params.thinking, call, conversation, told, shape);
@@ -479,6 +480,8 @@ impl Council {
 }
 
 impl Protocol for Council {
+    type Section = CouncilSection;
+
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
         self.remark = None;
         match event {
@@ -489,7 +492,7 @@ impl Protocol for Council {
         }
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> Report<CouncilSection> {
         self.make_report()
     }
 

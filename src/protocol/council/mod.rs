@@ -46,17 +46,53 @@ mod report;
 mod share;
 mod verdict;
 
+use std::ops::RangeInclusive;
+
+use super::contract::{Parameters, Setup, WorstCase};
+use crate::text::Constraint;
+
 pub use evidence::{Evidence, Source, Sources};
 pub use forms::{Check, CheckVerdict, Citation, Framing, Response, Sound, Verification};
 pub use machine::Council;
 pub use manifest::Manifest;
-pub use params::{ConfidenceFrom, CouncilParams};
-pub use plan::worst_case;
-pub use prompt::RULES;
+pub use params::{ConfidenceFrom, CouncilParams, CouncilSetup};
 pub use report::{CouncilRound, CouncilSection};
 pub(crate) use share::exactly;
 pub use share::{Aggregate, Confidences, Share, Weights};
 pub use verdict::{ConsensusResult, Member, judge};
 
-/// One run of `council`.
-pub type Setup = crate::protocol::Setup<CouncilParams>;
+impl Parameters for CouncilParams {
+    type Machine = Council;
+
+    fn protocol(&self) -> &'static str {
+        "council"
+    }
+
+    fn rules(&self) -> &'static str {
+        prompt::RULES
+    }
+
+    fn agents(&self) -> RangeInclusive<usize> {
+        3..=3
+    }
+
+    fn constraints(&self) -> &[Constraint] {
+        &self.constraints
+    }
+
+    fn constraints_mut(&mut self) -> Option<&mut Vec<Constraint>> {
+        Some(&mut self.constraints)
+    }
+
+    fn out_of_range(&self) -> Option<&'static str> {
+        self.out_of_range()
+    }
+
+    fn machine(setup: Setup<Self>) -> Council {
+        Council::new(setup)
+    }
+
+    fn worst_case(setup: &Setup<Self>) -> WorstCase {
+        plan::worst_case(setup)
+    }
+}

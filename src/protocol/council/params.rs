@@ -2,10 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Setup;
 use super::share::{self, Share, Weights};
+use crate::protocol::Setup;
 use crate::protocol::Thinking;
 use crate::text::Constraint;
+
+/// One run of `council`.
+pub type CouncilSetup = Setup<CouncilParams>;
 
 /// Parameters of one `council` run.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -57,7 +60,7 @@ impl Default for CouncilParams {
     }
 }
 
-impl Setup {
+impl CouncilSetup {
     /// Whether documents are searched before an answer is written.
     pub(super) fn searches(&self) -> bool {
         self.task.is_searched && self.params.passages_tokens_max > 0

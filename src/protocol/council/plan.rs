@@ -1,10 +1,11 @@
 //! The most that a run may cost, before anything is spent.
 
 use super::evidence::Sources;
+use super::params::CouncilSetup;
+use super::prompt::RULES;
 use super::verdict::Member;
-use super::{RULES, Setup};
 use super::{examples, prompt};
-use crate::protocol::plan::{QUOTED, tokens};
+use crate::protocol::contract::{QUOTED, tokens};
 use crate::protocol::{CallId, PASSAGES_MAX, Step, WorstCase};
 
 /// Tokens of the controller's own words in one turn, an upper bound of `prompt`'s texts.
@@ -19,7 +20,7 @@ const FRAME_WORDS: u64 = 60;
 /// Every reply is taken to be as long as allowed, every turn to need all its repairs, and all rounds to be
 /// used.
 #[must_use]
-pub fn worst_case(setup: &Setup) -> WorstCase {
+pub(super) fn worst_case(setup: &CouncilSetup) -> WorstCase {
     let replies: Vec<u64> = setup.agents.iter().map(|agent| u64::from(agent.max_tokens)).collect();
     let longest = replies.iter().copied().max().unwrap_or(0);
     let task = tokens(&first_prompt(setup));
@@ -58,7 +59,7 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
 }
 
 /// Returns the task and its documents as agents see them.
-fn first_prompt(setup: &Setup) -> String {
+fn first_prompt(setup: &CouncilSetup) -> String {
     let call = CallId { part: 0, round: 0, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
     prompt::blind(setup, &Sources::of_task(&setup.task), call).situation
 }

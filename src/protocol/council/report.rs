@@ -9,9 +9,9 @@ use super::manifest::Manifest;
 use super::share::{Confidences, Share, Weights};
 use super::verdict::{ConsensusResult, Member};
 use crate::crypto::Digest;
-use crate::protocol::answer::Answer;
-use crate::protocol::arbiter::{ArbiterChoice, no_choice};
-use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome, Report, Section};
+use crate::protocol::contract::Answer;
+use crate::protocol::turn::{ArbiterChoice, no_choice};
+use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome, Report};
 use crate::text::Canonicalizer;
 
 /// What only `council` has.
@@ -93,14 +93,14 @@ impl CouncilRound {
 
 impl Council {
     /// Makes the report; see [`crate::protocol::Protocol::report`].
-    pub(super) fn make_report(&self) -> Report {
+    pub(super) fn make_report(&self) -> Report<CouncilSection> {
         Report {
             rounds: self.manifest.round,
             blind_vote: self.blind_vote(),
             agents: Member::ALL.map(|member| self.agent(member)).to_vec(),
             dissent: self.dissent(),
             degraded: self.degraded(),
-            section: Section::Council(Box::new(self.section())),
+            section: self.section(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::report::Claim;
+use super::section::Claim;
 use crate::text::evidence::{Answers, Part, Quotes};
 use crate::text::{find_verbatim, one_line};
 

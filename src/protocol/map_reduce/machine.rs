@@ -1,88 +1,24 @@
 //! The state machine: runs inside a run.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::claims::{self, Said};
+use super::claims;
 use super::prompt;
-use super::report::{Finding, PieceReport};
-use super::{Piece, Spread};
+use super::section::{Finding, MapReduceSection};
+use super::state::{Job, MapReduce, Open, PartSection, Shown};
 use crate::crypto::Hasher;
-use crate::protocol::plan::tokens;
-use crate::protocol::{
-    Action, AgentReport, Ask, CallId, Degraded, Document, Event, NoAgreement, Outcome, Protocol, Report,
-    Setup, Task, Unexpected,
+use crate::protocol::contract::{
+    Action, AgentSetup, Ask, CallId, Degraded, Document, Event, NoAgreement, Outcome, Parameters, Piece,
+    Protocol, Report, Setup, Task, Unexpected, tokens,
 };
-use crate::text::evidence::{Answers, QUOTES_MAX, Quotes, sentences};
+use crate::text::evidence::{Answers, QUOTES_MAX, Quotes};
 use crate::text::{Canonical, CanonicalKind, Canonicalizer, Constraint, Reading, one_line, quote};
 
-/// What a run inside is for.
-#[derive(Clone, Debug)]
-pub(super) enum Job {
-    /// It reads this piece.
-    Read(usize),
-    /// It chooses among the facts of these numbers.
-    Merge(Vec<usize>),
-    /// It answers from all facts that are left.
-    Answer,
-}
-
-/// What a run inside is shown, and may choose from.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Shown {
-    /// As one document.
-    pub(super) text: String,
-    /// One by one.
-    pub(super) facts: Vec<(usize, String)>,
-    /// What there is to choose from.
-    pub(super) sentences: Vec<String>,
-}
-
-/// A run under way.
-struct Open {
-    job: Job,
-    machine: Box<dyn Protocol>,
-}
-
-/// One run of `map_reduce`; see the module's documentation.
-pub struct MapReduce {
-    pub(super) setup: Setup,
-    spread: Spread,
-    /// Where the sentences of each document stand.
-    sentences: Vec<Vec<Range<usize>>>,
-    open: BTreeMap<u32, Open>,
-    /// What is still to be done before the next step.
-    waiting: VecDeque<Job>,
-    parts: u32,
-    /// The numbers of the facts to answer from, from 1.
-    facts: Vec<usize>,
-    /// What the merges under way have left so far, by their part.
-    merged: BTreeMap<u32, Vec<usize>>,
-    /// What needs no choice meanwhile.
-    alone: Vec<usize>,
-    /// Whether a merge has come to nothing; there is no other after it.
-    is_stuck: bool,
-    pub(super) pieces: Vec<PieceReport>,
-    /// Of each piece that has been read, its facts; kept apart until all are there, since they end in any order.
-    read: BTreeMap<usize, Vec<Finding>>,
-    pub(super) findings: Vec<Finding>,
-    pub(super) merges: u32,
-    /// What the answer says, once there is one.
-    pub(super) said: Said,
-    pub(super) unproven: usize,
-    pub(super) lost: Vec<Degraded>,
-    pub(super) parts_degraded: Vec<&'static str>,
-    /// What each agent took in the runs that have ended, but for the last.
-    pub(super) efforts: Vec<AgentReport>,
-    /// The report of the answering run, once it has ended.
-    answered: Option<Report>,
-    remark: Option<&'static str>,
-}
-
 /// Returns the setup of a run inside this one; `shown` is what it works from, where it reads no piece.
-pub(super) fn part_setup(setup: &Setup, job: &Job, shown: &Shown) -> Setup {
+pub(super) fn part_setup<P: Parameters>(setup: &Setup<P>, job: &Job, shown: &Shown) -> Setup<P> {
     let question = setup.task.prompt.trim();
-    let chars_max = setup.agents.iter().map(crate::protocol::AgentSetup::text_chars_max).min().unwrap_or(0);
+    let chars_max = setup.agents.iter().map(AgentSetup::text_chars_max).min().unwrap_or(0);
     let of_facts = || Document { name: "facts".to_owned(), text: shown.text.clone(), redacted: false };
     let quotes =
         |count_max| Constraint::Quotes(Quotes::new(shown.sentences.iter().cloned(), chars_max, count_max));
@@ -122,7 +58,7 @@ pub(super) fn part_setup(setup: &Setup, job: &Job, shown: &Shown) -> Setup {
 }
 
 /// Returns a piece's document and text.
-fn piece(setup: &Setup, index: usize) -> (String, &str) {
+fn piece<P>(setup: &Setup<P>, index: usize) -> (String, &str) {
     let spread = setup.spread.as_ref();
     let found = spread.and_then(|spread| spread.pieces.get(index)).and_then(|piece| {
         let document = setup.task.documents.get(piece.document)?;
@@ -132,48 +68,7 @@ fn piece(setup: &Setup, index: usize) -> (String, &str) {
     found.unwrap_or_default()
 }
 
-impl MapReduce {
-    /// Makes the machine of a setup that is spread and passes [`Setup::check`].
-    #[must_use]
-    pub fn new(setup: Setup, spread: Spread) -> Self {
-        let report = |piece: &Piece| PieceReport {
-            document: setup.task.documents.get(piece.document).map_or_else(String::new, |d| d.name.clone()),
-            start: piece.start,
-            end: piece.end,
-            outcome: None,
-        };
-        let documents = setup.task.documents.iter();
-        Self {
-            sentences: documents.map(|document| sentences(&document.text)).collect(),
-            open: BTreeMap::new(),
-            waiting: (0..spread.pieces.len()).map(Job::Read).collect(),
-            parts: 0,
-            facts: Vec::new(),
-            merged: BTreeMap::new(),
-            alone: Vec::new(),
-            is_stuck: false,
-            pieces: spread.pieces.iter().map(report).collect(),
-            read: BTreeMap::new(),
-            findings: Vec::new(),
-            merges: 0,
-            said: Said::default(),
-            unproven: 0,
-            lost: Vec::new(),
-            parts_degraded: Vec::new(),
-            efforts: Vec::new(),
-            answered: None,
-            remark: None,
-            setup,
-            spread,
-        }
-    }
-
-    /// The report of the run that answers, under way or at its end.
-    pub(super) fn last_report(&self) -> Option<Report> {
-        let under_way = self.open.values().find(|open| matches!(open.job, Job::Answer));
-        self.answered.clone().or_else(|| under_way.map(|open| open.machine.report()))
-    }
-
+impl<P: Parameters> MapReduce<P> {
     /// Begins as many runs as there may be at once.
     fn begin(&mut self) -> Result<Vec<Action>, Unexpected> {
         let mut actions = Vec::new();
@@ -281,7 +176,7 @@ impl MapReduce {
         Shown { sentences, ..Shown::default() }
     }
 
-    fn count(&mut self, report: &Report) {
+    fn count(&mut self, report: &Report<PartSection<P>>) {
         let kinds: BTreeSet<&str> = report.degraded.iter().map(|degraded| degraded.kind).collect();
         self.parts_degraded.extend(kinds);
         if self.efforts.is_empty() {
@@ -447,7 +342,9 @@ fn told(outcome: &Outcome) -> String {
     }
 }
 
-impl Protocol for MapReduce {
+impl<P: Parameters> Protocol for MapReduce<P> {
+    type Section = MapReduceSection<PartSection<P>>;
+
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
         self.remark = None;
         match event {
@@ -465,7 +362,7 @@ impl Protocol for MapReduce {
         }
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> Report<Self::Section> {
         self.make_report()
     }
 

@@ -2,20 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use super::Setup;
 use super::decoders::Decoders;
+use super::params::PairSetup;
 use super::prompt::{self, Situation};
+use super::report::PairSection;
 use super::report::blind_vote;
 use super::review::{Accepted, Review};
 use super::seat::{Position, Proposal, Seat};
 use super::weigh::{Turned, Weighing};
 use super::{Adopt, floor, stop};
-use crate::protocol::arbiter::Arbitration;
-use crate::protocol::draft::{self, Draft, Progress};
+use crate::protocol::turn::Arbitration;
+use crate::protocol::turn::{Draft, Progress, TurnPrompt};
 use crate::protocol::{
     Action, CallId, Conversation, Event, NoAgreement, Outcome, Protocol, Reply, Report, Step, Unexpected,
 };
-use crate::text::vacuity::Told;
+use crate::text::vacuity::PromptEcho;
 use crate::text::{Canonicalizer, Status};
 
 /// An agent with this many failed turns in a row ends the talk.
@@ -27,9 +28,9 @@ const FOUND_ANOTHER: &str = "worked out again from nothing, it found another ans
 /// The state of one `pair` run.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    pub(super) setup: Setup,
+    pub(super) setup: PairSetup,
     canonicalizer: Canonicalizer,
-    told: [Told; 2],
+    told: [PromptEcho; 2],
     decoders: Decoders,
     pub(super) seats: [Seat; 2],
     pub(super) proposals: Vec<Proposal>,
@@ -77,7 +78,7 @@ pub(super) enum Phase {
 }
 
 /// Returns what each agent is told, to be recognised when it comes back as an answer.
-fn told(setup: &Setup) -> [Told; 2] {
+fn told(setup: &PairSetup) -> [PromptEcho; 2] {
     let heard = setup.heard(&setup.params.constraints);
     let own = prompt::own(setup);
     let own: Vec<&str> = own.iter().map(String::as_str).collect();
@@ -94,7 +95,7 @@ impl Pair {
     ///
     /// `setup` must have exactly two agents, as every loaded roleset has.
     #[must_use]
-    pub fn new(setup: Setup) -> Self {
+    pub fn new(setup: PairSetup) -> Self {
         let seat = |agent| Seat::new(Conversation::new(prompt::system(&setup, agent, agent)));
         Self {
             canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
@@ -138,7 +139,7 @@ impl Pair {
         blind: bool,
         call: CallId,
         conversation: Conversation,
-        told: draft::Told,
+        told: TurnPrompt,
     ) -> Draft {
         // Taken out for the moment, since a review borrows the rest of the machine.
         let mut decoders = std::mem::take(&mut self.decoders);
@@ -444,6 +445,8 @@ impl Pair {
 }
 
 impl Protocol for Pair {
+    type Section = PairSection;
+
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
         self.remark = None;
         match event {
@@ -457,7 +460,7 @@ impl Protocol for Pair {
         }
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> Report<PairSection> {
         self.make_report()
     }
 

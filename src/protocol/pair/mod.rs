@@ -50,11 +50,47 @@ mod standstill;
 mod stop;
 mod weigh;
 
+use std::ops::RangeInclusive;
+
+use super::contract::{Parameters, Setup, WorstCase};
+use crate::text::Constraint;
+
 pub use machine::Pair;
-pub use params::{Adopt, Drafting, PairParams};
-pub use plan::worst_case;
-pub use prompt::RULES;
+pub use params::{Adopt, Drafting, PairParams, PairSetup};
 pub use report::PairSection;
 
-/// One run of `pair`.
-pub type Setup = crate::protocol::Setup<PairParams>;
+impl Parameters for PairParams {
+    type Machine = Pair;
+
+    fn protocol(&self) -> &'static str {
+        "pair"
+    }
+
+    fn rules(&self) -> &'static str {
+        prompt::RULES
+    }
+
+    fn agents(&self) -> RangeInclusive<usize> {
+        2..=2
+    }
+
+    fn constraints(&self) -> &[Constraint] {
+        &self.constraints
+    }
+
+    fn constraints_mut(&mut self) -> Option<&mut Vec<Constraint>> {
+        Some(&mut self.constraints)
+    }
+
+    fn out_of_range(&self) -> Option<&'static str> {
+        self.out_of_range()
+    }
+
+    fn machine(setup: Setup<Self>) -> Pair {
+        Pair::new(setup)
+    }
+
+    fn worst_case(setup: &Setup<Self>) -> WorstCase {
+        plan::worst_case(setup)
+    }
+}

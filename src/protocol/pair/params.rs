@@ -2,9 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Setup;
+use crate::protocol::Setup;
 use crate::protocol::Thinking;
 use crate::text::{CanonicalKind, Constraint};
+
+/// One run of `pair`.
+pub type PairSetup = Setup<PairParams>;
 
 /// Parameters of one `pair` run.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -53,7 +56,7 @@ impl Default for PairParams {
     }
 }
 
-impl Setup {
+impl PairSetup {
     /// Returns how an agent takes over its peer's text.
     #[must_use]
     pub fn adopt(&self) -> Adopt {

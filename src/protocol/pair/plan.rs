@@ -1,6 +1,7 @@
 //! The most that a run may cost, before anything is spent.
 
-use super::{Adopt, Pair, Setup};
+use super::machine::Pair;
+use super::params::{Adopt, PairSetup};
 use crate::protocol::{Action, AgentSetup, Event, Protocol, Thinking, WorstCase};
 
 /// Tokens of the controller's own words in one turn, an upper bound of `prompt`'s texts without the packs.
@@ -13,7 +14,7 @@ const REPAIR_WORDS: u64 = 150;
 /// Every reply is taken to be as long as allowed, every turn to need all its repairs, and all turns
 /// to pile up in one conversation.
 #[must_use]
-pub fn worst_case(setup: &Setup) -> WorstCase {
+pub(super) fn worst_case(setup: &PairSetup) -> WorstCase {
     let params = &setup.params;
     let reply = setup.agents.iter().map(|a: &AgentSetup| u64::from(a.max_tokens)).max().unwrap_or(0);
     let opening = opening_tokens(setup);
@@ -50,7 +51,7 @@ pub fn worst_case(setup: &Setup) -> WorstCase {
     total
 }
 
-fn add_draft(total: &mut WorstCase, conversation: &mut u64, setup: &Setup, reply: u64) {
+fn add_draft(total: &mut WorstCase, conversation: &mut u64, setup: &PairSetup, reply: u64) {
     if setup.params.thinking == Thinking::Free {
         total.add_call(*conversation, reply);
         *conversation += reply + REPAIR_WORDS;
@@ -61,14 +62,14 @@ fn add_draft(total: &mut WorstCase, conversation: &mut u64, setup: &Setup, reply
     }
 }
 
-fn draft_growth(setup: &Setup, reply: u64) -> u64 {
+fn draft_growth(setup: &PairSetup, reply: u64) -> u64 {
     let (mut scratch, mut conversation) = (WorstCase::default(), 0);
     add_draft(&mut scratch, &mut conversation, setup, reply);
     conversation
 }
 
 /// Returns the larger of the two opening prompts, by estimate.
-fn opening_tokens(setup: &Setup) -> u64 {
+fn opening_tokens(setup: &PairSetup) -> u64 {
     let actions = Pair::new(setup.clone()).step(&Event::Started).unwrap_or_default();
     let tokens = actions.iter().map(|action| match action {
         Action::Ask(ask) => ask.prompt_tokens_estimate(),

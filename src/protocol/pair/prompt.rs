@@ -10,14 +10,14 @@
 
 use std::fmt::Write as _;
 
-use super::Setup;
 use super::judging;
 use super::params::Drafting;
+use super::params::PairSetup;
 use super::review::Review;
 use super::seat::{Found, Position, Seat, handle};
-use crate::protocol::answer;
-use crate::protocol::draft::{REFUSED, Told};
-use crate::protocol::mark::mark;
+use crate::protocol::contract::example as answer_example;
+use crate::protocol::turn::mark;
+use crate::protocol::turn::{REFUSED, TurnPrompt};
 use crate::protocol::{BlindVote, CallId, Opening, Thinking};
 use crate::text::decoding::Offer;
 use crate::text::{CanonicalKind, ChangeBy, Status, listed_sentences, quote};
@@ -27,13 +27,13 @@ use crate::text::{CanonicalKind, ChangeBy, Status, listed_sentences, quote};
 /// Never before, and never between thoughts and the envelope that commits to them: with a page about
 /// envelopes in front of the task a small model got fewer answers right, and with one after its thoughts
 /// it copied 7 of 15 answers into the envelope that it copies all 15 of without.
-pub const RULES: &str = include_str!("rules.md");
+pub(super) const RULES: &str = include_str!("rules.md");
 
 /// The most of a text that is shown a second time, in characters: enough to tell it from another.
 const TEXT_AGAIN_CHARS_MAX: usize = 80;
 
 /// Returns an agent's system prompt: who it is, and the pack of the agent by whose method it works.
-pub(super) fn system(setup: &Setup, agent: usize, method: usize) -> String {
+pub(super) fn system(setup: &PairSetup, agent: usize, method: usize) -> String {
     let (own, peer) = (&setup.agents[agent], &setup.agents[1 - agent]);
     let common = match setup.rules_version.rules().opening {
         Opening::All => {
@@ -53,7 +53,7 @@ pub(super) fn system(setup: &Setup, agent: usize, method: usize) -> String {
 }
 
 /// Returns to whom an envelope hands the floor. An agent that knows of no peer names none.
-pub(super) fn hands_off_to(setup: &Setup, agent: usize, is_blind: bool) -> &str {
+pub(super) fn hands_off_to(setup: &PairSetup, agent: usize, is_blind: bool) -> &str {
     match setup.rules_version.rules().opening {
         Opening::Alone if is_blind => "",
         Opening::Alone | Opening::All => &setup.agents[1 - agent].name,
@@ -61,7 +61,7 @@ pub(super) fn hands_off_to(setup: &Setup, agent: usize, is_blind: bool) -> &str 
 }
 
 /// Returns the program's own words in a talk, which are no answer to any task.
-pub(super) fn own(setup: &Setup) -> Vec<String> {
+pub(super) fn own(setup: &PairSetup) -> Vec<String> {
     let handles = [0, 1].map(handle);
     let shown = judging::weigh(setup, ["First", "Second"], ["", ""], "");
     let mut words = vec![compare_texts(&[], None), compare_texts(&handles, Some(&handles[0])), shown];
@@ -76,7 +76,7 @@ pub(super) fn own(setup: &Setup) -> Vec<String> {
 
 /// Returns what an agent is told that works the task out without sight of its peer's text: in the
 /// opening, and again in each turn where no text is taken over.
-pub(super) fn alone(setup: &Setup, agent: usize) -> Told {
+pub(super) fn alone(setup: &PairSetup, agent: usize) -> TurnPrompt {
     let (answer, text) = match setup.params.thinking {
         Thinking::Free => ("your answer from above", found(setup, agent)),
         Thinking::Field | Thinking::None => {
@@ -94,7 +94,7 @@ pub(super) fn alone(setup: &Setup, agent: usize) -> Told {
         example = example(setup, agent),
     );
     let think = solve(setup.canonical.kind, setup.params.drafting).to_owned();
-    Told { situation: task(setup), think, write }
+    TurnPrompt { situation: task(setup), think, write }
 }
 
 /// Asks for private thoughts about the task; their last line is what a small model copies into its envelope.
@@ -129,7 +129,7 @@ pub(super) struct Situation<'a> {
 }
 
 /// Returns what the agent with the floor is told.
-pub(super) fn turn(situation: &Situation<'_>) -> Told {
+pub(super) fn turn(situation: &Situation<'_>) -> TurnPrompt {
     let review = situation.review;
     let setup = review.setup;
     let peer = 1 - review.agent;
@@ -160,7 +160,7 @@ pub(super) fn turn(situation: &Situation<'_>) -> Told {
         let rules = if comparing.is_empty() { rules.to_owned() } else { format!("{rules}\n\n{comparing}") };
         text.insert_str(0, &format!("{rules}\n\n"));
     }
-    Told { situation: text, think: compare(review), write: commit(review, None) }
+    TurnPrompt { situation: text, think: compare(review), write: commit(review, None) }
 }
 
 /// Returns what an agent is told whose acceptance is not borne out.
@@ -172,7 +172,7 @@ pub(super) fn kept() -> String {
 }
 
 /// States the task, with its documents and what the final text must look like.
-pub(super) fn task(setup: &Setup) -> String {
+pub(super) fn task(setup: &PairSetup) -> String {
     let mut text = format!("Task: {}", quote::plain(setup.task.prompt.trim()));
     for document in &setup.task.documents {
         let (name, body) = (quote::json_string(&document.name), quote::json_string(&document.text));
@@ -187,12 +187,12 @@ pub(super) fn task(setup: &Setup) -> String {
 }
 
 /// Whether the task alone says what the final text is; a description beside it is what a small model answers with.
-fn is_prose(setup: &Setup) -> bool {
+fn is_prose(setup: &PairSetup) -> bool {
     setup.canonical.kind == CanonicalKind::Text
 }
 
 /// Says what the final text must look like.
-pub(super) fn form(setup: &Setup) -> String {
+pub(super) fn form(setup: &PairSetup) -> String {
     let mut parts = vec![setup.canonical.in_words()];
     parts.extend(setup.params.constraints.iter().map(ToString::to_string));
     parts.join("; ")
@@ -201,7 +201,7 @@ pub(super) fn form(setup: &Setup) -> String {
 /// Says which of the agent's words are the answer.
 ///
 /// A description of the final text in place of a pointer to it is what a small model writes as the text.
-fn found(setup: &Setup, agent: usize) -> String {
+fn found(setup: &PairSetup, agent: usize) -> String {
     let room = setup.agents[agent].text_chars_max();
     match setup.canonical.kind {
         CanonicalKind::Number | CanonicalKind::Choice => format!("the answer: {}", reminder(setup, agent)),
@@ -227,11 +227,11 @@ fn found(setup: &Setup, agent: usize) -> String {
     }
 }
 
-fn listed(setup: &Setup) -> Option<usize> {
+fn listed(setup: &PairSetup) -> Option<usize> {
     listed_sentences(setup.canonical.kind, &setup.params.constraints)
 }
 
-fn reminder(setup: &Setup, agent: usize) -> String {
+fn reminder(setup: &PairSetup, agent: usize) -> String {
     match setup.canonical.kind {
         CanonicalKind::Number | CanonicalKind::Choice => format!("{}.", form(setup)),
         CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Json | CanonicalKind::Verbatim => {
@@ -419,7 +419,7 @@ pub(super) fn commit(review: &Review<'_>, decided: Option<usize>) -> String {
 }
 
 /// The same for an offer, to an agent that owes its peer so many answers.
-fn commit_to(setup: &Setup, agent: usize, offer: Offer, owed: usize) -> String {
+fn commit_to(setup: &PairSetup, agent: usize, offer: Offer, owed: usize) -> String {
     let decision = match setup.params.thinking {
         Thinking::Free => "your decision from above",
         Thinking::Field | Thinking::None => "your decision",
@@ -464,7 +464,7 @@ fn commit_to(setup: &Setup, agent: usize, offer: Offer, owed: usize) -> String {
 }
 
 /// One line that shows the shape, with placeholders that no answer would be.
-fn example(setup: &Setup, agent: usize) -> String {
+fn example(setup: &PairSetup, agent: usize) -> String {
     let own = &setup.agents[agent];
     let thinking = match setup.params.thinking {
         Thinking::Field => "\"thinking\":\"…\",",
@@ -472,7 +472,7 @@ fn example(setup: &Setup, agent: usize) -> String {
     };
     let text = match listed(setup) {
         Some(count) => format!("[{}]", vec!["\"…\""; count].join(",")),
-        None => answer::example(setup.canonical.kind, &setup.params.constraints).to_owned(),
+        None => answer_example(setup.canonical.kind, &setup.params.constraints).to_owned(),
     };
     let status = format!("\"status\":\"SOLVED\",\"final_solution\":{{\"canonical_text\":{text}}},");
     // In the order in which the fields are generated.

@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::machine::Pair;
 use super::seat::{Answer, Seat};
 use crate::crypto::Digest;
-use crate::protocol::arbiter::{ArbiterChoice, no_choice};
-use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Outcome, Report, Section};
+use crate::protocol::turn::{ArbiterChoice, no_choice};
+use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Outcome, Report};
 
 /// What only `pair` has.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -17,7 +17,7 @@ pub struct PairSection {
 
 impl Pair {
     /// Makes the report; see [`crate::protocol::Protocol::report`].
-    pub(super) fn make_report(&self) -> Report {
+    pub(super) fn make_report(&self) -> Report<PairSection> {
         let agreed = match &self.outcome {
             Some(Outcome::Agreed { sha256, .. }) => Some(*sha256),
             Some(_) | None => None,
@@ -28,7 +28,7 @@ impl Pair {
             agents: self.seats.iter().zip(&self.setup.agents).map(|(s, a)| self.agent(s, &a.name)).collect(),
             dissent: self.dissent(agreed),
             degraded: self.degraded(),
-            section: Section::Pair(PairSection { arbiter: self.arbiter_choice() }),
+            section: PairSection { arbiter: self.arbiter_choice() },
         }
     }
 

@@ -4,11 +4,11 @@
 //! [`Violation`]. Nothing is mended here; the only thing filled in is the digest, which models
 //! cannot compute, and the text that a handle stands for.
 
-use super::Setup;
 use super::params::Adopt;
+use super::params::PairSetup;
 use super::seat::{Answer, Found, Proposal, Seat, Weighed, handle, index_of};
 use crate::protocol::Thinking;
-use crate::protocol::draft::Valid;
+use crate::protocol::turn::Valid;
 use crate::text::decoding::Offer;
 use crate::text::vacuity::{EchoRule, Vacuity};
 use crate::text::{
@@ -18,10 +18,10 @@ use crate::text::{
 
 /// What the author of a reply could know.
 pub(super) struct Review<'a> {
-    pub(super) setup: &'a Setup,
+    pub(super) setup: &'a PairSetup,
     pub(super) canonicalizer: &'a Canonicalizer,
     /// What each agent was told, to be recognised when it comes back as an answer.
-    pub(super) told: &'a [vacuity::Told; 2],
+    pub(super) told: &'a [vacuity::PromptEcho; 2],
     pub(super) seats: &'a [Seat; 2],
     pub(super) proposals: &'a [Proposal],
     /// The author.
@@ -337,7 +337,7 @@ impl Review<'_> {
     }
 
     /// Returns the handle of a proposal that stands in a text as a word, unless the user has used that word.
-    fn handle_in(&self, text: &str, told: &vacuity::Told) -> Option<String> {
+    fn handle_in(&self, text: &str, told: &vacuity::PromptEcho) -> Option<String> {
         if self.setup.rules_version.rules().echo == EchoRule::Whole
             || self.canonicalizer.kind() == CanonicalKind::Choice
         {

@@ -2,7 +2,7 @@
 
 use crate::crypto::Digest;
 use crate::protocol::Conversation;
-pub(super) use crate::protocol::answer::Answer;
+pub(super) use crate::protocol::contract::Answer;
 use crate::text::{Envelope, Status};
 
 /// One agent in a run.

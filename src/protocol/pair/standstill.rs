@@ -7,8 +7,8 @@
 use super::judging;
 use super::machine::{Pair, Phase};
 use super::seat::{Seat, handle};
-use crate::protocol::arbiter::{Arbitration, Ruling};
-use crate::protocol::mark::mark;
+use crate::protocol::turn::mark;
+use crate::protocol::turn::{Arbitration, Ruling};
 use crate::protocol::{Action, CallId, NoAgreement, Reply, Step};
 use crate::text::Status;
 

@@ -17,8 +17,8 @@ use super::machine::Pair;
 use super::prompt;
 use super::review::{Accepted, Review, Surrender, conclusion};
 use super::seat::{Answer, Found, Weighed, handle};
-use crate::protocol::draft::ask;
-use crate::protocol::mark::mark;
+use crate::protocol::turn::ask;
+use crate::protocol::turn::mark;
 use crate::protocol::{Action, Ask, CallId, Conversation, Reply, ReplyShape, Role, Step};
 
 /// The names under which the two texts are shown, in this order; the first pair that neither text has in it.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::lineup::Lineup;
-use crate::protocol::draft::Valid;
+use crate::protocol::turn::Valid;
 use crate::text::{StrictValue, Violation, closed, extract, quote, read_one};
 
 /// The lowest score of one criterion.

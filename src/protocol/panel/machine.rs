@@ -5,28 +5,29 @@ use std::collections::{BTreeMap, VecDeque};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::Setup;
 use super::ballot::{self, Mark};
 use super::lineup::Lineup;
 use super::params::PanelParams;
+use super::params::PanelSetup;
 use super::prompt;
+use super::report::PanelSection;
 use super::tally::{self, Standing, Tallied};
-use crate::protocol::answer::{Answer, with_text};
-use crate::protocol::draft::{Draft, Progress, Told as Telling, Valid};
+use crate::protocol::contract::{Answer, with_text};
+use crate::protocol::turn::{Draft, Progress, TurnPrompt, Valid};
 use crate::protocol::{
     Action, CallId, Conversation, Event, How, NoAgreement, Outcome, Protocol, Reply, ReplyShape, Report,
     Step, Unexpected,
 };
 use crate::text::decoding::answer_schema;
-use crate::text::vacuity::Told;
+use crate::text::vacuity::PromptEcho;
 use crate::text::{Canonicalizer, Violation, extract, read_one};
 
 /// The state of one `panel` run.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    pub(super) setup: Setup,
+    pub(super) setup: PanelSetup,
     canonicalizer: Canonicalizer,
-    told: Vec<Told>,
+    told: Vec<PromptEcho>,
     phase: Phase,
     /// Forms in the making, by the call they wait for.
     open: BTreeMap<CallId, Draft>,
@@ -151,7 +152,7 @@ impl Iteration {
 impl Panel {
     /// Makes the machine for a run that has not started; `setup` must pass its check.
     #[must_use]
-    pub fn new(setup: Setup) -> Self {
+    pub fn new(setup: PanelSetup) -> Self {
         let members = setup.agents.len();
         let heard = setup.heard(&setup.params.constraints);
         let own = prompt::own(&setup);
@@ -250,7 +251,7 @@ impl Panel {
         if self.phase == Phase::Evaluation { generation + 1 } else { generation }
     }
 
-    fn telling(&self, call: CallId) -> (Telling, ReplyShape) {
+    fn telling(&self, call: CallId) -> (TurnPrompt, ReplyShape) {
         let json = |name, schema: &serde_json::Value| ReplyShape::Json {
             name,
             schema: schema.into(),
@@ -386,6 +387,8 @@ impl Panel {
 }
 
 impl Protocol for Panel {
+    type Section = PanelSection;
+
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
         self.remark = None;
         match event {
@@ -396,7 +399,7 @@ impl Protocol for Panel {
         }
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> Report<PanelSection> {
         self.make_report()
     }
 

@@ -38,15 +38,51 @@ mod report;
 mod stats;
 mod tally;
 
+use std::ops::RangeInclusive;
+
+use super::contract::{Parameters, Setup, WorstCase};
+use crate::text::Constraint;
+
 pub use ballot::{Mark, SCORE_MAX, SCORE_MIN, Scores, TOTAL_MAX};
 pub use lineup::Lineup;
 pub use machine::Panel;
-pub use params::{MEMBERS_MAX, MEMBERS_MIN, PanelParams};
-pub use plan::worst_case;
-pub use prompt::RULES;
+pub use params::{MEMBERS_MAX, MEMBERS_MIN, PanelParams, PanelSetup};
 pub use report::{Evaluated, PanelSection, Placed, Proposed};
 pub use stats::{Judged, kendall_tau_b, preference};
 pub use tally::{Standing, Tallied};
 
-/// One run of `panel`.
-pub type Setup = crate::protocol::Setup<PanelParams>;
+impl Parameters for PanelParams {
+    type Machine = Panel;
+
+    fn protocol(&self) -> &'static str {
+        "panel"
+    }
+
+    fn rules(&self) -> &'static str {
+        prompt::RULES
+    }
+
+    fn agents(&self) -> RangeInclusive<usize> {
+        MEMBERS_MIN..=MEMBERS_MAX
+    }
+
+    fn constraints(&self) -> &[Constraint] {
+        &self.constraints
+    }
+
+    fn constraints_mut(&mut self) -> Option<&mut Vec<Constraint>> {
+        Some(&mut self.constraints)
+    }
+
+    fn out_of_range(&self) -> Option<&'static str> {
+        self.out_of_range()
+    }
+
+    fn machine(setup: Setup<Self>) -> Panel {
+        Panel::new(setup)
+    }
+
+    fn worst_case(setup: &Setup<Self>) -> WorstCase {
+        plan::worst_case(setup)
+    }
+}

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::protocol::Setup;
 use crate::protocol::Thinking;
 use crate::protocol::council::Share;
 use crate::text::Constraint;
@@ -10,6 +11,9 @@ use crate::text::Constraint;
 pub const MEMBERS_MIN: usize = 2;
 /// See [`MEMBERS_MIN`].
 pub const MEMBERS_MAX: usize = 16;
+
+/// One run of `panel`.
+pub type PanelSetup = Setup<PanelParams>;
 
 /// Parameters of one `panel` run.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]

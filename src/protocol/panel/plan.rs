@@ -1,9 +1,10 @@
 //! The most that a run may cost, before anything is spent.
 
 use super::ballot::FEEDBACK_CHARS_MAX;
+use super::params::PanelSetup;
 use super::prompt;
-use super::{RULES, Setup};
-use crate::protocol::plan::{QUOTED, tokens};
+use super::prompt::RULES;
+use crate::protocol::contract::{QUOTED, tokens};
 use crate::protocol::{CallId, Step, WorstCase};
 
 /// Tokens of the controller's own words in one turn, an upper bound of `prompt`'s texts.
@@ -15,7 +16,7 @@ const LABEL_WORDS: u64 = 40;
 /// Every reply is taken to be as long as allowed, every turn to need all its repairs, no ballot to be cancelled,
 /// and all iterations to be used.
 #[must_use]
-pub fn worst_case(setup: &Setup) -> WorstCase {
+pub(super) fn worst_case(setup: &PanelSetup) -> WorstCase {
     let replies: Vec<u64> = setup.agents.iter().map(|agent| u64::from(agent.max_tokens)).collect();
     let others = setup.agents.len().saturating_sub(1) as u64;
     let answers: u64 = replies.iter().map(|reply| QUOTED * reply + LABEL_WORDS).sum();

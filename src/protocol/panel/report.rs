@@ -7,9 +7,9 @@ use super::machine::{Ballot, Iteration, Panel};
 use super::stats::{self, Judged};
 use super::tally::{self, Standing, Tallied};
 use crate::crypto::Digest;
-use crate::protocol::answer::Answer;
+use crate::protocol::contract::Answer;
 use crate::protocol::council::Share;
-use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Outcome, Report, Section};
+use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Outcome, Report};
 
 /// What only `panel` has.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -112,7 +112,7 @@ fn rounded(value: f64) -> f64 {
 
 impl Panel {
     /// Makes the report; see [`crate::protocol::Protocol::report`].
-    pub(super) fn make_report(&self) -> Report {
+    pub(super) fn make_report(&self) -> Report<PanelSection> {
         let section = self.section();
         Report {
             rounds: self.rounds(),
@@ -120,7 +120,7 @@ impl Panel {
             agents: (0..self.setup.agents.len()).map(|member| self.agent(member)).collect(),
             dissent: self.dissent(section.winner.as_ref()),
             degraded: self.degraded(),
-            section: Section::Panel(Box::new(section)),
+            section,
         }
     }
 

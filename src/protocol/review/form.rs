@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::diff::{Line, Part, bare};
-use crate::protocol::approval::Severity;
-use crate::protocol::draft::Valid;
+use crate::bft::Severity;
+use crate::protocol::turn::Valid;
 use crate::text::{CHOICES_MAX, StrictValue, Violation, closed, extract, quote, read_one};
 
 /// The most findings on one part.

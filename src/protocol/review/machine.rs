@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::Setup;
 use super::diff::{self, Part};
 use super::form::{self, Finding, Form, Verdict};
+use super::params::ReviewSetup;
 use super::prompt;
+use super::report::ApprovalSection;
+use crate::bft::{OPINION_BYTES_MAX, Opinion, Quorum, Severity, Vote};
 use crate::crypto::Digest;
-use crate::protocol::approval::{OPINION_BYTES_MAX, Opinion, Quorum, Severity, Vote};
-use crate::protocol::draft::{Draft, Progress};
+use crate::protocol::turn::{Draft, Progress};
 use crate::protocol::{
     Action, CallId, Conversation, Event, How, NoAgreement, Outcome, Protocol, Reply, ReplyShape, Report,
     Step, Unexpected,
@@ -20,7 +21,7 @@ pub(super) const APPROVED: &str = "approve";
 /// The state of one review.
 #[derive(Clone, Debug)]
 pub struct Review {
-    pub(super) setup: Setup,
+    pub(super) setup: ReviewSetup,
     pub(super) parts: Vec<Part>,
     /// Forms in the making, by the call they wait for.
     open: BTreeMap<CallId, Draft>,
@@ -37,7 +38,7 @@ pub struct Review {
 impl Review {
     /// Makes the machine for a run that has not started; `setup` must pass its check.
     #[must_use]
-    pub fn new(setup: Setup) -> Self {
+    pub fn new(setup: ReviewSetup) -> Self {
         let reviewers = setup.agents.len();
         let parts = diff::parts(&setup.task.documents, setup.params.part_tokens);
         Self {
@@ -184,6 +185,8 @@ fn bounded(lines: impl Iterator<Item = String>) -> String {
 }
 
 impl Protocol for Review {
+    type Section = ApprovalSection;
+
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
         self.remark = None;
         match event {
@@ -197,7 +200,7 @@ impl Protocol for Review {
         }
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> Report<ApprovalSection> {
         self.make_report()
     }
 
@@ -208,7 +211,8 @@ impl Protocol for Review {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ApprovalParams, RULES};
+    use super::super::ApprovalParams;
+    use super::super::prompt::RULES;
     use super::*;
     use crate::protocol::{AgentSetup, Ask, Document, Finish, RulesVersion, Task, Thinking};
     use crate::text::CanonicalRule;
@@ -228,7 +232,7 @@ mod tests {
         let document = Document { name: "change".to_owned(), text: DIFF.to_owned(), redacted: false };
         let task =
             Task { prompt: "May it be applied?".to_owned(), documents: vec![document], is_searched: false };
-        Review::new(Setup {
+        Review::new(ReviewSetup {
             roleset: "reviewers".to_owned(),
             task,
             seed: 7,

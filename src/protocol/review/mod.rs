@@ -14,7 +14,7 @@
 //! ```
 //!
 //! In comes a task whose documents are diffs; out come opinions. Who may sign them, and what follows for a repository, is
-//! decided elsewhere ([`approval`](super::approval)).
+//! decided elsewhere ([`approval`](crate::bft)).
 //!
 //! # Invariants
 //!
@@ -33,13 +33,53 @@ mod plan;
 mod prompt;
 mod report;
 
+use std::ops::RangeInclusive;
+
+use super::contract::{Parameters, Setup, Task, WorstCase};
+use crate::text::Constraint;
+
 pub use diff::{PARTS_MAX, added_lines};
 pub use form::Finding;
 pub use machine::Review;
-pub use params::{ApprovalParams, REVIEWERS_MAX};
-pub use plan::worst_case;
-pub use prompt::RULES;
+pub use params::{ApprovalParams, REVIEWERS_MAX, ReviewSetup};
 pub use report::{ApprovalSection, Reviewed};
 
-/// One run of `approval`.
-pub type Setup = crate::protocol::Setup<ApprovalParams>;
+impl Parameters for ApprovalParams {
+    type Machine = Review;
+
+    fn protocol(&self) -> &'static str {
+        "approval"
+    }
+
+    fn rules(&self) -> &'static str {
+        prompt::RULES
+    }
+
+    fn agents(&self) -> RangeInclusive<usize> {
+        1..=REVIEWERS_MAX
+    }
+
+    fn constraints(&self) -> &[Constraint] {
+        &[]
+    }
+
+    fn constraints_mut(&mut self) -> Option<&mut Vec<Constraint>> {
+        None
+    }
+
+    fn out_of_range(&self) -> Option<&'static str> {
+        self.out_of_range()
+    }
+
+    fn unreadable(&self, task: &Task, in_pieces: bool) -> Option<&'static str> {
+        self.unreadable_task(task).or(in_pieces.then_some("a review reads its diff in parts of its own"))
+    }
+
+    fn machine(setup: Setup<Self>) -> Review {
+        Review::new(setup)
+    }
+
+    fn worst_case(setup: &Setup<Self>) -> WorstCase {
+        plan::worst_case(setup)
+    }
+}

@@ -3,10 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::diff::{self, PARTS_MAX};
+use crate::protocol::Setup;
 use crate::protocol::{Task, Thinking};
 
 /// The most reviewers.
 pub const REVIEWERS_MAX: usize = 32;
+
+/// One run of `approval`.
+pub type ReviewSetup = Setup<ApprovalParams>;
 
 /// Parameters of one review.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -43,7 +47,7 @@ impl ApprovalParams {
 
     /// Returns why the change of a task cannot be reviewed, if it cannot.
     #[must_use]
-    pub fn unreadable(&self, task: &Task) -> Option<&'static str> {
+    pub fn unreadable_task(&self, task: &Task) -> Option<&'static str> {
         let is_diff =
             |text: &str| text.lines().any(|line| line.starts_with("@@ ") || line.starts_with("diff "));
         let wrong = [

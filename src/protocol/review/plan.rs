@@ -1,12 +1,14 @@
 //! The most that a review may cost, before anything is spent.
 
-use super::{RULES, Setup, diff, prompt};
-use crate::protocol::plan::tokens;
+use super::params::ReviewSetup;
+use super::prompt::RULES;
+use super::{diff, prompt};
+use crate::protocol::contract::tokens;
 use crate::protocol::{CallId, Step, WorstCase};
 
 /// Returns the most that a review with this setup can use: every reply as long as allowed, every form with all its repairs.
 #[must_use]
-pub fn worst_case(setup: &Setup) -> WorstCase {
+pub(super) fn worst_case(setup: &ReviewSetup) -> WorstCase {
     let parts = diff::parts(&setup.task.documents, setup.params.part_tokens);
     let mut total = WorstCase::default();
     for (reviewer, agent) in setup.agents.iter().enumerate() {

@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::form::Finding;
 use super::machine::Review;
+use crate::bft::{Opinion, Quorum, Vote};
 use crate::crypto::Digest;
-use crate::protocol::approval::{Opinion, Quorum, Vote};
-use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Report, Section, Tally};
+use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Report, Tally};
 
 /// What only `approval` has.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -43,7 +43,7 @@ impl std::fmt::Display for Finding {
 
 impl Review {
     /// Makes the report; see [`crate::protocol::Protocol::report`].
-    pub(super) fn make_report(&self) -> Report {
+    pub(super) fn make_report(&self) -> Report<ApprovalSection> {
         let reviewers = 0..self.setup.agents.len();
         let read = self.forms.iter().map(|forms| forms.keys().next_back().map_or(0, |part| part + 1));
         Report {
@@ -52,7 +52,7 @@ impl Review {
             agents: reviewers.clone().map(|at| self.agent(at)).collect(),
             dissent: reviewers.filter_map(|at| self.dissent(at)).collect(),
             degraded: self.degraded(),
-            section: Section::Approval(Box::new(self.section())),
+            section: self.section(),
         }
     }
 

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use consensus::crypto::{Digest, SecretKey, Signature};
-use consensus::protocol::approval::orchestrator::{self, Orchestrator};
-use consensus::protocol::approval::replica::{self, Replica};
-use consensus::protocol::approval::{
+use consensus::bft::orchestrator::{self, Orchestrator};
+use consensus::bft::replica::{self, Replica};
+use consensus::bft::{
     Change, Letter, Opinion, Party, Phase, Post, Refused, Registry, Roster, Seal, Seat, Sequence, Signed,
     Signer, Statement, To, Value, View,
 };
+use consensus::crypto::{Digest, SecretKey, Signature};
 
 pub type Pair = (Signed<Signature>, Signed<Signature>);
 
@@ -259,6 +259,6 @@ impl Court {
     }
 }
 
-fn registry_quorum(reviewers: usize) -> consensus::protocol::approval::Quorum {
-    consensus::protocol::approval::Quorum::of(reviewers).unwrap()
+fn registry_quorum(reviewers: usize) -> consensus::bft::Quorum {
+    consensus::bft::Quorum::of(reviewers).unwrap()
 }

@@ -5,13 +5,13 @@ mod posts;
 
 use std::sync::Arc;
 
-use consensus::crypto::{Digest, Signature};
-use consensus::protocol::approval::orchestrator;
-use consensus::protocol::approval::replica::{self, Replica};
-use consensus::protocol::approval::{
+use consensus::bft::orchestrator;
+use consensus::bft::replica::{self, Replica};
+use consensus::bft::{
     CHANGE_BYTES_MAX, Change, Commit, Letter, OPINION_BYTES_MAX, Opinion, Party, Post, Refused, Registry,
     RosterFault, Seal, Severity, Statement, TooLong, Value, leader,
 };
+use consensus::crypto::{Digest, Signature};
 use serde_json::Value as Json;
 
 use court::{Court, approve, key, roster};

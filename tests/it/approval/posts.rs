@@ -32,7 +32,7 @@ fn nobody_has_two_seats() {
     assert!(matches!(Registry::new(chain, roster(4, 0)), Err(RosterFault::NoOrchestrators)));
     let weak = serde_json::to_string(&roster(1, 1)).unwrap();
     let weak = weak.replace(&key(Party::Reviewer(0)).public().to_string(), &"0".repeat(64));
-    assert!(serde_json::from_str::<consensus::protocol::approval::Roster>(&weak).is_err());
+    assert!(serde_json::from_str::<consensus::bft::Roster>(&weak).is_err());
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_change_that_is_too_long_is_refused_before_anybody_is_asked() {
 #[test]
 fn what_cannot_be_read_is_refused_and_says_why() {
     let court = Court::new(4, 1);
-    let long = "x".repeat(consensus::protocol::approval::POST_BYTES_MAX + 1);
+    let long = "x".repeat(consensus::bft::POST_BYTES_MAX + 1);
     assert!(matches!(court.registry.read(&long, |_, _| true), Err(Refused::TooLong(_))));
     for text in
         ["", "{}", "{\"have\":-1}", "{\"have\":1,\"have\":2}", "{\"letter\":{\"envelope\":{}}}", "[1]"]

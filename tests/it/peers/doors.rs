@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consensus::crypto::{SecretKey, Signature};
-use consensus::peer::{Addresses, Carrier as _, Connections, Inbox, Peer, listen};
-use consensus::protocol::approval::member::Want;
-use consensus::protocol::approval::{
+use consensus::bft::member::Want;
+use consensus::bft::{
     CHANGE_BYTES_MAX, Change, Letter, POST_BYTES_MAX, Party, Post, Seal, Signed, Signer as _, Statement,
 };
+use consensus::crypto::{SecretKey, Signature};
+use consensus::peer::{Addresses, Carrier as _, Connections, Inbox, Peer, listen};
 
 use super::{By, Fixed, House, LEADER, Line, PATIENCE, approve, block_on, change, key};
 

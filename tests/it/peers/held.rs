@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use consensus::bft::member::Want;
+use consensus::bft::{Letter, Party, Post, Seal, Sequence, Signed, Signer as _, Statement};
 use consensus::crypto::Signature;
 use consensus::peer::{Inbox, Peer};
-use consensus::protocol::approval::member::Want;
-use consensus::protocol::approval::{Letter, Party, Post, Seal, Sequence, Signed, Signer as _, Statement};
 
 use super::{By, Fixed, House, LEADER, Line, PATIENCE, Wire, approve, block_on, change, key};
 

@@ -10,15 +10,15 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use consensus::bft::court::Ruling;
+use consensus::bft::member::Want;
+use consensus::bft::{
+    Change, Letter, ModelOpinion, Opinion, Party, Post, Registry, Roster, Seal, Seat, Sequence, Severity,
+    Signed, Signer as _, Statement, Value,
+};
 use consensus::crypto::{Digest, SecretKey, Signature};
 use consensus::peer::{
     Addresses, Arrived, Carrier, Connections, Inbox, Patience, Peer, PeerError, Reviewer, listen,
-};
-use consensus::protocol::approval::court::Ruling;
-use consensus::protocol::approval::member::Want;
-use consensus::protocol::approval::{
-    Change, Letter, ModelOpinion, Opinion, Party, Post, Registry, Roster, Seal, Seat, Sequence, Severity,
-    Signed, Signer as _, Statement, Value,
 };
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;

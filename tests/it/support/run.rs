@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use consensus::protocol::council::{self, CouncilParams};
-use consensus::protocol::pair::{self, PairParams, RULES};
-use consensus::protocol::panel::{self, PanelParams};
-use consensus::protocol::review::{self, ApprovalParams};
+use consensus::protocol::council::{CouncilParams, CouncilSetup};
+use consensus::protocol::pair::{PairParams, PairSetup};
+use consensus::protocol::panel::{PanelParams, PanelSetup};
+use consensus::protocol::review::{ApprovalParams, ReviewSetup};
 use consensus::protocol::{
-    Action, AgentSetup, Ask, CallId, Document, Event, Finish, Outcome, Protocol, Reply, ReplyShape,
-    RulesVersion, Setup, Task, Thinking,
+    Action, AgentSetup, Ask, CallId, Document, Event, Finish, Machine, Outcome, Parameters, Protocol, Reply,
+    ReplyShape, RulesVersion, RunSetup, Setup, Task, Thinking,
 };
 use consensus::text::CanonicalRule;
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 pub struct Tiny;
 
 impl Tiny {
-    pub fn setup() -> pair::Setup {
+    pub fn setup() -> PairSetup {
         let agent = |name: &str| AgentSetup {
             name: name.to_owned(),
             domain: "sums".to_owned(),
@@ -26,7 +26,7 @@ impl Tiny {
             temperature: 0.0,
             max_tokens: 400,
         };
-        pair::Setup {
+        PairSetup {
             roleset: "tiny".to_owned(),
             task: Task { prompt: "How much is 2+2?".to_owned(), ..Task::default() },
             seed: 7,
@@ -34,21 +34,21 @@ impl Tiny {
             arbiter: None,
             canonical: CanonicalRule::default(),
             params: PairParams { thinking: Thinking::None, ..PairParams::default() },
-            rules: RULES.to_owned(),
+            rules: PairParams::default().rules().to_owned(),
             rules_version: RulesVersion::NEWEST,
             spread: None,
         }
     }
 
     /// A council of Pathos, Logos and Ethos.
-    pub fn council() -> council::Setup {
+    pub fn council() -> CouncilSetup {
         let tiny = Self::setup();
         let agent = |name: &str| AgentSetup {
             name: name.to_owned(),
             pack: format!("You are {name} of the council and you do your part."),
             ..tiny.agents[0].clone()
         };
-        council::Setup {
+        CouncilSetup {
             roleset: tiny.roleset.clone(),
             task: tiny.task.clone(),
             seed: tiny.seed,
@@ -56,21 +56,21 @@ impl Tiny {
             arbiter: None,
             canonical: tiny.canonical.clone(),
             params: CouncilParams { thinking: Thinking::None, ..CouncilParams::default() },
-            rules: council::RULES.to_owned(),
+            rules: CouncilParams::default().rules().to_owned(),
             rules_version: RulesVersion::NEWEST,
             spread: None,
         }
     }
 
     /// A panel of Ann, Bob and Cat.
-    pub fn panel() -> panel::Setup {
+    pub fn panel() -> PanelSetup {
         let tiny = Self::setup();
         let agent = |name: &str| AgentSetup {
             name: name.to_owned(),
             pack: format!("You are {name} of the panel and you think for yourself."),
             ..tiny.agents[0].clone()
         };
-        panel::Setup {
+        PanelSetup {
             roleset: tiny.roleset.clone(),
             task: tiny.task.clone(),
             seed: tiny.seed,
@@ -78,7 +78,7 @@ impl Tiny {
             arbiter: None,
             canonical: tiny.canonical.clone(),
             params: PanelParams { thinking: Thinking::None, ..PanelParams::default() },
-            rules: panel::RULES.to_owned(),
+            rules: PanelParams::default().rules().to_owned(),
             rules_version: RulesVersion::NEWEST,
             spread: None,
         }
@@ -91,7 +91,7 @@ impl Tiny {
     }
 
     /// So many reviewers of a change.
-    pub fn approval(reviewers: usize) -> review::Setup {
+    pub fn approval(reviewers: usize) -> ReviewSetup {
         let tiny = Self::setup();
         let agent = |at: usize| AgentSetup {
             name: format!("R{at}"),
@@ -103,7 +103,7 @@ impl Tiny {
             documents: vec![Self::diff()],
             is_searched: false,
         };
-        review::Setup {
+        ReviewSetup {
             roleset: tiny.roleset.clone(),
             task,
             seed: tiny.seed,
@@ -111,7 +111,7 @@ impl Tiny {
             arbiter: None,
             canonical: tiny.canonical.clone(),
             params: ApprovalParams { thinking: Thinking::None, ..ApprovalParams::default() },
-            rules: review::RULES.to_owned(),
+            rules: ApprovalParams::default().rules().to_owned(),
             rules_version: RulesVersion::NEWEST,
             spread: None,
         }
@@ -128,7 +128,7 @@ impl Tiny {
 
 /// A run under way.
 pub struct Play {
-    pub machine: Box<dyn Protocol>,
+    pub machine: Machine,
     pub open: BTreeMap<CallId, Ask>,
     pub outcome: Option<Outcome>,
     pub asked: usize,
@@ -137,9 +137,9 @@ pub struct Play {
 impl Play {
     pub fn new<P: Clone>(setup: &Setup<P>) -> Self
     where
-        Setup: From<Setup<P>>,
+        RunSetup: From<Setup<P>>,
     {
-        let machine = Setup::from(setup.clone()).machine();
+        let machine = RunSetup::from(setup.clone()).machine();
         let mut play = Self { machine, open: BTreeMap::new(), outcome: None, asked: 0 };
         play.step(&Event::Started);
         play

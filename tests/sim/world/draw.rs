@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use consensus::protocol::approval::orchestrator::Orchestrator;
-use consensus::protocol::approval::replica::Replica;
-use consensus::protocol::approval::{Change, Party, Quorum};
+use consensus::bft::orchestrator::Orchestrator;
+use consensus::bft::replica::Replica;
+use consensus::bft::{Change, Party, Quorum};
 use fastrand::Rng;
 
 use super::{Alarm, CALM, Event, Member, Story, Weather, World};

@@ -5,8 +5,10 @@
 //! reason for the refusal, until the attempts are used up. What makes an object valid is for its protocol
 //! to say.
 
-use super::{AgentSetup, Ask, CallId, Conversation, Finish, Reply, ReplyShape, Role, Step, Thinking};
 use crate::crypto::Hasher;
+use crate::protocol::{
+    AgentSetup, Ask, CallId, Conversation, Finish, Reply, ReplyShape, Role, Step, Thinking,
+};
 use crate::text::{Violation, quote};
 
 /// How every message begins that sends a reply back to its author.
@@ -16,7 +18,7 @@ pub const REFUSED: &str = "That reply does not count";
 const ECHO_CHARS_MAX: usize = 8000;
 
 /// What an agent is told in one turn.
-pub(crate) struct Told {
+pub(crate) struct TurnPrompt {
     /// What there is to know.
     pub(crate) situation: String,
     /// The request for private thoughts.
@@ -66,10 +68,10 @@ impl Draft {
         thinking: Thinking,
         call: CallId,
         conversation: Conversation,
-        told: Told,
+        told: TurnPrompt,
         shape: ReplyShape,
     ) -> Self {
-        let Told { situation, think, write } = told;
+        let TurnPrompt { situation, think, write } = told;
         let mut draft = Self {
             call,
             conversation,

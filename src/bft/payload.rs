@@ -148,7 +148,8 @@ mod tests {
     use super::super::message::Vote;
     use super::super::statement::{Opinion, Severity};
     use super::*;
-    use crate::protocol::approval::{Roster, Seat};
+    use crate::bft::Roster;
+    use crate::bft::Seat;
     use proptest::prelude::*;
 
     fn registry() -> Registry {

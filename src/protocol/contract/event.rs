@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::CallId;
+use super::call_id::CallId;
 
 /// What happened outside. Each event is in the journal before a machine sees it.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -1,7 +1,7 @@
 //! What a reviewer may rely on in one decision.
 
-use super::super::message::Grounds;
 use super::*;
+use crate::bft::message::Grounds;
 
 fn four() -> Slot {
     Slot::new(Quorum::of(4).unwrap())

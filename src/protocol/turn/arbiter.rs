@@ -5,10 +5,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::answer::Answer;
-use super::draft::{REFUSED, ask};
-use super::{AgentSetup, Ask, CallId, Conversation, Degraded, Finish, Reply, ReplyShape, Role};
+use super::reply_loop::{REFUSED, ask};
 use crate::crypto::Digest;
+use crate::protocol::contract::Answer;
+use crate::protocol::{AgentSetup, Ask, CallId, Conversation, Degraded, Finish, Reply, ReplyShape, Role};
 use crate::text::{extract, quote};
 
 /// An open question to the arbiter.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::text::vacuity::Told;
+use crate::text::vacuity::PromptEcho;
 use crate::text::{Canonical, CanonicalKind, Canonicalizer, Constraint, Violation};
 
 /// A text, and the form in which it is compared.
@@ -50,7 +50,7 @@ impl Answer {
         text: &str,
         chars_max: usize,
         canonicalizer: &Canonicalizer,
-        told: &Told,
+        told: &PromptEcho,
         rules: &[Constraint],
     ) -> Result<Self, Violation> {
         if text.chars().count() >= chars_max {

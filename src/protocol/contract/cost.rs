@@ -2,17 +2,17 @@
 
 use serde::Serialize;
 
-use super::Thinking;
+use super::setup::Thinking;
 
 /// Tokens of one refusal, an upper bound of the controller's words.
 const REPAIR_WORDS: u64 = 150;
 /// A token of a reply is rarely more than six bytes, which an estimate of prompts counts as two tokens.
 const ECHO: u64 = 2;
 /// The same for a text that another agent sees as a JSON string, half of it escapes.
-pub(super) const QUOTED: u64 = 3;
+pub(crate) const QUOTED: u64 = 3;
 
 /// Returns the same estimate for a text as for a whole prompt: a third of its bytes, and a frame.
-pub(super) fn tokens(text: &str) -> u64 {
+pub(crate) fn tokens(text: &str) -> u64 {
     text.len() as u64 / 3 + 5
 }
 
@@ -31,7 +31,7 @@ pub struct WorstCase {
 
 impl WorstCase {
     /// Adds all that one valid form may take in a conversation of so many tokens, which grows by it.
-    pub(super) fn add_form(
+    pub(crate) fn add_form(
         &mut self,
         conversation: &mut u64,
         thinking: Thinking,

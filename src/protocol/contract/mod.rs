@@ -1,0 +1,34 @@
+//! What every protocol has in common, and what the engine knows of one.
+//!
+//! In: [`Setup`], then one [`Event`] after another. Out: [`Action`]s, and at any moment a [`Report`]. Nothing here
+//! decides anything, and nothing here knows a protocol by its name.
+
+mod action;
+mod answer;
+mod call_id;
+mod conversation;
+mod cost;
+mod event;
+mod machine;
+mod outcome;
+mod parameters;
+mod report;
+mod rules_version;
+mod setup;
+mod spread;
+
+pub use action::{Action, Ask, ReplyShape, Search};
+pub(crate) use answer::{Answer, example, with_text};
+pub use call_id::{CallId, Step};
+pub use conversation::{Conversation, Message, Role};
+pub use cost::WorstCase;
+pub(crate) use cost::{QUOTED, tokens};
+pub use event::{Event, Finish, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage, Reply};
+pub use machine::{Protocol, Unexpected};
+pub use outcome::{How, NoAgreement, Outcome};
+pub use parameters::Parameters;
+pub use report::{AgentReport, BlindVote, Degraded, Dissent, Report, Tally};
+pub use rules_version::RulesVersion;
+pub(crate) use rules_version::{Opening, UsageRule};
+pub use setup::{AgentSetup, BadSetup, Document, Setup, Task, Thinking};
+pub use spread::{Piece, Spread};

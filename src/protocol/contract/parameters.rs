@@ -1,0 +1,112 @@
+//! What there is to know of a protocol before a run of it begins, without knowing which one it is.
+
+use std::ops::RangeInclusive;
+
+use super::cost::WorstCase;
+use super::machine::Protocol;
+use super::setup::{BadSetup, Setup, Task};
+use crate::text::Constraint;
+
+/// The parameters of a protocol, and with them everything that is asked of it before a run.
+pub trait Parameters: Clone {
+    /// The machine that runs it.
+    type Machine: Protocol;
+
+    /// Returns the protocol's name in files and on the command line.
+    fn protocol(&self) -> &'static str;
+
+    /// Returns what the protocol says to its agents beside their packs.
+    fn rules(&self) -> &'static str;
+
+    /// Returns how many agents it has, the arbiter aside.
+    fn agents(&self) -> RangeInclusive<usize>;
+
+    /// Returns the rules of the task that code checks.
+    fn constraints(&self) -> &[Constraint];
+
+    /// Returns the same rules, to be changed; `None` where a protocol has none.
+    fn constraints_mut(&mut self) -> Option<&mut Vec<Constraint>>;
+
+    /// Returns what is wrong with the first parameter that is out of its range, if one is.
+    fn out_of_range(&self) -> Option<&'static str>;
+
+    /// Returns why the protocol cannot work on a task, if it cannot; `in_pieces` if its documents are read in pieces.
+    fn unreadable(&self, _task: &Task, _in_pieces: bool) -> Option<&'static str> {
+        None
+    }
+
+    /// Makes the machine of a run, which must pass [`Setup::check`].
+    fn machine(setup: Setup<Self>) -> Self::Machine;
+
+    /// Returns the most that a run can use.
+    fn worst_case(setup: &Setup<Self>) -> WorstCase;
+
+    /// Checks how many agents there are, the arbiter aside.
+    ///
+    /// # Errors
+    ///
+    /// [`BadSetup::Agents`] says how many the protocol has.
+    fn check_agents(&self, found: usize) -> Result<(), BadSetup> {
+        let range = self.agents();
+        if range.contains(&found) {
+            return Ok(());
+        }
+        let (min, max) = range.into_inner();
+        let wanted = if min == max { min.to_string() } else { format!("{min} to {max}") };
+        Err(BadSetup::Agents { protocol: self.protocol(), wanted, found })
+    }
+}
+
+impl<P: Parameters> Setup<P> {
+    /// Makes the machine of this run, which must pass [`Setup::check`].
+    #[must_use]
+    pub fn machine(&self) -> P::Machine {
+        P::machine(self.clone())
+    }
+
+    /// Returns the most that this run can use.
+    #[must_use]
+    pub fn worst_case(&self) -> WorstCase {
+        P::worst_case(self)
+    }
+
+    /// Returns the same run with every text in it that somebody wrote for it changed.
+    #[must_use]
+    pub fn map_texts(mut self, mut change: impl FnMut(&str) -> String) -> Self {
+        let mut apply = |text: &mut String| *text = change(text);
+        apply(&mut self.task.prompt);
+        for document in &mut self.task.documents {
+            apply(&mut document.name);
+            apply(&mut document.text);
+        }
+        for agent in self.agents.iter_mut().chain(&mut self.arbiter) {
+            apply(&mut agent.domain);
+            apply(&mut agent.pack);
+            apply(&mut agent.comparing);
+        }
+        self.canonical.choices.iter_mut().for_each(&mut apply);
+        let constraints = self.params.constraints_mut().into_iter().flatten();
+        constraints.flat_map(Constraint::texts).for_each(apply);
+        self
+    }
+
+    /// Checks what a machine relies on. Rolesets hold to it; a journal is checked again, because nobody
+    /// vouches for one.
+    ///
+    /// # Errors
+    ///
+    /// [`BadSetup`] names the first thing that is wrong.
+    pub fn check(&self) -> Result<(), BadSetup> {
+        self.params.check_agents(self.agents.len())?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let is_good = |name: &str| (1..=40).contains(&name.len()) && name.chars().all(plain);
+        if !self.everybody().all(|agent| is_good(&agent.name)) {
+            return Err(BadSetup::Name);
+        }
+        if let Some(why) = self.params.unreadable(&self.task, self.spread.is_some()) {
+            return Err(BadSetup::Unreadable(why));
+        }
+        let spread = self.spread.as_ref().and_then(|spread| spread.out_of_range(&self.task));
+        self.params.out_of_range().or(spread).map_or(Ok(()), |name| Err(BadSetup::OutOfRange(name)))
+    }
+}

@@ -1,0 +1,48 @@
+//! How documents that are too long for one prompt are shared out among runs.
+
+use serde::{Deserialize, Serialize};
+
+use super::setup::Task;
+
+/// How a task's documents are shared out.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spread {
+    /// The pieces, in the order in which they are read; they may overlap.
+    pub pieces: Vec<Piece>,
+    /// The most tokens that facts may have together in one prompt, by a high estimate: 200 to 1,000,000.
+    pub tokens_max: u64,
+    /// How many pieces are read at once: 1 to 64.
+    pub at_once: u32,
+}
+
+/// A part of one document.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Piece {
+    /// Which of the task's documents.
+    pub document: usize,
+    /// Its first byte.
+    pub start: usize,
+    /// The byte behind its last.
+    pub end: usize,
+}
+
+impl Spread {
+    /// Returns what is wrong with it for this task, if anything is.
+    #[must_use]
+    pub fn out_of_range(&self, task: &Task) -> Option<&'static str> {
+        let is_piece = |piece: &Piece| {
+            let text = task.documents.get(piece.document).map(|document| document.text.as_str());
+            text.and_then(|text| text.get(piece.start..piece.end)).is_some_and(|text| !text.is_empty())
+        };
+        let wrong = [
+            ("a piece is no part of its document", !self.pieces.iter().all(is_piece)),
+            ("there are 1 to 100000 pieces", !(1..=100_000).contains(&self.pieces.len())),
+            ("`tokens_max` is 200 to 1000000", !(200..=1_000_000).contains(&self.tokens_max)),
+            ("`at_once` is 1 to 64", !(1..=64).contains(&self.at_once)),
+            ("pieces are read and not searched", task.is_searched),
+        ];
+        wrong.iter().find(|(_, is_wrong)| *is_wrong).map(|(why, _)| *why)
+    }
+}

@@ -1,0 +1,186 @@
+//! The protocols that there are: the only file that names them all.
+//!
+//! In: a setup with the parameters of one of them. Out: its machine, its report and the most that a run can cost. A
+//! protocol is added by a line in each `enum` and one in `each`.
+
+use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
+
+use super::contract::{Action, Event, Parameters, Protocol, Report, Setup, Task, Unexpected, WorstCase};
+use super::council::{CouncilParams, CouncilSection};
+use super::map_reduce::{self, MapReduce, MapReduceSection};
+use super::pair::{PairParams, PairSection};
+use super::panel::{PanelParams, PanelSection};
+use super::review::{ApprovalParams, ApprovalSection};
+use crate::text::Constraint;
+
+/// One run of any protocol.
+pub type RunSetup = Setup<Params>;
+
+/// A report of any protocol.
+pub type RunReport = Report<Section>;
+
+/// A protocol and its parameters.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(tag = "protocol", rename_all = "snake_case")]
+pub enum Params {
+    /// Two agents, dual stop.
+    Pair(PairParams),
+    /// Intent, answer, verification, and a weighted confidence.
+    Council(CouncilParams),
+    /// Everybody answers, everybody judges the others, and the mean score decides.
+    Panel(PanelParams),
+    /// Of reviewers of a change.
+    Approval(ApprovalParams),
+}
+
+/// The part of a report that only one protocol has, under the protocol's name.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Section {
+    /// Of `pair`.
+    Pair(PairSection),
+    /// Of `council`.
+    Council(Box<CouncilSection>),
+    /// Of `panel`.
+    Panel(Box<PanelSection>),
+    /// Of `approval`.
+    Approval(Box<ApprovalSection>),
+    /// Of a document that was read in pieces.
+    MapReduce(Box<MapReduceSection<Section>>),
+}
+
+/// The machine of any run.
+pub type Machine = Box<dyn Protocol<Section = Section>>;
+
+/// A protocol's machine, whose report is that of any run.
+struct Listed<M>(M);
+
+impl<M: Protocol<Section: Into<Section>>> Protocol for Listed<M> {
+    type Section = Section;
+
+    fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
+        self.0.step(event)
+    }
+
+    fn report(&self) -> RunReport {
+        self.0.report().map_section(Into::into)
+    }
+
+    fn remark(&self) -> Option<&'static str> {
+        self.0.remark()
+    }
+}
+
+/// Does the same with whichever protocol it is.
+macro_rules! each {
+    ($params:expr, $name:ident => $do:expr) => {
+        match $params {
+            Params::Pair($name) => $do,
+            Params::Council($name) => $do,
+            Params::Panel($name) => $do,
+            Params::Approval($name) => $do,
+        }
+    };
+}
+
+impl Parameters for Params {
+    type Machine = Machine;
+
+    fn protocol(&self) -> &'static str {
+        each!(self, params => params.protocol())
+    }
+
+    fn rules(&self) -> &'static str {
+        each!(self, params => params.rules())
+    }
+
+    fn agents(&self) -> RangeInclusive<usize> {
+        each!(self, params => params.agents())
+    }
+
+    fn constraints(&self) -> &[Constraint] {
+        each!(self, params => params.constraints())
+    }
+
+    fn constraints_mut(&mut self) -> Option<&mut Vec<Constraint>> {
+        each!(self, params => params.constraints_mut())
+    }
+
+    fn out_of_range(&self) -> Option<&'static str> {
+        each!(self, params => params.out_of_range())
+    }
+
+    fn unreadable(&self, task: &Task, in_pieces: bool) -> Option<&'static str> {
+        each!(self, params => params.unreadable(task, in_pieces))
+    }
+
+    fn machine(setup: Setup<Self>) -> Machine {
+        if let Some(spread) = setup.spread.clone() {
+            return Box::new(Listed(MapReduce::new(setup, spread)));
+        }
+        each!(&setup.params, params => Box::new(Listed(setup.with(params.clone()).machine())))
+    }
+
+    fn worst_case(setup: &Setup<Self>) -> WorstCase {
+        if setup.spread.is_some() {
+            return map_reduce::worst_case(setup);
+        }
+        each!(&setup.params, params => setup.with(params.clone()).worst_case())
+    }
+}
+
+impl From<PairSection> for Section {
+    fn from(section: PairSection) -> Self {
+        Self::Pair(section)
+    }
+}
+
+impl From<CouncilSection> for Section {
+    fn from(section: CouncilSection) -> Self {
+        Self::Council(Box::new(section))
+    }
+}
+
+impl From<PanelSection> for Section {
+    fn from(section: PanelSection) -> Self {
+        Self::Panel(Box::new(section))
+    }
+}
+
+impl From<ApprovalSection> for Section {
+    fn from(section: ApprovalSection) -> Self {
+        Self::Approval(Box::new(section))
+    }
+}
+
+impl From<MapReduceSection<Section>> for Section {
+    fn from(section: MapReduceSection<Section>) -> Self {
+        Self::MapReduce(Box::new(section))
+    }
+}
+
+impl From<Setup<PairParams>> for RunSetup {
+    fn from(setup: Setup<PairParams>) -> Self {
+        setup.with(Params::Pair(setup.params.clone()))
+    }
+}
+
+impl From<Setup<CouncilParams>> for RunSetup {
+    fn from(setup: Setup<CouncilParams>) -> Self {
+        setup.with(Params::Council(setup.params.clone()))
+    }
+}
+
+impl From<Setup<PanelParams>> for RunSetup {
+    fn from(setup: Setup<PanelParams>) -> Self {
+        setup.with(Params::Panel(setup.params.clone()))
+    }
+}
+
+impl From<Setup<ApprovalParams>> for RunSetup {
+    fn from(setup: Setup<ApprovalParams>) -> Self {
+        setup.with(Params::Approval(setup.params.clone()))
+    }
+}
