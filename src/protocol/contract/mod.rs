@@ -16,6 +16,7 @@ mod report;
 mod rules_version;
 mod setup;
 mod spread;
+mod task;
 
 pub use action::{Action, Ask, ReplyShape, Search};
 pub(crate) use answer::{Answer, example, with_text};
@@ -30,5 +31,6 @@ pub use parameters::Parameters;
 pub use report::{AgentReport, BlindVote, Degraded, Dissent, Report, Tally};
 pub use rules_version::RulesVersion;
 pub(crate) use rules_version::{Opening, UsageRule};
-pub use setup::{AgentSetup, BadSetup, Document, Setup, Task, Thinking};
+pub use setup::{AgentSetup, BadSetup, Setup, Thinking};
 pub use spread::{Piece, Spread};
+pub use task::{Document, Task};

@@ -4,7 +4,8 @@ use std::ops::RangeInclusive;
 
 use super::cost::WorstCase;
 use super::machine::Protocol;
-use super::setup::{BadSetup, Setup, Task};
+use super::setup::{BadSetup, Setup};
+use super::task::Task;
 use crate::text::Constraint;
 
 /// The parameters of a protocol, and with them everything that is asked of it before a run.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::setup::Task;
+use super::task::Task;
 
 /// How a task's documents are shared out.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]

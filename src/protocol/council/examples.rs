@@ -183,7 +183,7 @@ mod tests {
             let found = Findings::read(example.thoughts).expect(example.task);
             let all_kept = example.is_right();
             assert_eq!(found, Findings { count: example.checks.len(), all_kept }, "{}", example.task);
-            assert!(found.hold(&form.content).is_ok(), "{}", example.task);
+            assert!(form.content.keeps(found).is_ok(), "{}", example.task);
         }
         let plain = || EXAMPLES.iter().filter(|example| example.passage.is_none());
         assert_eq!(plain().filter(|example| example.is_right()).count() * 2, plain().count());

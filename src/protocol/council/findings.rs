@@ -5,9 +5,6 @@
 //! that end with anything but one word of a verdict bind nothing, and neither does a verdict that a finding before
 //! it contradicts, for what is bound is the right to object.
 
-use super::forms::{CheckVerdict, Verification};
-use crate::text::Violation;
-
 /// What a verification found, by its thoughts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Findings {
@@ -29,19 +26,6 @@ impl Findings {
         let finds_fault = words.any(|word| matches!(word, "broken" | "breaks" | "fails" | "not"));
         // Who finds no fault may say "not" of what a rule forbids: that alone is no fault, but it binds nothing.
         Some(Self { count, all_kept: ends_kept && !finds_fault })
-    }
-
-    /// Holds a form to the thoughts before it.
-    pub(super) fn hold(self, form: &Verification) -> Result<(), Violation> {
-        let fails = form.checks.iter().position(|check| check.verdict == CheckVerdict::Fails);
-        let pointer = match (form.veto, fails) {
-            _ if !self.all_kept => return Ok(()),
-            (true, _) => "/veto".to_owned(),
-            (false, Some(index)) => format!("/checks/{index}/verdict"),
-            (false, None) => return Ok(()),
-        };
-        let message = "you have found above that everything is kept, and say here that it is not".to_owned();
-        Err(Violation::Schema { pointer, message })
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::evidence::{Evidence, Source, Sources};
 use super::findings::Findings;
 use super::params::ConfidenceFrom;
-use super::quotable::quotes;
+use super::quotable::{QUOTE_CHARS, quotes};
 use super::share::Share;
 use crate::protocol::contract::with_text;
 use crate::protocol::turn::Valid;
@@ -22,8 +22,6 @@ use crate::text::{CanonicalKind, StrictValue, Violation, extract, quote, read_on
 const EVIDENCE_MAX: usize = 8;
 /// The longest claim, in characters.
 const CLAIM_CHARS_MAX: usize = 300;
-/// The shortest and the longest quote, in characters. A quote of a letter or two stands everywhere.
-pub(super) const QUOTE_CHARS: (usize, usize) = (6, 400);
 /// The longest reasoning, in characters; it is shown to the others when its author is the weakest.
 const REASONING_CHARS_MAX: usize = 600;
 /// The longest framing, in characters.
@@ -165,6 +163,19 @@ impl Verification {
     pub fn defects(&self) -> impl Iterator<Item = (&Check, &Evidence)> {
         let fails = self.checks.iter().filter(|check| check.verdict == CheckVerdict::Fails);
         fails.filter_map(|check| Some((check, check.evidence.as_ref()?)))
+    }
+
+    /// Compares the form with the thoughts before it, which may bind it.
+    pub(super) fn keeps(&self, found: Findings) -> Result<(), Violation> {
+        let fails = self.checks.iter().position(|check| check.verdict == CheckVerdict::Fails);
+        let pointer = match (self.veto, fails) {
+            _ if !found.all_kept => return Ok(()),
+            (true, _) => "/veto".to_owned(),
+            (false, Some(index)) => format!("/checks/{index}/verdict"),
+            (false, None) => return Ok(()),
+        };
+        let message = "you have found above that everything is kept, and say here that it is not".to_owned();
+        Err(Violation::Schema { pointer, message })
     }
 }
 

@@ -1,17 +1,15 @@
 //! The machine of `council`: events in, actions out. The module's essay has the picture.
 
-use std::collections::BTreeMap;
+use super::state::Blind;
+use super::state::Council;
+use super::state::Phase;
 
-use super::evidence::{Evidence, Sources};
-use super::examples;
 use super::findings::Findings;
 use super::forms::{self, Framing, Response, Sound, Strictness, Verification};
-use super::manifest::Manifest;
-use super::params::CouncilSetup;
 use super::params::{ConfidenceFrom, CouncilParams};
 use super::prompt::{self, Situation};
-use super::report::CouncilRound;
-use super::report::CouncilSection;
+use super::section::CouncilRound;
+use super::section::CouncilSection;
 use super::share::Share;
 use super::verdict::{ConsensusResult, Member, judge};
 use crate::crypto::Digest;
@@ -23,66 +21,11 @@ use crate::protocol::{
     Action, CallId, Conversation, Event, Finish, How, NoAgreement, Outcome, Passage, Protocol, Reply,
     ReplyShape, Report, Search, Step, Unexpected,
 };
+use crate::text::Violation;
 use crate::text::decoding::answer_schema;
-use crate::text::vacuity::PromptEcho;
-use crate::text::{Canonicalizer, Violation};
 
 /// The round of the call that answers alone.
 const BLIND: u32 = 0;
-
-/// The state of one `council` run.
-#[derive(Clone, Debug)]
-pub struct Council {
-    pub(super) setup: CouncilSetup,
-    canonicalizer: Canonicalizer,
-    told: PromptEcho,
-    pub(super) sources: Sources,
-    pub(super) manifest: Manifest,
-    conversations: [Conversation; 3],
-    /// How many of the sources each has seen.
-    seen: [usize; 3],
-    /// Forms in the making, by the call they wait for.
-    open: BTreeMap<CallId, Draft>,
-    phase: Phase,
-    /// What Logos's model answered alone.
-    pub(super) blind: Blind,
-    /// The answer of the round, in its canonical form.
-    pub(super) answer: Option<Answer>,
-    pub(super) rounds: Vec<CouncilRound>,
-    /// What vetoes rested on.
-    defects: Vec<Evidence>,
-    pub(super) repairs: [u32; 3],
-    pub(super) failed_turns: [u32; 3],
-    /// Whose confidence was to be measured, and could not be.
-    pub(super) unmeasured: [bool; 3],
-    /// The open question to the arbiter, and the answers it may choose from.
-    arbitration: Option<(Arbitration, Vec<Answer>)>,
-    pub(super) arbiter_choice: Option<ArbiterChoice>,
-    pub(super) arbiter_failed: bool,
-    pub(super) outcome: Option<Outcome>,
-    remark: Option<&'static str>,
-}
-
-/// What became of the answer that is given alone.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Blind {
-    Awaited,
-    Missing,
-    Given(Answer),
-}
-
-/// What is awaited.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Phase {
-    New,
-    /// The blind answer, the first framing, or both.
-    Opening,
-    /// Passages of the documents.
-    Searching,
-    /// A form of this member.
-    Of(Member),
-    Done,
-}
 
 /// A valid form.
 enum Form {
@@ -103,45 +46,6 @@ impl Form {
 }
 
 impl Council {
-    /// Makes the machine for a run that has not started; `setup` must pass its check.
-    #[must_use]
-    pub fn new(setup: CouncilSetup) -> Self {
-        let packs = setup.agents.iter().map(|agent| agent.pack.as_str());
-        let said: Vec<&str> = packs.chain([setup.rules.as_str()]).collect();
-        let sources = Sources::of_task(&setup.task);
-        let own = prompt::own(&setup, &sources);
-        Self {
-            canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
-            told: setup.told(
-                &setup.heard(&setup.params.constraints),
-                &said,
-                &own.each_ref().map(String::as_str),
-            ),
-            sources,
-            manifest: Manifest::new(),
-            conversations: Member::ALL.map(|member| match member {
-                Member::Pathos | Member::Logos => Conversation::new(setup.system(member.index())),
-                Member::Ethos => examples::conversation(&setup),
-            }),
-            seen: [0; 3],
-            open: BTreeMap::new(),
-            phase: Phase::New,
-            blind: Blind::Awaited,
-            answer: None,
-            rounds: Vec::new(),
-            defects: Vec::new(),
-            repairs: [0; 3],
-            failed_turns: [0; 3],
-            unmeasured: [false; 3],
-            arbitration: None,
-            arbiter_choice: None,
-            arbiter_failed: false,
-            outcome: None,
-            remark: None,
-            setup,
-        }
-    }
-
     // ===== Asking =====
 
     /// Asks for a form.
@@ -312,7 +216,7 @@ impl Council {
                 let Valid { content, object } = forms::verification(text, &self.sources, strictness)?;
                 self.check_sound(content.sound)?;
                 if let (Some(found), Strictness::Refuse) = (thoughts.and_then(Findings::read), strictness) {
-                    found.hold(&content)?;
+                    content.keeps(found)?;
                 }
                 valid(Form::Verification(content), object)
             }

@@ -32,6 +32,7 @@
 //! - **Every run ends.** At most `max_rounds` rounds, each of three forms, each of at most
 //!   `1 + max_repairs` attempts; then at most one arbiter.
 
+mod cost;
 mod evidence;
 mod examples;
 mod findings;
@@ -39,11 +40,12 @@ mod forms;
 mod machine;
 mod manifest;
 mod params;
-mod plan;
 mod prompt;
 mod quotable;
 mod report;
+mod section;
 mod share;
+mod state;
 mod verdict;
 
 use std::ops::RangeInclusive;
@@ -53,12 +55,12 @@ use crate::text::Constraint;
 
 pub use evidence::{Evidence, Source, Sources};
 pub use forms::{Check, CheckVerdict, Citation, Framing, Response, Sound, Verification};
-pub use machine::Council;
 pub use manifest::Manifest;
 pub use params::{ConfidenceFrom, CouncilParams, CouncilSetup};
-pub use report::{CouncilRound, CouncilSection};
+pub use section::{CouncilRound, CouncilSection};
 pub(crate) use share::exactly;
 pub use share::{Aggregate, Confidences, Share, Weights};
+pub use state::Council;
 pub use verdict::{ConsensusResult, Member, judge};
 
 impl Parameters for CouncilParams {
@@ -93,6 +95,6 @@ impl Parameters for CouncilParams {
     }
 
     fn worst_case(setup: &Setup<Self>) -> WorstCase {
-        plan::worst_case(setup)
+        cost::worst_case(setup)
     }
 }

@@ -6,7 +6,8 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::forms::QUOTE_CHARS;
+/// The shortest and the longest quote, in characters. A quote of a letter or two stands everywhere.
+pub(super) const QUOTE_CHARS: (usize, usize) = (6, 400);
 
 /// The most quotes that one source offers; a grammar with more of them makes servers slow.
 const QUOTES_MAX: usize = 40;

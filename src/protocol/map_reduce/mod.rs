@@ -14,13 +14,13 @@
 //! setup; nothing is cut here. A piece whose run comes to nothing is told as lost, and the others go on.
 
 mod claims;
+mod cost;
 mod machine;
-mod plan;
 mod prompt;
 mod report;
 mod section;
 mod state;
 
-pub use plan::worst_case;
+pub use cost::worst_case;
 pub use section::{Claim, Finding, MapReduceSection, PieceReport};
 pub use state::MapReduce;

@@ -1,23 +1,24 @@
 //! The machine of `pair`: events in, actions out. The module's essay has the picture.
 
-use std::collections::BTreeMap;
-
-use super::decoders::Decoders;
-use super::params::PairSetup;
+use super::agent::Found;
+use super::agent::blind_vote;
+use super::agent::handle;
+use super::agent::{Position, Proposal};
+use super::check::Accepted;
+use super::check::Concession;
+use super::comparison::{Comparison, TurnEnd};
 use super::prompt::{self, Situation};
 use super::report::PairSection;
-use super::report::blind_vote;
-use super::review::{Accepted, Review};
-use super::seat::{Position, Proposal, Seat};
-use super::weigh::{Turned, Weighing};
-use super::{Adopt, floor, stop};
-use crate::protocol::turn::Arbitration;
+use super::state::Pair;
+use super::state::Phase;
+use super::{agreement, turn_order};
+use crate::protocol::contract::Ask;
+use crate::protocol::contract::Role;
 use crate::protocol::turn::{Draft, Progress, TurnPrompt};
 use crate::protocol::{
     Action, CallId, Conversation, Event, NoAgreement, Outcome, Protocol, Reply, Report, Step, Unexpected,
 };
-use crate::text::vacuity::PromptEcho;
-use crate::text::{Canonicalizer, Status};
+use crate::text::Status;
 
 /// An agent with this many failed turns in a row ends the talk.
 const FAILED_IN_A_ROW_MAX: u32 = 2;
@@ -25,113 +26,10 @@ const FAILED_IN_A_ROW_MAX: u32 = 2;
 /// Why an agent gave up an answer without having seen another.
 const FOUND_ANOTHER: &str = "worked out again from nothing, it found another answer";
 
-/// The state of one `pair` run.
-#[derive(Clone, Debug)]
-pub struct Pair {
-    pub(super) setup: PairSetup,
-    canonicalizer: Canonicalizer,
-    told: [PromptEcho; 2],
-    decoders: Decoders,
-    pub(super) seats: [Seat; 2],
-    pub(super) proposals: Vec<Proposal>,
-    pub(super) round: u32,
-    pub(super) phase: Phase,
-    /// Envelopes in the making, by the call they wait for.
-    open: BTreeMap<CallId, Draft>,
-    /// Finished blind drafts, kept until all are in so that their order of arrival does not matter.
-    drafted: BTreeMap<(u32, usize), Option<Box<Accepted>>>,
-    /// How often each agent has moved since anything last changed.
-    pub(super) idle: [u32; 2],
-    /// Two texts that are being weighed, in the middle of a turn.
-    pub(super) weighing: Option<Weighing>,
-    /// The open question to the arbiter, and the proposals it may choose from.
-    pub(super) arbitration: Option<(Arbitration, Vec<usize>)>,
-    pub(super) arbiter_asked: bool,
-    /// The text that the arbiter chose, and its reason.
-    pub(super) arbiter_choice: Option<(usize, String)>,
-    pub(super) arbiter_failed: bool,
-    pub(super) outcome: Option<Outcome>,
-    remark: Option<&'static str>,
-}
-
 /// An agent's status, text and requests, and its message while it has no text.
 type Standing = (Status, Option<usize>, Vec<String>, Option<String>);
 
-/// Where a run is.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Phase {
-    /// Nothing has happened.
-    New,
-    /// Blind drafts are being made.
-    Drafting,
-    /// One agent has the floor.
-    Talking {
-        /// The agent that has it.
-        mover: usize,
-        /// Whether it works the task out again from nothing.
-        alone: bool,
-    },
-    /// An arbiter has been asked, or has chosen and its choice is before the agents.
-    Arbitrating,
-    /// The run has ended.
-    Done,
-}
-
-/// Returns what each agent is told, to be recognised when it comes back as an answer.
-fn told(setup: &PairSetup) -> [PromptEcho; 2] {
-    let heard = setup.heard(&setup.params.constraints);
-    let own = prompt::own(setup);
-    let own: Vec<&str> = own.iter().map(String::as_str).collect();
-    [0, 1].map(|agent| {
-        let alone = prompt::alone(setup, agent);
-        let form = prompt::form(setup);
-        let whole = [&setup.agents[agent].pack, &form, &alone.think, &alone.write, &setup.rules];
-        setup.told(&heard, &whole.map(String::as_str), &own)
-    })
-}
-
 impl Pair {
-    /// Makes the machine for a run that has not started.
-    ///
-    /// `setup` must have exactly two agents, as every loaded roleset has.
-    #[must_use]
-    pub fn new(setup: PairSetup) -> Self {
-        let seat = |agent| Seat::new(Conversation::new(prompt::system(&setup, agent, agent)));
-        Self {
-            canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
-            told: told(&setup),
-            decoders: Decoders::default(),
-            seats: [seat(0), seat(1)],
-            proposals: Vec::new(),
-            round: 0,
-            phase: Phase::New,
-            open: BTreeMap::new(),
-            drafted: BTreeMap::new(),
-            idle: [0; 2],
-            weighing: None,
-            arbitration: None,
-            arbiter_asked: false,
-            arbiter_choice: None,
-            arbiter_failed: false,
-            outcome: None,
-            remark: None,
-            setup,
-        }
-    }
-
-    pub(super) fn review(&self, agent: usize, blind: bool) -> Review<'_> {
-        Review {
-            setup: &self.setup,
-            canonicalizer: &self.canonicalizer,
-            told: &self.told,
-            seats: &self.seats,
-            proposals: &self.proposals,
-            agent,
-            blind,
-            arbiter_choice: self.arbiter_choice.as_ref().map(|(index, _)| *index),
-        }
-    }
-
     /// Starts an envelope in the making.
     fn start(
         &mut self,
@@ -142,11 +40,11 @@ impl Pair {
         told: TurnPrompt,
     ) -> Draft {
         // Taken out for the moment, since a review borrows the rest of the machine.
-        let mut decoders = std::mem::take(&mut self.decoders);
+        let mut schemas = std::mem::take(&mut self.schemas);
         let review = self.review(agent, blind);
-        let shape = decoders.shape(&review, None);
+        let shape = schemas.shape(&review, None);
         let draft = Draft::start(self.setup.params.thinking, call, conversation, told, shape);
-        self.decoders = decoders;
+        self.schemas = schemas;
         draft
     }
 
@@ -154,12 +52,12 @@ impl Pair {
     ///
     /// With both handles before its eyes a small model thought of the one and named the other in 11 of 64 envelopes.
     fn hold_to_thoughts(&mut self, making: &mut Draft, thoughts: &str) {
-        let mut decoders = std::mem::take(&mut self.decoders);
+        let mut schemas = std::mem::take(&mut self.schemas);
         let review = self.review(making.call().agent, self.is_blind());
         if let Some(decided) = review.decided(thoughts) {
-            making.recast(prompt::commit(&review, Some(decided)), decoders.shape(&review, Some(decided)));
+            making.recast(prompt::commit(&review, Some(decided)), schemas.shape(&review, Some(decided)));
         }
-        self.decoders = decoders;
+        self.schemas = schemas;
     }
 
     /// Starts an envelope by an agent that works the task out from nothing, by its own or its peer's
@@ -205,13 +103,13 @@ impl Pair {
         if self.seats.iter().all(|seat| seat.position.is_none()) {
             return self.finish_without(NoAgreement::NoDrafts);
         }
-        if let Some(outcome) = stop::agreement(&self.seats, &self.proposals) {
+        if let Some(outcome) = agreement::agreement(&self.seats, &self.proposals) {
             return self.finish(outcome);
         }
         if self.wants_more_drafts() {
             return self.draft_blind(1..self.setup.params.resample + 1);
         }
-        let mover = floor::first_mover(&self.seats, &self.proposals, self.setup.seed);
+        let mover = turn_order::first_mover(&self.seats, &self.proposals, self.setup.seed);
         self.turn(mover)
     }
 
@@ -256,10 +154,10 @@ impl Pair {
         let making = if alone {
             // By turns its peer's method and its own: what one method misses again and again, another sees.
             let seat = &mut self.seats[mover];
-            seat.looks += 1;
+            seat.solo_attempts += 1;
             // What it says after this stands in a conversation that knows nothing of the talk so far.
             seat.has_talked = false;
-            let method = if seat.looks % 2 == 1 { 1 - mover } else { mover };
+            let method = if seat.solo_attempts % 2 == 1 { 1 - mover } else { mover };
             self.start_alone(call, method)
         } else {
             self.start_turn(call)
@@ -282,23 +180,12 @@ impl Pair {
         self.start(mover, false, call, conversation, told)
     }
 
-    /// Whether no agent may see its peer's text: where none is taken over, until an arbiter has put one
-    /// before both.
-    pub(super) fn nothing_is_taken_over(&self) -> bool {
-        self.setup.adopt() == Adopt::Never && self.arbiter_choice.is_none()
-    }
-
-    /// Whether the agent whose reply is awaited knows nothing of its peer's text.
-    pub(super) fn is_blind(&self) -> bool {
-        matches!(self.phase, Phase::Drafting | Phase::Talking { alone: true, .. })
-    }
-
-    pub(super) fn after_turn(&mut self, mover: usize, turned: Turned) -> Vec<Action> {
+    pub(super) fn after_turn(&mut self, mover: usize, ended: TurnEnd) -> Vec<Action> {
         let before = self.standing(mover);
-        let failed = matches!(turned, Turned::Failed);
+        let failed = matches!(ended, TurnEnd::Failed);
         let mut is_torn = false;
-        match turned {
-            Turned::Spoke(accepted) => {
+        match ended {
+            TurnEnd::Spoke(accepted) => {
                 is_torn = self.is_outvoted(mover, &accepted);
                 if is_torn {
                     self.remark = Some(
@@ -308,13 +195,15 @@ impl Pair {
                     self.take_position(mover, *accepted);
                 }
             }
-            Turned::Kept => self.remark = Some("its own text stands: compared once more, it came out better"),
-            Turned::Failed => self.count_failure(mover),
+            TurnEnd::Kept => {
+                self.remark = Some("its own text stands: compared once more, it came out better");
+            }
+            TurnEnd::Failed => self.count_failure(mover),
         }
         if !failed {
             self.seats[mover].failed_in_a_row = 0;
         }
-        if let Some(outcome) = stop::agreement(&self.seats, &self.proposals) {
+        if let Some(outcome) = agreement::agreement(&self.seats, &self.proposals) {
             return self.finish(outcome);
         }
         if self.seats[mover].failed_in_a_row >= FAILED_IN_A_ROW_MAX {
@@ -338,7 +227,7 @@ impl Pair {
         }
         let peer_name = &self.setup.agents[1 - mover].name;
         let solo_turns = self.setup.params.solo_turns;
-        let next = floor::after_turn(&mut self.seats[mover], mover, peer_name, solo_turns, failed);
+        let next = turn_order::after_turn(&mut self.seats[mover], mover, peer_name, solo_turns, failed);
         self.turn(next)
     }
 
@@ -377,7 +266,7 @@ impl Pair {
         seat.position = Some(Position { envelope, proposal, adopted });
     }
 
-    fn propose(&mut self, author: usize, answer: super::seat::Answer) -> usize {
+    fn propose(&mut self, author: usize, answer: super::agent::Answer) -> usize {
         self.proposals.push(Proposal { author, answer });
         self.proposals.len() - 1
     }
@@ -385,6 +274,78 @@ impl Pair {
     fn count_failure(&mut self, agent: usize) {
         self.seats[agent].failed_turns += 1;
         self.seats[agent].failed_in_a_row += 1;
+    }
+
+    // ===== Comparison =====
+
+    /// Goes on after an envelope: an acceptance is not yet one if the texts are still to be compared.
+    pub(super) fn after_envelope(&mut self, mover: usize, call: CallId, ended: TurnEnd) -> Vec<Action> {
+        let TurnEnd::Spoke(accepted) = ended else { return self.after_turn(mover, ended) };
+        let review = self.review(mover, self.is_blind());
+        match review.concession(accepted.answer.as_ref()) {
+            Concession::None => self.after_turn(mover, TurnEnd::Spoke(accepted)),
+            Concession::OfTheBetter => self.keep(mover),
+            Concession::Unweighed { own, other } => {
+                let comparison = Comparison::new(&review, call, Some(accepted), own, other);
+                let ask = comparison.ask(&review);
+                self.comparison = Some(comparison);
+                vec![Action::Ask(ask)]
+            }
+        }
+    }
+
+    /// Holds the peer's text against the agent's own before its last word, so that it knows what it found.
+    /// Returns the request for that; none if there is nothing to weigh, or it has been compared.
+    pub(super) fn weigh_first(&mut self, call: CallId) -> Option<Ask> {
+        let review = self.review(call.agent, false);
+        let peer = review.seats[1 - call.agent].stands_for();
+        let index = peer.filter(|&index| review.acceptable().contains(&handle(index)))?;
+        let Concession::Unweighed { own, other } = review.concession(Some(&self.proposals[index].answer))
+        else {
+            return None;
+        };
+        let comparison = Comparison::new(&review, call, None, own, other);
+        let ask = comparison.ask(&review);
+        self.comparison = Some(comparison);
+        Some(ask)
+    }
+
+    /// Takes a reply to a comparison.
+    pub(super) fn weigh(&mut self, mut comparison: Comparison, reply: &Reply) -> Vec<Action> {
+        let agent = comparison.call.agent;
+        let review = self.review(agent, false);
+        let Some(compared) = comparison.reply(&review, reply) else {
+            let ask = comparison.ask(&review);
+            self.comparison = Some(comparison);
+            return vec![Action::Ask(ask)];
+        };
+        self.seats[agent].compared.push(compared);
+        match comparison.accepted {
+            None => self.speak(CallId { step: Step::Think, attempt: 0, ..comparison.call }, false),
+            Some(_) if compared.found == Found::Own => self.keep(agent),
+            Some(accepted) => self.after_turn(agent, TurnEnd::Spoke(accepted)),
+        }
+    }
+
+    /// Where no text is taken over, an answer gives way only to one that makes up more than half of all that its author
+    /// has found: a single slip is no reason, among many attempts there is always one, and who finds another
+    /// answer each time knows none.
+    ///
+    /// Notes what was found, and returns whether the answer held before stands against it.
+    pub(super) fn is_outvoted(&mut self, agent: usize, accepted: &Accepted) -> bool {
+        let Some(found) = accepted.answer.as_ref().filter(|_| self.nothing_is_taken_over()) else {
+            return false;
+        };
+        let seat = &mut self.seats[agent];
+        seat.solo_answers.push(found.clone());
+        let held = seat.last_answer.as_ref();
+        held.is_some_and(|held| held.canonical != found.canonical) && !seat.has_mostly_found(found)
+    }
+
+    /// Ends a turn with the agent's own text as it was.
+    fn keep(&mut self, agent: usize) -> Vec<Action> {
+        self.seats[agent].conversation.push(Role::User, prompt::kept());
+        self.after_turn(agent, TurnEnd::Kept)
     }
 
     // ===== Ends and dispatch =====
@@ -403,8 +364,8 @@ impl Pair {
         if let Some((open, candidates)) = self.arbitration.take_if(|(open, _)| open.call() == call) {
             return Ok(self.ruling(open, candidates, reply));
         }
-        if let Some(weighing) = self.weighing.take_if(|weighing| weighing.call() == call) {
-            return Ok(self.weigh(weighing, reply));
+        if let Some(comparison) = self.comparison.take_if(|comparison| comparison.call() == call) {
+            return Ok(self.weigh(comparison, reply));
         }
         let Some(mut making) = self.open.remove(&call) else {
             return Err(Unexpected::NotAsked(call));
@@ -417,15 +378,15 @@ impl Pair {
         let (own, max_repairs) = (&self.setup.agents[agent], self.setup.params.max_repairs);
         let progress = making
             .reply(own, self.setup.seed, max_repairs, reply, |text, thoughts| review.check(text, thoughts));
-        let turned = match progress {
+        let ended = match progress {
             Progress::Ask(ask) => {
                 self.open.insert(making.call(), making);
                 return Ok(vec![Action::Ask(ask)]);
             }
-            Progress::Valid(accepted) => Turned::Spoke(accepted),
+            Progress::Valid(accepted) => TurnEnd::Spoke(accepted),
             Progress::Failed => {
                 self.remark = Some("no valid envelope came in this turn");
-                Turned::Failed
+                TurnEnd::Failed
             }
         };
         self.seats[agent].repairs += making.repairs;
@@ -434,11 +395,11 @@ impl Pair {
         }
         match self.phase {
             Phase::Drafting => {
-                let accepted = if let Turned::Spoke(accepted) = turned { Some(accepted) } else { None };
+                let accepted = if let TurnEnd::Spoke(accepted) = ended { Some(accepted) } else { None };
                 self.drafted.insert((call.draft, agent), accepted);
                 if self.open.is_empty() { Ok(self.all_drafted()) } else { Ok(Vec::new()) }
             }
-            Phase::Talking { mover, .. } => Ok(self.after_envelope(mover, call, turned)),
+            Phase::Talking { mover, .. } => Ok(self.after_envelope(mover, call, ended)),
             Phase::New | Phase::Arbitrating | Phase::Done => Err(Unexpected::NotAsked(call)),
         }
     }

@@ -12,7 +12,7 @@
 //!     │  ├─ both SOLVED, marked, equal digests ──────────────► agreed
 //!     │  ├─ gives the floor away, or kept it `solo_turns` times ─► turn of the other
 //!     │  ├─ both moved and nothing changed ──► each works the task out once more from nothing, and
-//!     │  │                                     has a last word (`standstill`), told what it finds
+//!     │  │                                     has a last word (`deadlock`), told what it finds
 //!     │  │                                     when it is shown both texts without names
 //!     │  ├─ and nothing changed again ──► arbiter, once ──────► turn of who must accept
 //!     │  │                             └─ no arbiter ─────────► no agreement: deadlock
@@ -25,39 +25,41 @@
 //!
 //! - **Agreement is exact.** Both agents' latest valid envelopes have status SOLVED, carry
 //!   `[SOLVED]`, and their final texts have one canonical form. Nothing else is agreement
-//!   (`stop`).
+//!   (`agreement`).
 //! - **Only an agent's own envelope speaks for it.** A reply is taken as it stands or refused
-//!   (`review`); the machine fills in nothing but the digest.
+//!   (`check`); the machine fills in nothing but the digest.
 //! - **Drafts are blind.** No opening prompt contains a word of the peer's, and with `adopt` never
 //!   no other prompt does until an arbiter has chosen: an answer changes only to one that is
 //!   more than half of what its author has found.
 //! - **Nobody swaps.** After the opening one agent moves at a time; who moves first follows from the
-//!   drafts and the seed (`floor`).
+//!   drafts and the seed (`turn_order`).
 //! - **Every run ends.** Each round is one turn, each turn at most `1 + max_repairs` envelopes and one
 //!   comparison in both orders, a last word one more, and there are at most `max_rounds` rounds.
 
-mod decoders;
-mod floor;
-mod judging;
+mod agent;
+mod agreement;
+mod check;
+mod comparison;
+mod cost;
+mod deadlock;
+mod judge_prompt;
 mod machine;
 mod params;
-mod plan;
 mod prompt;
 mod report;
-mod review;
-mod seat;
-mod standstill;
-mod stop;
-mod weigh;
+mod schema;
+mod state;
+mod task_prompt;
+mod turn_order;
 
 use std::ops::RangeInclusive;
 
 use super::contract::{Parameters, Setup, WorstCase};
 use crate::text::Constraint;
 
-pub use machine::Pair;
 pub use params::{Adopt, Drafting, PairParams, PairSetup};
 pub use report::PairSection;
+pub use state::Pair;
 
 impl Parameters for PairParams {
     type Machine = Pair;
@@ -91,6 +93,6 @@ impl Parameters for PairParams {
     }
 
     fn worst_case(setup: &Setup<Self>) -> WorstCase {
-        plan::worst_case(setup)
+        cost::worst_case(setup)
     }
 }

@@ -1,12 +1,13 @@
 //! What is known about a run at any moment: blind vote, standings, dissent, losses.
 
+use super::agent::blind_vote;
 use serde::Serialize;
 
-use super::machine::Pair;
-use super::seat::{Answer, Seat};
+use super::agent::{AgentState, Answer};
+use super::state::Pair;
 use crate::crypto::Digest;
 use crate::protocol::turn::{ArbiterChoice, no_choice};
-use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Outcome, Report};
+use crate::protocol::{AgentReport, Degraded, Dissent, Outcome, Report};
 
 /// What only `pair` has.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -53,7 +54,7 @@ impl Pair {
         Some(ArbiterChoice::new(Some(&self.proposals[*index].answer), reason.clone()))
     }
 
-    fn agent(&self, seat: &Seat, name: &str) -> AgentReport {
+    fn agent(&self, seat: &AgentState, name: &str) -> AgentReport {
         let answer = seat.stands_for().map(|index| &self.proposals[index].answer);
         AgentReport {
             name: name.to_owned(),
@@ -90,9 +91,4 @@ impl Pair {
         }
         found
     }
-}
-
-/// Counts all blind drafts.
-pub(super) fn blind_vote(seats: &[Seat; 2]) -> BlindVote {
-    BlindVote::of(seats.iter().flat_map(|seat| &seat.blind).map(Option::as_ref))
 }

@@ -29,12 +29,13 @@
 //!   at most `1 + max_repairs` attempts.
 
 mod ballot;
+mod cost;
 mod lineup;
 mod machine;
 mod params;
-mod plan;
 mod prompt;
 mod report;
+mod state;
 mod stats;
 mod tally;
 
@@ -45,9 +46,9 @@ use crate::text::Constraint;
 
 pub use ballot::{Mark, SCORE_MAX, SCORE_MIN, Scores, TOTAL_MAX};
 pub use lineup::Lineup;
-pub use machine::Panel;
 pub use params::{MEMBERS_MAX, MEMBERS_MIN, PanelParams, PanelSetup};
 pub use report::{Evaluated, PanelSection, Placed, Proposed};
+pub use state::Panel;
 pub use stats::{Judged, kendall_tau_b, preference};
 pub use tally::{Standing, Tallied};
 
@@ -83,6 +84,6 @@ impl Parameters for PanelParams {
     }
 
     fn worst_case(setup: &Setup<Self>) -> WorstCase {
-        plan::worst_case(setup)
+        cost::worst_case(setup)
     }
 }

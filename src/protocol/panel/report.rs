@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::ballot::{Mark, Scores};
-use super::machine::{Ballot, Iteration, Panel};
+use super::state::{Ballot, Iteration, Panel};
 use super::stats::{self, Judged};
 use super::tally::{self, Standing, Tallied};
 use crate::crypto::Digest;

@@ -1,13 +1,12 @@
 //! The machine of a review: events in, actions out. The module's essay has the picture.
 
-use std::collections::{BTreeMap, VecDeque};
+use super::state::APPROVED;
+use super::state::Review;
 
-use super::diff::{self, Part};
-use super::form::{self, Finding, Form, Verdict};
-use super::params::ReviewSetup;
+use super::form::{self, Finding};
 use super::prompt;
 use super::report::ApprovalSection;
-use crate::bft::{OPINION_BYTES_MAX, Opinion, Quorum, Severity, Vote};
+use crate::bft::{Opinion, Severity, Vote};
 use crate::crypto::Digest;
 use crate::protocol::turn::{Draft, Progress};
 use crate::protocol::{
@@ -15,85 +14,7 @@ use crate::protocol::{
     Step, Unexpected,
 };
 
-/// What is agreed on, where it is.
-pub(super) const APPROVED: &str = "approve";
-
-/// The state of one review.
-#[derive(Clone, Debug)]
-pub struct Review {
-    pub(super) setup: ReviewSetup,
-    pub(super) parts: Vec<Part>,
-    /// Forms in the making, by the call they wait for.
-    open: BTreeMap<CallId, Draft>,
-    /// Each reviewer's parts that have not been asked about.
-    waiting: Vec<VecDeque<usize>>,
-    /// Each reviewer's forms, by part; none for a part that it wrote no valid one for.
-    pub(super) forms: Vec<BTreeMap<usize, Option<Form>>>,
-    pub(super) repairs: Vec<u32>,
-    pub(super) outcome: Option<Outcome>,
-    has_started: bool,
-    remark: Option<&'static str>,
-}
-
 impl Review {
-    /// Makes the machine for a run that has not started; `setup` must pass its check.
-    #[must_use]
-    pub fn new(setup: ReviewSetup) -> Self {
-        let reviewers = setup.agents.len();
-        let parts = diff::parts(&setup.task.documents, setup.params.part_tokens);
-        Self {
-            open: BTreeMap::new(),
-            waiting: vec![(0..parts.len()).collect(); reviewers],
-            forms: vec![BTreeMap::new(); reviewers],
-            repairs: vec![0; reviewers],
-            outcome: None,
-            has_started: false,
-            remark: None,
-            parts,
-            setup,
-        }
-    }
-
-    /// How many must approve.
-    pub(super) fn quorum(&self) -> Option<Quorum> {
-        Quorum::of(self.setup.agents.len()).ok()
-    }
-
-    /// What a reviewer has found so far.
-    pub(super) fn findings(&self, reviewer: usize) -> impl Iterator<Item = &Finding> {
-        self.forms[reviewer].values().flatten().flat_map(|form| &form.findings)
-    }
-
-    /// What a reviewer thinks of the whole change, once it has read all of it.
-    pub(super) fn opinion(&self, reviewer: usize) -> Option<Opinion> {
-        let forms = &self.forms[reviewer];
-        if forms.len() < self.parts.len() {
-            return None;
-        }
-        let valid = || forms.values().flatten();
-        if valid().any(|form| form.verdict == Verdict::Reject) {
-            let rejecting = valid().filter(|form| form.verdict == Verdict::Reject);
-            let findings: Vec<&Finding> = rejecting.flat_map(|form| &form.findings).collect();
-            let severity = findings.iter().map(|finding| finding.severity).max().unwrap_or(Severity::Low);
-            let lines = findings.iter().map(ToString::to_string);
-            return Some(Opinion::Reject { reason: bounded(lines), severity });
-        }
-        let lost = forms.iter().find(|(_, form)| form.is_none()).map(|(part, _)| part + 1);
-        if let Some(part) = lost {
-            let reason = format!("it wrote no valid review of part {part} of {}", self.parts.len());
-            return Some(Opinion::Abstain { reason });
-        }
-        let summaries = |verdict| {
-            bounded(valid().filter(move |form| form.verdict == verdict).map(|form| form.summary.clone()))
-        };
-        if valid().any(|form| form.verdict == Verdict::Abstain) {
-            return Some(Opinion::Abstain { reason: summaries(Verdict::Abstain) });
-        }
-        // It is no surer of the whole than of any part.
-        let confidence = valid().map(|form| form.confidence).min().unwrap_or(0);
-        Some(Opinion::Approve { confidence: u16::from(confidence) * 100, notes: summaries(Verdict::Approve) })
-    }
-
     // ===== Asking =====
 
     /// Each reviewer reads one part after the other; all reviewers at once.
@@ -169,21 +90,6 @@ impl Review {
     }
 }
 
-/// As many of these lines as an opinion may have.
-fn bounded(lines: impl Iterator<Item = String>) -> String {
-    let mut text = String::new();
-    for line in lines {
-        if text.len() + line.len() + 1 > OPINION_BYTES_MAX {
-            break;
-        }
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(&line);
-    }
-    text
-}
-
 impl Protocol for Review {
     type Section = ApprovalSection;
 
@@ -211,8 +117,8 @@ impl Protocol for Review {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ApprovalParams;
     use super::super::prompt::RULES;
+    use super::super::{ApprovalParams, ReviewSetup};
     use super::*;
     use crate::protocol::{AgentSetup, Ask, Document, Finish, RulesVersion, Task, Thinking};
     use crate::text::CanonicalRule;

@@ -25,13 +25,14 @@
 //! - **A confidence is a figure for people**, and never a weight.
 //! - **Every run ends.** One form for each reviewer and part, each of at most `1 + max_repairs` attempts.
 
+mod cost;
 mod diff;
 mod form;
 mod machine;
 mod params;
-mod plan;
 mod prompt;
 mod report;
+mod state;
 
 use std::ops::RangeInclusive;
 
@@ -40,9 +41,9 @@ use crate::text::Constraint;
 
 pub use diff::{PARTS_MAX, added_lines};
 pub use form::Finding;
-pub use machine::Review;
 pub use params::{ApprovalParams, REVIEWERS_MAX, ReviewSetup};
 pub use report::{ApprovalSection, Reviewed};
+pub use state::Review;
 
 impl Parameters for ApprovalParams {
     type Machine = Review;
@@ -80,6 +81,6 @@ impl Parameters for ApprovalParams {
     }
 
     fn worst_case(setup: &Setup<Self>) -> WorstCase {
-        plan::worst_case(setup)
+        cost::worst_case(setup)
     }
 }

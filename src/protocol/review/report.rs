@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::form::Finding;
-use super::machine::Review;
+use super::state::Review;
 use crate::bft::{Opinion, Quorum, Vote};
 use crate::crypto::Digest;
 use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Report, Tally};

@@ -4,9 +4,9 @@
 
 use std::fmt::Write as _;
 
+use super::agent::{Proposal, handle};
 use super::params::PairSetup;
-use super::prompt::task;
-use super::seat::{Proposal, handle};
+use super::task_prompt::task;
 use crate::text::quote;
 
 /// Returns what an arbiter is told: the task and the texts, by handle and without their authors.

@@ -4,9 +4,9 @@
 //! end. First each works the task out once more, then each has a last word, then an arbiter chooses, each of
 //! them once: so this ends.
 
-use super::judging;
-use super::machine::{Pair, Phase};
-use super::seat::{Seat, handle};
+use super::agent::{AgentState, handle};
+use super::judge_prompt;
+use super::state::{Pair, Phase};
 use crate::protocol::turn::mark;
 use crate::protocol::turn::{Arbitration, Ruling};
 use crate::protocol::{Action, CallId, NoAgreement, Reply, Step};
@@ -18,7 +18,7 @@ impl Pair {
     /// in the conversation that this has begun: what it has said so far no longer holds it.
     pub(super) fn deadlock(&mut self, mover: usize) -> Vec<Action> {
         let order = [1 - mover, mover];
-        if let Some(agent) = order.into_iter().find(|&agent| self.seats[agent].looks == 0) {
+        if let Some(agent) = order.into_iter().find(|&agent| self.seats[agent].solo_attempts == 0) {
             return self.take_turn(agent, true);
         }
         let is_talk = !self.nothing_is_taken_over();
@@ -32,7 +32,7 @@ impl Pair {
                 None => self.speak(call, false),
             };
         }
-        let mut candidates: Vec<usize> = self.seats.iter().filter_map(Seat::stands_for).collect();
+        let mut candidates: Vec<usize> = self.seats.iter().filter_map(AgentState::stands_for).collect();
         candidates
             .dedup_by(|a, b| self.proposals[*a].answer.canonical == self.proposals[*b].answer.canonical);
         match &self.setup.arbiter {
@@ -42,7 +42,7 @@ impl Pair {
                 // The order of the texts is drawn, so that being first favours neither author.
                 candidates.sort_by_key(|&index| mark(self.setup.seed ^ index as u64, call));
                 let texts: Vec<_> = candidates.iter().map(|&i| (i, &self.proposals[i])).collect();
-                let question = judging::arbiter(&self.setup, &texts, &mark(self.setup.seed, call));
+                let question = judge_prompt::arbiter(&self.setup, &texts, &mark(self.setup.seed, call));
                 let handles = candidates.iter().copied().map(handle).collect();
                 let (open, ask) = Arbitration::open(call, arbiter, self.setup.seed, question, handles);
                 self.arbitration = Some((open, candidates));
@@ -89,7 +89,7 @@ impl Pair {
         if let Phase::Talking { mover, .. } = self.phase {
             self.idle[mover] += 1;
         }
-        let accepts = |seat: &Seat| {
+        let accepts = |seat: &AgentState| {
             let text = seat.stands_for().map(|index| self.proposals[index].answer.canonical.clone());
             seat.status() == Some(Status::Solved) && text == chosen
         };

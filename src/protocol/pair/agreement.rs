@@ -1,6 +1,6 @@
 //! The dual stop: the only place where agreement is decided.
 
-use super::seat::{Position, Proposal, Seat};
+use super::agent::{AgentState, Position, Proposal};
 use crate::protocol::{How, Outcome};
 use crate::text::Status;
 
@@ -11,7 +11,7 @@ use crate::text::Status;
 ///
 /// It is independent if both had declared this text final blind: a draft that its author would not
 /// stand for is a guess, and two equal guesses are worth little.
-pub(super) fn agreement(seats: &[Seat; 2], proposals: &[Proposal]) -> Option<Outcome> {
+pub(super) fn agreement(seats: &[AgentState; 2], proposals: &[Proposal]) -> Option<Outcome> {
     let (first, second) = (declared(&seats[0])?, declared(&seats[1])?);
     let text = |position: &Position| proposals.get(position.proposal?).map(|p| &p.answer);
     let (mine, yours) = (text(first)?, text(second)?);
@@ -33,7 +33,7 @@ pub(super) fn agreement(seats: &[Seat; 2], proposals: &[Proposal]) -> Option<Out
 }
 
 /// Returns the agent's position if it declares its text final.
-fn declared(seat: &Seat) -> Option<&Position> {
+fn declared(seat: &AgentState) -> Option<&Position> {
     let position = seat.position.as_ref()?;
     let envelope = &position.envelope;
     let declares = envelope.status == Status::Solved && envelope.has_solved_marker();

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::check::ReplyCheck;
 use super::prompt;
-use super::review::Review;
 use crate::protocol::{ReplyShape, Thinking};
 use crate::text::decoding::{Decoder, Decoding};
 
-/// Decoders by what they depend on: agent, whether the draft is blind, how many answers are owed, and
+/// Decoders by the facts that they depend on: agent, whether the draft is blind, how many answers are owed, and
 /// whether there is an own answer that accepting would change.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Decoders(BTreeMap<(usize, bool, usize, bool, bool), Arc<Decoder>>);
+pub(super) struct SchemaCache(BTreeMap<(usize, bool, usize, bool, bool), Arc<Decoder>>);
 
-impl Decoders {
+impl SchemaCache {
     /// Returns the shape of the envelope that is asked for, whose author's thoughts ended with the proposal `decided`.
-    pub(super) fn shape(&mut self, review: &Review<'_>, decided: Option<usize>) -> ReplyShape {
+    pub(super) fn shape(&mut self, review: &ReplyCheck<'_>, decided: Option<usize>) -> ReplyShape {
         let (setup, agent) = (review.setup, review.agent);
         let own = &setup.agents[agent];
         let answers = review.owed_answers();

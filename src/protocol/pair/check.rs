@@ -4,9 +4,9 @@
 //! [`Violation`]. Nothing is mended here; the only thing filled in is the digest, which models
 //! cannot compute, and the text that a handle stands for.
 
+use super::agent::{AgentState, Answer, Compared, Found, Proposal, handle, index_of};
 use super::params::Adopt;
 use super::params::PairSetup;
-use super::seat::{Answer, Found, Proposal, Seat, Weighed, handle, index_of};
 use crate::protocol::Thinking;
 use crate::protocol::turn::Valid;
 use crate::text::decoding::Offer;
@@ -17,12 +17,12 @@ use crate::text::{
 };
 
 /// What the author of a reply could know.
-pub(super) struct Review<'a> {
+pub(super) struct ReplyCheck<'a> {
     pub(super) setup: &'a PairSetup,
     pub(super) canonicalizer: &'a Canonicalizer,
     /// What each agent was told, to be recognised when it comes back as an answer.
     pub(super) told: &'a [vacuity::PromptEcho; 2],
-    pub(super) seats: &'a [Seat; 2],
+    pub(super) seats: &'a [AgentState; 2],
     pub(super) proposals: &'a [Proposal],
     /// The author.
     pub(super) agent: usize,
@@ -44,10 +44,10 @@ pub(super) struct Accepted {
 }
 
 /// What an envelope gives up.
-pub(super) enum Surrender {
-    /// Nothing, or a text that was weighed against the new one and found no better.
+pub(super) enum Concession {
+    /// Nothing, or a text that was compared against the new one and found no better.
     None,
-    /// The author's own text, and the two have not been weighed.
+    /// The author's own text, and the two have not been compared.
     Unweighed { own: Answer, other: Answer },
     /// The author's own text, which it has found the better one.
     OfTheBetter,
@@ -75,7 +75,7 @@ fn after_answer(line: &str) -> Option<&str> {
     word.eq_ignore_ascii_case("answer").then_some(rest)
 }
 
-impl Review<'_> {
+impl ReplyCheck<'_> {
     /// Returns the proposal that private thoughts end with, by its text or its handle; none, if that is another
     /// text, more than one, or cannot be declared final.
     pub(super) fn decided(&self, thoughts: &str) -> Option<usize> {
@@ -161,43 +161,43 @@ impl Review<'_> {
             && self.proposals[index].author != self.agent
     }
 
-    /// Returns true if the author has weighed the proposal against its own text, and its own came out better. An
-    /// arbiter's choice has been weighed by another.
+    /// Returns true if the author has compared the proposal against its own text, and its own came out better. An
+    /// arbiter's choice has been compared by another.
     pub(super) fn is_kept_against(&self, index: usize) -> bool {
         self.found(index) == Some(Found::Own)
     }
 
-    /// Returns what came of weighing the proposal against the author's own text, if it was weighed and still counts.
+    /// Returns what came of comparing the proposal against the author's own text, if it was compared and still counts.
     pub(super) fn found(&self, index: usize) -> Option<Found> {
-        self.weighed(&self.proposals[index].answer).filter(|_| self.arbiter_choice != Some(index))
+        self.compared(&self.proposals[index].answer).filter(|_| self.arbiter_choice != Some(index))
     }
 
-    fn weighed(&self, other: &Answer) -> Option<Found> {
+    fn compared(&self, other: &Answer) -> Option<Found> {
         let seat = &self.seats[self.agent];
         let own = seat.last_answer.as_ref()?.canonical.digest;
-        let same = |w: &&Weighed| w.own == own && w.other == other.canonical.digest;
-        seat.weighed.iter().find(same).map(|w| w.found)
+        let same = |w: &&Compared| w.own == own && w.other == other.canonical.digest;
+        seat.compared.iter().find(same).map(|w| w.found)
     }
 
     /// Says what an envelope with the answer `other` gives up that is written in sight of the peer's.
     ///
     /// Held against every change, not only against the peer's own words: a copy with another full stop would else
-    /// go round it. A text that breaks a rule of the task may go without, and so may any where nothing is weighed.
-    pub(super) fn surrender(&self, other: Option<&Answer>) -> Surrender {
+    /// go round it. A text that breaks a rule of the task may go without, and so may any where nothing is compared.
+    pub(super) fn concession(&self, other: Option<&Answer>) -> Concession {
         let own =
             self.seats[self.agent].last_answer.as_ref().filter(|_| !self.blind && self.setup.params.weigh);
-        let (Some(own), Some(other)) = (own, other) else { return Surrender::None };
+        let (Some(own), Some(other)) = (own, other) else { return Concession::None };
         let chosen = self.arbiter_choice.map(|index| &self.proposals[index].answer.canonical);
         if own.canonical == other.canonical
             || chosen == Some(&other.canonical)
             || self.check_rules(own).is_err()
         {
-            return Surrender::None;
+            return Concession::None;
         }
-        match self.weighed(other) {
-            None => Surrender::Unweighed { own: own.clone(), other: other.clone() },
-            Some(Found::Own) => Surrender::OfTheBetter,
-            Some(Found::Neither | Found::Other) => Surrender::None,
+        match self.compared(other) {
+            None => Concession::Unweighed { own: own.clone(), other: other.clone() },
+            Some(Found::Own) => Concession::OfTheBetter,
+            Some(Found::Neither | Found::Other) => Concession::None,
         }
     }
 

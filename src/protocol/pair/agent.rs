@@ -3,11 +3,12 @@
 use crate::crypto::Digest;
 use crate::protocol::Conversation;
 pub(super) use crate::protocol::contract::Answer;
+use crate::protocol::contract::BlindVote;
 use crate::text::{Envelope, Status};
 
 /// One agent in a run.
 #[derive(Clone, Debug)]
-pub(super) struct Seat {
+pub(super) struct AgentState {
     /// What it has been told and has said.
     pub(super) conversation: Conversation,
     /// Its valid blind drafts, the committed one first.
@@ -31,16 +32,16 @@ pub(super) struct Seat {
     /// Whether it has had a turn in which it saw its peer's text.
     pub(super) has_talked: bool,
     /// Turns in which it worked the task out again.
-    pub(super) looks: u32,
+    pub(super) solo_attempts: u32,
     /// What it found in those turns.
-    pub(super) looked: Vec<Answer>,
+    pub(super) solo_answers: Vec<Answer>,
     /// Whether it has had its last word.
     pub(super) had_last_word: bool,
-    /// What it has weighed against its own text.
-    pub(super) weighed: Vec<Weighed>,
+    /// What it has compared against its own text.
+    pub(super) compared: Vec<Compared>,
 }
 
-impl Seat {
+impl AgentState {
     pub(super) fn new(conversation: Conversation) -> Self {
         Self {
             conversation,
@@ -55,10 +56,10 @@ impl Seat {
             failed_in_a_row: 0,
             solo: 0,
             has_talked: false,
-            looks: 0,
+            solo_attempts: 0,
             had_last_word: false,
-            looked: Vec::new(),
-            weighed: Vec::new(),
+            solo_answers: Vec::new(),
+            compared: Vec::new(),
         }
     }
 
@@ -68,7 +69,7 @@ impl Seat {
 
     /// Returns true if more than half of all that it has found without sight of its peer's text is this answer.
     pub(super) fn has_mostly_found(&self, answer: &Answer) -> bool {
-        let all = || self.blind.iter().flatten().chain(&self.looked);
+        let all = || self.blind.iter().flatten().chain(&self.solo_answers);
         let same = all().filter(|found| found.canonical == answer.canonical).count();
         2 * same > all().count()
     }
@@ -90,9 +91,9 @@ pub(super) struct Position {
     pub(super) adopted: bool,
 }
 
-/// What came of weighing another text against the own one, in this round.
+/// What came of comparing another text against the own one, in this round.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Weighed {
+pub(super) struct Compared {
     pub(super) round: u32,
     pub(super) own: Digest,
     pub(super) other: Digest,
@@ -124,4 +125,9 @@ pub(super) fn handle(index: usize) -> String {
 pub(super) fn index_of(handle: &str) -> Option<usize> {
     let number: usize = handle.strip_prefix('P')?.parse().ok()?;
     number.checked_sub(1)
+}
+
+/// Counts all blind drafts.
+pub(super) fn blind_vote(seats: &[AgentState; 2]) -> BlindVote {
+    BlindVote::of(seats.iter().flat_map(|seat| &seat.blind).map(Option::as_ref))
 }

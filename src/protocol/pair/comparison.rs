@@ -9,23 +9,21 @@
 //!
 //! It is asked the same before its last word in a talk that has come to a standstill, and told what it found.
 //!
-//! Where no text is taken over, the votes of its own attempts are what an answer is weighed by. What is
-//! found again without sight of the peer's text is no surrender, and needs no comparison.
+//! Where no text is taken over, the votes of its own attempts are what an answer is compared by. What is
+//! found again without sight of the peer's text is no concession, and needs no comparison.
 
-use super::judging;
-use super::machine::Pair;
-use super::prompt;
-use super::review::{Accepted, Review, Surrender, conclusion};
-use super::seat::{Answer, Found, Weighed, handle};
+use super::agent::{Answer, Compared, Found};
+use super::check::{Accepted, ReplyCheck, conclusion};
+use super::judge_prompt;
 use crate::protocol::turn::ask;
 use crate::protocol::turn::mark;
-use crate::protocol::{Action, Ask, CallId, Conversation, Reply, ReplyShape, Role, Step};
+use crate::protocol::{Ask, CallId, Conversation, Reply, ReplyShape, Role, Step};
 
 /// The names under which the two texts are shown, in this order; the first pair that neither text has in it.
 const NAMES: [[&str; 2]; 3] = [["First", "Second"], ["Alpha", "Beta"], ["Left", "Right"]];
 
 /// How a turn went.
-pub(super) enum Turned {
+pub(super) enum TurnEnd {
     /// With a valid envelope.
     Spoke(Box<Accepted>),
     /// With an acceptance that its author's own comparison does not bear out.
@@ -36,10 +34,10 @@ pub(super) enum Turned {
 
 /// A comparison under way.
 #[derive(Clone, Debug)]
-pub(super) struct Weighing {
-    call: CallId,
+pub(super) struct Comparison {
+    pub(super) call: CallId,
     /// The envelope that gives up the one for the other; none before the agent's last word.
-    accepted: Option<Box<Accepted>>,
+    pub(super) accepted: Option<Box<Accepted>>,
     own: Answer,
     other: Answer,
     names: [&'static str; 2],
@@ -48,89 +46,17 @@ pub(super) struct Weighing {
     said: [Option<Found>; 2],
 }
 
-impl Pair {
-    /// Goes on after an envelope: an acceptance is not yet one if the texts are still to be weighed.
-    pub(super) fn after_envelope(&mut self, mover: usize, call: CallId, turned: Turned) -> Vec<Action> {
-        let Turned::Spoke(accepted) = turned else { return self.after_turn(mover, turned) };
-        let review = self.review(mover, self.is_blind());
-        match review.surrender(accepted.answer.as_ref()) {
-            Surrender::None => self.after_turn(mover, Turned::Spoke(accepted)),
-            Surrender::OfTheBetter => self.keep(mover),
-            Surrender::Unweighed { own, other } => {
-                let weighing = Weighing::new(&review, call, Some(accepted), own, other);
-                let ask = weighing.ask(&review);
-                self.weighing = Some(weighing);
-                vec![Action::Ask(ask)]
-            }
-        }
-    }
-
-    /// Holds the peer's text against the agent's own before its last word, so that it knows what it found.
-    /// Returns the request for that; none if there is nothing to weigh, or it has been weighed.
-    pub(super) fn weigh_first(&mut self, call: CallId) -> Option<Ask> {
-        let review = self.review(call.agent, false);
-        let peer = review.seats[1 - call.agent].stands_for();
-        let index = peer.filter(|&index| review.acceptable().contains(&handle(index)))?;
-        let Surrender::Unweighed { own, other } = review.surrender(Some(&self.proposals[index].answer))
-        else {
-            return None;
-        };
-        let weighing = Weighing::new(&review, call, None, own, other);
-        let ask = weighing.ask(&review);
-        self.weighing = Some(weighing);
-        Some(ask)
-    }
-
-    /// Takes a reply to a comparison.
-    pub(super) fn weigh(&mut self, mut weighing: Weighing, reply: &Reply) -> Vec<Action> {
-        let agent = weighing.call.agent;
-        let review = self.review(agent, false);
-        let Some(weighed) = weighing.reply(&review, reply) else {
-            let ask = weighing.ask(&review);
-            self.weighing = Some(weighing);
-            return vec![Action::Ask(ask)];
-        };
-        self.seats[agent].weighed.push(weighed);
-        match weighing.accepted {
-            None => self.speak(CallId { step: Step::Think, attempt: 0, ..weighing.call }, false),
-            Some(_) if weighed.found == Found::Own => self.keep(agent),
-            Some(accepted) => self.after_turn(agent, Turned::Spoke(accepted)),
-        }
-    }
-
-    /// Where no text is taken over, an answer gives way only to one that makes up more than half of all that its author
-    /// has found: a single slip is no reason, among many attempts there is always one, and who finds another
-    /// answer each time knows none.
-    ///
-    /// Notes what was found, and returns whether the answer held before stands against it.
-    pub(super) fn is_outvoted(&mut self, agent: usize, accepted: &Accepted) -> bool {
-        let Some(found) = accepted.answer.as_ref().filter(|_| self.nothing_is_taken_over()) else {
-            return false;
-        };
-        let seat = &mut self.seats[agent];
-        seat.looked.push(found.clone());
-        let held = seat.last_answer.as_ref();
-        held.is_some_and(|held| held.canonical != found.canonical) && !seat.has_mostly_found(found)
-    }
-
-    /// Ends a turn with the agent's own text as it was.
-    fn keep(&mut self, agent: usize) -> Vec<Action> {
-        self.seats[agent].conversation.push(Role::User, prompt::kept());
-        self.after_turn(agent, Turned::Kept)
-    }
-}
-
-impl Weighing {
+impl Comparison {
     /// Holds another text against the author's own, in the turn of `call`.
-    fn new(
-        review: &Review<'_>,
+    pub(super) fn new(
+        review: &ReplyCheck<'_>,
         call: CallId,
         accepted: Option<Box<Accepted>>,
         own: Answer,
         other: Answer,
     ) -> Self {
         // A second comparison in one turn takes the next two numbers.
-        let earlier = review.seats[review.agent].weighed.iter().filter(|w| w.round == call.round);
+        let earlier = review.seats[review.agent].compared.iter().filter(|w| w.round == call.round);
         let attempt = earlier.map(|_| 2).sum();
         let call = CallId { step: Step::Weigh, attempt, ..call };
         let holds =
@@ -146,12 +72,12 @@ impl Weighing {
     }
 
     /// Returns the request for the reply that this waits for.
-    fn ask(&self, review: &Review<'_>) -> Ask {
+    pub(super) fn ask(&self, review: &ReplyCheck<'_>) -> Ask {
         let (setup, agent) = (review.setup, &review.setup.agents[review.agent]);
         let mark = mark(setup.seed, self.call);
         let texts = self.in_order().map(|answer| answer.shown.as_str());
         let mut conversation = Conversation::default();
-        conversation.push(Role::User, judging::weigh(setup, self.names, texts, &mark));
+        conversation.push(Role::User, judge_prompt::weigh(setup, self.names, texts, &mark));
         ask(self.call, &conversation, ReplyShape::Free, agent.max_tokens, agent.temperature, setup.seed)
     }
 
@@ -161,14 +87,14 @@ impl Weighing {
     }
 
     /// Takes a reply. Returns what comes of it all, once both orders are through.
-    fn reply(&mut self, review: &Review<'_>, reply: &Reply) -> Option<Weighed> {
+    pub(super) fn reply(&mut self, review: &ReplyCheck<'_>, reply: &Reply) -> Option<Compared> {
         let verdict = self.verdict(review, &reply.text);
         let is_second = usize::from(!self.call.attempt.is_multiple_of(2));
         self.said[is_second] = verdict;
         self.call.attempt += 1;
         let (own, other) = (self.own.canonical.digest, self.other.canonical.digest);
-        let weighed = Weighed { round: self.call.round, own, other, found: self.found() };
-        self.call.attempt.is_multiple_of(2).then_some(weighed)
+        let compared = Compared { round: self.call.round, own, other, found: self.found() };
+        self.call.attempt.is_multiple_of(2).then_some(compared)
     }
 
     /// Returns what came out of both orders. Who picks a text only where it stands first picks the place.
@@ -182,7 +108,7 @@ impl Weighing {
     }
 
     /// Reads what a reply ends with: one of the texts, by its words or its name, or that neither is better.
-    fn verdict(&self, review: &Review<'_>, reply: &str) -> Option<Found> {
+    fn verdict(&self, review: &ReplyCheck<'_>, reply: &str) -> Option<Found> {
         let last = conclusion(reply)?;
         let texts = self.in_order();
         let said = review.canonicalizer.canonicalize(last).ok();

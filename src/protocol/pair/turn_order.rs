@@ -1,7 +1,7 @@
 //! Who speaks next.
 
-use super::report::blind_vote;
-use super::seat::{Proposal, Seat};
+use super::agent::blind_vote;
+use super::agent::{AgentState, Proposal};
 use crate::crypto::Hasher;
 use crate::text::Status;
 
@@ -12,9 +12,9 @@ use crate::text::Status;
 /// text than behind any other, its peer moves: who moves tends to give in. Otherwise the seed
 /// decides: two agents that both move would swap their answers, and always letting the same one move
 /// would favour its peer.
-pub(super) fn first_mover(seats: &[Seat; 2], proposals: &[Proposal], seed: u64) -> usize {
-    let calls = |seat: &Seat| seat.position.as_ref().is_some_and(|p| p.envelope.calls_for_peer());
-    let solved = |seat: &Seat| seat.status() == Some(Status::Solved);
+pub(super) fn first_mover(seats: &[AgentState; 2], proposals: &[Proposal], seed: u64) -> usize {
+    let calls = |seat: &AgentState| seat.position.as_ref().is_some_and(|p| p.envelope.calls_for_peer());
+    let solved = |seat: &AgentState| seat.status() == Some(Status::Solved);
     match (calls(&seats[0]), calls(&seats[1])) {
         (true, false) => return 1,
         (false, true) => return 0,
@@ -26,7 +26,7 @@ pub(super) fn first_mover(seats: &[Seat; 2], proposals: &[Proposal], seed: u64) 
         (true, true) | (false, false) => {}
     }
     let leading = blind_vote(seats).sha256;
-    let leads = |seat: &Seat| {
+    let leads = |seat: &AgentState| {
         let text = seat.stands_for().and_then(|index| proposals.get(index));
         leading.is_some() && text.map(|p| p.answer.canonical.digest) == leading
     };
@@ -42,7 +42,7 @@ pub(super) fn first_mover(seats: &[Seat; 2], proposals: &[Proposal], seed: u64) 
 /// `peer_name` is the name of the other agent. A plain WORKING keeps the floor, at most
 /// `solo_turns` times in a row; a failed turn gives it away.
 pub(super) fn after_turn(
-    seat: &mut Seat,
+    seat: &mut AgentState,
     mover: usize,
     peer_name: &str,
     solo_turns: u32,

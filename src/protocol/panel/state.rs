@@ -1,0 +1,169 @@
+//! The state of a `panel` run: the iterations, and what each has brought.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::ballot::Mark;
+use super::lineup::Lineup;
+use super::params::PanelSetup;
+use super::prompt;
+use super::tally::{Standing, Tallied};
+use crate::protocol::contract::{Answer, CallId, Outcome};
+use crate::protocol::turn::Draft;
+use crate::text::Canonicalizer;
+use crate::text::vacuity::PromptEcho;
+
+/// The state of one `panel` run.
+#[derive(Clone, Debug)]
+pub struct Panel {
+    pub(super) setup: PanelSetup,
+    pub(super) canonicalizer: Canonicalizer,
+    pub(super) told: Vec<PromptEcho>,
+    pub(super) phase: Phase,
+    /// Forms in the making, by the call they wait for.
+    pub(super) open: BTreeMap<CallId, Draft>,
+    /// Members whose form of this phase has not been asked for.
+    pub(super) waiting: VecDeque<usize>,
+    /// The iteration under way, and before it those that are over.
+    pub(super) iterations: Vec<Iteration>,
+    pub(super) repairs: Vec<u32>,
+    pub(super) failed_turns: Vec<u32>,
+    pub(super) outcome: Option<Outcome>,
+    pub(super) remark: Option<&'static str>,
+}
+
+/// What is awaited.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Phase {
+    New,
+    Generation,
+    Evaluation,
+    Done,
+}
+
+/// One generation and its evaluation.
+#[derive(Clone, Debug)]
+pub(super) struct Iteration {
+    /// Each member's answer, once it has a valid one.
+    pub(super) answers: Vec<Option<Answer>>,
+    /// What each member saw of them, once they are in.
+    pub(super) lineups: Vec<Lineup>,
+    /// Each member's ballot.
+    pub(super) ballots: Vec<Ballot>,
+}
+
+/// What became of a member's ballot.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Ballot {
+    /// It has not come in.
+    Open,
+    /// It was valid.
+    Cast(Vec<Mark>),
+    /// It never was.
+    Void,
+    /// It could change nothing any more.
+    Cancelled,
+    /// There was nothing to judge.
+    NotNeeded,
+}
+
+impl Iteration {
+    pub(super) fn new(members: usize) -> Self {
+        Self { answers: vec![None; members], lineups: Vec::new(), ballots: vec![Ballot::Open; members] }
+    }
+
+    /// Returns the members that have an answer.
+    pub(super) fn answered(&self) -> Vec<usize> {
+        (0..self.answers.len()).filter(|&member| self.answers[member].is_some()).collect()
+    }
+
+    /// Returns every mark with its evaluator.
+    pub(super) fn marks(&self) -> impl Iterator<Item = (usize, &Mark)> {
+        self.ballots.iter().enumerate().flat_map(|(evaluator, ballot)| {
+            let marks: &[Mark] = if let Ballot::Cast(marks) = ballot { marks } else { &[] };
+            marks.iter().map(move |mark| (evaluator, mark))
+        })
+    }
+
+    /// Adds up what has come in.
+    pub(super) fn tally(&self) -> Vec<Tallied> {
+        let judges = |member: usize| {
+            let sees = move |evaluator: &usize| {
+                self.lineups.get(*evaluator).is_some_and(|lineup| lineup.place(member).is_some())
+            };
+            (0..self.ballots.len()).filter(sees)
+        };
+        let mut found = Vec::new();
+        for (member, answer) in self.answers.iter().enumerate() {
+            let Some(answer) = answer else { continue };
+            let totals =
+                self.marks().filter(|(_, mark)| mark.target == member).map(|(_, mark)| mark.scores.total());
+            let standing = totals.fold(Standing::default(), Standing::with);
+            let open = judges(member).filter(|&evaluator| self.ballots[evaluator] == Ballot::Open).count();
+            let [open, judges] = [open, judges(member).count()].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+            found.push(Tallied { member, sha256: answer.canonical.digest, standing, open, judges });
+        }
+        found
+    }
+
+    /// Returns what was said of a member's answer.
+    pub(super) fn feedback(&self, member: usize) -> Vec<String> {
+        let said =
+            self.marks().filter(|(_, mark)| mark.target == member).map(|(_, mark)| mark.feedback.clone());
+        let mut said: Vec<String> = said.filter(|text| !text.is_empty()).collect();
+        // By what it says and not by who said it.
+        said.sort();
+        said.dedup();
+        said
+    }
+
+    /// Whether everybody answered what it answered in another iteration.
+    pub(super) fn repeats(&self, other: &Self) -> bool {
+        self.answers.iter().zip(&other.answers).all(|(a, b)| match (a, b) {
+            (Some(a), Some(b)) => a.canonical == b.canonical,
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        })
+    }
+}
+
+impl Panel {
+    /// Makes the machine for a run that has not started; `setup` must pass its check.
+    #[must_use]
+    pub fn new(setup: PanelSetup) -> Self {
+        let members = setup.agents.len();
+        let heard = setup.heard(&setup.params.constraints);
+        let own = prompt::own(&setup);
+        let own = own.each_ref().map(String::as_str);
+        let told = |member: usize| {
+            let pack = setup.agents[member].pack.as_str();
+            setup.told(&heard, &[pack, setup.rules.as_str()], &own)
+        };
+        Self {
+            canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
+            told: (0..members).map(told).collect(),
+            phase: Phase::New,
+            open: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            iterations: Vec::new(),
+            repairs: vec![0; members],
+            failed_turns: vec![0; members],
+            outcome: None,
+            remark: None,
+            setup,
+        }
+    }
+
+    /// Returns the iteration under way, from 1.
+    pub(super) fn iteration(&self) -> u32 {
+        u32::try_from(self.iterations.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn now(&mut self) -> &mut Iteration {
+        let members = self.setup.agents.len();
+        if self.iterations.is_empty() {
+            self.iterations.push(Iteration::new(members));
+        }
+        let last = self.iterations.len() - 1;
+        &mut self.iterations[last]
+    }
+}

@@ -1,0 +1,105 @@
+//! The state of a review, and what each reviewer thinks by now.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::diff::{self, Part};
+use super::form::{Finding, Form, Verdict};
+use super::params::ReviewSetup;
+use crate::bft::{OPINION_BYTES_MAX, Opinion, Quorum, Severity};
+use crate::protocol::contract::{CallId, Outcome};
+use crate::protocol::turn::Draft;
+
+/// What is agreed on, where it is.
+pub(super) const APPROVED: &str = "approve";
+
+/// The state of one review.
+#[derive(Clone, Debug)]
+pub struct Review {
+    pub(super) setup: ReviewSetup,
+    pub(super) parts: Vec<Part>,
+    /// Forms in the making, by the call they wait for.
+    pub(super) open: BTreeMap<CallId, Draft>,
+    /// Each reviewer's parts that have not been asked about.
+    pub(super) waiting: Vec<VecDeque<usize>>,
+    /// Each reviewer's forms, by part; none for a part that it wrote no valid one for.
+    pub(super) forms: Vec<BTreeMap<usize, Option<Form>>>,
+    pub(super) repairs: Vec<u32>,
+    pub(super) outcome: Option<Outcome>,
+    pub(super) has_started: bool,
+    pub(super) remark: Option<&'static str>,
+}
+
+impl Review {
+    /// Makes the machine for a run that has not started; `setup` must pass its check.
+    #[must_use]
+    pub fn new(setup: ReviewSetup) -> Self {
+        let reviewers = setup.agents.len();
+        let parts = diff::parts(&setup.task.documents, setup.params.part_tokens);
+        Self {
+            open: BTreeMap::new(),
+            waiting: vec![(0..parts.len()).collect(); reviewers],
+            forms: vec![BTreeMap::new(); reviewers],
+            repairs: vec![0; reviewers],
+            outcome: None,
+            has_started: false,
+            remark: None,
+            parts,
+            setup,
+        }
+    }
+
+    /// How many must approve.
+    pub(super) fn quorum(&self) -> Option<Quorum> {
+        Quorum::of(self.setup.agents.len()).ok()
+    }
+
+    /// What a reviewer has found so far.
+    pub(super) fn findings(&self, reviewer: usize) -> impl Iterator<Item = &Finding> {
+        self.forms[reviewer].values().flatten().flat_map(|form| &form.findings)
+    }
+
+    /// What a reviewer thinks of the whole change, once it has read all of it.
+    pub(super) fn opinion(&self, reviewer: usize) -> Option<Opinion> {
+        let forms = &self.forms[reviewer];
+        if forms.len() < self.parts.len() {
+            return None;
+        }
+        let valid = || forms.values().flatten();
+        if valid().any(|form| form.verdict == Verdict::Reject) {
+            let rejecting = valid().filter(|form| form.verdict == Verdict::Reject);
+            let findings: Vec<&Finding> = rejecting.flat_map(|form| &form.findings).collect();
+            let severity = findings.iter().map(|finding| finding.severity).max().unwrap_or(Severity::Low);
+            let lines = findings.iter().map(ToString::to_string);
+            return Some(Opinion::Reject { reason: bounded(lines), severity });
+        }
+        let lost = forms.iter().find(|(_, form)| form.is_none()).map(|(part, _)| part + 1);
+        if let Some(part) = lost {
+            let reason = format!("it wrote no valid review of part {part} of {}", self.parts.len());
+            return Some(Opinion::Abstain { reason });
+        }
+        let summaries = |verdict| {
+            bounded(valid().filter(move |form| form.verdict == verdict).map(|form| form.summary.clone()))
+        };
+        if valid().any(|form| form.verdict == Verdict::Abstain) {
+            return Some(Opinion::Abstain { reason: summaries(Verdict::Abstain) });
+        }
+        // It is no surer of the whole than of any part.
+        let confidence = valid().map(|form| form.confidence).min().unwrap_or(0);
+        Some(Opinion::Approve { confidence: u16::from(confidence) * 100, notes: summaries(Verdict::Approve) })
+    }
+}
+
+/// As many of these lines as an opinion may have.
+fn bounded(lines: impl Iterator<Item = String>) -> String {
+    let mut text = String::new();
+    for line in lines {
+        if text.len() + line.len() + 1 > OPINION_BYTES_MAX {
+            break;
+        }
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&line);
+    }
+    text
+}
