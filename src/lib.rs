@@ -84,6 +84,7 @@ pub mod batch;
 pub mod bft;
 pub mod cli;
 pub mod config;
+pub mod core;
 pub mod crypto;
 pub mod decision;
 pub mod engine;

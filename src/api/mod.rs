@@ -16,10 +16,10 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::config::{ConfigError, Packs, Roleset, find_roleset, load_roleset};
+use crate::core::Endpoint;
 use crate::engine::{Engine, EngineError, NoObserver, PROGRAM, StopRequest};
 use crate::journal::{FILE_NAME, JournalError, Limits, Opened, read};
 use crate::protocol::Task;
-use crate::provider::Endpoint;
 use crate::report::{RunResult, write_run};
 
 /// Why a run came to no result.

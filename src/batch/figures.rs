@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::row::Ending;
-use crate::journal::Usage;
+use crate::core::Usage;
 
 /// Runs, by how they ended.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]

@@ -3,7 +3,8 @@
 //! In: calls that were answered and calls that failed, as they come. Out: why an endpoint is called in vain, if it is. One that
 //! answers again is as good as new. No clock is read here.
 
-use crate::provider::{Clients, Endpoint, ProviderError};
+use crate::core::Endpoint;
+use crate::provider::{Clients, ProviderError};
 
 /// When it is said that all further calls would fail too: after what has gone wrong without an answer in between.
 struct Patience {

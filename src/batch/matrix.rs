@@ -11,11 +11,11 @@ use uuid::Uuid;
 
 use super::shard::SHARDS_MAX;
 use super::task::TaskLine;
+use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::engine::PROGRAM;
 use crate::journal::{InBatch, Limits, Opened};
 use crate::protocol::{Document, RunSetup, Task};
-use crate::provider::Endpoint;
 use crate::text::{Canonical, CanonicalRule, Canonicalizer, DecimalSign, NotCanonical};
 
 /// A roleset on a model, ready to run.

@@ -22,12 +22,13 @@ use super::matrix::{Cell, Column, ShardOf};
 use super::row::{Ending, Row};
 use super::shard::{Retry, Shard, Standing};
 use super::task::{DocumentLine, LINE_BYTES_MAX, TaskLine};
+use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::engine::{Changes, Engine, EngineError, Ledger, Moment, Observer, StopRequest};
 use crate::journal::{Entry, Limits, Opened, Record, Strand};
 use crate::protocol::{Document, RunSetup, Task};
 use crate::provider::launch::Lifeline;
-use crate::provider::{Clients, Endpoint, Flow};
+use crate::provider::{Clients, Flow};
 use crate::report::RunResult;
 
 /// How often a watcher is told how far it is.

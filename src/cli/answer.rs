@@ -10,12 +10,12 @@ use super::ExitCode;
 use super::error::UsageError;
 use super::output::{Format, Output};
 use crate::bft::Vote;
+use crate::core::{Endpoint, OpenAiEndpoint};
 use crate::engine::{Ledger, Redaction};
 use crate::journal::Record;
 use crate::protocol::panel::{PanelSection, TOTAL_MAX};
 use crate::protocol::review::{ApprovalSection, Reviewed};
 use crate::protocol::{Outcome, Section};
-use crate::provider::{Endpoint, OpenAiEndpoint};
 use crate::report::{RunResult, worth, write_run};
 use crate::text::{CanonicalKind, quote};
 

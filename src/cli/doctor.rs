@@ -14,8 +14,10 @@ use crate::config::{
     Chosen, FileConfig, Hints, Origin, Roleset, RolesetAgent, Sourced, default_roleset, explain,
     launch_command, resolve_endpoints,
 };
+use crate::core::{Endpoint, Structured};
 use crate::protocol::{Ask, CallId, Conversation, ReplyShape, Role, Step};
-use crate::provider::{Answer, Clients, Endpoint, Provider, ProviderError, ServerInfo, Structured};
+use crate::provider::Completion;
+use crate::provider::{Clients, Provider, ProviderError, ServerInfo};
 use crate::text::quote;
 
 /// What no model writes unless a grammar makes it.
@@ -135,11 +137,11 @@ async fn examine(mut endpoint: Endpoint) -> Value {
 /// Returns `enforced`, `ignored`, `json_object`, `refused`, or the error.
 async fn schema_enforcement(server: &Provider) -> String {
     match server.ask(&under_schema(), &|_| {}).await {
-        Ok(Answer { structured: Some(Structured::JsonSchema), reply, .. }) => {
+        Ok(Completion { structured: Some(Structured::JsonSchema), reply, .. }) => {
             let value: Value = serde_json::from_str(reply.text.trim()).unwrap_or_default();
             if value["word"] == UNLIKELY { "enforced".to_owned() } else { "ignored".to_owned() }
         }
-        Ok(Answer { structured: Some(Structured::JsonObject), .. }) => "json_object".to_owned(),
+        Ok(Completion { structured: Some(Structured::JsonObject), .. }) => "json_object".to_owned(),
         Ok(_) => "refused".to_owned(),
         Err(why) => why.to_string(),
     }
@@ -149,7 +151,7 @@ fn advice(
     endpoint: &Endpoint,
     models: &[String],
     context: Option<u64>,
-    first: &Answer,
+    first: &Completion,
     cached: u64,
     schema: &str,
 ) -> Vec<String> {

@@ -6,7 +6,7 @@ use super::output::{Format, Output};
 use super::run_args::RunArgs;
 use super::{ExitCode, settings, spread};
 use crate::config::{FileConfig, RolesetAgent, expected_price, prices_as_of};
-use crate::provider::Price;
+use crate::core::Price;
 
 pub(super) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load_to_read()?;

@@ -9,8 +9,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 
 use super::output::{Format, Output};
+use crate::core::Usage;
 use crate::engine::{Moment, Observer};
-use crate::journal::{Record, Replied, Usage};
+use crate::journal::{Record, Replied};
 use crate::protocol::panel::Scores;
 use crate::protocol::{CallId, REFUSED, Reply, Step};
 use crate::text::{extract, quote};

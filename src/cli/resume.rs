@@ -12,9 +12,9 @@ use super::output::Output;
 use super::progress::Story;
 use super::{ExitCode, answer, block_on, docs, launch, locate, metrics, run, settings, signals};
 use crate::config::{Chosen, FileConfig, launch_command, resumed_endpoints};
+use crate::core::Endpoint;
 use crate::engine::{Changes, Engine, Ledger, Redaction};
 use crate::journal::{Journal, Limits, Writer};
-use crate::provider::Endpoint;
 use crate::provider::launch::Launched;
 use crate::retrieval::Corpus;
 

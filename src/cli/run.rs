@@ -114,7 +114,7 @@ pub(super) fn note_in_session(ledger: &Ledger, result: &RunResult, dir: &Path, o
 
 /// Tells which run begins, by which roleset and where; `why` says how the roleset was chosen if no flag names it.
 pub(super) fn introduce(output: &Output, opened: &Opened, why: Option<&str>, id: &Uuid) {
-    let labels: Vec<String> = opened.endpoints.iter().map(crate::provider::Endpoint::label).collect();
+    let labels: Vec<String> = opened.endpoints.iter().map(crate::core::Endpoint::label).collect();
     let mut distinct = labels.clone();
     distinct.dedup();
     let (roleset, seed) = (&opened.setup.roleset, opened.setup.seed);

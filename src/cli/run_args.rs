@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use crate::core::BasisPoints;
 use crate::protocol::Thinking;
-use crate::protocol::council::{ConfidenceFrom, Share};
+use crate::protocol::council::ConfidenceFrom;
 use crate::text::{CanonicalKind, Constraint};
 
 /// What a run is made of.
@@ -189,7 +190,7 @@ pub(super) struct ParamArgs {
     pub(super) max_rounds: Option<u32>,
     /// What a council or panel must reach, between 0 and 1.
     #[arg(long, value_name = "X", value_parser = share, allow_negative_numbers = true)]
-    pub(super) threshold: Option<Share>,
+    pub(super) threshold: Option<BasisPoints>,
     /// Where agents reason before they commit.
     #[arg(long, value_enum)]
     pub(super) thinking: Option<ThinkingArg>,
@@ -297,8 +298,8 @@ fn temperature(text: &str) -> Result<f64, String> {
     if (0.0..=2.0).contains(&value) { Ok(value) } else { Err("it must be between 0 and 2".to_owned()) }
 }
 
-fn share(text: &str) -> Result<Share, String> {
-    Share::exactly(text.parse().map_err(|_| "not a number".to_owned())?)
+fn share(text: &str) -> Result<BasisPoints, String> {
+    BasisPoints::exactly(text.parse().map_err(|_| "not a number".to_owned())?)
 }
 
 /// Reads dollars as millionths of a dollar.

@@ -3,9 +3,10 @@
 use super::error::UsageError;
 use super::output::Output;
 use super::run_args::{RunArgs, WhenArg};
+use crate::core::Endpoint;
 use crate::protocol::contract::{Piece, Spread};
 use crate::protocol::{Params, RunSetup};
-use crate::provider::{Endpoint, OpenAi};
+use crate::provider::OpenAi;
 use crate::retrieval::pieces;
 
 /// Below so many tokens nobody is asked how much fits.

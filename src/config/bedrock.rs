@@ -14,7 +14,7 @@ use super::endpoints::{Chosen, check_url};
 use super::error::ConfigError;
 use super::file::FileConfig;
 use super::origin::{Origin, Sourced};
-use crate::provider::{BEDROCK, BedrockEndpoint};
+use crate::core::{BEDROCK, BedrockEndpoint};
 
 /// `[bedrock]` of a configuration file.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -10,11 +10,11 @@ use super::error::ConfigError;
 use super::file::FileConfig;
 use super::origin::Origin;
 use super::roleset::Roleset;
-use crate::provider::launch::LaunchCommand;
-use crate::provider::{
-    BEDROCK, Dialect, Endpoint, MockEndpoint, MockScript, OpenAi, OpenAiEndpoint, PRESETS, Preset, Price,
-    ScriptError, Timeouts, is_loopback,
+use crate::core::{
+    BEDROCK, Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Price, Timeouts,
 };
+use crate::provider::launch::LaunchCommand;
+use crate::provider::{MockScript, OpenAi, ScriptError, is_loopback};
 
 /// How long a local port may take to answer when no server is named.
 const PROBE: Duration = Duration::from_millis(400);

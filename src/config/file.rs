@@ -18,7 +18,7 @@ use super::document::{Document, Setting, dotted};
 use super::error::ConfigError;
 use super::prices::{PriceConfig, listed_price};
 use super::trust::Claims;
-use crate::provider::{Price, Timeouts};
+use crate::core::{Price, Timeouts};
 use crate::text::quote;
 
 /// The file that is looked for in the working folder.

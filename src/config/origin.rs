@@ -13,7 +13,7 @@ use super::document::Setting;
 use super::endpoints::{Chosen, ModelRef, known_providers, place};
 use super::error::ConfigError;
 use super::file::FileConfig;
-use crate::provider::{Endpoint, OpenAiEndpoint};
+use crate::core::{Endpoint, OpenAiEndpoint};
 
 /// Settings of files that hold for every server.
 const COMMON: [&str; 5] = ["stream", "retries", "calls_at_once", "timeouts", "allow_http"];

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::provider::Price;
+use crate::core::Price;
 
 /// Prices, written in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -73,7 +73,8 @@ pub fn prices_as_of() -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::{BEDROCK, PRESETS};
+    use crate::core::BEDROCK;
+    use crate::core::PRESETS;
 
     #[test]
     fn the_list_names_known_providers_and_prices_that_make_sense() {

@@ -8,7 +8,8 @@ use super::bedrock;
 use super::endpoints::{Chosen, Place, check_url, only_model, place};
 use super::error::ConfigError;
 use super::file::FileConfig;
-use crate::provider::{Endpoint, OpenAiEndpoint, PRESETS, is_loopback};
+use crate::core::{Endpoint, OpenAiEndpoint, PRESETS};
+use crate::provider::is_loopback;
 
 /// Returns the endpoints of a resumed run, one for each of the journal's.
 ///

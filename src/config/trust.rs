@@ -20,8 +20,9 @@ use super::document::Document;
 use super::error::ConfigError;
 use super::file::{FileConfig, PROJECT_FILE, config_folder};
 use super::reach::{Reach, reach};
+use crate::core::{BEDROCK, PRESETS};
 use crate::crypto::Digest;
-use crate::provider::{BEDROCK, PRESETS, is_loopback};
+use crate::provider::is_loopback;
 use crate::report::write_whole;
 
 /// The variable whose value, a digest, makes the folder with that digest a trusted one.

@@ -2,8 +2,9 @@
 
 use thiserror::Error;
 
-use crate::journal::{Limits, Usage};
-use crate::provider::Price;
+use crate::core::Price;
+use crate::core::Usage;
+use crate::journal::Limits;
 
 /// What has been spent and what calls in the air may still spend.
 ///

@@ -3,9 +3,10 @@
 //! In: a call and the record of its reply. Out: facts for the ledger, the same from a live run and from its journal. Nothing here
 //! changes a record, and nothing here decides what becomes of a reply.
 
-use crate::journal::{Replied, Usage};
+use crate::core::Usage;
+use crate::core::{Price, Structured};
+use crate::journal::Replied;
 use crate::protocol::{Ask, Degraded, Finish, ReplyShape, UsageRule};
-use crate::provider::{Price, Structured};
 
 /// Tokens that a chat template may add to each message.
 const MESSAGE_ROOM: u64 = 64;

@@ -15,12 +15,14 @@ use super::ledger::{Ledger, PROGRAM, tokens_max};
 use super::log;
 use super::observer::{Moment, Observer};
 use super::redaction::Redaction;
+use crate::core::Endpoint;
 use crate::journal::{
     Asked, Entry, Found, Journal, JournalError, Library, Limits, Log, Opened, Record, Replied, Strand, Writer,
 };
 use crate::protocol::{Ask, CallId, Outcome, Passage, RunSetup, Search};
+use crate::provider::Completion;
 use crate::provider::launch::Lifeline;
-use crate::provider::{Answer, Clients, Endpoint, Provider, ProviderError};
+use crate::provider::{Clients, Provider, ProviderError};
 use crate::retrieval::{Corpus, RetrievalError};
 
 /// What somebody outside wants of a run under way.
@@ -405,8 +407,13 @@ impl<'a> Engine<'a> {
     }
 
     /// Records a reply, durably, before anything follows from it.
-    async fn take_answer(&mut self, call: CallId, answer: Answer, took: Duration) -> Result<(), EngineError> {
-        let Answer { reply, usage, structured, attempts, receipt, key_removed } = answer;
+    async fn take_answer(
+        &mut self,
+        call: CallId,
+        answer: Completion,
+        took: Duration,
+    ) -> Result<(), EngineError> {
+        let Completion { reply, usage, structured, attempts, receipt, key_removed } = answer;
         let replied = Replied { call, reply, usage, structured, attempts, receipt, key_removed };
         let agent = self.ledger.agent_name(call.agent);
         let usage = self.ledger.charge(&replied);
@@ -458,7 +465,7 @@ async fn call(
     provider: &Provider,
     ask: Ask,
     observer: &dyn Observer,
-) -> (CallId, Result<Answer, ProviderError>, Duration) {
+) -> (CallId, Result<Completion, ProviderError>, Duration) {
     let began = Instant::now();
     let call = ask.call;
     let progress = |tokens| observer.notice(Moment::Streaming { call, tokens });

@@ -10,12 +10,13 @@ use std::time::Duration;
 use super::Mismatch;
 use super::budget::{Budget, Reserve};
 use super::conduct::{self, estimate_instead, ignores_schema};
-use crate::journal::{Asked, Entry, Found, Library, Limits, Opened, Record, Replied, Usage, between};
+use crate::core::Usage;
+use crate::core::{Endpoint, Price};
+use crate::journal::{Asked, Entry, Found, Library, Limits, Opened, Record, Replied, between};
 use crate::protocol::{
     Action, Ask, CallId, Degraded, Event, Machine, Outcome, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage,
     Protocol, ReplyShape, RunReport, Search, Unexpected,
 };
-use crate::provider::{Endpoint, Price};
 use crate::text::{quote, redact};
 
 /// Name and version of this program, as journals record it.

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::journal::{Record, Replied, Usage};
+use crate::core::Usage;
+use crate::journal::{Record, Replied};
 use crate::protocol::{Ask, CallId};
 use crate::provider::ProviderError;
 

@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
+use crate::core::{Endpoint, Receipt, Structured, Usage};
 use crate::crypto::Digest;
 use crate::protocol::{CallId, Outcome, Passage, Reply, RunSetup};
-use crate::provider::{Endpoint, Price, Structured};
 
 /// One line of a journal.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -177,24 +177,6 @@ pub struct Replied {
     pub key_removed: bool,
 }
 
-/// What a provider gave to one reply so that it can be asked about it later: the server's word, which nothing here checks.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Receipt {
-    /// The reply's name, at most 200 characters; so for all texts here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
-    /// The configuration that the model ran with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub system_fingerprint: Option<String>,
-    /// When the reply was made, in seconds since 1970.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub created: Option<u64>,
-    /// The request's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<String>,
-}
-
 /// What a search of the documents brought.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -203,38 +185,4 @@ pub struct Found {
     pub round: u32,
     /// The passages, best first.
     pub passages: Vec<Passage>,
-}
-
-/// Tokens of one call.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Usage {
-    /// Tokens of the prompt.
-    pub prompt: u64,
-    /// Those of them that the server had computed before, as it reports.
-    pub cached: u64,
-    /// Tokens of the reply.
-    pub completion: u64,
-    /// Whether the server reported nothing, so that these are estimates.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub estimated: bool,
-    /// What the call cost by its server's own account, in millionths of a US dollar, if the server says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_micro_usd: Option<u64>,
-}
-
-impl Usage {
-    /// Returns what is taken for the usage of a call whose server counts nothing: three bytes a token.
-    #[must_use]
-    pub fn estimate(prompt: u64, reply_bytes: usize) -> Self {
-        let completion = (reply_bytes as u64).div_ceil(3);
-        Self { prompt, cached: 0, completion, estimated: true, cost_micro_usd: None }
-    }
-
-    /// Returns what the call cost: by its server's account, else by this price; none, if neither is known.
-    #[must_use]
-    pub fn cost(&self, price: Option<Price>) -> Option<u64> {
-        let by_price = |price: Price| price.cost_micro_usd(self.prompt, self.cached, self.completion);
-        self.cost_micro_usd.or(price.map(by_price))
-    }
 }

@@ -30,9 +30,7 @@ mod shared;
 mod writer;
 
 pub(crate) use entry::between;
-pub use entry::{
-    Asked, Entry, Found, InBatch, InSession, Library, Limits, Opened, Receipt, Record, Replied, Usage,
-};
+pub use entry::{Asked, Entry, Found, InBatch, InSession, Library, Limits, Opened, Record, Replied};
 pub use error::JournalError;
 pub use log::Log;
 pub use reader::{Journal, Placed, read, read_shared};

@@ -5,7 +5,8 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::{BedrockEndpoint, Endpoint, Flow, OpenAiEndpoint, ProviderError, bedrock, openai};
+use super::{Flow, ProviderError, bedrock, openai};
+use crate::core::{BedrockEndpoint, Endpoint, OpenAiEndpoint};
 
 /// Clients by endpoint.
 #[derive(Debug, Default)]

@@ -19,8 +19,9 @@ use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, RequestBuilder, Response, Url};
 use serde_json::Value;
 
+use super::ProviderError;
 use super::secret::Secrets;
-use super::{ProviderError, Timeouts};
+use crate::core::Timeouts;
 
 /// The most bytes of one HTTP answer: a reply of 1 MiB escaped as JSON, and its frame.
 pub(super) const BODY_BYTES_MAX: usize = 8 << 20;

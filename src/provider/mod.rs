@@ -1,6 +1,6 @@
 //! Where models are called: any OpenAI-compatible server, Amazon Bedrock, or a script.
 //!
-//! In: an [`Ask`]. Out: an [`Answer`] with what it took, or a [`ProviderError`] that says what to do.
+//! In: an [`Ask`]. Out: an [`Completion`] with what it took, or a [`ProviderError`] that says what to do.
 //! Retries, time-outs, limits and the negotiation of structured output happen here and nowhere
 //! else. Nothing here decides anything about agreement, and nothing here trusts a server: replies
 //! are bounded in size and time, redirects are not followed, and keys never leave this module: a key
@@ -8,7 +8,7 @@
 
 mod bedrock;
 mod clients;
-mod endpoint;
+mod completion;
 mod error;
 mod flow;
 mod http;
@@ -21,55 +21,15 @@ mod secret;
 
 pub use bedrock::Bedrock;
 pub use clients::Clients;
-pub use endpoint::{
-    BEDROCK, BedrockEndpoint, Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Price,
-    Timeouts,
-};
+pub use completion::{Completion, Progress, Quitting};
 pub use error::ProviderError;
 pub use flow::Flow;
 pub use http::is_loopback;
 pub use mock::{Mock, MockScript, ScriptError};
 pub use openai::{OpenAi, Probe, ServerInfo};
 
-use serde::{Deserialize, Serialize};
-
-use crate::journal::{Receipt, Usage};
-use crate::protocol::{Ask, Reply};
-
-/// How a server was held to a schema.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Structured {
-    /// It was given the schema.
-    JsonSchema,
-    /// It was told to write some JSON object.
-    JsonObject,
-    /// Only the prompt asked for JSON.
-    Prompt,
-}
-
-/// A reply and what it took.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    /// The reply, untouched but for keys.
-    pub reply: Reply,
-    /// Tokens used.
-    pub usage: Usage,
-    /// How the server was held to the schema, if there was one.
-    pub structured: Option<Structured>,
-    /// Requests sent until this reply came.
-    pub attempts: u32,
-    /// What its provider can be asked about later.
-    pub receipt: Option<Receipt>,
-    /// Whether the reply held a key of its endpoint, or a piece of one, which was taken out.
-    pub key_removed: bool,
-}
-
-/// Called with the number of tokens received so far, while a reply streams in.
-pub type Progress<'a> = &'a dyn Fn(u64);
-
-/// Becomes true when no call is to be made again; those under way are still awaited.
-pub type Quitting = tokio::sync::watch::Receiver<bool>;
+use crate::core::{Endpoint, Structured};
+use crate::protocol::Ask;
 
 /// A place where one agent's model is called.
 #[derive(Debug)]
@@ -103,7 +63,7 @@ impl Provider {
     /// # Errors
     ///
     /// [`ProviderError`], after the retries that its kind allows.
-    pub async fn ask(&self, ask: &Ask, progress: Progress<'_>) -> Result<Answer, ProviderError> {
+    pub async fn ask(&self, ask: &Ask, progress: Progress<'_>) -> Result<Completion, ProviderError> {
         match self {
             Self::OpenAi(server) => server.ask(ask, progress).await,
             Self::Bedrock(bedrock) => bedrock.ask(ask, progress).await,

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use backon::{ExponentialBuilder, Retryable};
 
-use super::{ProviderError, Quitting};
+use super::ProviderError;
+use super::completion::Quitting;
 
 /// The longest that a server's Retry-After is obeyed.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(2);

@@ -6,7 +6,7 @@
 use reqwest::Response;
 
 use super::secret::Cleaner;
-use crate::journal::Receipt;
+use crate::core::Receipt;
 use crate::text::quote;
 
 /// The most characters of each text of a receipt; providers use about 40.

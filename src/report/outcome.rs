@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use crate::core::BasisPoints;
 use crate::engine::Ledger;
 use crate::journal::between;
 use crate::protocol::council::{
-    Aggregate, ConsensusResult, CouncilSection, Framing, Member, Response, Share, Verification,
+    Aggregate, ConsensusResult, CouncilSection, Framing, Member, Response, Verification,
 };
 use crate::protocol::{How, Outcome, Section};
 
@@ -28,7 +29,7 @@ pub struct ConsensusOutcome {
     pub durations: [Duration; 3],
     /// How long the run took.
     pub total_duration: Duration,
-    threshold: Share,
+    threshold: BasisPoints,
     is_arbitrated: bool,
     is_agreed: bool,
 }

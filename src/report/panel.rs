@@ -3,8 +3,8 @@
 //! In: the section that the protocol makes, and where each member's model was called. Out: the section with models
 //! filled in, the preference for one's own kind, and a warning where all members are one model.
 
+use crate::core::Endpoint;
 use crate::protocol::panel::{PanelSection, Proposed, preference};
-use crate::provider::Endpoint;
 
 /// Fills in what depends on the models.
 pub(super) fn complete(section: &mut PanelSection, endpoints: &[Endpoint]) {

@@ -9,12 +9,12 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{RESULT_FILE, TRANSCRIPT_FILE, panel, transcript};
+use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::engine::{Ledger, Mismatch};
 use crate::journal::{Record, between};
 use crate::protocol::Parameters;
 use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome, Section};
-use crate::provider::Endpoint;
 
 /// How a run ended.
 #[derive(Clone, Debug, Serialize)]

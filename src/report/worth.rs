@@ -7,8 +7,8 @@
 use std::fmt;
 
 use super::result::RunResult;
+use crate::core::Endpoint;
 use crate::protocol::{How, Section};
-use crate::provider::Endpoint;
 
 /// Kinds of losses that say something about a server and nothing about the answer: every reply was checked here.
 const OF_SERVERS: [&str; 3] = ["schema_ignored", "structured_output", "usage_estimated"];
@@ -157,7 +157,8 @@ impl fmt::Display for Worth {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::{MockEndpoint, OpenAiEndpoint};
+    use crate::core::MockEndpoint;
+    use crate::core::OpenAiEndpoint;
 
     fn said(how: How, group: Group, voices: Voices, is_degraded: bool) -> String {
         Worth { how, group, voices, is_degraded }.to_string()

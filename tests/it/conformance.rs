@@ -6,12 +6,13 @@
 use std::sync::Arc;
 
 use consensus::config::{EMBEDDED_ROLESETS, find_roleset, load_roleset};
+use consensus::core::{OpenAiEndpoint, Structured};
 use consensus::crypto::Digest;
 use consensus::protocol::{
     Action, Ask, CallId, Conversation, Event, Finish, Message, Params, Reply, ReplyShape, Role, Step, Task,
     Thinking,
 };
-use consensus::provider::{Answer, OpenAi, OpenAiEndpoint, ProviderError, Structured};
+use consensus::provider::{Completion, OpenAi, ProviderError};
 use serde_json::json;
 
 use crate::support::Tiny;
@@ -34,7 +35,7 @@ fn on_server<T>(stream: bool, work: impl AsyncFnOnce(&OpenAi) -> T) -> T {
     })
 }
 
-async fn call(server: &OpenAi, ask: &Ask) -> Result<Answer, ProviderError> {
+async fn call(server: &OpenAi, ask: &Ask) -> Result<Completion, ProviderError> {
     server.ask(ask, &|_| {}).await
 }
 

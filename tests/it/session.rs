@@ -6,8 +6,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use consensus::api::{ConsensusEngine, Session};
+use consensus::core::{Endpoint, MockEndpoint};
 use consensus::crypto::Digest;
-use consensus::provider::{Endpoint, MockEndpoint};
 use serde_json::{Value, json};
 
 use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, model};

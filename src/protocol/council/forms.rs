@@ -13,7 +13,7 @@ use super::evidence::{Evidence, Source, Sources};
 use super::findings::Findings;
 use super::params::ConfidenceFrom;
 use super::quotable::{QUOTE_CHARS, quotes};
-use super::share::Share;
+use crate::core::BasisPoints;
 use crate::protocol::contract::with_text;
 use crate::protocol::turn::Valid;
 use crate::text::{CanonicalKind, StrictValue, Violation, extract, quote, read_one};
@@ -40,13 +40,13 @@ pub struct Framing {
     /// Why it reads the task so.
     pub reasoning: String,
     /// How sure it is to know what is meant.
-    pub confidence: Share,
+    pub confidence: BasisPoints,
     /// Whether it would put its name to this; only where that word's probability is wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sound: Option<Sound>,
     /// The probability of `yes` there, where the server told it; it counts in place of the confidence.
     #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
-    pub measured: Option<Share>,
+    pub measured: Option<BasisPoints>,
 }
 
 /// What Logos writes: the answer.
@@ -60,13 +60,13 @@ pub struct Response {
     /// Why it is right.
     pub reasoning: String,
     /// How sure it is.
-    pub confidence: Share,
+    pub confidence: BasisPoints,
     /// Whether it would put its name to this; only where that word's probability is wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sound: Option<Sound>,
     /// The probability of `yes` there, where the server told it; it counts in place of the confidence.
     #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
-    pub measured: Option<Share>,
+    pub measured: Option<BasisPoints>,
 }
 
 /// Whether an author would put its name to what it wrote.
@@ -103,13 +103,13 @@ pub struct Verification {
     /// Why.
     pub reasoning: String,
     /// How sure it is that the answer is true and breaks no rule.
-    pub confidence: Share,
+    pub confidence: BasisPoints,
     /// Whether it would put its name to this; only where that word's probability is wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sound: Option<Sound>,
     /// The probability of `yes` there, where the server told it; it counts in place of the confidence.
     #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
-    pub measured: Option<Share>,
+    pub measured: Option<BasisPoints>,
 }
 
 /// One claim held against a source.

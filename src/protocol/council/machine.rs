@@ -10,8 +10,8 @@ use super::params::{ConfidenceFrom, CouncilParams};
 use super::prompt::{self, Situation};
 use super::section::CouncilRound;
 use super::section::CouncilSection;
-use super::share::Share;
 use super::verdict::{ConsensusResult, Member, judge};
+use crate::core::BasisPoints;
 use crate::crypto::Digest;
 use crate::protocol::contract::Answer;
 use crate::protocol::turn::mark;
@@ -35,7 +35,7 @@ enum Form {
 }
 
 impl Form {
-    fn measure(&mut self, measured: Option<Share>) {
+    fn measure(&mut self, measured: Option<BasisPoints>) {
         let place = match self {
             Self::Framing(framing) => &mut framing.measured,
             Self::Response(response, _) => &mut response.measured,
@@ -121,7 +121,7 @@ impl Council {
             }
         };
         if let Some(form) = form.as_mut().filter(|_| self.measures()) {
-            let measured = reply.yes.and_then(|yes| Share::new(f64::from(yes) / 10_000.0));
+            let measured = reply.yes.and_then(|yes| BasisPoints::new(f64::from(yes) / 10_000.0));
             form.measure(measured);
             // The answer that is given alone counts for nothing here.
             self.unmeasured[call.agent] |= measured.is_none() && call.round != BLIND;

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::forms::{Framing, Response, Sound, Verification};
-use super::share::{Confidences, Share};
+use super::weights::Confidences;
+use crate::core::BasisPoints;
 
 /// What the three have written so far in a round, and what earlier rounds left to mend.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
@@ -43,15 +44,17 @@ impl Manifest {
     /// name to it, is not sure at all.
     #[must_use]
     pub fn confidences(&self) -> Confidences {
-        let counts = |said: Share, sound: Option<Sound>, measured: Option<Share>| match (measured, sound) {
+        let counts = |said: BasisPoints, sound: Option<Sound>, measured: Option<BasisPoints>| match (
+            measured, sound,
+        ) {
             (Some(measured), _) => measured,
-            (None, Some(Sound::No)) => Share::ZERO,
+            (None, Some(Sound::No)) => BasisPoints::ZERO,
             (None, Some(Sound::Yes) | None) => said,
         };
         let pathos = self.framing.as_ref().map(|f| counts(f.confidence, f.sound, f.measured));
         let logos = self.response.as_ref().map(|r| counts(r.confidence, r.sound, r.measured));
         let ethos = self.verification.as_ref().map(|v| counts(v.confidence, v.sound, v.measured));
-        let [pathos, logos, ethos] = [pathos, logos, ethos].map(|sure| sure.unwrap_or(Share::ZERO));
+        let [pathos, logos, ethos] = [pathos, logos, ethos].map(|sure| sure.unwrap_or(BasisPoints::ZERO));
         Confidences { pathos, logos, ethos }
     }
 }

@@ -44,9 +44,9 @@ mod prompt;
 mod quotable;
 mod report;
 mod section;
-mod share;
 mod state;
 mod verdict;
+mod weights;
 
 use std::ops::RangeInclusive;
 
@@ -58,10 +58,9 @@ pub use forms::{Check, CheckVerdict, Citation, Framing, Response, Sound, Verific
 pub use manifest::Manifest;
 pub use params::{ConfidenceFrom, CouncilParams, CouncilSetup};
 pub use section::{CouncilRound, CouncilSection};
-pub(crate) use share::exactly;
-pub use share::{Aggregate, Confidences, Share, Weights};
 pub use state::Council;
 pub use verdict::{ConsensusResult, Member, judge};
+pub use weights::{Aggregate, Confidences, Weights};
 
 impl Parameters for CouncilParams {
     type Machine = Council;

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::share::{self, Share, Weights};
+use super::weights::Weights;
+use crate::core::BasisPoints;
 use crate::protocol::Setup;
 use crate::protocol::Thinking;
 use crate::text::Constraint;
@@ -15,8 +16,8 @@ pub type CouncilSetup = Setup<CouncilParams>;
 #[serde(default, deny_unknown_fields)]
 pub struct CouncilParams {
     /// The aggregate confidence that is consensus.
-    #[serde(deserialize_with = "share::exactly")]
-    pub threshold: Share,
+    #[serde(deserialize_with = "crate::core::exactly")]
+    pub threshold: BasisPoints,
     /// Rounds at most, 1 to 50.
     pub max_rounds: u32,
     /// What each agent's confidence counts.
@@ -48,7 +49,7 @@ pub enum ConfidenceFrom {
 impl Default for CouncilParams {
     fn default() -> Self {
         Self {
-            threshold: Share::of_ten_thousand(8_500),
+            threshold: BasisPoints::of_ten_thousand(8_500),
             max_rounds: 3,
             weights: Weights::default(),
             max_repairs: 2,

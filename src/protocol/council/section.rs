@@ -5,8 +5,9 @@ use serde::Serialize;
 use super::evidence::Evidence;
 use super::forms::{Framing, Response, Verification};
 use super::manifest::Manifest;
-use super::share::{Confidences, Share, Weights};
 use super::verdict::ConsensusResult;
+use super::weights::{Confidences, Weights};
+use crate::core::BasisPoints;
 use crate::crypto::Digest;
 use crate::protocol::contract::Answer;
 use crate::protocol::turn::ArbiterChoice;
@@ -26,7 +27,7 @@ pub struct CouncilSection {
     /// Whether the last answer is another than the one that was given alone.
     pub changed: Option<bool>,
     /// The aggregate that is consensus.
-    pub threshold: Share,
+    pub threshold: BasisPoints,
     /// What each confidence counts.
     pub weights: Weights,
     /// Every finished round.

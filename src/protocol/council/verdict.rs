@@ -17,7 +17,7 @@ use super::evidence::Evidence;
 use super::forms::Verification;
 use super::manifest::Manifest;
 use super::params::CouncilParams;
-use super::share::{Aggregate, Confidences};
+use super::weights::{Aggregate, Confidences};
 
 /// What became of a round.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -189,8 +189,13 @@ fn doubt_feedback(manifest: &Manifest, names: [&str; 3]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::BasisPoints;
     use crate::protocol::Task;
-    use crate::protocol::council::{Check, CheckVerdict, Framing, Response, Share, Sources};
+    use crate::protocol::council::Check;
+    use crate::protocol::council::CheckVerdict;
+    use crate::protocol::council::Framing;
+    use crate::protocol::council::Response;
+    use crate::protocol::council::Sources;
 
     const NAMES: [&str; 3] = ["Pathos", "Logos", "Ethos"];
 
@@ -209,7 +214,7 @@ mod tests {
     }
 
     fn manifest(confidence: f64, veto: Veto, round: u32) -> Manifest {
-        let confidence = Share::new(confidence).unwrap();
+        let confidence = BasisPoints::new(confidence).unwrap();
         let text = |text: &str| text.to_owned();
         let check = |evidence| Check {
             claim: text("it names somebody"),
@@ -308,9 +313,9 @@ mod tests {
         let params = CouncilParams::default();
         let whole = manifest(1.0, Veto::None, 1);
         let weights = |pathos, logos, ethos| super::super::Weights {
-            pathos: Share::new(pathos).unwrap(),
-            logos: Share::new(logos).unwrap(),
-            ethos: Share::new(ethos).unwrap(),
+            pathos: BasisPoints::new(pathos).unwrap(),
+            logos: BasisPoints::new(logos).unwrap(),
+            ethos: BasisPoints::new(ethos).unwrap(),
         };
         let unheard = CouncilParams { weights: weights(1.0, 0.0, 0.0), ..params };
         for part in
@@ -325,7 +330,7 @@ mod tests {
         let params = CouncilParams::default();
         let mut doubtful = manifest(0.8, Veto::None, 1);
         if let Some(response) = &mut doubtful.response {
-            response.confidence = Share::new(0.3).unwrap();
+            response.confidence = BasisPoints::new(0.3).unwrap();
             response.reasoning = "the sources are silent on it".to_owned();
         }
         let result = judge(&doubtful, &params, NAMES, &[]);

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::core::BasisPoints;
 use crate::protocol::Setup;
 use crate::protocol::Thinking;
-use crate::protocol::council::Share;
 use crate::text::Constraint;
 
 /// The fewest and the most members of a panel. A ballot has a label for each answer, and they are letters.
@@ -20,8 +20,8 @@ pub type PanelSetup = Setup<PanelParams>;
 #[serde(default, deny_unknown_fields)]
 pub struct PanelParams {
     /// The normalised score, between 0 and 1, that is consensus.
-    #[serde(deserialize_with = "crate::protocol::council::exactly")]
-    pub threshold: Share,
+    #[serde(deserialize_with = "crate::core::exactly")]
+    pub threshold: BasisPoints,
     /// Iterations at most, 1 to 20.
     pub max_iterations: u32,
     /// Whether all members answer and judge at once; else one call follows the other.
@@ -39,7 +39,7 @@ pub struct PanelParams {
 impl Default for PanelParams {
     fn default() -> Self {
         Self {
-            threshold: Share::of_ten_thousand(7_500),
+            threshold: BasisPoints::of_ten_thousand(7_500),
             max_iterations: 3,
             parallel: true,
             early_stop: true,

@@ -6,9 +6,9 @@ use super::ballot::{Mark, Scores};
 use super::state::{Ballot, Iteration, Panel};
 use super::stats::{self, Judged};
 use super::tally::{self, Standing, Tallied};
+use crate::core::BasisPoints;
 use crate::crypto::Digest;
 use crate::protocol::contract::Answer;
-use crate::protocol::council::Share;
 use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Outcome, Report};
 
 /// What only `panel` has.
@@ -26,7 +26,7 @@ pub struct PanelSection {
     /// Iterations begun.
     pub iterations: u32,
     /// The normalised score that is consensus.
-    pub consensus_threshold: Share,
+    pub consensus_threshold: BasisPoints,
     /// The answers of the last iteration, the best first.
     pub ranking: Vec<Placed>,
     /// Ballots that never were valid.

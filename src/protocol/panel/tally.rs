@@ -8,8 +8,8 @@
 use std::cmp::Ordering;
 
 use super::ballot::TOTAL_MAX;
+use crate::core::BasisPoints;
 use crate::crypto::Digest;
-use crate::protocol::council::Share;
 
 /// The lowest total of one evaluation.
 const TOTAL_MIN: u32 = 4;
@@ -44,7 +44,7 @@ impl Standing {
 
     /// Whether the normalised score is the threshold or more.
     #[must_use]
-    pub fn reaches(self, threshold: Share) -> bool {
+    pub fn reaches(self, threshold: BasisPoints) -> bool {
         self.ballots > 0
             && u64::from(self.sum) * 10_000
                 >= u64::from(threshold.ten_thousandths()) * u64::from(TOTAL_MAX) * u64::from(self.ballots)
@@ -124,7 +124,7 @@ pub(super) fn winner(answers: &[Tallied]) -> Option<&Tallied> {
 /// Where another iteration may follow, what they say is still wanted unless the threshold is reached; so only a
 /// reached threshold, or the last iteration, makes them superfluous, and no reply's arrival changes what is asked next.
 #[must_use]
-pub(super) fn is_decided(answers: &[Tallied], threshold: Share, is_last: bool) -> bool {
+pub(super) fn is_decided(answers: &[Tallied], threshold: BasisPoints, is_last: bool) -> bool {
     let Some(first) = winner(answers) else { return false };
     let worst = first.standing.worst(first.open);
     let mut others = answers.iter().filter(|other| other.sha256 != first.sha256);
@@ -151,11 +151,11 @@ mod tests {
 
     #[test]
     fn three_quarters_reach_a_threshold_of_three_quarters() {
-        let threshold = Share::of_ten_thousand(7_500);
+        let threshold = BasisPoints::of_ten_thousand(7_500);
         assert!(Standing { sum: 30, ballots: 1 }.reaches(threshold));
         assert!(Standing { sum: 90, ballots: 3 }.reaches(threshold));
         assert!(!Standing { sum: 89, ballots: 3 }.reaches(threshold));
-        assert!(!Standing::default().reaches(Share::ZERO));
+        assert!(!Standing::default().reaches(BasisPoints::ZERO));
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
             answers in prop::collection::vec((prop::collection::vec(4..=40_u32, 0..4), prop::collection::vec(prop::option::of(4..=40_u32), 0..4)), 2..5),
             threshold in 0..=10_000_u16, is_last: bool,
         ) {
-            let threshold = Share::of_ten_thousand(threshold);
+            let threshold = BasisPoints::of_ten_thousand(threshold);
             let count = |ballots: usize| u32::try_from(ballots).unwrap();
             let before: Vec<Tallied> = answers.iter().enumerate().map(|(member, (known, open))| {
                 tallied(member, known.iter().sum(), count(known.len()), count(open.len()))

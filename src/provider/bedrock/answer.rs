@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::protocol::{Ask, Finish, Reply};
-use crate::provider::Answer;
+use crate::provider::completion::Completion;
 use crate::provider::receipt::Parts;
 use crate::provider::secret::{Cleaner, Secrets};
 use crate::text::quote;
@@ -163,7 +163,7 @@ impl Collected {
     }
 
     /// Returns the reply, without keys, and its usage; what was not counted is estimated.
-    pub(super) fn into_answer(self, ask: &Ask, secrets: &Secrets) -> Result<Answer, String> {
+    pub(super) fn into_answer(self, ask: &Ask, secrets: &Secrets) -> Result<Completion, String> {
         let finish = match self.stop.as_deref() {
             Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
             Some("guardrail_intervened" | "content_filtered") => Finish::Refused,
@@ -172,17 +172,16 @@ impl Collected {
         };
         let text = if self.input.is_empty() { self.text } else { self.input };
         let usage = match self.usage {
-            Some(usage) => crate::journal::Usage {
+            Some(usage) => crate::core::Usage {
                 prompt: usage.input.saturating_add(usage.read).saturating_add(usage.written),
                 cached: usage.read,
                 completion: usage.output,
                 estimated: false,
                 cost_micro_usd: None,
             },
-            None => crate::journal::Usage::estimate(
-                ask.prompt_tokens_estimate(),
-                text.len() + self.reasoning.len(),
-            ),
+            None => {
+                crate::core::Usage::estimate(ask.prompt_tokens_estimate(), text.len() + self.reasoning.len())
+            }
         };
         // A key may have come in pieces, so that only the whole text shows it.
         let mut cleaner = Cleaner::new(secrets);
@@ -190,6 +189,6 @@ impl Collected {
         let reasoning = Some(cleaner.text(self.reasoning)).filter(|reasoning| !reasoning.is_empty());
         let receipt = self.receipt.receipt(&mut cleaner);
         let reply = Reply { text, reasoning, finish, yes: None };
-        Ok(Answer { reply, usage, structured: None, attempts: 1, receipt, key_removed: cleaner.removed })
+        Ok(Completion { reply, usage, structured: None, attempts: 1, receipt, key_removed: cleaner.removed })
     }
 }

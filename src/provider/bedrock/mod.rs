@@ -17,11 +17,13 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Response, Url};
 
+use super::completion::{Completion, Progress, Quitting};
 use super::flow::{Gate, Home, Pass};
 use super::http::{Http, bearer};
 use super::persistence::Persistence;
 use super::receipt::Parts;
-use super::{Answer, BedrockEndpoint, Flow, Progress, ProviderError, Quitting, Structured};
+use super::{Flow, ProviderError};
+use crate::core::{BedrockEndpoint, Structured};
 use crate::protocol::{Ask, ReplyShape};
 use answer::Collected;
 use sign::Signer;
@@ -31,9 +33,6 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'
 
 /// Holds Bedrock's own key, which comes before all other credentials.
 const KEY: &str = "AWS_BEARER_TOKEN_BEDROCK";
-
-/// The header in which the service names a request.
-const REQUEST_ID: &str = "x-amzn-requestid";
 
 /// The type of a streamed reply.
 const EVENT_STREAM: &str = "application/vnd.amazon.eventstream";
@@ -99,7 +98,7 @@ impl Client {
         progress: Progress<'_>,
         requests: &Cell<u32>,
         pass: Option<&Pass<'_>>,
-    ) -> Result<Answer, ProviderError> {
+    ) -> Result<Completion, ProviderError> {
         let request = wire::Request::new(ask, structured);
         let body = serde_json::to_vec(&request)
             .map_err(|e| ProviderError::Setup(format!("the request cannot be written as JSON: {e}")))?;
@@ -124,7 +123,7 @@ impl Client {
         if kind.starts_with(EVENT_STREAM) {
             return stream::collect(&self.http, response, progress).await;
         }
-        let receipt = Parts::of(&response, REQUEST_ID);
+        let receipt = Parts::of(&response, stream::REQUEST_ID);
         let body = self.http.body(response).await?;
         Collected::whole(&body, receipt, &self.http.secrets()).map_err(|why| self.http.bad(why))
     }
@@ -162,7 +161,7 @@ impl Bedrock {
     /// # Errors
     ///
     /// [`ProviderError`].
-    pub async fn ask(&self, ask: &Ask, progress: Progress<'_>) -> Result<Answer, ProviderError> {
+    pub async fn ask(&self, ask: &Ask, progress: Progress<'_>) -> Result<Completion, ProviderError> {
         let requests = Cell::new(0);
         loop {
             let structured = match ask.shape {
@@ -178,7 +177,7 @@ impl Bedrock {
                 done.unwrap_or_else(|| Err(client.given_up()))
             };
             match self.persistence.insist(once).await {
-                Ok(answer) => return Ok(Answer { structured, attempts: requests.get(), ..answer }),
+                Ok(answer) => return Ok(Completion { structured, attempts: requests.get(), ..answer }),
                 Err(error) if self.gives_way(&error, structured) => {}
                 Err(error) => return Err(error),
             }

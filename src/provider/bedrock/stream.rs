@@ -6,11 +6,14 @@ use bytes::BytesMut;
 use futures_util::StreamExt;
 use reqwest::Response;
 
-use super::REQUEST_ID;
 use super::answer::Collected;
+use crate::provider::ProviderError;
+use crate::provider::completion::Progress;
 use crate::provider::http::{Http, StreamFault, error_message};
 use crate::provider::receipt::Parts;
-use crate::provider::{Progress, ProviderError};
+
+/// The header in which the service names a request.
+pub(super) const REQUEST_ID: &str = "x-amzn-requestid";
 
 /// Reads a whole stream; each frame's checksums are checked.
 pub(super) async fn collect(

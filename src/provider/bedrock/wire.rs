@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use crate::core::Structured;
 use crate::protocol::{Ask, ReplyShape, Role};
-use crate::provider::Structured;
 use crate::text::schema::SchemaText;
 
 /// A request.

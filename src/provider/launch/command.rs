@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use super::LaunchError;
+use super::error::LaunchError;
 use crate::text::quote;
 
 /// A server that can be launched by its name alone.

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-use crate::provider::PRESETS;
+use crate::core::PRESETS;
 
 /// Variables that hold a secret or lead to one, whatever the configuration says.
 const SECRETS: [&str; 11] = [

@@ -15,11 +15,16 @@
 
 mod command;
 mod environment;
+mod error;
 mod guard;
+mod lifeline;
 
 pub use command::{LAUNCHERS, LaunchCommand, Launcher};
+pub use error::LaunchError;
 pub use guard::{guard, leash};
+pub use lifeline::Lifeline;
 
+use self::lifeline::Life;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -30,12 +35,12 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use thiserror::Error;
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
-use super::{Probe, ProviderError, Timeouts};
+use super::Probe;
+use crate::core::Timeouts;
 use crate::text::quote;
 
 /// How often a starting server is asked whether it is ready.
@@ -44,102 +49,9 @@ const POLL: Duration = Duration::from_millis(250);
 /// How long the guard may take to end the server, with some room beyond its own grace.
 const END_MAX: Duration = Duration::from_secs(15);
 
-/// How long a broken call waits to hear whether its server has died.
-const NEWS_MAX: Duration = Duration::from_secs(3);
-
 /// How much of the log's end is shown when a server ends.
 const TAIL_BYTES: u64 = 8 << 10;
 const TAIL_LINES: usize = 12;
-
-/// Why there is no server.
-#[derive(Clone, Debug, Error)]
-pub enum LaunchError {
-    /// The command cannot be used.
-    #[error("{0}")]
-    Command(String),
-    /// The machine does not give what is needed to start it.
-    #[error("cannot start the model server: {0}")]
-    Start(String),
-    /// It ended.
-    #[error("the model server `{program}` ended {when} ({status}); its log is `{log}` and ends:\n{tail}")]
-    Ended {
-        /// The program.
-        program: String,
-        /// At what time, in words.
-        when: &'static str,
-        /// Exit status.
-        status: String,
-        /// Its log.
-        log: PathBuf,
-        /// The log's last lines, neutralised.
-        tail: String,
-    },
-    /// It does not answer.
-    #[error(
-        "the model server `{program}` is not ready after {after:?}; raise `timeouts.ready_ms` if it is only slow; its log is `{log}` and ends:\n{tail}"
-    )]
-    NotReady {
-        /// The program.
-        program: String,
-        /// How long it was waited for.
-        after: Duration,
-        /// Its log.
-        log: PathBuf,
-        /// The log's last lines, neutralised.
-        tail: String,
-    },
-}
-
-/// How a launched server is doing.
-#[derive(Clone, Debug)]
-enum Life {
-    /// It answers; it was started this many times.
-    Ready(u32),
-    /// It died and is starting again.
-    Starting,
-    /// It died for good.
-    Dead(LaunchError),
-}
-
-/// Tells calls how their server is doing.
-#[derive(Clone, Debug)]
-pub struct Lifeline {
-    life: watch::Receiver<Life>,
-    base_url: String,
-}
-
-impl Lifeline {
-    /// Returns true if calls to this base URL go to the launched server.
-    #[must_use]
-    pub fn serves(&self, base_url: &str) -> bool {
-        self.base_url == base_url
-    }
-
-    /// Waits until the server answers, and returns how often it was started.
-    pub(super) async fn ready(&self) -> Result<u32, ProviderError> {
-        let mut life = self.life.clone();
-        loop {
-            let now = life.borrow_and_update().clone();
-            match now {
-                Life::Ready(starts) => return Ok(starts),
-                Life::Dead(why) => return Err(ProviderError::Launch(Box::new(why))),
-                Life::Starting => {}
-            }
-            if life.changed().await.is_err() {
-                let why = LaunchError::Start("it was ended".to_owned());
-                return Err(ProviderError::Launch(Box::new(why)));
-            }
-        }
-    }
-
-    /// Returns true if the server has died since it was started for the `starts`th time; waits a
-    /// moment for the news, since a broken connection is noticed before an ended process.
-    pub(super) async fn died_since(&self, starts: u32) -> bool {
-        let mut life = self.life.clone();
-        let news = life.wait_for(|now| !matches!(now, Life::Ready(count) if *count == starts));
-        tokio::time::timeout(NEWS_MAX, news).await.is_ok_and(|news| news.is_ok())
-    }
-}
 
 /// A running server that this program started.
 #[derive(Debug)]

@@ -18,8 +18,10 @@ pub use script::{MockScript, ScriptError};
 
 use std::time::Duration;
 
-use super::{Answer, MockEndpoint, ProviderError};
-use crate::journal::Usage;
+use super::ProviderError;
+use super::completion::Completion;
+use crate::core::MockEndpoint;
+use crate::core::Usage;
 use crate::protocol::{Ask, Finish, Reply, Step};
 use script::Act;
 
@@ -47,7 +49,7 @@ impl Mock {
     ///
     /// [`ProviderError::Status`] where the script says so, [`ProviderError::Setup`] if no rule
     /// matches.
-    pub async fn ask(&self, ask: &Ask) -> Result<Answer, ProviderError> {
+    pub async fn ask(&self, ask: &Ask) -> Result<Completion, ProviderError> {
         let Some(rule) = self.script.rules.iter().find(|rule| rule.matches(&self.agent, ask.call)) else {
             if ask.call.step == Step::Weigh && self.script.plays(&self.agent) {
                 return Ok(answer(ask, policy::NO_OPINION.to_owned(), None, None));
@@ -69,7 +71,7 @@ impl Mock {
     }
 }
 
-fn answer(ask: &Ask, mut text: String, truncate: Option<usize>, yes: Option<u16>) -> Answer {
+fn answer(ask: &Ask, mut text: String, truncate: Option<usize>, yes: Option<u16>) -> Completion {
     let mut finish = Finish::Stop;
     if let Some(bytes) = truncate {
         text.truncate(text.floor_char_boundary(bytes));
@@ -84,7 +86,7 @@ fn answer(ask: &Ask, mut text: String, truncate: Option<usize>, yes: Option<u16>
     };
     let yes = ask.shape.measured().and(yes);
     let reply = Reply { text, reasoning: None, finish, yes };
-    Answer { reply, usage, structured: None, attempts: 1, receipt: None, key_removed: false }
+    Completion { reply, usage, structured: None, attempts: 1, receipt: None, key_removed: false }
 }
 
 fn fault(status: u16) -> ProviderError {

@@ -1,12 +1,13 @@
 //! Putting a reply together from what a server sends, whole or in parts.
 
 use super::logprobs::{self, Token};
-use super::wire::{Completion, Said, Usage};
+use super::wire::{Body, Said, Usage};
 use crate::protocol::{Ask, Finish, Reply};
+use crate::provider::ProviderError;
+use crate::provider::completion::Completion;
 use crate::provider::http::error_message;
 use crate::provider::receipt::Parts;
 use crate::provider::secret::{Cleaner, Secrets};
-use crate::provider::{Answer, ProviderError};
 use crate::text::quote;
 
 /// A reply in the making.
@@ -42,7 +43,7 @@ impl Collected {
 
     /// Adds a whole completion or one chunk; keys are taken out of what is quoted of an unusable one.
     pub(super) fn add(&mut self, json: &str, secrets: &Secrets) -> Result<(), Unusable> {
-        let part: Completion = serde_json::from_str(json).map_err(|e| {
+        let part: Body = serde_json::from_str(json).map_err(|e| {
             let excerpt = quote::excerpt(&secrets.in_message(json));
             Unusable::Form(format!("it is no chat completion ({e}): `{excerpt}`"))
         })?;
@@ -90,7 +91,7 @@ impl Collected {
         ask: &Ask,
         url: &str,
         secrets: &Secrets,
-    ) -> Result<Answer, ProviderError> {
+    ) -> Result<Completion, ProviderError> {
         if self.choices == 0 {
             let why = "it has no choices".to_owned();
             return Err(ProviderError::BadAnswer { url: url.to_owned(), why });
@@ -103,14 +104,14 @@ impl Collected {
         };
         let written = self.text.len() + self.reasoning.len();
         let usage = match self.usage {
-            Some(usage) => crate::journal::Usage {
+            Some(usage) => crate::core::Usage {
                 prompt: usage.prompt_tokens,
                 cached: usage.prompt_tokens_details.and_then(|d| d.cached_tokens).unwrap_or(0),
                 completion: usage.completion_tokens,
                 estimated: false,
                 cost_micro_usd: usage.cost.and_then(micro_usd),
             },
-            None => crate::journal::Usage::estimate(ask.prompt_tokens_estimate(), written),
+            None => crate::core::Usage::estimate(ask.prompt_tokens_estimate(), written),
         };
         let yes = ask.shape.measured().and_then(|field| logprobs::yes(&self.tokens, &self.text, field));
         // A key may have come in pieces, so that only the whole text shows it.
@@ -119,7 +120,7 @@ impl Collected {
         let reasoning = Some(cleaner.text(self.reasoning)).filter(|r| !r.is_empty());
         let receipt = self.receipt.receipt(&mut cleaner);
         let reply = Reply { text, reasoning, finish, yes };
-        Ok(Answer { reply, usage, structured: None, attempts: 1, receipt, key_removed: cleaner.removed })
+        Ok(Completion { reply, usage, structured: None, attempts: 1, receipt, key_removed: cleaner.removed })
     }
 }
 

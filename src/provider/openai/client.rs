@@ -11,11 +11,13 @@ use sse_stream::SseStream;
 
 use super::answer::{Collected, Unusable};
 use super::wire::{NamedSchema, Request, ResponseFormat, StreamOptions};
+use crate::core::{OpenAiEndpoint, Structured, Timeouts};
 use crate::protocol::{Ask, ReplyShape};
+use crate::provider::completion::{Completion, Progress};
 use crate::provider::flow::{Gate, Pass};
 use crate::provider::http::{Http, StreamFault, bearer};
 use crate::provider::receipt::Parts;
-use crate::provider::{Answer, Flow, OpenAiEndpoint, Progress, ProviderError, Structured, Timeouts};
+use crate::provider::{Flow, ProviderError};
 
 /// The form of a request, as far as servers differ in it.
 #[derive(Clone, Copy)]
@@ -131,7 +133,7 @@ impl Client {
         progress: Progress<'_>,
         requests: &Cell<u32>,
         pass: Option<&Pass<'_>>,
-    ) -> Result<Answer, ProviderError> {
+    ) -> Result<Completion, ProviderError> {
         let http = &self.servers[pass.map_or(0, Pass::server)];
         let request = Request {
             model: &self.endpoint.model,

@@ -17,10 +17,12 @@ use std::time::{Duration, Instant};
 
 pub use info::ServerInfo;
 
+use super::ProviderError;
+use super::completion::{Completion, Progress, Quitting};
 use super::flow::{Home, Pass};
 use super::launch::Lifeline;
 use super::persistence::Persistence;
-use super::{Answer, OpenAiEndpoint, Progress, ProviderError, Quitting, Structured};
+use crate::core::{OpenAiEndpoint, Structured};
 use crate::protocol::{Ask, ReplyShape};
 pub(super) use client::Client;
 use client::Form;
@@ -87,7 +89,7 @@ impl OpenAi {
     /// # Errors
     ///
     /// [`ProviderError`].
-    pub async fn ask(&self, ask: &Ask, progress: Progress<'_>) -> Result<Answer, ProviderError> {
+    pub async fn ask(&self, ask: &Ask, progress: Progress<'_>) -> Result<Completion, ProviderError> {
         let requests = Cell::new(0);
         let Some(lifeline) = self.lifeline.get() else {
             return self.once_loaded(ask, progress, &requests).await;
@@ -107,7 +109,7 @@ impl OpenAi {
         ask: &Ask,
         progress: Progress<'_>,
         requests: &Cell<u32>,
-    ) -> Result<Answer, ProviderError> {
+    ) -> Result<Completion, ProviderError> {
         let patience = Instant::now() + Duration::from_millis(self.client.timeouts().ready_ms);
         let mut told = false;
         loop {
@@ -133,7 +135,7 @@ impl OpenAi {
         ask: &Ask,
         progress: Progress<'_>,
         requests: &Cell<u32>,
-    ) -> Result<Answer, ProviderError> {
+    ) -> Result<Completion, ProviderError> {
         loop {
             let manners = self.client.manners();
             let structured = match ask.shape {

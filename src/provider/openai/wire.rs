@@ -75,7 +75,7 @@ impl Request<'_> {
 /// A whole completion, or one chunk of a streamed one.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Completion {
+pub(super) struct Body {
     pub(super) choices: Vec<Choice>,
     #[serde(deserialize_with = "usage")]
     pub(super) usage: Option<Usage>,

@@ -1,5 +1,6 @@
 //! Where a model is called, as data: what the journal records and what presets fill in.
 
+use super::usage::Price;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
@@ -247,30 +248,6 @@ impl Default for Timeouts {
             total_ms: 1_800_000,
             ready_ms: READY_MS,
         }
-    }
-}
-
-/// What tokens cost, in millionths of a US dollar per million tokens.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Price {
-    /// Prompt tokens.
-    pub prompt: u64,
-    /// Prompt tokens that the server had computed before.
-    pub cached: u64,
-    /// Completion tokens.
-    pub completion: u64,
-}
-
-impl Price {
-    /// Returns the cost of a call in millionths of a US dollar, rounded up.
-    #[must_use]
-    pub fn cost_micro_usd(&self, prompt: u64, cached: u64, completion: u64) -> u64 {
-        let fresh = u128::from(prompt.saturating_sub(cached)) * u128::from(self.prompt);
-        let reused = u128::from(cached.min(prompt)) * u128::from(self.cached);
-        let written = u128::from(completion) * u128::from(self.completion);
-        let micro = (fresh + reused + written).div_ceil(1_000_000);
-        u64::try_from(micro).unwrap_or(u64::MAX)
     }
 }
 

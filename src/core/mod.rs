@@ -1,0 +1,14 @@
+//! The vocabulary below everything else: plain data that the journal, the providers and the protocols share.
+//!
+//! In and out: values. Nothing here decides, calls or reads anything.
+
+mod basis_points;
+mod endpoint;
+mod usage;
+
+pub use basis_points::BasisPoints;
+pub(crate) use basis_points::{TEN_THOUSANDTHS, exactly};
+pub use endpoint::{
+    BEDROCK, BedrockEndpoint, Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Timeouts,
+};
+pub use usage::{Price, Receipt, Structured, Usage};
