@@ -16,8 +16,8 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::config::{ConfigError, Packs, Roleset, find_roleset, load_roleset};
-use crate::core::Endpoint;
-use crate::engine::{Engine, EngineError, NoObserver, PROGRAM, StopRequest};
+use crate::core::{Endpoint, PROGRAM};
+use crate::engine::{Engine, EngineError, NoObserver, StopRequest};
 use crate::journal::{FILE_NAME, JournalError, Limits, Opened, read};
 use crate::protocol::Task;
 use crate::report::{RunResult, write_run};

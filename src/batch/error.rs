@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::matrix::ShardOf;
+use super::shard_id::ShardOf;
 use crate::engine::EngineError;
 use crate::journal::JournalError;
 

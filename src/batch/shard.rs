@@ -15,8 +15,8 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::error::BatchError;
-use super::matrix::ShardOf;
 use super::row::{Ending, Known, Row};
+use super::shard_id::{SHARDS_MAX, ShardOf};
 use crate::crypto::Digest;
 use crate::journal::{Entry, HeldJournal, JournalError, Placed, Record, SharedJournal, Strand};
 use crate::report::write_whole;
@@ -26,9 +26,6 @@ const BATCH_FILE: &str = "batch.json";
 
 /// The version of its form.
 const VERSION: u32 = 1;
-
-/// So many shards a batch has at most.
-pub(super) const SHARDS_MAX: u64 = 100_000;
 
 /// Files are their owner's alone.
 pub(super) const PRIVATE: u32 = 0o600;

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::error::BatchError;
 use super::figures::{Figures, Tally};
-use super::matrix::ShardOf;
 use super::shard;
+use super::shard_id::ShardOf;
 use crate::report::write_whole;
 
 /// What a shard's process says while it runs, in `progress-I.json`, or `progress.json` where there is but one shard.

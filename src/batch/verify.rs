@@ -12,7 +12,8 @@ use uuid::Uuid;
 
 use super::error::BatchError;
 use super::evidence::ResultLines;
-use super::matrix::{ShardOf, run_id};
+use super::matrix::run_id;
+use super::shard_id::ShardOf;
 use super::{shard, strays};
 use crate::engine::Ledger;
 use crate::journal::{Entry, Record, read_shared};

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use super::event::{Decision, Phase};
 use super::message::{Commit, Message, Prepare, Reviewer, Value, View, ViewChange, Vote};
 use super::model_opinion::ModelOpinion;
+use super::opinion::Opinion;
 use super::post::{Commits, Proof};
 use super::quorum::Quorum;
 use super::slot::Slot;
-use super::statement::{Change, Letter, Opinion, Sequence, Signed, Signer, Statement};
+use super::statement::{Change, Letter, Sequence, Signed, Signer, Statement};
 use crate::crypto::Digest;
 
 /// Why a reviewer has no opinion on one change more.

@@ -29,13 +29,17 @@
 pub mod court;
 mod event;
 mod instance;
+mod limits;
 pub mod member;
 mod message;
 mod model_opinion;
+mod opinion;
 pub mod orchestrator;
+mod party;
 mod payload;
 mod post;
 mod quorum;
+mod refused;
 pub mod replica;
 mod roster;
 mod slot;
@@ -43,17 +47,19 @@ mod statement;
 mod wire;
 
 pub use event::{Decision, Fraud, Input, Output, Phase};
+pub use limits::MODEL_BYTES_MAX;
+pub use limits::POST_BYTES_MAX;
+pub use limits::{CHANGE_BYTES_MAX, OPINION_BYTES_MAX, TooLong};
 pub use message::{
     Commit, Grounds, Lock, Message, Prepare, Proposal, Reviewer, Value, View, ViewChange, Vote,
 };
-pub use model_opinion::{MODEL_BYTES_MAX, ModelAt, ModelOpinion, VOTE_TYPE};
+pub use model_opinion::{ModelAt, ModelOpinion, VOTE_TYPE};
+pub use opinion::{Opinion, Severity};
+pub use party::Party;
 pub use payload::{PREDICATE_TYPE, Seal};
-pub use post::{CHECKPOINT_EVERY, PROOFS_AT_ONCE, Party, Post, Proof, Proven, To, WINDOW, leader};
+pub use post::{CHECKPOINT_EVERY, PROOFS_AT_ONCE, Post, Proof, Proven, To, WINDOW, leader};
 pub use quorum::{Quorum, TooFew};
+pub use refused::Refused;
 pub use roster::{Registry, Roster, RosterFault, Seat};
 pub use slot::Slot;
-pub use statement::{
-    CHANGE_BYTES_MAX, Change, Letter, OPINION_BYTES_MAX, Opinion, Sequence, Severity, Signed, Signer,
-    Statement, TooLong,
-};
-pub use wire::{POST_BYTES_MAX, Refused};
+pub use statement::{Change, Letter, Sequence, Signed, Signer, Statement};

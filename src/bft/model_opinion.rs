@@ -8,15 +8,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::limits::MODEL_BYTES_MAX;
 use super::message::Vote;
-use super::statement::Opinion;
+use super::opinion::Opinion;
 use crate::crypto::Digest;
 
 /// The form of what a vote names by its digest, where a model formed the opinion. A bare opinion is the first form.
 pub const VOTE_TYPE: &str = "https://github.com/consensus-cli/consensus/vote/v2";
-
-/// Longer names of models and endpoints are not read, in bytes, each.
-pub const MODEL_BYTES_MAX: usize = 512;
 
 /// A model, and where it was called.
 ///

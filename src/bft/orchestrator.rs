@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::message::{Commit, Proposal, Reviewer, Value, View, Vote};
-use super::post::{Commits, PROOFS_AT_ONCE, Party, Post, Proof, To, WINDOW, leader};
+use super::party::Party;
+use super::post::{Commits, PROOFS_AT_ONCE, Post, Proof, To, WINDOW, leader};
 use super::quorum::Quorum;
 use super::statement::{Change, Letter, Sequence, Signed, Signer, Statement};
 use crate::crypto::Digest;

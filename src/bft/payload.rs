@@ -9,10 +9,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::message::{Commit, Value, View};
-use super::post::Party;
+use super::party::Party;
+use super::refused::Refused;
 use super::roster::Registry;
 use super::statement::{Sequence, Signer, Statement};
-use super::wire::Refused;
 use crate::crypto::{Digest, SecretKey, Signature, dsse};
 
 /// The type of all statements but commits.
@@ -146,7 +146,7 @@ fn canonical<T: Serialize>(value: &T) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::super::message::Vote;
-    use super::super::statement::{Opinion, Severity};
+    use super::super::opinion::{Opinion, Severity};
     use super::*;
     use crate::bft::Roster;
     use crate::bft::Seat;

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
-
 use super::message::{Commit, Reviewer, Value, View};
+use super::party::Party;
 use super::quorum::Quorum;
 use super::statement::{Change, Letter, Sequence, Signed, Statement};
 
@@ -14,16 +13,6 @@ pub const WINDOW: Sequence = 64;
 
 /// After so many decisions there is a checkpoint.
 pub const CHECKPOINT_EVERY: Sequence = 16;
-
-/// Somebody who takes part, by the place in its list.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Party {
-    /// A reviewer.
-    Reviewer(Reviewer),
-    /// An orchestrator.
-    Orchestrator(usize),
-}
 
 /// Whose turn it is to propose in a view of a decision: nobody has the first word everywhere.
 #[must_use]

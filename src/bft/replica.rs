@@ -15,9 +15,8 @@ use super::event::{Decision, Fraud, Input as SlotInput, Output as SlotOutput, Ph
 use super::instance::{Instance, proof_of, say, sign};
 use super::message::{Message, Reviewer, Value, View, ViewChange};
 use super::model_opinion::ModelOpinion;
-use super::post::{
-    CHECKPOINT_EVERY, PROOFS_AT_ONCE, Party, Post, Proof, To, WINDOW, is_quorum_on_the_same, leader,
-};
+use super::party::Party;
+use super::post::{CHECKPOINT_EVERY, PROOFS_AT_ONCE, Post, Proof, To, WINDOW, is_quorum_on_the_same, leader};
 use super::quorum::Quorum;
 use super::statement::{Change, Letter, Sequence, Signed, Signer, Statement};
 use crate::crypto::Digest;

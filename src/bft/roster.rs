@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::post::Party;
+use super::party::Party;
 use super::quorum::{Quorum, TooFew};
 use crate::crypto::{Digest, PublicKey};
 

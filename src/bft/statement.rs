@@ -7,75 +7,23 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
+use super::limits::{CHANGE_BYTES_MAX, TooLong};
 use super::message::{
     Commit, Grounds, Lock, Message, Prepare, Proposal, Reviewer, Value, View, ViewChange, Vote,
 };
 use super::model_opinion::ModelOpinion;
-use super::post::Party;
+use super::party::Party;
 use crate::crypto::Digest;
 
 /// The place of a decision in the order of all, from 1.
 pub type Sequence = u64;
-
-/// Longer changes are not decided on, in bytes: written as JSON, and with the locks of a hundred reviewers, one fits into a
-/// post however it must be escaped.
-pub const CHANGE_BYTES_MAX: usize = 2 << 20;
-
-/// Longer notes and reasons are not read, in bytes.
-pub const OPINION_BYTES_MAX: usize = 16 << 10;
-
-/// A change that nobody could be sent.
-#[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
-#[error("the change has {0} bytes, and {CHANGE_BYTES_MAX} can be decided on; make several of it")]
-pub struct TooLong(pub usize);
 
 /// A change that is voted on: a text of which every reviewer takes the digest itself.
 #[derive(Clone, Debug)]
 pub struct Change {
     text: Arc<str>,
     digest: Digest,
-}
-
-/// What a reviewer thinks of a change.
-#[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Opinion {
-    /// It may be applied.
-    Approve {
-        /// How sure it is, in hundredths of a per cent, 0 to 10000. A figure for people, and never a weight: a liar is always
-        /// sure.
-        confidence: u16,
-        /// What it looked at.
-        notes: String,
-    },
-    /// It must not be applied.
-    Reject {
-        /// Why.
-        reason: String,
-        /// How bad it is.
-        severity: Severity,
-    },
-    /// It cannot say.
-    Abstain {
-        /// Why.
-        reason: String,
-    },
-}
-
-/// How bad it would be to apply a change.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    /// A blemish.
-    Low,
-    /// A fault in rare cases.
-    Medium,
-    /// A fault.
-    High,
-    /// Damage, loss of data or a hole in the security.
-    Critical,
 }
 
 /// What is signed; the place in the order of all decisions is signed with it.
@@ -200,38 +148,6 @@ impl Change {
     }
 }
 
-impl Opinion {
-    /// The SHA-256 of its canonical JSON.
-    ///
-    /// # Panics
-    ///
-    /// Never: it has a JSON form.
-    #[must_use]
-    pub fn digest(&self) -> Digest {
-        Digest::of(&serde_json::to_vec(self).expect("strings and numbers have a JSON form"))
-    }
-
-    /// How long its text is, in bytes.
-    #[must_use]
-    pub fn text_len(&self) -> usize {
-        match self {
-            Self::Approve { notes: text, .. }
-            | Self::Reject { reason: text, .. }
-            | Self::Abstain { reason: text } => text.len(),
-        }
-    }
-
-    /// What it counts as.
-    #[must_use]
-    pub fn vote(&self) -> Vote {
-        match self {
-            Self::Approve { .. } => Vote::Approve,
-            Self::Reject { .. } => Vote::Reject,
-            Self::Abstain { .. } => Vote::Abstain,
-        }
-    }
-}
-
 impl Statement {
     /// Returns what a reviewer says with it in a decision, if it is a reviewer's. Of a view change, the lock is left out.
     #[must_use]
@@ -317,17 +233,6 @@ impl<S: Clone> Letter<S> {
             Lock { view: lock.0, value: lock.1, approvers }
         });
         (self.signed.sequence == sequence).then_some((self.signed.by, ViewChange { view, lock }))
-    }
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::Critical => "critical",
-        })
     }
 }
 

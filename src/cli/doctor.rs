@@ -16,8 +16,7 @@ use crate::config::{
 };
 use crate::core::{Endpoint, Structured};
 use crate::protocol::{Ask, CallId, Conversation, ReplyShape, Role, Step};
-use crate::provider::Completion;
-use crate::provider::{Clients, Provider, ProviderError, ServerInfo};
+use crate::provider::{Clients, Completion, Provider, ProviderError, ServerInfo};
 use crate::text::quote;
 
 /// What no model writes unless a grammar makes it.

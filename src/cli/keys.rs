@@ -13,8 +13,7 @@ use crate::bft::Registry;
 use crate::config::FileConfig;
 use crate::crypto::Digest;
 use crate::decision::{self, Exported, Imported, KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
-use crate::protocol::Parameters;
-use crate::protocol::Params;
+use crate::protocol::{Parameters, Params};
 use crate::text::quote;
 
 pub(super) fn keys(args: &KeysArgs, output: &Output) -> anyhow::Result<ExitCode> {

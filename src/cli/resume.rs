@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 
-use super::answer::AnswerFile;
+use super::answer::{self, AnswerFile};
 use super::args::ResumeArgs;
 use super::error::{IntegrityError, UsageError};
 use super::output::Output;
 use super::progress::Story;
-use super::{ExitCode, answer, block_on, docs, launch, locate, metrics, run, settings, signals};
+use super::{ExitCode, block_on, docs, launch, locate, metrics, run, settings, signals};
 use crate::config::{Chosen, FileConfig, launch_command, resumed_endpoints};
 use crate::core::Endpoint;
 use crate::engine::{Changes, Engine, Ledger, Redaction};

@@ -7,12 +7,12 @@ use anyhow::Context as _;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::answer::AnswerFile;
+use super::answer::{self, AnswerFile};
 use super::output::Output;
 use super::progress::Story;
 use super::run_args::RunArgs;
-use super::settings::Beginning;
-use super::{ExitCode, answer, block_on, locate, metrics, plan, settings, signals};
+use super::settings::{self, Beginning};
+use super::{ExitCode, block_on, locate, metrics, plan, signals};
 use crate::api::Session;
 use crate::config::FileConfig;
 use crate::engine::{Engine, Ledger, Redaction, StopRequest};

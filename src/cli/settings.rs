@@ -20,12 +20,11 @@ use crate::config::{
     Chosen, ConfigError, DEFAULT_RUNS_DIR, FileConfig, Hints, Roleset, Seats, check_meaning, config_folder,
     default_roleset, find_roleset, launch_command, load_roleset, resolve_endpoints, seat,
 };
-use crate::core::Endpoint;
-use crate::engine::{PROGRAM, Redaction};
+use crate::core::{Endpoint, PROGRAM};
+use crate::engine::Redaction;
 use crate::journal::{Limits, Opened};
-use crate::protocol::Parameters;
 use crate::protocol::council::Weights;
-use crate::protocol::{Document, Params, RunSetup, Task};
+use crate::protocol::{Document, Parameters, Params, RunSetup, Task};
 use crate::provider::MockScript;
 use crate::provider::launch::Launched;
 use crate::retrieval::Corpus;

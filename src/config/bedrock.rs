@@ -8,25 +8,12 @@ use std::path::PathBuf;
 
 use etcetera::home_dir;
 use ini::Ini;
-use serde::Deserialize;
 
-use super::endpoints::{Chosen, check_url};
+use super::chosen::{Chosen, check_url};
 use super::error::ConfigError;
 use super::file::FileConfig;
 use super::origin::{Origin, Sourced};
 use crate::core::{BEDROCK, BedrockEndpoint};
-
-/// `[bedrock]` of a configuration file.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct BedrockConfig {
-    /// The Region.
-    pub region: Option<String>,
-    /// The profile in `~/.aws` whose credentials are used.
-    pub profile: Option<String>,
-    /// URL of the service, if it is not the Region's public one: a private endpoint, or a test.
-    pub base_url: Option<String>,
-}
 
 /// Returns the endpoint of a model.
 ///
@@ -64,7 +51,7 @@ pub(super) fn bedrock_endpoint(
     };
     let base_url = base_url(file, &region)?;
     check_url(&base_url, chosen.allow_http || file.allow_http.unwrap_or(false))?;
-    let common = super::endpoints::common(chosen, file);
+    let common = super::chosen::common(chosen, file);
     Ok(BedrockEndpoint {
         base_url,
         region,

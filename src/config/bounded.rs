@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Read as _};
 use std::path::Path;
 
-use super::file::config_folder;
+use super::folders::config_folder;
 use super::reach::reach;
 
 /// The longest configuration file, roleset or pack, in bytes.

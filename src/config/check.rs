@@ -1,21 +1,17 @@
 //! Checking a roleset: every mistake, each with its file and JSON pointer.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
 use std::sync::LazyLock;
 
 use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
-use super::bounded;
-use super::embedded::{EMBEDDED_PACKS, ROLESET_SCHEMA};
+use super::embedded::ROLESET_SCHEMA;
 use super::error::Problem;
 use super::nearest::did_you_mean;
-use super::roleset::{COMPARING, Roleset, RolesetAgent, pack_parts};
-use crate::protocol::Parameters;
-use crate::protocol::{Params, RulesVersion};
+use super::packs::{COMPARING, Packs, pack_parts};
+use super::roleset::{Roleset, RolesetAgent};
+use crate::protocol::{Parameters, Params, RulesVersion};
 use crate::text::redact::{Redactions, Redactor};
 use crate::text::{CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, quote, schema};
 
@@ -24,71 +20,6 @@ const PACK_BYTES_MAX: usize = 64 * 1024;
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(|| schema::parse_embedded(ROLESET_SCHEMA));
 static VALIDATOR: LazyLock<Validator> = LazyLock::new(|| schema::compile(&SCHEMA));
-
-/// Where a roleset's packs are, and those that were made for this run.
-#[derive(Clone, Debug)]
-pub struct Packs {
-    place: Place,
-    made: BTreeMap<String, String>,
-}
-
-#[derive(Clone, Debug)]
-enum Place {
-    Folder(PathBuf),
-    Embedded(&'static [(&'static str, &'static str)]),
-}
-
-impl Packs {
-    pub(super) fn in_folder(folder: PathBuf) -> Self {
-        Self { place: Place::Folder(folder), made: BTreeMap::new() }
-    }
-
-    /// Returns the packs that are part of the binary.
-    pub(super) fn built_in() -> Self {
-        Self { place: Place::Embedded(EMBEDDED_PACKS), made: BTreeMap::new() }
-    }
-
-    /// The folder that they are in, unless they are part of the binary.
-    #[must_use]
-    pub fn folder(&self) -> Option<&Path> {
-        match &self.place {
-            Place::Folder(folder) => Some(folder),
-            Place::Embedded(_) => None,
-        }
-    }
-
-    /// Adds a pack under a name of its own.
-    pub(super) fn add(&mut self, name: &str, text: String) {
-        self.made.insert(name.to_owned(), text);
-    }
-
-    /// Returns the text of a pack.
-    pub(super) fn read(&self, name: &str) -> Result<String, String> {
-        if let Some(text) = self.made.get(name) {
-            return Ok(text.clone());
-        }
-        match &self.place {
-            Place::Folder(folder) => {
-                let path = folder.join(name);
-                bounded::read_of_roleset(&path).map_err(|e| format!("cannot read `{}`: {e}", path.display()))
-            }
-            Place::Embedded(packs) => {
-                let found = packs.iter().find(|(n, _)| *n == name);
-                found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| "there is no such pack".to_owned())
-            }
-        }
-    }
-
-    fn names(&self) -> Vec<String> {
-        match &self.place {
-            Place::Folder(folder) => {
-                let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-                entries.filter_map(|e| e.file_name().into_string().ok()).collect()
-            }
-            Place::Embedded(packs) => packs.iter().map(|(name, _)| (*name).to_owned()).collect(),
-        }
-    }
-}
 
 /// Reads and checks a roleset; `file` is its name in messages.
 pub(super) fn check(file: &str, text: &str, packs: &Packs) -> Result<Roleset, Vec<Problem>> {

@@ -6,15 +6,14 @@ use std::time::Duration;
 use reqwest::Url;
 
 use super::bedrock::bedrock_endpoint;
+use super::chosen::{Chosen, check_url, common};
 use super::error::ConfigError;
 use super::file::FileConfig;
 use super::origin::Origin;
 use super::roleset::Roleset;
-use crate::core::{
-    BEDROCK, Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Price, Timeouts,
-};
+use crate::core::{BEDROCK, Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Price};
 use crate::provider::launch::LaunchCommand;
-use crate::provider::{MockScript, OpenAi, ScriptError, is_loopback};
+use crate::provider::{MockScript, OpenAi, ScriptError};
 
 /// How long a local port may take to answer when no server is named.
 const PROBE: Duration = Duration::from_millis(400);
@@ -27,30 +26,6 @@ const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
 
 /// The variable that names the server, as other programs read it.
 const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
-
-/// Requests repeated by default after a fault that may pass.
-const RETRIES: u32 = 4;
-
-/// What flags and environment say about servers; files and rolesets come after them.
-#[derive(Clone, Debug, Default)]
-pub struct Chosen {
-    /// `--model`.
-    pub model: Option<String>,
-    /// `--base-url`.
-    pub base_url: Option<String>,
-    /// `--launch`.
-    pub launch: Option<String>,
-    /// The base URL of the server that was started, once it is there.
-    pub launched: Option<String>,
-    /// `--no-stream`.
-    pub no_stream: bool,
-    /// `--allow-http`.
-    pub allow_http: bool,
-    /// `--timeout`, for a whole reply.
-    pub timeout: Option<Duration>,
-    /// The mock script, when the run is scripted.
-    pub mock_script: Option<String>,
-}
 
 /// A model reference: `provider:model`, or a bare model name.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -238,26 +213,6 @@ fn bedrock_model(file: &FileConfig, reference: &str) -> Result<Option<String>, C
     Ok(provider.filter(|name| name == BEDROCK && !file.providers.contains_key(BEDROCK)).map(|_| model))
 }
 
-/// What is the same for every kind of server.
-pub(super) struct Common {
-    pub(super) stream: bool,
-    pub(super) retries: u32,
-    pub(super) timeouts: Timeouts,
-    pub(super) calls_at_once: Option<NonZeroU32>,
-}
-
-/// Returns what flags and files say about every server.
-pub(super) fn common(chosen: &Chosen, file: &FileConfig) -> Common {
-    let mut timeouts = file.timeouts.unwrap_or_default();
-    if let Some(total) = chosen.timeout {
-        let total_ms = u64::try_from(total.as_millis()).unwrap_or(u64::MAX);
-        timeouts = Timeouts { total_ms, first_byte_ms: timeouts.first_byte_ms.min(total_ms), ..timeouts };
-    }
-    let stream = !chosen.no_stream && file.stream.unwrap_or(true);
-    let retries = file.retries.unwrap_or(RETRIES);
-    Common { stream, retries, timeouts, calls_at_once: file.calls_at_once }
-}
-
 /// Fills in what is known without asking anybody; the base URL may stay empty.
 fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEndpoint, ConfigError> {
     let ModelRef { provider, model } = ModelRef::parse(reference, &known_providers(file))?;
@@ -394,32 +349,6 @@ pub(super) async fn only_model(endpoint: &OpenAiEndpoint) -> Result<String, Conf
         let message = format!("{} lists no model; name one with --model", endpoint.base_url);
         ConfigError::Usage(message)
     })
-}
-
-/// Refuses URLs that would leak what is sent.
-pub(super) fn check_url(base_url: &str, allow_http: bool) -> Result<(), ConfigError> {
-    let refuse = |why: &str| Err(ConfigError::Usage(format!("base URL `{base_url}`: {why}")));
-    let Ok(url) = Url::parse(base_url) else {
-        return refuse("it must be a URL that begins with http:// or https://");
-    };
-    if !url.username().is_empty() || url.password().is_some() {
-        // The URL itself is not shown: it holds a secret.
-        let why = "the base URL holds a user name or password; leave it out, and put the key where it belongs, such as OPENAI_API_KEY";
-        return Err(ConfigError::Usage(why.to_owned()));
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err(ConfigError::Usage(
-            "the base URL has a `?` or `#` part, which may hold a key; leave it out".to_owned(),
-        ));
-    }
-    match url.scheme() {
-        "https" => Ok(()),
-        "http" if is_loopback(&url) || allow_http => Ok(()),
-        "http" => refuse(
-            "plain http to another machine can be read on the way; use https, or allow it with --allow-http",
-        ),
-        _ => refuse("it must begin with http:// or https://"),
-    }
 }
 
 #[cfg(test)]

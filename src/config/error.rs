@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::trust::{Claim, Standing, lines};
+use super::claim::{Claim, Standing, lines};
 use crate::crypto::Digest;
 use crate::provider::ProviderError;
 use crate::provider::launch::LaunchError;

@@ -1,31 +1,19 @@
 //! Configuration files: `./consensus.toml` and the user's own.
 //!
-//! In: the two files, each read once. Out: one [`FileConfig`], which knows where each setting was made. A project's
-//! file comes with the folder that one stands in, so its settings that could harm its visitor count only with trust:
-//! a command that starts, sends or writes anything uses [`FileConfig::load`], which refuses them, and one that only
-//! reads uses [`FileConfig::load_to_read`], which leaves them out. No setting of an untrusted folder gets past here.
+//! In: the text of a file. Out: one [`FileConfig`], which knows where each setting was made. Which files there are, and
+//! what of them counts, is for the module `sources` to say.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use etcetera::BaseStrategy;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::bedrock::BedrockConfig;
 use super::document::{Document, Setting, dotted};
 use super::error::ConfigError;
 use super::prices::{PriceConfig, listed_price};
-use super::trust::Claims;
 use crate::core::{Price, Timeouts};
-use crate::text::quote;
-
-/// The file that is looked for in the working folder.
-pub const PROJECT_FILE: &str = "consensus.toml";
-
-/// The user's own file in the user's configuration folder.
-const USER_FILE: &str = "config.toml";
 
 /// Fields of a request that the program sets itself.
 const OWN_FIELDS: [&str; 9] = [
@@ -106,55 +94,15 @@ pub struct ProviderConfig {
 }
 
 impl FileConfig {
-    /// Reads the project's file over the user's file; files that do not exist are no mistake.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError::Read`], [`ConfigError::File`] with the line, [`ConfigError::Untrusted`].
-    pub fn load() -> Result<Self, ConfigError> {
-        let Sources { user, project, claims, .. } = Sources::read()?;
-        claims.as_ref().map_or(Ok(()), Claims::require)?;
-        Ok(project.over(user))
-    }
-
-    /// As [`Self::load`], for a command that starts, sends and writes nothing: settings that need trust and have none
-    /// are left out, with one line of warning.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError::Read`], [`ConfigError::File`] with the line.
-    pub fn load_to_read() -> Result<Self, ConfigError> {
-        let Sources { user, project, claims, document } = Sources::read()?;
-        let Some(claims) = claims else { return Ok(project.over(user)) };
-        match claims.require() {
-            Ok(()) => Ok(project.over(user)),
-            Err(ConfigError::Untrusted { .. }) => {
-                let is_kept = |key: &str| !claims.names(key);
-                warn_of(&claims);
-                let kept = document.map(|document| Self::parse_some(&document, is_kept)).transpose()?;
-                Ok(kept.unwrap_or_default().over(user))
-            }
-            Err(other) => Err(other),
-        }
-    }
-
-    /// Reads the user's own file alone.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError::Read`], [`ConfigError::File`] with the line.
-    pub fn of_user() -> Result<Self, ConfigError> {
-        let Some(folder) = config_folder() else { return Ok(Self::default()) };
-        let document = Document::read(&folder.join(USER_FILE))?;
-        document.as_ref().map(Self::parse).transpose().map(Option::unwrap_or_default)
-    }
-
     /// Returns what a file says.
     pub(super) fn parse(document: &Document) -> Result<Self, ConfigError> {
         Self::parse_some(document, |_| true)
     }
 
-    fn parse_some(document: &Document, is_kept: impl Fn(&str) -> bool) -> Result<Self, ConfigError> {
+    pub(super) fn parse_some(
+        document: &Document,
+        is_kept: impl Fn(&str) -> bool,
+    ) -> Result<Self, ConfigError> {
         let mut file: Self = document.parse(&is_kept)?;
         for (name, provider) in &file.providers {
             if let Some(field) = OWN_FIELDS.iter().find(|field| provider.body.contains_key(**field)) {
@@ -194,7 +142,7 @@ impl FileConfig {
     }
 
     /// Fills in from `other` what this file does not say.
-    fn over(self, other: Self) -> Self {
+    pub(super) fn over(self, other: Self) -> Self {
         let mut providers = other.providers;
         providers.extend(self.providers);
         let mut prices = other.prices;
@@ -233,26 +181,6 @@ impl FileConfig {
     }
 }
 
-/// The two files as they are, before the question of trust.
-struct Sources {
-    user: FileConfig,
-    project: FileConfig,
-    /// The project's file as it was read.
-    document: Option<Document>,
-    /// What of the folder needs trust.
-    claims: Option<Claims>,
-}
-
-impl Sources {
-    fn read() -> Result<Self, ConfigError> {
-        let user = FileConfig::of_user()?;
-        let document = Document::read(Path::new(PROJECT_FILE))?;
-        let project = document.as_ref().map(FileConfig::parse).transpose()?.unwrap_or_default();
-        let claims = Claims::of(Path::new("."), document.as_ref(), &project, &user)?;
-        Ok(Self { user, project, document, claims })
-    }
-}
-
 /// Returns the keys of what a project's file replaces as a whole when it has this setting.
 fn whole(setting: &Setting) -> &[String] {
     let keys = &setting.keys;
@@ -263,23 +191,14 @@ fn whole(setting: &Setting) -> &[String] {
     }
 }
 
-/// Warns of what needs trust and has none: settings are left out, and a link is only read through.
-fn warn_of(claims: &Claims) {
-    let named: Vec<String> = claims.claims.iter().map(ToString::to_string).collect();
-    tracing::warn!(
-        "left out, or only read through, until you trust this folder with `consensus trust`: {}",
-        quote::terminal(&named.join("; "))
-    );
-}
-
-/// Returns the user's configuration folder, `$XDG_CONFIG_HOME/consensus` on every system.
-#[must_use]
-pub fn config_folder() -> Option<PathBuf> {
-    etcetera::base_strategy::Xdg::new().ok().map(|xdg| xdg.config_dir().join("consensus"))
-}
-
-/// Returns the folder for what can be made again.
-#[must_use]
-pub fn cache_folder() -> Option<PathBuf> {
-    etcetera::base_strategy::Xdg::new().ok().map(|xdg| xdg.cache_dir().join("consensus"))
+/// `[bedrock]` of a configuration file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BedrockConfig {
+    /// The Region.
+    pub region: Option<String>,
+    /// The profile in `~/.aws` whose credentials are used.
+    pub profile: Option<String>,
+    /// URL of the service, if it is not the Region's public one: a private endpoint, or a test.
+    pub base_url: Option<String>,
 }

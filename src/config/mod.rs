@@ -14,37 +14,47 @@
 
 mod bedrock;
 mod bounded;
+mod catalog;
 mod check;
+mod chosen;
+mod claim;
 mod default_roleset;
 mod document;
 mod embedded;
 mod endpoints;
 mod error;
+mod explain;
 mod file;
+mod folders;
 mod nearest;
 mod origin;
+mod packs;
 mod panel;
 mod prices;
 mod reach;
 mod resumed;
 mod roleset;
+mod sources;
 mod trust;
 
-pub use bedrock::BedrockConfig;
-pub use check::{Packs, check_meaning};
+pub use catalog::{Found, Source, check_roleset, copy_roleset, find_roleset, list_rolesets, load_roleset};
+pub use check::check_meaning;
+pub use chosen::Chosen;
+pub use claim::{Claim, Standing};
 pub use default_roleset::{DefaultRoleset, Hints, default_roleset};
 pub use document::Setting;
 pub use embedded::{EMBEDDED_ROLESETS, ROLESET_SCHEMA};
-pub use endpoints::{Chosen, ModelRef, expected_price, launch_command, resolve_endpoints};
+pub use endpoints::{ModelRef, expected_price, launch_command, resolve_endpoints};
 pub use error::{ConfigError, Problem};
-pub use file::{FileConfig, PROJECT_FILE, ProviderConfig, cache_folder, config_folder};
+pub use explain::explain;
+pub use file::BedrockConfig;
+pub use file::{FileConfig, ProviderConfig};
+pub use folders::{PROJECT_FILE, cache_folder, config_folder};
 pub use nearest::nearest;
-pub use origin::{Origin, Sourced, explain};
+pub use origin::{Origin, Sourced};
+pub use packs::Packs;
 pub use panel::{Persona, Seats, seat};
 pub use prices::{PriceConfig, listed_price, micro_usd, prices_as_of};
 pub use resumed::resumed_endpoints;
-pub use roleset::{
-    Found, Roleset, RolesetAgent, Source, check_roleset, copy_roleset, find_roleset, list_rolesets,
-    load_roleset,
-};
-pub use trust::{Claim, Claims, DEFAULT_RUNS_DIR, Standing, TRUST_VARIABLE, TrustStore};
+pub use roleset::{Roleset, RolesetAgent};
+pub use trust::{Claims, DEFAULT_RUNS_DIR, TRUST_VARIABLE, TrustStore};

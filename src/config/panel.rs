@@ -4,18 +4,15 @@
 //! In: a roleset of `panel` and what was asked for. Out: the roleset with other members, and the packs of those that
 //! are new. Nothing is read or written here.
 
-use super::check::Packs;
 use super::embedded::EMBEDDED_ROLESETS;
 use super::error::ConfigError;
 use super::nearest::did_you_mean;
-use super::roleset::{COMPARING, Roleset, RolesetAgent};
+use super::packs::{COMPARING, Packs};
+use super::roleset::{NAME_CHARS_MAX, Roleset, RolesetAgent, self_panel};
 use crate::text::{one_line, quote};
 
 /// The roleset whose members are the built-in personas.
 const PERSONAS: &str = "panel_personas.json";
-
-/// The longest name of an agent.
-const NAME_CHARS_MAX: usize = 40;
 
 /// The longest label of a field.
 const DOMAIN_CHARS_MAX: usize = 80;
@@ -145,17 +142,6 @@ pub fn seat(roleset: &mut Roleset, packs: &mut Packs, seats: &Seats<'_>) -> Resu
         roleset.agents.push(RolesetAgent::new(name, persona.domain, pack));
     }
     Ok(())
-}
-
-/// Returns the first member so many times, under names of their own.
-#[must_use]
-pub(super) fn self_panel(members: &[RolesetAgent], copies: usize) -> Vec<RolesetAgent> {
-    let Some(first) = members.first() else { return Vec::new() };
-    let copy = |number: usize| {
-        let stem: String = first.name.chars().take(NAME_CHARS_MAX - 3).collect();
-        RolesetAgent { name: format!("{stem}_{number}"), ..first.clone() }
-    };
-    (1..=copies).map(copy).collect()
 }
 
 /// Whether two names are one but for case and for what stands between words.

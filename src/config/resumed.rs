@@ -5,7 +5,8 @@
 //! goes only to a URL that the user names too.
 
 use super::bedrock;
-use super::endpoints::{Chosen, Place, check_url, only_model, place};
+use super::chosen::{Chosen, check_url};
+use super::endpoints::{Place, only_model, place};
 use super::error::ConfigError;
 use super::file::FileConfig;
 use crate::core::{Endpoint, OpenAiEndpoint, PRESETS};

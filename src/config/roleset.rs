@@ -1,18 +1,10 @@
 //! Rolesets: finding them, reading them, and making a setup of one.
 
-use std::path::{Path, PathBuf};
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::bounded;
-use super::check::{self, Packs};
-use super::embedded::EMBEDDED_ROLESETS;
-use super::error::{ConfigError, Problem};
-use super::nearest::did_you_mean;
-use super::panel::self_panel;
-use crate::protocol::Parameters;
-use crate::protocol::{AgentSetup, Params, RulesVersion, RunSetup, Task};
+use super::packs::{Packs, pack_parts};
+use crate::protocol::{AgentSetup, Parameters, Params, RulesVersion, RunSetup, Task};
 use crate::text::CanonicalRule;
 
 /// A roleset: which protocol, which agents, and its parameters.
@@ -132,181 +124,6 @@ fn default_max_tokens() -> u32 {
     800
 }
 
-/// Where a roleset was found.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Source {
-    /// A file.
-    File(PathBuf),
-    /// The binary itself, under this file name.
-    Embedded(&'static str),
-}
-
-impl std::fmt::Display for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::File(path) => write!(f, "{}", path.display()),
-            Self::Embedded(name) => write!(f, "{name} (built in)"),
-        }
-    }
-}
-
-/// A roleset that was found but not yet checked.
-#[derive(Clone, Debug)]
-pub struct Found {
-    /// Its name: the file name without `.json`.
-    pub name: String,
-    /// Where it is.
-    pub source: Source,
-}
-
-/// Lists every roleset that can be named, nearest folder first, without repeats.
-#[must_use]
-pub fn list_rolesets(folders: &[PathBuf]) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
-    let mut add = |name: &str, source| {
-        if !found.iter().any(|f| f.name == name) {
-            found.push(Found { name: name.to_owned(), source });
-        }
-    };
-    for folder in folders {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-        paths.sort();
-        for path in paths {
-            let is_json = path.extension().is_some_and(|e| e == "json");
-            if let Some(name) = path.file_stem().and_then(|s| s.to_str()).filter(|_| is_json) {
-                add(name, Source::File(path.clone()));
-            }
-        }
-    }
-    for (file, _) in EMBEDDED_ROLESETS {
-        add(file.trim_end_matches(".json"), Source::Embedded(file));
-    }
-    found
-}
-
-/// Finds a roleset by name, or by the path of its file.
-///
-/// # Errors
-///
-/// [`ConfigError::NoRoleset`] with the nearest name.
-pub fn find_roleset(name: &str, folders: &[PathBuf]) -> Result<Found, ConfigError> {
-    let path = Path::new(name);
-    if path.extension().is_some_and(|e| e == "json") || name.contains('/') {
-        let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or(name);
-        return Ok(Found { name: stem.to_owned(), source: Source::File(path.to_owned()) });
-    }
-    let all = list_rolesets(folders);
-    let hint = did_you_mean(name, all.iter().map(|f| f.name.as_str()));
-    let hint = if hint.is_empty() { "; `consensus roleset list` shows them all".to_owned() } else { hint };
-    let found = all.into_iter().find(|f| f.name == name);
-    found.ok_or_else(|| ConfigError::NoRoleset { name: name.to_owned(), hint })
-}
-
-/// Reads a roleset and its packs, and reports every mistake in them.
-///
-/// Built-in rolesets have been checked when the program was tested, and are only read;
-/// [`check_roleset`] checks them too.
-///
-/// # Errors
-///
-/// [`ConfigError::Read`], or [`ConfigError::Roleset`] with all mistakes.
-pub fn load_roleset(found: &Found) -> Result<(Roleset, Packs), ConfigError> {
-    match &found.source {
-        Source::File(_) => check_roleset(found),
-        Source::Embedded(_) => {
-            let (file, text, packs) = open(found)?;
-            let problem = |message| Problem { file, at: String::new(), message };
-            let roleset = serde_json::from_str(&text);
-            let roleset = roleset.map_err(|e| ConfigError::Roleset(vec![problem(e.to_string())]))?;
-            Ok((roleset, packs))
-        }
-    }
-}
-
-/// Checks a roleset and its packs, wherever they are.
-///
-/// # Errors
-///
-/// As [`load_roleset`].
-pub fn check_roleset(found: &Found) -> Result<(Roleset, Packs), ConfigError> {
-    let (file, text, packs) = open(found)?;
-    let roleset = check::check(&file, &text, &packs).map_err(ConfigError::Roleset)?;
-    Ok((roleset, packs))
-}
-
-/// Copies a roleset and its packs into `folder`, to be changed there; returns the roleset's new file.
-///
-/// # Errors
-///
-/// As [`load_roleset`]; and [`ConfigError::Usage`] if a file is there already with other content, or one
-/// cannot be written. What is there is never overwritten.
-pub fn copy_roleset(found: &Found, folder: &Path) -> Result<PathBuf, ConfigError> {
-    let (roleset, packs) = load_roleset(found)?;
-    let (_, text, _) = open(found)?;
-    let path = folder.join(format!("{}.json", found.name));
-    if let Source::File(own) = &found.source
-        && own.canonicalize().is_ok_and(|own| path.canonicalize().is_ok_and(|path| path == own))
-    {
-        let why = format!("`{}` is the roleset of that name already; nothing was copied", path.display());
-        return Err(ConfigError::Usage(why));
-    }
-    let mut files = vec![(path.clone(), text)];
-    for agent in roleset.agents.iter().chain(&roleset.arbiter) {
-        let pack = packs.read(&agent.pack).map_err(ConfigError::Usage)?;
-        files.push((folder.join("packs").join(&agent.pack), pack));
-    }
-    // Whatever cannot be read is taken to differ.
-    let differs = |(path, text): &&(PathBuf, String)| match std::fs::read(path) {
-        Ok(now) => now != text.as_bytes(),
-        Err(why) => why.kind() != std::io::ErrorKind::NotFound,
-    };
-    if let Some((there, _)) = files.iter().find(differs) {
-        let why = format!("`{}` is there already and differs; nothing was copied", there.display());
-        return Err(ConfigError::Usage(why));
-    }
-    for (path, text) in files {
-        let write = || {
-            path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-            std::fs::write(&path, text)
-        };
-        let why = |e| ConfigError::Usage(format!("cannot write `{}`: {e}", path.display()));
-        write().map_err(why)?;
-    }
-    Ok(path)
-}
-
-/// Returns a roleset's name in messages, its text, and where its packs are.
-fn open(found: &Found) -> Result<(String, String, Packs), ConfigError> {
-    match &found.source {
-        Source::File(path) => {
-            let read = bounded::read_of_roleset(path);
-            let text = read.map_err(|source| ConfigError::Read { path: path.clone(), source })?;
-            let folder = path.parent().unwrap_or(Path::new("")).join("packs");
-            Ok((path.display().to_string(), text, Packs::in_folder(folder)))
-        }
-        Source::Embedded(name) => {
-            let text = EMBEDDED_ROLESETS.iter().find(|(n, _)| n == name).map_or("", |(_, text)| text);
-            Ok((found.source.to_string(), text.to_owned(), Packs::built_in()))
-        }
-    }
-}
-
-/// The line of a pack that divides it. What stands before it is for work alone, and what comes after it for comparing texts.
-pub(super) const COMPARING: &str = "## Comparing";
-
-/// Divides a pack in its part for work alone and its part for comparing. A pack without the dividing line has no second part.
-pub(super) fn pack_parts(text: &str) -> (String, String) {
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        if line.trim_end() == COMPARING {
-            return (text[..at].to_owned(), text[at + line.len()..].trim().to_owned());
-        }
-        at += line.len();
-    }
-    (text.to_owned(), String::new())
-}
-
 impl Roleset {
     /// Makes the setup of a run with this roleset.
     #[must_use]
@@ -336,4 +153,18 @@ impl Roleset {
             spread: None,
         }
     }
+}
+
+/// The longest name of an agent.
+pub(super) const NAME_CHARS_MAX: usize = 40;
+
+/// Returns the first member so many times, under names of their own.
+#[must_use]
+pub(super) fn self_panel(members: &[RolesetAgent], copies: usize) -> Vec<RolesetAgent> {
+    let Some(first) = members.first() else { return Vec::new() };
+    let copy = |number: usize| {
+        let stem: String = first.name.chars().take(NAME_CHARS_MAX - 3).collect();
+        RolesetAgent { name: format!("{stem}_{number}"), ..first.clone() }
+    };
+    (1..=copies).map(copy).collect()
 }

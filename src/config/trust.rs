@@ -16,9 +16,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::bounded;
+use super::claim::{Claim, Standing};
 use super::document::Document;
 use super::error::ConfigError;
-use super::file::{FileConfig, PROJECT_FILE, config_folder};
+use super::file::FileConfig;
+use super::folders::{PROJECT_FILE, config_folder};
 use super::reach::{Reach, reach};
 use crate::core::{BEDROCK, PRESETS};
 use crate::crypto::Digest;
@@ -46,15 +48,6 @@ pub const DEFAULT_RUNS_DIR: &str = "runs";
 /// What is written below the folder for run folders under a name that a project can foresee.
 const FORESEEN: [&str; 3] = ["", "doctor/server.log", "sessions"];
 
-/// One thing that needs trust.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Claim {
-    /// Where it is: a file with its line, or a link.
-    pub place: String,
-    /// What it says.
-    pub what: String,
-}
-
 /// What of a folder needs trust.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Claims {
@@ -66,19 +59,6 @@ pub struct Claims {
     pub digest: Digest,
     /// The outermost keys of the project's file that are among them.
     keys: Vec<String>,
-}
-
-/// Whether a folder is trusted.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Standing {
-    /// It is, as it is now.
-    Trusted,
-    /// It never was.
-    Unknown,
-    /// It was, and what it says has changed.
-    Changed,
-    /// It never was, and the environment trusts something else.
-    OtherDigest,
 }
 
 impl Claims {
@@ -351,29 +331,5 @@ impl TrustStore {
         let text = text.map_err(|e| failed(e.into()))? + "\n";
         write_whole(&self.path(), &text, 0o600).map_err(failed)?;
         Ok(changed)
-    }
-}
-
-/// Returns the claims as lines of a message.
-pub(super) fn lines(claims: &[Claim]) -> String {
-    claims.iter().fold(String::new(), |lines, claim| lines + "\n  " + &claim.to_string())
-}
-
-impl std::fmt::Display for Claim {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.place, self.what)
-    }
-}
-
-impl std::fmt::Display for Standing {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Trusted => "you trust it",
-            Self::Unknown => "you have not trusted it",
-            Self::Changed => "it has changed since you trusted it",
-            Self::OtherDigest => {
-                "you have not trusted it, and CONSENSUS_TRUST is the digest of something else"
-            }
-        })
     }
 }

@@ -1,11 +1,12 @@
 //! Where a model is called, as data: what the journal records and what presets fill in.
 
-use super::usage::Price;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use super::usage::Price;
 
 /// Where one agent's model is called. Holds no secret: keys are named, not stored.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]

@@ -4,6 +4,7 @@
 
 mod basis_points;
 mod endpoint;
+mod program;
 mod usage;
 
 pub use basis_points::BasisPoints;
@@ -11,4 +12,5 @@ pub(crate) use basis_points::{TEN_THOUSANDTHS, exactly};
 pub use endpoint::{
     BEDROCK, BedrockEndpoint, Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Timeouts,
 };
+pub use program::PROGRAM;
 pub use usage::{Price, Receipt, Structured, Usage};

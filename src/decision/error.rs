@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::history::NotInLedger;
+use super::not_in_ledger::NotInLedger;
 use crate::bft::court::Mistrial;
 use crate::bft::{Refused, RosterFault, Sequence, TooLong};
 use crate::crypto::{Digest, NotAKey};

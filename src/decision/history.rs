@@ -6,11 +6,10 @@
 //! A key that is copied without its ledger would give one place in the order of decisions to two changes. The branch remembers
 //! what landed, so that the copy is noticed before anything is asked or signed.
 
-use std::path::{Path, PathBuf};
-
-use thiserror::Error;
+use std::path::Path;
 
 use super::error::DecisionError;
+use super::not_in_ledger::NotInLedger;
 use crate::bft::{Registry, Sequence, Value};
 use crate::crypto::Digest;
 use crate::repository::{Oid, Repository, Trailer};
@@ -60,24 +59,6 @@ pub struct Beside<'a> {
     pub may_learn: bool,
     /// Whether these are the keys of a reviewer in a process of its own.
     pub is_reviewer: bool,
-}
-
-/// A branch carries a decision of these keys, and what is beside them does not know it.
-#[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[error(
-    "`{branch}` carries decision {sequence}{whose}, landed by {commit}, and {} {found}: it is an older copy, or was left behind, and \
-     these keys would sign one number twice. {advice}",
-    place.display()
-)]
-pub struct NotInLedger {
-    branch: String,
-    sequence: Sequence,
-    /// A commit that names no roster may be other keys'.
-    whose: &'static str,
-    commit: Oid,
-    place: PathBuf,
-    found: String,
-    advice: String,
 }
 
 impl LandedDecision {

@@ -268,7 +268,7 @@ impl Ledger {
         let (opinions, models): (Vec<Opinion>, Vec<Option<ModelAt>>) = readings.unzip();
         let change = proposal.change()?.text().to_owned();
         let opened = Opened {
-            program: crate::engine::PROGRAM.to_owned(),
+            program: crate::core::PROGRAM.to_owned(),
             sequence: self.next(),
             run: run.to_owned(),
             change,

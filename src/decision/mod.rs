@@ -24,6 +24,7 @@ mod history;
 mod keys;
 mod landing;
 mod ledger;
+mod not_in_ledger;
 mod portable;
 mod proposal;
 mod record;

@@ -2,8 +2,7 @@
 
 use thiserror::Error;
 
-use crate::core::Price;
-use crate::core::Usage;
+use crate::core::{Price, Usage};
 use crate::journal::Limits;
 
 /// What has been spent and what calls in the air may still spend.

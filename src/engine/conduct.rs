@@ -3,8 +3,7 @@
 //! In: a call and the record of its reply. Out: facts for the ledger, the same from a live run and from its journal. Nothing here
 //! changes a record, and nothing here decides what becomes of a reply.
 
-use crate::core::Usage;
-use crate::core::{Price, Structured};
+use crate::core::{Price, Structured, Usage};
 use crate::journal::Replied;
 use crate::protocol::{Ask, Degraded, Finish, ReplyShape, UsageRule};
 

@@ -10,19 +10,17 @@ use futures_util::stream::FuturesUnordered;
 use thiserror::Error;
 use tokio::sync::watch;
 
-use super::Mismatch;
-use super::ledger::{Ledger, PROGRAM, tokens_max};
-use super::log;
+use super::ledger::{Ledger, tokens_max};
 use super::observer::{Moment, Observer};
 use super::redaction::Redaction;
-use crate::core::Endpoint;
+use super::{Mismatch, log};
+use crate::core::{Endpoint, PROGRAM};
 use crate::journal::{
     Asked, Entry, Found, Journal, JournalError, Library, Limits, Log, Opened, Record, Replied, Strand, Writer,
 };
 use crate::protocol::{Ask, CallId, Outcome, Passage, RunSetup, Search};
-use crate::provider::Completion;
 use crate::provider::launch::Lifeline;
-use crate::provider::{Clients, Provider, ProviderError};
+use crate::provider::{Clients, Completion, Provider, ProviderError};
 use crate::retrieval::{Corpus, RetrievalError};
 
 /// What somebody outside wants of a run under way.

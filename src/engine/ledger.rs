@@ -10,17 +10,13 @@ use std::time::Duration;
 use super::Mismatch;
 use super::budget::{Budget, Reserve};
 use super::conduct::{self, estimate_instead, ignores_schema};
-use crate::core::Usage;
-use crate::core::{Endpoint, Price};
+use crate::core::{Endpoint, Price, Usage};
 use crate::journal::{Asked, Entry, Found, Library, Limits, Opened, Record, Replied, between};
 use crate::protocol::{
     Action, Ask, CallId, Degraded, Event, Machine, Outcome, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage,
     Protocol, ReplyShape, RunReport, Search, Unexpected,
 };
 use crate::text::{quote, redact};
-
-/// Name and version of this program, as journals record it.
-pub const PROGRAM: &str = concat!("consensus ", env!("CARGO_PKG_VERSION"));
 
 /// The state of a run.
 pub struct Ledger {

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::PROGRAM;
+use crate::core::PROGRAM;
 use crate::protocol::{BadSetup, CallId, Unexpected};
 
 /// A record that cannot be one of this run.

@@ -23,7 +23,7 @@ mod redaction;
 
 pub use budget::{Budget, Exceeded, Reserve};
 pub use drive::{Changes, Engine, EngineError, StopRequest};
-pub use ledger::{Ledger, PROGRAM, Totals};
+pub use ledger::{Ledger, Totals};
 pub use mismatch::Mismatch;
 pub use observer::{Moment, NoObserver, Observer};
 pub use redaction::Redaction;

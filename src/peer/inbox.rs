@@ -4,8 +4,8 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use tokio::sync::mpsc::Receiver;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::{self, Receiver};
 
 use crate::bft::Party;
 

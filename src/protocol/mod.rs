@@ -27,12 +27,12 @@ mod registry;
 pub mod review;
 mod turn;
 
+pub(crate) use contract::UsageRule;
 pub use contract::{
     Action, AgentReport, AgentSetup, Ask, BadSetup, BlindVote, CallId, Conversation, Degraded, Dissent,
     Document, Event, Finish, How, Message, NoAgreement, Outcome, PASSAGE_CHARS_MAX, PASSAGES_MAX, Parameters,
     Passage, Protocol, Reply, ReplyShape, Report, Role, RulesVersion, Search, Setup, Step, Tally, Task,
     Thinking, Unexpected, WorstCase,
 };
-pub(crate) use contract::{Opening, UsageRule};
 pub use registry::{Machine, Params, RunReport, RunSetup, Section};
 pub use turn::{ArbiterChoice, REFUSED};

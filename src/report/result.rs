@@ -13,8 +13,7 @@ use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::engine::{Ledger, Mismatch};
 use crate::journal::{Record, between};
-use crate::protocol::Parameters;
-use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome, Section};
+use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome, Parameters, Section};
 
 /// How a run ended.
 #[derive(Clone, Debug, Serialize)]

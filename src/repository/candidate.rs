@@ -5,7 +5,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::error::RepositoryError;
-use super::git::{Asked, Oid, Repository};
+use super::git::{Asked, Repository};
+use super::oid::Oid;
 use crate::crypto::Digest;
 
 /// Where a change comes from.

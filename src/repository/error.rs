@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::git::Oid;
+use super::oid::Oid;
 
 /// Why something cannot be done with a repository. Nothing is changed then.
 #[derive(Debug, Error)]

@@ -1,14 +1,12 @@
 //! Git, asked in one way.
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde::{Deserialize, Serialize};
-
 use super::error::RepositoryError;
+use super::oid::Oid;
 use crate::crypto::Digest;
 
 /// Whatever a user, a system or a repository has set that would change a tree, run something or wait for somebody.
@@ -29,45 +27,6 @@ const SETTINGS: [&str; 11] = [
 
 /// What a filter of files may have set, and what is set in its place.
 const FILTER: [(&str, &str); 4] = [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")];
-
-/// The name of an object of git: lower-case hex digits, 40 or 64.
-#[derive(Clone, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Oid(String);
-
-impl Oid {
-    /// Reads a name.
-    pub(super) fn read(text: &str) -> Option<Self> {
-        let is_hex = text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
-        (is_hex && matches!(text.len(), 40 | 64)).then(|| Self(text.to_owned()))
-    }
-
-    /// The name.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TryFrom<String> for Oid {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        Self::read(&text).ok_or_else(|| "it is no name of an object of git".to_owned())
-    }
-}
-
-impl From<Oid> for String {
-    fn from(oid: Oid) -> Self {
-        oid.0
-    }
-}
-
-impl fmt::Display for Oid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// A repository.
 #[derive(Clone, Debug)]

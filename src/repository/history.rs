@@ -4,7 +4,8 @@
 //! everybody may write who may push: nothing is proven by them. Nothing is written here.
 
 use super::error::RepositoryError;
-use super::git::{Asked, Oid, Repository};
+use super::git::{Asked, Repository};
+use super::oid::Oid;
 
 /// The trailers of one decision.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::error::RepositoryError;
-use super::git::{Asked, Oid, Repository};
+use super::git::{Asked, Repository};
+use super::oid::Oid;
 
 /// Who commits: nobody who could be asked, and the same on every machine.
 const NAME: &str = "consensus";

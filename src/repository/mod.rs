@@ -19,9 +19,11 @@ mod error;
 mod git;
 mod history;
 mod landing;
+mod oid;
 
 pub use candidate::{Candidate, FileChange, FileKind, Source};
 pub use error::RepositoryError;
-pub use git::{Oid, Repository};
+pub use git::Repository;
 pub use history::Trailer;
 pub use landing::{Landing, Mark};
+pub use oid::Oid;

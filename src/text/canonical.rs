@@ -10,7 +10,8 @@ use thiserror::Error;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use super::decimal::{Decimal, DecimalSign, Groups, NotANumber};
-use super::{StrictValue, check_depth, quote};
+use super::quote::{self, one_line};
+use super::{StrictValue, check_depth};
 use crate::crypto::{Digest, NotInteroperable, canonical_json};
 
 /// What kind of text the answer is, hence which differences do not count.
@@ -232,19 +233,6 @@ fn to_nfc(text: &str) -> std::borrow::Cow<'_, str> {
         IsNormalized::Yes => text.into(),
         IsNormalized::No | IsNormalized::Maybe => text.nfc().collect::<String>().into(),
     }
-}
-
-/// Returns the words of a text with single spaces between them.
-#[must_use]
-pub fn one_line(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for word in text.split_whitespace() {
-        if !out.is_empty() {
-            out.push(' ');
-        }
-        out.push_str(word);
-    }
-    out
 }
 
 fn trim_lines(text: &str) -> String {

@@ -11,7 +11,7 @@ use thiserror::Error;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::evidence::{Answers, Quotes};
-use super::{decoding, quote};
+use super::{quote, shape};
 
 /// One rule about the final text.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -91,7 +91,7 @@ impl Constraint {
         let (schema, example) = match self {
             Self::Quotes(quotes) => (quotes.schema(), Quotes::EXAMPLE),
             Self::Answers(answers) => (answers.schema(), Answers::EXAMPLE),
-            Self::Keys { keys } => (decoding::with_keys(keys), "…"),
+            Self::Keys { keys } => (shape::with_keys(keys), "…"),
             Self::Sentences(_)
             | Self::Words(_)
             | Self::Characters(_)

@@ -14,15 +14,12 @@ use super::envelope::DETAIL_CHARS_MIN;
 use super::memo::Memo;
 use super::schema::{ENVELOPE_VALUE, SchemaText};
 use super::sentences::{sentence_list, sentences};
+use super::shape::{closed, fixed, non_empty_string, of_types, string};
 use super::{CanonicalKind, Canonicalizer, Constraint, DecimalSign, listed_sentences};
 
 /// Longest generated strings, in characters, for fields that are not the answer.
 const SHORT_CHARS_MAX: usize = 120;
 const LINE_CHARS_MAX: usize = 160;
-
-/// The most values of an `enum`: larger ones are refused by servers (OpenAI takes 250 strings of any length), and what was to
-/// be chosen is asked for then and not forced.
-pub(crate) const CHOICES_MAX: usize = 250;
 
 /// A number of this many characters or more may have been cut off by the grammar.
 pub const NUMBER_CHARS_MAX: usize = 48;
@@ -301,43 +298,8 @@ fn json_value(constraints: &[Constraint]) -> Value {
     form.map_or_else(|| of_types(&["object", "array", "number", "boolean"]), |form| form.schema)
 }
 
-/// An object with these keys.
-pub(super) fn with_keys(keys: &[String]) -> Value {
-    let any = of_types(&["string", "number", "boolean", "null", "array", "object"]);
-    closed(&keys.iter().map(|key| (key.clone(), any.clone())).collect::<Map<_, _>>().into())
-}
-
-fn of_types(names: &[&str]) -> Value {
-    let types: Vec<Value> = names.iter().map(|name| json!({"type": name})).collect();
-    json!({"anyOf": types})
-}
-
-fn fixed(text: &str) -> Value {
-    json!({"type": "string", "enum": [text]})
-}
-
 fn line(chars_max: usize) -> Value {
     json!({"type": "string", "pattern": format!("^{PLAIN_CHARS}{{{LINE_CHARS_MIN},{chars_max}}}$")})
-}
-
-fn string(chars_max: usize) -> Value {
-    json!({"type": "string", "maxLength": chars_max})
-}
-
-fn non_empty_string(chars_max: usize) -> Value {
-    json!({"type": "string", "minLength": 1, "maxLength": chars_max})
-}
-
-/// An object with exactly these fields.
-pub(crate) fn closed(properties: &Value) -> Value {
-    let names: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
-    let required = json!(names);
-    json!({
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": false,
-    })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::decoding::{CHOICES_MAX, closed};
+use super::shape::{CHOICES_MAX, closed};
 
 /// What is shorter than this says little by itself, and goes with what stands beside it; in bytes.
 const ALONE_BYTES_MIN: usize = 16;

@@ -26,25 +26,25 @@ pub mod redact;
 pub mod schema;
 mod secrets;
 mod sentences;
+mod shape;
 mod shapes;
 mod strict_json;
 pub mod vacuity;
 mod verbatim;
 mod violation;
 
-pub use canonical::{
-    Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical, Reading, one_line,
-};
+pub use canonical::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical, Reading};
 pub use constraint::{Broken, Constraint};
 pub use decimal::{DecimalSign, NotANumber};
-pub(crate) use decoding::{CHOICES_MAX, closed};
 pub use envelope::{
     Answer, Artifact, Change, ChangeBy, Envelope, FinalSolution, Meta, SOLVED_MARKER, Status,
 };
 pub(crate) use extract::read_one;
 pub use extract::{Extracted, REPLY_BYTES_MAX, extract};
 pub use final_text::FinalText;
+pub use quote::one_line;
 pub use sentences::listed_sentences;
+pub(crate) use shape::{CHOICES_MAX, closed};
 pub use strict_json::{DEPTH_MAX, StrictValue, check_depth};
 pub use verbatim::find_verbatim;
 pub use violation::Violation;

@@ -7,8 +7,6 @@
 
 use std::fmt::Write as _;
 
-use super::one_line;
-
 /// The longest excerpt of untrusted text in a message, in characters.
 const EXCERPT_CHARS_MAX: usize = 60;
 
@@ -193,6 +191,19 @@ impl RoleTokens {
             .and_then(|lower| lower.get(at..))
             .is_some_and(|rest| ROLE_TOKENS.iter().any(|token| rest.starts_with(token)))
     }
+}
+
+/// Returns the words of a text with single spaces between them.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out
 }
 
 #[cfg(test)]

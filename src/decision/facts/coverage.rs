@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::error::DecisionError;
 use super::Located;
+use super::location::is_file;
 use crate::crypto::Digest;
 
 /// The most lines that are named.
@@ -61,12 +62,6 @@ impl Coverage {
             report_sha256: Digest::of(text.as_bytes()),
         })
     }
-}
-
-/// Whether a report, which may name files by their whole path, means this one.
-pub(super) fn is_file(named: &str, path: &str) -> bool {
-    let named = named.trim_start_matches("./");
-    named == path || named.ends_with(&format!("/{path}"))
 }
 
 #[cfg(test)]

@@ -6,22 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::super::error::DecisionError;
-use super::coverage::is_file;
+use super::location::{Located, is_file};
 use crate::crypto::Digest;
 use crate::text::quote;
 
 /// The most findings that are told.
 const TOLD_MAX: usize = 50;
-
-/// A line of a file.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Located {
-    /// The file.
-    pub path: String,
-    /// The line in it, from 1.
-    pub line: u64,
-}
 
 /// What other tools found in a tree.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]

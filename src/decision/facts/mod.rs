@@ -6,17 +6,19 @@
 mod coverage;
 mod dependencies;
 mod findings;
+mod location;
 mod risk;
 
 use serde::{Deserialize, Serialize};
 
-pub use coverage::Coverage;
-pub use dependencies::{DependencyChange, Lockfile};
-pub use findings::{Findings, Located};
-pub use risk::Risk;
-
 use super::error::DecisionError;
 use crate::repository::{Candidate, FileKind, Repository};
+
+pub use coverage::Coverage;
+pub use dependencies::{DependencyChange, Lockfile};
+pub use findings::Findings;
+pub use location::Located;
+pub use risk::Risk;
 
 /// What code knows of a change.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]

@@ -1,12 +1,11 @@
 //! The most that a run may cost, before anything is spent.
 
 use super::evidence::Sources;
+use super::examples;
 use super::params::CouncilSetup;
-use super::prompt::RULES;
+use super::prompt::{self, RULES};
 use super::verdict::Member;
-use super::{examples, prompt};
-use crate::protocol::contract::{QUOTED, tokens};
-use crate::protocol::{CallId, PASSAGES_MAX, Step, WorstCase};
+use crate::protocol::contract::{CallId, PASSAGES_MAX, QUOTED, Step, WorstCase, tokens};
 
 /// Tokens of the controller's own words in one turn, an upper bound of `prompt`'s texts.
 const TURN_WORDS: u64 = 800;

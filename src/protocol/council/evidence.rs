@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use crate::protocol::{Passage, Task};
+use crate::protocol::contract::{Passage, Task};
 use crate::text::{find_verbatim, quote};
 
 /// The name of the task as a source.

@@ -7,12 +7,11 @@
 use serde_json::json;
 
 use super::evidence::Sources;
-use super::params::ConfidenceFrom;
-use super::params::CouncilSetup;
+use super::params::{ConfidenceFrom, CouncilSetup};
 use super::prompt;
 use super::verdict::Member;
+use crate::protocol::contract::{CallId, Conversation, Passage, Role, Step, Task, Thinking};
 use crate::protocol::turn::mark;
-use crate::protocol::{CallId, Conversation, Passage, Role, Step, Task, Thinking};
 
 struct Example {
     passage: Option<(&'static str, &'static str)>,

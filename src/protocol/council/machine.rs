@@ -1,26 +1,19 @@
 //! The machine of `council`: events in, actions out. The module's essay has the picture.
 
-use super::state::Blind;
-use super::state::Council;
-use super::state::Phase;
-
 use super::findings::Findings;
 use super::forms::{self, Framing, Response, Sound, Strictness, Verification};
 use super::params::{ConfidenceFrom, CouncilParams};
 use super::prompt::{self, Situation};
-use super::section::CouncilRound;
-use super::section::CouncilSection;
+use super::section::{CouncilRound, CouncilSection};
+use super::state::{Blind, Council, Phase};
 use super::verdict::{ConsensusResult, Member, judge};
 use crate::core::BasisPoints;
 use crate::crypto::Digest;
-use crate::protocol::contract::Answer;
-use crate::protocol::turn::mark;
-use crate::protocol::turn::{ArbiterChoice, Arbitration, Ruling};
-use crate::protocol::turn::{Draft, Progress, TurnPrompt, Valid};
-use crate::protocol::{
-    Action, CallId, Conversation, Event, Finish, How, NoAgreement, Outcome, Passage, Protocol, Reply,
+use crate::protocol::contract::{
+    Action, Answer, CallId, Conversation, Event, Finish, How, NoAgreement, Outcome, Passage, Protocol, Reply,
     ReplyShape, Report, Search, Step, Unexpected,
 };
+use crate::protocol::turn::{ArbiterChoice, Arbitration, Draft, Progress, Ruling, TurnPrompt, Valid, mark};
 use crate::text::Violation;
 use crate::text::decoding::answer_schema;
 

@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::weights::Weights;
 use crate::core::BasisPoints;
-use crate::protocol::Setup;
-use crate::protocol::Thinking;
+use crate::protocol::contract::{Setup, Thinking};
 use crate::text::Constraint;
 
 /// One run of `council`.

@@ -9,13 +9,10 @@ use std::fmt::Write as _;
 
 use super::evidence::{Evidence, Sources};
 use super::manifest::Manifest;
-use super::params::ConfidenceFrom;
-use super::params::CouncilSetup;
+use super::params::{ConfidenceFrom, CouncilSetup};
 use super::verdict::Member;
-use crate::protocol::contract::{Answer, example};
-use crate::protocol::turn::TurnPrompt;
-use crate::protocol::turn::mark;
-use crate::protocol::{CallId, Thinking};
+use crate::protocol::contract::{Answer, CallId, Thinking, example};
+use crate::protocol::turn::{TurnPrompt, mark};
 use crate::text::quote;
 
 /// What `council` says to all three.

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::evidence::{Evidence, Sources};
-use super::examples;
 use super::manifest::Manifest;
 use super::params::CouncilSetup;
-use super::prompt;
 use super::section::CouncilRound;
 use super::verdict::Member;
+use super::{examples, prompt};
 use crate::protocol::contract::{Answer, CallId, Conversation, Outcome};
 use crate::protocol::turn::{ArbiterChoice, Arbitration, Draft};
 use crate::text::Canonicalizer;

@@ -190,7 +190,7 @@ fn doubt_feedback(manifest: &Manifest, names: [&str; 3]) -> String {
 mod tests {
     use super::*;
     use crate::core::BasisPoints;
-    use crate::protocol::Task;
+    use crate::protocol::contract::Task;
     use crate::protocol::council::Check;
     use crate::protocol::council::CheckVerdict;
     use crate::protocol::council::Framing;

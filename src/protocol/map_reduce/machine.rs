@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::claims;
-use super::prompt;
 use super::section::{Finding, MapReduceSection};
 use super::state::{Job, MapReduce, Open, PartSection, Shown};
+use super::{claims, prompt};
 use crate::crypto::Hasher;
 use crate::protocol::contract::{
     Action, AgentSetup, Ask, CallId, Degraded, Document, Event, NoAgreement, Outcome, Parameters, Piece,

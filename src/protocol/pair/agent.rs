@@ -1,10 +1,10 @@
 //! What the machine knows of one agent, and of the texts that were put forward.
 
 use crate::crypto::Digest;
-use crate::protocol::Conversation;
-pub(super) use crate::protocol::contract::Answer;
-use crate::protocol::contract::BlindVote;
+use crate::protocol::contract::{BlindVote, Conversation};
 use crate::text::{Envelope, Status};
+
+pub(super) use crate::protocol::contract::Answer;
 
 /// One agent in a run.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! The dual stop: the only place where agreement is decided.
 
 use super::agent::{AgentState, Position, Proposal};
-use crate::protocol::{How, Outcome};
+use crate::protocol::contract::{How, Outcome};
 use crate::text::Status;
 
 /// Returns the agreement that the two agents' latest envelopes make, if they make one.

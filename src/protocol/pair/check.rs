@@ -5,15 +5,14 @@
 //! cannot compute, and the text that a handle stands for.
 
 use super::agent::{AgentState, Answer, Compared, Found, Proposal, handle, index_of};
-use super::params::Adopt;
-use super::params::PairSetup;
-use crate::protocol::Thinking;
+use super::params::{Adopt, PairSetup};
+use crate::protocol::contract::Thinking;
 use crate::protocol::turn::Valid;
-use crate::text::decoding::Offer;
-use crate::text::vacuity::{EchoRule, Vacuity};
+use crate::text::decoding::{self, Offer};
+use crate::text::vacuity::{self, EchoRule, Vacuity};
 use crate::text::{
     Broken, CanonicalKind, Canonicalizer, Change, Envelope, FinalSolution, FinalText, Status, Violation,
-    decoding, listed_sentences, quote, vacuity,
+    listed_sentences, quote,
 };
 
 /// What the author of a reply could know.

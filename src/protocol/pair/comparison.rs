@@ -15,9 +15,8 @@
 use super::agent::{Answer, Compared, Found};
 use super::check::{Accepted, ReplyCheck, conclusion};
 use super::judge_prompt;
-use crate::protocol::turn::ask;
-use crate::protocol::turn::mark;
-use crate::protocol::{Ask, CallId, Conversation, Reply, ReplyShape, Role, Step};
+use crate::protocol::contract::{Ask, CallId, Conversation, Reply, ReplyShape, Role, Step};
+use crate::protocol::turn::{ask, mark};
 
 /// The names under which the two texts are shown, in this order; the first pair that neither text has in it.
 const NAMES: [[&str; 2]; 3] = [["First", "Second"], ["Alpha", "Beta"], ["Left", "Right"]];

@@ -2,7 +2,7 @@
 
 use super::params::{Adopt, PairSetup};
 use super::state::Pair;
-use crate::protocol::{Action, AgentSetup, Event, Protocol, Thinking, WorstCase};
+use crate::protocol::contract::{Action, AgentSetup, Event, Protocol, Thinking, WorstCase};
 
 /// Tokens of the controller's own words in one turn, an upper bound of `prompt`'s texts without the packs.
 const TURN_WORDS: u64 = 700;

@@ -7,9 +7,8 @@
 use super::agent::{AgentState, handle};
 use super::judge_prompt;
 use super::state::{Pair, Phase};
-use crate::protocol::turn::mark;
-use crate::protocol::turn::{Arbitration, Ruling};
-use crate::protocol::{Action, CallId, NoAgreement, Reply, Step};
+use crate::protocol::contract::{Action, CallId, NoAgreement, Reply, Step};
+use crate::protocol::turn::{Arbitration, Ruling, mark};
 use crate::text::Status;
 
 impl Pair {

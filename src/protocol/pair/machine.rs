@@ -1,23 +1,17 @@
 //! The machine of `pair`: events in, actions out. The module's essay has the picture.
 
-use super::agent::Found;
-use super::agent::blind_vote;
-use super::agent::handle;
-use super::agent::{Position, Proposal};
-use super::check::Accepted;
-use super::check::Concession;
+use super::agent::{Found, Position, Proposal, blind_vote, handle};
+use super::check::{Accepted, Concession};
 use super::comparison::{Comparison, TurnEnd};
 use super::prompt::{self, Situation};
 use super::report::PairSection;
-use super::state::Pair;
-use super::state::Phase;
+use super::state::{Pair, Phase};
 use super::{agreement, turn_order};
-use crate::protocol::contract::Ask;
-use crate::protocol::contract::Role;
-use crate::protocol::turn::{Draft, Progress, TurnPrompt};
-use crate::protocol::{
-    Action, CallId, Conversation, Event, NoAgreement, Outcome, Protocol, Reply, Report, Step, Unexpected,
+use crate::protocol::contract::{
+    Action, Ask, CallId, Conversation, Event, NoAgreement, Outcome, Protocol, Reply, Report, Role, Step,
+    Unexpected,
 };
+use crate::protocol::turn::{Draft, Progress, TurnPrompt};
 use crate::text::Status;
 
 /// An agent with this many failed turns in a row ends the talk.

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::Setup;
-use crate::protocol::Thinking;
+use crate::protocol::contract::{Setup, Thinking};
 use crate::text::{CanonicalKind, Constraint};
 
 /// One run of `pair`.

@@ -13,13 +13,10 @@ use std::fmt::Write as _;
 use super::agent::{AgentState, Found, Position, handle};
 use super::check::ReplyCheck;
 use super::judge_prompt;
-use super::params::Drafting;
-use super::params::PairSetup;
+use super::params::{Drafting, PairSetup};
 use super::task_prompt::{form, task};
-use crate::protocol::contract::example as answer_example;
-use crate::protocol::turn::mark;
-use crate::protocol::turn::{REFUSED, TurnPrompt};
-use crate::protocol::{BlindVote, CallId, Opening, Thinking};
+use crate::protocol::contract::{BlindVote, CallId, Opening, Thinking, example as answer_example};
+use crate::protocol::turn::{REFUSED, TurnPrompt, mark};
 use crate::text::decoding::Offer;
 use crate::text::{CanonicalKind, ChangeBy, Status, listed_sentences, quote};
 

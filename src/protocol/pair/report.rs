@@ -1,13 +1,12 @@
 //! What is known about a run at any moment: blind vote, standings, dissent, losses.
 
-use super::agent::blind_vote;
 use serde::Serialize;
 
-use super::agent::{AgentState, Answer};
+use super::agent::{AgentState, Answer, blind_vote};
 use super::state::Pair;
 use crate::crypto::Digest;
+use crate::protocol::contract::{AgentReport, Degraded, Dissent, Outcome, Report};
 use crate::protocol::turn::{ArbiterChoice, no_choice};
-use crate::protocol::{AgentReport, Degraded, Dissent, Outcome, Report};
 
 /// What only `pair` has.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]

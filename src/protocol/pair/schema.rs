@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::check::ReplyCheck;
 use super::prompt;
-use crate::protocol::{ReplyShape, Thinking};
+use crate::protocol::contract::{ReplyShape, Thinking};
 use crate::text::decoding::{Decoder, Decoding};
 
 /// Decoders by the facts that they depend on: agent, whether the draft is blind, how many answers are owed, and

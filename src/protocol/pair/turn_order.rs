@@ -1,7 +1,6 @@
 //! Who speaks next.
 
-use super::agent::blind_vote;
-use super::agent::{AgentState, Proposal};
+use super::agent::{AgentState, Proposal, blind_vote};
 use crate::crypto::Hasher;
 use crate::text::Status;
 

@@ -2,10 +2,8 @@
 
 use super::ballot::FEEDBACK_CHARS_MAX;
 use super::params::PanelSetup;
-use super::prompt;
-use super::prompt::RULES;
-use crate::protocol::contract::{QUOTED, tokens};
-use crate::protocol::{CallId, Step, WorstCase};
+use super::prompt::{self, RULES};
+use crate::protocol::contract::{CallId, QUOTED, Step, WorstCase, tokens};
 
 /// Tokens of the controller's own words in one turn, an upper bound of `prompt`'s texts.
 const TURN_WORDS: u64 = 800;

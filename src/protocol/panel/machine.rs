@@ -1,25 +1,19 @@
 //! The machine of `panel`: events in, actions out. The module's essay has the picture.
 
-use super::state::Ballot;
-use super::state::Iteration;
-use super::state::Panel;
-use super::state::Phase;
-
 use serde::Deserialize;
 use serde_json::json;
 
 use super::ballot::{self, Mark};
 use super::lineup::Lineup;
 use super::params::PanelParams;
-use super::prompt;
 use super::report::PanelSection;
-use super::tally::{self};
-use crate::protocol::contract::{Answer, with_text};
-use crate::protocol::turn::{Draft, Progress, TurnPrompt, Valid};
-use crate::protocol::{
-    Action, CallId, Conversation, Event, How, NoAgreement, Outcome, Protocol, Reply, ReplyShape, Report,
-    Step, Unexpected,
+use super::state::{Ballot, Iteration, Panel, Phase};
+use super::{prompt, tally};
+use crate::protocol::contract::{
+    Action, Answer, CallId, Conversation, Event, How, NoAgreement, Outcome, Protocol, Reply, ReplyShape,
+    Report, Step, Unexpected, with_text,
 };
+use crate::protocol::turn::{Draft, Progress, TurnPrompt, Valid};
 use crate::text::decoding::answer_schema;
 use crate::text::{Violation, extract, read_one};
 

@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::core::BasisPoints;
-use crate::protocol::Setup;
-use crate::protocol::Thinking;
+use crate::protocol::contract::{Setup, Thinking};
 use crate::text::Constraint;
 
 /// The fewest and the most members of a panel. A ballot has a label for each answer, and they are letters.

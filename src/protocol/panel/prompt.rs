@@ -10,10 +10,8 @@ use std::fmt::Write as _;
 use super::ballot::{FEEDBACK_CHARS_MAX, SCORE_MAX, SCORE_MIN, Scores};
 use super::lineup::Lineup;
 use super::params::PanelSetup;
-use crate::protocol::contract::{Answer, example};
-use crate::protocol::turn::TurnPrompt;
-use crate::protocol::turn::mark;
-use crate::protocol::{CallId, Step, Thinking};
+use crate::protocol::contract::{Answer, CallId, Step, Thinking, example};
+use crate::protocol::turn::{TurnPrompt, mark};
 use crate::text::quote;
 
 /// What `panel` says to all members.

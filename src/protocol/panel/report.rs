@@ -8,8 +8,7 @@ use super::stats::{self, Judged};
 use super::tally::{self, Standing, Tallied};
 use crate::core::BasisPoints;
 use crate::crypto::Digest;
-use crate::protocol::contract::Answer;
-use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Outcome, Report};
+use crate::protocol::contract::{AgentReport, Answer, BlindVote, Degraded, Dissent, Outcome, Report};
 
 /// What only `panel` has.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,10 +1,9 @@
 //! The most that a review may cost, before anything is spent.
 
+use super::diff;
 use super::params::ReviewSetup;
-use super::prompt::RULES;
-use super::{diff, prompt};
-use crate::protocol::contract::tokens;
-use crate::protocol::{CallId, Step, WorstCase};
+use super::prompt::{self, RULES};
+use crate::protocol::contract::{CallId, Step, WorstCase, tokens};
 
 /// Returns the most that a review with this setup can use: every reply as long as allowed, every form with all its repairs.
 #[must_use]

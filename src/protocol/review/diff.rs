@@ -3,7 +3,7 @@
 //! In go documents that are unified diffs; out come parts of whole lines, each line with its file, its number and its sign.
 //! Lines of a hunk are told from the diff's own by the hunk's counts: a removed line may look like a header.
 
-use crate::protocol::Document;
+use crate::protocol::contract::Document;
 use crate::text::quote;
 
 /// More parts are not reviewed in one run.

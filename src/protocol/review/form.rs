@@ -171,7 +171,7 @@ fn said(text: &str, pointer: &str, max: usize) -> Result<String, Violation> {
 mod tests {
     use super::super::diff::parts;
     use super::*;
-    use crate::protocol::Document;
+    use crate::protocol::contract::Document;
     use crate::text::schema::compile;
 
     const DIFF: &str =

@@ -1,18 +1,16 @@
 //! The machine of a review: events in, actions out. The module's essay has the picture.
 
-use super::state::APPROVED;
-use super::state::Review;
-
 use super::form::{self, Finding};
 use super::prompt;
 use super::report::ApprovalSection;
+use super::state::{APPROVED, Review};
 use crate::bft::{Opinion, Severity, Vote};
 use crate::crypto::Digest;
-use crate::protocol::turn::{Draft, Progress};
-use crate::protocol::{
+use crate::protocol::contract::{
     Action, CallId, Conversation, Event, How, NoAgreement, Outcome, Protocol, Reply, ReplyShape, Report,
     Step, Unexpected,
 };
+use crate::protocol::turn::{Draft, Progress};
 
 impl Review {
     // ===== Asking =====
@@ -120,7 +118,7 @@ mod tests {
     use super::super::prompt::RULES;
     use super::super::{ApprovalParams, ReviewSetup};
     use super::*;
-    use crate::protocol::{AgentSetup, Ask, Document, Finish, RulesVersion, Task, Thinking};
+    use crate::protocol::contract::{AgentSetup, Ask, Document, Finish, RulesVersion, Task, Thinking};
     use crate::text::CanonicalRule;
     use serde_json::json;
 

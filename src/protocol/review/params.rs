@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::diff::{self, PARTS_MAX};
-use crate::protocol::Setup;
-use crate::protocol::{Task, Thinking};
+use crate::protocol::contract::{Setup, Task, Thinking};
 
 /// The most reviewers.
 pub const REVIEWERS_MAX: usize = 32;

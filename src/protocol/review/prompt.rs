@@ -6,9 +6,8 @@
 use super::diff::Part;
 use super::form::{PROBLEM_CHARS_MAX, SUMMARY_CHARS_MAX};
 use super::params::ReviewSetup;
-use crate::protocol::CallId;
-use crate::protocol::turn::TurnPrompt;
-use crate::protocol::turn::mark;
+use crate::protocol::contract::CallId;
+use crate::protocol::turn::{TurnPrompt, mark};
 use crate::text::quote;
 
 /// What a review says to all reviewers.

@@ -6,7 +6,7 @@ use super::form::Finding;
 use super::state::Review;
 use crate::bft::{Opinion, Quorum, Vote};
 use crate::crypto::Digest;
-use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, Report, Tally};
+use crate::protocol::contract::{AgentReport, BlindVote, Degraded, Dissent, Report, Tally};
 
 /// What only `approval` has.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -7,8 +7,9 @@ use serde_json::json;
 
 use super::reply_loop::{REFUSED, ask};
 use crate::crypto::Digest;
-use crate::protocol::contract::Answer;
-use crate::protocol::{AgentSetup, Ask, CallId, Conversation, Degraded, Finish, Reply, ReplyShape, Role};
+use crate::protocol::contract::{
+    AgentSetup, Answer, Ask, CallId, Conversation, Degraded, Finish, Reply, ReplyShape, Role,
+};
 use crate::text::{extract, quote};
 
 /// An open question to the arbiter.

@@ -1,7 +1,7 @@
 //! Marks around what untrusted authors wrote.
 
 use crate::crypto::Hasher;
-use crate::protocol::CallId;
+use crate::protocol::contract::CallId;
 
 /// Returns the mark around quoted text: eight letters that nobody could know beforehand.
 ///

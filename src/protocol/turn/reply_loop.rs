@@ -6,7 +6,7 @@
 //! to say.
 
 use crate::crypto::Hasher;
-use crate::protocol::{
+use crate::protocol::contract::{
     AgentSetup, Ask, CallId, Conversation, Finish, Reply, ReplyShape, Role, Step, Thinking,
 };
 use crate::text::{Violation, quote};

@@ -13,9 +13,11 @@ mod wire;
 use std::cell::Cell;
 use std::rc::Rc;
 
+use answer::Collected;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Response, Url};
+use sign::Signer;
 
 use super::completion::{Completion, Progress, Quitting};
 use super::flow::{Gate, Home, Pass};
@@ -25,8 +27,6 @@ use super::receipt::Parts;
 use super::{Flow, ProviderError};
 use crate::core::{BedrockEndpoint, Structured};
 use crate::protocol::{Ask, ReplyShape};
-use answer::Collected;
-use sign::Signer;
 
 /// What may stand in a segment of a path as it is; AWS tools encode all else, and so does the signature.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');

@@ -24,7 +24,6 @@ pub use error::LaunchError;
 pub use guard::{guard, leash};
 pub use lifeline::Lifeline;
 
-use self::lifeline::Life;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -39,6 +38,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
+use self::lifeline::Life;
 use super::Probe;
 use crate::core::Timeouts;
 use crate::text::quote;

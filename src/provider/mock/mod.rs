@@ -18,12 +18,12 @@ pub use script::{MockScript, ScriptError};
 
 use std::time::Duration;
 
+use script::Act;
+
 use super::ProviderError;
 use super::completion::Completion;
-use crate::core::MockEndpoint;
-use crate::core::Usage;
+use crate::core::{MockEndpoint, Usage};
 use crate::protocol::{Ask, Finish, Reply, Step};
-use script::Act;
 
 /// A scripted agent.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-pub use info::ServerInfo;
+use client::Form;
 
 use super::ProviderError;
 use super::completion::{Completion, Progress, Quitting};
@@ -24,8 +24,10 @@ use super::launch::Lifeline;
 use super::persistence::Persistence;
 use crate::core::{OpenAiEndpoint, Structured};
 use crate::protocol::{Ask, ReplyShape};
+
+pub use info::ServerInfo;
+
 pub(super) use client::Client;
-use client::Form;
 
 /// Between two questions to a server that loads its model.
 const LOADING_WAIT: Duration = Duration::from_secs(1);

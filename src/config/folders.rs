@@ -1,0 +1,20 @@
+//! Where the user keeps what belongs to this program.
+
+use std::path::PathBuf;
+
+use etcetera::BaseStrategy as _;
+
+/// The file that is looked for in the working folder.
+pub const PROJECT_FILE: &str = "consensus.toml";
+
+/// Returns the user's configuration folder, `$XDG_CONFIG_HOME/consensus` on every system.
+#[must_use]
+pub fn config_folder() -> Option<PathBuf> {
+    etcetera::base_strategy::Xdg::new().ok().map(|xdg| xdg.config_dir().join("consensus"))
+}
+
+/// Returns the folder for what can be made again.
+#[must_use]
+pub fn cache_folder() -> Option<PathBuf> {
+    etcetera::base_strategy::Xdg::new().ok().map(|xdg| xdg.cache_dir().join("consensus"))
+}

@@ -1,0 +1,87 @@
+//! Where the packs of a roleset are, and how a pack is divided.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::bounded;
+use super::embedded::EMBEDDED_PACKS;
+
+/// Where a roleset's packs are, and those that were made for this run.
+#[derive(Clone, Debug)]
+pub struct Packs {
+    place: Place,
+    made: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Place {
+    Folder(PathBuf),
+    Embedded(&'static [(&'static str, &'static str)]),
+}
+
+impl Packs {
+    pub(super) fn in_folder(folder: PathBuf) -> Self {
+        Self { place: Place::Folder(folder), made: BTreeMap::new() }
+    }
+
+    /// Returns the packs that are part of the binary.
+    pub(super) fn built_in() -> Self {
+        Self { place: Place::Embedded(EMBEDDED_PACKS), made: BTreeMap::new() }
+    }
+
+    /// The folder that they are in, unless they are part of the binary.
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Folder(folder) => Some(folder),
+            Place::Embedded(_) => None,
+        }
+    }
+
+    /// Adds a pack under a name of its own.
+    pub(super) fn add(&mut self, name: &str, text: String) {
+        self.made.insert(name.to_owned(), text);
+    }
+
+    /// Returns the text of a pack.
+    pub(super) fn read(&self, name: &str) -> Result<String, String> {
+        if let Some(text) = self.made.get(name) {
+            return Ok(text.clone());
+        }
+        match &self.place {
+            Place::Folder(folder) => {
+                let path = folder.join(name);
+                bounded::read_of_roleset(&path).map_err(|e| format!("cannot read `{}`: {e}", path.display()))
+            }
+            Place::Embedded(packs) => {
+                let found = packs.iter().find(|(n, _)| *n == name);
+                found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| "there is no such pack".to_owned())
+            }
+        }
+    }
+
+    pub(super) fn names(&self) -> Vec<String> {
+        match &self.place {
+            Place::Folder(folder) => {
+                let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+                entries.filter_map(|e| e.file_name().into_string().ok()).collect()
+            }
+            Place::Embedded(packs) => packs.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        }
+    }
+}
+
+/// The line of a pack that divides it. What stands before it is for work alone, and what comes after it for comparing texts.
+pub(super) const COMPARING: &str = "## Comparing";
+
+/// Divides a pack in its part for work alone and its part for comparing. A pack without the dividing line has no second part.
+pub(super) fn pack_parts(text: &str) -> (String, String) {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if line.trim_end() == COMPARING {
+            return (text[..at].to_owned(), text[at + line.len()..].trim().to_owned());
+        }
+        at += line.len();
+    }
+    (text.to_owned(), String::new())
+}
