@@ -20,40 +20,74 @@
 //!
 //! In reading order:
 //!
+//! - [`core`]: plain data that the journal, the providers and the protocols share: endpoints, usage, shares.
+//! - [`crypto`]: digests, signatures and canonical JSON.
 //! - [`text`]: what models write. Envelope, schema, extraction, canonical forms, vacuity, quoting.
-//! - [`protocol`]: the contract of a state machine, and [`protocol::pair`], two agents with a dual stop;
-//!   [`protocol::council`], intent, answer and verification with a weighted confidence;
-//!   [`protocol::panel`], many answers and blind judges; [`protocol::map_reduce`], a long document read in pieces by
-//!   runs of any of them; [`protocol::review`], reviewers of a change, and [`protocol::approval`], who of them must sign it.
+//! - [`protocol`]: state machines. `contract` says what one is, `turn` holds what they share, and `registry` alone
+//!   lists them: [`protocol::pair`], two agents with a dual stop; [`protocol::council`], intent, answer and
+//!   verification with a weighted confidence; [`protocol::panel`], many answers and blind judges;
+//!   [`protocol::review`], reviewers of a change; [`protocol::map_reduce`], a long document read in pieces by runs of
+//!   any of them.
+//! - [`bft`]: the core of a decision by quorum among reviewers who sign, of whom some may lie or fail.
 //! - [`journal`]: the append-only, hash-chained record of one run.
 //! - [`provider`]: where models are called: OpenAI-compatible servers, Amazon Bedrock, and scripts;
 //!   [`provider::launch`] starts a server for a run and ends it on every way out.
 //! - [`retrieval`]: passages of the user's documents, found by an index on disk.
 //! - [`repository`]: changes on a git repository: their trees, their diffs, and how they land.
+//! - [`engine`]: the ledger, which folds records into the state of a run, and the loop that drives it.
 //! - [`decision`]: keys, the ledger of a repository's decisions, and the records that prove them.
 //! - [`peer`]: a reviewer, or who proposes, in a process of its own: its log, its clock, its connections.
-//! - [`engine`]: the ledger, which folds records into the state of a run, and the loop that drives it.
 //! - [`report`]: `result.json` and the transcript.
-//! - [`batch`]: many runs: a matrix of tasks, rolesets, models and seeds, in shards that share a journal.
 //! - [`config`]: flags, environment, files and rolesets turned into a setup.
+//! - [`batch`]: many runs: a matrix of tasks, rolesets, models and seeds, in shards that share a journal.
 //! - [`api`]: a run as one call from Rust, and sessions.
 //! - [`cli`]: one file for each subcommand.
-//! - [`crypto`]: digests and canonical JSON.
 //!
-//! Dependencies point one way: `cli → api, batch, decision, peer → config, report → engine → journal, provider, repository → protocol →
-//! text → crypto`. A test keeps it so.
+//! # Layers
+//!
+//! A file uses its own module and the modules of lower lines, and no two files use each other, however long the way
+//! round. The test `tidy` reads this block and the `use` lines of every file.
+//!
+//! ```text
+//! cli
+//! api  batch
+//! config
+//! report
+//! engine  decision  peer
+//! provider  retrieval  repository
+//! journal
+//! protocol::registry
+//! protocol::pair  protocol::council  protocol::panel  protocol::review  protocol::map_reduce
+//! protocol::turn
+//! protocol::contract
+//! text  bft
+//! core  crypto
+//! ```
+//!
+//! # Adding a protocol
+//!
+//! 1. `src/protocol/<new>/`: its machine, its parameters with [`protocol::Parameters`], its section of a report.
+//! 2. `src/protocol/registry.rs`: a line in each `enum`, one in `each`, and how its section is told from others.
+//! 3. `src/protocol/mod.rs`: its module.
+//! 4. What only it has to show: `src/report/`.
+//! 5. `src/config/roleset.schema.json` and `src/report/result.schema.json`: its parameters and its section.
+//! 6. `rolesets/`: a roleset, and its packs.
+//! 7. `tests/it/scenarios/`: its transcripts.
+//! 8. `README.md`: when to use it.
 //!
 //! # Invariants
 //!
-//! - **`protocol`, `text` and `crypto` cannot touch the outside world**: no clock, network, file,
+//! The first two are held by `tidy`, the others by the tests that are named after them.
+//!
+//! - **`core`, `crypto`, `text`, `bft` and `protocol` cannot touch the outside world**: no clock, network, file,
 //!   randomness or `async`. The same events give the same actions, byte for byte.
+//! - **Only `cli` prints.**
 //! - **Code owns the verdict.** Agreement is decided in one place, from schema-checked fields of each
 //!   agent's own reply. No word in a task, a document or a peer's text counts.
 //! - **Nothing is promoted.** A reply is taken as it stands or refused; no status, score or text is
 //!   ever filled in.
 //! - **The journal is written ahead**, and a reply that is durable is never asked for again.
 //! - **A launched server lives as long as a pipe**: whatever ends this program closes it.
-//! - **Only `cli` prints**, and only `engine`, `provider`, `batch`, `decision` and `peer` await.
 //! - **A key signs one thing for each place in the order of decisions**: what it follows from is durable before it signs.
 //! - **A folder is not its visitor**: what a project's file says of programs, servers, keys and places elsewhere counts
 //!   only with the user's trust.

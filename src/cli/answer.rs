@@ -8,7 +8,8 @@ use anyhow::Context;
 
 use super::ExitCode;
 use super::error::UsageError;
-use super::output::{Format, Output};
+use super::global::Format;
+use super::output::Output;
 use crate::bft::Vote;
 use crate::core::{Endpoint, OpenAiEndpoint};
 use crate::engine::{Ledger, Redaction};

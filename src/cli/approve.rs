@@ -15,23 +15,22 @@ use super::approve_args::ApproveArgs;
 use super::bench::Bench;
 use super::desk::{Desk, Phases, write_public};
 use super::error::{Interrupted, TooLate, UsageError};
-use super::output::{Format, Output};
+use super::global::Format;
+use super::output::Output;
+use super::place::{Place, VERIFICATION_LOG, verified};
 use super::reading::{self, Reviewed, Reviewers, review};
-use super::{ExitCode, block_on, metrics, quorum, replica, settings, signals};
+use super::runtime::block_on;
+use super::{ExitCode, metrics, quorum, replica, settings, signals};
 use crate::bft::Registry;
 use crate::config::FileConfig;
 use crate::core::Endpoint;
 use crate::decision::facts::{Facts, Reports};
-use crate::decision::{Checked, Draft, KeyFolder, Ledger, Proposal, Reader, Verification};
+use crate::decision::{Checked, Draft, Ledger, Proposal, Reader, Verification};
 use crate::engine::StopRequest;
-use crate::peer::Addresses;
 use crate::protocol::{RunSetup, Section};
 use crate::report::sarif;
-use crate::repository::{Candidate, Oid, Repository, RepositoryError, Source};
+use crate::repository::{Candidate, Repository, RepositoryError, Source};
 use crate::text::quote;
-
-/// What the command that verifies a change has said, inside a run folder.
-const VERIFICATION_LOG: &str = "verification.log";
 
 /// The longest patch that is read.
 const PATCH_BYTES_MAX: u64 = 4 << 20;
@@ -62,28 +61,6 @@ pub(super) fn approve(args: &ApproveArgs, output: &Output) -> anyhow::Result<Exi
             None => propose(args, output).await,
         }
     })?
-}
-
-/// Where everything is that a decision needs.
-pub(super) struct Place {
-    pub(super) repository: Repository,
-    pub(super) branch: String,
-    pub(super) keys: KeyFolder,
-    pub(super) registry: Arc<Registry>,
-    pub(super) addresses: Option<Addresses>,
-}
-
-impl Place {
-    pub(super) fn open(args: &ApproveArgs) -> anyhow::Result<Self> {
-        let repository = Repository::open(&args.repo)?;
-        let branch = repository.branch(&args.base)?;
-        let keys = KeyFolder::open(&args.keys)?;
-        let chain = repository.identity(&repository.commit_of(&branch)?)?;
-        let registry = Arc::new(Registry::new(chain, keys.roster().clone())?);
-        let addresses = args.peers.as_deref().map(Addresses::read).transpose()?;
-        addresses.iter().try_for_each(|addresses| addresses.check(&registry))?;
-        Ok(Self { repository, branch, keys, registry, addresses })
-    }
 }
 
 /// One who proposes a change.
@@ -335,22 +312,6 @@ fn candidate(repository: &Repository, base: &str, given: &Given) -> Result<Candi
         Given::Branch(branch) => Source::Branch(branch),
     };
     repository.candidate(base, source)
-}
-
-/// Runs the command that must succeed on a tree, if there is one.
-pub(super) async fn verified(
-    args: &ApproveArgs,
-    repository: &Repository,
-    tree: &Oid,
-    dir: &Path,
-    output: &Output,
-) -> anyhow::Result<Option<Checked>> {
-    let Some(command) = &args.verify else { return Ok(None) };
-    settings::private_folder(dir)?;
-    let log = dir.join(VERIFICATION_LOG);
-    output.tell(&quote::terminal(&format!("verify: {command}")));
-    let guard = std::env::current_exe().context("this program cannot be found")?;
-    Ok(Some(Verification::run(&guard, command, repository, tree, args.verify_timeout, &log).await?))
 }
 
 fn unverified(output: &Output, dir: &Path, how: &str, said: &str) -> anyhow::Result<ExitCode> {

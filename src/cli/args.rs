@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::approve_args::ApproveArgs;
 use super::batch_args::BatchArgs;
-use super::output::{Color, Format};
-use super::results::ResultsArgs;
+use super::global::Global;
+use super::results_args::ResultsArgs;
 use super::run_args::{LimitArgs, RolesetsArgs, RunArgs, ServerArgs};
 
 const AFTER_HELP: &str = "\
@@ -30,23 +30,6 @@ pub(super) struct Cli {
     pub(super) global: Global,
     #[command(subcommand)]
     pub(super) command: Command,
-}
-
-/// Flags of every command.
-#[derive(Args, Debug)]
-pub(super) struct Global {
-    /// What stdout carries: the answer, one JSON document, or one JSON event a line.
-    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
-    pub(super) format: Format,
-    /// Say nothing on stderr but errors.
-    #[arg(short, long, global = true)]
-    pub(super) quiet: bool,
-    /// Log more; twice for everything. RUST_LOG sets it finely.
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
-    pub(super) verbose: u8,
-    /// Colour on stderr. NO_COLOR is honoured.
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
-    pub(super) color: Color,
 }
 
 #[derive(Debug, Subcommand)]

@@ -12,7 +12,8 @@ use anyhow::Context as _;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
-use super::output::{Format, Output};
+use super::global::Format;
+use super::output::Output;
 use crate::batch::{BatchError, Figures, Progress, Row, ShardOf, State, Tally, Watcher};
 use crate::text::quote;
 

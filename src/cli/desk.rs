@@ -8,7 +8,8 @@ use serde_json::{Value as Json, json};
 
 use super::answer::{self, AnswerFile};
 use super::bench::Bench;
-use super::output::{Format, Output};
+use super::global::Format;
+use super::output::Output;
 use super::reading::Reviewed;
 use super::{ExitCode, quorum, settings};
 use crate::bft::{ModelOpinion, Opinion, Sequence};

@@ -8,8 +8,10 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::args::DoctorArgs;
-use super::output::{Format, Output};
-use super::{ExitCode, block_on, launch, settings};
+use super::global::Format;
+use super::output::Output;
+use super::runtime::block_on;
+use super::{ExitCode, launch, settings};
 use crate::config::{
     Chosen, FileConfig, Hints, Origin, Roleset, RolesetAgent, Sourced, default_roleset, explain,
     launch_command, resolve_endpoints,

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::args::{KeysAction, KeysArgs};
 use super::error::UsageError;
-use super::output::{Format, Output};
+use super::global::Format;
+use super::output::Output;
 use super::run_args::RolesetsArgs;
 use super::{ExitCode, settings};
 use crate::bft::Registry;

@@ -17,6 +17,7 @@ mod docs;
 mod doctor;
 mod error;
 mod exit;
+mod global;
 mod keys;
 mod launch;
 mod locate;
@@ -24,6 +25,7 @@ mod man;
 mod metrics;
 mod output;
 mod persona;
+mod place;
 mod plan;
 mod progress;
 mod quorum;
@@ -31,11 +33,13 @@ mod reading;
 mod replay;
 mod replica;
 mod results;
+mod results_args;
 mod resume;
 mod roleset;
 mod run;
 mod run_args;
 mod runs;
+mod runtime;
 mod schema;
 mod settings;
 mod show;
@@ -48,9 +52,8 @@ pub use exit::ExitCode;
 
 use std::ffi::OsString;
 
-use clap::Parser;
-
 use args::{Cli, Command};
+use clap::Parser;
 use output::Output;
 
 /// Runs the program with these arguments, the program's name first, and returns its exit code.
@@ -115,13 +118,4 @@ fn dispatch(cli: &Cli, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Leash(args) => launch::run_leash(args),
         Command::ReadPdf(args) => docs::read_pdf(args, output),
     }
-}
-
-/// Blocks on one piece of asynchronous work.
-fn block_on<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let done = runtime.block_on(work);
-    // A thread that still reads documents is not waited for.
-    runtime.shutdown_background();
-    Ok(done)
 }

@@ -2,36 +2,12 @@
 
 use std::io::{ErrorKind, IsTerminal, Write};
 
-use clap::ValueEnum;
 use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
 
 use super::ExitCode;
-use super::args::Global;
+use super::global::{Color, Format, Global};
 use crate::text::quote;
-
-/// What stdout carries.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub(super) enum Format {
-    #[value(alias = "table")]
-    Text,
-    Json,
-    Jsonl,
-    /// Of `results` alone; no other command takes it.
-    #[value(skip)]
-    Csv,
-    /// The same.
-    #[value(skip)]
-    Html,
-}
-
-/// When stderr is coloured.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub(super) enum Color {
-    Auto,
-    Always,
-    Never,
-}
 
 /// Where the program writes.
 #[derive(Clone, Copy, Debug)]

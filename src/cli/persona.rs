@@ -5,7 +5,8 @@ use serde_json::json;
 use super::ExitCode;
 use super::args::{PersonaAction, PersonaArgs};
 use super::error::UsageError;
-use super::output::{Format, Output};
+use super::global::Format;
+use super::output::Output;
 use crate::config::Persona;
 use crate::text::quote;
 

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::output::{Format, Output};
+use super::global::Format;
+use super::output::Output;
 use super::run_args::RunArgs;
 use super::{ExitCode, settings, spread};
 use crate::config::{FileConfig, RolesetAgent, expected_price, prices_as_of};

@@ -8,7 +8,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 
-use super::output::{Format, Output};
+use super::global::Format;
+use super::output::Output;
 use crate::core::Usage;
 use crate::engine::{Moment, Observer};
 use crate::journal::{Record, Replied};

@@ -2,7 +2,8 @@
 
 use super::args::RunRef;
 use super::error::IntegrityError;
-use super::output::{Format, Output};
+use super::global::Format;
+use super::output::Output;
 use super::progress::Story;
 use super::{ExitCode, answer, locate};
 use crate::engine::{Ledger, Mismatch};

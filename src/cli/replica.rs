@@ -16,12 +16,13 @@ use tokio::process::Command;
 use tokio::sync::{Semaphore, watch};
 use uuid::Uuid;
 
-use super::approve::{Place, verified};
 use super::approve_args::ApproveArgs;
 use super::bench::{Seated, tell_missing};
 use super::desk::write_public;
 use super::error::UsageError;
-use super::output::{Format, Output};
+use super::global::Format;
+use super::output::Output;
+use super::place::{Place, verified};
 use super::reading::{Reviewed, Reviewers, begun, review};
 use super::{ExitCode, settings, signals};
 use crate::bft::member::Want;

@@ -1,71 +1,15 @@
 //! `consensus results`: what came out of a batch.
 
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::ExitCode;
-use super::output::{Format, Output};
+use super::global::Format;
+use super::output::Output;
+use super::results_args::ResultsArgs;
 use crate::batch::{By, Flat, Group, Groups, State, page, results, share_in_words, status, strays};
 use crate::text::quote;
-
-const AFTER_HELP: &str = "\
-A table (text), a JSON document and a page with plots (html) put runs together, with 95 % intervals (Wilson); csv and
-jsonl have a row for each run. The page is one file that loads nothing.
-
-Examples:
-  consensus results out
-  consensus results out --by model,seed
-  consensus results out --format csv >runs.csv
-  consensus results out --format html >out.html";
-
-/// Arguments of `results`.
-#[derive(Args, Debug)]
-#[command(after_help = AFTER_HELP)]
-pub(super) struct ResultsArgs {
-    /// The batch's folder.
-    #[arg(value_name = "DIR")]
-    dir: PathBuf,
-    /// What runs have in common that are put together.
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…", default_value = "roleset,model")]
-    by: Vec<ByArg>,
-    /// What stdout carries: a table, one JSON document, one JSON object a run, comma-separated values, or a page with plots.
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = format())]
-    format: Format,
-}
-
-/// The formats of tables, which no other command has.
-fn format() -> impl TypedValueParser<Value = Format> {
-    PossibleValuesParser::new(["table", "json", "jsonl", "csv", "html"]).map(|name| match name.as_str() {
-        "json" => Format::Json,
-        "jsonl" => Format::Jsonl,
-        "csv" => Format::Csv,
-        "html" => Format::Html,
-        _ => Format::Text,
-    })
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-enum ByArg {
-    Roleset,
-    Model,
-    Seed,
-    Task,
-}
-
-impl From<ByArg> for By {
-    fn from(arg: ByArg) -> Self {
-        match arg {
-            ByArg::Roleset => Self::Roleset,
-            ByArg::Model => Self::Model,
-            ByArg::Seed => Self::Seed,
-            ByArg::Task => Self::Task,
-        }
-    }
-}
 
 pub(super) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCode> {
     match args.format {

@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::args::{RolesetAction, RolesetArgs};
-use super::output::{Format, Output};
+use super::global::Format;
+use super::output::Output;
 use super::{ExitCode, quorum, settings};
 use crate::bft::Quorum;
 use crate::config::{

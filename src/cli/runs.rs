@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::args::RunsArgs;
-use super::output::{Format, Output};
+use super::global::Format;
+use super::output::Output;
 use super::{ExitCode, locate, settings};
 use crate::config::FileConfig;
 use crate::engine::Ledger;

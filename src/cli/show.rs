@@ -2,7 +2,8 @@
 
 use super::args::RunRef;
 use super::error::IntegrityError;
-use super::output::{Format, Output};
+use super::global::Format;
+use super::output::Output;
 use super::{ExitCode, locate};
 use crate::engine::Ledger;
 use crate::journal::{FILE_NAME, read};

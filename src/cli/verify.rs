@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::args::{RunRef, VerifyArgs};
 use super::error::{IntegrityError, UsageError};
-use super::output::{Format, Output};
+use super::global::Format;
+use super::output::Output;
 use super::{ExitCode, locate, quorum};
 use crate::api::{Session, SessionSays};
 use crate::batch;

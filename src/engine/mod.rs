@@ -1,4 +1,4 @@
-//! The engine: the only place that awaits.
+//! The engine: performs what a protocol asks for.
 //!
 //! ```text
 //!  journal ──records──► ledger (pure) ──asks that are owed──► engine ──► providers
