@@ -15,14 +15,14 @@ mkdir -p "$cache"
 exec 9>"$tree.lock"
 flock 9
 rm -rf "$tree"
-mkdir -p "$tree/src/protocol" "$tree/tests"
+mkdir -p "$tree/src" "$tree/tests"
 trap 'rm -rf "$tree"' EXIT
 
 cp -r "$root/src/crypto" "$tree/src/crypto"
-cp -r "$root/src/protocol/approval" "$tree/src/protocol/approval"
+cp -r "$root/src/bft" "$tree/src/bft"
 cp -r "$root/tests/model" "$root/tests/sim" "$tree/tests/"
 cp "$root/Cargo.lock" "$tree/Cargo.lock"
-printf '%s\n' 'pub mod crypto;' 'pub mod protocol { pub mod approval; }' >"$tree/src/lib.rs"
+printf '%s\n' 'pub mod bft;' 'pub mod crypto;' >"$tree/src/lib.rs"
 dependency() { grep -m 1 "^$1 = " "$root/Cargo.toml"; }
 {
     printf '[package]\nname = "consensus"\nversion = "0.1.0"\nedition = "2024"\n[workspace]\n[dependencies]\n'
