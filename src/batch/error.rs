@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::shard_id::ShardOf;
+use crate::core::{ExitCode, is_unusable};
 use crate::engine::EngineError;
 use crate::journal::JournalError;
 
@@ -96,6 +97,22 @@ pub enum BatchError {
 }
 
 impl BatchError {
+    /// Returns the code with which the program ends if this ends it.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Journal(error) => error.exit_code(),
+            Self::Engine(error) => error.exit_code(),
+            Self::Io { source, .. } if is_unusable(source.kind()) => ExitCode::Usage,
+            Self::Io { .. } | Self::Tasks(_) => ExitCode::Internal,
+            Self::Results { .. } | Self::Evidence { .. } | Self::Stray { .. } | Self::Manifest { .. } => {
+                ExitCode::Integrity
+            }
+            Self::Shards { .. } => ExitCode::Usage,
+            Self::InVain { .. } => ExitCode::Provider,
+        }
+    }
+
     /// Says what was tried, and where.
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();

@@ -13,6 +13,7 @@
 //!
 //! Nothing here knows flags or files of configuration, and nothing is printed.
 
+mod cells;
 mod error;
 mod evidence;
 mod feed;
@@ -20,10 +21,11 @@ mod figures;
 mod groups;
 mod in_vain;
 mod matrix;
+mod open_run;
 mod page;
 mod results;
 mod row;
-mod runner;
+mod scheduler;
 mod shard;
 mod shard_id;
 mod status;
@@ -36,10 +38,11 @@ pub use feed::{Feed, Line, feed};
 pub use figures::{Figures, Tally};
 pub use groups::{By, Group, Groups, Part, share_in_words};
 pub use matrix::Column;
+pub use open_run::Options;
 pub use page::page;
 pub use results::{Flat, Told, results};
 pub use row::Row;
-pub use runner::{Columns, Options, Watcher, run};
+pub use scheduler::{Columns, Watcher, run};
 pub use shard::{Retry, Shard, is_batch};
 pub use shard_id::ShardOf;
 pub use status::{Progress, ShardStatus, State, status};

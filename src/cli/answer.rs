@@ -6,12 +6,11 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::ExitCode;
 use super::error::UsageError;
 use super::global::Format;
 use super::output::Output;
 use crate::bft::Vote;
-use crate::core::{Endpoint, OpenAiEndpoint};
+use crate::core::{Endpoint, ExitCode, OpenAiEndpoint};
 use crate::engine::{Ledger, Redaction};
 use crate::journal::Record;
 use crate::protocol::panel::{PanelSection, TOTAL_MAX};

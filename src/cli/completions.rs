@@ -2,9 +2,9 @@
 
 use clap::CommandFactory;
 
-use super::ExitCode;
 use super::args::{Cli, CompletionsArgs};
 use super::output::Output;
+use crate::core::ExitCode;
 
 pub(super) fn completions(args: &CompletionsArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();

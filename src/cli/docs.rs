@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use serde_json::json;
 
-use super::ExitCode;
 use super::args::{DocsArgs, DocsCommand, ReadPdfArgs};
 use super::global::Format;
 use super::output::Output;
 use crate::config::cache_folder;
+use crate::core::ExitCode;
 use crate::journal::Library;
 use crate::retrieval::{Corpus, PdfReader, RetrievalError, read_pdf_within_limits};
 use crate::text::quote;

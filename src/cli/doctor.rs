@@ -11,12 +11,12 @@ use super::args::DoctorArgs;
 use super::global::Format;
 use super::output::Output;
 use super::runtime::block_on;
-use super::{ExitCode, launch, settings};
+use super::{launch, settings};
 use crate::config::{
     Chosen, FileConfig, Hints, Origin, Roleset, RolesetAgent, Sourced, default_roleset, explain,
     launch_command, resolve_endpoints,
 };
-use crate::core::{Endpoint, Structured};
+use crate::core::{Endpoint, ExitCode, Structured};
 use crate::protocol::{Ask, CallId, Conversation, ReplyShape, Role, Step};
 use crate::provider::{Clients, Completion, Provider, ProviderError, ServerInfo};
 use crate::text::quote;

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::ExitCode;
 use super::args::GuardArgs;
 use super::output::Output;
 use super::progress::Waiting;
 use crate::config::{Chosen, FileConfig};
+use crate::core::ExitCode;
 use crate::provider::launch::{LaunchCommand, Launched, guard, leash};
 
 /// The server's log inside a run folder.

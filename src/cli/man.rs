@@ -3,9 +3,9 @@
 use anyhow::Context;
 use clap::CommandFactory;
 
-use super::ExitCode;
 use super::args::{Cli, ManArgs};
 use super::output::Output;
+use crate::core::ExitCode;
 
 pub(super) fn man(args: &ManArgs, output: &Output) -> anyhow::Result<ExitCode> {
     if let Some(folder) = &args.out {

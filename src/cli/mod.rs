@@ -16,7 +16,6 @@ mod desk;
 mod docs;
 mod doctor;
 mod error;
-mod exit;
 mod global;
 mod keys;
 mod launch;
@@ -48,13 +47,13 @@ mod spread;
 mod trust;
 mod verify;
 
-pub use exit::ExitCode;
-
 use std::ffi::OsString;
 
 use args::{Cli, Command};
 use clap::Parser;
 use output::Output;
+
+use crate::core::ExitCode;
 
 /// Runs the program with these arguments, the program's name first, and returns its exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {

@@ -5,8 +5,8 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
 
-use super::ExitCode;
 use super::global::{Color, Format, Global};
+use crate::core::ExitCode;
 use crate::text::quote;
 
 /// Where the program writes.

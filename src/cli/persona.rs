@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use super::ExitCode;
 use super::args::{PersonaAction, PersonaArgs};
 use super::error::UsageError;
 use super::global::Format;
 use super::output::Output;
 use crate::config::Persona;
+use crate::core::ExitCode;
 use crate::text::quote;
 
 pub(super) fn persona(args: &PersonaArgs, output: &Output) -> anyhow::Result<ExitCode> {

@@ -5,9 +5,9 @@ use serde_json::json;
 use super::global::Format;
 use super::output::Output;
 use super::run_args::RunArgs;
-use super::{ExitCode, settings, spread};
+use super::{settings, spread};
 use crate::config::{FileConfig, RolesetAgent, expected_price, prices_as_of};
-use crate::core::Price;
+use crate::core::{ExitCode, Price};
 
 pub(super) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load_to_read()?;

@@ -24,13 +24,14 @@ use super::global::Format;
 use super::output::Output;
 use super::place::{Place, verified};
 use super::reading::{Reviewed, Reviewers, begun, review};
-use super::{ExitCode, settings, signals};
+use super::{settings, signals};
 use crate::bft::member::Want;
 use crate::bft::{
     Change, Letter, ModelOpinion, OPINION_BYTES_MAX, Opinion, Post, Registry, Sequence, Severity, Signed,
     Value, Vote,
 };
 use crate::config::FileConfig;
+use crate::core::ExitCode;
 use crate::crypto::{Digest, Signature};
 use crate::decision::{Beside, Checked, Examined, Found, ORCHESTRATOR, Proposal, compare, told as told_by};
 use crate::engine::StopRequest;

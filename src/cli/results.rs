@@ -4,11 +4,11 @@ use std::io::IsTerminal as _;
 
 use serde_json::json;
 
-use super::ExitCode;
 use super::global::Format;
 use super::output::Output;
 use super::results_args::ResultsArgs;
 use crate::batch::{By, Flat, Group, Groups, State, page, results, share_in_words, status, strays};
+use crate::core::ExitCode;
 use crate::text::quote;
 
 pub(super) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCode> {

@@ -5,12 +5,13 @@ use serde_json::json;
 use super::args::{RolesetAction, RolesetArgs};
 use super::global::Format;
 use super::output::Output;
-use super::{ExitCode, quorum, settings};
+use super::{quorum, settings};
 use crate::bft::Quorum;
 use crate::config::{
     ConfigError, FileConfig, Found, RolesetAgent, check_roleset, copy_roleset, find_roleset, list_rolesets,
     load_roleset,
 };
+use crate::core::ExitCode;
 use crate::protocol::{Params, Task};
 
 pub(super) fn roleset(args: &RolesetArgs, output: &Output) -> anyhow::Result<ExitCode> {

@@ -1,9 +1,9 @@
 //! `consensus schema`.
 
-use super::ExitCode;
 use super::args::{SchemaArgs, SchemaName};
 use super::output::Output;
 use crate::config::ROLESET_SCHEMA;
+use crate::core::ExitCode;
 use crate::report::{RECORD_SCHEMA, RESULT_SCHEMA};
 use crate::text::schema::ENVELOPE;
 

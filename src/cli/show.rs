@@ -3,8 +3,9 @@
 use super::args::RunRef;
 use super::error::IntegrityError;
 use super::global::Format;
+use super::locate;
 use super::output::Output;
-use super::{ExitCode, locate};
+use crate::core::ExitCode;
 use crate::engine::Ledger;
 use crate::journal::{FILE_NAME, read};
 use crate::report::{RunResult, transcript, worth};

@@ -17,9 +17,9 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level;
 use tokio::sync::watch;
 
-use super::ExitCode;
 use super::error::{Interrupted, TooLate};
 use super::output::Output;
+use crate::core::ExitCode;
 use crate::engine::StopRequest;
 
 /// How long the last words of a process may take: their reader may have stopped reading.

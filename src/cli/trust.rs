@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::ExitCode;
 use super::args::TrustArgs;
 use super::error::UsageError;
 use super::global::Format;
 use super::output::Output;
 use crate::config::{Claims, FileConfig, TRUST_VARIABLE, TrustStore};
+use crate::core::ExitCode;
 use crate::crypto::Digest;
 use crate::text::quote;
 

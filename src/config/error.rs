@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::claim::{Claim, Standing, lines};
+use crate::core::ExitCode;
 use crate::crypto::Digest;
 use crate::provider::ProviderError;
 use crate::provider::launch::LaunchError;
@@ -92,6 +93,24 @@ pub enum ConfigError {
     /// A server had to be asked for its model, and could not be.
     #[error(transparent)]
     Provider(#[from] ProviderError),
+}
+
+impl ConfigError {
+    /// Returns the code with which the program ends if this ends it.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Provider(error) => error.exit_code(),
+            Self::NoServer { .. } => ExitCode::Provider,
+            Self::Launch(error) => error.exit_code(),
+            Self::Read { .. }
+            | Self::File { .. }
+            | Self::Untrusted { .. }
+            | Self::NoRoleset { .. }
+            | Self::Roleset(_)
+            | Self::Usage(_) => ExitCode::Usage,
+        }
+    }
 }
 
 fn list(problems: &[Problem]) -> String {

@@ -4,6 +4,7 @@
 
 mod basis_points;
 mod endpoint;
+mod exit_code;
 mod program;
 mod usage;
 
@@ -12,5 +13,7 @@ pub(crate) use basis_points::{TEN_THOUSANDTHS, exactly};
 pub use endpoint::{
     BEDROCK, BedrockEndpoint, Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Timeouts,
 };
+pub use exit_code::ExitCode;
+pub(crate) use exit_code::is_unusable;
 pub use program::PROGRAM;
 pub use usage::{Price, Receipt, Structured, Usage};

@@ -7,6 +7,7 @@ use thiserror::Error;
 use super::not_in_ledger::NotInLedger;
 use crate::bft::court::Mistrial;
 use crate::bft::{Refused, RosterFault, Sequence, TooLong};
+use crate::core::{ExitCode, is_unusable};
 use crate::crypto::{Digest, NotAKey};
 use crate::journal::JournalError;
 use crate::repository::RepositoryError;
@@ -153,6 +154,37 @@ pub enum DecisionError {
 }
 
 impl DecisionError {
+    /// Returns the code with which the program ends if this ends it.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::File { source, .. } if is_unusable(source.kind()) => ExitCode::Usage,
+            Self::File { .. } | Self::UnderWay(_) | Self::Idle | Self::Mistrial(_) => ExitCode::Internal,
+            Self::KeysAreThere(_)
+            | Self::OpenKey(_)
+            | Self::Key { .. }
+            | Self::OtherKey { .. }
+            | Self::Unreadable { .. }
+            | Self::Sitting { .. }
+            | Self::NotInLedger(_)
+            | Self::StartsElsewhere { .. }
+            | Self::NoKeys(_)
+            | Self::InUse(_)
+            | Self::Clash { .. }
+            | Self::NoSeat(_)
+            | Self::NoPart(_)
+            | Self::Roster(_)
+            | Self::TooLong(_) => ExitCode::Usage,
+            Self::Journal(error) => error.exit_code(),
+            Self::Repository(error) => error.exit_code(),
+            Self::Ledger { .. }
+            | Self::Damaged { .. }
+            | Self::NotProven(_)
+            | Self::Refused(_)
+            | Self::OtherRoster { .. } => ExitCode::Integrity,
+        }
+    }
+
     /// For what the file system says of a path.
     pub(super) fn file(action: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();

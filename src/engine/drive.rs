@@ -1,20 +1,19 @@
 //! Performing what a run owes, until it ends or is put down.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::future::{AbortHandle, Abortable};
-use futures_util::stream::FuturesUnordered;
 use thiserror::Error;
 use tokio::sync::watch;
 
+use super::flight::{Flight, StopRequest};
 use super::ledger::{Ledger, tokens_max};
 use super::observer::{Moment, Observer};
 use super::redaction::Redaction;
 use super::{Mismatch, log};
-use crate::core::{Endpoint, PROGRAM};
+use crate::core::{Endpoint, ExitCode, PROGRAM};
 use crate::journal::{
     Asked, Entry, Found, Journal, JournalError, Library, Limits, Log, Opened, Record, Replied, Strand, Writer,
 };
@@ -22,18 +21,6 @@ use crate::protocol::{Ask, CallId, Outcome, Passage, RunSetup, Search};
 use crate::provider::launch::Lifeline;
 use crate::provider::{Clients, Completion, Provider, ProviderError};
 use crate::retrieval::{Corpus, RetrievalError};
-
-/// What somebody outside wants of a run under way.
-#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
-pub enum StopRequest {
-    /// Go on.
-    #[default]
-    None,
-    /// Await the calls in the air, record their replies, and put the run down.
-    Finish,
-    /// Put the run down at once.
-    Abort,
-}
 
 /// Why a run could not go on at all.
 #[derive(Debug, Error)]
@@ -70,6 +57,21 @@ pub enum EngineError {
         /// What is wrong.
         why: ProviderError,
     },
+}
+
+impl EngineError {
+    /// Returns the code with which the program ends if this ends it.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Journal(error) => error.exit_code(),
+            Self::Mismatch { .. } => ExitCode::Integrity,
+            Self::Provider { why, .. } => why.exit_code(),
+            Self::Retrieval(error) => error.exit_code(),
+            Self::NoCorpus | Self::NoRedaction => ExitCode::Usage,
+            Self::Redaction(_) => ExitCode::Internal,
+        }
+    }
 }
 
 /// What is another than before, from a resume on; what is not given stays.
@@ -296,86 +298,97 @@ impl<'a> Engine<'a> {
         for provider in &providers {
             provider.heed(&quitting);
         }
-        let mut in_the_air = FuturesUnordered::new();
-        let mut handles: BTreeMap<CallId, AbortHandle> = BTreeMap::new();
-        let mut reason = None;
-        let mut heeded = StopRequest::None;
+        let mut flight = Flight::default();
         while self.ledger.verdict().is_none() {
             // A request may come while a reply is taken as well as while one is awaited.
             let request = *stop.borrow_and_update();
-            if request > heeded {
-                heeded = request;
+            if flight.hears(request) {
                 quit.send_replace(true);
                 observer.notice(Moment::Stopping { at_once: request == StopRequest::Abort });
-            }
-            if reason.is_none() {
-                reason = stop_reason(request);
             }
             if let Some(search) = self.ledger.to_search().cloned() {
                 self.search(&search).await?;
             }
-            let mut has_asked = false;
-            while reason.is_none() {
-                let has_room = |ask: &&Ask| self.has_room(ask.call.agent, handles.keys());
-                let Some(ask) = self.ledger.to_ask().find(has_room).cloned() else { break };
-                if let Err(limit) = self.ledger.allows(&ask) {
-                    reason = Some(Outcome::Budget { limit: limit.to_string() });
-                    break;
-                }
-                self.record(Entry::Asked(Asked {
-                    call: ask.call,
-                    sha256: ask.digest,
-                    tokens_max: tokens_max(&ask),
-                }))?;
-                observer.notice(Moment::Calling { agent: self.ledger.agent_name(ask.call.agent), ask: &ask });
-                let (handle, registration) = AbortHandle::new_pair();
-                handles.insert(ask.call, handle);
-                let call = call(&providers[ask.call.agent], ask, observer);
-                in_the_air.push(Abortable::new(call, registration));
-                has_asked = true;
-            }
-            // No request leaves that no record knows of: calls begin when they are awaited, below.
-            if has_asked {
-                self.log.written().await?;
-            }
-            if reason.is_some() && (in_the_air.is_empty() || *stop.borrow() == StopRequest::Abort) {
+            self.ask_what_is_owed(&mut flight, |ask| call(&providers[ask.call.agent], ask, observer)).await?;
+            if flight.reason.is_some() && (flight.calls.is_empty() || *stop.borrow() == StopRequest::Abort) {
                 break;
             }
             tokio::select! {
                 biased;
                 Ok(()) = stop.changed() => {}
                 () = at(deadline) => {
-                    let limit = "the deadline has passed".to_owned();
-                    reason = Some(Outcome::Budget { limit });
+                    flight.reason = Some(Outcome::Budget { limit: "the deadline has passed".to_owned() });
                     break;
                 }
-                Some(landed) = in_the_air.next() => {
+                Some(landed) = flight.calls.next() => {
                     // One that was cancelled is gone already.
                     let Ok((call, result, took)) = landed else { continue };
-                    handles.remove(&call);
-                    match result {
-                        Ok(answer) => self.take_answer(call, answer, took).await?,
-                        Err(error) => {
-                            let agent = self.ledger.agent_name(call.agent);
-                            let cause = format!("{agent}: {error}");
-                            observer.notice(Moment::Failed { call, error: &error });
-                            reason = reason.or(Some(Outcome::Failed { cause }));
-                        }
-                    }
-                    handles.retain(|call, handle| {
-                        let is_owed = self.ledger.is_owed(*call);
-                        if !is_owed {
-                            handle.abort();
-                            observer.notice(Moment::Cancelled { agent: self.ledger.agent_name(call.agent), call: *call });
-                        }
-                        is_owed
-                    });
+                    self.take_landed(&mut flight, call, result, took).await?;
                 }
             }
         }
-        drop(in_the_air);
+        let reason = flight.reason.take();
+        drop(flight);
         self.providers = providers;
         Ok(reason)
+    }
+
+    /// Records and begins every call that is owed and has room, until a limit binds.
+    async fn ask_what_is_owed<F: Future>(
+        &mut self,
+        flight: &mut Flight<F>,
+        begin: impl Fn(Ask) -> F,
+    ) -> Result<(), EngineError> {
+        let mut has_asked = false;
+        while flight.reason.is_none() {
+            let has_room = |ask: &&Ask| self.has_room(ask.call.agent, flight.handles.keys());
+            let Some(ask) = self.ledger.to_ask().find(has_room).cloned() else { break };
+            if let Err(limit) = self.ledger.allows(&ask) {
+                flight.reason = Some(Outcome::Budget { limit: limit.to_string() });
+                break;
+            }
+            let (call, sha256, tokens_max) = (ask.call, ask.digest, tokens_max(&ask));
+            self.record(Entry::Asked(Asked { call, sha256, tokens_max }))?;
+            self.observer.notice(Moment::Calling { agent: self.ledger.agent_name(call.agent), ask: &ask });
+            let (handle, registration) = AbortHandle::new_pair();
+            flight.handles.insert(call, handle);
+            flight.calls.push(Abortable::new(begin(ask), registration));
+            has_asked = true;
+        }
+        // No request leaves that no record knows of: calls begin when they are awaited.
+        if has_asked {
+            self.log.written().await?;
+        }
+        Ok(())
+    }
+
+    /// Takes what a call brought, and cancels the calls that are not owed any more.
+    async fn take_landed<F>(
+        &mut self,
+        flight: &mut Flight<F>,
+        call: CallId,
+        result: Result<Completion, ProviderError>,
+        took: Duration,
+    ) -> Result<(), EngineError> {
+        flight.handles.remove(&call);
+        match result {
+            Ok(completion) => self.take_answer(call, completion, took).await?,
+            Err(error) => {
+                let cause = format!("{}: {error}", self.ledger.agent_name(call.agent));
+                self.observer.notice(Moment::Failed { call, error: &error });
+                flight.reason = flight.reason.take().or(Some(Outcome::Failed { cause }));
+            }
+        }
+        flight.handles.retain(|call, handle| {
+            let is_owed = self.ledger.is_owed(*call);
+            if !is_owed {
+                handle.abort();
+                let agent = self.ledger.agent_name(call.agent);
+                self.observer.notice(Moment::Cancelled { agent, call: *call });
+            }
+            is_owed
+        });
+        Ok(())
     }
 
     /// Whether the server of this agent may take one more call beside those in the air.
@@ -475,13 +488,6 @@ async fn at(deadline: Option<tokio::time::Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
-    }
-}
-
-fn stop_reason(request: StopRequest) -> Option<Outcome> {
-    match request {
-        StopRequest::None => None,
-        StopRequest::Finish | StopRequest::Abort => Some(Outcome::Interrupted),
     }
 }
 

@@ -15,6 +15,7 @@
 mod budget;
 mod conduct;
 mod drive;
+mod flight;
 mod ledger;
 mod log;
 mod mismatch;
@@ -22,7 +23,8 @@ mod observer;
 mod redaction;
 
 pub use budget::{Budget, Exceeded, Reserve};
-pub use drive::{Changes, Engine, EngineError, StopRequest};
+pub use drive::{Changes, Engine, EngineError};
+pub use flight::StopRequest;
 pub use ledger::{Ledger, Totals};
 pub use mismatch::Mismatch;
 pub use observer::{Moment, NoObserver, Observer};

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::core::{ExitCode, is_unusable};
+
 /// A journal that cannot be written, read or trusted.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -34,4 +36,17 @@ pub enum JournalError {
         /// What is wrong with it.
         why: String,
     },
+}
+
+impl JournalError {
+    /// Returns the code with which the program ends if this ends it.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Damaged { .. } => ExitCode::Integrity,
+            Self::Locked { .. } => ExitCode::Usage,
+            Self::Io { source, .. } if is_unusable(source.kind()) => ExitCode::Usage,
+            Self::Io { .. } => ExitCode::Internal,
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::core::ExitCode;
 use crate::journal::JournalError;
 
 /// Why somebody cannot take part, or not go on.
@@ -77,4 +78,23 @@ pub enum PeerError {
     /// The key cannot be used for connections.
     #[error("the key cannot be used for connections: {0}")]
     Tls(String),
+}
+
+impl PeerError {
+    /// Returns the code with which the program ends if this ends it.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Journal(error) => error.exit_code(),
+            Self::Log { .. } | Self::Forgotten { .. } => ExitCode::Integrity,
+            Self::NoAddress(_)
+            | Self::Unknown(_)
+            | Self::SamePlace(..)
+            | Self::Addresses { .. }
+            | Self::NoPlace(_)
+            | Self::StartsElsewhere { .. }
+            | Self::Listen { .. } => ExitCode::Usage,
+            Self::Tls(_) => ExitCode::Internal,
+        }
+    }
 }

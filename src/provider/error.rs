@@ -5,6 +5,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::launch::LaunchError;
+use crate::core::ExitCode;
 
 /// A call that came to nothing.
 ///
@@ -83,6 +84,21 @@ pub enum ProviderError {
 }
 
 impl ProviderError {
+    /// Returns the code with which the program ends if this ends it.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Setup(_) => ExitCode::Usage,
+            Self::Launch(error) => error.exit_code(),
+            Self::Unreachable { .. }
+            | Self::TimedOut { .. }
+            | Self::Status { .. }
+            | Self::Overflow { .. }
+            | Self::BadAnswer { .. }
+            | Self::TooLarge { .. } => ExitCode::Provider,
+        }
+    }
+
     /// The error of a request that was never sent, since its run is being ended.
     pub(super) fn given_up(url: &str) -> Self {
         Self::Unreachable {

@@ -90,15 +90,40 @@ const STEPS: [f64; 10] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 180.0, 600
 /// Only if a name here broke a rule of Prometheus.
 pub fn metrics(runs: &[Counted], decisions: &[DecisionMetrics]) -> Result<String, prometheus::Error> {
     let registry = Registry::new();
-    let gauge = |name: &str, help: &str, labels: &[&str]| {
-        let made = IntGaugeVec::new(Opts::new(name, help), labels)?;
-        registry.register(Box::new(made.clone()))?;
-        Ok::<_, prometheus::Error>(made)
-    };
+    of_runs(&registry, runs)?;
+    if !decisions.is_empty() {
+        of_decisions(&registry, decisions)?;
+    }
+    TextEncoder::new().encode_to_string(&registry.gather())
+}
+
+fn gauge(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> Result<IntGaugeVec, prometheus::Error> {
+    let made = IntGaugeVec::new(Opts::new(name, help), labels)?;
+    registry.register(Box::new(made.clone()))?;
+    Ok(made)
+}
+
+fn histogram(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    bounds: &[f64],
+    labels: &[&str],
+) -> Result<HistogramVec, prometheus::Error> {
+    let made = HistogramVec::new(HistogramOpts::new(name, help).buckets(bounds.to_vec()), labels)?;
+    registry.register(Box::new(made.clone()))?;
+    Ok(made)
+}
+
+fn of_runs(registry: &Registry, runs: &[Counted]) -> Result<(), prometheus::Error> {
+    let gauge = |name: &str, help: &str, labels: &[&str]| gauge(registry, name, help, labels);
     let histogram = |name: &str, help: &str, bounds: &[f64], labels: &[&str]| {
-        let made = HistogramVec::new(HistogramOpts::new(name, help).buckets(bounds.to_vec()), labels)?;
-        registry.register(Box::new(made.clone()))?;
-        Ok::<_, prometheus::Error>(made)
+        histogram(registry, name, help, bounds, labels)
     };
     let kinds = ["protocol", "roleset"];
     let ended = gauge("consensus_runs", "Runs, by how they ended.", &["protocol", "roleset", "outcome"])?;
@@ -137,43 +162,50 @@ pub fn metrics(runs: &[Counted], decisions: &[DecisionMetrics]) -> Result<String
         for (agent, ms) in run.agents.iter().zip(&run.timing.agents_ms) {
             busy.with_label_values(&with(&agent.name)).observe(*ms as f64 / 1000.0);
         }
-        for round in run.council.iter().flat_map(|council| &council.rounds) {
-            let Confidences { pathos, logos, ethos } = round.confidences;
-            // In the order in which they speak, which is that of the agents.
-            let wrote = [&round.framing, &round.response, &round.verification];
-            let sure =
-                [pathos, logos, ethos].into_iter().zip(wrote).map(|(sure, form)| form.as_ref().map(|_| sure));
-            for (agent, sure) in run.agents.iter().zip(sure) {
-                // Who wrote nothing was neither sure nor unsure.
-                if let Some(sure) = sure {
-                    confidence.with_label_values(&with(&agent.name)).observe(sure);
-                }
-            }
+        for (agent, sure) in sureness(run) {
+            confidence.with_label_values(&with(agent)).observe(sure);
         }
     }
-    if !decisions.is_empty() {
-        let ended = gauge("consensus_decisions", "Decisions on changes, by how they ended.", &["outcome"])?;
-        let votes = gauge("consensus_votes", "Votes on changes, by kind.", &["kind"])?;
-        let dissent = gauge("consensus_dissent", "Votes against changes, by severity.", &["severity"])?;
-        let rollbacks = gauge("consensus_rollbacks", "Changes that had to be undone.", &[])?;
-        let steps = histogram("consensus_decision_seconds", "Each step of a decision.", &STEPS, &["step"])?;
-        let rate = Gauge::new("consensus_agreement_rate", "The share of decided changes that landed.")?;
-        registry.register(Box::new(rate.clone()))?;
-        rollbacks.with_label_values::<&str>(&[]).set(0);
-        for decision in decisions {
-            ended.with_label_values(&[&decision.outcome]).inc();
-            rollbacks.with_label_values::<&str>(&[]).add(i64::from(decision.rollback_required));
-            for (gauge, counts) in [(&votes, &decision.votes), (&dissent, &decision.severities)] {
-                for (kind, count) in counts {
-                    gauge.with_label_values(&[kind]).add(i64::try_from(*count).unwrap_or(i64::MAX));
-                }
-            }
-            for (step, ms) in ["propose", "review", "decide"].into_iter().zip(decision.phase_latencies_ms) {
-                steps.with_label_values(&[step]).observe(ms as f64 / 1000.0);
+    Ok(())
+}
+
+/// Returns how sure each member of a council was in each round, by its name. Who wrote nothing was neither sure nor unsure.
+fn sureness(run: &Counted) -> impl Iterator<Item = (&str, f64)> {
+    let rounds = run.council.iter().flat_map(|council| &council.rounds);
+    rounds.flat_map(|round| {
+        let Confidences { pathos, logos, ethos } = round.confidences;
+        // In the order in which they speak, which is that of the agents.
+        let wrote = [&round.framing, &round.response, &round.verification];
+        let sure =
+            [pathos, logos, ethos].into_iter().zip(wrote).map(|(sure, form)| form.as_ref().map(|_| sure));
+        run.agents.iter().zip(sure).filter_map(|(agent, sure)| Some((agent.name.as_str(), sure?)))
+    })
+}
+
+fn of_decisions(registry: &Registry, decisions: &[DecisionMetrics]) -> Result<(), prometheus::Error> {
+    let gauge = |name: &str, help: &str, labels: &[&str]| gauge(registry, name, help, labels);
+    let ended = gauge("consensus_decisions", "Decisions on changes, by how they ended.", &["outcome"])?;
+    let votes = gauge("consensus_votes", "Votes on changes, by kind.", &["kind"])?;
+    let dissent = gauge("consensus_dissent", "Votes against changes, by severity.", &["severity"])?;
+    let rollbacks = gauge("consensus_rollbacks", "Changes that had to be undone.", &[])?;
+    let steps =
+        histogram(registry, "consensus_decision_seconds", "Each step of a decision.", &STEPS, &["step"])?;
+    let rate = Gauge::new("consensus_agreement_rate", "The share of decided changes that landed.")?;
+    registry.register(Box::new(rate.clone()))?;
+    rollbacks.with_label_values::<&str>(&[]).set(0);
+    for decision in decisions {
+        ended.with_label_values(&[&decision.outcome]).inc();
+        rollbacks.with_label_values::<&str>(&[]).add(i64::from(decision.rollback_required));
+        for (gauge, counts) in [(&votes, &decision.votes), (&dissent, &decision.severities)] {
+            for (kind, count) in counts {
+                gauge.with_label_values(&[kind]).add(i64::try_from(*count).unwrap_or(i64::MAX));
             }
         }
-        let landed = decisions.iter().filter(|decision| decision.success).count();
-        rate.set(landed as f64 / decisions.len() as f64);
+        for (step, ms) in ["propose", "review", "decide"].into_iter().zip(decision.phase_latencies_ms) {
+            steps.with_label_values(&[step]).observe(ms as f64 / 1000.0);
+        }
     }
-    TextEncoder::new().encode_to_string(&registry.gather())
+    let landed = decisions.iter().filter(|decision| decision.success).count();
+    rate.set(landed as f64 / decisions.len() as f64);
+    Ok(())
 }

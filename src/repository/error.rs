@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::oid::Oid;
+use crate::core::ExitCode;
 
 /// Why something cannot be done with a repository. Nothing is changed then.
 #[derive(Debug, Error)]
@@ -108,4 +109,28 @@ pub enum RepositoryError {
         "{0} is there: another git is at work, or one has died; if none is, remove the file and try again"
     )]
     Locked(PathBuf),
+}
+
+impl RepositoryError {
+    /// Returns the code with which the program ends if this ends it.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::File(..) | Self::Git { .. } | Self::Strange { .. } => ExitCode::Internal,
+            Self::NoGit(_)
+            | Self::NotARepository(_)
+            | Self::NoCommit(_)
+            | Self::NoBranch(_)
+            | Self::DoesNotApply { .. }
+            | Self::Nothing(_)
+            | Self::Shallow
+            | Self::Marked { .. }
+            | Self::Submodule(_)
+            | Self::Name(_)
+            | Self::CheckedOut { .. }
+            | Self::Dirty(_)
+            | Self::Stale { .. }
+            | Self::Locked(_) => ExitCode::Usage,
+        }
+    }
 }

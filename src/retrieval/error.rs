@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::core::{ExitCode, is_unusable};
+
 /// Documents that cannot be searched.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -45,4 +47,16 @@ pub enum RetrievalError {
         /// Why.
         source: std::io::Error,
     },
+}
+
+impl RetrievalError {
+    /// Returns the code with which the program ends if this ends it.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Place { .. } | Self::NoText { .. } | Self::NoCache => ExitCode::Usage,
+            Self::Cache { source, .. } if is_unusable(source.kind()) => ExitCode::Usage,
+            Self::Index { .. } | Self::Cache { .. } => ExitCode::Internal,
+        }
+    }
 }

@@ -124,26 +124,32 @@ fn a_batch_that_names_no_roleset_keeps_its_own() {
     assert_eq!(lines(&folder, "results-0.jsonl")[0]["roleset"], "writer_physicist");
 }
 
+fn stubborn(agent: &str, answer: &str) -> Value {
+    json!({"agent": agent, "policy": "stubborn", "answer": answer})
+}
+
+fn gives_in() -> Value {
+    json!({"agent": "Critic", "policy": "sycophant", "answer": "5"})
+}
+
+/// A folder with a council that has an arbiter, and with a change.
+fn with_a_court() -> Folder {
+    let folder = Folder::new();
+    folder.write("rolesets/packs/one.md", "Work.");
+    let agent = |name: &str| json!({"name": name, "domain": "d", "pack": "one.md"});
+    let court = json!({
+        "v": 1, "protocol": "council", "params": {"threshold": 0.99, "max_rounds": 1},
+        "agents": [agent("Ann"), agent("Bob"), agent("Cat")], "arbiter": agent("Dan"),
+    });
+    folder.write("rolesets/court.json", &court.to_string());
+    folder.write("change.diff", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-1\n+2\n");
+    folder
+}
+
 #[test]
 fn the_last_line_of_a_run_says_what_its_agreement_is_worth() {
-    let stubborn =
-        |agent: &str, answer: &str| json!({"agent": agent, "policy": "stubborn", "answer": answer});
     let second = json!({"agent": "Checker", "policy": "honest", "draft_answer": "5", "answer": "4"});
-    let garbage = json!({"agent": "Critic", "round": 1, "step": "envelope", "garbage": true});
-    let gives_in = json!({"agent": "Critic", "policy": "sycophant", "answer": "5"});
     let honest = json!({"policy": "honest", "answer": "4"});
-    let folder = || {
-        let folder = Folder::new();
-        folder.write("rolesets/packs/one.md", "Work.");
-        let agent = |name: &str| json!({"name": name, "domain": "d", "pack": "one.md"});
-        let court = json!({
-            "v": 1, "protocol": "council", "params": {"threshold": 0.99, "max_rounds": 1},
-            "agents": [agent("Ann"), agent("Bob"), agent("Cat")], "arbiter": agent("Dan"),
-        });
-        folder.write("rolesets/court.json", &court.to_string());
-        folder.write("change.diff", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-1\n+2\n");
-        folder
-    };
     for (rules, words, how, expected) in [
         (
             vec![honest.clone()],
@@ -158,7 +164,7 @@ fn the_last_line_of_a_run_says_what_its_agreement_is_worth() {
             "medium agreement: both wrote this answer, but",
         ),
         (
-            vec![stubborn("Generalist", "4"), gives_in.clone()],
+            vec![stubborn("Generalist", "4"), gives_in()],
             &[],
             "endorsed",
             "weak agreement: one agent wrote this text, and the other only accepted it; scripts played",
@@ -183,7 +189,7 @@ fn the_last_line_of_a_run_says_what_its_agreement_is_worth() {
             "strong agreement: a quorum of reviewers approved the change",
         ),
     ] {
-        let folder = folder();
+        let folder = with_a_court();
         let finished = scripted(&folder, &rules, words).exits(0);
         assert_eq!(folder.result()["how"], how, "{}", finished.stderr);
         assert!(last(&finished).starts_with(expected), "{}", finished.stderr);
@@ -193,13 +199,18 @@ fn the_last_line_of_a_run_says_what_its_agreement_is_worth() {
             assert_eq!(last(&again), last(&finished), "{command}");
         }
     }
+}
+
+#[test]
+fn a_loss_takes_from_the_worth_of_an_agreement_and_no_agreement_has_none() {
+    let garbage = json!({"agent": "Critic", "round": 1, "step": "envelope", "garbage": true});
     // What was lost on the way takes from it.
-    let lost = scripted(&folder(), &[garbage, gives_in, stubborn("Generalist", "4")], &[]).exits(0);
+    let lost = scripted(&with_a_court(), &[garbage, gives_in(), stubborn("Generalist", "4")], &[]).exits(0);
     assert!(lost.stderr.contains("degraded: Critic committed to no blind draft"), "{}", lost.stderr);
     assert!(last(&lost).ends_with("only accepted it; scripts played the agents; the run is degraded"));
     // Where nothing was agreed on, nothing is worth anything.
     let rules = [stubborn("Generalist", "4"), stubborn("Critic", "5")];
-    let open = scripted(&folder(), &rules, &[]).exits(3);
+    let open = scripted(&with_a_court(), &rules, &[]).exits(3);
     assert!(last(&open).starts_with("record: "), "{}", open.stderr);
 }
 

@@ -11,7 +11,7 @@ use fastrand::Rng;
 
 use crate::checks::Checks;
 use crate::liars::Script;
-use crate::nodes::{Death, Input, Machine, Post, Want};
+use crate::nodes::{Death, Input, Machine, Post, Proof, Want};
 
 /// When the world grows calm, in milliseconds.
 const CALM: u64 = 5000;
@@ -328,22 +328,7 @@ impl World {
                     }
                 }
                 Want::Tell(sequence, value, proof) => {
-                    if is_honest {
-                        self.checks.tells(sequence, value, &proof)?;
-                    }
-                    if is_honest && !is_replay {
-                        self.story.changes += u64::from(value != Value::Nothing);
-                        self.story.nothings += u64::from(value == Value::Nothing);
-                    }
-                    if let Value::Change(digest) = value {
-                        self.owed.remove(&(of, digest));
-                    }
-                    let Some(machine) = self.machine(of, copy) else { continue };
-                    let last = machine.kept.insert(sequence, proof).is_some();
-                    let is_next = sequence == 1 || machine.kept.contains_key(&(sequence - 1));
-                    if is_honest && (!is_next || last && !is_replay) {
-                        return Err(format!("{sequence} is told out of order, or twice"));
-                    }
+                    self.tell(of, copy, (sequence, value, proof), is_replay)?
                 }
                 Want::Accuse(pair) if is_honest => {
                     self.story.accusations += 1;
@@ -382,6 +367,33 @@ impl World {
                 | Want::Recall(..)
                 | Want::Return(..) => {}
             }
+        }
+        Ok(())
+    }
+
+    fn tell(
+        &mut self,
+        of: Party,
+        copy: usize,
+        (sequence, value, proof): (Sequence, Value, Proof),
+        is_replay: bool,
+    ) -> Result<(), String> {
+        let is_honest = !self.liars.contains(&of);
+        if is_honest {
+            self.checks.tells(sequence, value, &proof)?;
+        }
+        if is_honest && !is_replay {
+            self.story.changes += u64::from(value != Value::Nothing);
+            self.story.nothings += u64::from(value == Value::Nothing);
+        }
+        if let Value::Change(digest) = value {
+            self.owed.remove(&(of, digest));
+        }
+        let Some(machine) = self.machine(of, copy) else { return Ok(()) };
+        let last = machine.kept.insert(sequence, proof).is_some();
+        let is_next = sequence == 1 || machine.kept.contains_key(&(sequence - 1));
+        if is_honest && (!is_next || last && !is_replay) {
+            return Err(format!("{sequence} is told out of order, or twice"));
         }
         Ok(())
     }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::core::ExitCode;
+
 /// Why there is no server.
 #[derive(Clone, Debug, Error)]
 pub enum LaunchError {
@@ -42,4 +44,15 @@ pub enum LaunchError {
         /// The log's last lines, neutralised.
         tail: String,
     },
+}
+
+impl LaunchError {
+    /// Returns the code with which the program ends if this ends it.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Command(_) => ExitCode::Usage,
+            Self::Start(_) | Self::Ended { .. } | Self::NotReady { .. } => ExitCode::Provider,
+        }
+    }
 }

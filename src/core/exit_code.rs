@@ -1,4 +1,6 @@
-//! Exit codes, as scripts and CI rely on them.
+//! Exit codes, as scripts and CI rely on them. Each error of this crate knows its own.
+
+use std::io::ErrorKind;
 
 /// What the process returns.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -30,4 +32,16 @@ impl From<ExitCode> for u8 {
     fn from(code: ExitCode) -> Self {
         code as Self
     }
+}
+
+/// Whether a folder that somebody named cannot be used; a full disk was named by nobody.
+pub(crate) fn is_unusable(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::NotFound
+            | ErrorKind::PermissionDenied
+            | ErrorKind::NotADirectory
+            | ErrorKind::AlreadyExists
+            | ErrorKind::ReadOnlyFilesystem
+    )
 }

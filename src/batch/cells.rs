@@ -1,0 +1,89 @@
+//! The cells of a line of tasks, and the documents that one of them is given.
+//!
+//! In: a line, and the columns that it is run in. Out: one piece of work after another. No run is begun here.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::rc::Rc;
+
+use uuid::Uuid;
+
+use super::matrix::{Cell, Column};
+use super::task::{DocumentLine, LINE_BYTES_MAX, TaskLine};
+use crate::protocol::Document;
+
+/// The cells of one line, of which each comes by once.
+pub(super) struct Cells {
+    pub(super) number: u64,
+    pub(super) task: Rc<TaskLine>,
+    pub(super) columns: Rc<[Column]>,
+    pub(super) seeds: std::ops::Range<u64>,
+    /// How many have come by.
+    pub(super) passed: u64,
+}
+
+impl Cells {
+    /// How many are to come.
+    pub(super) fn left(&self) -> u64 {
+        let seeds = self.seeds.end - self.seeds.start;
+        (self.columns.len() as u64).saturating_mul(seeds).saturating_sub(self.passed)
+    }
+}
+
+impl Iterator for Cells {
+    type Item = Work;
+
+    fn next(&mut self) -> Option<Work> {
+        let seeds = self.seeds.end - self.seeds.start;
+        let column = usize::try_from(self.passed.checked_div(seeds)?).ok()?;
+        let seed = self.seeds.start + self.passed % seeds;
+        let run = Cell { task: &self.task, column: self.columns.get(column)?, seed }.run();
+        self.passed += 1;
+        Some(Work { task: Rc::clone(&self.task), column, columns: Rc::clone(&self.columns), seed, run })
+    }
+}
+
+/// What a task needs to be run, kept while a run of it is under way.
+pub(super) struct Work {
+    pub(super) task: Rc<TaskLine>,
+    pub(super) column: usize,
+    pub(super) columns: Rc<[Column]>,
+    pub(super) seed: u64,
+    pub(super) run: Uuid,
+}
+
+impl Work {
+    pub(super) fn cell(&self) -> Cell<'_> {
+        Cell { task: &self.task, column: &self.columns[self.column], seed: self.seed }
+    }
+}
+
+/// Reads the documents of a task.
+pub(super) fn documents(lines: &[DocumentLine], folder: &Path) -> Result<Vec<Document>, String> {
+    let read = |line: &DocumentLine| match line {
+        DocumentLine::Text(document) => Ok(document.clone()),
+        DocumentLine::File(path) => {
+            let place = folder.join(path);
+            let wrong = |why: &dyn std::fmt::Display| format!("its document `{}`: {why}", place.display());
+            // A pipe or a device may have no end, and to open one may take as long.
+            if !std::fs::metadata(&place).map_err(|why| wrong(&why))?.is_file() {
+                return Err(wrong(&"it is no file"));
+            }
+            let mut bytes = Vec::new();
+            let file = std::fs::File::open(&place).map_err(|why| wrong(&why))?;
+            file.take(LINE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(|why| wrong(&why))?;
+            if bytes.len() > LINE_BYTES_MAX {
+                return Err(wrong(&format!("it is longer than {LINE_BYTES_MAX} bytes")));
+            }
+            let text = String::from_utf8(bytes).map_err(|_| wrong(&"it is not UTF-8"))?;
+            Ok(Document { name: path.display().to_string(), text, redacted: false })
+        }
+    };
+    let documents: Vec<Document> = lines.iter().map(read).collect::<Result<_, String>>()?;
+    for (at, document) in documents.iter().enumerate() {
+        if documents[..at].iter().any(|other| other.name == document.name) {
+            return Err(format!("two of its documents are called `{}`", document.name));
+        }
+    }
+    Ok(documents)
+}

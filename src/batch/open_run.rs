@@ -1,0 +1,229 @@
+//! One run of a batch: what it goes on from, and how it is brought to its end.
+//!
+//! In: a cell, and what its shard knows of it. Out: its result, or why it is not run. Which runs are under way at once is for
+//! the scheduler to say.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use tokio::sync::watch;
+
+use super::cells::{Work, documents};
+use super::error::BatchError;
+use super::figures::Figures;
+use super::in_vain::InVain;
+use super::matrix::{Cell, Column};
+use super::row::Row;
+use super::shard::{Retry, Shard, Standing};
+use super::shard_id::ShardOf;
+use super::task::TaskLine;
+use crate::core::Endpoint;
+use crate::crypto::Digest;
+use crate::engine::{Changes, Engine, EngineError, Ledger, Moment, Observer, StopRequest};
+use crate::journal::{Entry, Limits, Opened, Record, Strand};
+use crate::protocol::{RunSetup, Task};
+use crate::provider::launch::Lifeline;
+use crate::provider::{Clients, Flow};
+use crate::report::RunResult;
+
+/// How a batch is run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Which part of it.
+    pub shard: ShardOf,
+    /// Seeds of each task in each column.
+    pub seeds: std::ops::Range<u64>,
+    /// So many runs are under way at once.
+    pub concurrency: usize,
+    /// So many requests one server is given at once.
+    pub flow: Flow,
+    /// What each run may use.
+    pub limits: Limits,
+    /// Which ends are not taken as they are.
+    pub retry: Retry,
+    /// Where documents are that are named by a relative path.
+    pub documents: PathBuf,
+    /// The length of the tasks in bytes, if it is known.
+    pub tasks_bytes: Option<u64>,
+    /// Set if this program launched the server.
+    pub lifeline: Option<Lifeline>,
+}
+
+/// What a run goes on from.
+pub(super) enum Start {
+    New(Box<Opened>),
+    Again(Vec<Record>, Vec<Endpoint>),
+}
+
+/// What is to be done about a cell.
+pub(super) enum Next {
+    /// Its run goes on, or begins.
+    Go { strand: Strand, start: Start, made_of: Digest },
+    /// Nothing is left to do.
+    Done,
+    /// It would fail, for this reason, and is left for another time.
+    Left(String),
+}
+
+/// What all runs share.
+pub(super) struct Common {
+    pub(super) options: Options,
+    pub(super) clients: Clients,
+    pub(super) figures: RefCell<Figures>,
+    pub(super) in_vain: RefCell<InVain>,
+}
+
+impl Common {
+    /// Why a run of this column would fail, if it would.
+    pub(super) fn verdict(&self, column: &Column) -> Option<String> {
+        self.in_vain.borrow().verdict(&column.endpoints, &self.clients)
+    }
+}
+
+/// Counts what a run uses, as it is used.
+pub(super) struct Meter<'a> {
+    pub(super) common: &'a Common,
+    pub(super) endpoints: Vec<Endpoint>,
+}
+
+impl Observer for Meter<'_> {
+    fn notice(&self, moment: Moment<'_>) {
+        match moment {
+            Moment::Answered { replied, usage, .. } => {
+                let endpoint = self.endpoints.get(replied.call.agent);
+                let cost = usage.cost(endpoint.and_then(Endpoint::price));
+                self.common.figures.borrow_mut().count(&usage, cost);
+                if let Some(endpoint) = endpoint {
+                    self.common.in_vain.borrow_mut().answered(endpoint);
+                }
+            }
+            Moment::Failed { call, error } => {
+                if let Some(endpoint) = self.endpoints.get(call.agent) {
+                    self.common.in_vain.borrow_mut().failed(endpoint, error);
+                }
+            }
+            Moment::Writing
+            | Moment::Written(_)
+            | Moment::Calling { .. }
+            | Moment::Streaming { .. }
+            | Moment::Remarked { .. }
+            | Moment::Cancelled { .. }
+            | Moment::Stopping { .. } => {}
+        }
+    }
+}
+
+/// Why a cell is not run.
+pub(super) enum Unfit {
+    /// It cannot be.
+    Line(String),
+    /// Nothing can.
+    Batch(BatchError),
+}
+
+impl From<BatchError> for Unfit {
+    fn from(why: BatchError) -> Self {
+        Self::Batch(why)
+    }
+}
+
+/// Finds what a cell goes on from, if there is anything left to do.
+pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<Next, Unfit> {
+    let Common { options, figures, .. } = common;
+    let cell = work.cell();
+    let run = work.run;
+    let standing = shard.standing(run, options.retry)?;
+    if matches!(standing, Standing::New | Standing::Begun)
+        && let Some(why) = common.verdict(cell.column)
+    {
+        return Ok(Next::Left(why));
+    }
+    let made_of = |records: &[Record]| {
+        let made_of = made_of(records, &cell);
+        figures.borrow_mut().changed += u64::from(made_of != cell.made_of());
+        made_of
+    };
+    match standing {
+        Standing::New => {
+            let documents = documents(&cell.task.documents, &options.documents).map_err(Unfit::Line)?;
+            let opened = cell.opened(documents, options.limits).map_err(Unfit::Line)?;
+            let start = Start::New(Box::new(opened));
+            Ok(Next::Go { strand: shard.strand(run), start, made_of: cell.made_of() })
+        }
+        Standing::Begun => {
+            let (strand, records) = shard.take(run)?;
+            let made_of = made_of(&records);
+            Ok(Next::Go { strand, start: Start::Again(records, cell.column.endpoints.clone()), made_of })
+        }
+        Standing::Unreported => {
+            let (strand, records) = shard.take(run)?;
+            let ledger = Ledger::replay(&records)
+                .map_err(|(line, why)| BatchError::from(EngineError::Mismatch { line, why }))?;
+            let row = Row::new(&cell, made_of(&records), RunResult::new(&ledger, strand.head()));
+            let ending = row.ending();
+            shard.add(&row)?;
+            let mut figures = figures.borrow_mut();
+            figures.ended.add(ending, row.right);
+            figures.before += 1;
+            Ok(Next::Done)
+        }
+        Standing::Ended(known) => {
+            // No model has seen the answer: where it is another now, the run is only held against it again.
+            let rights = known.rights(&cell);
+            let mut figures = figures.borrow_mut();
+            if rights != [known.right, known.blind_right] {
+                shard.rescore(run, rights)?;
+                figures.rescored += 1;
+            }
+            figures.ended.add(known.outcome, rights[0]);
+            figures.changed += u64::from(known.made_of != cell.made_of());
+            figures.before += 1;
+            Ok(Next::Done)
+        }
+    }
+}
+
+/// SHA-256 of what a run was begun as, documents aside: as what its cell says, if that has not changed.
+fn made_of(records: &[Record], cell: &Cell<'_>) -> Digest {
+    let Some(Entry::Opened(opened)) = records.first().map(|record| &record.event) else {
+        return Digest::ZERO;
+    };
+    if let Some(cell) = &opened.cell {
+        return cell.made_of;
+    }
+    // Version 0.1 did not record it.
+    let was = &opened.setup;
+    // Where the task has a rule of its own, that of its roleset is not on record.
+    let rule = cell.task.canonical.as_ref().map_or(&was.canonical, |_| &cell.column.setup.canonical);
+    let setup = RunSetup { task: Task::default(), seed: 0, canonical: rule.clone(), ..was.clone() };
+    let column = Column::new(cell.column.model.clone(), setup, Vec::new());
+    let task = TaskLine { prompt: was.task.prompt.clone(), ..cell.task.clone() };
+    Cell { task: &task, column: &column, seed: cell.seed }.made_of()
+}
+
+/// Runs one cell to its end.
+pub(super) async fn run_cell(
+    strand: Strand,
+    start: Start,
+    common: &Common,
+    stop: watch::Receiver<StopRequest>,
+) -> Result<RunResult, BatchError> {
+    let Common { options, clients, .. } = common;
+    let endpoints = match &start {
+        Start::New(opened) => opened.endpoints.clone(),
+        Start::Again(_, endpoints) => endpoints.clone(),
+    };
+    let meter = Meter { common, endpoints };
+    let mut engine = match start {
+        Start::New(opened) => Engine::start_among(strand, *opened, clients, &meter)?,
+        Start::Again(records, endpoints) => {
+            let now = Changes { limits: Some(options.limits), endpoints: Some(endpoints), library: None };
+            Engine::resume_among(strand, &records, now, clients, &meter)?
+        }
+    };
+    if let Some(lifeline) = &options.lifeline {
+        engine.attach(lifeline);
+    }
+    engine.run(stop).await?;
+    Ok(RunResult::new(engine.ledger(), engine.journal_head()))
+}

@@ -1,0 +1,256 @@
+//! Keeping as many runs under way as are wanted, until all cells of a shard have ended.
+//!
+//! In: lines of tasks, the columns that they are run in, a shard. Out: a journal and results in the shard's folder, and figures for
+//! whoever watches. One that fails stops no other; where the journal cannot be written, all stop.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinError, JoinSet, LocalSet};
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::cells::{Cells, Work};
+use super::error::BatchError;
+use super::feed::{Feed, Line};
+use super::figures::Figures;
+use super::matrix::Column;
+use super::open_run::{Common, Next, Options, Unfit, begin, run_cell};
+use super::row::{Ending, Row};
+use super::shard::Shard;
+use super::task::TaskLine;
+use crate::crypto::Digest;
+use crate::engine::StopRequest;
+use crate::provider::Clients;
+use crate::report::RunResult;
+
+/// How often a watcher is told how far it is.
+const TOLD_EVERY: Duration = Duration::from_millis(500);
+
+/// Where columns come from.
+pub trait Columns {
+    /// The columns of a task: those of the batch, or those of the roleset that it names.
+    ///
+    /// # Errors
+    ///
+    /// Why there are none, in words.
+    fn of(&self, roleset: Option<&str>) -> impl Future<Output = Result<Rc<[Column]>, String>>;
+}
+
+/// Whoever wants to know how far a batch is.
+pub trait Watcher {
+    /// A line cannot be run: its number, the task's id if it has one, and why.
+    fn refused(&self, number: u64, id: Option<&str>, why: &str);
+    /// A run has ended.
+    fn ended(&self, row: &Row);
+    /// It is so far.
+    fn so_far(&self, figures: &Figures);
+}
+
+/// Runs all cells of a shard. Ends early, with what is under way put down, once `stop` says so.
+///
+/// # Errors
+///
+/// [`BatchError`]; what is durable stays so.
+pub async fn run(
+    shard: &mut Shard,
+    feed: Feed,
+    columns: &impl Columns,
+    options: Options,
+    stop: watch::Receiver<StopRequest>,
+    watcher: &impl Watcher,
+) -> Result<Figures, BatchError> {
+    // Each run is a task of its own, on this thread: what it waits for wakes it, and no other.
+    let (clients, figures) = (Clients::new(options.flow), RefCell::new(Figures::new()));
+    let common = Rc::new(Common { options, clients, figures, in_vain: RefCell::default() });
+    let scheduler = Scheduler {
+        shard,
+        columns,
+        common: &common,
+        watcher,
+        stop,
+        began: Instant::now(),
+        cells: None,
+        running: JoinSet::new(),
+        handles: Vec::new(),
+        left: None,
+        is_read: false,
+        bytes_read: 0,
+    };
+    LocalSet::new().run_until(scheduler.run(feed)).await
+}
+
+/// A run that has ended: its work, the digest of what it was begun as, and its result.
+type Ended = (Work, Digest, Result<RunResult, BatchError>);
+
+/// What is under way in a shard.
+struct Scheduler<'a, C, W> {
+    shard: &'a mut Shard,
+    columns: &'a C,
+    common: &'a Rc<Common>,
+    watcher: &'a W,
+    stop: watch::Receiver<StopRequest>,
+    began: Instant,
+    /// Those of the last line that was read.
+    cells: Option<Cells>,
+    running: JoinSet<Ended>,
+    /// What can be put down of that, each with its column.
+    handles: Vec<(AbortHandle, Rc<[Column]>, usize)>,
+    /// Why a cell was left for another time.
+    left: Option<String>,
+    /// Whether every line has been read.
+    is_read: bool,
+    bytes_read: u64,
+}
+
+impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
+    async fn run(mut self, mut feed: Feed) -> Result<Figures, BatchError> {
+        let mut ticks = tokio::time::interval(TOLD_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let is_stopping = *self.stop.borrow_and_update() != StopRequest::None;
+            let has_room = self.running.len() < self.common.options.concurrency && !is_stopping;
+            if has_room && let Some(work) = self.cells.as_mut().and_then(Iterator::next) {
+                // A line may have a million cells that are done, or another shard's: those under way go on meanwhile.
+                tokio::task::coop::consume_budget().await;
+                if self.common.options.shard.has(work.run) && self.begin(work)? {
+                    // Those that are there go on while the next one is made ready.
+                    tokio::task::yield_now().await;
+                }
+                continue;
+            }
+            let is_waiting = self.cells.as_ref().is_some_and(|cells| cells.left() > 0);
+            if self.running.is_empty() && (is_stopping || self.is_read && !is_waiting) {
+                break;
+            }
+            tokio::select! {
+                biased;
+                Ok(()) = self.stop.changed() => {}
+                _ = ticks.tick() => self.look()?,
+                line = feed.next(), if !is_waiting && !self.is_read && has_room => self.take_line(line).await?,
+                Some(ended) = self.running.join_next() => self.take_end(ended)?,
+            }
+        }
+        self.finish()
+    }
+
+    /// Begins the run of a cell, if anything is left to do. Returns whether it is under way.
+    fn begin(&mut self, work: Work) -> Result<bool, BatchError> {
+        match begin(self.shard, &work, self.common) {
+            Ok(Next::Go { strand, start, made_of }) => {
+                self.common.figures.borrow_mut().under_way += 1;
+                let (common, stop) = (Rc::clone(self.common), self.stop.clone());
+                let (columns, column) = (Rc::clone(&work.columns), work.column);
+                let run = async move { (work, made_of, run_cell(strand, start, &common, stop).await) };
+                self.handles.push((self.running.spawn_local(run), columns, column));
+                return Ok(true);
+            }
+            Ok(Next::Done) => {}
+            Ok(Next::Left(why)) => self.left = Some(why),
+            Err(Unfit::Line(why)) => {
+                // The others of its line would not do better.
+                let line = self.cells.as_mut().map(|cells| {
+                    cells.passed += cells.left();
+                    cells.number
+                });
+                self.refuse(line.unwrap_or_default(), Some(&work.task.id), &why);
+            }
+            Err(Unfit::Batch(why)) => return Err(why),
+        }
+        Ok(false)
+    }
+
+    fn refuse(&self, number: u64, id: Option<&str>, why: &str) {
+        self.common.figures.borrow_mut().refused += 1;
+        self.watcher.refused(number, id, why);
+    }
+
+    /// Takes the next line, or that there is none.
+    async fn take_line(&mut self, line: Option<std::io::Result<Line>>) -> Result<(), BatchError> {
+        let Some(line) = line else {
+            self.is_read = true;
+            return Ok(());
+        };
+        let Line { number, bytes_read, task } = line.map_err(BatchError::Tasks)?;
+        self.bytes_read = bytes_read;
+        match self.expand(number, task).await {
+            Ok(of_line) => self.cells = Some(of_line),
+            Err((id, why)) => self.refuse(number, id.as_deref(), &why),
+        }
+        Ok(())
+    }
+
+    /// The cells of a line, or the task's id, if it has one, and why there are none.
+    async fn expand(
+        &self,
+        number: u64,
+        task: Result<TaskLine, (Option<String>, String)>,
+    ) -> Result<Cells, (Option<String>, String)> {
+        let task = Rc::new(task?);
+        let columns = self.columns.of(task.roleset.as_deref()).await;
+        let columns = columns.map_err(|why| (Some(task.id.clone()), why))?;
+        Ok(Cells { number, task, columns, seeds: self.common.options.seeds.clone(), passed: 0 })
+    }
+
+    fn take_end(&mut self, ended: Result<Ended, JoinError>) -> Result<(), BatchError> {
+        self.common.figures.borrow_mut().under_way -= 1;
+        let (work, made_of, result) = match ended {
+            Ok(ended) => ended,
+            Err(put_down) if put_down.is_cancelled() => return Ok(()),
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        };
+        let row = Row::new(&work.cell(), made_of, result?);
+        if row.ending() != Ending::Interrupted {
+            self.shard.add(&row)?;
+            self.common.figures.borrow_mut().ended.add(row.ending(), row.right);
+            self.watcher.ended(&row);
+        }
+        self.give_up()
+    }
+
+    /// Tells how far it is, and puts down the runs that wait for a server that is gone: they make room for those of others.
+    fn look(&mut self) -> Result<(), BatchError> {
+        self.watcher.so_far(&self.so_far());
+        self.give_up()?;
+        let (common, left) = (self.common, &mut self.left);
+        self.handles.retain(|(run, columns, column)| {
+            let why =
+                Some(run).filter(|run| !run.is_finished()).and_then(|_| common.verdict(&columns[*column]));
+            if why.is_some() {
+                run.abort();
+                left.clone_from(&why);
+            }
+            why.is_none() && !run.is_finished()
+        });
+        Ok(())
+    }
+
+    /// Ends the batch if no column of its last line could be run. What is put down on request fails for no fault of a server.
+    fn give_up(&self) -> Result<(), BatchError> {
+        let cells = self.cells.as_ref().filter(|_| *self.stop.borrow() == StopRequest::None);
+        let verdicts = cells.map(|cells| cells.columns.iter().map(|column| self.common.verdict(column)));
+        let verdict: Option<Vec<String>> = verdicts.and_then(Iterator::collect);
+        let why = verdict.and_then(|verdict| verdict.into_iter().next());
+        why.map_or(Ok(()), |why| Err(BatchError::InVain { why }))
+    }
+
+    fn so_far(&self) -> Figures {
+        let Options { shard, tasks_bytes, .. } = &self.common.options;
+        let waiting = self.cells.as_ref().map_or(0, Cells::left) / shard.count;
+        let bytes = tasks_bytes.filter(|_| !self.is_read).unwrap_or(self.bytes_read);
+        let all = tasks_bytes.is_some() || self.is_read;
+        let figures = self.common.figures.borrow();
+        figures.at(self.began.elapsed(), waiting, self.bytes_read, all.then_some(bytes), self.is_read)
+    }
+
+    fn finish(self) -> Result<Figures, BatchError> {
+        self.shard.sync()?;
+        let figures = self.so_far();
+        self.watcher.so_far(&figures);
+        match self.left.filter(|_| *self.stop.borrow() == StopRequest::None) {
+            Some(why) => Err(BatchError::InVain { why }),
+            None => Ok(figures),
+        }
+    }
+}

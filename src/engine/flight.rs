@@ -1,0 +1,54 @@
+//! The calls of a run that are in the air, and why no more are made.
+
+use std::collections::BTreeMap;
+
+use futures_util::future::{AbortHandle, Abortable};
+use futures_util::stream::FuturesUnordered;
+
+use crate::protocol::{CallId, Outcome};
+
+/// What somebody outside wants of a run under way.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub enum StopRequest {
+    /// Go on.
+    #[default]
+    None,
+    /// Await the calls in the air, record their replies, and put the run down.
+    Finish,
+    /// Put the run down at once.
+    Abort,
+}
+
+/// The calls in the air, and why no more are made.
+pub(super) struct Flight<F> {
+    pub(super) calls: FuturesUnordered<Abortable<F>>,
+    /// What each of them can be cancelled by.
+    pub(super) handles: BTreeMap<CallId, AbortHandle>,
+    /// Why the run is to be put down, if it is.
+    pub(super) reason: Option<Outcome>,
+    heeded: StopRequest,
+}
+
+impl<F> Default for Flight<F> {
+    fn default() -> Self {
+        let calls = FuturesUnordered::new();
+        Self { calls, handles: BTreeMap::new(), reason: None, heeded: StopRequest::None }
+    }
+}
+
+impl<F> Flight<F> {
+    /// Takes a request to stop; returns whether it is a new one.
+    pub(super) fn hears(&mut self, request: StopRequest) -> bool {
+        let is_new = request > self.heeded;
+        self.heeded = self.heeded.max(request);
+        self.reason = self.reason.take().or_else(|| stop_reason(request));
+        is_new
+    }
+}
+
+fn stop_reason(request: StopRequest) -> Option<Outcome> {
+    match request {
+        StopRequest::None => None,
+        StopRequest::Finish | StopRequest::Abort => Some(Outcome::Interrupted),
+    }
+}
