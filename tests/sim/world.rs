@@ -328,7 +328,7 @@ impl World {
                     }
                 }
                 Want::Tell(sequence, value, proof) => {
-                    self.tell(of, copy, (sequence, value, proof), is_replay)?
+                    self.tell(of, copy, (sequence, value, proof), is_replay)?;
                 }
                 Want::Accuse(pair) if is_honest => {
                     self.story.accusations += 1;
