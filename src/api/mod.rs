@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::config::{ConfigError, Packs, Roleset, find_roleset, load_roleset};
 use crate::core::{Endpoint, PROGRAM};
 use crate::engine::{Engine, EngineError, NoObserver, StopRequest};
-use crate::journal::{FILE_NAME, JournalError, Limits, Opened, read};
+use crate::journal::{FILE_NAME, JournalError, Limits, RunSpec, read};
 use crate::protocol::Task;
 use crate::report::{RunResult, write_run};
 
@@ -138,7 +138,7 @@ impl ConsensusEngine {
         let id = Uuid::now_v7();
         // The low half of the id is random.
         let seed = self.seed.unwrap_or(id.as_u64_pair().1 >> 11);
-        let opened = Opened {
+        let opened = RunSpec {
             program: PROGRAM.to_owned(),
             setup: self.roleset.setup(&self.name, &self.packs, task, seed),
             endpoints: self.endpoints.clone(),

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::crypto::{Digest, Hasher};
-use crate::journal::{InSession, Opened, SESSIONS_FOLDER};
+use crate::journal::{InSession, RunSpec, SESSIONS_FOLDER};
 use crate::protocol::{Document, Outcome};
 use crate::report::RunResult;
 use crate::text::quote;
@@ -199,7 +199,7 @@ impl Session {
     pub fn says_of(
         &self,
         run: &str,
-        opened: &Opened,
+        opened: &RunSpec,
         ends: &[&Outcome],
         has_ended: bool,
     ) -> Result<SessionSays, SessionError> {

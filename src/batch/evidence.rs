@@ -19,7 +19,7 @@ use super::matrix::run_id;
 use super::results::lines;
 use super::row::Ending;
 use crate::crypto::Digest;
-use crate::engine::Ledger;
+use crate::engine::RunState;
 use crate::report::RunResult;
 
 /// The fields that say whether a run and its blind vote are right, each with that in which its text's digest stands.
@@ -80,7 +80,7 @@ impl<'a> ResultLines<'a> {
     /// # Errors
     ///
     /// [`BatchError::Results`] for the first line that says something else, or stands behind one of a later end.
-    pub(super) fn check(&mut self, run: Uuid, ledger: &Ledger, head: Digest) -> Result<bool, BatchError> {
+    pub(super) fn check(&mut self, run: Uuid, ledger: &RunState, head: Digest) -> Result<bool, BatchError> {
         let Slot::Occupied(mut slot) = self.runs.entry(run) else { return Ok(false) };
         let Some(file) = &self.file else { return Ok(false) };
         let is_of_this = |place: &Place| place.head == head.leading_u64();
@@ -124,7 +124,7 @@ fn compare(
     path: &Path,
     place: Place,
     run: Uuid,
-    ledger: &Ledger,
+    ledger: &RunState,
     head: Digest,
 ) -> Result<(), BatchError> {
     let mut bytes = vec![0; place.bytes];
@@ -163,7 +163,7 @@ fn compare(
 
 /// What a line of a run says, as far as its records give it. Of a run that version 0.1 began the journal does not know by which names
 /// its task and model went; they are what the run's id is made of, and so they are taken from the line and compared with that.
-fn derived(said: &Map<String, Value>, ledger: &Ledger, head: Digest) -> Map<String, Value> {
+fn derived(said: &Map<String, Value>, ledger: &RunState, head: Digest) -> Map<String, Value> {
     let result = serde_json::to_value(RunResult::new(ledger, head)).unwrap_or_default();
     let mut derived = match result {
         Value::Object(fields) => fields,
@@ -184,7 +184,7 @@ fn derived(said: &Map<String, Value>, ledger: &Ledger, head: Digest) -> Map<Stri
 }
 
 /// Whether the run's id is made of what the line calls its task and model.
-fn is_named_so(said: &Map<String, Value>, run: Uuid, ledger: &Ledger) -> bool {
+fn is_named_so(said: &Map<String, Value>, run: Uuid, ledger: &RunState) -> bool {
     let name = |name: &str| said.get(name).and_then(Value::as_str);
     let setup = &ledger.opened().setup;
     let named = name("task").zip(name("model"));

@@ -27,9 +27,9 @@ pub struct Line {
 
 /// Where lines come out.
 #[derive(Debug)]
-pub struct Feed(mpsc::Receiver<std::io::Result<Line>>);
+pub struct TaskReader(mpsc::Receiver<std::io::Result<Line>>);
 
-impl Feed {
+impl TaskReader {
     /// The next line; `None` at the end.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl Feed {
 
 /// Reads tasks from a source. Empty lines are left out; of two tasks with one id the second is none.
 #[must_use]
-pub fn feed(source: impl Read + Send + 'static) -> Feed {
+pub fn feed(source: impl Read + Send + 'static) -> TaskReader {
     let (sender, lines) = mpsc::channel(WAITING_MAX);
     // It ends with its source, or with the first line that nobody wants.
     std::thread::spawn(move || {
@@ -75,7 +75,7 @@ pub fn feed(source: impl Read + Send + 'static) -> Feed {
             }
         }
     });
-    Feed(lines)
+    TaskReader(lines)
 }
 
 /// Eight bytes for each of millions of ids. Of ten millions two have the same with a probability of three in a million; the second

@@ -11,7 +11,7 @@ use crate::core::Usage;
 
 /// Runs, by how they ended.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct Tally {
+pub struct EndCounts {
     /// They agreed.
     pub agreed: u64,
     /// They talked, and did not.
@@ -30,9 +30,9 @@ pub struct Tally {
 
 /// How far a shard is.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub struct Figures {
+pub struct BatchStats {
     /// Runs that have ended, earlier ones among them.
-    pub ended: Tally,
+    pub ended: EndCounts,
     /// Those of them that had ended when this process began.
     pub before: u64,
     /// Runs that are under way.
@@ -63,7 +63,7 @@ pub struct Figures {
     pub eta_seconds: Option<f64>,
 }
 
-impl Tally {
+impl EndCounts {
     pub(super) fn add(&mut self, ending: Ending, right: Option<bool>) {
         let count = match ending {
             Ending::Agreed => &mut self.agreed,
@@ -93,7 +93,7 @@ impl Tally {
     }
 }
 
-impl Figures {
+impl BatchStats {
     pub(super) fn new() -> Self {
         Self { cost_micro_usd: Some(0), ..Self::default() }
     }

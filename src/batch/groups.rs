@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
-use super::figures::Tally;
+use super::figures::EndCounts;
 use super::results::Told;
 
 /// The normal quantile of a two-sided 95 % interval.
@@ -47,7 +47,7 @@ pub struct Group {
     #[serde(serialize_with = "as_map")]
     pub of: Vec<(&'static str, String)>,
     /// How they ended.
-    pub ended: Tally,
+    pub ended: EndCounts,
     /// Those that agreed, of those that their protocol has ended: what failed or came to a limit says nothing of it, and is in no
     /// figure below.
     pub agreed: Part,
@@ -115,7 +115,7 @@ type InOrder = (u64, String);
 
 #[derive(Debug, Default)]
 struct Sums {
-    ended: Tally,
+    ended: EndCounts,
     known: u64,
     blind_known: u64,
     blind_right: u64,

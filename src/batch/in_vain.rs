@@ -24,7 +24,7 @@ const LATER: Patience = Patience { of_all: 16, any: 64, outs: 10 };
 
 /// What has become of calls, by endpoint. A batch has a handful of them.
 #[derive(Debug, Default)]
-pub(super) struct InVain(Vec<(Endpoint, Calls)>);
+pub(super) struct CircuitBreaker(Vec<(Endpoint, Calls)>);
 
 /// Calls that have failed one after another.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ struct Calls {
     why: String,
 }
 
-impl InVain {
+impl CircuitBreaker {
     /// A call was answered.
     pub(super) fn answered(&mut self, endpoint: &Endpoint) {
         *self.calls(endpoint) = Calls { was_answered: true, ..Calls::default() };

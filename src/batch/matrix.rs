@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::task::TaskLine;
 use crate::core::{Endpoint, PROGRAM};
 use crate::crypto::Digest;
-use crate::journal::{InBatch, Limits, Opened};
+use crate::journal::{InBatch, Limits, RunSpec};
 use crate::protocol::{Document, RunSetup, Task};
 use crate::text::{Canonical, CanonicalRule, Canonicalizer, DecimalSign, NotCanonical};
 
@@ -78,7 +78,7 @@ impl Cell<'_> {
     /// # Errors
     ///
     /// Why there can be no such run.
-    pub(super) fn opened(&self, documents: Vec<Document>, limits: Limits) -> Result<Opened, String> {
+    pub(super) fn opened(&self, documents: Vec<Document>, limits: Limits) -> Result<RunSpec, String> {
         let task = Task { prompt: self.task.prompt.clone(), documents, is_searched: false };
         let canonical = self.canonical().clone();
         let right = self.right().transpose();
@@ -89,7 +89,7 @@ impl Cell<'_> {
         let program = PROGRAM.to_owned();
         let (task, model) = (self.task.id.clone(), self.column.model.clone());
         let cell = Some(InBatch { task, model, made_of: self.made_of() });
-        Ok(Opened { program, setup, endpoints, limits, library: None, redacted: false, session: None, cell })
+        Ok(RunSpec { program, setup, endpoints, limits, library: None, redacted: false, session: None, cell })
     }
 
     /// The right answer in the form in which texts are compared here, if it is known.

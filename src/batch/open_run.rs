@@ -10,17 +10,17 @@ use tokio::sync::watch;
 
 use super::cells::{Work, documents};
 use super::error::BatchError;
-use super::figures::Figures;
-use super::in_vain::InVain;
+use super::figures::BatchStats;
+use super::in_vain::CircuitBreaker;
 use super::matrix::{Cell, Column};
-use super::row::Row;
-use super::shard::{Retry, Shard, Standing};
+use super::row::ResultLine;
+use super::shard::{CellState, Retry, Shard};
 use super::shard_id::ShardOf;
 use super::task::TaskLine;
 use crate::core::Endpoint;
 use crate::crypto::Digest;
-use crate::engine::{Changes, Engine, EngineError, Ledger, Moment, Observer, StopRequest};
-use crate::journal::{Entry, Limits, Opened, Record, Strand};
+use crate::engine::{Changes, Engine, EngineError, Observer, RunEvent, RunState, StopRequest};
+use crate::journal::{Entry, Limits, Record, RunSpec, RunWriter};
 use crate::protocol::{RunSetup, Task};
 use crate::provider::launch::Lifeline;
 use crate::provider::{Clients, Flow};
@@ -51,14 +51,14 @@ pub struct Options {
 
 /// What a run goes on from.
 pub(super) enum Start {
-    New(Box<Opened>),
+    New(Box<RunSpec>),
     Again(Vec<Record>, Vec<Endpoint>),
 }
 
 /// What is to be done about a cell.
 pub(super) enum Next {
     /// Its run goes on, or begins.
-    Go { strand: Strand, start: Start, made_of: Digest },
+    Go { strand: RunWriter, start: Start, made_of: Digest },
     /// Nothing is left to do.
     Done,
     /// It would fail, for this reason, and is left for another time.
@@ -69,8 +69,8 @@ pub(super) enum Next {
 pub(super) struct Common {
     pub(super) options: Options,
     pub(super) clients: Clients,
-    pub(super) figures: RefCell<Figures>,
-    pub(super) in_vain: RefCell<InVain>,
+    pub(super) figures: RefCell<BatchStats>,
+    pub(super) in_vain: RefCell<CircuitBreaker>,
 }
 
 impl Common {
@@ -87,9 +87,9 @@ pub(super) struct Meter<'a> {
 }
 
 impl Observer for Meter<'_> {
-    fn notice(&self, moment: Moment<'_>) {
+    fn notice(&self, moment: RunEvent<'_>) {
         match moment {
-            Moment::Answered { replied, usage, .. } => {
+            RunEvent::Answered { replied, usage, .. } => {
                 let endpoint = self.endpoints.get(replied.call.agent);
                 let cost = usage.cost(endpoint.and_then(Endpoint::price));
                 self.common.figures.borrow_mut().count(&usage, cost);
@@ -97,18 +97,18 @@ impl Observer for Meter<'_> {
                     self.common.in_vain.borrow_mut().answered(endpoint);
                 }
             }
-            Moment::Failed { call, error } => {
+            RunEvent::Failed { call, error } => {
                 if let Some(endpoint) = self.endpoints.get(call.agent) {
                     self.common.in_vain.borrow_mut().failed(endpoint, error);
                 }
             }
-            Moment::Writing
-            | Moment::Written(_)
-            | Moment::Calling { .. }
-            | Moment::Streaming { .. }
-            | Moment::Remarked { .. }
-            | Moment::Cancelled { .. }
-            | Moment::Stopping { .. } => {}
+            RunEvent::Writing
+            | RunEvent::Written(_)
+            | RunEvent::Calling { .. }
+            | RunEvent::Streaming { .. }
+            | RunEvent::Remarked { .. }
+            | RunEvent::Cancelled { .. }
+            | RunEvent::Stopping { .. } => {}
         }
     }
 }
@@ -133,7 +133,7 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
     let cell = work.cell();
     let run = work.run;
     let standing = shard.standing(run, options.retry)?;
-    if matches!(standing, Standing::New | Standing::Begun)
+    if matches!(standing, CellState::New | CellState::Begun)
         && let Some(why) = common.verdict(cell.column)
     {
         return Ok(Next::Left(why));
@@ -144,22 +144,22 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
         made_of
     };
     match standing {
-        Standing::New => {
+        CellState::New => {
             let documents = documents(&cell.task.documents, &options.documents).map_err(Unfit::Line)?;
             let opened = cell.opened(documents, options.limits).map_err(Unfit::Line)?;
             let start = Start::New(Box::new(opened));
             Ok(Next::Go { strand: shard.strand(run), start, made_of: cell.made_of() })
         }
-        Standing::Begun => {
+        CellState::Begun => {
             let (strand, records) = shard.take(run)?;
             let made_of = made_of(&records);
             Ok(Next::Go { strand, start: Start::Again(records, cell.column.endpoints.clone()), made_of })
         }
-        Standing::Unreported => {
+        CellState::Unreported => {
             let (strand, records) = shard.take(run)?;
-            let ledger = Ledger::replay(&records)
+            let ledger = RunState::replay(&records)
                 .map_err(|(line, why)| BatchError::from(EngineError::Mismatch { line, why }))?;
-            let row = Row::new(&cell, made_of(&records), RunResult::new(&ledger, strand.head()));
+            let row = ResultLine::new(&cell, made_of(&records), RunResult::new(&ledger, strand.head()));
             let ending = row.ending();
             shard.add(&row)?;
             let mut figures = figures.borrow_mut();
@@ -167,7 +167,7 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
             figures.before += 1;
             Ok(Next::Done)
         }
-        Standing::Ended(known) => {
+        CellState::Ended(known) => {
             // No model has seen the answer: where it is another now, the run is only held against it again.
             let rights = known.rights(&cell);
             let mut figures = figures.borrow_mut();
@@ -203,7 +203,7 @@ fn made_of(records: &[Record], cell: &Cell<'_>) -> Digest {
 
 /// Runs one cell to its end.
 pub(super) async fn run_cell(
-    strand: Strand,
+    strand: RunWriter,
     start: Start,
     common: &Common,
     stop: watch::Receiver<StopRequest>,

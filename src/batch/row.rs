@@ -10,7 +10,7 @@ use crate::report::RunResult;
 
 /// How one run ended.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct ResultLine {
     /// The task's id.
     pub task: String,
     /// The model as it was named; empty for that of the roleset or the server.
@@ -95,7 +95,7 @@ impl Ending {
     }
 }
 
-impl Row {
+impl ResultLine {
     /// How it ended, in a word.
     pub(super) fn ending(&self) -> Ending {
         let is_it = |ending: &Ending| ending.name() == self.result.outcome;

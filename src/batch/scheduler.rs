@@ -13,11 +13,11 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::cells::{Cells, Work};
 use super::error::BatchError;
-use super::feed::{Feed, Line};
-use super::figures::Figures;
+use super::feed::{Line, TaskReader};
+use super::figures::BatchStats;
 use super::matrix::Column;
 use super::open_run::{Common, Next, Options, Unfit, begin, run_cell};
-use super::row::{Ending, Row};
+use super::row::{Ending, ResultLine};
 use super::shard::Shard;
 use super::task::TaskLine;
 use crate::crypto::Digest;
@@ -43,9 +43,9 @@ pub trait Watcher {
     /// A line cannot be run: its number, the task's id if it has one, and why.
     fn refused(&self, number: u64, id: Option<&str>, why: &str);
     /// A run has ended.
-    fn ended(&self, row: &Row);
+    fn ended(&self, row: &ResultLine);
     /// It is so far.
-    fn so_far(&self, figures: &Figures);
+    fn so_far(&self, figures: &BatchStats);
 }
 
 /// Runs all cells of a shard. Ends early, with what is under way put down, once `stop` says so.
@@ -55,14 +55,14 @@ pub trait Watcher {
 /// [`BatchError`]; what is durable stays so.
 pub async fn run(
     shard: &mut Shard,
-    feed: Feed,
+    feed: TaskReader,
     columns: &impl Columns,
     options: Options,
     stop: watch::Receiver<StopRequest>,
     watcher: &impl Watcher,
-) -> Result<Figures, BatchError> {
+) -> Result<BatchStats, BatchError> {
     // Each run is a task of its own, on this thread: what it waits for wakes it, and no other.
-    let (clients, figures) = (Clients::new(options.flow), RefCell::new(Figures::new()));
+    let (clients, figures) = (Clients::new(options.flow), RefCell::new(BatchStats::new()));
     let common = Rc::new(Common { options, clients, figures, in_vain: RefCell::default() });
     let scheduler = Scheduler {
         shard,
@@ -105,7 +105,7 @@ struct Scheduler<'a, C, W> {
 }
 
 impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
-    async fn run(mut self, mut feed: Feed) -> Result<Figures, BatchError> {
+    async fn run(mut self, mut feed: TaskReader) -> Result<BatchStats, BatchError> {
         let mut ticks = tokio::time::interval(TOLD_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -200,7 +200,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
             Err(put_down) if put_down.is_cancelled() => return Ok(()),
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         };
-        let row = Row::new(&work.cell(), made_of, result?);
+        let row = ResultLine::new(&work.cell(), made_of, result?);
         if row.ending() != Ending::Interrupted {
             self.shard.add(&row)?;
             self.common.figures.borrow_mut().ended.add(row.ending(), row.right);
@@ -235,7 +235,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         why.map_or(Ok(()), |why| Err(BatchError::InVain { why }))
     }
 
-    fn so_far(&self) -> Figures {
+    fn so_far(&self) -> BatchStats {
         let Options { shard, tasks_bytes, .. } = &self.common.options;
         let waiting = self.cells.as_ref().map_or(0, Cells::left) / shard.count;
         let bytes = tasks_bytes.filter(|_| !self.is_read).unwrap_or(self.bytes_read);
@@ -244,7 +244,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         figures.at(self.began.elapsed(), waiting, self.bytes_read, all.then_some(bytes), self.is_read)
     }
 
-    fn finish(self) -> Result<Figures, BatchError> {
+    fn finish(self) -> Result<BatchStats, BatchError> {
         self.shard.sync()?;
         let figures = self.so_far();
         self.watcher.so_far(&figures);

@@ -15,10 +15,10 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::error::BatchError;
-use super::row::{Ending, Known, Row};
+use super::row::{Ending, Known, ResultLine};
 use super::shard_id::{SHARDS_MAX, ShardOf};
 use crate::crypto::Digest;
-use crate::journal::{Entry, HeldJournal, JournalError, Placed, Record, SharedJournal, Strand};
+use crate::journal::{Entry, JournalError, LockedJournal, PlacedRecord, Record, RunWriter, SharedJournal};
 use crate::report::write_whole;
 
 /// The file that says what a batch is made of.
@@ -76,7 +76,7 @@ struct Place {
 /// Where a run's records are.
 #[derive(Debug, Default)]
 struct Begun {
-    lines: Vec<Placed>,
+    lines: Vec<PlacedRecord>,
     /// How it has ended; none, where it was put down on request, or its process died.
     ended: Option<Ending>,
     /// Whether its line of results says so, and not how it ended before it was tried again.
@@ -85,7 +85,7 @@ struct Begun {
 
 /// What there is of a run.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Standing {
+pub(super) enum CellState {
     /// Nothing.
     New,
     /// It can go on.
@@ -113,7 +113,7 @@ impl Shard {
         let journal_path = journal_file(folder, which.index);
         let mut begun: HashMap<Uuid, Begun> = HashMap::new();
         manifest(folder, which)?;
-        let journal = HeldJournal::take(&journal_path)?;
+        let journal = LockedJournal::take(&journal_path)?;
         let mut rows = HashMap::new();
         known(&results_path, true, |offset, bytes, row| {
             // Of a run that was tried again the last line counts.
@@ -159,19 +159,19 @@ impl Shard {
     /// # Errors
     ///
     /// [`BatchError::Io`], [`BatchError::Results`].
-    pub(super) fn standing(&self, run: Uuid, retry: Retry) -> Result<Standing, BatchError> {
+    pub(super) fn standing(&self, run: Uuid, retry: Retry) -> Result<CellState, BatchError> {
         let begun = self.begun.get(&run);
         if let Some(Begun { ended, is_told, .. }) = begun {
             match ended {
-                None => return Ok(Standing::Begun),
-                Some(ending) if retry.wants(*ending) => return Ok(Standing::Begun),
-                Some(_) if !is_told => return Ok(Standing::Unreported),
+                None => return Ok(CellState::Begun),
+                Some(ending) if retry.wants(*ending) => return Ok(CellState::Begun),
+                Some(_) if !is_told => return Ok(CellState::Unreported),
                 Some(_) => {}
             }
         }
         Ok(match self.rows.get(&run) {
-            Some(place) => Standing::Ended(self.row(*place)?),
-            None => Standing::New,
+            Some(place) => CellState::Ended(self.row(*place)?),
+            None => CellState::New,
         })
     }
 
@@ -188,7 +188,7 @@ impl Shard {
     }
 
     /// The part of the journal that is a new run's.
-    pub(super) fn strand(&self, run: Uuid) -> Strand {
+    pub(super) fn strand(&self, run: Uuid) -> RunWriter {
         self.journal.strand(&run.to_string(), Digest::ZERO)
     }
 
@@ -197,7 +197,7 @@ impl Shard {
     /// # Errors
     ///
     /// [`BatchError::Io`], [`BatchError::Journal`].
-    pub(super) fn take(&mut self, run: Uuid) -> Result<(Strand, Vec<Record>), BatchError> {
+    pub(super) fn take(&mut self, run: Uuid) -> Result<(RunWriter, Vec<Record>), BatchError> {
         let Begun { lines, .. } = self.begun.remove(&run).unwrap_or_default();
         let mut records = Vec::new();
         let mut head = Digest::ZERO;
@@ -223,7 +223,7 @@ impl Shard {
     /// # Errors
     ///
     /// [`BatchError::Io`].
-    pub(super) fn add(&mut self, row: &Row) -> Result<(), BatchError> {
+    pub(super) fn add(&mut self, row: &ResultLine) -> Result<(), BatchError> {
         let mut line = serde_json::to_vec(row).unwrap_or_default();
         line.push(b'\n');
         self.results.write_all(&line).map_err(BatchError::io("write to", &self.results_path))

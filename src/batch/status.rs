@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::error::BatchError;
-use super::figures::{Figures, Tally};
+use super::figures::{BatchStats, EndCounts};
 use super::shard;
 use super::shard_id::ShardOf;
 use crate::report::write_whole;
@@ -27,7 +27,7 @@ pub struct Progress {
     pub updated_at: String,
     /// How far it is.
     #[serde(flatten)]
-    pub figures: Figures,
+    pub figures: BatchStats,
 }
 
 /// What a shard's process does.
@@ -48,7 +48,7 @@ pub struct ShardStatus {
     /// Which one.
     pub index: u64,
     /// Runs that have ended, by its results.
-    pub ended: Tally,
+    pub ended: EndCounts,
     /// What its process said last.
     pub progress: Option<Progress>,
     /// Whether a process has it; null where the file system does not tell.
@@ -75,7 +75,7 @@ impl Progress {
 pub fn status(folder: &Path) -> Result<Vec<ShardStatus>, BatchError> {
     let count = shard::count(folder)?;
     let of = |index| {
-        let mut ended = Tally::default();
+        let mut ended = EndCounts::default();
         // What is being written at this moment is no line yet.
         let mut last = HashMap::new();
         shard::known(&shard::results_file(folder, index), false, |_, _, row| {
@@ -103,7 +103,7 @@ fn is_live(journal: &Path) -> Option<bool> {
     }
 }
 
-impl Tally {
+impl EndCounts {
     /// Adds another one up with this.
     pub fn merge(&mut self, other: &Self) {
         self.agreed += other.agreed;

@@ -15,13 +15,13 @@ use super::evidence::ResultLines;
 use super::matrix::run_id;
 use super::shard_id::ShardOf;
 use super::{shard, strays};
-use crate::engine::Ledger;
+use crate::engine::RunState;
 use crate::journal::{Entry, Record, read_shared};
 use crate::protocol::Outcome;
 
 /// What was found.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
-pub struct Verified {
+pub struct VerifiedBatch {
     /// Runs whose records follow from each other and lead to their line of results.
     pub ended: u64,
     /// Runs that have ended, and whose line of results does not say so yet.
@@ -34,7 +34,7 @@ pub struct Verified {
     pub absent_shards: u64,
 }
 
-impl Verified {
+impl VerifiedBatch {
     fn count(&mut self, run: &Open) {
         let has_ended = run.ledger.outcome().is_some_and(|outcome| *outcome != Outcome::Interrupted);
         *match () {
@@ -48,7 +48,7 @@ impl Verified {
 
 /// A run that can go on yet.
 struct Open {
-    ledger: Ledger,
+    ledger: RunState,
     /// Whether it has ended as its line of results says, and nothing has come since then.
     is_told: bool,
 }
@@ -59,8 +59,8 @@ struct Open {
 ///
 /// [`BatchError`]: a chain that is broken, a record that cannot have come about, a line of results that says something else, or a
 /// file of a shard that the batch does not count.
-pub fn verify(folder: &Path) -> Result<Verified, BatchError> {
-    let mut verified = Verified::default();
+pub fn verify(folder: &Path) -> Result<VerifiedBatch, BatchError> {
+    let mut verified = VerifiedBatch::default();
     let count = shard::count(folder)?;
     for index in 0..count {
         verify_shard(folder, ShardOf { index, count }, &mut verified)?;
@@ -71,7 +71,7 @@ pub fn verify(folder: &Path) -> Result<Verified, BatchError> {
     }
 }
 
-fn verify_shard(folder: &Path, which: ShardOf, verified: &mut Verified) -> Result<(), BatchError> {
+fn verify_shard(folder: &Path, which: ShardOf, verified: &mut VerifiedBatch) -> Result<(), BatchError> {
     let (results, journal) =
         (shard::results_file(folder, which.index), shard::journal_file(folder, which.index));
     let mut claims = ResultLines::read(&results)?;
@@ -90,7 +90,7 @@ fn verify_shard(folder: &Path, which: ShardOf, verified: &mut Verified) -> Resul
                 this
             }
             Slot::Vacant(slot) => {
-                let ledger = Ledger::open(&record).map_err(|why| why.to_string())?;
+                let ledger = RunState::open(&record).map_err(|why| why.to_string())?;
                 is_of(run, &ledger, which)?;
                 slot.insert(Open { ledger, is_told: false })
             }
@@ -118,7 +118,7 @@ fn verify_shard(folder: &Path, which: ShardOf, verified: &mut Verified) -> Resul
 }
 
 /// Checks that a run has its id from what its record calls it, and that this shard is its own.
-fn is_of(run: Uuid, ledger: &Ledger, which: ShardOf) -> Result<(), String> {
+fn is_of(run: Uuid, ledger: &RunState, which: ShardOf) -> Result<(), String> {
     if !which.has(run) {
         return Err(format!("its run belongs to another shard than {which}"));
     }

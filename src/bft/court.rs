@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, VecDeque};
 use thiserror::Error;
 
 use super::event::Phase;
-use super::member::{Input, Member, Want};
+use super::member::{NodeAction, NodeInput, NodeMachine};
 use super::message::{Value, View};
 use super::model_opinion::ModelOpinion;
-use super::orchestrator::Orchestrator;
-use super::party::Party;
+use super::orchestrator::Proposer;
+use super::party::NodeId;
 use super::post::{Post, Proof, To};
 use super::quorum::Quorum;
 use super::replica::Replica;
@@ -27,15 +27,15 @@ use super::statement::{Change, Letter, Sequence, Signer, Statement};
 const STEPS_MAX: usize = 4_000_000;
 
 /// The one who proposes.
-const ORCHESTRATOR: Party = Party::Orchestrator(0);
+const ORCHESTRATOR: NodeId = NodeId::Orchestrator(0);
 
 /// All parties.
 #[derive(Debug)]
-pub struct Court<K: Signer> {
-    members: BTreeMap<Party, Member<K>>,
-    inbox: VecDeque<(Party, Party, Post<K::Signature>)>,
+pub struct LocalCluster<K: Signer> {
+    members: BTreeMap<NodeId, NodeMachine<K>>,
+    inbox: VecDeque<(NodeId, NodeId, Post<K::Signature>)>,
     /// The time-outs that are awaited.
-    waits: VecDeque<(Party, Sequence, View, Phase)>,
+    waits: VecDeque<(NodeId, Sequence, View, Phase)>,
     /// What each reviewer thinks of the change that is being decided on, and on which model.
     opinions: Vec<ModelOpinion>,
     votes: Vec<Letter<K::Signature>>,
@@ -44,7 +44,7 @@ pub struct Court<K: Signer> {
 
 /// What was decided, and what proves it.
 #[derive(Clone, Debug)]
-pub struct Ruling<S> {
+pub struct DecisionProof<S> {
     /// At this place.
     pub sequence: Sequence,
     /// This.
@@ -57,7 +57,7 @@ pub struct Ruling<S> {
 
 /// The parties do not come to a decision, or not to the one that was made before.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
-pub enum Mistrial {
+pub enum ClusterError {
     /// There are not as many opinions as reviewers.
     #[error("there are {0} opinions, and every reviewer has one")]
     Opinions(usize),
@@ -69,14 +69,14 @@ pub enum Mistrial {
     OutOfOrder(Sequence),
 }
 
-impl<K: Signer> Court<K> {
+impl<K: Signer> LocalCluster<K> {
     /// A court with these keys, the reviewers' in the order of the roster; nothing has been decided yet.
     #[must_use]
     pub fn new(quorum: Quorum, orchestrator: K, reviewers: Vec<K>) -> Self {
         let reviewers = reviewers.into_iter().enumerate();
         let reviewers = reviewers
-            .map(|(at, key)| (Party::Reviewer(at), Member::Reviewer(Replica::new(key, at, quorum, 1))));
-        let orchestrator = Member::Orchestrator(Orchestrator::new(orchestrator, 0, quorum, 1));
+            .map(|(at, key)| (NodeId::Reviewer(at), NodeMachine::Reviewer(Replica::new(key, at, quorum, 1))));
+        let orchestrator = NodeMachine::Orchestrator(Proposer::new(orchestrator, 0, quorum, 1));
         Self {
             members: reviewers.chain([(ORCHESTRATOR, orchestrator)]).collect(),
             inbox: VecDeque::new(),
@@ -90,7 +90,7 @@ impl<K: Signer> Court<K> {
     /// The place of the next decision.
     #[must_use]
     pub fn next(&self) -> Sequence {
-        self.members.get(&ORCHESTRATOR).map_or(0, Member::known) + 1
+        self.members.get(&ORCHESTRATOR).map_or(0, NodeMachine::known) + 1
     }
 
     /// Takes note of a decision that was made before; all of them are to be given, in their order. The signatures in its
@@ -98,10 +98,10 @@ impl<K: Signer> Court<K> {
     ///
     /// # Errors
     ///
-    /// [`Mistrial::OutOfOrder`] if it is not the next one.
-    pub fn recall(&mut self, sequence: Sequence, proof: &Proof<K::Signature>) -> Result<(), Mistrial> {
+    /// [`ClusterError::OutOfOrder`] if it is not the next one.
+    pub fn recall(&mut self, sequence: Sequence, proof: &Proof<K::Signature>) -> Result<(), ClusterError> {
         if sequence != self.next() {
-            return Err(Mistrial::OutOfOrder(sequence));
+            return Err(ClusterError::OutOfOrder(sequence));
         }
         let post = Post::Proof(proof.clone());
         self.inbox.extend(self.members.keys().map(|to| (ORCHESTRATOR, *to, post.clone())));
@@ -109,7 +109,7 @@ impl<K: Signer> Court<K> {
         if self.told.take().is_some_and(|(told, ..)| told == sequence) {
             Ok(())
         } else {
-            Err(Mistrial::OutOfOrder(sequence))
+            Err(ClusterError::OutOfOrder(sequence))
         }
     }
 
@@ -117,21 +117,21 @@ impl<K: Signer> Court<K> {
     ///
     /// # Errors
     ///
-    /// [`Mistrial`].
+    /// [`ClusterError`].
     pub fn decide<R: Into<ModelOpinion>>(
         &mut self,
         change: Change,
         opinions: Vec<R>,
-    ) -> Result<Ruling<K::Signature>, Mistrial> {
+    ) -> Result<DecisionProof<K::Signature>, ClusterError> {
         if opinions.len() + 1 != self.members.len() {
-            return Err(Mistrial::Opinions(opinions.len()));
+            return Err(ClusterError::Opinions(opinions.len()));
         }
         self.opinions = opinions.into_iter().map(Into::into).collect();
         self.votes.clear();
         let value = change.value();
-        self.step(ORCHESTRATOR, Input::Submit(change));
+        self.step(ORCHESTRATOR, NodeInput::Submit(change));
         self.run()?;
-        let (sequence, decided, proof) = self.told.take().ok_or(Mistrial::Endless)?;
+        let (sequence, decided, proof) = self.told.take().ok_or(ClusterError::Endless)?;
         let is_on_it = |letter: &&Letter<K::Signature>| {
             letter.opinion.is_some()
                 && matches!(letter.signed.statement, Statement::Prepare { value: on, .. } if on == value)
@@ -140,11 +140,11 @@ impl<K: Signer> Court<K> {
         votes.sort_by_key(|letter| letter.signed.by);
         votes.dedup_by_key(|letter| letter.signed.by);
         self.waits.clear();
-        Ok(Ruling { sequence, value: decided, proof, votes })
+        Ok(DecisionProof { sequence, value: decided, proof, votes })
     }
 
     /// Delivers until something is told and nothing is on its way.
-    fn run(&mut self) -> Result<(), Mistrial> {
+    fn run(&mut self) -> Result<(), ClusterError> {
         for _ in 0..STEPS_MAX {
             if let Some((from, to, post)) = self.inbox.pop_front() {
                 match post {
@@ -153,55 +153,57 @@ impl<K: Signer> Court<K> {
                         self.perform(to, wanted.unwrap_or_default());
                     }
                     Post::Letter(_) | Post::Proof(_) | Post::Stable(_) => {
-                        self.step(to, Input::Heard(from, post));
+                        self.step(to, NodeInput::Heard(from, post));
                     }
                 }
             } else if self.told.is_some() {
                 return Ok(());
             } else {
-                let (party, sequence, view, phase) = self.waits.pop_front().ok_or(Mistrial::Endless)?;
-                self.step(party, Input::Expired(sequence, view, phase));
+                let (party, sequence, view, phase) = self.waits.pop_front().ok_or(ClusterError::Endless)?;
+                self.step(party, NodeInput::Expired(sequence, view, phase));
             }
         }
-        Err(Mistrial::Endless)
+        Err(ClusterError::Endless)
     }
 
-    fn step(&mut self, party: Party, input: Input<K::Signature>) {
+    fn step(&mut self, party: NodeId, input: NodeInput<K::Signature>) {
         let wanted = self.members.get_mut(&party).map(|member| member.step(input));
         self.perform(party, wanted.unwrap_or_default());
     }
 
     /// Does what a party wants.
-    fn perform(&mut self, party: Party, wanted: Vec<Want<K::Signature>>) {
+    fn perform(&mut self, party: NodeId, wanted: Vec<NodeAction<K::Signature>>) {
         for want in wanted {
             match want {
-                Want::Send(to, post) => {
+                NodeAction::Send(to, post) => {
                     if let Post::Letter(letter) = &post {
                         self.votes.extend(letter.opinion.is_some().then(|| letter.clone()));
                     }
                     self.send(party, to, &post);
                 }
-                Want::Review(sequence, change) => {
-                    let Party::Reviewer(at) = party else { continue };
+                NodeAction::Review(sequence, change) => {
+                    let NodeId::Reviewer(at) = party else { continue };
                     if let Some(opinion) = self.opinions.get(at) {
                         let opinion = opinion.clone().into();
-                        self.step(party, Input::Reviewed(sequence, change.digest(), opinion));
+                        self.step(party, NodeInput::Reviewed(sequence, change.digest(), opinion));
                     }
                 }
-                Want::Wait(sequence, view, phase) => self.waits.push_back((party, sequence, view, phase)),
-                Want::Tell(sequence, value, proof) => self.told = Some((sequence, value, proof)),
+                NodeAction::Wait(sequence, view, phase) => {
+                    self.waits.push_back((party, sequence, view, phase));
+                }
+                NodeAction::Tell(sequence, value, proof) => self.told = Some((sequence, value, proof)),
                 // Nobody says two things in here, and whoever has kept the decisions has told them to all.
-                Want::Accuse(_)
-                | Want::Decide(..)
-                | Want::Recall(..)
-                | Want::Stable(..)
-                | Want::Late(..)
-                | Want::Return(..) => {}
+                NodeAction::Accuse(_)
+                | NodeAction::Decide(..)
+                | NodeAction::Recall(..)
+                | NodeAction::Stable(..)
+                | NodeAction::Late(..)
+                | NodeAction::Return(..) => {}
             }
         }
     }
 
-    fn send(&mut self, from: Party, to: To, post: &Post<K::Signature>) {
+    fn send(&mut self, from: NodeId, to: To, post: &Post<K::Signature>) {
         let others = self.members.keys().filter(|party| to.reaches(from, **party));
         self.inbox.extend(others.map(|to| (from, *to, post.clone())));
     }
@@ -211,12 +213,12 @@ impl<K: Signer> Court<K> {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::{CHECKPOINT_EVERY, Opinion, Registry, Roster, Seal, Seat, Severity};
+    use super::super::{CHECKPOINT_EVERY, Opinion, Registry, Roster, RosterEntry, Seal, Severity};
     use super::*;
     use crate::crypto::{Digest, SecretKey};
 
     fn registry(reviewers: u8) -> Arc<Registry> {
-        let seat = |seed: u8| Seat {
+        let seat = |seed: u8| RosterEntry {
             name: format!("seat {seed}"),
             key: SecretKey::from_seed(&[seed; 32]).public(),
             domain: "a model".to_owned(),
@@ -226,10 +228,10 @@ mod tests {
         Arc::new(Registry::new(Digest::of(b"a repository"), roster).unwrap())
     }
 
-    fn court(reviewers: u8) -> Court<Seal> {
+    fn court(reviewers: u8) -> LocalCluster<Seal> {
         let registry = registry(reviewers);
         let seal = |seed: u8| Seal::new(SecretKey::from_seed(&[seed; 32]), Arc::clone(&registry)).unwrap().1;
-        Court::new(registry.quorum(), seal(200), (1..=reviewers).map(seal).collect())
+        LocalCluster::new(registry.quorum(), seal(200), (1..=reviewers).map(seal).collect())
     }
 
     fn yes() -> Opinion {
@@ -258,7 +260,7 @@ mod tests {
         ] {
             let mut court = court(reviewers);
             let opinions = (0..reviewers).map(|at| if at < rejecting { no() } else { yes() }).collect();
-            let Ruling { sequence, value, votes, proof } = court.decide(change(1), opinions).unwrap();
+            let DecisionProof { sequence, value, votes, proof } = court.decide(change(1), opinions).unwrap();
             let expected = if is_approved { change(1).value() } else { Value::Nothing };
             assert_eq!((sequence, value), (1, expected), "{rejecting} of {reviewers}");
             assert_eq!(votes.len(), usize::from(reviewers), "every vote is kept, dissent too");
@@ -281,9 +283,9 @@ mod tests {
             proofs.push(ruling.proof);
         }
         // Whoever knows all up to a checkpoint may have none itself, and goes no further than its window then.
-        let member = &court.members[&Party::Reviewer(0)];
-        let said = member.answer(Party::Reviewer(1), 3 * CHECKPOINT_EVERY);
-        assert!(said.iter().any(|want| matches!(want, Want::Send(_, Post::Stable(_)))), "{said:?}");
+        let member = &court.members[&NodeId::Reviewer(0)];
+        let said = member.answer(NodeId::Reviewer(1), 3 * CHECKPOINT_EVERY);
+        assert!(said.iter().any(|want| matches!(want, NodeAction::Send(_, Post::Stable(_)))), "{said:?}");
         let last = proofs.pop().unwrap();
         let mut again = self::court(4);
         for (sequence, proof) in (1..).zip(&proofs) {
@@ -291,6 +293,6 @@ mod tests {
         }
         let ruling = again.decide(change(3 * CHECKPOINT_EVERY), vec![yes(); 4]).unwrap();
         assert_eq!(ruling.proof.commits, last.commits, "the same signatures");
-        assert_eq!(again.recall(3, &proofs[2]), Err(Mistrial::OutOfOrder(3)));
+        assert_eq!(again.recall(3, &proofs[2]), Err(ClusterError::OutOfOrder(3)));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::message::{Commit, Message, Prepare, Proposal, Reviewer, Value, View, Vote};
+use super::message::{Commit, LeaderProposal, Message, Prepare, Reviewer, Value, View, Vote};
 use crate::crypto::Digest;
 
 /// What a reviewer waits for in a view.
@@ -23,9 +23,9 @@ pub enum Phase {
 
 /// What happens to a reviewer.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Input {
+pub enum SlotInput {
     /// The orchestrator of this very view proposes a value. Of its grounds those are left out whose signatures are wrong.
-    Proposed(Proposal),
+    Proposed(LeaderProposal),
     /// The change with this digest has been reviewed; only the first opinion on it counts.
     Reviewed(Digest, Vote),
     /// A reviewer has said something; its signature has been checked.
@@ -39,7 +39,7 @@ pub enum Input {
 
 /// What a reviewer wants.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub enum Output {
+pub enum SlotAction {
     /// The orchestrator of this view is to be told that its proposal has come.
     Acknowledge(View, Value),
     /// The change is to be reviewed.

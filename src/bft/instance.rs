@@ -20,7 +20,7 @@ const TOO_MANY: &str = "more changes were proposed for this decision than are re
 
 /// One decision, and what proves its steps.
 #[derive(Clone, Debug)]
-pub(super) struct Instance<S> {
+pub(super) struct SlotEvidence<S> {
     pub(super) slot: Slot,
     pub(super) changes: BTreeMap<Digest, Change>,
     pub(super) opinions: BTreeMap<Digest, Arc<ModelOpinion>>,
@@ -37,7 +37,7 @@ pub(super) struct Instance<S> {
     pub(super) proof: Option<Proof<S>>,
 }
 
-impl<S: Clone> Instance<S> {
+impl<S: Clone> SlotEvidence<S> {
     pub(super) fn new(quorum: Quorum) -> Self {
         Self {
             slot: Slot::new(quorum),
@@ -117,7 +117,7 @@ pub(super) fn say<K: Signer>(
     key: &K,
     me: Reviewer,
     sequence: Sequence,
-    instance: &mut Instance<K::Signature>,
+    instance: &mut SlotEvidence<K::Signature>,
     message: &Message,
 ) -> (View, Letter<K::Signature>) {
     match message {
@@ -157,7 +157,7 @@ pub(super) fn say<K: Signer>(
     }
 }
 
-pub(super) fn proof_of<S: Clone>(instance: &Instance<S>, decision: &Decision) -> Proof<S> {
+pub(super) fn proof_of<S: Clone>(instance: &SlotEvidence<S>, decision: &Decision) -> Proof<S> {
     let commit = Commit { view: decision.view, value: decision.value };
     Proof { change: instance.change(decision.value), commits: instance.commits.to(commit) }
 }

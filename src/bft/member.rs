@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::event::Phase;
 use super::message::{Reviewer, Value, View};
 use super::model_opinion::ModelOpinion;
-use super::orchestrator::{self, Orchestrator, Why};
-use super::party::Party;
+use super::orchestrator::{self, Proposer, Why};
+use super::party::NodeId;
 use super::post::{Post, Proof, To};
 use super::replica::{self, Replica};
 use super::statement::{Change, Sequence, Signed, Signer, Statement};
@@ -16,20 +16,20 @@ use crate::crypto::Digest;
 
 /// A machine: a reviewer or an orchestrator.
 #[derive(Clone, Debug)]
-pub enum Member<K: Signer> {
+pub enum NodeMachine<K: Signer> {
     /// One that votes.
     Reviewer(Replica<K>),
     /// One that proposes.
-    Orchestrator(Orchestrator<K>),
+    Orchestrator(Proposer<K>),
 }
 
 /// What happens to one.
 #[derive(Clone, Debug)]
-pub enum Input<S> {
+pub enum NodeInput<S> {
     /// A change is to be decided on; an orchestrator's.
     Submit(Change),
     /// Something has come from somebody, who may not be its author.
-    Heard(Party, Post<S>),
+    Heard(NodeId, Post<S>),
     /// The change with this digest has been reviewed for this decision; a reviewer's.
     Reviewed(Sequence, Digest, Arc<ModelOpinion>),
     /// The time for a phase is over; that of an orchestrator is [`Phase::PrePrepare`].
@@ -40,7 +40,7 @@ pub enum Input<S> {
 
 /// What one wants.
 #[derive(Clone, Debug)]
-pub enum Want<S> {
+pub enum NodeAction<S> {
     /// To be sent.
     Send(To, Post<S>),
     /// To be reviewed.
@@ -56,36 +56,40 @@ pub enum Want<S> {
     /// These reviewers have not acknowledged a proposal in time; it has been sent to them again.
     Late(Sequence, View, Vec<Reviewer>),
     /// Somebody wants some of the decisions after this one: those that were kept.
-    Recall(Party, Sequence),
+    Recall(NodeId, Sequence),
     /// A quorum knows all decisions up to this one.
     Stable(Sequence, Vec<Signed<S>>),
     /// Two statements by one author, of which an honest one makes one.
     Accuse(Box<(Signed<S>, Signed<S>)>),
 }
 
-impl<K: Signer> Member<K> {
+impl<K: Signer> NodeMachine<K> {
     /// Goes on. The same inputs give the same outputs; what makes no sense is dropped.
-    pub fn step(&mut self, input: Input<K::Signature>) -> Vec<Want<K::Signature>> {
+    pub fn step(&mut self, input: NodeInput<K::Signature>) -> Vec<NodeAction<K::Signature>> {
         match self {
             Self::Reviewer(replica) => {
                 let input = match input {
-                    Input::Heard(from, post) => replica::Input::Heard(from, post),
-                    Input::Reviewed(sequence, digest, opinion) => {
-                        replica::Input::Reviewed(sequence, digest, opinion)
+                    NodeInput::Heard(from, post) => replica::ReplicaInput::Heard(from, post),
+                    NodeInput::Reviewed(sequence, digest, opinion) => {
+                        replica::ReplicaInput::Reviewed(sequence, digest, opinion)
                     }
-                    Input::Expired(sequence, view, phase) => replica::Input::Expired(sequence, view, phase),
-                    Input::Again => replica::Input::Again,
-                    Input::Submit(_) => return Vec::new(),
+                    NodeInput::Expired(sequence, view, phase) => {
+                        replica::ReplicaInput::Expired(sequence, view, phase)
+                    }
+                    NodeInput::Again => replica::ReplicaInput::Again,
+                    NodeInput::Submit(_) => return Vec::new(),
                 };
                 all(replica.step(input))
             }
             Self::Orchestrator(orchestrator) => {
                 let input = match input {
-                    Input::Heard(from, post) => orchestrator::Input::Heard(from, post),
-                    Input::Submit(change) => orchestrator::Input::Submit(change),
-                    Input::Expired(sequence, view, _) => orchestrator::Input::Expired(sequence, view),
-                    Input::Again => orchestrator::Input::Again,
-                    Input::Reviewed(..) => return Vec::new(),
+                    NodeInput::Heard(from, post) => orchestrator::ProposerInput::Heard(from, post),
+                    NodeInput::Submit(change) => orchestrator::ProposerInput::Submit(change),
+                    NodeInput::Expired(sequence, view, _) => {
+                        orchestrator::ProposerInput::Expired(sequence, view)
+                    }
+                    NodeInput::Again => orchestrator::ProposerInput::Again,
+                    NodeInput::Reviewed(..) => return Vec::new(),
                 };
                 all(orchestrator.step(input))
             }
@@ -103,7 +107,7 @@ impl<K: Signer> Member<K> {
 
     /// Returns what is waited for: for whoever has put in again all that was put in before.
     #[must_use]
-    pub fn resume(&self) -> Vec<Want<K::Signature>> {
+    pub fn resume(&self) -> Vec<NodeAction<K::Signature>> {
         match self {
             Self::Reviewer(replica) => all(replica.resume()),
             Self::Orchestrator(orchestrator) => all(orchestrator.resume()),
@@ -112,7 +116,7 @@ impl<K: Signer> Member<K> {
 
     /// What is sent to somebody who knows all decisions up to one. Nothing changes by it.
     #[must_use]
-    pub fn answer(&self, to: Party, known: Sequence) -> Vec<Want<K::Signature>> {
+    pub fn answer(&self, to: NodeId, known: Sequence) -> Vec<NodeAction<K::Signature>> {
         match self {
             Self::Reviewer(replica) => all(replica.answer(to, known)),
             Self::Orchestrator(orchestrator) => all(orchestrator.answer(to, known)),
@@ -138,33 +142,39 @@ impl<K: Signer> Member<K> {
     }
 }
 
-fn all<S, O: Into<Want<S>>>(outputs: Vec<O>) -> Vec<Want<S>> {
+fn all<S, O: Into<NodeAction<S>>>(outputs: Vec<O>) -> Vec<NodeAction<S>> {
     outputs.into_iter().map(Into::into).collect()
 }
 
-impl<S> From<replica::Output<S>> for Want<S> {
-    fn from(output: replica::Output<S>) -> Self {
+impl<S> From<replica::ReplicaAction<S>> for NodeAction<S> {
+    fn from(output: replica::ReplicaAction<S>) -> Self {
         match output {
-            replica::Output::Send(to, post) => Self::Send(to, post),
-            replica::Output::Review(sequence, change) => Self::Review(sequence, change),
-            replica::Output::Wait(sequence, view, phase) => Self::Wait(sequence, view, phase),
-            replica::Output::Decide(sequence, proof) => Self::Decide(sequence, proof),
-            replica::Output::Recall(to, after) => Self::Recall(to, after),
-            replica::Output::Stable(sequence, signed) => Self::Stable(sequence, signed),
-            replica::Output::Accuse(pair) => Self::Accuse(pair),
+            replica::ReplicaAction::Send(to, post) => Self::Send(to, post),
+            replica::ReplicaAction::Review(sequence, change) => Self::Review(sequence, change),
+            replica::ReplicaAction::Wait(sequence, view, phase) => Self::Wait(sequence, view, phase),
+            replica::ReplicaAction::Decide(sequence, proof) => Self::Decide(sequence, proof),
+            replica::ReplicaAction::Recall(to, after) => Self::Recall(to, after),
+            replica::ReplicaAction::Stable(sequence, signed) => Self::Stable(sequence, signed),
+            replica::ReplicaAction::Accuse(pair) => Self::Accuse(pair),
         }
     }
 }
 
-impl<S> From<orchestrator::Output<S>> for Want<S> {
-    fn from(output: orchestrator::Output<S>) -> Self {
+impl<S> From<orchestrator::ProposerAction<S>> for NodeAction<S> {
+    fn from(output: orchestrator::ProposerAction<S>) -> Self {
         match output {
-            orchestrator::Output::Send(to, post) => Self::Send(to, post),
-            orchestrator::Output::Wait(sequence, view) => Self::Wait(sequence, view, Phase::PrePrepare),
-            orchestrator::Output::Late(sequence, view, late) => Self::Late(sequence, view, late),
-            orchestrator::Output::Decide(sequence, value, proof) => Self::Tell(sequence, value, proof),
-            orchestrator::Output::Return(sequence, change, why) => Self::Return(sequence, change, why),
-            orchestrator::Output::Recall(to, after) => Self::Recall(to, after),
+            orchestrator::ProposerAction::Send(to, post) => Self::Send(to, post),
+            orchestrator::ProposerAction::Wait(sequence, view) => {
+                Self::Wait(sequence, view, Phase::PrePrepare)
+            }
+            orchestrator::ProposerAction::Late(sequence, view, late) => Self::Late(sequence, view, late),
+            orchestrator::ProposerAction::Decide(sequence, value, proof) => {
+                Self::Tell(sequence, value, proof)
+            }
+            orchestrator::ProposerAction::Return(sequence, change, why) => {
+                Self::Return(sequence, change, why)
+            }
+            orchestrator::ProposerAction::Recall(to, after) => Self::Recall(to, after),
         }
     }
 }

@@ -39,7 +39,7 @@ pub enum Vote {
 
 /// A value that the orchestrator of a view proposes.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
-pub struct Proposal {
+pub struct LeaderProposal {
     /// The view.
     pub view: View,
     /// The value.
@@ -120,7 +120,7 @@ impl Lock {
     }
 }
 
-impl Proposal {
+impl LeaderProposal {
     /// What the orchestrator of a view proposes when a quorum has gone to it: what it must, or else `wish`. To be made once
     /// in a view, and written down before it is sent: with other grounds it may be another. An orchestrator that wishes
     /// for a change again and again that a quorum cannot approve decides nothing; it wishes for nothing then.

@@ -46,20 +46,20 @@ mod slot;
 mod statement;
 mod wire;
 
-pub use event::{Decision, Fraud, Input, Output, Phase};
+pub use event::{Decision, Fraud, Phase, SlotAction, SlotInput};
 pub use limits::MODEL_BYTES_MAX;
 pub use limits::POST_BYTES_MAX;
 pub use limits::{CHANGE_BYTES_MAX, OPINION_BYTES_MAX, TooLong};
 pub use message::{
-    Commit, Grounds, Lock, Message, Prepare, Proposal, Reviewer, Value, View, ViewChange, Vote,
+    Commit, Grounds, LeaderProposal, Lock, Message, Prepare, Reviewer, Value, View, ViewChange, Vote,
 };
 pub use model_opinion::{ModelAt, ModelOpinion, VOTE_TYPE};
 pub use opinion::{Opinion, Severity};
-pub use party::Party;
+pub use party::NodeId;
 pub use payload::{PREDICATE_TYPE, Seal};
 pub use post::{CHECKPOINT_EVERY, PROOFS_AT_ONCE, Post, Proof, Proven, To, WINDOW, leader};
 pub use quorum::{Quorum, TooFew};
 pub use refused::Refused;
-pub use roster::{Registry, Roster, RosterFault, Seat};
+pub use roster::{Registry, Roster, RosterEntry, RosterFault};
 pub use slot::Slot;
 pub use statement::{Change, Letter, Sequence, Signed, Signer, Statement};

@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::message::{Commit, Proposal, Reviewer, Value, View, Vote};
-use super::party::Party;
+use super::message::{Commit, LeaderProposal, Reviewer, Value, View, Vote};
+use super::party::NodeId;
 use super::post::{Commits, PROOFS_AT_ONCE, Post, Proof, To, WINDOW, leader};
 use super::quorum::Quorum;
 use super::statement::{Change, Letter, Sequence, Signed, Signer, Statement};
@@ -27,11 +27,11 @@ const CHANGES_MAX: usize = 4;
 
 /// What happens to an orchestrator.
 #[derive(Clone, Debug)]
-pub enum Input<S> {
+pub enum ProposerInput<S> {
     /// A change is to be decided on.
     Submit(Change),
-    /// Something has come from somebody. What somebody says it has changes nothing here: see [`Orchestrator::answer`].
-    Heard(Party, Post<S>),
+    /// Something has come from somebody. What somebody says it has changes nothing here: see [`Proposer::answer`].
+    Heard(NodeId, Post<S>),
     /// The time to acknowledge the proposal of a view is over.
     Expired(Sequence, View),
     /// What was said may be lost: it is time to say it again.
@@ -40,7 +40,7 @@ pub enum Input<S> {
 
 /// What an orchestrator wants.
 #[derive(Clone, Debug)]
-pub enum Output<S> {
+pub enum ProposerAction<S> {
     /// To be sent.
     Send(To, Post<S>),
     /// The time to acknowledge the proposal of a view begins.
@@ -52,7 +52,7 @@ pub enum Output<S> {
     /// A change that was submitted is not proposed any more: nothing was decided at this place, where it was.
     Return(Sequence, Change, Why),
     /// Somebody wants some of the decisions after this one, which have been told.
-    Recall(Party, Sequence),
+    Recall(NodeId, Sequence),
 }
 
 /// Why a change comes back.
@@ -91,7 +91,7 @@ struct Job<S> {
 
 /// An orchestrator.
 #[derive(Clone, Debug)]
-pub struct Orchestrator<K: Signer> {
+pub struct Proposer<K: Signer> {
     key: K,
     me: usize,
     quorum: Quorum,
@@ -158,7 +158,7 @@ impl<S: Clone> Job<S> {
     }
 }
 
-impl<K: Signer> Orchestrator<K> {
+impl<K: Signer> Proposer<K> {
     /// The orchestrator at place `me` of so many, for these reviewers; it has proposed nothing yet.
     #[must_use]
     pub fn new(key: K, me: usize, quorum: Quorum, orchestrators: usize) -> Self {
@@ -178,17 +178,17 @@ impl<K: Signer> Orchestrator<K> {
     }
 
     /// Goes on. The same inputs give the same outputs; what makes no sense is dropped.
-    pub fn step(&mut self, input: Input<K::Signature>) -> Vec<Output<K::Signature>> {
+    pub fn step(&mut self, input: ProposerInput<K::Signature>) -> Vec<ProposerAction<K::Signature>> {
         let mut out = Vec::new();
         match input {
-            Input::Submit(change) => {
+            ProposerInput::Submit(change) => {
                 self.waiting.push_back(Wish { change, tries: 0, against: BTreeSet::new() });
             }
-            Input::Heard(_, Post::Letter(letter)) => self.letter(&letter, &mut out),
-            Input::Heard(_, Post::Proof(proof)) => self.proof(proof),
-            Input::Heard(_, Post::Stable(_) | Post::Have(_)) => {}
-            Input::Expired(sequence, view) => self.late(sequence, view, &mut out),
-            Input::Again => self.again(&mut out),
+            ProposerInput::Heard(_, Post::Letter(letter)) => self.letter(&letter, &mut out),
+            ProposerInput::Heard(_, Post::Proof(proof)) => self.proof(proof),
+            ProposerInput::Heard(_, Post::Stable(_) | Post::Have(_)) => {}
+            ProposerInput::Expired(sequence, view) => self.late(sequence, view, &mut out),
+            ProposerInput::Again => self.again(&mut out),
         }
         self.tell(&mut out);
         self.begin(&mut out);
@@ -213,9 +213,10 @@ impl<K: Signer> Orchestrator<K> {
 
     /// Returns what is waited for: for whoever has put in again all that was put in before.
     #[must_use]
-    pub fn resume(&self) -> Vec<Output<K::Signature>> {
+    pub fn resume(&self) -> Vec<ProposerAction<K::Signature>> {
         let open = self.jobs.iter().filter(|(_, job)| job.decision.is_none());
-        open.filter_map(|(sequence, job)| Some(Output::Wait(*sequence, job.proposal.as_ref()?.0))).collect()
+        open.filter_map(|(sequence, job)| Some(ProposerAction::Wait(*sequence, job.proposal.as_ref()?.0)))
+            .collect()
     }
 
     fn is_mine(&self, sequence: Sequence, view: View) -> bool {
@@ -227,7 +228,7 @@ impl<K: Signer> Orchestrator<K> {
         Signed { by: self.me, sequence, statement, signature }
     }
 
-    fn letter(&mut self, letter: &Letter<K::Signature>, out: &mut Vec<Output<K::Signature>>) {
+    fn letter(&mut self, letter: &Letter<K::Signature>, out: &mut Vec<ProposerAction<K::Signature>>) {
         let Letter { signed, change, .. } = letter;
         let (sequence, by, quorum, orchestrators) =
             (signed.sequence, signed.by, self.quorum, self.orchestrators);
@@ -312,7 +313,7 @@ impl<K: Signer> Orchestrator<K> {
     }
 
     /// Proposes in the first view of a place, if that is its own and it has something to propose.
-    fn open(&mut self, sequence: Sequence, out: &mut Vec<Output<K::Signature>>) {
+    fn open(&mut self, sequence: Sequence, out: &mut Vec<ProposerAction<K::Signature>>) {
         let (is_mine, quorum) = (self.is_mine(sequence, 0), self.quorum);
         let job =
             self.jobs.get(&sequence).filter(|job| is_mine && job.proposal.is_none() && job.left.is_empty());
@@ -323,7 +324,7 @@ impl<K: Signer> Orchestrator<K> {
     }
 
     /// Proposes a value in a view of its own to which a quorum has gone.
-    fn lead(&mut self, sequence: Sequence, view: View, out: &mut Vec<Output<K::Signature>>) {
+    fn lead(&mut self, sequence: Sequence, view: View, out: &mut Vec<ProposerAction<K::Signature>>) {
         let (is_mine, quorum) = (self.is_mine(sequence, view), self.quorum);
         let Some(job) = self.jobs.get(&sequence).filter(|_| is_mine) else { return };
         if job.proposal.as_ref().is_some_and(|(own, _)| *own >= view) {
@@ -332,7 +333,7 @@ impl<K: Signer> Orchestrator<K> {
         let here = job.left.values().filter(|(other, _)| *other == view);
         let grounds: Vec<Letter<K::Signature>> = here.map(|(_, letter)| letter.clone()).collect();
         let said = grounds.iter().filter_map(|letter| letter.view_change(sequence)).collect();
-        if let Some(proposal) = Proposal::after(view, said, job.choice(quorum), quorum) {
+        if let Some(proposal) = LeaderProposal::after(view, said, job.choice(quorum), quorum) {
             self.propose(sequence, view, proposal.value, grounds.into(), out);
         }
     }
@@ -343,7 +344,7 @@ impl<K: Signer> Orchestrator<K> {
         view: View,
         value: Value,
         grounds: Arc<[Letter<K::Signature>]>,
-        out: &mut Vec<Output<K::Signature>>,
+        out: &mut Vec<ProposerAction<K::Signature>>,
     ) {
         let signed = self.sign(sequence, Statement::PrePrepare { value, view });
         let Some(job) = self.jobs.get_mut(&sequence) else { return };
@@ -353,12 +354,12 @@ impl<K: Signer> Orchestrator<K> {
         }
         job.proposal = Some((view, letter.clone()));
         job.acknowledged.clear();
-        out.push(Output::Send(To::All, Post::Letter(letter)));
-        out.push(Output::Wait(sequence, view));
+        out.push(ProposerAction::Send(To::All, Post::Letter(letter)));
+        out.push(ProposerAction::Wait(sequence, view));
     }
 
     /// Tells decisions in order, as far as they and their changes are known.
-    fn tell(&mut self, out: &mut Vec<Output<K::Signature>>) {
+    fn tell(&mut self, out: &mut Vec<ProposerAction<K::Signature>>) {
         loop {
             let sequence = self.told + 1;
             let decision = self.jobs.get(&sequence).and_then(|job| job.decision.as_ref());
@@ -368,19 +369,19 @@ impl<K: Signer> Orchestrator<K> {
                 return;
             };
             let value = *value;
-            out.push(Output::Decide(sequence, value, proof.clone()));
+            out.push(ProposerAction::Decide(sequence, value, proof.clone()));
             self.told = sequence;
             let wish = self.jobs.remove(&sequence).and_then(|job| job.wish);
             let Some(wish) = wish.filter(|wish| wish.change.value() != value) else { continue };
             match wish.why(self.quorum) {
-                Some(why) => out.push(Output::Return(sequence, wish.change, why)),
+                Some(why) => out.push(ProposerAction::Return(sequence, wish.change, why)),
                 None => self.waiting.push_front(wish),
             }
         }
     }
 
     /// Gives the changes that wait their places.
-    fn begin(&mut self, out: &mut Vec<Output<K::Signature>>) {
+    fn begin(&mut self, out: &mut Vec<ProposerAction<K::Signature>>) {
         while !self.waiting.is_empty() {
             let mut places = self.told + 1..=self.told + IN_FLIGHT;
             let place = places.find(|sequence| self.jobs.get(sequence).is_none_or(Job::is_untouched));
@@ -398,29 +399,29 @@ impl<K: Signer> Orchestrator<K> {
     }
 
     /// Asks for a decision at a place where others have the word.
-    fn want(&self, sequence: Sequence, out: &mut Vec<Output<K::Signature>>) {
+    fn want(&self, sequence: Sequence, out: &mut Vec<ProposerAction<K::Signature>>) {
         let change = self.jobs.get(&sequence).and_then(|job| Some(job.wish.as_ref()?.change.clone()));
         let value = change.as_ref().map_or(Value::Nothing, Change::value);
         let signed = self.sign(sequence, Statement::Want { value });
-        out.push(Output::Send(To::All, Post::Letter(Letter { change, ..Letter::alone(signed) })));
+        out.push(ProposerAction::Send(To::All, Post::Letter(Letter { change, ..Letter::alone(signed) })));
     }
 
     /// What is sent to somebody who knows all decisions up to one. It may be the only one who has heard a quorum: liars tell it
     /// what they tell nobody else.
     #[must_use]
-    pub fn answer(&self, to: Party, known: Sequence) -> Vec<Output<K::Signature>> {
+    pub fn answer(&self, to: NodeId, known: Sequence) -> Vec<ProposerAction<K::Signature>> {
         let mut out = Vec::new();
         if known < self.told {
-            out.push(Output::Recall(to, known));
+            out.push(ProposerAction::Recall(to, known));
         }
         let after = self.jobs.range(known.saturating_add(1)..);
         let decided = after.filter_map(|(_, job)| job.decision.as_ref()).take(PROOFS_AT_ONCE);
         let posts = decided.map(|(_, proof)| Post::Proof(proof.clone()));
-        out.extend(posts.map(|post| Output::Send(To::One(to), post)));
+        out.extend(posts.map(|post| ProposerAction::Send(To::One(to), post)));
         out
     }
 
-    fn late(&mut self, sequence: Sequence, view: View, out: &mut Vec<Output<K::Signature>>) {
+    fn late(&mut self, sequence: Sequence, view: View, out: &mut Vec<ProposerAction<K::Signature>>) {
         let reviewers = self.quorum.reviewers();
         let Some(job) = self.jobs.get(&sequence).filter(|job| job.decision.is_none()) else { return };
         let Some((_, letter)) = job.proposal.as_ref().filter(|(own, _)| *own == view) else { return };
@@ -428,14 +429,16 @@ impl<K: Signer> Orchestrator<K> {
         if late.is_empty() {
             return;
         }
-        let post = |by: &Reviewer| Output::Send(To::One(Party::Reviewer(*by)), Post::Letter(letter.clone()));
+        let post = |by: &Reviewer| {
+            ProposerAction::Send(To::One(NodeId::Reviewer(*by)), Post::Letter(letter.clone()))
+        };
         out.extend(late.iter().map(post));
-        out.push(Output::Late(sequence, view, late));
+        out.push(ProposerAction::Late(sequence, view, late));
     }
 
     /// Says again what has led to nothing yet. All places up to the last that matters have to be decided, also those where
     /// nobody has said anything.
-    fn again(&self, out: &mut Vec<Output<K::Signature>>) {
+    fn again(&self, out: &mut Vec<ProposerAction<K::Signature>>) {
         let matters = |job: &Job<K::Signature>| job.wish.is_some() || job.decision.is_some();
         let last = self.jobs.iter().rev().find(|(_, job)| matters(job)).map_or(0, |(sequence, _)| *sequence);
         for sequence in self.told + 1..=last {
@@ -444,10 +447,10 @@ impl<K: Signer> Orchestrator<K> {
                 continue;
             }
             match job.and_then(|job| job.proposal.as_ref()) {
-                Some((_, letter)) => out.push(Output::Send(To::All, Post::Letter(letter.clone()))),
+                Some((_, letter)) => out.push(ProposerAction::Send(To::All, Post::Letter(letter.clone()))),
                 None => self.want(sequence, out),
             }
         }
-        out.push(Output::Send(To::Reviewers, Post::Have(self.told)));
+        out.push(ProposerAction::Send(To::Reviewers, Post::Have(self.told)));
     }
 }

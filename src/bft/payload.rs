@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::message::{Commit, Value, View};
-use super::party::Party;
+use super::party::NodeId;
 use super::refused::Refused;
 use super::roster::Registry;
 use super::statement::{Sequence, Signer, Statement};
@@ -79,7 +79,7 @@ struct SubjectDigest {
 impl Seal {
     /// Signs with this key under this roster. `None` if the roster does not have it.
     #[must_use]
-    pub fn new(key: SecretKey, registry: Arc<Registry>) -> Option<(Party, Self)> {
+    pub fn new(key: SecretKey, registry: Arc<Registry>) -> Option<(NodeId, Self)> {
         let party = registry.party(key.public().id())?;
         Some((party, Self { key, registry }))
     }
@@ -149,11 +149,11 @@ mod tests {
     use super::super::opinion::{Opinion, Severity};
     use super::*;
     use crate::bft::Roster;
-    use crate::bft::Seat;
+    use crate::bft::RosterEntry;
     use proptest::prelude::*;
 
     fn registry() -> Registry {
-        let seat = |seed: u8| Seat {
+        let seat = |seed: u8| RosterEntry {
             name: format!("seat {seed}"),
             key: SecretKey::from_seed(&[seed; 32]).public(),
             domain: "a model".to_owned(),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::message::{Commit, Reviewer, Value, View};
-use super::party::Party;
+use super::party::NodeId;
 use super::quorum::Quorum;
 use super::statement::{Change, Letter, Sequence, Signed, Statement};
 
@@ -36,16 +36,16 @@ pub enum To {
     /// To all reviewers but the sender.
     Reviewers,
     /// To one.
-    One(Party),
+    One(NodeId),
 }
 
 impl To {
     /// Whether what `from` sends so goes to this party.
     #[must_use]
-    pub fn reaches(self, from: Party, party: Party) -> bool {
+    pub fn reaches(self, from: NodeId, party: NodeId) -> bool {
         match self {
             Self::All => party != from,
-            Self::Reviewers => party != from && matches!(party, Party::Reviewer(_)),
+            Self::Reviewers => party != from && matches!(party, NodeId::Reviewer(_)),
             Self::One(one) => party == one,
         }
     }

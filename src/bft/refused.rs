@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::limits::{MODEL_BYTES_MAX, OPINION_BYTES_MAX, POST_BYTES_MAX, TooLong};
-use super::party::Party;
+use super::party::NodeId;
 use crate::crypto::Digest;
 use crate::crypto::dsse::NotAnEnvelope;
 
@@ -27,7 +27,7 @@ pub enum Refused {
     Twice(Digest),
     /// A signature is wrong.
     #[error("the signature of {0:?} is wrong")]
-    Forged(Party),
+    Forged(NodeId),
     /// It is signed for another repository.
     #[error("it is signed for the repository {0}, and this is another")]
     OtherChain(Digest),
@@ -36,7 +36,7 @@ pub enum Refused {
     OtherRoster(Digest),
     /// Somebody says what is another's to say.
     #[error("{0:?} says what others have to say")]
-    NotItsPart(Party),
+    NotItsPart(NodeId),
     /// The bytes are not those that would be written.
     #[error("the statement is not in its canonical form, or has something that nobody knows")]
     NotCanonical,

@@ -11,11 +11,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::event::{Decision, Fraud, Input as SlotInput, Output as SlotOutput, Phase};
-use super::instance::{Instance, proof_of, say, sign};
+use super::event::{Decision, Fraud, Phase, SlotAction, SlotInput};
+use super::instance::{SlotEvidence, proof_of, say, sign};
 use super::message::{Message, Reviewer, Value, View, ViewChange};
 use super::model_opinion::ModelOpinion;
-use super::party::Party;
+use super::party::NodeId;
 use super::post::{CHECKPOINT_EVERY, PROOFS_AT_ONCE, Post, Proof, To, WINDOW, is_quorum_on_the_same, leader};
 use super::quorum::Quorum;
 use super::statement::{Change, Letter, Sequence, Signed, Signer, Statement};
@@ -23,10 +23,10 @@ use crate::crypto::Digest;
 
 /// What happens to a reviewer.
 #[derive(Clone, Debug)]
-pub enum Input<S> {
+pub enum ReplicaInput<S> {
     /// Something has come from somebody. Who wrote a letter is in it; who sent it may be another. What somebody says it has
     /// changes nothing here: see [`Replica::answer`].
-    Heard(Party, Post<S>),
+    Heard(NodeId, Post<S>),
     /// The change with this digest has been reviewed for this decision; the first opinion stays.
     Reviewed(Sequence, Digest, Arc<ModelOpinion>),
     /// The time for a phase is over. The time should double from view to view, up to some bound, so that all meet in one
@@ -38,7 +38,7 @@ pub enum Input<S> {
 
 /// What a reviewer wants.
 #[derive(Clone, Debug)]
-pub enum Output<S> {
+pub enum ReplicaAction<S> {
     /// To be sent.
     Send(To, Post<S>),
     /// To be reviewed.
@@ -48,7 +48,7 @@ pub enum Output<S> {
     /// Something is decided, for good; not always in order. To be kept: it is forgotten here after a checkpoint.
     Decide(Sequence, Proof<S>),
     /// An orchestrator wants some of the decisions after this one, which are forgotten here: those that were kept.
-    Recall(Party, Sequence),
+    Recall(NodeId, Sequence),
     /// A quorum knows all decisions up to this one.
     Stable(Sequence, Vec<Signed<S>>),
     /// Two statements by one author, of which an honest one makes one.
@@ -75,7 +75,7 @@ pub struct Replica<K: Signer> {
     checkpoints: BTreeMap<Sequence, BTreeMap<Reviewer, Signed<K::Signature>>>,
     /// Who has been accused of two checkpoints.
     accused: BTreeSet<(Sequence, Reviewer)>,
-    instances: BTreeMap<Sequence, Instance<K::Signature>>,
+    instances: BTreeMap<Sequence, SlotEvidence<K::Signature>>,
 }
 
 impl<K: Signer> Replica<K> {
@@ -102,27 +102,27 @@ impl<K: Signer> Replica<K> {
     }
 
     /// Goes on. The same inputs give the same outputs; what makes no sense is dropped.
-    pub fn step(&mut self, input: Input<K::Signature>) -> Vec<Output<K::Signature>> {
+    pub fn step(&mut self, input: ReplicaInput<K::Signature>) -> Vec<ReplicaAction<K::Signature>> {
         let mut out = Vec::new();
         match input {
-            Input::Heard(from, Post::Letter(letter)) => self.letter(from, &letter, &mut out),
-            Input::Heard(_, Post::Proof(proof)) => self.proof(proof, &mut out),
-            Input::Heard(_, Post::Stable(signed)) => self.stable(signed, &mut out),
-            Input::Heard(_, Post::Have(_)) => {}
-            Input::Reviewed(sequence, digest, opinion) => {
+            ReplicaInput::Heard(from, Post::Letter(letter)) => self.letter(from, &letter, &mut out),
+            ReplicaInput::Heard(_, Post::Proof(proof)) => self.proof(proof, &mut out),
+            ReplicaInput::Heard(_, Post::Stable(signed)) => self.stable(signed, &mut out),
+            ReplicaInput::Heard(_, Post::Have(_)) => {}
+            ReplicaInput::Reviewed(sequence, digest, opinion) => {
                 if let Some(instance) = self.instances.get_mut(&sequence) {
                     let vote = opinion.vote();
                     instance.opinions.entry(digest).or_insert(opinion);
                     self.run(sequence, SlotInput::Reviewed(digest, vote), None, &mut out);
                 }
             }
-            Input::Expired(sequence, view, phase) => {
+            ReplicaInput::Expired(sequence, view, phase) => {
                 let slot = self.instances.get(&sequence).map(|instance| &instance.slot);
                 if slot.is_some_and(|slot| slot.view() == view && slot.phase() == Some(phase)) {
                     self.run(sequence, SlotInput::Expired(view), None, &mut out);
                 }
             }
-            Input::Again => self.again(&mut out),
+            ReplicaInput::Again => self.again(&mut out),
         }
         out
     }
@@ -132,7 +132,7 @@ impl<K: Signer> Replica<K> {
     #[must_use]
     pub fn wants(&self, sequence: Sequence, statement: &Statement) -> bool {
         let is_in_window = sequence > self.stable.sequence && sequence <= self.stable.sequence + WINDOW;
-        let is_decided = || self.instances.get(&sequence).is_some_and(Instance::is_decided);
+        let is_decided = || self.instances.get(&sequence).is_some_and(SlotEvidence::is_decided);
         is_in_window
             && match statement {
                 // Whoever still proposes, or goes to another view, does not know.
@@ -146,18 +146,23 @@ impl<K: Signer> Replica<K> {
 
     /// Returns what is waited for: for whoever has put in again all that was put in before.
     #[must_use]
-    pub fn resume(&self) -> Vec<Output<K::Signature>> {
+    pub fn resume(&self) -> Vec<ReplicaAction<K::Signature>> {
         let mut out = Vec::new();
         for (sequence, instance) in self.instances.iter().filter(|(_, instance)| !instance.is_decided()) {
             let reviews = instance.slot.awaited().filter_map(|digest| instance.changes.get(&digest));
-            out.extend(reviews.map(|change| Output::Review(*sequence, change.clone())));
+            out.extend(reviews.map(|change| ReplicaAction::Review(*sequence, change.clone())));
             let timed = instance.waits.filter(|(_, phase)| *phase != Phase::ViewChange);
-            out.extend(timed.map(|(view, phase)| Output::Wait(*sequence, view, phase)));
+            out.extend(timed.map(|(view, phase)| ReplicaAction::Wait(*sequence, view, phase)));
         }
         out
     }
 
-    fn letter(&mut self, from: Party, letter: &Letter<K::Signature>, out: &mut Vec<Output<K::Signature>>) {
+    fn letter(
+        &mut self,
+        from: NodeId,
+        letter: &Letter<K::Signature>,
+        out: &mut Vec<ReplicaAction<K::Signature>>,
+    ) {
         let Letter { signed, .. } = letter;
         let sequence = signed.sequence;
         if !self.wants(sequence, &signed.statement) {
@@ -167,7 +172,7 @@ impl<K: Signer> Replica<K> {
             return self.checkpoint(signed, out);
         }
         let quorum = self.quorum;
-        let instance = self.instances.entry(sequence).or_insert_with(|| Instance::new(quorum));
+        let instance = self.instances.entry(sequence).or_insert_with(|| SlotEvidence::new(quorum));
         if instance.is_decided() {
             return out.extend(decided(instance, from));
         }
@@ -211,16 +216,16 @@ impl<K: Signer> Replica<K> {
         sequence: Sequence,
         input: SlotInput,
         cause: Option<&Letter<K::Signature>>,
-        out: &mut Vec<Output<K::Signature>>,
+        out: &mut Vec<ReplicaAction<K::Signature>>,
     ) {
         let quorum = self.quorum;
-        let instance = self.instances.entry(sequence).or_insert_with(|| Instance::new(quorum));
+        let instance = self.instances.entry(sequence).or_insert_with(|| SlotEvidence::new(quorum));
         let mut inputs = VecDeque::from([input]);
         let mut cause = cause;
         while let Some(input) = inputs.pop_front() {
             for wanted in instance.slot.step(input) {
                 match wanted {
-                    SlotOutput::Acknowledge(view, value) => {
+                    SlotAction::Acknowledge(view, value) => {
                         let Some(letter) = cause else { continue };
                         instance.is_wanted = true;
                         instance.proposals.insert(view, letter.signed.clone());
@@ -229,25 +234,25 @@ impl<K: Signer> Replica<K> {
                         let statement = Statement::Acknowledge { view, value };
                         let own = sign(&self.key, self.me, sequence, statement);
                         instance.own.push((view, Letter::alone(own.clone())));
-                        let author = Party::Orchestrator(letter.signed.by);
-                        out.push(Output::Send(To::One(author), Post::Letter(Letter::alone(own))));
+                        let author = NodeId::Orchestrator(letter.signed.by);
+                        out.push(ReplicaAction::Send(To::One(author), Post::Letter(Letter::alone(own))));
                     }
-                    SlotOutput::Review(digest) => {
+                    SlotAction::Review(digest) => {
                         let change = instance.changes.get(&digest).cloned();
-                        out.extend(change.map(|change| Output::Review(sequence, change)));
+                        out.extend(change.map(|change| ReplicaAction::Review(sequence, change)));
                     }
-                    SlotOutput::Say(message) => {
+                    SlotAction::Say(message) => {
                         let (view, letter) = say(&self.key, self.me, sequence, instance, &message);
                         instance.own.push((view, letter.clone()));
-                        out.push(Output::Send(To::All, Post::Letter(letter)));
+                        out.push(ReplicaAction::Send(To::All, Post::Letter(letter)));
                         inputs.push_back(SlotInput::Said(self.me, message));
                     }
-                    SlotOutput::Decide(decision) => {
+                    SlotAction::Decide(decision) => {
                         let proof = proof_of(instance, &decision);
                         instance.proof = Some(proof.clone());
-                        out.push(Output::Decide(sequence, proof));
+                        out.push(ReplicaAction::Decide(sequence, proof));
                     }
-                    SlotOutput::Accuse(fraud) => {
+                    SlotAction::Accuse(fraud) => {
                         let first = match fraud {
                             Fraud::Proposals(view, ..) => instance.proposals.get(&view).cloned(),
                             Fraud::Prepares(by, first, _) => {
@@ -256,7 +261,7 @@ impl<K: Signer> Replica<K> {
                             Fraud::Commits(by, first, _) => instance.commits.first(first.view, by).cloned(),
                         };
                         let pair = first.zip(cause.map(|letter| letter.signed.clone()));
-                        out.extend(pair.map(|pair| Output::Accuse(Box::new(pair))));
+                        out.extend(pair.map(|pair| ReplicaAction::Accuse(Box::new(pair))));
                     }
                 }
             }
@@ -272,7 +277,7 @@ impl<K: Signer> Replica<K> {
     }
 
     /// Begins the time of the phase that a decision is in, if it is a new one and has a time.
-    fn wait(&mut self, sequence: Sequence, out: &mut Vec<Output<K::Signature>>) {
+    fn wait(&mut self, sequence: Sequence, out: &mut Vec<ReplicaAction<K::Signature>>) {
         let Some(instance) = self.instances.get_mut(&sequence) else { return };
         let is_wanted = instance.is_wanted || instance.slot.view() > 0;
         let phase = instance.slot.phase().filter(|_| is_wanted);
@@ -280,19 +285,19 @@ impl<K: Signer> Replica<K> {
         if instance.waits != waits {
             instance.waits = waits;
             let timed = waits.filter(|(_, phase)| *phase != Phase::ViewChange);
-            out.extend(timed.map(|(view, phase)| Output::Wait(sequence, view, phase)));
+            out.extend(timed.map(|(view, phase)| ReplicaAction::Wait(sequence, view, phase)));
         }
     }
 
     /// Takes somebody else's word for a decision: a quorum's.
-    fn proof(&mut self, proof: Proof<K::Signature>, out: &mut Vec<Output<K::Signature>>) {
+    fn proof(&mut self, proof: Proof<K::Signature>, out: &mut Vec<ReplicaAction<K::Signature>>) {
         let Some(proven) = proof.check(self.quorum) else { return };
         let sequence = proven.sequence;
         if sequence <= self.stable.sequence || sequence > self.stable.sequence + WINDOW {
             return;
         }
         let quorum = self.quorum;
-        let instance = self.instances.entry(sequence).or_insert_with(|| Instance::new(quorum));
+        let instance = self.instances.entry(sequence).or_insert_with(|| SlotEvidence::new(quorum));
         let committers = proof.commits.iter().map(|signed| signed.by).collect();
         let decision = Decision { view: proven.view, value: proven.value, committers };
         if instance.slot.step(SlotInput::Decided(decision)).is_empty() {
@@ -302,12 +307,12 @@ impl<K: Signer> Replica<K> {
         let given = proof.change.filter(|change| change.value() == proven.value);
         let proof = Proof { change: known.or(given), commits: proof.commits };
         instance.proof = Some(proof.clone());
-        out.push(Output::Decide(sequence, proof));
+        out.push(ReplicaAction::Decide(sequence, proof));
         self.advance(out);
     }
 
     /// Follows the chain of decisions as far as it is known.
-    fn advance(&mut self, out: &mut Vec<Output<K::Signature>>) {
+    fn advance(&mut self, out: &mut Vec<ReplicaAction<K::Signature>>) {
         while let Some(decision) =
             self.instances.get(&(self.known.0 + 1)).and_then(|instance| instance.slot.decision())
         {
@@ -319,13 +324,13 @@ impl<K: Signer> Replica<K> {
             if sequence.is_multiple_of(CHECKPOINT_EVERY) {
                 let statement = Statement::Checkpoint { head: self.known.1 };
                 let signed = sign(&self.key, self.me, sequence, statement);
-                out.push(Output::Send(To::Reviewers, Post::Letter(Letter::alone(signed.clone()))));
+                out.push(ReplicaAction::Send(To::Reviewers, Post::Letter(Letter::alone(signed.clone()))));
                 self.checkpoint(&signed, out);
             }
         }
     }
 
-    fn checkpoint(&mut self, signed: &Signed<K::Signature>, out: &mut Vec<Output<K::Signature>>) {
+    fn checkpoint(&mut self, signed: &Signed<K::Signature>, out: &mut Vec<ReplicaAction<K::Signature>>) {
         let sequence = signed.sequence;
         let is_one = sequence.is_multiple_of(CHECKPOINT_EVERY) && signed.by < self.quorum.reviewers();
         if !is_one || sequence <= self.stable.sequence || sequence > self.stable.sequence + WINDOW {
@@ -336,7 +341,7 @@ impl<K: Signer> Replica<K> {
         if first.statement != signed.statement {
             let pair = (first.clone(), signed.clone());
             if self.accused.insert((sequence, signed.by)) {
-                out.push(Output::Accuse(Box::new(pair)));
+                out.push(ReplicaAction::Accuse(Box::new(pair)));
             }
             return;
         }
@@ -346,7 +351,7 @@ impl<K: Signer> Replica<K> {
     }
 
     /// Forgets what a quorum knows.
-    fn stable(&mut self, signed: Vec<Signed<K::Signature>>, out: &mut Vec<Output<K::Signature>>) {
+    fn stable(&mut self, signed: Vec<Signed<K::Signature>>, out: &mut Vec<ReplicaAction<K::Signature>>) {
         let Some(Signed { sequence, statement: Statement::Checkpoint { head }, .. }) = signed.first() else {
             return;
         };
@@ -358,7 +363,7 @@ impl<K: Signer> Replica<K> {
         self.instances = self.instances.split_off(&(sequence + 1));
         self.checkpoints = self.checkpoints.split_off(&(sequence + 1));
         self.accused.retain(|(other, _)| *other > sequence);
-        out.push(Output::Stable(sequence, signed));
+        out.push(ReplicaAction::Stable(sequence, signed));
         if self.known.0 < sequence {
             self.known = (sequence, head);
             self.advance(out);
@@ -368,18 +373,18 @@ impl<K: Signer> Replica<K> {
     /// What is sent to somebody who knows all decisions up to one: some of those that it misses. Nothing changes by it, and
     /// nothing need be written down; how often somebody may ask is the edge's to say.
     #[must_use]
-    pub fn answer(&self, to: Party, known: Sequence) -> Vec<Output<K::Signature>> {
+    pub fn answer(&self, to: NodeId, known: Sequence) -> Vec<ReplicaAction<K::Signature>> {
         let mut out = Vec::new();
         let Stable { sequence, signed } = &self.stable;
         match to {
             // A reviewer goes on from there. One that knows just as much may have no checkpoint yet, and then takes nothing that
             // lies beyond its window.
-            Party::Reviewer(_) if *sequence > 0 && known <= *sequence => {
-                out.push(Output::Send(To::One(to), Post::Stable(signed.clone())));
+            NodeId::Reviewer(_) if *sequence > 0 && known <= *sequence => {
+                out.push(ReplicaAction::Send(To::One(to), Post::Stable(signed.clone())));
             }
             // An orchestrator misses nothing out.
-            Party::Orchestrator(_) if known < *sequence => out.push(Output::Recall(to, known)),
-            Party::Reviewer(_) | Party::Orchestrator(_) => {}
+            NodeId::Orchestrator(_) if known < *sequence => out.push(ReplicaAction::Recall(to, known)),
+            NodeId::Reviewer(_) | NodeId::Orchestrator(_) => {}
         }
         let after = known.max(self.stable.sequence).saturating_add(1);
         let known = self.instances.range(after..).filter(|(_, instance)| instance.is_decided());
@@ -388,7 +393,7 @@ impl<K: Signer> Replica<K> {
     }
 
     /// Says again what has led to nothing yet, and asks for what others may know.
-    fn again(&self, out: &mut Vec<Output<K::Signature>>) {
+    fn again(&self, out: &mut Vec<ReplicaAction<K::Signature>>) {
         let open = self.instances.values().filter(|instance| !instance.is_decided());
         let own = open.flat_map(|instance| {
             let view = instance.slot.view();
@@ -397,21 +402,21 @@ impl<K: Signer> Replica<K> {
                 move |(other, letter): &&(View, Letter<_>)| *other >= view || letter.opinion.is_none();
             instance.own.iter().filter(matters).map(|(_, letter)| letter)
         });
-        out.extend(own.map(|letter| Output::Send(To::All, Post::Letter(letter.clone()))));
+        out.extend(own.map(|letter| ReplicaAction::Send(To::All, Post::Letter(letter.clone()))));
         let checkpoints = self.checkpoints.values().filter_map(|of_place| of_place.get(&self.me));
         let letters = checkpoints.map(|signed| Post::Letter(Letter::alone(signed.clone())));
-        out.extend(letters.map(|letter| Output::Send(To::Reviewers, letter)));
-        out.push(Output::Send(To::All, Post::Have(self.known.0)));
+        out.extend(letters.map(|letter| ReplicaAction::Send(To::Reviewers, letter)));
+        out.push(ReplicaAction::Send(To::All, Post::Have(self.known.0)));
     }
 }
 
 /// What is sent to whoever does not know of a decision: its proof, and to an orchestrator first what this reviewer thought, which
 /// is for the record and may not have come.
-fn decided<S: Clone>(instance: &Instance<S>, to: Party) -> Vec<Output<S>> {
+fn decided<S: Clone>(instance: &SlotEvidence<S>, to: NodeId) -> Vec<ReplicaAction<S>> {
     let votes = instance.own.iter().map(|(_, letter)| letter).filter(|letter| letter.opinion.is_some());
-    let votes = votes.filter(|_| matches!(to, Party::Orchestrator(_))).cloned().map(Post::Letter);
+    let votes = votes.filter(|_| matches!(to, NodeId::Orchestrator(_))).cloned().map(Post::Letter);
     let posts = votes.chain(instance.proof.clone().map(Post::Proof));
-    posts.map(|post| Output::Send(To::One(to), post)).collect()
+    posts.map(|post| ReplicaAction::Send(To::One(to), post)).collect()
 }
 
 /// The next link of the chain of decisions: the SHA-256 of the last link, the place and the value, one a line.

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::party::Party;
+use super::party::NodeId;
 use super::quorum::{Quorum, TooFew};
 use crate::crypto::{Digest, PublicKey};
 
 /// Somebody who takes part.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Seat {
+pub struct RosterEntry {
     /// What people call it.
     pub name: String,
     /// The key by which it is known.
@@ -26,9 +26,9 @@ pub struct Seat {
 #[serde(deny_unknown_fields)]
 pub struct Roster {
     /// Who votes.
-    pub reviewers: Vec<Seat>,
+    pub reviewers: Vec<RosterEntry>,
     /// Who proposes, in turn.
-    pub orchestrators: Vec<Seat>,
+    pub orchestrators: Vec<RosterEntry>,
 }
 
 /// Why a roster cannot be used.
@@ -55,7 +55,7 @@ pub struct Registry {
     roster: Roster,
     digest: Digest,
     quorum: Quorum,
-    parties: BTreeMap<Digest, Party>,
+    parties: BTreeMap<Digest, NodeId>,
 }
 
 impl Registry {
@@ -113,38 +113,38 @@ impl Registry {
     }
 
     /// All who take part: reviewers in their order, then orchestrators.
-    pub fn seats(&self) -> impl Iterator<Item = (Party, &Seat)> {
+    pub fn seats(&self) -> impl Iterator<Item = (NodeId, &RosterEntry)> {
         seats(&self.roster)
     }
 
     /// What people call a party, if there is such a party.
     #[must_use]
-    pub fn name(&self, party: Party) -> Option<&str> {
+    pub fn name(&self, party: NodeId) -> Option<&str> {
         self.seat(party).map(|seat| seat.name.as_str())
     }
 
     /// Whose key has this name.
     #[must_use]
-    pub fn party(&self, key: Digest) -> Option<Party> {
+    pub fn party(&self, key: Digest) -> Option<NodeId> {
         self.parties.get(&key).copied()
     }
 
     /// A party's key, if there is such a party.
     #[must_use]
-    pub fn key(&self, party: Party) -> Option<&PublicKey> {
+    pub fn key(&self, party: NodeId) -> Option<&PublicKey> {
         self.seat(party).map(|seat| &seat.key)
     }
 
-    fn seat(&self, party: Party) -> Option<&Seat> {
+    fn seat(&self, party: NodeId) -> Option<&RosterEntry> {
         match party {
-            Party::Reviewer(at) => self.roster.reviewers.get(at),
-            Party::Orchestrator(at) => self.roster.orchestrators.get(at),
+            NodeId::Reviewer(at) => self.roster.reviewers.get(at),
+            NodeId::Orchestrator(at) => self.roster.orchestrators.get(at),
         }
     }
 }
 
-fn seats(roster: &Roster) -> impl Iterator<Item = (Party, &Seat)> {
-    let reviewers = roster.reviewers.iter().enumerate().map(|(at, seat)| (Party::Reviewer(at), seat));
+fn seats(roster: &Roster) -> impl Iterator<Item = (NodeId, &RosterEntry)> {
+    let reviewers = roster.reviewers.iter().enumerate().map(|(at, seat)| (NodeId::Reviewer(at), seat));
     let orchestrators = roster.orchestrators.iter().enumerate();
-    reviewers.chain(orchestrators.map(|(at, seat)| (Party::Orchestrator(at), seat)))
+    reviewers.chain(orchestrators.map(|(at, seat)| (NodeId::Orchestrator(at), seat)))
 }

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::event::{Decision, Fraud, Input, Output, Phase};
-use super::message::{Commit, Lock, Message, Prepare, Proposal, Reviewer, Value, View, ViewChange, Vote};
+use super::event::{Decision, Fraud, Phase, SlotAction, SlotInput};
+use super::message::{
+    Commit, LeaderProposal, Lock, Message, Prepare, Reviewer, Value, View, ViewChange, Vote,
+};
 use super::quorum::Quorum;
 use crate::crypto::Digest;
 
@@ -112,19 +114,19 @@ impl Slot {
     }
 
     /// Goes on. The same inputs give the same outputs; what makes no sense is dropped.
-    pub fn step(&mut self, input: Input) -> Vec<Output> {
+    pub fn step(&mut self, input: SlotInput) -> Vec<SlotAction> {
         let mut out = Vec::new();
         match input {
-            Input::Proposed(proposal) => self.proposed(&proposal, &mut out),
-            Input::Reviewed(digest, vote) => self.reviewed(digest, vote, &mut out),
-            Input::Said(from, message) if from < self.quorum.reviewers() => {
+            SlotInput::Proposed(proposal) => self.proposed(&proposal, &mut out),
+            SlotInput::Reviewed(digest, vote) => self.reviewed(digest, vote, &mut out),
+            SlotInput::Said(from, message) if from < self.quorum.reviewers() => {
                 self.said(from, &message, &mut out);
             }
-            Input::Expired(view) if view == self.view && self.decision.is_none() => {
+            SlotInput::Expired(view) if view == self.view && self.decision.is_none() => {
                 self.go_to(view.saturating_add(1), &mut out);
             }
-            Input::Decided(decision) => self.learn(decision, &mut out),
-            Input::Said(..) | Input::Expired(_) => {}
+            SlotInput::Decided(decision) => self.learn(decision, &mut out),
+            SlotInput::Said(..) | SlotInput::Expired(_) => {}
         }
         out
     }
@@ -133,8 +135,8 @@ impl Slot {
         view <= self.view.saturating_add(VIEWS_AHEAD_MAX)
     }
 
-    fn proposed(&mut self, proposal: &Proposal, out: &mut Vec<Output>) {
-        let Proposal { view, value, .. } = *proposal;
+    fn proposed(&mut self, proposal: &LeaderProposal, out: &mut Vec<SlotAction>) {
+        let LeaderProposal { view, value, .. } = *proposal;
         if view < self.view || self.decision.is_some() {
             return;
         }
@@ -146,7 +148,7 @@ impl Slot {
         if let Some(accepted) = heard.accepted {
             if accepted.value != value && !heard.has_accused {
                 heard.has_accused = true;
-                out.push(Output::Accuse(Fraud::Proposals(view, accepted.value, value)));
+                out.push(SlotAction::Accuse(Fraud::Proposals(view, accepted.value, value)));
                 // Nothing good comes of this view: others may have taken the other one.
                 self.go_to(view.saturating_add(1), out);
             }
@@ -154,12 +156,12 @@ impl Slot {
         }
         heard.accepted = Some(Accepted { value, is_followed: forced.is_some() || value == Value::Nothing });
         self.enter(view);
-        out.push(Output::Acknowledge(view, value));
+        out.push(SlotAction::Acknowledge(view, value));
         self.vote(out);
         self.count(view, out);
     }
 
-    fn reviewed(&mut self, digest: Digest, vote: Vote, out: &mut Vec<Output>) {
+    fn reviewed(&mut self, digest: Digest, vote: Vote, out: &mut Vec<SlotAction>) {
         // A review is an opinion: following is none.
         if vote != Vote::Follow {
             self.opinions.entry(digest).or_insert(vote);
@@ -168,7 +170,7 @@ impl Slot {
     }
 
     /// Votes in its view, if it can and has not.
-    fn vote(&mut self, out: &mut Vec<Output>) {
+    fn vote(&mut self, out: &mut Vec<SlotAction>) {
         if self.decision.is_some() {
             return;
         }
@@ -180,7 +182,7 @@ impl Slot {
                 None if self.asked.contains(&digest) => return,
                 None if self.asked.len() < REVIEWS_MAX => {
                     self.asked.insert(digest);
-                    return out.push(Output::Review(digest));
+                    return out.push(SlotAction::Review(digest));
                 }
                 // Others need not wait for it.
                 None => Vote::Abstain,
@@ -188,16 +190,16 @@ impl Slot {
             Value::Change(_) | Value::Nothing => Vote::Follow,
         };
         heard.has_prepared = true;
-        out.push(Output::Say(Message::Prepare(Prepare { view: self.view, value, vote })));
+        out.push(SlotAction::Say(Message::Prepare(Prepare { view: self.view, value, vote })));
     }
 
-    fn said(&mut self, from: Reviewer, message: &Message, out: &mut Vec<Output>) {
+    fn said(&mut self, from: Reviewer, message: &Message, out: &mut Vec<SlotAction>) {
         match *message {
             Message::Prepare(prepare) if self.hears_votes(prepare.view) => {
                 let heard = self.heard.entry(prepare.view).or_default();
                 let first = *heard.prepares.entry(from).or_insert(prepare);
                 if first != prepare && heard.accused.insert((false, from)) {
-                    out.push(Output::Accuse(Fraud::Prepares(from, first, prepare)));
+                    out.push(SlotAction::Accuse(Fraud::Prepares(from, first, prepare)));
                 }
                 self.count(prepare.view, out);
             }
@@ -205,7 +207,7 @@ impl Slot {
                 let heard = self.heard.entry(commit.view).or_default();
                 let first = *heard.commits.entry(from).or_insert(commit);
                 if first != commit && heard.accused.insert((true, from)) {
-                    out.push(Output::Accuse(Fraud::Commits(from, first, commit)));
+                    out.push(SlotAction::Accuse(Fraud::Commits(from, first, commit)));
                 }
                 self.decide(commit, out);
             }
@@ -219,7 +221,7 @@ impl Slot {
     }
 
     /// Counts the votes of its view, after one has come or the proposal has.
-    fn count(&mut self, view: View, out: &mut Vec<Output>) {
+    fn count(&mut self, view: View, out: &mut Vec<SlotAction>) {
         if view != self.view || self.decision.is_some() {
             return;
         }
@@ -236,14 +238,14 @@ impl Slot {
         if approvers.len() >= self.quorum.size() {
             heard.has_committed = true;
             self.lock = Some(Lock { view, value, approvers });
-            out.push(Output::Say(Message::Commit(Commit { view, value })));
+            out.push(SlotAction::Say(Message::Commit(Commit { view, value })));
         } else if others >= self.quorum.blocking() {
             self.go_to(view.saturating_add(1), out);
         }
     }
 
     /// A quorum of commits is the decision, in whatever view this reviewer is.
-    fn decide(&mut self, last: Commit, out: &mut Vec<Output>) {
+    fn decide(&mut self, last: Commit, out: &mut Vec<SlotAction>) {
         if self.decision.is_some() {
             return;
         }
@@ -255,17 +257,17 @@ impl Slot {
         }
     }
 
-    fn learn(&mut self, decision: Decision, out: &mut Vec<Output>) {
+    fn learn(&mut self, decision: Decision, out: &mut Vec<SlotAction>) {
         let known =
             decision.committers.iter().filter(|reviewer| **reviewer < self.quorum.reviewers()).count();
         if self.decision.is_none() && known >= self.quorum.size() {
             self.decision = Some(decision.clone());
-            out.push(Output::Decide(decision));
+            out.push(SlotAction::Decide(decision));
         }
     }
 
     /// More than f have left its view, so that an honest one has: it is not left behind.
-    fn follow_others(&mut self, out: &mut Vec<Output>) {
+    fn follow_others(&mut self, out: &mut Vec<SlotAction>) {
         let mut views: Vec<View> = self.left.values().copied().filter(|view| *view > self.view).collect();
         views.sort_unstable_by(|a, b| b.cmp(a));
         if let Some(view) = views.get(self.quorum.faults()).filter(|_| self.decision.is_none()) {
@@ -273,11 +275,11 @@ impl Slot {
         }
     }
 
-    fn go_to(&mut self, view: View, out: &mut Vec<Output>) {
+    fn go_to(&mut self, view: View, out: &mut Vec<SlotAction>) {
         if view > self.view {
             self.enter(view);
             let lock = self.lock.clone();
-            out.push(Output::Say(Message::ViewChange(ViewChange { view, lock })));
+            out.push(SlotAction::Say(Message::ViewChange(ViewChange { view, lock })));
         }
     }
 

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::{CHANGE_BYTES_MAX, TooLong};
 use super::message::{
-    Commit, Grounds, Lock, Message, Prepare, Proposal, Reviewer, Value, View, ViewChange, Vote,
+    Commit, Grounds, LeaderProposal, Lock, Message, Prepare, Reviewer, Value, View, ViewChange, Vote,
 };
 use super::model_opinion::ModelOpinion;
-use super::party::Party;
+use super::party::NodeId;
 use crate::crypto::Digest;
 
 /// The place of a decision in the order of all, from 1.
@@ -171,14 +171,14 @@ impl Statement {
 impl<S> Signed<S> {
     /// Whose statement it is: its author's place is in the list of these.
     #[must_use]
-    pub fn author(&self) -> Party {
+    pub fn author(&self) -> NodeId {
         match self.statement {
-            Statement::PrePrepare { .. } | Statement::Want { .. } => Party::Orchestrator(self.by),
+            Statement::PrePrepare { .. } | Statement::Want { .. } => NodeId::Orchestrator(self.by),
             Statement::Acknowledge { .. }
             | Statement::Prepare { .. }
             | Statement::Commit(_)
             | Statement::ViewChange { .. }
-            | Statement::Checkpoint { .. } => Party::Reviewer(self.by),
+            | Statement::Checkpoint { .. } => NodeId::Reviewer(self.by),
         }
     }
 }
@@ -199,14 +199,14 @@ impl<S: Clone> Letter<S> {
     }
 
     /// Reads a proposal, if it is one and the change is in it.
-    pub(super) fn proposal(&self) -> Option<Proposal> {
+    pub(super) fn proposal(&self) -> Option<LeaderProposal> {
         let Statement::PrePrepare { view, value } = self.signed.statement else { return None };
         let left = || self.grounds.iter().filter_map(|letter| letter.view_change(self.signed.sequence));
         let grounds = match view {
             0 => Grounds::First,
             _ => Grounds::Left(left().collect()),
         };
-        self.has(value).then_some(Proposal { view, value, grounds })
+        self.has(value).then_some(LeaderProposal { view, value, grounds })
     }
 
     /// The statement with what proves it, and without what is there to be read.

@@ -12,14 +12,14 @@ use super::limits::{OPINION_BYTES_MAX, POST_BYTES_MAX};
 use super::message::{Commit, Vote};
 use super::model_opinion::{ModelAt, ModelOpinion};
 use super::opinion::Opinion;
-use super::party::Party;
+use super::party::NodeId;
 use super::payload::{SEQUENCE_END, read};
 use super::post::{Post, Proof};
 use super::refused::Refused;
 use super::roster::Registry;
 use super::statement::{Change, Letter, Sequence, Signed, Statement};
 use crate::crypto::Signature;
-use crate::crypto::dsse::{self, Envelope};
+use crate::crypto::dsse::{self, DsseEnvelope};
 
 /// What is said, as it was read.
 struct Examined {
@@ -33,14 +33,14 @@ struct Examined {
 enum WirePost {
     Letter(WireLetter),
     Proof(WireProof),
-    Stable(Envelope),
+    Stable(DsseEnvelope),
     Have(Sequence),
 }
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct WireLetter {
-    envelope: Envelope,
+    envelope: DsseEnvelope,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     change: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ struct WireLetter {
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct WireProof {
-    envelope: Envelope,
+    envelope: DsseEnvelope,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     change: Option<String>,
 }
@@ -63,7 +63,7 @@ struct WireProof {
 impl Registry {
     /// Puts statements that say the same into one envelope. `None` if there are none, or they differ.
     #[must_use]
-    pub fn envelope(&self, signed: &[Signed<Signature>]) -> Option<Envelope> {
+    pub fn envelope(&self, signed: &[Signed<Signature>]) -> Option<DsseEnvelope> {
         let first = signed.first()?;
         let (payload_type, payload) = self.payload(first.sequence, &first.statement);
         let of_one = |signed: &Signed<Signature>| {
@@ -72,7 +72,7 @@ impl Registry {
             Some((key.id(), signed.signature))
         };
         let signatures = signed.iter().map(of_one).collect::<Option<Vec<_>>>()?;
-        Some(Envelope::new(payload_type, &payload, &signatures))
+        Some(DsseEnvelope::new(payload_type, &payload, &signatures))
     }
 
     /// Reads an envelope: one statement, by each who has signed it.
@@ -80,13 +80,13 @@ impl Registry {
     /// # Errors
     ///
     /// [`Refused`] if anything in it is not as it would be written, or a single signature is wrong.
-    pub fn open(&self, envelope: &Envelope) -> Result<Vec<Signed<Signature>>, Refused> {
+    pub fn open(&self, envelope: &DsseEnvelope) -> Result<Vec<Signed<Signature>>, Refused> {
         let examined = self.examine(envelope)?;
         self.verify(envelope, &examined)
     }
 
     /// Reads what is said, whoever says it.
-    fn examine(&self, envelope: &Envelope) -> Result<Examined, Refused> {
+    fn examine(&self, envelope: &DsseEnvelope) -> Result<Examined, Refused> {
         let payload = envelope.payload()?;
         let (chain, roster, sequence, statement) = read(envelope.payload_type(), &payload)?;
         if chain != self.chain() {
@@ -108,7 +108,11 @@ impl Registry {
     }
 
     /// Reads who says it, and whether they do.
-    fn verify(&self, envelope: &Envelope, examined: &Examined) -> Result<Vec<Signed<Signature>>, Refused> {
+    fn verify(
+        &self,
+        envelope: &DsseEnvelope,
+        examined: &Examined,
+    ) -> Result<Vec<Signed<Signature>>, Refused> {
         let Examined { sequence, statement, payload } = examined;
         let message = dsse::signed_bytes(envelope.payload_type(), payload);
         let (mut known, mut opened) = (BTreeSet::new(), Vec::new());
@@ -117,7 +121,7 @@ impl Registry {
             if !known.insert(keyid) {
                 return Err(Refused::Twice(keyid));
             }
-            let (Party::Reviewer(by) | Party::Orchestrator(by)) = party;
+            let (NodeId::Reviewer(by) | NodeId::Orchestrator(by)) = party;
             let signed = Signed { by, sequence: *sequence, statement: statement.clone(), signature };
             if signed.author() != party {
                 return Err(Refused::NotItsPart(party));
@@ -182,7 +186,7 @@ impl Registry {
         if text.len() > POST_BYTES_MAX {
             return Err(Refused::TooLong(text.len()));
         }
-        let wanted = |envelope: &Envelope| {
+        let wanted = |envelope: &DsseEnvelope| {
             let examined = self.examine(envelope)?;
             let is_wanted = is_wanted(examined.sequence, &examined.statement);
             Ok::<_, Refused>(is_wanted.then_some(examined))

@@ -11,7 +11,7 @@ use super::global::Format;
 use super::output::Output;
 use crate::bft::Vote;
 use crate::core::{Endpoint, ExitCode, OpenAiEndpoint};
-use crate::engine::{Ledger, Redaction};
+use crate::engine::{Redaction, RunState};
 use crate::journal::Record;
 use crate::protocol::panel::{PanelSection, TOTAL_MAX};
 use crate::protocol::review::{ApprovalSection, Reviewed};
@@ -25,7 +25,7 @@ pub(super) fn write_files(dir: &Path, result: &RunResult, records: &[Record]) ->
 }
 
 /// Adds the answer with the originals in place of their tokens, where there are any: for its reader alone.
-pub(super) fn restore(mut result: RunResult, ledger: &Ledger, dir: &Path, output: &Output) -> RunResult {
+pub(super) fn restore(mut result: RunResult, ledger: &RunState, dir: &Path, output: &Output) -> RunResult {
     let Some(text) = result.text.as_ref().filter(|_| ledger.opened().redacted) else { return result };
     match Redaction::load(dir) {
         Ok(redaction) if ledger.opened().setup.canonical.kind == CanonicalKind::Json => {

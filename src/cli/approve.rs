@@ -17,19 +17,19 @@ use super::desk::{Desk, Phases, write_public};
 use super::error::{Interrupted, TooLate, UsageError};
 use super::global::Format;
 use super::output::Output;
-use super::place::{Place, VERIFICATION_LOG, verified};
-use super::reading::{self, Reviewed, Reviewers, review};
+use super::place::{DecisionPlace, VERIFICATION_LOG, verified};
+use super::reading::{self, ReviewedRun, Reviewers, review};
 use super::runtime::block_on;
 use super::{metrics, quorum, replica, settings, signals};
 use crate::bft::Registry;
 use crate::config::FileConfig;
 use crate::core::{Endpoint, ExitCode};
 use crate::decision::facts::{Facts, Reports};
-use crate::decision::{Checked, Draft, Ledger, Proposal, Reader, Verification};
+use crate::decision::{Checked, CommandVerification, DecisionLog, Proposal, ProposalDraft, Reader};
 use crate::engine::StopRequest;
 use crate::protocol::{RunSetup, Section};
 use crate::report::sarif;
-use crate::repository::{Candidate, Repository, RepositoryError, Source};
+use crate::repository::{Candidate, ChangeSource, Repository, RepositoryError};
 use crate::text::quote;
 
 /// The longest patch that is read.
@@ -86,9 +86,9 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
     let began = Instant::now();
     let listening = signals::listen(UNBEGUN, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
-    let Place { repository, branch, keys, registry, addresses } = Place::open(args)?;
+    let DecisionPlace { repository, branch, keys, registry, addresses } = DecisionPlace::open(args)?;
     let addresses = addresses.as_ref();
-    let mut ledger = Ledger::open(&registry, &keys, Bench::sitting(addresses))?;
+    let mut ledger = DecisionLog::open(&registry, &keys, Bench::sitting(addresses))?;
     // Keys that were copied without their ledger sign nothing, nor end what was begun.
     ledger.agrees_with(&repository, &branch, args.ledger_starts_at)?;
     let runs = settings::runs_dir(args.runs_dir.as_ref(), &file);
@@ -165,13 +165,13 @@ impl Proposer<'_> {
         run: &Run,
         branch: String,
         roleset: String,
-        verification: Option<Verification>,
+        verification: Option<CommandVerification>,
     ) -> anyhow::Result<Proposal> {
         let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs();
         let message = self.args.message.clone().unwrap_or_default();
         let is_verified = verification.is_some();
         let facts = facts(self.args, candidate, &self.desk.repository, is_verified, self.output)?;
-        let draft = Draft { run: run.id.to_string(), at, branch, message, roleset };
+        let draft = ProposalDraft { run: run.id.to_string(), at, branch, message, roleset };
         let proposal = Proposal::new(candidate, draft, verification, facts)?;
         // It is known to be short enough before it is reviewed.
         proposal.change()?;
@@ -212,7 +212,7 @@ impl Proposer<'_> {
             };
             review(opened, None, &run.dir, &run.id, began, self.stop.clone(), output).await?
         };
-        let Reviewed { result, endpoints } = &reviewed;
+        let ReviewedRun { result, endpoints } = &reviewed;
         if matches!(result.outcome, "agreed" | "no_agreement") && *self.stop.borrow() != StopRequest::None {
             return Err(Interrupted(UNDECIDED).into());
         }
@@ -308,8 +308,8 @@ fn given(args: &ApproveArgs, repository: &Repository) -> anyhow::Result<Given> {
 
 fn candidate(repository: &Repository, base: &str, given: &Given) -> Result<Candidate, RepositoryError> {
     let source = match given {
-        Given::Patch(bytes) => Source::Patch(bytes),
-        Given::Branch(branch) => Source::Branch(branch),
+        Given::Patch(bytes) => ChangeSource::Patch(bytes),
+        Given::Branch(branch) => ChangeSource::Branch(branch),
     };
     repository.candidate(base, source)
 }

@@ -16,7 +16,7 @@ use super::global::Format;
 use super::output::Output;
 use super::runtime::block_on;
 use super::{launch, settings, signals};
-use crate::batch::{Column, Columns, Options, Retry, Shard, State, Tally, feed, run, status};
+use crate::batch::{Column, Columns, EndCounts, Options, Retry, Shard, State, feed, run, status};
 use crate::config::{Chosen, ConfigError, FileConfig, check_meaning, launch_command, resolve_endpoints};
 use crate::core::ExitCode;
 use crate::engine::StopRequest;
@@ -252,7 +252,7 @@ impl Columns for Matrix<'_> {
 /// `consensus batch status`.
 fn tell_status(dir: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     let shards = status(dir)?;
-    let mut sum = Tally::default();
+    let mut sum = EndCounts::default();
     for shard in &shards {
         sum.merge(&shard.ended);
     }

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::global::Format;
 use super::output::Output;
-use crate::batch::{BatchError, Figures, Progress, Row, ShardOf, State, Tally, Watcher};
+use crate::batch::{BatchError, BatchStats, EndCounts, Progress, ResultLine, ShardOf, State, Watcher};
 use crate::text::quote;
 
 /// How often a line is told where nothing moves.
@@ -42,7 +42,7 @@ pub(super) struct BatchStory {
     /// Why runs have failed, or come to a limit, and how many for each reason.
     reasons: RefCell<BTreeMap<String, u64>>,
     /// The last figures.
-    last: RefCell<Figures>,
+    last: RefCell<BatchStats>,
     line_at: Cell<Instant>,
     file_at: Cell<Option<Instant>>,
 }
@@ -89,9 +89,9 @@ impl BatchStory {
     /// Ends with the last figures, or with what kept it from going on.
     pub(super) fn finish(
         &self,
-        ended: Result<Figures, BatchError>,
+        ended: Result<BatchStats, BatchError>,
         is_stopped: bool,
-    ) -> anyhow::Result<Figures> {
+    ) -> anyhow::Result<BatchStats> {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
@@ -135,7 +135,7 @@ impl BatchStory {
         Ok(figures)
     }
 
-    fn write(&self, figures: &Figures, state: State) {
+    fn write(&self, figures: &BatchStats, state: State) {
         let updated_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let shard = self.shard.to_string();
         let progress = Progress { v: 1, shard, state, updated_at, figures: figures.clone() };
@@ -160,7 +160,7 @@ impl Watcher for BatchStory {
         }
     }
 
-    fn ended(&self, row: &Row) {
+    fn ended(&self, row: &ResultLine) {
         if let Some(reason) =
             row.result.reason.as_ref().filter(|_| matches!(row.result.outcome, "failed" | "budget"))
         {
@@ -179,7 +179,7 @@ impl Watcher for BatchStory {
         }
     }
 
-    fn so_far(&self, figures: &Figures) {
+    fn so_far(&self, figures: &BatchStats) {
         figures.clone_into(&mut self.last.borrow_mut());
         if self.file_at.get().is_none_or(|at| at.elapsed() >= FILE_EVERY) {
             self.file_at.set(Some(Instant::now()));
@@ -225,7 +225,7 @@ fn bar(output: Output) -> Option<ProgressBar> {
 }
 
 /// Runs in words, by how they ended; what did not happen is left out.
-pub(super) fn in_words(tally: &Tally) -> String {
+pub(super) fn in_words(tally: &EndCounts) -> String {
     let kinds = [
         (tally.agreed, "agreed"),
         (tally.no_agreement, "without agreement"),
@@ -245,7 +245,7 @@ pub(super) fn in_words(tally: &Tally) -> String {
 }
 
 /// How far it is, in a line.
-fn line(figures: &Figures) -> String {
+fn line(figures: &BatchStats) -> String {
     let about = if figures.all_read { "" } else { "about " };
     let of = figures.cells.map_or(String::new(), |cells| format!(" of {about}{}", whole(cells)));
     let mut parts = vec![format!("{}{of} ended ({})", figures.ended.all(), in_words(&figures.ended))];

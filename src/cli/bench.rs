@@ -10,11 +10,11 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::output::Output;
-use crate::bft::court::{Court, Ruling};
-use crate::bft::member::Want;
-use crate::bft::{Change, ModelOpinion, Party, Registry, Seal};
+use crate::bft::court::{DecisionProof, LocalCluster};
+use crate::bft::member::NodeAction;
+use crate::bft::{Change, ModelOpinion, NodeId, Registry, Seal};
 use crate::crypto::Signature;
-use crate::decision::{KeyFolder, Ledger, ORCHESTRATOR, Sitting};
+use crate::decision::{DecisionLog, KeyFolder, ORCHESTRATOR, Sitting};
 use crate::peer::{Addresses, Connections, Inbox, Patience, Peer, Unreached, listen};
 use crate::text::quote;
 
@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(3);
 /// Who decides.
 pub(super) enum Bench {
     /// All are here.
-    Together(Box<Court<Seal>>),
+    Together(Box<LocalCluster<Seal>>),
     /// Each is in a process of its own, and this is the one who proposes.
     Apart(Box<Assembly>),
 }
@@ -74,7 +74,7 @@ impl Bench {
 
     /// Opens the bench of a ledger. `listen` is where the one who proposes is heard, if not where the addresses say.
     pub(super) async fn open(
-        ledger: &Ledger,
+        ledger: &DecisionLog,
         keys: &KeyFolder,
         registry: &Arc<Registry>,
         addresses: Option<&Addresses>,
@@ -95,7 +95,7 @@ impl Bench {
         &mut self,
         change: Change,
         opinions: Vec<ModelOpinion>,
-    ) -> anyhow::Result<Ruling<Signature>> {
+    ) -> anyhow::Result<DecisionProof<Signature>> {
         match self {
             Self::Together(court) => Ok(court.decide(change, opinions)?),
             Self::Apart(assembly) => assembly.decide(change).await,
@@ -127,7 +127,7 @@ pub(super) async fn tell_missing(
 }
 
 impl Assembly {
-    async fn decide(&mut self, change: Change) -> anyhow::Result<Ruling<Signature>> {
+    async fn decide(&mut self, change: Change) -> anyhow::Result<DecisionProof<Signature>> {
         let value = change.value();
         let Seated { peer, inbox, connections, .. } = &mut self.seat;
         if !peer.has_submitted(change.digest()) {
@@ -135,24 +135,24 @@ impl Assembly {
         }
         while peer.ended(change.digest()).is_none() {
             let (registry, output) = (&self.registry, self.output);
-            let tell = |want: &Want<Signature>| {
+            let tell = |want: &NodeAction<Signature>| {
                 match want {
-                    Want::Late(sequence, _, late) => {
+                    NodeAction::Late(sequence, _, late) => {
                         let names: Vec<&str> =
-                            late.iter().filter_map(|at| registry.name(Party::Reviewer(*at))).collect();
+                            late.iter().filter_map(|at| registry.name(NodeId::Reviewer(*at))).collect();
                         output.tell(&format!(
                             "decision {sequence}: not heard of yet by {}; it is sent again",
                             names.join(", ")
                         ));
                     }
-                    Want::Tell(..) | Want::Return(..) => return ControlFlow::Break(()),
-                    Want::Send(..)
-                    | Want::Review(..)
-                    | Want::Wait(..)
-                    | Want::Decide(..)
-                    | Want::Recall(..)
-                    | Want::Stable(..)
-                    | Want::Accuse(_) => {}
+                    NodeAction::Tell(..) | NodeAction::Return(..) => return ControlFlow::Break(()),
+                    NodeAction::Send(..)
+                    | NodeAction::Review(..)
+                    | NodeAction::Wait(..)
+                    | NodeAction::Decide(..)
+                    | NodeAction::Recall(..)
+                    | NodeAction::Stable(..)
+                    | NodeAction::Accuse(_) => {}
                 }
                 ControlFlow::Continue(())
             };

@@ -10,11 +10,11 @@ use super::answer::{self, AnswerFile};
 use super::bench::Bench;
 use super::global::Format;
 use super::output::Output;
-use super::reading::Reviewed;
+use super::reading::ReviewedRun;
 use super::{quorum, settings};
 use crate::bft::{ModelOpinion, Opinion, Sequence};
 use crate::core::ExitCode;
-use crate::decision::{Case, Decided, Ended, Ledger, Proposal, Verified, VotedFor};
+use crate::decision::{Case, Decided, DecisionLog, Ended, Proposal, Verified, VotedFor};
 use crate::protocol::Section;
 use crate::report::{DECISION_METRICS_FILE, DecisionMetrics, write_whole};
 use crate::repository::{Oid, Repository};
@@ -29,7 +29,7 @@ const PUBLIC: u32 = 0o644;
 /// A ledger, the repository that it is for, and where runs are.
 pub(super) struct Desk<'a> {
     pub(super) repository: Repository,
-    pub(super) ledger: Ledger,
+    pub(super) ledger: DecisionLog,
     pub(super) bench: Bench,
     /// Whether files of a work tree in which the branch is checked out are brought along.
     pub(super) with_checkout: bool,
@@ -73,7 +73,7 @@ impl Desk<'_> {
     pub(super) async fn decide_reviewed(
         &mut self,
         proposal: &Proposal,
-        reviewed: &Reviewed,
+        reviewed: &ReviewedRun,
         phases: Phases,
         copy: &mut AnswerFile,
     ) -> anyhow::Result<ExitCode> {

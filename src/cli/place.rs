@@ -9,7 +9,7 @@ use super::approve_args::ApproveArgs;
 use super::output::Output;
 use super::settings;
 use crate::bft::Registry;
-use crate::decision::{Checked, KeyFolder, Verification};
+use crate::decision::{Checked, CommandVerification, KeyFolder};
 use crate::peer::Addresses;
 use crate::repository::{Oid, Repository};
 use crate::text::quote;
@@ -18,7 +18,7 @@ use crate::text::quote;
 pub(super) const VERIFICATION_LOG: &str = "verification.log";
 
 /// Where everything is that a decision needs.
-pub(super) struct Place {
+pub(super) struct DecisionPlace {
     pub(super) repository: Repository,
     pub(super) branch: String,
     pub(super) keys: KeyFolder,
@@ -26,7 +26,7 @@ pub(super) struct Place {
     pub(super) addresses: Option<Addresses>,
 }
 
-impl Place {
+impl DecisionPlace {
     pub(super) fn open(args: &ApproveArgs) -> anyhow::Result<Self> {
         let repository = Repository::open(&args.repo)?;
         let branch = repository.branch(&args.base)?;
@@ -52,5 +52,5 @@ pub(super) async fn verified(
     let log = dir.join(VERIFICATION_LOG);
     output.tell(&quote::terminal(&format!("verify: {command}")));
     let guard = std::env::current_exe().context("this program cannot be found")?;
-    Ok(Some(Verification::run(&guard, command, repository, tree, args.verify_timeout, &log).await?))
+    Ok(Some(CommandVerification::run(&guard, command, repository, tree, args.verify_timeout, &log).await?))
 }

@@ -11,21 +11,21 @@ use serde_json::Value;
 use super::global::Format;
 use super::output::Output;
 use crate::core::Usage;
-use crate::engine::{Moment, Observer};
+use crate::engine::{Observer, RunEvent};
 use crate::journal::{Record, Replied};
 use crate::protocol::panel::Scores;
 use crate::protocol::{CallId, REFUSED, Reply, Step};
 use crate::text::{extract, quote};
 
 /// Tells what a run is doing.
-pub(super) struct Story {
+pub(super) struct ProgressPrinter {
     output: Output,
     spinner: Option<ProgressBar>,
     /// Who is being waited for, with the tokens received so far.
     waiting: RefCell<BTreeMap<CallId, (String, u64)>>,
 }
 
-impl Story {
+impl ProgressPrinter {
     pub(super) fn new(output: Output) -> Self {
         Self { output, spinner: spinner(output), waiting: RefCell::default() }
     }
@@ -132,39 +132,39 @@ impl Waiting {
     }
 }
 
-impl Observer for Story {
-    fn notice(&self, moment: Moment<'_>) {
+impl Observer for ProgressPrinter {
+    fn notice(&self, moment: RunEvent<'_>) {
         match moment {
-            Moment::Writing | Moment::Failed { .. } => {}
-            Moment::Written(record) => self.written(record),
-            Moment::Calling { agent, ask } => {
+            RunEvent::Writing | RunEvent::Failed { .. } => {}
+            RunEvent::Written(record) => self.written(record),
+            RunEvent::Calling { agent, ask } => {
                 if let Some(why) = ask.messages.last().and_then(|m| refusal(&m.content)) {
                     self.tell(&format!("          {}", quote::terminal(why)));
                 }
                 self.waiting.borrow_mut().insert(ask.call, (agent.to_owned(), 0));
                 self.move_on();
             }
-            Moment::Streaming { call, tokens } => {
+            RunEvent::Streaming { call, tokens } => {
                 if let Some((_, seen)) = self.waiting.borrow_mut().get_mut(&call) {
                     *seen = tokens;
                 }
                 self.move_on();
             }
-            Moment::Answered { agent, replied, usage, took } => {
+            RunEvent::Answered { agent, replied, usage, took } => {
                 self.waiting.borrow_mut().remove(&replied.call);
                 self.reply(agent, replied, usage, Some(took));
                 self.move_on();
             }
-            Moment::Remarked { agent, remark } => self.tell(&format!("          {agent}: {remark}")),
-            Moment::Cancelled { agent, call } => {
+            RunEvent::Remarked { agent, remark } => self.tell(&format!("          {agent}: {remark}")),
+            RunEvent::Cancelled { agent, call } => {
                 self.waiting.borrow_mut().remove(&call);
                 self.tell(&format!("          {agent}: not awaited, it can change nothing any more"));
                 self.move_on();
             }
-            Moment::Stopping { at_once: false } => {
+            RunEvent::Stopping { at_once: false } => {
                 self.tell("stopping after the open calls; once more to stop at once");
             }
-            Moment::Stopping { at_once: true } => self.tell("stopping at once"),
+            RunEvent::Stopping { at_once: true } => self.tell("stopping at once"),
         }
     }
 }

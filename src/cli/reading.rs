@@ -9,14 +9,14 @@ use uuid::Uuid;
 use super::approve_args::ApproveArgs;
 use super::error::{IntegrityError, UsageError};
 use super::output::Output;
-use super::progress::Story;
+use super::progress::ProgressPrinter;
 use super::{answer, args, launch, locate, run, settings};
 use crate::bft::ModelAt;
 use crate::config::{FileConfig, PROJECT_FILE, Packs, Roleset, launch_command, resolve_endpoints};
 use crate::core::{Endpoint, PROGRAM};
 use crate::decision::KeyFolder;
-use crate::engine::{Changes, Engine, Ledger, StopRequest};
-use crate::journal::{FILE_NAME, Journal, Opened, Writer, read};
+use crate::engine::{Changes, Engine, RunState, StopRequest};
+use crate::journal::{FILE_NAME, Journal, RunSpec, Writer, read};
 use crate::protocol::{Document, Parameters, Params, RunSetup, Task};
 use crate::provider::launch::Launched;
 use crate::report::RunResult;
@@ -37,12 +37,12 @@ pub(super) struct Reviewers {
 }
 
 /// A review that has ended, and where its models were called.
-pub(super) struct Reviewed {
+pub(super) struct ReviewedRun {
     pub(super) result: RunResult,
     pub(super) endpoints: Vec<Endpoint>,
 }
 
-impl Reviewed {
+impl ReviewedRun {
     /// The model of the reviewer at this place, and where it was called.
     pub(super) fn model_of(&self, at: usize) -> Option<ModelAt> {
         self.endpoints.get(at).map(|endpoint| ModelAt::new(endpoint.place(), endpoint.model()))
@@ -50,7 +50,7 @@ impl Reviewed {
 }
 
 /// What a review starts from, with the server that was launched for it.
-pub(super) type Beginning = (Opened, Option<Launched>);
+pub(super) type Beginning = (RunSpec, Option<Launched>);
 
 impl Reviewers {
     /// Those that the keys are for.
@@ -140,7 +140,7 @@ impl Reviewers {
         settings::check_prices(limits, &endpoints)?;
         let program = PROGRAM.to_owned();
         let (library, session, cell) = (None, None, None);
-        let opened = Opened { program, setup, endpoints, limits, library, redacted: false, session, cell };
+        let opened = RunSpec { program, setup, endpoints, limits, library, redacted: false, session, cell };
         Ok((opened, server))
     }
 }
@@ -148,12 +148,12 @@ impl Reviewers {
 /// A review of a change by this very setup that was begun in a run folder, to be gone on with.
 pub(super) fn begun(dir: &Path, setup: &RunSetup) -> Option<(Writer, Journal)> {
     let (writer, journal) = Writer::reopen(dir).ok()?;
-    let ledger = Ledger::replay(&journal.records).ok()?;
+    let ledger = RunState::replay(&journal.records).ok()?;
     is_by(&ledger, setup).then_some((writer, journal))
 }
 
 /// Whether a review was made by this setup; draws aside, which differ from run to run.
-fn is_by(ledger: &Ledger, setup: &RunSetup) -> bool {
+fn is_by(ledger: &RunState, setup: &RunSetup) -> bool {
     let made = &ledger.opened().setup;
     RunSetup { seed: made.seed, ..setup.clone() } == *made
 }
@@ -167,13 +167,14 @@ pub(super) async fn review(
     began: Instant,
     stop: watch::Receiver<StopRequest>,
     output: &Output,
-) -> anyhow::Result<Reviewed> {
+) -> anyhow::Result<ReviewedRun> {
     run::introduce(output, &opened, None, id);
-    let story = Story::new(*output);
+    let story = ProgressPrinter::new(*output);
     let mut engine = match earlier {
         Some((writer, journal)) => {
-            let has_ended = Ledger::replay(&journal.records).is_ok_and(|l| answer::is_complete(l.outcome()));
-            let Opened { limits, endpoints, .. } = opened;
+            let has_ended =
+                RunState::replay(&journal.records).is_ok_and(|l| answer::is_complete(l.outcome()));
+            let RunSpec { limits, endpoints, .. } = opened;
             let now = Changes { limits: Some(limits), endpoints: Some(endpoints), library: None };
             Engine::resume(writer, &journal, if has_ended { Changes::default() } else { now }, &story)?
         }
@@ -184,15 +185,15 @@ pub(super) async fn review(
     written?;
     // A review that had ended was made where its journal says, wherever models are called today.
     let endpoints = engine.ledger().endpoints().to_vec();
-    Ok(Reviewed { result, endpoints })
+    Ok(ReviewedRun { result, endpoints })
 }
 
 /// Takes a review that was made before: of the very same diff, by the same roleset.
-pub(super) fn reviewed(args: &ApproveArgs, setup: &RunSetup) -> anyhow::Result<Reviewed> {
+pub(super) fn reviewed(args: &ApproveArgs, setup: &RunSetup) -> anyhow::Result<ReviewedRun> {
     let which = args::RunRef { run: args.review.clone(), last: false, runs_dir: args.runs_dir.clone() };
     let dir = locate::run_folder(&which)?;
     let journal = read(&dir.join(FILE_NAME))?;
-    let ledger = Ledger::replay(&journal.records)
+    let ledger = RunState::replay(&journal.records)
         .map_err(|(line, why)| IntegrityError(format!("the journal's line {line} does not verify: {why}")))?;
     if !is_by(&ledger, setup) {
         let why = format!(
@@ -202,5 +203,5 @@ pub(super) fn reviewed(args: &ApproveArgs, setup: &RunSetup) -> anyhow::Result<R
         return Err(UsageError(why).into());
     }
     let result = RunResult::new(&ledger, journal.head);
-    Ok(Reviewed { result, endpoints: ledger.endpoints().to_vec() })
+    Ok(ReviewedRun { result, endpoints: ledger.endpoints().to_vec() })
 }

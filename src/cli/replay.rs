@@ -4,10 +4,10 @@ use super::args::RunRef;
 use super::error::IntegrityError;
 use super::global::Format;
 use super::output::Output;
-use super::progress::Story;
+use super::progress::ProgressPrinter;
 use super::{answer, locate};
 use crate::core::ExitCode;
-use crate::engine::{Ledger, Mismatch};
+use crate::engine::{Mismatch, RunState};
 use crate::journal::{Entry, FILE_NAME, read};
 use crate::report::RunResult;
 
@@ -16,8 +16,8 @@ pub(super) fn replay(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode>
     let journal = read(&dir.join(FILE_NAME))?;
     let mismatch =
         |line, why: Mismatch| IntegrityError(format!("the journal's line {line} does not verify: {why}"));
-    let story = Story::new(*output);
-    let mut ledger = Ledger::open(&journal.records[0]).map_err(|why| mismatch(1, why))?;
+    let story = ProgressPrinter::new(*output);
+    let mut ledger = RunState::open(&journal.records[0]).map_err(|why| mismatch(1, why))?;
     for record in &journal.records {
         // Once the reply is taken its call is not open any more.
         let charged = match &record.event {

@@ -22,10 +22,10 @@ use super::desk::write_public;
 use super::error::UsageError;
 use super::global::Format;
 use super::output::Output;
-use super::place::{Place, verified};
-use super::reading::{Reviewed, Reviewers, begun, review};
+use super::place::{DecisionPlace, verified};
+use super::reading::{ReviewedRun, Reviewers, begun, review};
 use super::{settings, signals};
-use crate::bft::member::Want;
+use crate::bft::member::NodeAction;
 use crate::bft::{
     Change, Letter, ModelOpinion, OPINION_BYTES_MAX, Opinion, Post, Registry, Sequence, Severity, Signed,
     Value, Vote,
@@ -33,9 +33,11 @@ use crate::bft::{
 use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::crypto::{Digest, Signature};
-use crate::decision::{Beside, Checked, Examined, Found, ORCHESTRATOR, Proposal, compare, told as told_by};
+use crate::decision::{
+    Beside, Checked, Examined, LedgerMatch, ORCHESTRATOR, Proposal, compare, told as told_by,
+};
 use crate::engine::StopRequest;
-use crate::peer::{Patience, Peer, Reviewer, Unreached};
+use crate::peer::{Patience, Peer, ReviewerNode, Unreached};
 use crate::protocol::Section;
 use crate::report::write_whole;
 use crate::repository::{Oid, Repository};
@@ -75,7 +77,7 @@ pub(super) async fn serve(name: &str, args: &ApproveArgs, output: &Output) -> an
     let began = Instant::now();
     let listening = signals::listen(UNSEATED, None, output)?;
     let file = FileConfig::load()?;
-    let Place { repository, branch, keys, registry, addresses } = Place::open(args)?;
+    let DecisionPlace { repository, branch, keys, registry, addresses } = DecisionPlace::open(args)?;
     let addresses = addresses.context("--replica needs --peers")?;
     if name == ORCHESTRATOR {
         let why = format!("`{name}` proposes and has no vote: leave --replica away, and give a --change");
@@ -115,7 +117,7 @@ pub(super) async fn serve(name: &str, args: &ApproveArgs, output: &Output) -> an
     };
     let patience = Patience { review: args.review_timeout, ..Patience::default() };
     let mut failure = None;
-    let tell = |want: &Want<Signature>| match told(want, &registry, &folder, output) {
+    let tell = |want: &NodeAction<Signature>| match told(want, &registry, &folder, output) {
         Ok(()) => ControlFlow::Continue(()),
         Err(why) => {
             failure = Some(why);
@@ -156,8 +158,8 @@ fn hold(
     let beside = Beside { starts_at, known, may_learn: !peer.is_new(), is_reviewer: true, ..place };
     let unknown = compare(&told, &beside, |told| match peer.value_at(told.sequence) {
         Some(value) => told.is(value),
-        None if told.sequence <= known => Found::Same,
-        None => Found::Nothing,
+        None if told.sequence <= known => LedgerMatch::Same,
+        None => LedgerMatch::Nothing,
     })?;
     if let Some(sequence) = said {
         peer.start_at(sequence)?;
@@ -194,9 +196,14 @@ async fn fetch(repository: &Repository, branch: &str, remote: &str, output: &Out
 }
 
 /// Says what becomes of decisions, and keeps what proves a fraud.
-fn told(want: &Want<Signature>, registry: &Registry, folder: &Path, output: &Output) -> anyhow::Result<()> {
+fn told(
+    want: &NodeAction<Signature>,
+    registry: &Registry,
+    folder: &Path,
+    output: &Output,
+) -> anyhow::Result<()> {
     match want {
-        Want::Decide(sequence, proof) => {
+        NodeAction::Decide(sequence, proof) => {
             let value = proof.check(registry.quorum()).map(|proven| proven.value);
             let outcome = match value {
                 Some(Value::Change(digest)) => format!("approved: {digest}"),
@@ -207,7 +214,7 @@ fn told(want: &Want<Signature>, registry: &Registry, folder: &Path, output: &Out
                 output.json(&json!({"sequence": sequence, "value": value}))?;
             }
         }
-        Want::Accuse(pair) => {
+        NodeAction::Accuse(pair) => {
             let (first, second) = &**pair;
             let post =
                 |signed: &Signed<Signature>| registry.write(&Post::Letter(Letter::alone(signed.clone())));
@@ -226,19 +233,19 @@ fn told(want: &Want<Signature>, registry: &Registry, folder: &Path, output: &Out
                 "decision {sequence}: {name} has signed two things of which an honest one signs one; both are in {place}"
             )));
         }
-        Want::Send(..)
-        | Want::Review(..)
-        | Want::Wait(..)
-        | Want::Tell(..)
-        | Want::Return(..)
-        | Want::Late(..)
-        | Want::Recall(..)
-        | Want::Stable(..) => {}
+        NodeAction::Send(..)
+        | NodeAction::Review(..)
+        | NodeAction::Wait(..)
+        | NodeAction::Tell(..)
+        | NodeAction::Return(..)
+        | NodeAction::Late(..)
+        | NodeAction::Recall(..)
+        | NodeAction::Stable(..) => {}
     }
     Ok(())
 }
 
-impl Reviewer for Chair<'_> {
+impl ReviewerNode for Chair<'_> {
     async fn review(&self, sequence: Sequence, change: &Change) -> ModelOpinion {
         let turn = self.turn.acquire().await;
         let reading = match self.reading(sequence, change).await {
@@ -329,8 +336,8 @@ impl Chair<'_> {
     }
 
     /// What this reviewer thinks, after its model has reviewed a change, and its own command has run on the tree.
-    async fn opinion(&self, reviewed: Reviewed, tree: &Oid, dir: &Path) -> anyhow::Result<Opinion> {
-        let Reviewed { result, .. } = reviewed;
+    async fn opinion(&self, reviewed: ReviewedRun, tree: &Oid, dir: &Path) -> anyhow::Result<Opinion> {
+        let ReviewedRun { result, .. } = reviewed;
         let Section::Approval(section) = result.section else {
             anyhow::bail!("the run is no review");
         };

@@ -9,12 +9,12 @@ use super::answer::{self, AnswerFile};
 use super::args::ResumeArgs;
 use super::error::{IntegrityError, UsageError};
 use super::output::Output;
-use super::progress::Story;
+use super::progress::ProgressPrinter;
 use super::runtime::block_on;
 use super::{docs, launch, locate, metrics, run, settings, signals};
 use crate::config::{Chosen, FileConfig, launch_command, resumed_endpoints};
 use crate::core::{Endpoint, ExitCode};
-use crate::engine::{Changes, Engine, Ledger, Redaction};
+use crate::engine::{Changes, Engine, Redaction, RunState};
 use crate::journal::{Journal, Limits, Writer};
 use crate::provider::launch::Launched;
 use crate::retrieval::Corpus;
@@ -37,7 +37,7 @@ pub(super) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitC
             prepare(args, &file, &journal, &dir, output).await?;
         let stop = listening.begin();
         copy.empty()?;
-        let story = Story::new(*output);
+        let story = ProgressPrinter::new(*output);
         let mut engine = Engine::resume(writer, &journal, now, &story)?;
         if answer::is_complete(engine.ledger().outcome()) {
             output.tell("the run has ended already; this is its result");
@@ -78,7 +78,7 @@ async fn prepare(
     output: &Output,
 ) -> anyhow::Result<Prepared> {
     let mismatch = |(line, why)| IntegrityError(format!("the journal's line {line} does not verify: {why}"));
-    let ledger = Ledger::replay(&journal.records).map_err(mismatch)?;
+    let ledger = RunState::replay(&journal.records).map_err(mismatch)?;
     if answer::is_complete(ledger.outcome()) {
         return Ok(Prepared::default());
     }

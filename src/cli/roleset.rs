@@ -8,8 +8,8 @@ use super::output::Output;
 use super::{quorum, settings};
 use crate::bft::Quorum;
 use crate::config::{
-    ConfigError, FileConfig, Found, RolesetAgent, check_roleset, copy_roleset, find_roleset, list_rolesets,
-    load_roleset,
+    ConfigError, FileConfig, FoundRoleset, RolesetAgent, check_roleset, copy_roleset, find_roleset,
+    list_rolesets, load_roleset,
 };
 use crate::core::ExitCode;
 use crate::protocol::{Params, Task};
@@ -34,7 +34,7 @@ pub(super) fn roleset(args: &RolesetArgs, output: &Output) -> anyhow::Result<Exi
     }
 }
 
-fn list(all: &[Found], output: &Output) -> anyhow::Result<ExitCode> {
+fn list(all: &[FoundRoleset], output: &Output) -> anyhow::Result<ExitCode> {
     let rows: Vec<_> = all
         .iter()
         .map(|found| {
@@ -57,7 +57,7 @@ fn list(all: &[Found], output: &Output) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Success)
 }
 
-fn show(found: &Found, output: &Output) -> anyhow::Result<ExitCode> {
+fn show(found: &FoundRoleset, output: &Output) -> anyhow::Result<ExitCode> {
     let (roleset, packs) = load_roleset(found)?;
     if output.format != Format::Text {
         output.json(&json!(roleset))?;
@@ -71,7 +71,7 @@ fn show(found: &Found, output: &Output) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Success)
 }
 
-fn check(all: &[Found], output: &Output) -> anyhow::Result<ExitCode> {
+fn check(all: &[FoundRoleset], output: &Output) -> anyhow::Result<ExitCode> {
     let mut problems = Vec::new();
     for found in all {
         match check_roleset(found) {

@@ -9,16 +9,16 @@ use uuid::Uuid;
 
 use super::answer::{self, AnswerFile};
 use super::output::Output;
-use super::progress::Story;
+use super::progress::ProgressPrinter;
 use super::run_args::RunArgs;
 use super::runtime::block_on;
-use super::settings::{self, Beginning};
+use super::settings::{self, PreparedRun};
 use super::{locate, metrics, plan, signals};
 use crate::api::Session;
 use crate::config::FileConfig;
 use crate::core::ExitCode;
-use crate::engine::{Engine, Ledger, Redaction, StopRequest};
-use crate::journal::{Opened, read};
+use crate::engine::{Engine, Redaction, RunState, StopRequest};
+use crate::journal::{RunSpec, read};
 use crate::provider::launch::Launched;
 use crate::report::RunResult;
 
@@ -39,12 +39,12 @@ pub(super) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     block_on(async {
         // Before a server is started, which can take minutes.
         let mut copy = AnswerFile::open(args.output.as_deref())?;
-        let Beginning { opened, server, corpus, redaction, why } =
+        let PreparedRun { opened, server, corpus, redaction, why } =
             settings::opened(args, &file, seed, &dir, output).await?;
         let stop = listening.begin();
         copy.empty()?;
         introduce(output, &opened, why, &id);
-        let story = Story::new(*output);
+        let story = ProgressPrinter::new(*output);
         let redaction = redaction.map(|redaction| saved(redaction, &dir)).transpose()?;
         let started = Engine::start(&dir, &id.to_string(), opened, &story);
         if let (Err(_), Some(redaction)) = (&started, &redaction) {
@@ -82,7 +82,7 @@ pub(super) async fn finish(
     server: Option<Launched>,
     stop: watch::Receiver<StopRequest>,
     dir: &Path,
-    story: &Story,
+    story: &ProgressPrinter,
     output: &Output,
 ) -> anyhow::Result<(RunResult, anyhow::Result<()>)> {
     if let Some(server) = &server {
@@ -102,8 +102,8 @@ pub(super) async fn finish(
 }
 
 /// Adds a run to the session that its record names, if it names one and the session does not say so already.
-pub(super) fn note_in_session(ledger: &Ledger, result: &RunResult, dir: &Path, output: &Output) {
-    let Opened { setup, session: Some(place), .. } = ledger.opened() else { return };
+pub(super) fn note_in_session(ledger: &RunState, result: &RunResult, dir: &Path, output: &Output) {
+    let RunSpec { setup, session: Some(place), .. } = ledger.opened() else { return };
     let added = Session::open(&locate::folder_of_runs(dir), &place.name)
         .and_then(|mut session| session.add(&setup.task.prompt, result));
     // A run that was paid for ends as it did, also if the next one of its session will not know of it.
@@ -115,7 +115,7 @@ pub(super) fn note_in_session(ledger: &Ledger, result: &RunResult, dir: &Path, o
 }
 
 /// Tells which run begins, by which roleset and where; `why` says how the roleset was chosen if no flag names it.
-pub(super) fn introduce(output: &Output, opened: &Opened, why: Option<&str>, id: &Uuid) {
+pub(super) fn introduce(output: &Output, opened: &RunSpec, why: Option<&str>, id: &Uuid) {
     let labels: Vec<String> = opened.endpoints.iter().map(crate::core::Endpoint::label).collect();
     let mut distinct = labels.clone();
     distinct.dedup();

@@ -8,7 +8,7 @@ use super::output::Output;
 use super::{locate, settings};
 use crate::config::FileConfig;
 use crate::core::ExitCode;
-use crate::engine::Ledger;
+use crate::engine::RunState;
 use crate::journal::{FILE_NAME, read};
 use crate::protocol::Outcome;
 use crate::text::quote;
@@ -18,7 +18,7 @@ pub(super) fn runs(args: &RunsArgs, output: &Output) -> anyhow::Result<ExitCode>
     let mut rows = Vec::new();
     for folder in locate::run_folders(&dir) {
         let ledger = read(&folder.join(FILE_NAME)).map_err(|e| e.to_string()).and_then(|journal| {
-            Ledger::replay(&journal.records).map_err(|(line, why)| format!("line {line}: {why}"))
+            RunState::replay(&journal.records).map_err(|(line, why)| format!("line {line}: {why}"))
         });
         let run = locate::folder_name(&folder);
         rows.push(match ledger {

@@ -22,7 +22,7 @@ use crate::config::{
 };
 use crate::core::{Endpoint, PROGRAM};
 use crate::engine::Redaction;
-use crate::journal::{Limits, Opened};
+use crate::journal::{Limits, RunSpec};
 use crate::protocol::council::Weights;
 use crate::protocol::{Document, Parameters, Params, RunSetup, Task};
 use crate::provider::MockScript;
@@ -168,8 +168,8 @@ pub(super) fn session(args: &RunArgs, file: &FileConfig) -> anyhow::Result<Optio
 }
 
 /// What a run starts from, and what is there for it.
-pub(super) struct Beginning {
-    pub(super) opened: Opened,
+pub(super) struct PreparedRun {
+    pub(super) opened: RunSpec,
     pub(super) server: Option<Launched>,
     pub(super) corpus: Option<Corpus>,
     pub(super) redaction: Option<Redaction>,
@@ -186,7 +186,7 @@ pub(super) async fn opened(
     seed: u64,
     dir: &Path,
     output: &Output,
-) -> anyhow::Result<Beginning> {
+) -> anyhow::Result<PreparedRun> {
     // Read once: a script may come from a pipe.
     let script = mock_script(args.mock.mock_script.as_deref(), args.answer.as_deref())?;
     let named = named(args, file, script.as_deref())?;
@@ -211,8 +211,8 @@ pub(super) async fn opened(
     check_prices(limits, &endpoints)?;
     let (program, redacted) = (PROGRAM.to_owned(), redaction.is_some());
     let session = session.as_ref().map(Session::place);
-    let opened = Opened { program, setup, endpoints, limits, library, redacted, session, cell: None };
-    Ok(Beginning { opened, server, corpus, redaction, why: named.why })
+    let opened = RunSpec { program, setup, endpoints, limits, library, redacted, session, cell: None };
+    Ok(PreparedRun { opened, server, corpus, redaction, why: named.why })
 }
 
 /// Whether anything is to be left out of what leaves this machine.

@@ -6,7 +6,7 @@ use super::global::Format;
 use super::locate;
 use super::output::Output;
 use crate::core::ExitCode;
-use crate::engine::Ledger;
+use crate::engine::RunState;
 use crate::journal::{FILE_NAME, read};
 use crate::report::{RunResult, transcript, worth};
 use crate::text::quote;
@@ -19,13 +19,13 @@ pub(super) fn show(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
         Format::Text => {
             let text = transcript(&journal.records).map_err(mismatch)?;
             output.print(&quote::terminal(&text))?;
-            let ledger = Ledger::replay(&journal.records).map_err(mismatch)?;
+            let ledger = RunState::replay(&journal.records).map_err(mismatch)?;
             if let Some(worth) = worth(&RunResult::new(&ledger, journal.head), ledger.endpoints()) {
                 output.tell(&worth);
             }
         }
         Format::Json | Format::Csv | Format::Html => {
-            let ledger = Ledger::replay(&journal.records).map_err(mismatch)?;
+            let ledger = RunState::replay(&journal.records).map_err(mismatch)?;
             output.print(&RunResult::new(&ledger, journal.head).to_json())?;
         }
         Format::Jsonl => {

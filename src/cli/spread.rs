@@ -4,7 +4,7 @@ use super::error::UsageError;
 use super::output::Output;
 use super::run_args::{RunArgs, WhenArg};
 use crate::core::Endpoint;
-use crate::protocol::contract::{Piece, Spread};
+use crate::protocol::contract::{Chunk, ChunkPlan};
 use crate::protocol::{Params, RunSetup};
 use crate::provider::OpenAi;
 use crate::retrieval::pieces;
@@ -126,8 +126,8 @@ pub(super) fn spread_by_estimate(
     take(args, setup, found, tokens_max)
 }
 
-fn take(args: &RunArgs, setup: &mut RunSetup, pieces: Vec<Piece>, tokens_max: u64) -> anyhow::Result<()> {
-    setup.spread = Some(Spread { pieces, tokens_max, at_once: args.spread.at_once });
+fn take(args: &RunArgs, setup: &mut RunSetup, pieces: Vec<Chunk>, tokens_max: u64) -> anyhow::Result<()> {
+    setup.spread = Some(ChunkPlan { pieces, tokens_max, at_once: args.spread.at_once });
     setup.check().map_err(|why| UsageError(format!("this run cannot be made: {why}")).into())
 }
 
@@ -151,7 +151,7 @@ fn obstacle(args: &RunArgs, setup: &RunSetup, is_redacted: bool) -> Option<&'sta
 }
 
 /// Cuts by the tokens that the server counts, where it counts any: no piece is longer than allowed.
-async fn counted(server: &OpenAi, setup: &RunSetup, tokens_max: u64) -> Vec<Piece> {
+async fn counted(server: &OpenAi, setup: &RunSetup, tokens_max: u64) -> Vec<Chunk> {
     let mut length = BYTES_A_TOKEN;
     let texts: Vec<&str> = setup.task.documents.iter().map(|document| document.text.as_str()).collect();
     let mut shortest: Option<f64> = None;
@@ -190,10 +190,10 @@ fn samples(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn cut(setup: &RunSetup, bytes_max: usize) -> Vec<Piece> {
+fn cut(setup: &RunSetup, bytes_max: usize) -> Vec<Chunk> {
     let documents = setup.task.documents.iter().enumerate();
     let of_each = documents.flat_map(|(document, text)| {
-        pieces(&text.name, &text.text, bytes_max).into_iter().map(move |place| Piece {
+        pieces(&text.name, &text.text, bytes_max).into_iter().map(move |place| Chunk {
             document,
             start: place.start,
             end: place.end,

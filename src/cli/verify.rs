@@ -16,8 +16,8 @@ use crate::batch;
 use crate::bft::{Opinion, Registry};
 use crate::core::ExitCode;
 use crate::crypto::Digest;
-use crate::decision::{DecisionError, KeyFolder, Record, Verified, VotedFor};
-use crate::engine::Ledger;
+use crate::decision::{DecisionError, DecisionRecord, KeyFolder, Verified, VotedFor};
+use crate::engine::RunState;
 use crate::journal::{Entry, FILE_NAME, Journal, read};
 use crate::protocol::Outcome;
 use crate::report::{RESULT_FILE, RunResult};
@@ -100,7 +100,7 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
     let bytes = std::fs::read(file).with_context(|| format!("cannot read `{}`", file.display()))?;
     let text = String::from_utf8(bytes)
         .map_err(|_| IntegrityError(format!("`{}` is no record: it is not UTF-8", file.display())))?;
-    let verified = Record::read(&text)?.verify(roster.roster())?;
+    let verified = DecisionRecord::read(&text)?.verify(roster.roster())?;
     if output.format != Format::Text {
         output.json(&json!({"verified": true, "decision": verified}))?;
         return Ok(ExitCode::Success);
@@ -145,7 +145,7 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
 fn verify_run(which: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
     let dir = locate::run_folder(which)?;
     let journal = read(&dir.join(FILE_NAME))?;
-    let ledger = Ledger::replay(&journal.records)
+    let ledger = RunState::replay(&journal.records)
         .map_err(|(line, why)| IntegrityError(format!("the journal's line {line} does not verify: {why}")))?;
     let result = RunResult::new(&ledger, journal.head);
     let stored = match std::fs::read(dir.join(RESULT_FILE)) {
@@ -203,7 +203,7 @@ fn verify_run(which: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
 }
 
 /// Prints what a run has used and lost, and the digest of its text.
-fn tell_details(output: &Output, ledger: &Ledger, journal: &Journal) -> anyhow::Result<()> {
+fn tell_details(output: &Output, ledger: &RunState, journal: &Journal) -> anyhow::Result<()> {
     let totals = ledger.totals();
     output.line(&format!(
         "  budget       {} + {} tokens, every call within its limits",
@@ -244,7 +244,11 @@ fn in_words(says: SessionSays) -> &'static str {
 }
 
 /// Compares the run with its session, if it belongs to one: returns the session's name, and what it says of the run.
-fn session(ledger: &Ledger, journal: &Journal, dir: &Path) -> anyhow::Result<Option<(String, SessionSays)>> {
+fn session(
+    ledger: &RunState,
+    journal: &Journal,
+    dir: &Path,
+) -> anyhow::Result<Option<(String, SessionSays)>> {
     let Some(place) = &ledger.opened().session else { return Ok(None) };
     let ends: Vec<&Outcome> = journal
         .records
@@ -274,7 +278,7 @@ fn is_result_of(stored: &str, journal: &Journal) -> bool {
     // A record names the head of all records before it.
     let mut heads = journal.records.iter().skip(1).map(|record| record.prev).chain([journal.head]);
     let Some(count) = heads.position(|h| h == head).map(|index| index + 1) else { return false };
-    let earlier = Ledger::replay(&journal.records[..count]);
+    let earlier = RunState::replay(&journal.records[..count]);
     earlier
         .is_ok_and(|ledger| ledger.outcome().is_some() && stored == RunResult::new(&ledger, head).to_json())
 }

@@ -12,14 +12,14 @@ use super::roleset::Roleset;
 
 /// Where a roleset was found.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Source {
+pub enum RolesetSource {
     /// A file.
     File(PathBuf),
     /// The binary itself, under this file name.
     Embedded(&'static str),
 }
 
-impl std::fmt::Display for Source {
+impl std::fmt::Display for RolesetSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::File(path) => write!(f, "{}", path.display()),
@@ -30,20 +30,20 @@ impl std::fmt::Display for Source {
 
 /// A roleset that was found but not yet checked.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundRoleset {
     /// Its name: the file name without `.json`.
     pub name: String,
     /// Where it is.
-    pub source: Source,
+    pub source: RolesetSource,
 }
 
 /// Lists every roleset that can be named, nearest folder first, without repeats.
 #[must_use]
-pub fn list_rolesets(folders: &[PathBuf]) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
+pub fn list_rolesets(folders: &[PathBuf]) -> Vec<FoundRoleset> {
+    let mut found: Vec<FoundRoleset> = Vec::new();
     let mut add = |name: &str, source| {
         if !found.iter().any(|f| f.name == name) {
-            found.push(Found { name: name.to_owned(), source });
+            found.push(FoundRoleset { name: name.to_owned(), source });
         }
     };
     for folder in folders {
@@ -53,12 +53,12 @@ pub fn list_rolesets(folders: &[PathBuf]) -> Vec<Found> {
         for path in paths {
             let is_json = path.extension().is_some_and(|e| e == "json");
             if let Some(name) = path.file_stem().and_then(|s| s.to_str()).filter(|_| is_json) {
-                add(name, Source::File(path.clone()));
+                add(name, RolesetSource::File(path.clone()));
             }
         }
     }
     for (file, _) in EMBEDDED_ROLESETS {
-        add(file.trim_end_matches(".json"), Source::Embedded(file));
+        add(file.trim_end_matches(".json"), RolesetSource::Embedded(file));
     }
     found
 }
@@ -68,11 +68,11 @@ pub fn list_rolesets(folders: &[PathBuf]) -> Vec<Found> {
 /// # Errors
 ///
 /// [`ConfigError::NoRoleset`] with the nearest name.
-pub fn find_roleset(name: &str, folders: &[PathBuf]) -> Result<Found, ConfigError> {
+pub fn find_roleset(name: &str, folders: &[PathBuf]) -> Result<FoundRoleset, ConfigError> {
     let path = Path::new(name);
     if path.extension().is_some_and(|e| e == "json") || name.contains('/') {
         let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or(name);
-        return Ok(Found { name: stem.to_owned(), source: Source::File(path.to_owned()) });
+        return Ok(FoundRoleset { name: stem.to_owned(), source: RolesetSource::File(path.to_owned()) });
     }
     let all = list_rolesets(folders);
     let hint = did_you_mean(name, all.iter().map(|f| f.name.as_str()));
@@ -89,10 +89,10 @@ pub fn find_roleset(name: &str, folders: &[PathBuf]) -> Result<Found, ConfigErro
 /// # Errors
 ///
 /// [`ConfigError::Read`], or [`ConfigError::Roleset`] with all mistakes.
-pub fn load_roleset(found: &Found) -> Result<(Roleset, Packs), ConfigError> {
+pub fn load_roleset(found: &FoundRoleset) -> Result<(Roleset, Packs), ConfigError> {
     match &found.source {
-        Source::File(_) => check_roleset(found),
-        Source::Embedded(_) => {
+        RolesetSource::File(_) => check_roleset(found),
+        RolesetSource::Embedded(_) => {
             let (file, text, packs) = open(found)?;
             let problem = |message| Problem { file, at: String::new(), message };
             let roleset = serde_json::from_str(&text);
@@ -107,7 +107,7 @@ pub fn load_roleset(found: &Found) -> Result<(Roleset, Packs), ConfigError> {
 /// # Errors
 ///
 /// As [`load_roleset`].
-pub fn check_roleset(found: &Found) -> Result<(Roleset, Packs), ConfigError> {
+pub fn check_roleset(found: &FoundRoleset) -> Result<(Roleset, Packs), ConfigError> {
     let (file, text, packs) = open(found)?;
     let roleset = check(&file, &text, &packs).map_err(ConfigError::Roleset)?;
     Ok((roleset, packs))
@@ -119,11 +119,11 @@ pub fn check_roleset(found: &Found) -> Result<(Roleset, Packs), ConfigError> {
 ///
 /// As [`load_roleset`]; and [`ConfigError::Usage`] if a file is there already with other content, or one
 /// cannot be written. What is there is never overwritten.
-pub fn copy_roleset(found: &Found, folder: &Path) -> Result<PathBuf, ConfigError> {
+pub fn copy_roleset(found: &FoundRoleset, folder: &Path) -> Result<PathBuf, ConfigError> {
     let (roleset, packs) = load_roleset(found)?;
     let (_, text, _) = open(found)?;
     let path = folder.join(format!("{}.json", found.name));
-    if let Source::File(own) = &found.source
+    if let RolesetSource::File(own) = &found.source
         && own.canonicalize().is_ok_and(|own| path.canonicalize().is_ok_and(|path| path == own))
     {
         let why = format!("`{}` is the roleset of that name already; nothing was copied", path.display());
@@ -155,15 +155,15 @@ pub fn copy_roleset(found: &Found, folder: &Path) -> Result<PathBuf, ConfigError
 }
 
 /// Returns a roleset's name in messages, its text, and where its packs are.
-pub(super) fn open(found: &Found) -> Result<(String, String, Packs), ConfigError> {
+pub(super) fn open(found: &FoundRoleset) -> Result<(String, String, Packs), ConfigError> {
     match &found.source {
-        Source::File(path) => {
+        RolesetSource::File(path) => {
             let read = bounded::read_of_roleset(path);
             let text = read.map_err(|source| ConfigError::Read { path: path.clone(), source })?;
             let folder = path.parent().unwrap_or(Path::new("")).join("packs");
             Ok((path.display().to_string(), text, Packs::in_folder(folder)))
         }
-        Source::Embedded(name) => {
+        RolesetSource::Embedded(name) => {
             let text = EMBEDDED_ROLESETS.iter().find(|(n, _)| n == name).map_or("", |(_, text)| text);
             Ok((found.source.to_string(), text.to_owned(), Packs::built_in()))
         }

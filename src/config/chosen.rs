@@ -35,7 +35,7 @@ pub struct Chosen {
 }
 
 /// What is the same for every kind of server.
-pub(super) struct Common {
+pub(super) struct ServerDefaults {
     pub(super) stream: bool,
     pub(super) retries: u32,
     pub(super) timeouts: Timeouts,
@@ -43,7 +43,7 @@ pub(super) struct Common {
 }
 
 /// Returns what flags and files say about every server.
-pub(super) fn common(chosen: &Chosen, file: &FileConfig) -> Common {
+pub(super) fn common(chosen: &Chosen, file: &FileConfig) -> ServerDefaults {
     let mut timeouts = file.timeouts.unwrap_or_default();
     if let Some(total) = chosen.timeout {
         let total_ms = u64::try_from(total.as_millis()).unwrap_or(u64::MAX);
@@ -51,7 +51,7 @@ pub(super) fn common(chosen: &Chosen, file: &FileConfig) -> Common {
     }
     let stream = !chosen.no_stream && file.stream.unwrap_or(true);
     let retries = file.retries.unwrap_or(RETRIES);
-    Common { stream, retries, timeouts, calls_at_once: file.calls_at_once }
+    ServerDefaults { stream, retries, timeouts, calls_at_once: file.calls_at_once }
 }
 
 /// Refuses URLs that would leak what is sent.

@@ -2,7 +2,7 @@
 
 /// One thing that needs trust.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Claim {
+pub struct TrustClaim {
     /// Where it is: a file with its line, or a link.
     pub place: String,
     /// What it says.
@@ -11,7 +11,7 @@ pub struct Claim {
 
 /// Whether a folder is trusted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Standing {
+pub enum TrustState {
     /// It is, as it is now.
     Trusted,
     /// It never was.
@@ -23,17 +23,17 @@ pub enum Standing {
 }
 
 /// Returns the claims as lines of a message.
-pub(super) fn lines(claims: &[Claim]) -> String {
+pub(super) fn lines(claims: &[TrustClaim]) -> String {
     claims.iter().fold(String::new(), |lines, claim| lines + "\n  " + &claim.to_string())
 }
 
-impl std::fmt::Display for Claim {
+impl std::fmt::Display for TrustClaim {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.place, self.what)
     }
 }
 
-impl std::fmt::Display for Standing {
+impl std::fmt::Display for TrustState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Trusted => "you trust it",

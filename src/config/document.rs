@@ -65,12 +65,12 @@ pub(super) fn dotted<'a>(keys: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// A configuration file that was read.
-pub(super) struct Document {
+pub(super) struct TomlDocument {
     path: PathBuf,
     text: String,
 }
 
-impl Document {
+impl TomlDocument {
     /// Reads a file; a file that does not exist gives none.
     ///
     /// # Errors
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     fn settings(text: &str) -> Vec<String> {
-        let document = Document { path: "consensus.toml".into(), text: text.to_owned() };
+        let document = TomlDocument { path: "consensus.toml".into(), text: text.to_owned() };
         document.settings().unwrap().iter().map(Setting::to_string).collect()
     }
 

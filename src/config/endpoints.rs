@@ -245,7 +245,7 @@ fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEn
 /// A server and the key that belongs to it. A key goes only where the user sends it: to the URL it
 /// is configured with, never to whoever listens on a usual port.
 #[derive(Default)]
-pub(super) struct Place {
+pub(super) struct ServerPlace {
     /// Empty if no server is named.
     pub(super) base_url: String,
     /// What named the server.
@@ -260,27 +260,27 @@ pub(super) struct Place {
     pub(super) calls_at_once: Option<NonZeroU32>,
 }
 
-pub(super) fn place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) -> Place {
-    let own_key = |base_url: String, url_from: Origin| Place {
+pub(super) fn place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) -> ServerPlace {
+    let own_key = |base_url: String, url_from: Origin| ServerPlace {
         base_url,
         url_from,
         api_key_env: file.api_key_env.clone().or(Some(OPENAI_API_KEY.to_owned())),
         key_from: Origin::of_setting(file, ["api_key_env"]),
         api_key_file: file.api_key_file.clone(),
         file_from: Origin::of_setting(file, ["api_key_file"]),
-        ..Place::default()
+        ..ServerPlace::default()
     };
     let preset = provider.and_then(|name| PRESETS.iter().find(|p| p.name == name));
     let dialect = preset.map(Preset::dialect).unwrap_or_default();
     if let Some(url) = &chosen.base_url {
         let url_from = Origin::given("--base-url", "CONSENSUS_BASE_URL", url);
-        return Place { dialect, ..own_key(url.clone(), url_from) };
+        return ServerPlace { dialect, ..own_key(url.clone(), url_from) };
     }
     if let Some((name, configured)) = provider.and_then(|name| file.providers.get_key_value(name)) {
         let from = |key| Origin::of_setting(file, ["providers", name.as_str(), key]);
         let mut dialect = dialect;
         dialect.body.extend(configured.body.clone());
-        return Place {
+        return ServerPlace {
             base_url: configured.base_url.clone(),
             url_from: from("base_url"),
             api_key_env: configured.api_key_env.clone(),
@@ -297,26 +297,28 @@ pub(super) fn place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) 
         Some(preset) if preset.name == OPENAI => match openai_base_url() {
             Some(url) => own_key(url, Origin::Variable(OPENAI_BASE_URL)),
             // A key that is configured beside a `base_url` is that server's.
-            None if file.base_url.is_some() => Place {
+            None if file.base_url.is_some() => ServerPlace {
                 base_url: preset.base_url.to_owned(),
                 api_key_env: Some(OPENAI_API_KEY.to_owned()),
                 dialect,
-                ..Place::default()
+                ..ServerPlace::default()
             },
-            None => Place { dialect, ..own_key(preset.base_url.to_owned(), Origin::BuiltIn) },
+            None => ServerPlace { dialect, ..own_key(preset.base_url.to_owned(), Origin::BuiltIn) },
         },
-        Some(preset) => Place {
+        Some(preset) => ServerPlace {
             base_url: preset.base_url.to_owned(),
             api_key_env: preset.api_key_env.map(str::to_owned),
             dialect,
-            ..Place::default()
+            ..ServerPlace::default()
         },
         None => match &chosen.launched {
-            Some(url) => Place { base_url: url.clone(), url_from: Origin::Launched, ..Place::default() },
+            Some(url) => {
+                ServerPlace { base_url: url.clone(), url_from: Origin::Launched, ..ServerPlace::default() }
+            }
             None => match (openai_base_url(), &file.base_url) {
                 (Some(url), _) => own_key(url, Origin::Variable(OPENAI_BASE_URL)),
                 (None, Some(url)) => own_key(url.clone(), Origin::of_setting(file, ["base_url"])),
-                (None, None) => Place::default(),
+                (None, None) => ServerPlace::default(),
             },
         },
     }

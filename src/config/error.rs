@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::claim::{Claim, Standing, lines};
+use super::claim::{TrustClaim, TrustState, lines};
 use crate::core::ExitCode;
 use crate::crypto::Digest;
 use crate::provider::ProviderError;
@@ -59,11 +59,11 @@ pub enum ConfigError {
         /// The folder, without links.
         folder: PathBuf,
         /// Each of these settings, with its place.
-        claims: Vec<Claim>,
+        claims: Vec<TrustClaim>,
         /// The digest by which they can be trusted.
         digest: Digest,
         /// Why they do not count.
-        standing: Standing,
+        standing: TrustState,
     },
     /// No roleset has this name.
     #[error("there is no roleset `{name}`{hint}")]

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::document::{Document, Setting, dotted};
+use super::document::{Setting, TomlDocument, dotted};
 use super::error::ConfigError;
 use super::prices::{PriceConfig, listed_price};
 use crate::core::{Price, Timeouts};
@@ -95,12 +95,12 @@ pub struct ProviderConfig {
 
 impl FileConfig {
     /// Returns what a file says.
-    pub(super) fn parse(document: &Document) -> Result<Self, ConfigError> {
+    pub(super) fn parse(document: &TomlDocument) -> Result<Self, ConfigError> {
         Self::parse_some(document, |_| true)
     }
 
     pub(super) fn parse_some(
-        document: &Document,
+        document: &TomlDocument,
         is_kept: impl Fn(&str) -> bool,
     ) -> Result<Self, ConfigError> {
         let mut file: Self = document.parse(&is_kept)?;

@@ -37,10 +37,12 @@ mod roleset;
 mod sources;
 mod trust;
 
-pub use catalog::{Found, Source, check_roleset, copy_roleset, find_roleset, list_rolesets, load_roleset};
+pub use catalog::{
+    FoundRoleset, RolesetSource, check_roleset, copy_roleset, find_roleset, list_rolesets, load_roleset,
+};
 pub use check::check_meaning;
 pub use chosen::Chosen;
-pub use claim::{Claim, Standing};
+pub use claim::{TrustClaim, TrustState};
 pub use default_roleset::{DefaultRoleset, Hints, default_roleset};
 pub use document::Setting;
 pub use embedded::{EMBEDDED_ROLESETS, ROLESET_SCHEMA};

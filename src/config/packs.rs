@@ -9,32 +9,32 @@ use super::embedded::EMBEDDED_PACKS;
 /// Where a roleset's packs are, and those that were made for this run.
 #[derive(Clone, Debug)]
 pub struct Packs {
-    place: Place,
+    place: PackPlace,
     made: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Place {
+pub(super) enum PackPlace {
     Folder(PathBuf),
     Embedded(&'static [(&'static str, &'static str)]),
 }
 
 impl Packs {
     pub(super) fn in_folder(folder: PathBuf) -> Self {
-        Self { place: Place::Folder(folder), made: BTreeMap::new() }
+        Self { place: PackPlace::Folder(folder), made: BTreeMap::new() }
     }
 
     /// Returns the packs that are part of the binary.
     pub(super) fn built_in() -> Self {
-        Self { place: Place::Embedded(EMBEDDED_PACKS), made: BTreeMap::new() }
+        Self { place: PackPlace::Embedded(EMBEDDED_PACKS), made: BTreeMap::new() }
     }
 
     /// The folder that they are in, unless they are part of the binary.
     #[must_use]
     pub fn folder(&self) -> Option<&Path> {
         match &self.place {
-            Place::Folder(folder) => Some(folder),
-            Place::Embedded(_) => None,
+            PackPlace::Folder(folder) => Some(folder),
+            PackPlace::Embedded(_) => None,
         }
     }
 
@@ -49,11 +49,11 @@ impl Packs {
             return Ok(text.clone());
         }
         match &self.place {
-            Place::Folder(folder) => {
+            PackPlace::Folder(folder) => {
                 let path = folder.join(name);
                 bounded::read_of_roleset(&path).map_err(|e| format!("cannot read `{}`: {e}", path.display()))
             }
-            Place::Embedded(packs) => {
+            PackPlace::Embedded(packs) => {
                 let found = packs.iter().find(|(n, _)| *n == name);
                 found.map(|(_, text)| (*text).to_owned()).ok_or_else(|| "there is no such pack".to_owned())
             }
@@ -62,11 +62,11 @@ impl Packs {
 
     pub(super) fn names(&self) -> Vec<String> {
         match &self.place {
-            Place::Folder(folder) => {
+            PackPlace::Folder(folder) => {
                 let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
                 entries.filter_map(|e| e.file_name().into_string().ok()).collect()
             }
-            Place::Embedded(packs) => packs.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            PackPlace::Embedded(packs) => packs.iter().map(|(name, _)| (*name).to_owned()).collect(),
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use super::bedrock;
 use super::chosen::{Chosen, check_url};
-use super::endpoints::{Place, only_model, place};
+use super::endpoints::{ServerPlace, only_model, place};
 use super::error::ConfigError;
 use super::file::FileConfig;
 use crate::core::{Endpoint, OpenAiEndpoint, PRESETS};
@@ -81,7 +81,7 @@ async fn moved(
     chosen: &Chosen,
     file: &FileConfig,
 ) -> Result<OpenAiEndpoint, ConfigError> {
-    let Place { api_key_env, api_key_file, .. } = place(chosen, file, None);
+    let ServerPlace { api_key_env, api_key_file, .. } = place(chosen, file, None);
     let launched = chosen.launched.is_some();
     let mut new =
         OpenAiEndpoint { base_url: url.to_owned(), api_key_env, api_key_file, launched, ..old.clone() };

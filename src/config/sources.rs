@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use super::document::Document;
+use super::document::TomlDocument;
 use super::error::ConfigError;
 use super::file::FileConfig;
 use super::folders::{PROJECT_FILE, config_folder};
@@ -57,7 +57,7 @@ impl FileConfig {
     /// [`ConfigError::Read`], [`ConfigError::File`] with the line.
     pub fn of_user() -> Result<Self, ConfigError> {
         let Some(folder) = config_folder() else { return Ok(Self::default()) };
-        let document = Document::read(&folder.join(USER_FILE))?;
+        let document = TomlDocument::read(&folder.join(USER_FILE))?;
         document.as_ref().map(Self::parse).transpose().map(Option::unwrap_or_default)
     }
 }
@@ -67,7 +67,7 @@ struct Sources {
     user: FileConfig,
     project: FileConfig,
     /// The project's file as it was read.
-    document: Option<Document>,
+    document: Option<TomlDocument>,
     /// What of the folder needs trust.
     claims: Option<Claims>,
 }
@@ -75,7 +75,7 @@ struct Sources {
 impl Sources {
     fn read() -> Result<Self, ConfigError> {
         let user = FileConfig::of_user()?;
-        let document = Document::read(Path::new(PROJECT_FILE))?;
+        let document = TomlDocument::read(Path::new(PROJECT_FILE))?;
         let project = document.as_ref().map(FileConfig::parse).transpose()?.unwrap_or_default();
         let claims = Claims::of(Path::new("."), document.as_ref(), &project, &user)?;
         Ok(Self { user, project, document, claims })

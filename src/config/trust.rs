@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::bounded;
-use super::claim::{Claim, Standing};
-use super::document::Document;
+use super::claim::{TrustClaim, TrustState};
+use super::document::TomlDocument;
 use super::error::ConfigError;
 use super::file::FileConfig;
 use super::folders::{PROJECT_FILE, config_folder};
@@ -54,7 +54,7 @@ pub struct Claims {
     /// The folder, without links.
     pub folder: PathBuf,
     /// Each thing, in the order of the file.
-    pub claims: Vec<Claim>,
+    pub claims: Vec<TrustClaim>,
     /// The digest over every file and link that names such a thing.
     pub digest: Digest,
     /// The outermost keys of the project's file that are among them.
@@ -71,7 +71,7 @@ impl Claims {
     /// [`ConfigError`] if the project's file cannot be read.
     pub fn of_folder(folder: &Path, user: &FileConfig) -> Result<Option<Self>, ConfigError> {
         let file = folder.join(PROJECT_FILE);
-        let document = Document::read(file.strip_prefix(".").unwrap_or(&file))?;
+        let document = TomlDocument::read(file.strip_prefix(".").unwrap_or(&file))?;
         let config = document.as_ref().map(FileConfig::parse).transpose()?.unwrap_or_default();
         Self::of(folder, document.as_ref(), &config, user)
     }
@@ -79,7 +79,7 @@ impl Claims {
     /// As [`Self::of_folder`], of a file that was read and parsed already.
     pub(super) fn of(
         folder: &Path,
-        document: Option<&Document>,
+        document: Option<&TomlDocument>,
         config: &FileConfig,
         user: &FileConfig,
     ) -> Result<Option<Self>, ConfigError> {
@@ -87,7 +87,7 @@ impl Claims {
         let mut claims = Vec::new();
         let mut keys = Vec::new();
         let mut links = Vec::new();
-        for setting in document.map(Document::settings).transpose()?.unwrap_or_default() {
+        for setting in document.map(TomlDocument::settings).transpose()?.unwrap_or_default() {
             let key = setting.keys.first().map_or("", String::as_str);
             let names_server = key == "model" && config.model.as_ref().is_some_and(|m| is_elsewhere(m, user));
             if HARMLESS.contains(&key) && !names_server {
@@ -100,7 +100,7 @@ impl Claims {
                 links.extend(outside.links);
             }
             keys.push(key.to_owned());
-            claims.push(Claim { place: setting.place(), what });
+            claims.push(TrustClaim { place: setting.place(), what });
         }
         let names_file = !claims.is_empty();
         if !keys.iter().any(|key| key == "runs_dir") {
@@ -117,7 +117,8 @@ impl Claims {
         let rolesets = config.rolesets_dir.as_ref().map_or(Path::new(ROLESETS_DIR), PathBuf::as_path);
         for (file, says, model) in models_elsewhere(&folder.join(rolesets), user) {
             let place = file.strip_prefix(&folder).unwrap_or(&file).to_owned();
-            claims.push(Claim { place: place.display().to_string(), what: format!("model = {model:?}") });
+            claims
+                .push(TrustClaim { place: place.display().to_string(), what: format!("model = {model:?}") });
             files.push((place, says));
         }
         files.dedup();
@@ -135,20 +136,20 @@ impl Claims {
     /// # Errors
     ///
     /// [`ConfigError`] if the list cannot be read.
-    pub fn standing(&self) -> Result<Standing, ConfigError> {
+    pub fn standing(&self) -> Result<TrustState, ConfigError> {
         let given = std::env::var(TRUST_VARIABLE).ok().filter(|given| !given.is_empty());
         if given.as_ref().is_some_and(|given| given.trim() == self.digest.to_string()) {
-            return Ok(Standing::Trusted);
+            return Ok(TrustState::Trusted);
         }
         let known = match TrustStore::open() {
             Some(store) => store.folders()?.get(&self.folder).copied(),
             None => None,
         };
         Ok(match known {
-            Some(digest) if digest == self.digest => Standing::Trusted,
-            Some(_) => Standing::Changed,
-            None if given.is_some() => Standing::OtherDigest,
-            None => Standing::Unknown,
+            Some(digest) if digest == self.digest => TrustState::Trusted,
+            Some(_) => TrustState::Changed,
+            None if given.is_some() => TrustState::OtherDigest,
+            None => TrustState::Unknown,
         })
     }
 
@@ -159,7 +160,7 @@ impl Claims {
     /// [`ConfigError::Untrusted`] with all of them and the command that trusts them.
     pub(super) fn require(&self) -> Result<(), ConfigError> {
         let standing = self.standing()?;
-        if standing == Standing::Trusted {
+        if standing == TrustState::Trusted {
             return Ok(());
         }
         let (folder, claims, digest) = (self.folder.clone(), self.claims.clone(), self.digest);
@@ -208,12 +209,12 @@ fn folder_claim(folder: &Path, key: &str, config: &FileConfig) -> Option<Reach> 
 
 /// Returns the link, and all links on the way, by which the folder for run folders leads out of the project's folder
 /// although no setting of the project says so.
-fn led_away(folder: &Path, runs: &Path) -> Option<(Claim, Vec<(PathBuf, PathBuf)>)> {
+fn led_away(folder: &Path, runs: &Path) -> Option<(TrustClaim, Vec<(PathBuf, PathBuf)>)> {
     let reached = FORESEEN.iter().map(|name| reach(folder, &runs.join(name)));
     let led = reached.into_iter().find(|reached| reached.is_outside && !reached.links.is_empty())?;
     let place = led.links.first().map(|(link, _)| link.display().to_string()).unwrap_or_default();
     let what = format!("a link that leads out of the folder, to {}", led.place.display());
-    Some((Claim { place, what }, led.links))
+    Some((TrustClaim { place, what }, led.links))
 }
 
 /// Returns the digest over a listing of files, each with the SHA-256 of what it says; a link says where it leads.

@@ -13,7 +13,7 @@ use super::{Digest, SecretKey, Signature};
 /// A payload with signatures, in its JSON form.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Envelope {
+pub struct DsseEnvelope {
     /// The payload, in base64.
     payload: String,
     /// What it is.
@@ -40,7 +40,7 @@ pub enum NotAnEnvelope {
     Signature,
 }
 
-impl Envelope {
+impl DsseEnvelope {
     /// Puts a payload and the signatures of these keys, by [`PublicKey::id`](super::PublicKey::id), together.
     #[must_use]
     pub fn new(payload_type: &str, payload: &[u8], signatures: &[(Digest, Signature)]) -> Self {
@@ -114,19 +114,19 @@ mod tests {
     fn an_envelope_is_read_as_it_was_written() {
         let key = SecretKey::from_seed(&[1; 32]);
         let signature = sign(&key, "text/plain", b"hello");
-        let envelope = Envelope::new("text/plain", b"hello", &[(key.public().id(), signature)]);
+        let envelope = DsseEnvelope::new("text/plain", b"hello", &[(key.public().id(), signature)]);
         let text = serde_json::to_string(&envelope).unwrap();
         assert!(
             text.starts_with(r#"{"payload":"aGVsbG8=","payloadType":"text/plain","signatures":[{"keyid":""#)
         );
-        let read: Envelope = serde_json::from_str(&text).unwrap();
+        let read: DsseEnvelope = serde_json::from_str(&text).unwrap();
         assert_eq!(read, envelope);
         assert_eq!(read.payload().unwrap(), b"hello");
         let signatures = read.signatures().unwrap();
         assert!(key.public().verifies(&signed_bytes("text/plain", b"hello"), &signatures[0].1));
         assert!(!key.public().verifies(&signed_bytes("text/html", b"hello"), &signatures[0].1));
         let bent = text.replace("aGVsbG8=", "a.");
-        let bent: Envelope = serde_json::from_str(&bent).unwrap();
+        let bent: DsseEnvelope = serde_json::from_str(&bent).unwrap();
         assert_eq!(bent.payload(), Err(NotAnEnvelope::Payload));
     }
 }

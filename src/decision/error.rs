@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::not_in_ledger::NotInLedger;
-use crate::bft::court::Mistrial;
+use crate::bft::court::ClusterError;
 use crate::bft::{Refused, RosterFault, Sequence, TooLong};
 use crate::core::{ExitCode, is_unusable};
 use crate::crypto::{Digest, NotAKey};
@@ -133,7 +133,7 @@ pub enum DecisionError {
     Idle,
     /// The reviewers come to nothing.
     #[error(transparent)]
-    Mistrial(#[from] Mistrial),
+    Mistrial(#[from] ClusterError),
     /// A record is not proven.
     #[error("the record does not verify: {0}")]
     NotProven(String),

@@ -7,7 +7,7 @@ use super::error::DecisionError;
 use super::proposal::Proposal;
 use crate::bft::{Opinion, Severity};
 use crate::crypto::Digest;
-use crate::repository::{Candidate, Repository, RepositoryError, Source};
+use crate::repository::{Candidate, ChangeSource, Repository, RepositoryError};
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,16 +36,17 @@ impl Proposal {
                 proposal.branch
             )));
         }
-        let candidate = match repository.candidate(base.as_str(), Source::Patch(proposal.diff.as_bytes())) {
-            Ok(candidate) => candidate,
-            Err(RepositoryError::NoCommit(_)) => {
-                return Ok(abstain(format!("its base {base} is not in this copy of the repository")));
-            }
-            Err(why @ (RepositoryError::DoesNotApply { .. } | RepositoryError::Nothing(_))) => {
-                return Ok(reject(why.to_string()));
-            }
-            Err(why) => return Err(why.into()),
-        };
+        let candidate =
+            match repository.candidate(base.as_str(), ChangeSource::Patch(proposal.diff.as_bytes())) {
+                Ok(candidate) => candidate,
+                Err(RepositoryError::NoCommit(_)) => {
+                    return Ok(abstain(format!("its base {base} is not in this copy of the repository")));
+                }
+                Err(why @ (RepositoryError::DoesNotApply { .. } | RepositoryError::Nothing(_))) => {
+                    return Ok(reject(why.to_string()));
+                }
+                Err(why) => return Err(why.into()),
+            };
         // What was decided before must not be left behind.
         let tip = repository.commit_of(branch)?;
         if !repository.is_ancestor(&tip, base)? {

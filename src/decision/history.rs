@@ -35,7 +35,7 @@ pub struct LandedDecision {
 
 /// What is known beside the keys of a decision that a branch tells of.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Found {
+pub enum LedgerMatch {
     /// This very decision.
     Same,
     /// Another decision at its place.
@@ -80,12 +80,12 @@ impl LandedDecision {
 
     /// Compares it with what was decided at its place.
     #[must_use]
-    pub fn is(&self, decided: Value) -> Found {
+    pub fn is(&self, decided: Value) -> LedgerMatch {
         let is_same = match decided {
             Value::Change(digest) => self.change.is_none_or(|change| change == digest),
             Value::Nothing => false,
         };
-        if is_same { Found::Same } else { Found::Other }
+        if is_same { LedgerMatch::Same } else { LedgerMatch::Other }
     }
 
     /// Whether its owner has said that other keys made it.
@@ -123,15 +123,17 @@ pub fn told(
 pub fn compare(
     told: &[LandedDecision],
     beside: &Beside<'_>,
-    find: impl Fn(&LandedDecision) -> Found,
+    find: impl Fn(&LandedDecision) -> LedgerMatch,
 ) -> Result<Option<Sequence>, DecisionError> {
     let mut unknown = None;
     for told in told.iter().filter(|told| !told.is_others(beside.starts_at)) {
         let is_joining = beside.is_reviewer && beside.starts_at.is_some_and(|start| told.sequence < start);
         match find(told) {
-            Found::Same => {}
-            Found::Nothing if beside.may_learn || is_joining => unknown = unknown.max(Some(told.sequence)),
-            found @ (Found::Nothing | Found::Other) => {
+            LedgerMatch::Same => {}
+            LedgerMatch::Nothing if beside.may_learn || is_joining => {
+                unknown = unknown.max(Some(told.sequence));
+            }
+            found @ (LedgerMatch::Nothing | LedgerMatch::Other) => {
                 return Err(DecisionError::NotInLedger(Box::new(beside.lacks(told, found))));
             }
         }
@@ -146,11 +148,11 @@ impl<'a> Beside<'a> {
         Self { branch, place: Path::new(""), starts_at: None, known: 0, may_learn: false, is_reviewer: false }
     }
 
-    fn lacks(&self, told: &LandedDecision, found: Found) -> NotInLedger {
+    fn lacks(&self, told: &LandedDecision, found: LedgerMatch) -> NotInLedger {
         let found = match (found, self.known) {
-            (Found::Other, _) => "has something else at that place".to_owned(),
-            (Found::Same | Found::Nothing, 0) => "knows no decision".to_owned(),
-            (Found::Same | Found::Nothing, known) => format!("knows decisions up to {known}"),
+            (LedgerMatch::Other, _) => "has something else at that place".to_owned(),
+            (LedgerMatch::Same | LedgerMatch::Nothing, 0) => "knows no decision".to_owned(),
+            (LedgerMatch::Same | LedgerMatch::Nothing, known) => format!("knows decisions up to {known}"),
         };
         let next = told.sequence + 1;
         let word = if !told.names_roster {
@@ -197,19 +199,19 @@ mod tests {
     #[test]
     fn what_a_ledger_does_not_know_is_refused_and_a_reviewer_may_learn_it() {
         let all = [told(3, true), told(2, true)];
-        let nothing = |_: &LandedDecision| Found::Nothing;
+        let nothing = |_: &LandedDecision| LedgerMatch::Nothing;
         assert!(compare(&all, &beside(None, false, false), nothing).is_err());
         assert!(compare(&all, &beside(None, true, false), nothing).is_err(), "an empty log");
         assert_eq!(compare(&all, &beside(None, true, true), nothing).unwrap(), Some(3));
         assert_eq!(compare(&all, &beside(Some(4), true, false), nothing).unwrap(), Some(3));
         assert!(compare(&all, &beside(Some(3), true, false), nothing).is_err(), "3 is not below 3");
-        assert_eq!(compare(&all, &beside(None, false, false), |_| Found::Same).unwrap(), None);
-        assert!(compare(&all, &beside(None, true, true), |_| Found::Other).is_err());
+        assert_eq!(compare(&all, &beside(None, false, false), |_| LedgerMatch::Same).unwrap(), None);
+        assert!(compare(&all, &beside(None, true, true), |_| LedgerMatch::Other).is_err());
     }
 
     #[test]
     fn the_word_of_an_owner_counts_for_commits_that_name_no_roster_and_for_no_others_in_a_ledger() {
-        let nothing = |_: &LandedDecision| Found::Nothing;
+        let nothing = |_: &LandedDecision| LedgerMatch::Nothing;
         assert_eq!(compare(&[told(2, false)], &beside(Some(3), false, false), nothing).unwrap(), None);
         assert!(compare(&[told(3, false)], &beside(Some(3), false, false), nothing).is_err());
         let refused = compare(&[told(2, true)], &beside(Some(3), false, false), nothing).unwrap_err();
@@ -228,8 +230,8 @@ mod tests {
             roster,
         };
         let named = LandedDecision::of(&trailer(1, Some(format!("sha256:{roster}"))), roster).unwrap();
-        assert!(named.names_roster && named.is(Value::Change(Digest::of(b"a change"))) == Found::Same);
-        assert_eq!(named.is(Value::Nothing), Found::Other, "what was rejected has not landed");
+        assert!(named.names_roster && named.is(Value::Change(Digest::of(b"a change"))) == LedgerMatch::Same);
+        assert_eq!(named.is(Value::Nothing), LedgerMatch::Other, "what was rejected has not landed");
         assert!(!LandedDecision::of(&trailer(1, None), roster).unwrap().names_roster);
         let other = format!("sha256:{}", Digest::of(b"another roster"));
         for trailer in [trailer(1, Some(other)), trailer(0, None), trailer(u64::MAX, None)] {

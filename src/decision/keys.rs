@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::DecisionError;
-use crate::bft::{Party, Registry, Roster, RosterFault, Seal, Seat};
+use crate::bft::{NodeId, Registry, Roster, RosterEntry, RosterFault, Seal};
 use crate::crypto::{Digest, SecretKey};
 use crate::journal::FILE_NAME;
 
@@ -51,7 +51,7 @@ impl KeyFolder {
         if reviewers.iter().any(|(name, _)| name == ORCHESTRATOR) {
             return Err(RosterFault::SameName(ORCHESTRATOR.to_owned()).into());
         }
-        let seats: Result<Vec<Seat>, DecisionError> =
+        let seats: Result<Vec<RosterEntry>, DecisionError> =
             reviewers.iter().map(|(name, domain)| new_seat(folder, name, domain)).collect();
         let orchestrators = vec![new_seat(folder, ORCHESTRATOR, ORCHESTRATOR_DOMAIN)?];
         Self::write(folder, Roster { reviewers: seats?, orchestrators })
@@ -82,9 +82,9 @@ impl KeyFolder {
         let mut seats = Vec::new();
         for path in files {
             let text = std::fs::read_to_string(path).map_err(DecisionError::file("read", path))?;
-            let seat: Seat = serde_json::from_str(&text)
+            let seat: RosterEntry = serde_json::from_str(&text)
                 .map_err(|why| DecisionError::Unreadable { path: path.clone(), why: why.to_string() })?;
-            if seats.iter().any(|known: &Seat| known.name == seat.name) {
+            if seats.iter().any(|known: &RosterEntry| known.name == seat.name) {
                 return Err(RosterFault::SameName(seat.name).into());
             }
             seats.push(seat);
@@ -175,7 +175,7 @@ impl KeyFolder {
         &self,
         name: &str,
         registry: &Arc<Registry>,
-    ) -> Result<(SecretKey, Party, Seal, PathBuf), DecisionError> {
+    ) -> Result<(SecretKey, NodeId, Seal, PathBuf), DecisionError> {
         let own = registry.seats().map(|(_, seat)| seat).find(|seat| seat.name == name);
         let own = own.ok_or_else(|| DecisionError::NoSeat(name.to_owned()))?;
         let (key, party, seal) = self.seal(own, registry)?;
@@ -183,7 +183,7 @@ impl KeyFolder {
     }
 
     /// Those of the roster whose secret keys are here, with the text of each key, after its owner's rights to it were checked.
-    pub(super) fn held(&self) -> Result<Vec<(&Seat, String)>, DecisionError> {
+    pub(super) fn held(&self) -> Result<Vec<(&RosterEntry, String)>, DecisionError> {
         let Roster { reviewers, orchestrators } = &self.roster;
         let here =
             reviewers.iter().chain(orchestrators).filter(|seat| key_file(&self.folder, &seat.name).exists());
@@ -203,13 +203,17 @@ impl KeyFolder {
     /// [`DecisionError`] if a key is missing, is another's, or can be read by others.
     pub fn seals(&self, registry: &Arc<Registry>) -> Result<(Seal, Vec<Seal>), DecisionError> {
         let Roster { reviewers, orchestrators } = &self.roster;
-        let seal = |seat: &Seat| self.seal(seat, registry).map(|(_, _, seal)| seal);
+        let seal = |seat: &RosterEntry| self.seal(seat, registry).map(|(_, _, seal)| seal);
         // A roster without one is none, and a registry was made of it.
         let orchestrator = orchestrators.first().ok_or(RosterFault::NoOrchestrators)?;
         Ok((seal(orchestrator)?, reviewers.iter().map(seal).collect::<Result<_, _>>()?))
     }
 
-    fn seal(&self, seat: &Seat, registry: &Arc<Registry>) -> Result<(SecretKey, Party, Seal), DecisionError> {
+    fn seal(
+        &self,
+        seat: &RosterEntry,
+        registry: &Arc<Registry>,
+    ) -> Result<(SecretKey, NodeId, Seal), DecisionError> {
         let path = key_file(&self.folder, &seat.name);
         let other = || DecisionError::OtherKey { path, name: seat.name.clone() };
         let key = self.key(seat)?;
@@ -217,7 +221,7 @@ impl KeyFolder {
         Ok((key, party, own))
     }
 
-    fn key(&self, seat: &Seat) -> Result<SecretKey, DecisionError> {
+    fn key(&self, seat: &RosterEntry) -> Result<SecretKey, DecisionError> {
         let path = key_file(&self.folder, &seat.name);
         let read = || {
             let mode = std::fs::metadata(&path)?.permissions().mode();
@@ -241,14 +245,14 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), DecisionError> {
 }
 
 /// Makes a key; its owner alone may read it.
-fn new_seat(folder: &Path, name: &str, domain: &str) -> Result<Seat, DecisionError> {
+fn new_seat(folder: &Path, name: &str, domain: &str) -> Result<RosterEntry, DecisionError> {
     make_folder(folder)?;
     let mut seed = [0; 32];
     getrandom::fill(&mut seed)
         .map_err(|why| DecisionError::file("make a key for", &folder.join(name))(why.into()))?;
     let key = SecretKey::from_seed(&seed);
     write_new(&key_file(folder, name), &key.to_pem(), 0o600)?;
-    Ok(Seat { name: name.to_owned(), key: key.public(), domain: domain.to_owned() })
+    Ok(RosterEntry { name: name.to_owned(), key: key.public(), domain: domain.to_owned() })
 }
 
 /// Where a key is. A name that is read from a file may be anything.

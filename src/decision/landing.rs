@@ -1,9 +1,9 @@
 //! From a decision to its branch: exactly once, or not at all.
 
 use super::error::DecisionError;
-use super::ledger::{Case, Decided, Ended, Ledger};
+use super::ledger::{Case, Decided, DecisionLog, Ended};
 use crate::bft::Vote;
-use crate::repository::{Landing, Mark, Repository, RepositoryError, Source};
+use crate::repository::{ChangeSource, Landing, LandingMark, Repository, RepositoryError};
 
 impl Case {
     /// Brings the approved change onto its branch; a landing that was begun before is brought to its end.
@@ -19,7 +19,7 @@ impl Case {
         &self,
         decided: &Decided,
         repository: &Repository,
-        ledger: &Ledger,
+        ledger: &DecisionLog,
         with_checkout: bool,
     ) -> Result<Ended, DecisionError> {
         let proposal = &self.proposal;
@@ -28,7 +28,7 @@ impl Case {
         // What lands is what the signed diff makes of its base, here and now; objects that nobody refers to may have been
         // swept away since, or never were in this copy.
         let candidate =
-            repository.candidate(proposal.base.as_str(), Source::Patch(proposal.diff.as_bytes()))?;
+            repository.candidate(proposal.base.as_str(), ChangeSource::Patch(proposal.diff.as_bytes()))?;
         if candidate.tree != proposal.tree {
             let why = format!("its diff makes the tree {}, and {} was signed", candidate.tree, proposal.tree);
             return Err(DecisionError::NotProven(why));
@@ -39,7 +39,7 @@ impl Case {
         // The same commit, however often it is made.
         let commit = repository.commit(&proposal.base, &proposal.tree, &message, proposal.at)?;
         let landing = Landing { branch, from: proposal.base.clone(), to: commit.clone(), with_checkout };
-        let mark = Mark::of(ledger.name(), decided.record.sequence);
+        let mark = LandingMark::of(ledger.name(), decided.record.sequence);
         let landed = match repository.settle(&landing, &mark) {
             Ok(true) => Ok(()),
             Ok(false) => repository.land(&landing, &mark),

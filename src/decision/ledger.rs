@@ -13,15 +13,15 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::error::DecisionError;
-use super::history::{Beside, Found, LandedDecision, compare, told};
+use super::history::{Beside, LandedDecision, LedgerMatch, compare, told};
 use super::keys::{KeyFolder, ORCHESTRATOR};
 use super::proposal::Proposal;
-use super::record::{FIRST_FORM, FORM, Record, Verified};
-use crate::bft::court::{Court, Ruling};
+use super::record::{DecisionRecord, FIRST_FORM, FORM, Verified};
+use crate::bft::court::{DecisionProof, LocalCluster};
 use crate::bft::{Letter, ModelAt, ModelOpinion, Opinion, Proof, Registry, Seal, Sequence, Value};
 use crate::crypto::{Digest, Signature};
 use crate::journal::{Record as Line, Writer};
-use crate::repository::{Mark, Oid, Repository};
+use crate::repository::{LandingMark, Oid, Repository};
 
 /// What is wrong with a record that is not of the open case.
 const OTHER_CASE: &str = "it decides on what was not opened";
@@ -33,7 +33,7 @@ enum Entry {
     /// A change is to be decided on.
     Opened(Box<Opened>),
     /// It was.
-    Decided { record: Box<Record> },
+    Decided { record: Box<DecisionRecord> },
     /// What became of it.
     Closed { sequence: Sequence, ended: Ended },
     /// Its owner says that decisions below this place, which a branch shows without a roster, were other keys'.
@@ -111,14 +111,14 @@ pub enum Sitting {
 #[derive(Clone, Debug)]
 pub struct Decided {
     /// The proof.
-    pub record: Record,
+    pub record: DecisionRecord,
     /// What it proves.
     pub verified: Verified,
 }
 
 /// The ledger of a repository's decisions.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct DecisionLog {
     name: String,
     folder: PathBuf,
     writer: Writer,
@@ -137,7 +137,7 @@ impl Case {
     }
 
     /// Whether a record is of this case. Those who sit apart may have decided on nothing in between, more than once.
-    fn fits(&self, record: &Record) -> bool {
+    fn fits(&self, record: &DecisionRecord) -> bool {
         let is_of_its_form = self.form <= record.form();
         let is_of_it = self.sequence <= record.sequence && self.change == record.change;
         is_of_it && is_of_its_form && self.decided.is_none()
@@ -168,7 +168,7 @@ impl Opened {
     }
 }
 
-impl Ledger {
+impl DecisionLog {
     /// Opens the ledger of these keys for a repository, or makes one; every decision in it is verified.
     ///
     /// A key that is copied without its ledger could sign something else at the same place.
@@ -214,9 +214,9 @@ impl Ledger {
     /// # Errors
     ///
     /// [`DecisionError`] if a key is missing, or they cannot have decided what is in here.
-    pub fn court(&self, keys: &KeyFolder) -> Result<Court<Seal>, DecisionError> {
+    pub fn court(&self, keys: &KeyFolder) -> Result<LocalCluster<Seal>, DecisionError> {
         let (orchestrator, reviewers) = keys.seals(&self.registry)?;
-        let mut court = Court::new(self.registry.quorum(), orchestrator, reviewers);
+        let mut court = LocalCluster::new(self.registry.quorum(), orchestrator, reviewers);
         for (sequence, proof) in &self.proofs {
             court.recall(*sequence, proof)?;
         }
@@ -231,8 +231,8 @@ impl Ledger {
 
     /// The mark of the decision that comes next. Where it is in a repository, this ledger is an older copy of another one.
     #[must_use]
-    pub fn next_mark(&self) -> Mark {
-        Mark::of(&self.name, self.next())
+    pub fn next_mark(&self) -> LandingMark {
+        LandingMark::of(&self.name, self.next())
     }
 
     /// By what it is told from other ledgers of a repository.
@@ -295,13 +295,13 @@ impl Ledger {
     /// # Errors
     ///
     /// [`DecisionError`] if it does not verify, or is on something else.
-    pub fn decided(&mut self, ruling: &Ruling<Signature>) -> Result<Decided, DecisionError> {
+    pub fn decided(&mut self, ruling: &DecisionProof<Signature>) -> Result<Decided, DecisionError> {
         let case = self.case.as_ref().ok_or(DecisionError::Idle)?;
         // Of what version 0.1 began, reviewers who came later may have named their models.
         let has_model =
             |letter: &Letter<Signature>| letter.opinion.as_ref().is_some_and(|o| o.model.is_some());
         let form = if ruling.votes.iter().any(has_model) { FORM } else { case.form };
-        let record = Record::new(&self.registry, &case.change, ruling, form);
+        let record = DecisionRecord::new(&self.registry, &case.change, ruling, form);
         record.check(&self.registry)?;
         // What would not be taken when it is read must not be written.
         if !case.fits(&record) {
@@ -360,14 +360,14 @@ impl Ledger {
     }
 
     /// What is in here of a decision that a branch tells of. One that is under way may have landed already.
-    fn find(&self, told: &LandedDecision) -> Found {
+    fn find(&self, told: &LandedDecision) -> LedgerMatch {
         let is_at = |(sequence, _): &&(Sequence, Proof<Signature>)| *sequence == told.sequence;
         if let Some((_, proof)) = self.proofs.iter().find(is_at) {
             return told
                 .is(proof.check(self.registry.quorum()).map_or(Value::Nothing, |proven| proven.value));
         }
         let is_under_way = |case: &Case| case.sequence <= told.sequence && told.change == Some(case.change());
-        if self.case.as_ref().is_some_and(is_under_way) { Found::Same } else { Found::Nothing }
+        if self.case.as_ref().is_some_and(is_under_way) { LedgerMatch::Same } else { LedgerMatch::Nothing }
     }
 
     fn write(&mut self, entry: Entry) -> Result<(), DecisionError> {

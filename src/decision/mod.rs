@@ -32,10 +32,10 @@ mod verification;
 
 pub use error::DecisionError;
 pub use examination::Examined;
-pub use history::{Beside, Found, LandedDecision, compare, told};
+pub use history::{Beside, LandedDecision, LedgerMatch, compare, told};
 pub use keys::{KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
-pub use ledger::{Case, Decided, Ended, Ledger, Sitting};
+pub use ledger::{Case, Decided, DecisionLog, Ended, Sitting};
 pub use portable::{Exported, Imported, export, import};
-pub use proposal::{Draft, Proposal, Reader};
-pub use record::{Record, Verified, VotedFor};
-pub use verification::{Checked, Verification};
+pub use proposal::{Proposal, ProposalDraft, Reader};
+pub use record::{DecisionRecord, Verified, VotedFor};
+pub use verification::{Checked, CommandVerification};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::DecisionError;
 use super::facts::Facts;
-use super::verification::Verification;
+use super::verification::CommandVerification;
 use crate::bft::{Change, Sequence};
 use crate::crypto::Digest;
 use crate::repository::{Candidate, FileChange, Oid};
@@ -56,7 +56,7 @@ pub struct Proposal {
     /// The SHA-256 of the last line of the review's journal.
     pub review: Digest,
     /// What came of the command that had to succeed on that tree; none, if there was no command.
-    pub verification: Option<Verification>,
+    pub verification: Option<CommandVerification>,
     /// What else code knows of it.
     pub facts: Facts,
     /// What the reviewers read.
@@ -65,7 +65,7 @@ pub struct Proposal {
 
 /// What a proposal says beside what git and other tools know.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct ProposalDraft {
     /// The run in which it is made.
     pub run: String,
     /// When, in seconds since 1970.
@@ -86,8 +86,8 @@ impl Proposal {
     /// [`DecisionError::Unreadable`] if its diff is not UTF-8, so that nobody could say what was read.
     pub fn new(
         candidate: &Candidate,
-        Draft { run, at, branch, message, roleset }: Draft,
-        verification: Option<Verification>,
+        ProposalDraft { run, at, branch, message, roleset }: ProposalDraft,
+        verification: Option<CommandVerification>,
         facts: Facts,
     ) -> Result<Self, DecisionError> {
         let diff = String::from_utf8(candidate.diff.clone()).map_err(|_| {

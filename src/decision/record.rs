@@ -5,12 +5,12 @@ use serde_json::Value as Json;
 
 use super::error::DecisionError;
 use super::proposal::Proposal;
-use crate::bft::court::Ruling;
+use crate::bft::court::DecisionProof;
 use crate::bft::{
-    Change, ModelAt, ModelOpinion, Opinion, Post, Proof, Proven, Registry, Roster, Seat, Sequence, Statement,
-    Value, Vote,
+    Change, ModelAt, ModelOpinion, Opinion, Post, Proof, Proven, Registry, Roster, RosterEntry, Sequence,
+    Statement, Value, Vote,
 };
-use crate::crypto::dsse::Envelope;
+use crate::crypto::dsse::DsseEnvelope;
 use crate::crypto::{Digest, Signature};
 use crate::repository::Oid;
 
@@ -26,14 +26,14 @@ const NO_MODEL: &str = "no model is named";
 /// The record of a decision.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Record {
+pub struct DecisionRecord {
     v: u32,
     /// The repository's identity.
     pub chain: Digest,
     /// The place of the decision.
     pub sequence: Sequence,
     /// The commits of a quorum: one in-toto statement in a DSSE envelope, with as many signatures.
-    pub envelope: Envelope,
+    pub envelope: DsseEnvelope,
     /// What was decided on, whether it was approved or not.
     pub change: String,
     /// The votes, each signed, with what its author thinks.
@@ -86,14 +86,19 @@ pub struct Verified {
     pub silent: Vec<String>,
 }
 
-impl Record {
+impl DecisionRecord {
     /// Makes the record of a ruling on a change, in this form.
     ///
     /// # Panics
     ///
     /// Never: a ruling's commits say one thing, by those who are in the roster.
     #[must_use]
-    pub(super) fn new(registry: &Registry, change: &str, ruling: &Ruling<Signature>, form: u32) -> Self {
+    pub(super) fn new(
+        registry: &Registry,
+        change: &str,
+        ruling: &DecisionProof<Signature>,
+        form: u32,
+    ) -> Self {
         let write = |letter: &_| {
             let text = registry.write(&Post::Letter(Clone::clone(letter)));
             serde_json::from_str(&text).expect("what was written as JSON is JSON")
@@ -197,7 +202,7 @@ impl Record {
         if !proposal.reviewers.is_empty() {
             complete(registry, approved, &votes)?;
         }
-        let has_voted = |seat: &&Seat| votes.iter().any(|(_, vote)| vote.reviewer == seat.name);
+        let has_voted = |seat: &&RosterEntry| votes.iter().any(|(_, vote)| vote.reviewer == seat.name);
         let silent = roster.reviewers.iter().filter(|seat| !has_voted(seat)).map(|seat| seat.name.clone());
         // Of what was not approved: one honest reviewer at least has voted on it at this place.
         let is_proven = approved || votes.len() > registry.quorum().faults();

@@ -44,7 +44,7 @@ const SAID_BYTES_MAX: usize = 4_000;
 /// A command, and that it succeeded.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Verification {
+pub struct CommandVerification {
     /// The command, as a shell reads it.
     pub command: String,
     /// The SHA-256 of what it said, up to 16 MiB.
@@ -55,7 +55,7 @@ pub struct Verification {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Checked {
     /// It succeeded.
-    Passed(Verification),
+    Passed(CommandVerification),
     /// It did not.
     Failed {
         /// How it ended.
@@ -65,7 +65,7 @@ pub enum Checked {
     },
 }
 
-impl Verification {
+impl CommandVerification {
     /// Runs a command on a tree. `guard` is this program: it ends whatever the command leaves behind, also if this process dies.
     /// What the command says is written to `log`.
     ///

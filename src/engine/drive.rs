@@ -9,13 +9,14 @@ use thiserror::Error;
 use tokio::sync::watch;
 
 use super::flight::{Flight, StopRequest};
-use super::ledger::{Ledger, tokens_max};
-use super::observer::{Moment, Observer};
+use super::ledger::{RunState, tokens_max};
+use super::observer::{Observer, RunEvent};
 use super::redaction::Redaction;
 use super::{Mismatch, log};
 use crate::core::{Endpoint, ExitCode, PROGRAM};
 use crate::journal::{
-    Asked, Entry, Found, Journal, JournalError, Library, Limits, Log, Opened, Record, Replied, Strand, Writer,
+    Asked, Entry, Found, Journal, JournalError, Library, Limits, Log, Record, Replied, RunSpec, RunWriter,
+    Writer,
 };
 use crate::protocol::{Ask, CallId, Outcome, Passage, RunSetup, Search};
 use crate::provider::launch::Lifeline;
@@ -88,7 +89,7 @@ pub struct Changes {
 /// A run that is under way.
 pub struct Engine<'a> {
     log: Log,
-    ledger: Ledger,
+    ledger: RunState,
     providers: Vec<Provider>,
     limits: Limits,
     /// What can be searched, if anything can.
@@ -115,12 +116,12 @@ impl<'a> Engine<'a> {
     pub fn start(
         dir: &Path,
         run: &str,
-        opened: Opened,
+        opened: RunSpec,
         observer: &'a dyn Observer,
     ) -> Result<Self, EngineError> {
         let providers = providers(&opened.setup, &opened.endpoints, &Clients::default())?;
         let mut writer = Writer::create(dir, run)?;
-        observer.notice(Moment::Writing);
+        observer.notice(RunEvent::Writing);
         let opening = Entry::Opened(Box::new(opened));
         match writer.append(opening).and_then(|record| writer.sync().map(|()| record)) {
             Ok(record) => Self::begun(Log::Own(writer), &record, providers, observer),
@@ -138,13 +139,13 @@ impl<'a> Engine<'a> {
     ///
     /// [`EngineError`]. Nothing is written if an endpoint cannot be used.
     pub fn start_among(
-        mut strand: Strand,
-        opened: Opened,
+        mut strand: RunWriter,
+        opened: RunSpec,
         clients: &Clients,
         observer: &'a dyn Observer,
     ) -> Result<Self, EngineError> {
         let providers = providers(&opened.setup, &opened.endpoints, clients)?;
-        observer.notice(Moment::Writing);
+        observer.notice(RunEvent::Writing);
         let record = strand.append(Entry::Opened(Box::new(opened)))?;
         Self::begun(Log::Shared(strand), &record, providers, observer)
     }
@@ -155,16 +156,16 @@ impl<'a> Engine<'a> {
         providers: Vec<Provider>,
         observer: &'a dyn Observer,
     ) -> Result<Self, EngineError> {
-        observer.notice(Moment::Written(record));
+        observer.notice(RunEvent::Written(record));
         let ledger =
-            Ledger::open(record).map_err(|why| EngineError::Mismatch { line: record.seq + 1, why })?;
+            RunState::open(record).map_err(|why| EngineError::Mismatch { line: record.seq + 1, why })?;
         let limits = ledger.limits();
         Ok(Self::of(log, ledger, providers, limits, observer))
     }
 
     fn of(
         log: Log,
-        ledger: Ledger,
+        ledger: RunState,
         providers: Vec<Provider>,
         limits: Limits,
         observer: &'a dyn Observer,
@@ -195,7 +196,7 @@ impl<'a> Engine<'a> {
     ///
     /// [`EngineError`].
     pub fn resume_among(
-        strand: Strand,
+        strand: RunWriter,
         records: &[Record],
         now: Changes,
         clients: &Clients,
@@ -211,7 +212,7 @@ impl<'a> Engine<'a> {
         clients: &Clients,
         observer: &'a dyn Observer,
     ) -> Result<Self, EngineError> {
-        let ledger = Ledger::replay(records).map_err(|(line, why)| EngineError::Mismatch { line, why })?;
+        let ledger = RunState::replay(records).map_err(|(line, why)| EngineError::Mismatch { line, why })?;
         let limits = now.limits.unwrap_or(ledger.limits());
         let endpoints = now.endpoints.filter(|now| now != ledger.endpoints());
         let library = now.library.filter(|now| ledger.library() != Some(now));
@@ -255,7 +256,7 @@ impl<'a> Engine<'a> {
 
     /// Returns the state of the run.
     #[must_use]
-    pub fn ledger(&self) -> &Ledger {
+    pub fn ledger(&self) -> &RunState {
         &self.ledger
     }
 
@@ -304,7 +305,7 @@ impl<'a> Engine<'a> {
             let request = *stop.borrow_and_update();
             if flight.hears(request) {
                 quit.send_replace(true);
-                observer.notice(Moment::Stopping { at_once: request == StopRequest::Abort });
+                observer.notice(RunEvent::Stopping { at_once: request == StopRequest::Abort });
             }
             if let Some(search) = self.ledger.to_search().cloned() {
                 self.search(&search).await?;
@@ -349,7 +350,7 @@ impl<'a> Engine<'a> {
             }
             let (call, sha256, tokens_max) = (ask.call, ask.digest, tokens_max(&ask));
             self.record(Entry::Asked(Asked { call, sha256, tokens_max }))?;
-            self.observer.notice(Moment::Calling { agent: self.ledger.agent_name(call.agent), ask: &ask });
+            self.observer.notice(RunEvent::Calling { agent: self.ledger.agent_name(call.agent), ask: &ask });
             let (handle, registration) = AbortHandle::new_pair();
             flight.handles.insert(call, handle);
             flight.calls.push(Abortable::new(begin(ask), registration));
@@ -375,7 +376,7 @@ impl<'a> Engine<'a> {
             Ok(completion) => self.take_answer(call, completion, took).await?,
             Err(error) => {
                 let cause = format!("{}: {error}", self.ledger.agent_name(call.agent));
-                self.observer.notice(Moment::Failed { call, error: &error });
+                self.observer.notice(RunEvent::Failed { call, error: &error });
                 flight.reason = flight.reason.take().or(Some(Outcome::Failed { cause }));
             }
         }
@@ -384,7 +385,7 @@ impl<'a> Engine<'a> {
             if !is_owed {
                 handle.abort();
                 let agent = self.ledger.agent_name(call.agent);
-                self.observer.notice(Moment::Cancelled { agent, call: *call });
+                self.observer.notice(RunEvent::Cancelled { agent, call: *call });
             }
             is_owed
         });
@@ -428,12 +429,12 @@ impl<'a> Engine<'a> {
         let replied = Replied { call, reply, usage, structured, attempts, receipt, key_removed };
         let agent = self.ledger.agent_name(call.agent);
         let usage = self.ledger.charge(&replied);
-        self.observer.notice(Moment::Answered { agent, replied: &replied, usage, took });
+        self.observer.notice(RunEvent::Answered { agent, replied: &replied, usage, took });
         let logged = log::rounds(&self.ledger).map(|before| (before, replied.clone()));
         self.record(Entry::Replied(replied))?;
         self.log.sync().await?;
         if let Some(remark) = self.ledger.remark() {
-            self.observer.notice(Moment::Remarked { agent: self.ledger.agent_name(call.agent), remark });
+            self.observer.notice(RunEvent::Remarked { agent: self.ledger.agent_name(call.agent), remark });
         }
         if let Some((before, replied)) = logged {
             log::replied(&self.ledger, &replied, took, before);
@@ -442,9 +443,9 @@ impl<'a> Engine<'a> {
     }
 
     fn record(&mut self, entry: Entry) -> Result<(), EngineError> {
-        self.observer.notice(Moment::Writing);
+        self.observer.notice(RunEvent::Writing);
         let record = self.log.append(entry)?;
-        self.observer.notice(Moment::Written(&record));
+        self.observer.notice(RunEvent::Written(&record));
         self.ledger.apply(&record).map_err(|why| EngineError::Mismatch { line: record.seq + 1, why })
     }
 }
@@ -479,7 +480,7 @@ async fn call(
 ) -> (CallId, Result<Completion, ProviderError>, Duration) {
     let began = Instant::now();
     let call = ask.call;
-    let progress = |tokens| observer.notice(Moment::Streaming { call, tokens });
+    let progress = |tokens| observer.notice(RunEvent::Streaming { call, tokens });
     let result = provider.ask(&ask, &progress).await;
     (call, result, began.elapsed())
 }

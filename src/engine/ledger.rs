@@ -11,7 +11,7 @@ use super::Mismatch;
 use super::budget::{Budget, Reserve};
 use super::conduct::{self, estimate_instead, ignores_schema};
 use crate::core::{Endpoint, Price, Usage};
-use crate::journal::{Asked, Entry, Found, Library, Limits, Opened, Record, Replied, between};
+use crate::journal::{Asked, Entry, Found, Library, Limits, Record, Replied, RunSpec, between};
 use crate::protocol::{
     Action, Ask, CallId, Degraded, Event, Machine, Outcome, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage,
     Protocol, ReplyShape, RunReport, Search, Unexpected,
@@ -19,8 +19,8 @@ use crate::protocol::{
 use crate::text::{quote, redact};
 
 /// The state of a run.
-pub struct Ledger {
-    opened: Opened,
+pub struct RunState {
+    opened: RunSpec,
     /// The documents that may be searched now; they may change before a run is resumed.
     library: Option<Library>,
     machine: Machine,
@@ -71,13 +71,13 @@ pub struct Totals {
     pub cancelled: u64,
 }
 
-impl std::fmt::Debug for Ledger {
+impl std::fmt::Debug for RunState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Ledger").field("run", &self.run).finish_non_exhaustive()
     }
 }
 
-impl Ledger {
+impl RunState {
     /// Starts from a journal's first record.
     ///
     /// # Errors
@@ -397,7 +397,7 @@ impl Ledger {
 
     /// Returns what the run started from.
     #[must_use]
-    pub fn opened(&self) -> &Opened {
+    pub fn opened(&self) -> &RunSpec {
         &self.opened
     }
 

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use tracing::{debug, info, warn};
 
-use super::Ledger;
+use super::RunState;
 use crate::journal::Replied;
 use crate::protocol::council::ConsensusResult;
 use crate::protocol::{Params, Section, Step};
 use crate::text::quote;
 
 /// Logs that a run begins.
-pub(super) fn begun(ledger: &Ledger) {
+pub(super) fn begun(ledger: &RunState) {
     if is_council(ledger) {
         let prompt = quote::excerpt(&ledger.opened().setup.task.prompt);
         info!("Starting consensus process for prompt: \"{prompt}\"");
@@ -20,7 +20,7 @@ pub(super) fn begun(ledger: &Ledger) {
 }
 
 /// Logs a reply, and the verdict if it completes a round; `before` is how many rounds were complete.
-pub(super) fn replied(ledger: &Ledger, replied: &Replied, took: Duration, before: usize) {
+pub(super) fn replied(ledger: &RunState, replied: &Replied, took: Duration, before: usize) {
     if replied.call.step == Step::Envelope {
         let measured = replied.reply.yes.map(|yes| f64::from(yes) / 10_000.0);
         let said = || {
@@ -50,7 +50,7 @@ pub(super) fn replied(ledger: &Ledger, replied: &Replied, took: Duration, before
 }
 
 /// Returns how many rounds of a council are complete; none, if the run is no council.
-pub(super) fn rounds(ledger: &Ledger) -> Option<usize> {
+pub(super) fn rounds(ledger: &RunState) -> Option<usize> {
     if !is_council(ledger) {
         return None;
     }
@@ -60,7 +60,7 @@ pub(super) fn rounds(ledger: &Ledger) -> Option<usize> {
     }
 }
 
-fn is_council(ledger: &Ledger) -> bool {
+fn is_council(ledger: &RunState) -> bool {
     match ledger.opened().setup.params {
         Params::Council(_) => true,
         Params::Pair(_) | Params::Panel(_) | Params::Approval(_) => false,

@@ -6,7 +6,7 @@
 //!     └────────────── asked, replied, stopped ───────────────────┘
 //! ```
 //!
-//! The [`Ledger`] folds a journal's records into the state of the run: the machine, what is owed,
+//! The [`RunState`] folds a journal's records into the state of the run: the machine, what is owed,
 //! what was spent. A live run, a resumed one, `verify` and `replay` all go through it, so they
 //! cannot disagree. The [`Engine`] performs what the ledger says is owed: budget check, record,
 //! call, record, and so on, until the machine finishes, a limit binds, a provider fails, or somebody
@@ -25,7 +25,7 @@ mod redaction;
 pub use budget::{Budget, Exceeded, Reserve};
 pub use drive::{Changes, Engine, EngineError};
 pub use flight::StopRequest;
-pub use ledger::{Ledger, Totals};
+pub use ledger::{RunState, Totals};
 pub use mismatch::Mismatch;
-pub use observer::{Moment, NoObserver, Observer};
+pub use observer::{NoObserver, Observer, RunEvent};
 pub use redaction::Redaction;

@@ -9,7 +9,7 @@ use crate::provider::ProviderError;
 
 /// A moment of a run.
 #[derive(Debug)]
-pub enum Moment<'a> {
+pub enum RunEvent<'a> {
     /// A record is about to be written.
     Writing,
     /// A record has been written.
@@ -70,7 +70,7 @@ pub enum Moment<'a> {
 /// Somebody who wants to know.
 pub trait Observer {
     /// Is told of each moment, in order.
-    fn notice(&self, moment: Moment<'_>);
+    fn notice(&self, moment: RunEvent<'_>);
 }
 
 /// Nobody.
@@ -78,5 +78,5 @@ pub trait Observer {
 pub struct NoObserver;
 
 impl Observer for NoObserver {
-    fn notice(&self, _moment: Moment<'_>) {}
+    fn notice(&self, _moment: RunEvent<'_>) {}
 }

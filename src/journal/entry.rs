@@ -32,7 +32,7 @@ pub struct Record<E = Entry> {
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Entry {
     /// The run began, from this.
-    Opened(Box<Opened>),
+    Opened(Box<RunSpec>),
     /// A model is about to be called.
     Asked(Asked),
     /// A model answered.
@@ -68,7 +68,7 @@ pub(crate) fn between(started_at: &str, ended_at: &str) -> Duration {
 /// Everything that a run starts from.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Opened {
+pub struct RunSpec {
     /// Name and version of the program.
     pub program: String,
     /// Task, agents, rules and parameters, complete.

@@ -1,6 +1,6 @@
 //! Where the records of one run go.
 
-use super::{Entry, JournalError, Record, Strand, Writer};
+use super::{Entry, JournalError, Record, RunWriter, Writer};
 use crate::crypto::Digest;
 
 /// A journal of its own, or a part of one that many runs share.
@@ -9,7 +9,7 @@ pub enum Log {
     /// Its own.
     Own(Writer),
     /// Shared.
-    Shared(Strand),
+    Shared(RunWriter),
 }
 
 impl Log {

@@ -30,11 +30,11 @@ mod shared;
 mod writer;
 
 pub(crate) use entry::between;
-pub use entry::{Asked, Entry, Found, InBatch, InSession, Library, Limits, Opened, Record, Replied};
+pub use entry::{Asked, Entry, Found, InBatch, InSession, Library, Limits, Record, Replied, RunSpec};
 pub use error::JournalError;
 pub use log::Log;
-pub use reader::{Journal, Placed, read, read_shared};
-pub use shared::{HeldJournal, SharedJournal, Strand};
+pub use reader::{Journal, PlacedRecord, read, read_shared};
+pub use shared::{LockedJournal, RunWriter, SharedJournal};
 pub use writer::Writer;
 
 /// The journal's file name inside a run folder.

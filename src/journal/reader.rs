@@ -27,7 +27,7 @@ pub struct Journal<E = Entry> {
 
 /// Where a line is in its file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Placed {
+pub struct PlacedRecord {
     /// Its number, from 1.
     pub number: u64,
     /// Where it begins, in bytes.
@@ -84,7 +84,7 @@ pub fn read<E: DeserializeOwned>(path: &Path) -> Result<Journal<E>, JournalError
 /// [`JournalError::Io`] and [`JournalError::Damaged`]; the latter also for a record that `each` finds wrong.
 pub fn read_shared<E: DeserializeOwned>(
     path: &Path,
-    each: impl FnMut(Record<E>, Placed) -> Result<(), String>,
+    each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
 ) -> Result<(), JournalError> {
     let io = |source| JournalError::Io { action: "read", path: path.to_owned(), source };
     walk(&File::open(path).map_err(io)?, path, each).map(drop)
@@ -94,7 +94,7 @@ pub fn read_shared<E: DeserializeOwned>(
 pub(super) fn walk<E: DeserializeOwned>(
     file: &File,
     path: &Path,
-    mut each: impl FnMut(Record<E>, Placed) -> Result<(), String>,
+    mut each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
 ) -> Result<Walked, JournalError> {
     let mut lines = BufReader::with_capacity(1 << 16, file);
     let (mut line, mut walked) = (Vec::new(), Walked::default());
@@ -111,7 +111,7 @@ pub(super) fn walk<E: DeserializeOwned>(
         let damaged = |why: String| JournalError::Damaged { path: path.to_owned(), line: number, why };
         let record = walked.chain.check(&line).map_err(damaged)?;
         let (offset, bytes, sha256) = (walked.whole_bytes, line.len(), walked.chain.head);
-        each(record, Placed { number, offset, bytes, sha256 }).map_err(damaged)?;
+        each(record, PlacedRecord { number, offset, bytes, sha256 }).map_err(damaged)?;
         walked.whole_bytes += count as u64;
     }
 }

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
 use super::chain::Chain;
-use super::reader::{Placed, walk};
+use super::reader::{PlacedRecord, walk};
 use super::writer::{create_file, open_file, settle};
 use super::{JournalError, Record};
 use crate::crypto::Digest;
@@ -34,7 +34,7 @@ pub struct SharedJournal {
 
 /// One run's part of a shared journal.
 #[derive(Debug)]
-pub struct Strand {
+pub struct RunWriter {
     shared: Arc<Shared>,
     run: String,
     /// SHA-256 of the last line of this run.
@@ -73,12 +73,12 @@ type Failure = (std::io::ErrorKind, String);
 
 /// A shared journal that nobody else writes to, and that was not read yet.
 #[derive(Debug)]
-pub struct HeldJournal {
+pub struct LockedJournal {
     file: File,
     path: PathBuf,
 }
 
-impl HeldJournal {
+impl LockedJournal {
     /// Takes the journal at `path`, which is made if there is none.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl HeldJournal {
     /// [`JournalError::Damaged`] if its chain does not hold, [`JournalError::Io`].
     pub fn read<E: DeserializeOwned>(
         self,
-        each: impl FnMut(Record<E>, Placed) -> Result<(), String>,
+        each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
     ) -> Result<SharedJournal, JournalError> {
         let Self { mut file, path } = self;
         let walked = walk(&file, &path, each)?;
@@ -110,12 +110,12 @@ impl SharedJournal {
     ///
     /// # Errors
     ///
-    /// As [`HeldJournal::take`] and [`HeldJournal::read`].
+    /// As [`LockedJournal::take`] and [`LockedJournal::read`].
     pub fn open<E: DeserializeOwned>(
         path: &Path,
-        each: impl FnMut(Record<E>, Placed) -> Result<(), String>,
+        each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
     ) -> Result<Self, JournalError> {
-        HeldJournal::take(path)?.read(each)
+        LockedJournal::take(path)?.read(each)
     }
 
     fn start(file: File, path: PathBuf, chain: Chain) -> Result<Self, JournalError> {
@@ -139,8 +139,8 @@ impl SharedJournal {
 
     /// The part of a run, which may have records in it: the SHA-256 of its last line, or zeros.
     #[must_use]
-    pub fn strand(&self, run: &str, head: Digest) -> Strand {
-        Strand { shared: Arc::clone(&self.shared), run: run.to_owned(), head, lines: 0 }
+    pub fn strand(&self, run: &str, head: Digest) -> RunWriter {
+        RunWriter { shared: Arc::clone(&self.shared), run: run.to_owned(), head, lines: 0 }
     }
 }
 
@@ -155,9 +155,9 @@ impl Drop for SharedJournal {
     }
 }
 
-impl Strand {
-    /// Appends one record and returns it. It survives the death of this process after [`Strand::written`], and that of the machine
-    /// after [`Strand::sync`]; at the latest it is written when the journal is dropped.
+impl RunWriter {
+    /// Appends one record and returns it. It survives the death of this process after [`RunWriter::written`], and that of the machine
+    /// after [`RunWriter::sync`]; at the latest it is written when the journal is dropped.
     ///
     /// # Errors
     ///

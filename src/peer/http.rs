@@ -28,7 +28,7 @@ use super::error::PeerError;
 use super::inbox::{Arrived, Inbox};
 use super::party::Carrier;
 use super::tls;
-use crate::bft::{POST_BYTES_MAX, Party, Registry};
+use crate::bft::{NodeId, POST_BYTES_MAX, Registry};
 use crate::crypto::{PublicKey, SecretKey};
 
 /// The version of the protocol that this program speaks. Since 2 a vote names the model that formed it.
@@ -70,7 +70,7 @@ pub struct Addresses(BTreeMap<String, String>);
 
 /// Connections to all others.
 #[derive(Debug)]
-pub struct Connections(BTreeMap<Party, Outbox>);
+pub struct Connections(BTreeMap<NodeId, Outbox>);
 
 /// What waits for one party.
 #[derive(Debug)]
@@ -108,7 +108,7 @@ impl fmt::Display for Unreached {
 /// What comes of one party.
 #[derive(Clone, Debug)]
 struct Door {
-    party: Party,
+    party: NodeId,
     posts: mpsc::Sender<Arrived>,
     room: Arc<Semaphore>,
     connections: Arc<Semaphore>,
@@ -162,7 +162,7 @@ impl FromIterator<(String, String)> for Addresses {
 }
 
 impl Carrier for Connections {
-    fn send(&self, to: Party, post: &Arc<str>) {
+    fn send(&self, to: NodeId, post: &Arc<str>) {
         let Some(Outbox { posts, room, .. }) = self.0.get(&to) else { return };
         let place = Arc::clone(room).try_acquire_many_owned(kib(post.len()));
         let sent = place.ok().and_then(|place| posts.try_send((Arc::clone(post), place)).ok());
@@ -180,7 +180,7 @@ impl Connections {
     /// [`PeerError`] if an address is missing or none.
     pub fn open(
         key: &SecretKey,
-        me: Party,
+        me: NodeId,
         registry: &Registry,
         addresses: &Addresses,
     ) -> Result<Self, PeerError> {
@@ -215,8 +215,8 @@ impl Connections {
 impl Connections {
     /// Who cannot be reached at the moment, and why.
     #[must_use]
-    pub fn unreachable(&self) -> Vec<(Party, Unreached)> {
-        let failure = |(party, outbox): (&Party, &Outbox)| Some((*party, outbox.failure.borrow().clone()?));
+    pub fn unreachable(&self) -> Vec<(NodeId, Unreached)> {
+        let failure = |(party, outbox): (&NodeId, &Outbox)| Some((*party, outbox.failure.borrow().clone()?));
         self.0.iter().filter_map(failure).collect()
     }
 }
@@ -282,7 +282,7 @@ pub async fn listen(
     registry: &Registry,
 ) -> Result<(Inbox, SocketAddr), PeerError> {
     let wrong = |source| PeerError::Listen { address: address.to_owned(), source };
-    let keys: BTreeMap<Party, PublicKey> = registry.seats().map(|(party, seat)| (party, seat.key)).collect();
+    let keys: BTreeMap<NodeId, PublicKey> = registry.seats().map(|(party, seat)| (party, seat.key)).collect();
     let known: Vec<PublicKey> = keys.values().copied().collect();
     let acceptor = TlsAcceptor::from(Arc::new(tls::server(&tls::own(key)?, &known)?));
     let listener = TcpListener::bind(address).await.map_err(wrong)?;
@@ -390,7 +390,7 @@ async fn take(body: Incoming, door: &Door) -> StatusCode {
 mod tests {
     use super::*;
     use crate::bft::Roster;
-    use crate::bft::Seat;
+    use crate::bft::RosterEntry;
     use crate::crypto::Digest;
 
     /// Answers everything as a program does that knows nothing of the place that is asked for.
@@ -414,12 +414,12 @@ mod tests {
     #[test]
     fn a_party_that_speaks_another_version_is_told_from_one_that_is_away() {
         let key = |seed: u8| SecretKey::from_seed(&[seed; 32]);
-        let seat = |name: &str, seed| Seat {
+        let seat = |name: &str, seed| RosterEntry {
             name: name.to_owned(),
             key: key(seed).public(),
             domain: "a model".to_owned(),
         };
-        let (me, other) = (Party::Orchestrator(0), Party::Reviewer(0));
+        let (me, other) = (NodeId::Orchestrator(0), NodeId::Reviewer(0));
         let roster = Roster { reviewers: vec![seat("Quality", 1)], orchestrators: vec![seat("me", 2)] };
         let registry = Registry::new(Digest::ZERO, roster).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

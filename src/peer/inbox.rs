@@ -7,7 +7,7 @@ use std::task::Poll;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{self, Receiver};
 
-use crate::bft::Party;
+use crate::bft::NodeId;
 
 /// A post as it came, with the room that it takes of its party's; given back when it is read.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Arrived {
 /// A queue for each party.
 #[derive(Debug)]
 pub struct Inbox {
-    queues: Vec<(Party, Receiver<Arrived>)>,
+    queues: Vec<(NodeId, Receiver<Arrived>)>,
     /// Whose turn it is.
     turn: usize,
 }
@@ -41,9 +41,9 @@ impl Inbox {
     /// An inbox of these parties, each with a queue for so many posts; returns where each one's are put.
     #[must_use]
     pub fn new(
-        parties: impl IntoIterator<Item = Party>,
+        parties: impl IntoIterator<Item = NodeId>,
         room: usize,
-    ) -> (Self, Vec<(Party, mpsc::Sender<Arrived>)>) {
+    ) -> (Self, Vec<(NodeId, mpsc::Sender<Arrived>)>) {
         let (mut queues, mut doors) = (Vec::new(), Vec::new());
         for party in parties {
             let (door, queue) = mpsc::channel(room);
@@ -54,7 +54,7 @@ impl Inbox {
     }
 
     /// Waits for posts, and takes up to so many, one of each party in turn. None if nobody can send any more.
-    pub async fn take(&mut self, most: usize) -> Vec<(Party, String)> {
+    pub async fn take(&mut self, most: usize) -> Vec<(NodeId, String)> {
         poll_fn(|context| {
             let mut taken = Vec::new();
             let (mut is_open, mut quiet) = (false, 0);

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::error::PeerError;
-use crate::bft::member::Input;
+use crate::bft::member::NodeInput;
 use crate::bft::{
-    Change, ModelAt, ModelOpinion, Opinion, Party, Phase, Post, Registry, Sequence, Statement, View,
+    Change, ModelAt, ModelOpinion, NodeId, Opinion, Phase, Post, Registry, Sequence, Statement, View,
 };
 use crate::crypto::{Digest, Signature};
 use crate::journal::{FILE_NAME, JournalError, Writer};
@@ -26,11 +26,11 @@ const AGAIN_BYTES: usize = 300;
 enum Entry {
     Submitted(String),
     Heard {
-        from: Party,
+        from: NodeId,
         post: Box<RawValue>,
     },
     HeardAgain {
-        from: Party,
+        from: NodeId,
         post: Digest,
     },
     Reviewed {
@@ -55,7 +55,7 @@ pub(super) enum News {
     /// A change is to be decided on.
     Submitted(Change),
     /// A post, as it was read: what else was in its text is nobody's, and not remembered.
-    Heard(Party, Box<Post<Signature>>),
+    Heard(NodeId, Box<Post<Signature>>),
     /// A review has ended.
     Reviewed(Sequence, Digest, Arc<ModelOpinion>),
     /// The time for a phase is over.
@@ -64,10 +64,10 @@ pub(super) enum News {
 
 /// The log of one who takes part.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct NodeLog {
     writer: Writer,
     /// The posts of decisions that are under way, by who has sent them and the digest of their text.
-    heard: BTreeMap<(Party, Digest), Kept>,
+    heard: BTreeMap<(NodeId, Digest), Kept>,
     starts_at: Option<Sequence>,
 }
 
@@ -85,10 +85,10 @@ pub(super) struct Written {
     /// Whether any of it had not come before.
     pub(super) is_new: bool,
     /// How much of each sender, in bytes.
-    pub(super) of: BTreeMap<Party, usize>,
+    pub(super) of: BTreeMap<NodeId, usize>,
 }
 
-impl From<News> for Input<Signature> {
+impl From<News> for NodeInput<Signature> {
     fn from(news: News) -> Self {
         match news {
             News::Submitted(change) => Self::Submit(change),
@@ -99,12 +99,12 @@ impl From<News> for Input<Signature> {
     }
 }
 
-impl Log {
+impl NodeLog {
     /// Opens a log, or makes one; returns what is in it, to be put in again.
     pub(super) fn open(
         folder: &Path,
         registry: &Registry,
-    ) -> Result<(Self, Vec<Input<Signature>>), PeerError> {
+    ) -> Result<(Self, Vec<NodeInput<Signature>>), PeerError> {
         let (writer, lines) = Writer::open::<Entry>(folder, &registry.chain().to_string())?;
         let mut log = Self { writer, heard: BTreeMap::new(), starts_at: None };
         let mut inputs = Vec::new();
@@ -120,23 +120,23 @@ impl Log {
     }
 
     /// Reads a line; most are inputs.
-    fn read(&mut self, entry: Entry, registry: &Registry) -> Result<Option<Input<Signature>>, String> {
+    fn read(&mut self, entry: Entry, registry: &Registry) -> Result<Option<NodeInput<Signature>>, String> {
         Ok(Some(match entry {
-            Entry::Submitted(text) => Input::Submit(Change::new(&text).map_err(|why| why.to_string())?),
+            Entry::Submitted(text) => NodeInput::Submit(Change::new(&text).map_err(|why| why.to_string())?),
             Entry::Heard { from, post } => {
                 let read = registry.read(post.get(), |_, _| true).map_err(|why| why.to_string())?;
                 let read = read.ok_or("its post is none")?;
                 self.keep(from, &read, &registry.write(&read));
-                Input::Heard(from, read)
+                NodeInput::Heard(from, read)
             }
             Entry::HeardAgain { from, post } => {
                 let kept = self.heard.get(&(from, post)).ok_or("it repeats what is not there")?;
-                Input::Heard(from, kept.post.clone())
+                NodeInput::Heard(from, kept.post.clone())
             }
             Entry::Reviewed { sequence, change, opinion, model } => {
-                Input::Reviewed(sequence, change, Arc::new(ModelOpinion { opinion, model }))
+                NodeInput::Reviewed(sequence, change, Arc::new(ModelOpinion { opinion, model }))
             }
-            Entry::Expired { sequence, view, phase } => Input::Expired(sequence, view, phase),
+            Entry::Expired { sequence, view, phase } => NodeInput::Expired(sequence, view, phase),
             Entry::StartsAt(sequence) => {
                 if self.starts_at.replace(sequence).is_some() {
                     return Err("it says twice where it starts".to_owned());
@@ -200,7 +200,7 @@ impl Log {
         Ok(written)
     }
 
-    fn keep(&mut self, from: Party, post: &Post<Signature>, text: &str) {
+    fn keep(&mut self, from: NodeId, post: &Post<Signature>, text: &str) {
         let (sequence, is_checkpoint) = match post {
             Post::Letter(letter) => {
                 let signed = &letter.signed;

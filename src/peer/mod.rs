@@ -28,4 +28,4 @@ pub use clock::Patience;
 pub use error::PeerError;
 pub use http::{Addresses, Connections, Unreached, VERSION, listen};
 pub use inbox::{Arrived, Inbox};
-pub use party::{Carrier, Peer, Reviewer};
+pub use party::{Carrier, Peer, ReviewerNode};

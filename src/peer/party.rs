@@ -13,13 +13,13 @@ use tracing::debug;
 use super::clock::{Clock, Patience, Rings};
 use super::error::PeerError;
 use super::inbox::Inbox;
-use super::log::{Log, News};
-use crate::bft::court::Ruling;
-use crate::bft::member::{Input, Member, Want};
-use crate::bft::orchestrator::Orchestrator;
+use super::log::{News, NodeLog};
+use crate::bft::court::DecisionProof;
+use crate::bft::member::{NodeAction, NodeInput, NodeMachine};
+use crate::bft::orchestrator::Proposer;
 use crate::bft::replica::Replica;
 use crate::bft::{
-    Change, Letter, ModelOpinion, Opinion, PROOFS_AT_ONCE, Party, Post, Proof, Registry, Seal, Sequence,
+    Change, Letter, ModelOpinion, NodeId, Opinion, PROOFS_AT_ONCE, Post, Proof, Registry, Seal, Sequence,
     Signed, Statement, To, Value,
 };
 use crate::crypto::{Digest, Signature};
@@ -37,11 +37,11 @@ const SAYS_MAX: usize = 64 << 20;
 /// How posts get to others.
 pub trait Carrier {
     /// Puts a post on its way to a party; it may be lost.
-    fn send(&self, to: Party, post: &Arc<str>);
+    fn send(&self, to: NodeId, post: &Arc<str>);
 }
 
 /// Whoever has an opinion on changes.
-pub trait Reviewer {
+pub trait ReviewerNode {
     /// Reviews the change that is proposed at this place, and says which model did. A reviewer that cannot abstains.
     fn review(&self, sequence: Sequence, change: &Change) -> impl Future<Output = ModelOpinion>;
 }
@@ -49,10 +49,10 @@ pub trait Reviewer {
 /// One who takes part.
 #[derive(Debug)]
 pub struct Peer {
-    me: Party,
+    me: NodeId,
     registry: Arc<Registry>,
-    member: Member<Seal>,
-    log: Log,
+    member: NodeMachine<Seal>,
+    log: NodeLog,
     /// Decisions, for those who have missed them.
     kept: BTreeMap<Sequence, Proof<Signature>>,
     /// The votes that were heard, each with its opinion.
@@ -60,11 +60,11 @@ pub struct Peer {
     /// The changes that were submitted, and at which places they ended: decided on, or given up.
     submitted: BTreeMap<Digest, Option<Sequence>>,
     /// What is wanted and was not done yet.
-    owed: Vec<Want<Signature>>,
+    owed: Vec<NodeAction<Signature>>,
     /// When each was last sent what it has missed: since it asked, and since it said what is over.
-    answered: BTreeMap<(Party, bool), Instant>,
+    answered: BTreeMap<(NodeId, bool), Instant>,
     /// How much of what each says was written down since the last decision.
-    said: BTreeMap<Party, usize>,
+    said: BTreeMap<NodeId, usize>,
     /// The last checkpoint that a quorum has signed.
     stable: Sequence,
     /// What it has signed itself since then.
@@ -85,16 +85,16 @@ impl Peer {
     pub fn open(
         folder: &Path,
         registry: &Arc<Registry>,
-        (me, seal): (Party, Seal),
+        (me, seal): (NodeId, Seal),
     ) -> Result<Self, PeerError> {
         let (quorum, orchestrators) = (registry.quorum(), registry.roster().orchestrators.len());
         let member = match me {
-            Party::Reviewer(at) => Member::Reviewer(Replica::new(seal, at, quorum, orchestrators)),
-            Party::Orchestrator(at) => {
-                Member::Orchestrator(Orchestrator::new(seal, at, quorum, orchestrators))
+            NodeId::Reviewer(at) => NodeMachine::Reviewer(Replica::new(seal, at, quorum, orchestrators)),
+            NodeId::Orchestrator(at) => {
+                NodeMachine::Orchestrator(Proposer::new(seal, at, quorum, orchestrators))
             }
         };
-        let (log, inputs) = Log::open(folder, registry)?;
+        let (log, inputs) = NodeLog::open(folder, registry)?;
         let mut peer = Self {
             me,
             registry: Arc::clone(registry),
@@ -117,7 +117,7 @@ impl Peer {
             for want in peer.member.step(input) {
                 peer.note_want(&want);
                 // Whoever has died in between has not told of it.
-                peer.owed.extend(matches!(want, Want::Accuse(_)).then_some(want));
+                peer.owed.extend(matches!(want, NodeAction::Accuse(_)).then_some(want));
             }
         }
         peer.log.forget(peer.member.known(), peer.stable);
@@ -195,12 +195,12 @@ impl Peer {
 
     /// What was decided at a place, with the votes on a change that were heard; `None` if it is not known.
     #[must_use]
-    pub fn ruling(&self, sequence: Sequence, on: Value) -> Option<Ruling<Signature>> {
+    pub fn ruling(&self, sequence: Sequence, on: Value) -> Option<DecisionProof<Signature>> {
         let proof = self.kept.get(&sequence)?.clone();
         let value = proof.check(self.registry.quorum())?.value;
         let is_on_it = |letter: &&Letter<Signature>| matches!(letter.signed.statement, Statement::Prepare { value, .. } if value == on);
         let votes = self.votes.get(&sequence).into_iter().flat_map(BTreeMap::values);
-        Some(Ruling { sequence, value, proof, votes: votes.filter(is_on_it).cloned().collect() })
+        Some(DecisionProof { sequence, value, proof, votes: votes.filter(is_on_it).cloned().collect() })
     }
 
     /// Takes part, until `tell` has heard enough of what it wants, or nothing can be heard any more. Can be dropped at any
@@ -209,13 +209,13 @@ impl Peer {
     /// # Errors
     ///
     /// [`PeerError`] if something cannot be written down: then it is not done either.
-    pub async fn run<R: Reviewer>(
+    pub async fn run<R: ReviewerNode>(
         &mut self,
         inbox: &mut Inbox,
         carrier: &impl Carrier,
         reviewer: &R,
         patience: Patience,
-        mut tell: impl FnMut(&Want<Signature>) -> ControlFlow<()>,
+        mut tell: impl FnMut(&NodeAction<Signature>) -> ControlFlow<()>,
     ) -> Result<(), PeerError> {
         let mut clock = Clock::new(patience, Instant::now());
         let mut reviews = FuturesUnordered::new();
@@ -227,21 +227,28 @@ impl Peer {
                 self.note_want(&want);
                 is_enough |= tell(&want).is_break();
                 match want {
-                    Want::Send(to, post) => self.send(carrier, to, &post),
-                    Want::Review(sequence, _) if self.holds(sequence) => {}
-                    Want::Review(sequence, change) => reviews.push(async move {
+                    NodeAction::Send(to, post) => self.send(carrier, to, &post),
+                    NodeAction::Review(sequence, _) if self.holds(sequence) => {}
+                    NodeAction::Review(sequence, change) => reviews.push(async move {
                         let reading = reviewer.review(sequence, &change).await;
                         News::Reviewed(sequence, change.digest(), Arc::new(reading))
                     }),
-                    Want::Wait(sequence, view, phase) => clock.wait(Instant::now(), sequence, view, phase),
-                    Want::Decide(sequence, _) | Want::Tell(sequence, ..) => clock.forget(sequence),
-                    Want::Recall(to, after) => {
+                    NodeAction::Wait(sequence, view, phase) => {
+                        clock.wait(Instant::now(), sequence, view, phase);
+                    }
+                    NodeAction::Decide(sequence, _) | NodeAction::Tell(sequence, ..) => {
+                        clock.forget(sequence);
+                    }
+                    NodeAction::Recall(to, after) => {
                         let missed = self.kept.range(after.saturating_add(1)..).take(PROOFS_AT_ONCE);
                         for (_, proof) in missed {
                             self.send(carrier, To::One(to), &Post::Proof(proof.clone()));
                         }
                     }
-                    Want::Return(..) | Want::Late(..) | Want::Stable(..) | Want::Accuse(_) => {}
+                    NodeAction::Return(..)
+                    | NodeAction::Late(..)
+                    | NodeAction::Stable(..)
+                    | NodeAction::Accuse(_) => {}
                 }
             }
             if is_enough {
@@ -267,7 +274,7 @@ impl Peer {
                                 news.push(News::Expired(sequence, view, phase));
                             }
                             // Changes nothing, and need not be written down.
-                            Rings::Again => wanted.extend(self.member.step(Input::Again)),
+                            Rings::Again => wanted.extend(self.member.step(NodeInput::Again)),
                         }
                     }
                 }
@@ -283,10 +290,10 @@ impl Peer {
     /// Reads a post. What makes no difference to what is remembered is answered at once; the rest is news.
     fn hear(
         &mut self,
-        from: Party,
+        from: NodeId,
         text: &str,
         news: &mut Vec<News>,
-    ) -> Result<Vec<Want<Signature>>, PeerError> {
+    ) -> Result<Vec<NodeAction<Signature>>, PeerError> {
         let member = &self.member;
         let read = self.registry.read(text, |sequence, statement| member.wants(sequence, statement));
         let post = match read {
@@ -316,7 +323,7 @@ impl Peer {
             return Ok(match post {
                 Post::Have(known) => self.member.answer(from, known),
                 Post::Letter(_) | Post::Proof(_) | Post::Stable(_) => {
-                    self.member.step(Input::Heard(from, post))
+                    self.member.step(NodeInput::Heard(from, post))
                 }
             });
         }
@@ -350,7 +357,7 @@ impl Peer {
             Post::Proof(proof) => proof.commits.first().is_some_and(|signed| signed.sequence <= known),
             // An orchestrator has no checkpoints.
             Post::Stable(signed) => {
-                matches!(self.me, Party::Orchestrator(_))
+                matches!(self.me, NodeId::Orchestrator(_))
                     || signed.first().is_some_and(|signed| signed.sequence <= self.stable)
             }
             Post::Have(_) => true,
@@ -389,7 +396,7 @@ impl Peer {
     }
 
     /// Writes down what comes, and goes on from there. Returns what is wanted then, and whether anything had not come before.
-    fn take(&mut self, news: Vec<News>) -> Result<(Vec<Want<Signature>>, bool), PeerError> {
+    fn take(&mut self, news: Vec<News>) -> Result<(Vec<NodeAction<Signature>>, bool), PeerError> {
         if news.is_empty() {
             return Ok((Vec::new(), false));
         }
@@ -399,7 +406,7 @@ impl Peer {
         }
         let known = self.member.known();
         let mut wanted = Vec::new();
-        for input in news.into_iter().map(Input::from) {
+        for input in news.into_iter().map(NodeInput::from) {
             self.note_input(&input);
             wanted.extend(self.member.step(input));
         }
@@ -418,43 +425,43 @@ impl Peer {
         }
     }
 
-    fn note_input(&mut self, input: &Input<Signature>) {
+    fn note_input(&mut self, input: &NodeInput<Signature>) {
         match input {
-            Input::Heard(_, Post::Letter(letter)) if letter.opinion.is_some() => {
+            NodeInput::Heard(_, Post::Letter(letter)) if letter.opinion.is_some() => {
                 let Statement::Prepare { value, .. } = letter.signed.statement else { return };
                 let of_place = self.votes.entry(letter.signed.sequence).or_default();
                 of_place.entry((letter.signed.by, value)).or_insert_with(|| letter.clone());
             }
-            Input::Submit(change) => _ = self.submitted.insert(change.digest(), None),
-            Input::Heard(..) | Input::Reviewed(..) | Input::Expired(..) | Input::Again => {}
+            NodeInput::Submit(change) => _ = self.submitted.insert(change.digest(), None),
+            NodeInput::Heard(..) | NodeInput::Reviewed(..) | NodeInput::Expired(..) | NodeInput::Again => {}
         }
     }
 
-    fn note_want(&mut self, want: &Want<Signature>) {
-        if let Want::Decide(sequence, proof) | Want::Tell(sequence, _, proof) = want {
+    fn note_want(&mut self, want: &NodeAction<Signature>) {
+        if let NodeAction::Decide(sequence, proof) | NodeAction::Tell(sequence, _, proof) = want {
             self.kept.insert(*sequence, proof.clone());
         }
-        if let Want::Stable(sequence, _) = want {
+        if let NodeAction::Stable(sequence, _) = want {
             self.stable = *sequence;
             self.signed.retain(|(signed, _)| signed > sequence);
         }
-        if let Want::Send(_, Post::Letter(letter)) = want
+        if let NodeAction::Send(_, Post::Letter(letter)) = want
             && letter.signed.author() == self.me
         {
             self.signed.insert(key_of(&letter.signed));
         }
         let ended = match want {
-            Want::Tell(sequence, Value::Change(digest), _) => Some((*sequence, *digest)),
-            Want::Return(sequence, change, _) => Some((*sequence, change.digest())),
-            Want::Tell(_, Value::Nothing, _)
-            | Want::Send(..)
-            | Want::Review(..)
-            | Want::Wait(..)
-            | Want::Decide(..)
-            | Want::Late(..)
-            | Want::Recall(..)
-            | Want::Stable(..)
-            | Want::Accuse(_) => None,
+            NodeAction::Tell(sequence, Value::Change(digest), _) => Some((*sequence, *digest)),
+            NodeAction::Return(sequence, change, _) => Some((*sequence, change.digest())),
+            NodeAction::Tell(_, Value::Nothing, _)
+            | NodeAction::Send(..)
+            | NodeAction::Review(..)
+            | NodeAction::Wait(..)
+            | NodeAction::Decide(..)
+            | NodeAction::Late(..)
+            | NodeAction::Recall(..)
+            | NodeAction::Stable(..)
+            | NodeAction::Accuse(_) => None,
         };
         if let Some((sequence, digest)) = ended {
             self.submitted.insert(digest, Some(sequence));
@@ -468,7 +475,7 @@ fn key_of(signed: &Signed<Signature>) -> (Sequence, Digest) {
 }
 
 /// Has no opinion: an orchestrator is never asked for one.
-impl Reviewer for () {
+impl ReviewerNode for () {
     async fn review(&self, _: Sequence, _: &Change) -> ModelOpinion {
         Opinion::Abstain { reason: "nobody reviews here".to_owned() }.into()
     }

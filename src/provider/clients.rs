@@ -13,7 +13,7 @@ use crate::core::{BedrockEndpoint, Endpoint, OpenAiEndpoint};
 pub struct Clients {
     flow: Option<Flow>,
     openai: RefCell<Vec<(OpenAiEndpoint, Rc<openai::Client>)>>,
-    bedrock: RefCell<Vec<(BedrockEndpoint, Rc<bedrock::Client>)>>,
+    bedrock: RefCell<Vec<(BedrockEndpoint, Rc<bedrock::BedrockConnection>)>>,
 }
 
 impl Clients {
@@ -45,8 +45,11 @@ impl Clients {
     }
 
     /// The client for a model of Bedrock.
-    pub(super) fn bedrock(&self, endpoint: &BedrockEndpoint) -> Result<Rc<bedrock::Client>, ProviderError> {
-        shared(&self.bedrock, endpoint, |endpoint| bedrock::Client::new(endpoint, self.flow))
+    pub(super) fn bedrock(
+        &self,
+        endpoint: &BedrockEndpoint,
+    ) -> Result<Rc<bedrock::BedrockConnection>, ProviderError> {
+        shared(&self.bedrock, endpoint, |endpoint| bedrock::BedrockConnection::new(endpoint, self.flow))
     }
 }
 

@@ -21,7 +21,7 @@ pub struct Completion {
 }
 
 /// Called with the number of tokens received so far, while a reply streams in.
-pub type Progress<'a> = &'a dyn Fn(u64);
+pub type OnProgress<'a> = &'a dyn Fn(u64);
 
 /// Becomes true when no call is to be made again; those under way are still awaited.
 pub type Quitting = tokio::sync::watch::Receiver<bool>;

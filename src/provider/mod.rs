@@ -21,7 +21,7 @@ mod secret;
 
 pub use bedrock::Bedrock;
 pub use clients::Clients;
-pub use completion::{Completion, Progress, Quitting};
+pub use completion::{Completion, OnProgress, Quitting};
 pub use error::ProviderError;
 pub use flow::Flow;
 pub use http::is_loopback;
@@ -63,7 +63,7 @@ impl Provider {
     /// # Errors
     ///
     /// [`ProviderError`], after the retries that its kind allows.
-    pub async fn ask(&self, ask: &Ask, progress: Progress<'_>) -> Result<Completion, ProviderError> {
+    pub async fn ask(&self, ask: &Ask, progress: OnProgress<'_>) -> Result<Completion, ProviderError> {
         match self {
             Self::OpenAi(server) => server.ask(ask, progress).await,
             Self::Bedrock(bedrock) => bedrock.ask(ask, progress).await,

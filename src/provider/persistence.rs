@@ -18,13 +18,13 @@ const RETRY_AFTER_MAX: Duration = Duration::from_mins(2);
 
 /// How often a provider asks again, and until when.
 #[derive(Debug)]
-pub(super) struct Persistence {
+pub(super) struct RetryPolicy {
     retries: u32,
     /// Says when no call is to be made again any more.
     quitting: OnceCell<Quitting>,
 }
 
-impl Persistence {
+impl RetryPolicy {
     pub(super) fn new(retries: u32) -> Self {
         Self { retries, quitting: OnceCell::new() }
     }

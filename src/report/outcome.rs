@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::core::BasisPoints;
-use crate::engine::Ledger;
+use crate::engine::RunState;
 use crate::journal::between;
 use crate::protocol::council::{
     Aggregate, ConsensusResult, CouncilSection, Framing, Member, Response, Verification,
@@ -37,7 +37,7 @@ pub struct ConsensusOutcome {
 impl ConsensusOutcome {
     /// Reads the outcome of a run; none, if it is no council or no round has been decided.
     #[must_use]
-    pub fn new(ledger: &Ledger) -> Option<Self> {
+    pub fn new(ledger: &RunState) -> Option<Self> {
         let Section::Council(section) = ledger.report().section else { return None };
         let CouncilSection { content, reasoning, threshold, mut rounds, .. } = *section;
         let last = rounds.pop()?;

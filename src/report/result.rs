@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{RESULT_FILE, TRANSCRIPT_FILE, panel, transcript};
 use crate::core::Endpoint;
 use crate::crypto::Digest;
-use crate::engine::{Ledger, Mismatch};
+use crate::engine::{Mismatch, RunState};
 use crate::journal::{Record, between};
 use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome, Parameters, Section};
 
@@ -101,7 +101,7 @@ pub struct Timing {
 impl RunResult {
     /// Makes the result of a run from its journal's ledger and head.
     #[must_use]
-    pub fn new(ledger: &Ledger, journal_head: Digest) -> Self {
+    pub fn new(ledger: &RunState, journal_head: Digest) -> Self {
         let mut report = ledger.report();
         complete(&mut report.section, ledger.endpoints());
         let opened = ledger.opened();
@@ -188,7 +188,7 @@ fn reason(outcome: &Outcome) -> Option<String> {
     }
 }
 
-fn timing(ledger: &Ledger) -> Timing {
+fn timing(ledger: &RunState) -> Timing {
     let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     Timing {
         started_at: ledger.started_at.clone(),

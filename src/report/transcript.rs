@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::engine::{Ledger, Mismatch};
+use crate::engine::{Mismatch, RunState};
 use crate::journal::{Entry, Found, Record, Replied};
-use crate::protocol::map_reduce::Finding;
+use crate::protocol::map_reduce::Fact;
 use crate::protocol::panel::{Evaluated, Scores};
 use crate::protocol::{CallId, Outcome, Params, Passage, Section, Step};
 use crate::text::{Envelope, quote};
@@ -18,7 +18,7 @@ use crate::text::{Envelope, quote};
 /// [`Mismatch`] with its line, if the records do not fit together.
 pub fn transcript(records: &[Record]) -> Result<String, (u64, Mismatch)> {
     let first = records.first().ok_or((1, Mismatch::NotOpened))?;
-    let mut ledger = Ledger::open(first).map_err(|e| (1, e))?;
+    let mut ledger = RunState::open(first).map_err(|e| (1, e))?;
     let mut out = opening(&ledger);
     for record in &records[1..] {
         ledger.apply(record).map_err(|e| (record.seq + 1, e))?;
@@ -43,7 +43,7 @@ pub fn transcript(records: &[Record]) -> Result<String, (u64, Mismatch)> {
     Ok(out)
 }
 
-fn opening(ledger: &Ledger) -> String {
+fn opening(ledger: &RunState) -> String {
     let opened = ledger.opened();
     let mut out = format!("# Run {}\n\n", ledger.run());
     let _ =
@@ -57,7 +57,7 @@ fn opening(ledger: &Ledger) -> String {
     out
 }
 
-fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
+fn reply(out: &mut String, ledger: &RunState, replied: &Replied) {
     let call = replied.call;
     let what = match call.step {
         Step::Think => "private thoughts",
@@ -95,7 +95,7 @@ fn reply(out: &mut String, ledger: &Ledger, replied: &Replied) {
 }
 
 /// Tells a ballot with the names behind its labels; returns false if this is none, or none that counts.
-fn ballot(out: &mut String, ledger: &Ledger, call: CallId) -> bool {
+fn ballot(out: &mut String, ledger: &RunState, call: CallId) -> bool {
     let Section::Panel(section) = ledger.report().section else { return false };
     let evaluator = ledger.agent_name(call.agent);
     let is_its = |e: &&Evaluated| e.evaluator == evaluator && 2 * e.iteration == call.round;
@@ -114,7 +114,7 @@ fn ballot(out: &mut String, ledger: &Ledger, call: CallId) -> bool {
 }
 
 /// Tells how the answers of a panel stand in the end.
-fn ranking(out: &mut String, ledger: &Ledger) {
+fn ranking(out: &mut String, ledger: &RunState) {
     let Section::Panel(section) = ledger.report().section else { return };
     out.push_str("## Ranking\n\n");
     for placed in &section.ranking {
@@ -127,10 +127,10 @@ fn ranking(out: &mut String, ledger: &Ledger) {
 }
 
 /// What the numbers in an answer from pieces mean.
-fn facts(out: &mut String, ledger: &Ledger) {
+fn facts(out: &mut String, ledger: &RunState) {
     let Section::MapReduce(section) = ledger.report().section else { return };
     out.push_str("## Facts\n\n");
-    for (index, Finding { document, start, end, quote: words }) in section.findings.iter().enumerate() {
+    for (index, Fact { document, start, end, quote: words }) in section.findings.iter().enumerate() {
         let name = quote::json_string(document);
         let _ = writeln!(out, "[{}] {name}, bytes {start} to {end}:\n", index + 1);
         quoted(out, words);
@@ -148,7 +148,7 @@ fn passages(out: &mut String, found: &Found) {
 }
 
 /// Whether nobody knows what another wrote in this round.
-fn is_blind(ledger: &Ledger, round: u32) -> bool {
+fn is_blind(ledger: &RunState, round: u32) -> bool {
     match ledger.opened().setup.params {
         Params::Pair(_) | Params::Panel(_) => round == 1,
         Params::Council(_) => round == 0,
@@ -157,7 +157,7 @@ fn is_blind(ledger: &Ledger, round: u32) -> bool {
 }
 
 /// Returns what an agent writes when it commits.
-fn form_name(ledger: &Ledger, call: CallId) -> &'static str {
+fn form_name(ledger: &RunState, call: CallId) -> &'static str {
     match ledger.opened().setup.params {
         Params::Pair(_) => "envelope",
         Params::Council(_) => {
@@ -216,7 +216,7 @@ fn end(out: &mut String, outcome: &Outcome) {
     out.push('\n');
 }
 
-fn dissent(out: &mut String, ledger: &Ledger) {
+fn dissent(out: &mut String, ledger: &RunState) {
     let report = ledger.report();
     if !report.dissent.is_empty() {
         out.push_str("## Other answers\n\n");

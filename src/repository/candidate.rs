@@ -5,13 +5,13 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::error::RepositoryError;
-use super::git::{Asked, Repository};
+use super::git::{GitCall, Repository};
 use super::oid::Oid;
 use crate::crypto::Digest;
 
 /// Where a change comes from.
 #[derive(Clone, Copy, Debug)]
-pub enum Source<'a> {
+pub enum ChangeSource<'a> {
     /// A patch, such as `git diff` writes it.
     Patch(&'a [u8]),
     /// What a branch has done since it left the base; merged, if the base has gone on.
@@ -76,15 +76,15 @@ impl Repository {
     /// # Errors
     ///
     /// [`RepositoryError`] if it does not apply, changes nothing, or has something that cannot be decided on by reading.
-    pub fn candidate(&self, base: &str, source: Source<'_>) -> Result<Candidate, RepositoryError> {
+    pub fn candidate(&self, base: &str, source: ChangeSource<'_>) -> Result<Candidate, RepositoryError> {
         let base = self.commit_of(base)?;
         let tree = match source {
-            Source::Patch(patch) => self.apply(&base, patch)?,
-            Source::Branch(branch) => self.merge(&base, branch)?,
+            ChangeSource::Patch(patch) => self.apply(&base, patch)?,
+            ChangeSource::Branch(branch) => self.merge(&base, branch)?,
         };
         let words = ["diff-tree", "-r", "--no-renames", "--raw", "--no-abbrev", "--numstat", "-z"];
         let listed = [&words[..], &[base.as_str(), tree.as_str()]].concat();
-        let out = self.must(&Asked::words(&listed))?;
+        let out = self.must(&GitCall::words(&listed))?;
         let files = read_files(&out, &listed.join(" "))?;
         if files.is_empty() {
             return Err(RepositoryError::Nothing(base));
@@ -96,26 +96,26 @@ impl Repository {
         // Without an index git takes no attributes from what happens to be checked out.
         let words = [&words[..], &plain, &prefixes].concat();
         let diff =
-            self.must(&Asked { index: Some(Path::new("/nonexistent/index")), ..Asked::words(&words) })?;
+            self.must(&GitCall { index: Some(Path::new("/nonexistent/index")), ..GitCall::words(&words) })?;
         Ok(Candidate { base, tree, diff, files })
     }
 
     fn apply(&self, base: &Oid, patch: &[u8]) -> Result<Oid, RepositoryError> {
         Self::with_index(|index| {
-            self.must(&Asked { index: Some(index), ..Asked::words(&["read-tree", base.as_str()]) })?;
+            self.must(&GitCall { index: Some(index), ..GitCall::words(&["read-tree", base.as_str()]) })?;
             let words = ["apply", "--cached", "--whitespace=nowarn", "-"];
-            let said = self.ask(&Asked { index: Some(index), input: patch, ..Asked::words(&words) })?;
+            let said = self.ask(&GitCall { index: Some(index), input: patch, ..GitCall::words(&words) })?;
             if !said.is_well {
                 return Err(RepositoryError::DoesNotApply { base: base.clone(), said: said.err });
             }
-            self.oid(&Asked { index: Some(index), ..Asked::words(&["write-tree"]) })
+            self.oid(&GitCall { index: Some(index), ..GitCall::words(&["write-tree"]) })
         })
     }
 
     fn merge(&self, base: &Oid, branch: &str) -> Result<Oid, RepositoryError> {
         let branch = self.commit_of(branch)?;
         let words = ["merge-tree", "--write-tree", "--no-messages", base.as_str(), branch.as_str()];
-        let said = self.ask(&Asked::words(&words))?;
+        let said = self.ask(&GitCall::words(&words))?;
         let out = String::from_utf8_lossy(&said.out).into_owned();
         let first = out.lines().next().unwrap_or_default();
         Oid::read(first).filter(|_| said.is_well).ok_or_else(|| RepositoryError::DoesNotApply {
@@ -141,10 +141,10 @@ impl Repository {
     pub fn export(&self, tree: &Oid, folder: &Path) -> Result<(), RepositoryError> {
         let prefix = format!("--prefix={}/", folder.display());
         Self::with_index(|index| {
-            self.must(&Asked { index: Some(index), ..Asked::words(&["read-tree", tree.as_str()]) })?;
+            self.must(&GitCall { index: Some(index), ..GitCall::words(&["read-tree", tree.as_str()]) })?;
             let place = [("GIT_WORK_TREE", folder.as_os_str())];
             let words = ["checkout-index", "--all", "--force", &prefix];
-            self.must(&Asked { index: Some(index), env: &place, ..Asked::words(&words) })?;
+            self.must(&GitCall { index: Some(index), env: &place, ..GitCall::words(&words) })?;
             Ok(())
         })
     }

@@ -38,7 +38,7 @@ pub struct Repository {
 }
 
 /// What is asked of git.
-pub(super) struct Asked<'a> {
+pub(super) struct GitCall<'a> {
     pub(super) words: &'a [&'a str],
     pub(super) input: &'a [u8],
     /// Another index than the repository's own.
@@ -46,14 +46,14 @@ pub(super) struct Asked<'a> {
     pub(super) env: &'a [(&'a str, &'a OsStr)],
 }
 
-impl<'a> Asked<'a> {
+impl<'a> GitCall<'a> {
     pub(super) fn words(words: &'a [&'a str]) -> Self {
         Self { words, input: &[], index: None, env: &[] }
     }
 }
 
 /// What git said: whether it went well, and its two streams.
-pub(super) struct Said {
+pub(super) struct GitOutput {
     pub(super) is_well: bool,
     pub(super) out: Vec<u8>,
     pub(super) err: String,
@@ -69,7 +69,7 @@ impl Repository {
         let here = Self { folder: folder.to_owned(), filters: Vec::new() };
         let words =
             ["-C", &folder.to_string_lossy(), "rev-parse", "--path-format=absolute", "--git-common-dir"];
-        let said = here.raw(&Asked::words(&words), false)?;
+        let said = here.raw(&GitCall::words(&words), false)?;
         let none = || RepositoryError::NotARepository(folder.to_owned());
         if !said.is_well {
             return Err(none());
@@ -84,7 +84,7 @@ impl Repository {
     fn set_filters(&self) -> Result<Vec<String>, RepositoryError> {
         let words = ["config", "--null", "--name-only", "--get-regexp", r"^filter\."];
         // It says no where there is none.
-        let said = self.ask(&Asked::words(&words))?;
+        let said = self.ask(&GitCall::words(&words))?;
         let keys = String::from_utf8_lossy(&said.out).into_owned();
         let names = keys.split('\0').filter_map(|key| key.strip_prefix("filter.")?.rsplit_once('.'));
         let mut names: Vec<String> = names.map(|(name, _)| name.to_owned()).collect();
@@ -107,11 +107,11 @@ impl Repository {
     }
 
     /// Asks git, and takes whatever it says.
-    pub(super) fn ask(&self, asked: &Asked<'_>) -> Result<Said, RepositoryError> {
+    pub(super) fn ask(&self, asked: &GitCall<'_>) -> Result<GitOutput, RepositoryError> {
         self.raw(asked, true)
     }
 
-    fn raw(&self, asked: &Asked<'_>, has_folder: bool) -> Result<Said, RepositoryError> {
+    fn raw(&self, asked: &GitCall<'_>, has_folder: bool) -> Result<GitOutput, RepositoryError> {
         let mut command = Command::new("git");
         command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         command.envs([
@@ -139,7 +139,7 @@ impl Repository {
             child.wait_with_output()
         });
         let said = said.map_err(RepositoryError::NoGit)?;
-        Ok(Said {
+        Ok(GitOutput {
             is_well: said.status.success(),
             out: said.stdout,
             err: String::from_utf8_lossy(&said.stderr).trim().to_owned(),
@@ -147,7 +147,7 @@ impl Repository {
     }
 
     /// Asks git, which must say yes.
-    pub(super) fn must(&self, asked: &Asked<'_>) -> Result<Vec<u8>, RepositoryError> {
+    pub(super) fn must(&self, asked: &GitCall<'_>) -> Result<Vec<u8>, RepositoryError> {
         let said = self.ask(asked)?;
         if said.is_well {
             return Ok(said.out);
@@ -156,7 +156,7 @@ impl Repository {
     }
 
     /// Asks git for the name of an object.
-    pub(super) fn oid(&self, asked: &Asked<'_>) -> Result<Oid, RepositoryError> {
+    pub(super) fn oid(&self, asked: &GitCall<'_>) -> Result<Oid, RepositoryError> {
         let out = String::from_utf8_lossy(&self.must(asked)?).trim().to_owned();
         let strange = || RepositoryError::Strange { command: asked.words.join(" "), said: out.clone() };
         Oid::read(&out).ok_or_else(strange)
@@ -170,7 +170,7 @@ impl Repository {
     pub fn commit_of(&self, name: &str) -> Result<Oid, RepositoryError> {
         let commit = format!("{name}^{{commit}}");
         let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit];
-        let said = self.ask(&Asked::words(&words))?;
+        let said = self.ask(&GitCall::words(&words))?;
         let found = Oid::read(String::from_utf8_lossy(&said.out).trim());
         found.filter(|_| said.is_well).ok_or_else(|| RepositoryError::NoCommit(name.to_owned()))
     }
@@ -181,11 +181,11 @@ impl Repository {
     ///
     /// [`RepositoryError::Shallow`] if its history is cut off, or git cannot be asked.
     pub fn identity(&self, commit: &Oid) -> Result<Digest, RepositoryError> {
-        let shallow = self.must(&Asked::words(&["rev-parse", "--is-shallow-repository"]))?;
+        let shallow = self.must(&GitCall::words(&["rev-parse", "--is-shallow-repository"]))?;
         if shallow.starts_with(b"true") {
             return Err(RepositoryError::Shallow);
         }
-        let out = self.must(&Asked::words(&["rev-list", "--max-parents=0", commit.as_str()]))?;
+        let out = self.must(&GitCall::words(&["rev-list", "--max-parents=0", commit.as_str()]))?;
         let text = String::from_utf8_lossy(&out);
         let mut roots: Vec<&str> = text.lines().collect();
         roots.sort_unstable();
@@ -199,7 +199,7 @@ impl Repository {
     /// [`RepositoryError`] if it is not there.
     pub fn text(&self, tree: &Oid, path: &str) -> Result<String, RepositoryError> {
         let name = format!("{tree}:{path}");
-        let out = self.must(&Asked::words(&["cat-file", "blob", &name]))?;
+        let out = self.must(&GitCall::words(&["cat-file", "blob", &name]))?;
         Ok(String::from_utf8_lossy(&out).into_owned())
     }
 
@@ -229,7 +229,8 @@ impl Repository {
             same(&other.folder) == same(&self.folder)
         });
         let folder = folder.to_string_lossy();
-        let tree = self.raw(&Asked::words(&["-C", &folder, "rev-parse", "--is-inside-work-tree"]), false)?;
+        let tree =
+            self.raw(&GitCall::words(&["-C", &folder, "rev-parse", "--is-inside-work-tree"]), false)?;
         // Without a work tree there are no files that git keeps.
         if !is_ours || !tree.out.starts_with(b"true") {
             return Ok(Vec::new());
@@ -237,7 +238,7 @@ impl Repository {
         let place = place.to_string_lossy();
         let words = ["-C", &folder, "diff", "--name-only", "--no-ext-diff", "--no-textconv", "--no-renames"];
         let words: Vec<&str> = words.into_iter().chain([from.as_str(), "--", &*place]).collect();
-        let said = self.raw(&Asked::words(&words), false)?;
+        let said = self.raw(&GitCall::words(&words), false)?;
         if !said.is_well {
             return Err(RepositoryError::Git { command: words.join(" "), said: said.err });
         }
@@ -259,12 +260,12 @@ impl Repository {
     pub fn branch(&self, name: &str) -> Result<String, RepositoryError> {
         let short = name.strip_prefix("refs/heads/").unwrap_or(name);
         let full = format!("refs/heads/{short}");
-        let said = self.ask(&Asked::words(&["show-ref", "--verify", "--quiet", "--", &full]))?;
+        let said = self.ask(&GitCall::words(&["show-ref", "--verify", "--quiet", "--", &full]))?;
         if !said.is_well {
             return Err(RepositoryError::NoBranch(name.to_owned()));
         }
         // One that stands for another would be moved in that one's place.
-        let said = self.ask(&Asked::words(&["symbolic-ref", "--quiet", &full]))?;
+        let said = self.ask(&GitCall::words(&["symbolic-ref", "--quiet", &full]))?;
         match String::from_utf8_lossy(&said.out).trim().strip_prefix("refs/heads/") {
             Some(other) if said.is_well => self.branch(other),
             Some(_) | None => Ok(full),

@@ -4,7 +4,7 @@
 //! everybody may write who may push: nothing is proven by them. Nothing is written here.
 
 use super::error::RepositoryError;
-use super::git::{Asked, Repository};
+use super::git::{GitCall, Repository};
 use super::oid::Oid;
 
 /// The trailers of one decision.
@@ -45,7 +45,7 @@ impl Repository {
             tip.as_str(),
         ];
         let words: Vec<&str> = words.into_iter().chain(without.as_deref()).chain(["--"]).collect();
-        let out = self.must(&Asked::words(&words))?;
+        let out = self.must(&GitCall::words(&words))?;
         Ok(read(&String::from_utf8_lossy(&out)))
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::error::RepositoryError;
-use super::git::{Asked, Repository};
+use super::git::{GitCall, Repository};
 use super::oid::Oid;
 
 /// Who commits: nobody who could be asked, and the same on every machine.
@@ -14,7 +14,7 @@ const MAIL: &str = "consensus@localhost";
 
 /// The mark of a decision that has landed: a reference that is made when its branch is moved, and not without it.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Mark(String);
+pub struct LandingMark(String);
 
 /// Where a change lands.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -29,7 +29,7 @@ pub struct Landing {
     pub with_checkout: bool,
 }
 
-impl Mark {
+impl LandingMark {
     /// The mark of the decision at this place in the ledger of this name: every ledger counts from the beginning.
     #[must_use]
     pub fn of(ledger: &str, sequence: u64) -> Self {
@@ -55,7 +55,7 @@ impl Repository {
             ("GIT_COMMITTER_DATE", date),
         ];
         let words = ["commit-tree", tree.as_str(), "-p", base.as_str(), "-F", "-"];
-        self.oid(&Asked { input: message.as_bytes(), env: &env, ..Asked::words(&words) })
+        self.oid(&GitCall { input: message.as_bytes(), env: &env, ..GitCall::words(&words) })
     }
 
     /// Moves a branch and leaves its mark, both or neither; but see [`Repository::settle`].
@@ -64,7 +64,7 @@ impl Repository {
     ///
     /// [`RepositoryError::Stale`] if the branch is not where it must be, or the mark is there already;
     /// [`RepositoryError::CheckedOut`] if somebody works on it; [`RepositoryError::Locked`] if a lock is left.
-    pub fn land(&self, landing: &Landing, mark: &Mark) -> Result<(), RepositoryError> {
+    pub fn land(&self, landing: &Landing, mark: &LandingMark) -> Result<(), RepositoryError> {
         let Landing { branch, from, to, .. } = landing;
         self.is_free(landing)?;
         let moves = [format!("update {branch} {to} {from}"), format!("create {} {to}", mark.0)];
@@ -76,7 +76,7 @@ impl Repository {
     /// # Errors
     ///
     /// As [`Repository::land`].
-    pub fn undo(&self, landing: &Landing, mark: &Mark) -> Result<(), RepositoryError> {
+    pub fn undo(&self, landing: &Landing, mark: &LandingMark) -> Result<(), RepositoryError> {
         let Landing { branch, from, to, .. } = landing;
         self.is_free(landing)?;
         let back = Landing { from: to.clone(), to: from.clone(), ..landing.clone() };
@@ -92,7 +92,7 @@ impl Repository {
     /// # Errors
     ///
     /// As [`Repository::land`], where there is something left to do.
-    pub fn settle(&self, landing: &Landing, mark: &Mark) -> Result<bool, RepositoryError> {
+    pub fn settle(&self, landing: &Landing, mark: &LandingMark) -> Result<bool, RepositoryError> {
         let Landing { branch, from, to, .. } = landing;
         let marked = self.marked(mark)?;
         let is_marked = marked.is_some();
@@ -105,7 +105,7 @@ impl Repository {
                 return Ok(false);
             }
             // Its owner has moved it back since: that stays.
-            let before = self.must(&Asked::words(&["rev-list", "--walk-reflogs", branch, "--"]))?;
+            let before = self.must(&GitCall::words(&["rev-list", "--walk-reflogs", branch, "--"]))?;
             if String::from_utf8_lossy(&before).lines().any(|line| line == to.as_str()) {
                 return Ok(true);
             }
@@ -133,7 +133,7 @@ impl Repository {
     /// # Errors
     ///
     /// [`RepositoryError::Marked`] says where it stands.
-    pub fn not_marked(&self, mark: &Mark) -> Result<(), RepositoryError> {
+    pub fn not_marked(&self, mark: &LandingMark) -> Result<(), RepositoryError> {
         match self.marked(mark)? {
             Some(found) => Err(RepositoryError::Marked { mark: mark.0.clone(), found }),
             None => Ok(()),
@@ -145,20 +145,20 @@ impl Repository {
     /// # Errors
     ///
     /// [`RepositoryError`] if git cannot be asked.
-    pub fn marked(&self, mark: &Mark) -> Result<Option<Oid>, RepositoryError> {
+    pub fn marked(&self, mark: &LandingMark) -> Result<Option<Oid>, RepositoryError> {
         self.reference(&mark.0)
     }
 
     fn reference(&self, name: &str) -> Result<Option<Oid>, RepositoryError> {
         let said =
-            self.ask(&Asked::words(&["rev-parse", "--verify", "--quiet", "--end-of-options", name]))?;
+            self.ask(&GitCall::words(&["rev-parse", "--verify", "--quiet", "--end-of-options", name]))?;
         Ok(Oid::read(String::from_utf8_lossy(&said.out).trim()).filter(|_| said.is_well))
     }
 
     fn move_all(&self, moves: &[String], landing: &Landing) -> Result<(), RepositoryError> {
         let input = format!("start\n{}\nprepare\ncommit\n", moves.join("\n"));
         let words = ["update-ref", "--create-reflog", "-m", "consensus: decided by a quorum", "--stdin"];
-        let said = self.ask(&Asked { input: input.as_bytes(), ..Asked::words(&words) })?;
+        let said = self.ask(&GitCall { input: input.as_bytes(), ..GitCall::words(&words) })?;
         if said.is_well {
             return Ok(());
         }
@@ -217,7 +217,7 @@ impl Repository {
         if self.reference(branch)?.as_ref() != Some(to) {
             return Ok(());
         }
-        let before = self.oid(&Asked::words(&["rev-parse", &format!("{from}^{{tree}}")]))?;
+        let before = self.oid(&GitCall::words(&["rev-parse", &format!("{from}^{{tree}}")]))?;
         for place in self.checkouts(branch)? {
             if in_checkout(&place, &["write-tree"])? != before.as_str() {
                 continue;
@@ -253,7 +253,7 @@ impl Repository {
     /// [`RepositoryError`] if git cannot be asked.
     pub fn is_ancestor(&self, one: &Oid, other: &Oid) -> Result<bool, RepositoryError> {
         let words = ["merge-base", "--is-ancestor", one.as_str(), other.as_str()];
-        let said = self.ask(&Asked::words(&words))?;
+        let said = self.ask(&GitCall::words(&words))?;
         if !said.is_well && !said.err.is_empty() {
             return Err(RepositoryError::Git { command: words.join(" "), said: said.err });
         }
@@ -262,7 +262,7 @@ impl Repository {
 
     /// Where a branch is checked out.
     fn checkouts(&self, branch: &str) -> Result<Vec<PathBuf>, RepositoryError> {
-        let out = self.must(&Asked::words(&["worktree", "list", "--porcelain", "-z"]))?;
+        let out = self.must(&GitCall::words(&["worktree", "list", "--porcelain", "-z"]))?;
         let (mut place, mut found) = (PathBuf::new(), Vec::new());
         for field in String::from_utf8_lossy(&out).split('\0') {
             if let Some(path) = field.strip_prefix("worktree ") {

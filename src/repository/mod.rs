@@ -21,9 +21,9 @@ mod history;
 mod landing;
 mod oid;
 
-pub use candidate::{Candidate, FileChange, FileKind, Source};
+pub use candidate::{Candidate, ChangeSource, FileChange, FileKind};
 pub use error::RepositoryError;
 pub use git::Repository;
 pub use history::Trailer;
-pub use landing::{Landing, Mark};
+pub use landing::{Landing, LandingMark};
 pub use oid::Oid;

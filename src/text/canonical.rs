@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
-use super::decimal::{Decimal, DecimalSign, Groups, NotANumber};
+use super::decimal::{Decimal, DecimalSign, DigitGroups, NotANumber};
 use super::quote::{self, one_line};
 use super::{StrictValue, check_depth};
 use crate::crypto::{Digest, NotInteroperable, canonical_json};
@@ -161,9 +161,9 @@ impl Canonicalizer {
     /// everything.
     pub fn canonicalize(&self, text: &str) -> Result<Canonical, NotCanonical> {
         let groups = match (self.reading, self.decimal) {
-            (Reading::Lenient, _) => Groups::Any,
-            (Reading::Strict, Some(_)) => Groups::WellFormed,
-            (Reading::Strict, None) => Groups::Unambiguous,
+            (Reading::Lenient, _) => DigitGroups::Any,
+            (Reading::Strict, Some(_)) => DigitGroups::WellFormed,
+            (Reading::Strict, None) => DigitGroups::Unambiguous,
         };
         self.with_groups(text, groups)
     }
@@ -176,13 +176,13 @@ impl Canonicalizer {
     /// As [`Canonicalizer::canonicalize`].
     pub fn canonicalize_known(&self, text: &str) -> Result<Canonical, NotCanonical> {
         let groups = match self.reading {
-            Reading::Lenient => Groups::Any,
-            Reading::Strict => Groups::WellFormed,
+            Reading::Lenient => DigitGroups::Any,
+            Reading::Strict => DigitGroups::WellFormed,
         };
         self.with_groups(text, groups)
     }
 
-    fn with_groups(&self, text: &str, groups: Groups) -> Result<Canonical, NotCanonical> {
+    fn with_groups(&self, text: &str, groups: DigitGroups) -> Result<Canonical, NotCanonical> {
         let text = match self.kind {
             CanonicalKind::Text => one_line(&to_nfc(text)),
             CanonicalKind::Lines => trim_lines(&to_nfc(text)),

@@ -78,7 +78,7 @@ pub struct Bounds {
 pub struct Broken(String);
 
 /// The JSON that a rule asks for.
-pub(crate) struct Form {
+pub(crate) struct TextForm {
     /// What a server is told.
     pub(crate) schema: Value,
     /// What it looks like, with placeholders that no answer would be.
@@ -87,7 +87,7 @@ pub(crate) struct Form {
 
 impl Constraint {
     /// Returns the JSON that this rule asks for, if it asks for any.
-    pub(crate) fn form(&self) -> Option<Form> {
+    pub(crate) fn form(&self) -> Option<TextForm> {
         let (schema, example) = match self {
             Self::Quotes(quotes) => (quotes.schema(), Quotes::EXAMPLE),
             Self::Answers(answers) => (answers.schema(), Answers::EXAMPLE),
@@ -102,7 +102,7 @@ impl Constraint {
             | Self::EndsWith { .. }
             | Self::Integer => return None,
         };
-        Some(Form { schema, example })
+        Some(TextForm { schema, example })
     }
 
     /// Returns the texts that a user wrote into this rule.

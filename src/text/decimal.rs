@@ -29,7 +29,7 @@ pub enum DecimalSign {
 
 /// Which groups of thousands are read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Groups {
+pub(crate) enum DigitGroups {
     /// Every row of groups of three after one to three digits, as version 0.1 did: `0,125` is 125.
     Any,
     /// A row whose first group does not begin with 0.
@@ -148,19 +148,19 @@ impl Decimal {
     /// # Errors
     ///
     /// [`NotANumber`] for anything else, and for a number of more than 1000 digits.
-    pub(crate) fn parse(text: &str, sign: DecimalSign, groups: Groups) -> Result<Self, NotANumber> {
+    pub(crate) fn parse(text: &str, sign: DecimalSign, groups: DigitGroups) -> Result<Self, NotANumber> {
         Self::read(text, sign, groups).ok_or_else(|| match groups {
             // The words that version 0.1 had for everything are in the prompts of its journals.
-            Groups::Any => NotANumber::NoNumber,
-            Groups::WellFormed | Groups::Unambiguous => why_not(text, sign),
+            DigitGroups::Any => NotANumber::NoNumber,
+            DigitGroups::WellFormed | DigitGroups::Unambiguous => why_not(text, sign),
         })
     }
 
-    fn read(text: &str, sign: DecimalSign, groups: Groups) -> Option<Self> {
+    fn read(text: &str, sign: DecimalSign, groups: DigitGroups) -> Option<Self> {
         let Parts { negative, whole, fraction, exponent } = Parts::of(text, sign)?;
         let between = sign.other().as_char();
         let is_single = fraction.is_empty() && whole.matches(between).count() == 1;
-        if groups == Groups::Unambiguous && is_single {
+        if groups == DigitGroups::Unambiguous && is_single {
             return None;
         }
         let whole = join_groups(whole, between, groups)?;
@@ -230,11 +230,11 @@ fn parse_exponent(text: &str) -> Option<i64> {
 }
 
 /// Joins `1,234,567`; a sign anywhere but between groups of three makes it no number.
-fn join_groups(whole: &str, between: char, groups: Groups) -> Option<String> {
+fn join_groups(whole: &str, between: char, groups: DigitGroups) -> Option<String> {
     let mut parts = whole.split(between);
     let first = parts.next()?;
     let grouped = whole.contains(between);
-    let may_begin = groups == Groups::Any || !first.starts_with('0');
+    let may_begin = groups == DigitGroups::Any || !first.starts_with('0');
     let first_fits = all_digits(first) && (!grouped || (1..=3).contains(&first.len()) && may_begin);
     let rest_fits = parts.all(|group| group.len() == 3 && all_digits(group));
     (first_fits && rest_fits).then(|| whole.replace(between, ""))
@@ -246,7 +246,7 @@ fn why_not(text: &str, sign: DecimalSign) -> NotANumber {
     // A sign at the end stands before no decimals; it may end a sentence.
     let bare = text.strip_suffix(sign.as_char()).unwrap_or(text);
     let written = quote::excerpt(text);
-    let is_number = |sign| Decimal::read(bare, sign, Groups::WellFormed).is_some();
+    let is_number = |sign| Decimal::read(bare, sign, DigitGroups::WellFormed).is_some();
     let whole = quote::excerpt(&bare.replace(other.as_char(), ""));
     let swapped =
         |text: &str| text.replace(sign.as_char(), "").replace(other.as_char(), &sign.as_char().to_string());
@@ -278,7 +278,7 @@ fn without_separators(text: &str, sign: DecimalSign) -> Option<String> {
         |digits: usize| (1..=digits).contains(&first.len()) && middle.iter().all(|g| g.len() == digits);
     let is_grouped = !first.starts_with('0') && last.len() == 3 && (is_row(3) || is_row(2));
     let joined = text.replace(separator, "");
-    (is_grouped && Decimal::read(&joined, sign, Groups::WellFormed).is_some()).then_some(joined)
+    (is_grouped && Decimal::read(&joined, sign, DigitGroups::WellFormed).is_some()).then_some(joined)
 }
 
 #[cfg(test)]
@@ -286,19 +286,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const RULES: [(DecimalSign, Groups); 3] = [
-        (DecimalSign::Point, Groups::WellFormed),
-        (DecimalSign::Comma, Groups::WellFormed),
-        (DecimalSign::Point, Groups::Unambiguous),
+    const RULES: [(DecimalSign, DigitGroups); 3] = [
+        (DecimalSign::Point, DigitGroups::WellFormed),
+        (DecimalSign::Comma, DigitGroups::WellFormed),
+        (DecimalSign::Point, DigitGroups::Unambiguous),
     ];
 
-    fn read(text: &str, (sign, groups): (DecimalSign, Groups)) -> Result<String, NotANumber> {
+    fn read(text: &str, (sign, groups): (DecimalSign, DigitGroups)) -> Result<String, NotANumber> {
         Decimal::parse(text, sign, groups).map(|number| number.to_text(sign))
     }
 
     /// As version 0.1 read it.
     fn canonical(text: &str) -> Option<String> {
-        read(text, (DecimalSign::Point, Groups::Any)).ok()
+        read(text, (DecimalSign::Point, DigitGroups::Any)).ok()
     }
 
     #[test]

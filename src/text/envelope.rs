@@ -77,19 +77,19 @@ pub struct Artifact {
 pub struct Meta {
     /// One answer for each thing that the peer asked for, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub answers: Vec<Answer>,
+    pub answers: Vec<PeerAnswer>,
     /// What made it change its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub change: Option<Change>,
+    pub change: Option<AnswerChange>,
 }
 
 /// An answer to one thing that the peer asked for.
-pub type Answer = String;
+pub type PeerAnswer = String;
 
 /// The named reason for a changed answer.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Change {
+pub struct AnswerChange {
     /// The kind of reason.
     pub by: ChangeBy,
     /// Which objection, check, constraint or evidence, and why it matters.
@@ -115,7 +115,7 @@ pub enum ChangeBy {
 /// The shortest detail that can name a reason, in characters.
 pub(super) const DETAIL_CHARS_MIN: usize = 8;
 
-impl Change {
+impl AnswerChange {
     /// Returns true if a reason is named: a kind other than `none`, and words that say which.
     ///
     /// Counted as a server's grammar counts them: a model that is held to the grammar, and refused for what it
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_reason_needs_a_kind_and_words() {
-        let change = |by, detail: &str| Change { by, detail: detail.to_owned() };
+        let change = |by, detail: &str| AnswerChange { by, detail: detail.to_owned() };
         assert!(change(ChangeBy::Check, "12 × 3 is 36, not 35").names_a_reason());
         assert!(!change(ChangeBy::None, "12 × 3 is 36, not 35").names_a_reason());
         assert!(change(ChangeBy::Check, "by: typo").names_a_reason());

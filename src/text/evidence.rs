@@ -63,7 +63,7 @@ pub struct Answers {
 /// One thing that is asked for.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
-pub struct Part {
+pub struct AnswerPart {
     /// What is asked for.
     pub asked: String,
     /// The numbers of the facts that say so; none, if no fact does.
@@ -120,7 +120,7 @@ impl Answers {
 
     /// Reads canonical JSON in this form.
     #[must_use]
-    pub fn read(text: &str) -> Option<Vec<Part>> {
+    pub fn read(text: &str) -> Option<Vec<AnswerPart>> {
         serde_json::from_str(text).ok()
     }
 
@@ -134,7 +134,7 @@ impl Answers {
                 parts.len()
             ));
         }
-        parts.iter().find_map(|Part { asked, facts, says }| {
+        parts.iter().find_map(|AnswerPart { asked, facts, says }| {
             if asked.trim().is_empty() {
                 return Some("`asked` must say what is asked for, and one is empty".to_owned());
             }

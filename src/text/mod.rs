@@ -37,7 +37,7 @@ pub use canonical::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotC
 pub use constraint::{Broken, Constraint};
 pub use decimal::{DecimalSign, NotANumber};
 pub use envelope::{
-    Answer, Artifact, Change, ChangeBy, Envelope, FinalSolution, Meta, SOLVED_MARKER, Status,
+    AnswerChange, Artifact, ChangeBy, Envelope, FinalSolution, Meta, PeerAnswer, SOLVED_MARKER, Status,
 };
 pub(crate) use extract::read_one;
 pub use extract::{Extracted, REPLY_BYTES_MAX, extract};

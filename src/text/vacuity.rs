@@ -100,7 +100,7 @@ pub struct PromptEcho {
 
 /// What an agent is told, by whose words they are.
 #[derive(Clone, Debug, Default)]
-pub struct Said<'a> {
+pub struct PromptWords<'a> {
     /// The user's question or order.
     pub task: &'a str,
     /// All words of the user's, as [`heard`] returns them.
@@ -127,8 +127,8 @@ static FOLDED: LazyLock<Memo<Arc<str>>> = LazyLock::new(|| Memo::new(256));
 impl PromptEcho {
     /// Remembers what an agent is told.
     #[must_use]
-    pub fn new(rule: EchoRule, said: &Said<'_>) -> Self {
-        let Said { task, heard, instructions, names } = said;
+    pub fn new(rule: EchoRule, said: &PromptWords<'_>) -> Self {
+        let PromptWords { task, heard, instructions, names } = said;
         Self {
             rule,
             task: fold(task),
@@ -266,7 +266,10 @@ mod tests {
 
     fn told(rule: EchoRule, task: &str, instructions: &[&str]) -> PromptEcho {
         let heard = heard(rule, std::iter::once(task));
-        PromptEcho::new(rule, &Said { task, heard, instructions: instructions.to_vec(), ..Said::default() })
+        PromptEcho::new(
+            rule,
+            &PromptWords { task, heard, instructions: instructions.to_vec(), ..PromptWords::default() },
+        )
     }
 
     #[track_caller]

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use consensus::crypto::Digest;
-use consensus::journal::{Placed, Record, SharedJournal, Writer};
+use consensus::journal::{PlacedRecord, Record, SharedJournal, Writer};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -27,7 +27,8 @@ fn journal(folder: &Path) -> Result<()> {
     const EACH: usize = 200;
     let record = json!({"type": "replied", "text": "x".repeat(1500)});
     let records = (RUNS * EACH) as f64;
-    let shared = SharedJournal::open(&folder.join("shared.jsonl"), |_: Record<Value>, _: Placed| Ok(()))?;
+    let shared =
+        SharedJournal::open(&folder.join("shared.jsonl"), |_: Record<Value>, _: PlacedRecord| Ok(()))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let began = Instant::now();
     let work = async |run: usize| -> Result<()> {

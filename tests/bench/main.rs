@@ -32,7 +32,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use consensus::engine::Ledger;
+use consensus::engine::RunState;
 use consensus::journal::{Entry, FILE_NAME, read};
 use consensus::retrieval::{Corpus, PdfReader};
 use model::SENSIBLE;
@@ -333,7 +333,7 @@ fn compute(runs: &Path) -> Result<(f64, f64)> {
     let journal = read(&run.join(FILE_NAME))?;
     let mut times = Vec::new();
     for _ in 0..50 {
-        let mut ledger = Ledger::open(&journal.records[0])?;
+        let mut ledger = RunState::open(&journal.records[0])?;
         for record in &journal.records[1..] {
             let began = Instant::now();
             ledger.apply(record)?;

@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use consensus::bft::orchestrator::{self, Orchestrator};
+use consensus::bft::orchestrator::{self, Proposer};
 use consensus::bft::replica::{self, Replica};
 use consensus::bft::{
-    Change, ModelOpinion, Opinion, Party, Post, Registry, Roster, Seal, Seat, Sequence, Signer, Statement,
-    To, Value,
+    Change, ModelOpinion, NodeId, Opinion, Post, Registry, Roster, RosterEntry, Seal, Sequence, Signer,
+    Statement, To, Value,
 };
 use consensus::crypto::{Digest, SecretKey, Signature};
 
@@ -97,54 +97,56 @@ impl Mail<NoKey> for Plain {
 struct Hall<K: Signer, M: Mail<K>> {
     mail: M,
     reviewers: Vec<Replica<K>>,
-    orchestrator: Orchestrator<K>,
-    inbox: VecDeque<(Party, Party, M::Sealed)>,
+    orchestrator: Proposer<K>,
+    inbox: VecDeque<(NodeId, NodeId, M::Sealed)>,
     opinion: Arc<ModelOpinion>,
     told: Sequence,
 }
 
 impl<K: Signer, M: Mail<K>> Hall<K, M> {
-    fn broadcast(&mut self, from: Party, to: To, post: Post<K::Signature>) {
+    fn broadcast(&mut self, from: NodeId, to: To, post: Post<K::Signature>) {
         let sealed = self.mail.seal(post);
         if let To::One(to) = to {
             return self.inbox.push_back((from, to, sealed));
         }
-        let reviewers = (0..self.reviewers.len()).map(Party::Reviewer);
-        let leader = (to == To::All).then_some(Party::Orchestrator(0));
+        let reviewers = (0..self.reviewers.len()).map(NodeId::Reviewer);
+        let leader = (to == To::All).then_some(NodeId::Orchestrator(0));
         for to in reviewers.chain(leader).filter(|to| *to != from) {
             self.inbox.push_back((from, to, sealed.clone()));
         }
     }
 
-    fn lead(&mut self, input: orchestrator::Input<K::Signature>) {
+    fn lead(&mut self, input: orchestrator::ProposerInput<K::Signature>) {
         for wanted in self.orchestrator.step(input) {
             match wanted {
-                orchestrator::Output::Send(to, post) => self.broadcast(Party::Orchestrator(0), to, post),
-                orchestrator::Output::Decide(_, value, _) => {
+                orchestrator::ProposerAction::Send(to, post) => {
+                    self.broadcast(NodeId::Orchestrator(0), to, post);
+                }
+                orchestrator::ProposerAction::Decide(_, value, _) => {
                     assert_ne!(value, Value::Nothing, "all approve");
                     self.told += 1;
                 }
-                orchestrator::Output::Wait(..)
-                | orchestrator::Output::Late(..)
-                | orchestrator::Output::Return(..)
-                | orchestrator::Output::Recall(..) => {}
+                orchestrator::ProposerAction::Wait(..)
+                | orchestrator::ProposerAction::Late(..)
+                | orchestrator::ProposerAction::Return(..)
+                | orchestrator::ProposerAction::Recall(..) => {}
             }
         }
     }
 
-    fn review(&mut self, at: usize, input: replica::Input<K::Signature>) {
+    fn review(&mut self, at: usize, input: replica::ReplicaInput<K::Signature>) {
         for wanted in self.reviewers[at].step(input) {
             match wanted {
-                replica::Output::Send(to, post) => self.broadcast(Party::Reviewer(at), to, post),
-                replica::Output::Review(sequence, change) => {
+                replica::ReplicaAction::Send(to, post) => self.broadcast(NodeId::Reviewer(at), to, post),
+                replica::ReplicaAction::Review(sequence, change) => {
                     let opinion = Arc::clone(&self.opinion);
-                    self.review(at, replica::Input::Reviewed(sequence, change.digest(), opinion));
+                    self.review(at, replica::ReplicaInput::Reviewed(sequence, change.digest(), opinion));
                 }
-                replica::Output::Wait(..)
-                | replica::Output::Decide(..)
-                | replica::Output::Recall(..)
-                | replica::Output::Stable(..)
-                | replica::Output::Accuse(_) => {}
+                replica::ReplicaAction::Wait(..)
+                | replica::ReplicaAction::Decide(..)
+                | replica::ReplicaAction::Recall(..)
+                | replica::ReplicaAction::Stable(..)
+                | replica::ReplicaAction::Accuse(_) => {}
             }
         }
     }
@@ -152,17 +154,17 @@ impl<K: Signer, M: Mail<K>> Hall<K, M> {
     /// Decides on one change, until nothing is on its way. Returns how long it took until it was told.
     fn decide(&mut self, text: &str) -> Duration {
         let (began, mut took) = (Instant::now(), None);
-        self.lead(orchestrator::Input::Submit(Change::new(text).expect("it is short")));
+        self.lead(orchestrator::ProposerInput::Submit(Change::new(text).expect("it is short")));
         let before = self.told;
         while let Some((from, to, sealed)) = self.inbox.pop_front() {
             let is_wanted = |sequence: Sequence, statement: &Statement| match to {
-                Party::Reviewer(at) => self.reviewers[at].wants(sequence, statement),
-                Party::Orchestrator(_) => self.orchestrator.wants(sequence, statement),
+                NodeId::Reviewer(at) => self.reviewers[at].wants(sequence, statement),
+                NodeId::Orchestrator(_) => self.orchestrator.wants(sequence, statement),
             };
             let Some(post) = self.mail.open(&sealed, is_wanted) else { continue };
             match to {
-                Party::Reviewer(at) => self.review(at, replica::Input::Heard(from, post)),
-                Party::Orchestrator(_) => self.lead(orchestrator::Input::Heard(from, post)),
+                NodeId::Reviewer(at) => self.review(at, replica::ReplicaInput::Heard(from, post)),
+                NodeId::Orchestrator(_) => self.lead(orchestrator::ProposerInput::Heard(from, post)),
             }
             if self.told > before {
                 took = took.or(Some(began.elapsed()));
@@ -172,12 +174,12 @@ impl<K: Signer, M: Mail<K>> Hall<K, M> {
     }
 }
 
-fn hall<K: Signer, M: Mail<K>>(mail: M, count: usize, key: impl Fn(Party) -> K) -> Result<Hall<K, M>> {
+fn hall<K: Signer, M: Mail<K>>(mail: M, count: usize, key: impl Fn(NodeId) -> K) -> Result<Hall<K, M>> {
     let quorum = consensus::bft::Quorum::of(count)?;
     Ok(Hall {
         mail,
-        reviewers: (0..count).map(|at| Replica::new(key(Party::Reviewer(at)), at, quorum, 1)).collect(),
-        orchestrator: Orchestrator::new(key(Party::Orchestrator(0)), 0, quorum, 1),
+        reviewers: (0..count).map(|at| Replica::new(key(NodeId::Reviewer(at)), at, quorum, 1)).collect(),
+        orchestrator: Proposer::new(key(NodeId::Orchestrator(0)), 0, quorum, 1),
         inbox: VecDeque::new(),
         opinion: Arc::new(Opinion::Approve { confidence: 9000, notes: "it is right".to_owned() }.into()),
         told: 0,
@@ -196,30 +198,30 @@ fn rate<K: Signer, M: Mail<K>>(mut hall: Hall<K, M>) -> (f64, f64, f64) {
     (rate, times[times.len() / 2], times[times.len() * 99 / 100])
 }
 
-fn secret(party: Party) -> SecretKey {
+fn secret(party: NodeId) -> SecretKey {
     let number = match party {
-        Party::Reviewer(at) => at + 1,
-        Party::Orchestrator(_) => 0,
+        NodeId::Reviewer(at) => at + 1,
+        NodeId::Orchestrator(_) => 0,
     };
     SecretKey::from_seed(Digest::of(&number.to_le_bytes()).as_bytes())
 }
 
 fn registry(count: usize) -> Result<Arc<Registry>> {
-    let seat = |party: Party| Seat {
+    let seat = |party: NodeId| RosterEntry {
         name: format!("{party:?}"),
         key: secret(party).public(),
         domain: "a model".to_owned(),
     };
     let roster = Roster {
-        reviewers: (0..count).map(|at| seat(Party::Reviewer(at))).collect(),
-        orchestrators: vec![seat(Party::Orchestrator(0))],
+        reviewers: (0..count).map(|at| seat(NodeId::Reviewer(at))).collect(),
+        orchestrators: vec![seat(NodeId::Orchestrator(0))],
     };
     Ok(Arc::new(Registry::new(Digest::of(b"a repository"), roster)?))
 }
 
 /// Seconds that it takes to sign, and to verify, a message as long as a vote.
 fn primitives() -> (f64, f64) {
-    let (key, message) = (secret(Party::Reviewer(0)), [7_u8; 400]);
+    let (key, message) = (secret(NodeId::Reviewer(0)), [7_u8; 400]);
     let signature = key.sign(&message);
     let time = |act: &dyn Fn()| {
         let (began, mut count) = (Instant::now(), 0_u32);

@@ -1,6 +1,6 @@
 //! The same events give the same actions, byte for byte: what replay and verification stand on.
 
-use consensus::protocol::contract::{Piece, Spread};
+use consensus::protocol::contract::{Chunk, ChunkPlan};
 use consensus::protocol::pair::Adopt;
 use consensus::protocol::panel::PanelParams;
 use consensus::protocol::review::ApprovalParams;
@@ -124,8 +124,8 @@ fn any_spread() -> impl Strategy<Value = RunSetup> {
         |(mut setup, count, tokens_max, at_once)| {
             let text = "How much is 2+2? It is four, and was always. ".repeat(count);
             let length = text.len() / count;
-            let piece = |n: usize| Piece { document: 0, start: n * length, end: (n + 1) * length };
-            setup.spread = Some(Spread { pieces: (0..count).map(piece).collect(), tokens_max, at_once });
+            let piece = |n: usize| Chunk { document: 0, start: n * length, end: (n + 1) * length };
+            setup.spread = Some(ChunkPlan { pieces: (0..count).map(piece).collect(), tokens_max, at_once });
             setup.task.documents = vec![Document { name: "sums.txt".to_owned(), text, redacted: false }];
             setup.check().unwrap();
             setup

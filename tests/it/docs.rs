@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::process::Stdio;
 
-use consensus::engine::Ledger;
+use consensus::engine::RunState;
 use consensus::report::ConsensusOutcome;
 use serde_json::{Value, json};
 
@@ -167,7 +167,7 @@ fn an_answer_is_cited_with_the_bytes_on_which_it_rests() {
     assert_eq!(&TOWER[place("start")..place("end")], "43 metres high");
     assert_eq!(result["council"]["changed"], true);
     let journal = consensus::journal::read(&folder.run().join("journal.jsonl")).unwrap();
-    let outcome = ConsensusOutcome::new(&Ledger::replay(&journal.records).unwrap()).unwrap();
+    let outcome = ConsensusOutcome::new(&RunState::replay(&journal.records).unwrap()).unwrap();
     assert!(outcome.is_consensus());
     assert_eq!((outcome.rounds(), outcome.content.as_str()), (Some(1), "43 metres"));
     assert_eq!(outcome.summary(), "consensus reached in round 1 with confidence 0.95 (threshold 0.85)");

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use consensus::engine::{Engine, Moment, Observer, StopRequest};
-use consensus::journal::Opened;
+use consensus::engine::{Engine, Observer, RunEvent, StopRequest};
+use consensus::journal::RunSpec;
 use consensus::protocol::Outcome;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -296,22 +296,22 @@ struct Asker {
 }
 
 impl Observer for Asker {
-    fn notice(&self, moment: Moment<'_>) {
+    fn notice(&self, moment: RunEvent<'_>) {
         match moment {
-            Moment::Answered { .. } => {
+            RunEvent::Answered { .. } => {
                 self.sender.send_replace(StopRequest::Finish);
             }
-            Moment::Stopping { at_once } => {
+            RunEvent::Stopping { at_once } => {
                 assert!(!at_once);
                 self.told.set(self.told.get() + 1);
             }
-            Moment::Writing
-            | Moment::Written(_)
-            | Moment::Calling { .. }
-            | Moment::Streaming { .. }
-            | Moment::Failed { .. }
-            | Moment::Remarked { .. }
-            | Moment::Cancelled { .. } => {}
+            RunEvent::Writing
+            | RunEvent::Written(_)
+            | RunEvent::Calling { .. }
+            | RunEvent::Streaming { .. }
+            | RunEvent::Failed { .. }
+            | RunEvent::Remarked { .. }
+            | RunEvent::Cancelled { .. } => {}
         }
     }
 }
@@ -333,7 +333,7 @@ fn a_request_to_stop_that_comes_while_a_reply_is_taken_is_told_once() {
     let first: Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
     let mut opened = first["event"].clone();
     opened.as_object_mut().unwrap().shift_remove("type");
-    let opened: Opened = serde_json::from_value(opened).unwrap();
+    let opened: RunSpec = serde_json::from_value(opened).unwrap();
     let (sender, stop) = watch::channel(StopRequest::None);
     let asker = Asker { sender, told: Cell::new(0) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

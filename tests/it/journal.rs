@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use consensus::engine::{Changes, Engine, Ledger, NoObserver, StopRequest};
+use consensus::engine::{Changes, Engine, NoObserver, RunState, StopRequest};
 use consensus::journal::{Entry, FILE_NAME, Journal, JournalError, Writer, read};
 use consensus::protocol::Outcome;
 use consensus::report::RunResult;
@@ -135,7 +135,7 @@ fn every_changed_byte_is_found() {
             Err(other) => panic!("{other}"),
             // The last line has no successor that vouches for it; the result's head does.
             Ok(journal) => {
-                Ledger::replay(&journal.records).is_err() || head != serde_json::json!(journal.head)
+                RunState::replay(&journal.records).is_err() || head != serde_json::json!(journal.head)
             }
         };
         assert!(found, "byte {at} can be changed unseen");

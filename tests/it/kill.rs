@@ -8,8 +8,8 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use consensus::engine::{Engine, Moment, Observer, StopRequest};
-use consensus::journal::Opened;
+use consensus::engine::{Engine, Observer, RunEvent, StopRequest};
+use consensus::journal::RunSpec;
 use serde_json::Value;
 
 use crate::map_reduce::READER;
@@ -25,14 +25,17 @@ struct Killer {
 }
 
 impl Observer for Killer {
-    fn notice(&self, moment: Moment<'_>) {
+    fn notice(&self, moment: RunEvent<'_>) {
         match moment {
-            Moment::Writing | Moment::Written(_) | Moment::Calling { .. } | Moment::Answered { .. } => {}
-            Moment::Streaming { .. }
-            | Moment::Failed { .. }
-            | Moment::Remarked { .. }
-            | Moment::Cancelled { .. }
-            | Moment::Stopping { .. } => return,
+            RunEvent::Writing
+            | RunEvent::Written(_)
+            | RunEvent::Calling { .. }
+            | RunEvent::Answered { .. } => {}
+            RunEvent::Streaming { .. }
+            | RunEvent::Failed { .. }
+            | RunEvent::Remarked { .. }
+            | RunEvent::Cancelled { .. }
+            | RunEvent::Stopping { .. } => return,
         }
         if self.left.get() == 0 {
             let own = std::process::id().to_string();
@@ -50,7 +53,7 @@ impl Observer for Killer {
 fn child() {
     let (Some(dir), Ok(at)) = (std::env::var_os(DIR), std::env::var(AT)) else { return };
     let dir = PathBuf::from(dir);
-    let opened: Opened = serde_json::from_slice(&std::fs::read(dir.join("opened.json")).unwrap()).unwrap();
+    let opened: RunSpec = serde_json::from_slice(&std::fs::read(dir.join("opened.json")).unwrap()).unwrap();
     let killer = Killer { left: Cell::new(at.parse().unwrap()) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

@@ -146,7 +146,7 @@ fn the_configuration_of_the_readme_is_read() {
 #[test]
 fn the_exit_codes_of_the_readme_are_those_of_the_program() {
     let readme = repository("README.md");
-    let source = repository("src/cli/exit.rs");
+    let source = repository("src/core/exit_code.rs");
     let (_, section) = readme.split_once("\n## Exit codes\n").unwrap();
     let listed: Vec<&str> = section
         .lines()

@@ -3,7 +3,9 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use consensus::repository::{Candidate, FileKind, Landing, Mark, Repository, RepositoryError, Source};
+use consensus::repository::{
+    Candidate, ChangeSource, FileKind, Landing, LandingMark, Repository, RepositoryError,
+};
 
 use crate::support::{Folder, commit_all, git, git_bytes};
 
@@ -92,9 +94,9 @@ fn a_patch_gives_the_tree_of_its_author_whatever_the_repository_has_set() {
         project.git(&["config", key, value]);
     }
     let before = project.state();
-    let candidate = project.open().candidate("main", Source::Patch(&patch)).unwrap();
+    let candidate = project.open().candidate("main", ChangeSource::Patch(&patch)).unwrap();
     assert_eq!(candidate.tree.as_str(), tree);
-    let merged = project.open().candidate("main", Source::Branch("work")).unwrap();
+    let merged = project.open().candidate("main", ChangeSource::Branch("work")).unwrap();
     assert_eq!(merged, candidate, "the branch is the same change, with the same diff");
     assert_eq!(project.state(), before, "and nothing has been touched");
     let files: Vec<(&str, u64, u64)> =
@@ -129,8 +131,8 @@ fn the_diff_that_is_read_makes_the_tree_that_lands() {
     let project = Project::new();
     let (patch, _) = everything(&project);
     let repository = project.open();
-    let candidate = repository.candidate("main", Source::Patch(&patch)).unwrap();
-    let again = repository.candidate("main", Source::Patch(&candidate.diff)).unwrap();
+    let candidate = repository.candidate("main", ChangeSource::Patch(&patch)).unwrap();
+    let again = repository.candidate("main", ChangeSource::Patch(&candidate.diff)).unwrap();
     assert_eq!(again, candidate);
     let folder = Folder::new();
     repository.export(&candidate.tree, folder.path()).unwrap();
@@ -150,23 +152,32 @@ fn a_change_that_leaves_the_repository_or_hides_something_is_refused() {
         )
     };
     for path in ["../x", ".git/hooks/post-commit", ".GIT/config", "a/../../x"] {
-        let refused = repository.candidate("main", Source::Patch(adding(path, "100644").as_bytes()));
+        let refused = repository.candidate("main", ChangeSource::Patch(adding(path, "100644").as_bytes()));
         assert!(matches!(refused, Err(RepositoryError::DoesNotApply { .. })), "{path}: {refused:?}");
     }
     let submodule = format!(
         "diff --git a/sub b/sub\nnew file mode 160000\nindex 0000000..1111111\n--- /dev/null\n+++ b/sub\n@@ -0,0 +1 @@\n+Subproject commit {}\n",
         "1".repeat(40)
     );
-    let refused = repository.candidate("main", Source::Patch(submodule.as_bytes()));
+    let refused = repository.candidate("main", ChangeSource::Patch(submodule.as_bytes()));
     assert!(matches!(&refused, Err(RepositoryError::Submodule(path)) if path == "sub"), "{refused:?}");
     for (patch, why) in
         [("", "nothing"), ("no patch at all\n", "nothing to read"), (&adding("a.txt", "100644"), "there")]
     {
-        assert!(repository.candidate("main", Source::Patch(patch.as_bytes())).is_err(), "{why}");
+        assert!(repository.candidate("main", ChangeSource::Patch(patch.as_bytes())).is_err(), "{why}");
     }
-    assert!(matches!(repository.candidate("main", Source::Branch("main")), Err(RepositoryError::Nothing(_))));
-    assert!(matches!(repository.candidate("nowhere", Source::Patch(b"")), Err(RepositoryError::NoCommit(_))));
-    assert!(matches!(repository.candidate("--help", Source::Patch(b"")), Err(RepositoryError::NoCommit(_))));
+    assert!(matches!(
+        repository.candidate("main", ChangeSource::Branch("main")),
+        Err(RepositoryError::Nothing(_))
+    ));
+    assert!(matches!(
+        repository.candidate("nowhere", ChangeSource::Patch(b"")),
+        Err(RepositoryError::NoCommit(_))
+    ));
+    assert!(matches!(
+        repository.candidate("--help", ChangeSource::Patch(b"")),
+        Err(RepositoryError::NoCommit(_))
+    ));
     assert!(matches!(Repository::open(Path::new("/")), Err(RepositoryError::NotARepository(_))));
 }
 
@@ -179,11 +190,11 @@ fn a_branch_that_conflicts_is_refused_and_one_that_is_behind_is_merged() {
     project.write("a.txt", b"one\n2\nthree\n");
     project.commit("main goes on");
     project.git(&["checkout", "--quiet", "work"]);
-    let candidate = project.open().candidate("main", Source::Branch("work")).unwrap();
+    let candidate = project.open().candidate("main", ChangeSource::Branch("work")).unwrap();
     assert_eq!(candidate.files.len(), 1, "what main has done is no part of the change");
     project.write("a.txt", b"one\nzwei\nthree\n");
     project.commit("conflict");
-    let refused = project.open().candidate("main", Source::Branch("work"));
+    let refused = project.open().candidate("main", ChangeSource::Branch("work"));
     assert!(matches!(refused, Err(RepositoryError::DoesNotApply { .. })), "{refused:?}");
 }
 
@@ -192,7 +203,7 @@ fn a_change_lands_once_as_the_same_commit_and_can_be_taken_back() {
     let project = Project::new();
     let (patch, tree) = everything(&project);
     let repository = project.open();
-    let candidate = repository.candidate("main", Source::Patch(&patch)).unwrap();
+    let candidate = repository.candidate("main", ChangeSource::Patch(&patch)).unwrap();
     let (landing, mark) = (project.landing(&candidate), mark_of(1));
     assert_eq!(project.landing(&candidate), landing, "made again it is the same commit");
     let before = project.state();
@@ -214,7 +225,7 @@ fn a_branch_that_somebody_else_has_moved_is_left_alone() {
     let project = Project::new();
     let (patch, _) = everything(&project);
     let repository = project.open();
-    let candidate = repository.candidate("main", Source::Patch(&patch)).unwrap();
+    let candidate = repository.candidate("main", ChangeSource::Patch(&patch)).unwrap();
     let landing = project.landing(&candidate);
     project.git(&["branch", "--force", "main", "work"]);
     let before = project.state();
@@ -229,7 +240,7 @@ fn a_landing_that_was_cut_short_is_brought_to_its_end_or_was_never_begun() {
     let project = Project::new();
     let (patch, _) = everything(&project);
     let repository = project.open();
-    let candidate = repository.candidate("main", Source::Patch(&patch)).unwrap();
+    let candidate = repository.candidate("main", ChangeSource::Patch(&patch)).unwrap();
     let (landing, mark) = (project.landing(&candidate), mark_of(1));
     let (from, to, mark_name) = (landing.from.as_str(), landing.to.as_str(), "refs/consensus/a-ledger/1");
     let before = project.state();
@@ -267,7 +278,7 @@ fn a_mark_that_is_there_stops_the_branch_too() {
     let project = Project::new();
     let (patch, _) = everything(&project);
     let repository = project.open();
-    let candidate = repository.candidate("main", Source::Patch(&patch)).unwrap();
+    let candidate = repository.candidate("main", ChangeSource::Patch(&patch)).unwrap();
     project.git(&["update-ref", "refs/consensus/a-ledger/1", "work"]);
     let before = project.state();
     assert!(repository.land(&project.landing(&candidate), &mark_of(1)).is_err());
@@ -279,7 +290,7 @@ fn a_branch_where_somebody_works_is_not_moved_under_the_files() {
     let project = Project::new();
     let (patch, _) = everything(&project);
     let repository = project.open();
-    let candidate = repository.candidate("main", Source::Patch(&patch)).unwrap();
+    let candidate = repository.candidate("main", ChangeSource::Patch(&patch)).unwrap();
     let landing = project.landing(&candidate);
     let other = Folder::new();
     let place = other.path().join("linked");
@@ -301,7 +312,7 @@ fn a_lock_that_was_left_is_named_and_not_taken_away() {
     let project = Project::new();
     let (patch, _) = everything(&project);
     let repository = project.open();
-    let candidate = repository.candidate("main", Source::Patch(&patch)).unwrap();
+    let candidate = repository.candidate("main", ChangeSource::Patch(&patch)).unwrap();
     let lock = project.path().join(".git/refs/heads/main.lock");
     std::fs::write(&lock, "").unwrap();
     let refused = repository.land(&project.landing(&candidate), &mark_of(1));
@@ -312,8 +323,8 @@ fn a_lock_that_was_left_is_named_and_not_taken_away() {
     assert!(lock.exists());
 }
 
-fn mark_of(sequence: u64) -> Mark {
-    Mark::of("a-ledger", sequence)
+fn mark_of(sequence: u64) -> LandingMark {
+    LandingMark::of("a-ledger", sequence)
 }
 
 #[test]
@@ -329,7 +340,7 @@ fn no_filter_of_a_repository_is_run_and_files_are_those_of_the_tree() {
     }
     project.git(&["config", "filter.one.required", "true"]);
     let repository = project.open();
-    let tree = repository.candidate("main", Source::Branch("work")).unwrap().tree;
+    let tree = repository.candidate("main", ChangeSource::Branch("work")).unwrap().tree;
     let folder = Folder::new();
     repository.export(&tree, folder.path()).unwrap();
     assert_eq!(std::fs::read(folder.path().join("a.txt")).unwrap(), b"one\ntwo\nthree\n");

@@ -18,8 +18,8 @@ use std::hash::{Hash, Hasher};
 use std::time::Instant;
 
 use consensus::bft::{
-    Commit, Grounds, Input, Lock, Message, Output, Prepare, Proposal, Quorum, Reviewer, Slot, Value, View,
-    ViewChange, Vote,
+    Commit, Grounds, LeaderProposal, Lock, Message, Prepare, Quorum, Reviewer, Slot, SlotAction, SlotInput,
+    Value, View, ViewChange, Vote,
 };
 use consensus::crypto::Digest;
 use stateright::{Checker, HasDiscoveries, Model, Property};
@@ -54,7 +54,7 @@ struct World {
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum Step {
     /// A proposal reaches a reviewer.
-    Propose(Reviewer, Proposal),
+    Propose(Reviewer, LeaderProposal),
     /// All votes of a view that it has voted in reach a reviewer: those for its value, or all.
     Votes(Reviewer, View, bool),
     /// The time for a view is over.
@@ -115,18 +115,18 @@ impl Approval {
     }
 
     /// Gives a reviewer an input, reviews for it at once, and notes what it says.
-    fn give(&self, world: &mut World, reviewer: Reviewer, input: Input) {
+    fn give(&self, world: &mut World, reviewer: Reviewer, input: SlotInput) {
         let mut inputs = vec![input];
         while let Some(input) = inputs.pop() {
             for output in world.slots[reviewer].step(input) {
                 match output {
-                    Output::Review(digest) => {
+                    SlotAction::Review(digest) => {
                         let approves = world.approves[reviewer][index(Value::Change(digest))];
                         let vote = if approves { Vote::Approve } else { Vote::Reject };
-                        inputs.push(Input::Reviewed(digest, vote));
+                        inputs.push(SlotInput::Reviewed(digest, vote));
                     }
-                    Output::Say(message) => self.note(&mut world.said[reviewer], &message),
-                    Output::Acknowledge(..) | Output::Decide(_) | Output::Accuse(_) => {}
+                    SlotAction::Say(message) => self.note(&mut world.said[reviewer], &message),
+                    SlotAction::Acknowledge(..) | SlotAction::Decide(_) | SlotAction::Accuse(_) => {}
                 }
             }
         }
@@ -197,8 +197,9 @@ impl Approval {
                 });
                 let said: Vec<(Reviewer, ViewChange)> = some.iter().cloned().chain(lies).collect();
                 // What it comes to, whatever the orchestrator wishes.
-                let way = values()
-                    .map(|wish| Proposal::after(view, said.clone(), wish, self.quorum).map(|p| p.value));
+                let way = values().map(|wish| {
+                    LeaderProposal::after(view, said.clone(), wish, self.quorum).map(|p| p.value)
+                });
                 if !ways.contains(&way) {
                     ways.push(way);
                     found.push(Grounds::Left(said));
@@ -220,7 +221,7 @@ impl Approval {
                 let lies =
                     self.liars().flat_map(|liar| std::iter::repeat_n((liar, value), self.quorum.size()));
                 for (from, value) in honest.into_iter().chain(lies) {
-                    slot.step(Input::Said(from, Message::Commit(Commit { view, value })));
+                    slot.step(SlotInput::Said(from, Message::Commit(Commit { view, value })));
                 }
                 decided.extend(slot.decision().map(|decision| decision.value));
             }
@@ -262,7 +263,8 @@ impl Model for Approval {
             let grounds = if there.is_empty() { Vec::new() } else { self.grounds(world, view) };
             for i in there {
                 for grounds in &grounds {
-                    let proposals = values().map(|value| Proposal { view, value, grounds: grounds.clone() });
+                    let proposals =
+                        values().map(|value| LeaderProposal { view, value, grounds: grounds.clone() });
                     steps.extend(proposals.map(|proposal| Step::Propose(i, proposal)));
                 }
             }
@@ -285,12 +287,12 @@ impl Model for Approval {
         match step {
             Step::Propose(i, proposal) => {
                 let view = proposal.view as usize;
-                self.give(&mut world, i, Input::Proposed(proposal));
+                self.give(&mut world, i, SlotInput::Proposed(proposal));
                 if !self.is_whole && matches!(world.said[i].prepared[view], Some((_, Vote::Reject))) {
                     return None;
                 }
             }
-            Step::Expire(i, view) => self.give(&mut world, i, Input::Expired(view)),
+            Step::Expire(i, view) => self.give(&mut world, i, SlotInput::Expired(view)),
             Step::Votes(i, view, all) => {
                 let (value, vote) = world.said[i].prepared[view as usize]?;
                 let lie = if vote == Vote::Follow { Vote::Follow } else { Vote::Approve };
@@ -307,7 +309,7 @@ impl Model for Approval {
                 for (from, of, vote) in votes {
                     // It may have gone on meanwhile; then this view is over for it.
                     let prepare = Prepare { view, value: values()[of], vote };
-                    self.give(&mut world, i, Input::Said(from, Message::Prepare(prepare)));
+                    self.give(&mut world, i, SlotInput::Said(from, Message::Prepare(prepare)));
                 }
             }
         }

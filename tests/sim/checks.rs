@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use consensus::bft::orchestrator::Why;
-use consensus::bft::{Change, Commit, Party, Quorum, Reviewer, Sequence, Statement, Value, View, Vote};
+use consensus::bft::{Change, Commit, NodeId, Quorum, Reviewer, Sequence, Statement, Value, View, Vote};
 use consensus::crypto::Digest;
 
 use crate::nodes::{Post, Proof, Signed};
@@ -15,8 +15,8 @@ type Kind = (u8, View);
 #[derive(Debug)]
 pub(crate) struct Checks {
     quorum: Quorum,
-    liars: BTreeSet<Party>,
-    said: BTreeMap<(Party, Sequence, Kind), Statement>,
+    liars: BTreeSet<NodeId>,
+    said: BTreeMap<(NodeId, Sequence, Kind), Statement>,
     committed: BTreeMap<(Sequence, View), Value>,
     approved: BTreeMap<(Sequence, Value), BTreeSet<Reviewer>>,
     refused: BTreeMap<(Sequence, Value), BTreeSet<Reviewer>>,
@@ -25,7 +25,7 @@ pub(crate) struct Checks {
 }
 
 impl Checks {
-    pub(crate) fn new(quorum: Quorum, liars: BTreeSet<Party>) -> Self {
+    pub(crate) fn new(quorum: Quorum, liars: BTreeSet<NodeId>) -> Self {
         Self {
             quorum,
             liars,
@@ -39,7 +39,7 @@ impl Checks {
     }
 
     /// An honest one sends this, in its own name if it is a letter.
-    pub(crate) fn sends(&mut self, party: Party, post: &Post) -> Result<(), String> {
+    pub(crate) fn sends(&mut self, party: NodeId, post: &Post) -> Result<(), String> {
         match post {
             Post::Letter(letter) if kind(&letter.signed).0 == party => self.says(&letter.signed),
             Post::Letter(letter) => Err(format!("{party:?} sends what is not its own: {letter:?}")),
@@ -99,7 +99,7 @@ impl Checks {
         }
         if value != Value::Nothing {
             let honest = self.approved.get(&(sequence, value)).map_or(0, BTreeSet::len);
-            let lying = self.liars.iter().filter(|party| matches!(party, Party::Reviewer(_))).count();
+            let lying = self.liars.iter().filter(|party| matches!(party, NodeId::Reviewer(_))).count();
             if honest + lying < self.quorum.size() {
                 return Err(format!("{sequence}: {honest} honest reviewers approve"));
             }
@@ -122,7 +122,7 @@ impl Checks {
     /// A change comes back as refused: honest reviewers have refused it, or enough liars.
     pub(crate) fn returns(&self, change: &Change, why: &Why) -> Result<(), String> {
         let Why::Refused(by) = why else { return Ok(()) };
-        let honest = by.iter().filter(|by| !self.liars.contains(&Party::Reviewer(**by)));
+        let honest = by.iter().filter(|by| !self.liars.contains(&NodeId::Reviewer(**by)));
         let of_change = self.refused.iter().filter(|((_, value), _)| *value == change.value());
         let refused: BTreeSet<Reviewer> = of_change.flat_map(|(_, by)| by.iter().copied()).collect();
         if by.len() < self.quorum.blocking() || !honest.clone().all(|by| refused.contains(by)) {
@@ -144,11 +144,11 @@ impl Checks {
     }
 }
 
-fn kind(signed: &Signed) -> (Party, Kind) {
-    let reviewer = Party::Reviewer(signed.by);
+fn kind(signed: &Signed) -> (NodeId, Kind) {
+    let reviewer = NodeId::Reviewer(signed.by);
     match &signed.statement {
-        Statement::PrePrepare { view, .. } => (Party::Orchestrator(signed.by), (0, *view)),
-        Statement::Want { .. } => (Party::Orchestrator(signed.by), (1, 0)),
+        Statement::PrePrepare { view, .. } => (NodeId::Orchestrator(signed.by), (0, *view)),
+        Statement::Want { .. } => (NodeId::Orchestrator(signed.by), (1, 0)),
         Statement::Acknowledge { view, .. } => (reviewer, (2, *view)),
         Statement::Prepare { view, .. } => (reviewer, (3, *view)),
         Statement::Commit(Commit { view, .. }) => (reviewer, (4, *view)),

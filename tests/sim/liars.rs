@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use consensus::bft::{
-    Change, Commit, Opinion, Party, Sequence, Severity, Statement, Value, View, Vote, leader,
+    Change, Commit, NodeId, Opinion, Sequence, Severity, Statement, Value, View, Vote, leader,
 };
 use consensus::crypto::Digest;
 use fastrand::Rng;
@@ -26,7 +26,7 @@ pub(crate) enum Way {
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
     way: Way,
-    me: Party,
+    me: NodeId,
     reviewers: usize,
     orchestrators: usize,
     seen: Vec<Letter>,
@@ -36,10 +36,10 @@ pub(crate) struct Script {
 }
 
 /// What is sent to whom.
-type Sent = Vec<(Party, Post)>;
+type Sent = Vec<(NodeId, Post)>;
 
 impl Script {
-    pub(crate) fn new(way: Way, me: Party, reviewers: usize, orchestrators: usize) -> Self {
+    pub(crate) fn new(way: Way, me: NodeId, reviewers: usize, orchestrators: usize) -> Self {
         Self {
             way,
             me,
@@ -53,13 +53,13 @@ impl Script {
     }
 
     fn letter(&self, sequence: Sequence, statement: Statement) -> Letter {
-        let (Party::Reviewer(by) | Party::Orchestrator(by)) = self.me;
+        let (NodeId::Reviewer(by) | NodeId::Orchestrator(by)) = self.me;
         Letter::alone(Signed { by, sequence, statement, signature: () })
     }
 
-    fn everybody(&self) -> impl Iterator<Item = Party> + use<> {
-        let orchestrators = (0..self.orchestrators).map(Party::Orchestrator);
-        (0..self.reviewers).map(Party::Reviewer).chain(orchestrators)
+    fn everybody(&self) -> impl Iterator<Item = NodeId> + use<> {
+        let orchestrators = (0..self.orchestrators).map(NodeId::Orchestrator);
+        (0..self.reviewers).map(NodeId::Reviewer).chain(orchestrators)
     }
 
     fn any_value(&self, sequence: Sequence, rng: &mut Rng) -> Value {
@@ -77,7 +77,7 @@ impl Script {
             return Vec::new();
         }
         let of_two = |rng: &mut Rng| if rng.bool() { change.clone() } else { other.clone() };
-        let tell = |to: Party| {
+        let tell = |to: NodeId| {
             let shown = of_two(rng);
             let mut letter = self.letter(sequence, Statement::PrePrepare { view: 0, value: shown.value() });
             // Another change than the one that is signed, or none.
@@ -96,8 +96,8 @@ impl Script {
         }
         let sequence = rng.u64(1..12);
         let statement = match self.me {
-            Party::Reviewer(_) => Statement::ViewChange { view: rng.u32(1..3), lock: None },
-            Party::Orchestrator(_) => Statement::Want { value: Value::Nothing },
+            NodeId::Reviewer(_) => Statement::ViewChange { view: rng.u32(1..3), lock: None },
+            NodeId::Orchestrator(_) => Statement::Want { value: Value::Nothing },
         };
         let letter = self.letter(sequence, statement);
         self.everybody().map(|to| (to, Post::Letter(letter.clone()))).collect()
@@ -128,8 +128,8 @@ impl Script {
             }
         }
         let mut sent = match self.me {
-            Party::Reviewer(_) => self.vote(letter, rng),
-            Party::Orchestrator(me) => self.propose(me, letter, rng),
+            NodeId::Reviewer(_) => self.vote(letter, rng),
+            NodeId::Orchestrator(me) => self.propose(me, letter, rng),
         };
         if rng.u8(..) < 8 {
             let to = self.anybody(rng);
@@ -149,8 +149,8 @@ impl Script {
         sent
     }
 
-    fn anybody(&self, rng: &mut Rng) -> Party {
-        let all: Vec<Party> = self.everybody().collect();
+    fn anybody(&self, rng: &mut Rng) -> NodeId {
+        let all: Vec<NodeId> = self.everybody().collect();
         all[rng.usize(..all.len())]
     }
 
@@ -248,7 +248,7 @@ impl Script {
                 && matches!(letter.signed.statement, Statement::ViewChange { view: other, .. } if other == view)
         };
         let left: Vec<Letter> = self.seen.iter().filter(of_view).cloned().collect();
-        let tell = |to: Party| {
+        let tell = |to: NodeId| {
             let shown = rng.choice(&self.changes).cloned().filter(|_| rng.u8(..) > 60);
             let value = shown.as_ref().map_or(Value::Nothing, Change::value);
             let mut letter = self.letter(sequence, Statement::PrePrepare { view, value });

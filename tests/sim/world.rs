@@ -5,7 +5,7 @@ mod draw;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use consensus::bft::{Change, Opinion, Party, Phase, Sequence, Severity, To, Value, View};
+use consensus::bft::{Change, NodeId, Opinion, Phase, Sequence, Severity, To, Value, View};
 use consensus::crypto::Digest;
 use fastrand::Rng;
 
@@ -61,9 +61,9 @@ enum Alarm {
 
 #[derive(Clone, Debug)]
 enum Event {
-    Deliver { from: Party, to: Party, post: Post },
-    Ring { of: Party, copy: usize, life: u32, alarm: Alarm },
-    Start { of: Party, copy: usize },
+    Deliver { from: NodeId, to: NodeId, post: Post },
+    Ring { of: NodeId, copy: usize, life: u32, alarm: Alarm },
+    Start { of: NodeId, copy: usize },
     Submit(Change),
     Stir,
     Cut,
@@ -93,16 +93,16 @@ pub(crate) struct World {
     queue: BTreeMap<(u64, u64), Event>,
     weather: Weather,
     is_calm: bool,
-    cut: BTreeSet<(Party, Party)>,
-    members: BTreeMap<Party, Member>,
-    liars: BTreeSet<Party>,
+    cut: BTreeSet<(NodeId, NodeId)>,
+    members: BTreeMap<NodeId, Member>,
+    liars: BTreeSet<NodeId>,
     /// How often honest reviewers approve.
     approval: f64,
     checks: Checks,
     /// Changes that have not come yet.
     submissions: u64,
     /// Changes that honest orchestrators have, and have told nothing of.
-    owed: BTreeSet<(Party, Digest)>,
+    owed: BTreeSet<(NodeId, Digest)>,
     story: Story,
     is_traced: bool,
 }
@@ -113,7 +113,7 @@ impl World {
         self.queue.insert((self.now + delay, self.serial), event);
     }
 
-    fn machine(&mut self, of: Party, copy: usize) -> Option<&mut Machine> {
+    fn machine(&mut self, of: NodeId, copy: usize) -> Option<&mut Machine> {
         match self.members.get_mut(&of)? {
             Member::Machines(machines) => machines.get_mut(copy),
             Member::Script(_) => None,
@@ -146,7 +146,7 @@ impl World {
         panic!("seed {}: nothing happens any more", self.seed);
     }
 
-    fn honest(&self) -> impl Iterator<Item = (Party, &Machine)> {
+    fn honest(&self) -> impl Iterator<Item = (NodeId, &Machine)> {
         let honest = self.members.iter().filter(|(party, _)| !self.liars.contains(party));
         honest.flat_map(|(party, member)| match member {
             Member::Machines(machines) => machines.iter().map(|machine| (*party, machine)).collect(),
@@ -156,7 +156,7 @@ impl World {
 
     /// Whether every change is decided and every honest reviewer knows.
     fn is_over(&self) -> bool {
-        let is_orchestrator = |party: Party| matches!(party, Party::Orchestrator(_));
+        let is_orchestrator = |party: NodeId| matches!(party, NodeId::Orchestrator(_));
         let told = self
             .honest()
             .filter(|(party, _)| is_orchestrator(*party))
@@ -198,7 +198,7 @@ impl World {
                 Ok(())
             }
             Event::Cut => {
-                let parties: Vec<Party> = self.members.keys().copied().collect();
+                let parties: Vec<NodeId> = self.members.keys().copied().collect();
                 let density = self.rng.f64();
                 let links = parties.iter().flat_map(|from| parties.iter().map(|to| (*from, *to)));
                 self.cut = links.filter(|_| self.rng.f64() < density).collect();
@@ -212,7 +212,7 @@ impl World {
         }
     }
 
-    fn deliver(&mut self, from: Party, to: Party, post: &Post) -> Result<(), String> {
+    fn deliver(&mut self, from: NodeId, to: NodeId, post: &Post) -> Result<(), String> {
         let is_lie = self.liars.contains(&from);
         let copies = match self.members.get_mut(&to) {
             // Liars do not talk to each other: they would never end.
@@ -240,9 +240,9 @@ impl World {
     }
 
     fn submit(&mut self, change: &Change) -> Result<(), String> {
-        let parties: Vec<Party> = self.members.keys().copied().collect();
-        let leaders: Vec<Party> =
-            parties.into_iter().filter(|party| matches!(party, Party::Orchestrator(_))).collect();
+        let parties: Vec<NodeId> = self.members.keys().copied().collect();
+        let leaders: Vec<NodeId> =
+            parties.into_iter().filter(|party| matches!(party, NodeId::Orchestrator(_))).collect();
         // Somebody tells one orchestrator, or several.
         let first = leaders[self.rng.usize(..leaders.len())];
         for party in leaders {
@@ -271,13 +271,13 @@ impl World {
         Ok(())
     }
 
-    fn lie(&mut self, from: Party, sent: Vec<(Party, Post)>) {
+    fn lie(&mut self, from: NodeId, sent: Vec<(NodeId, Post)>) {
         for (to, post) in sent.into_iter().filter(|(to, _)| *to != from) {
             self.send(from, to, post);
         }
     }
 
-    fn step(&mut self, of: Party, copy: usize, input: Input) -> Result<(), String> {
+    fn step(&mut self, of: NodeId, copy: usize, input: Input) -> Result<(), String> {
         // A change that is lost before it is durable is not under way.
         let dies = !self.is_calm && self.rng.f64() < self.weather.deaths;
         let dies = dies && !matches!(input, Input::Submit(_));
@@ -297,7 +297,7 @@ impl World {
         self.want(of, copy, wants, false)
     }
 
-    fn start(&mut self, of: Party, copy: usize) -> Result<(), String> {
+    fn start(&mut self, of: NodeId, copy: usize) -> Result<(), String> {
         let Some(machine) = self.machine(of, copy) else { return Ok(()) };
         let (said, waits) = machine.start();
         self.want(of, copy, said, true)?;
@@ -307,7 +307,7 @@ impl World {
     }
 
     /// Does what a machine wants, or only checks it, where it has been done in a former life.
-    fn want(&mut self, of: Party, copy: usize, wants: Vec<Want>, is_replay: bool) -> Result<(), String> {
+    fn want(&mut self, of: NodeId, copy: usize, wants: Vec<Want>, is_replay: bool) -> Result<(), String> {
         let is_honest = !self.liars.contains(&of);
         for want in wants {
             match want {
@@ -373,7 +373,7 @@ impl World {
 
     fn tell(
         &mut self,
-        of: Party,
+        of: NodeId,
         copy: usize,
         (sequence, value, proof): (Sequence, Value, Proof),
         is_replay: bool,
@@ -398,13 +398,13 @@ impl World {
         Ok(())
     }
 
-    fn alarm(&mut self, of: Party, copy: usize, delay: u64, alarm: Alarm) {
+    fn alarm(&mut self, of: NodeId, copy: usize, delay: u64, alarm: Alarm) {
         let Some(machine) = self.machine(of, copy) else { return };
         let (life, clock) = (machine.life, machine.clock);
         self.at(delay * clock / 100 + 1, Event::Ring { of, copy, life, alarm });
     }
 
-    fn ring(&mut self, of: Party, copy: usize, life: u32, alarm: Alarm) -> Result<(), String> {
+    fn ring(&mut self, of: NodeId, copy: usize, life: u32, alarm: Alarm) -> Result<(), String> {
         let machine = self.machine(of, copy);
         if !machine.is_some_and(|machine| machine.is_up && machine.life == life) {
             return Ok(());
@@ -434,10 +434,10 @@ impl World {
         Opinion::Reject { reason: String::new(), severity: Severity::High }
     }
 
-    fn broadcast(&mut self, from: Party, to: To, post: &Post) {
-        let is_reviewer = |party: &Party| matches!(party, Party::Reviewer(_));
+    fn broadcast(&mut self, from: NodeId, to: To, post: &Post) {
+        let is_reviewer = |party: &NodeId| matches!(party, NodeId::Reviewer(_));
         let all = self.members.keys().copied();
-        let to: Vec<Party> = match to {
+        let to: Vec<NodeId> = match to {
             To::One(party) => vec![party],
             To::All => all.collect(),
             To::Reviewers => all.filter(is_reviewer).collect(),
@@ -447,7 +447,7 @@ impl World {
         }
     }
 
-    fn send(&mut self, from: Party, to: Party, post: Post) {
+    fn send(&mut self, from: NodeId, to: NodeId, post: Post) {
         if self.is_calm {
             let delay = self.rng.u64(1..20);
             return self.at(delay, Event::Deliver { from, to, post });

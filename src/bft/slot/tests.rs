@@ -11,25 +11,25 @@ fn change(name: &str) -> Value {
     Value::Change(Digest::of(name.as_bytes()))
 }
 
-fn first(value: Value) -> Input {
-    Input::Proposed(Proposal { view: 0, value, grounds: Grounds::First })
+fn first(value: Value) -> SlotInput {
+    SlotInput::Proposed(LeaderProposal { view: 0, value, grounds: Grounds::First })
 }
 
-fn prepare(from: Reviewer, view: View, value: Value, vote: Vote) -> Input {
-    Input::Said(from, Message::Prepare(Prepare { view, value, vote }))
+fn prepare(from: Reviewer, view: View, value: Value, vote: Vote) -> SlotInput {
+    SlotInput::Said(from, Message::Prepare(Prepare { view, value, vote }))
 }
 
-fn commit(from: Reviewer, view: View, value: Value) -> Input {
-    Input::Said(from, Message::Commit(Commit { view, value }))
+fn commit(from: Reviewer, view: View, value: Value) -> SlotInput {
+    SlotInput::Said(from, Message::Commit(Commit { view, value }))
 }
 
-fn said(out: &[Output]) -> Vec<Message> {
+fn said(out: &[SlotAction]) -> Vec<Message> {
     out.iter()
-        .filter_map(|out| if let Output::Say(message) = out { Some(message.clone()) } else { None })
+        .filter_map(|out| if let SlotAction::Say(message) = out { Some(message.clone()) } else { None })
         .collect()
 }
 
-fn play(slot: &mut Slot, inputs: impl IntoIterator<Item = Input>) -> Vec<Output> {
+fn play(slot: &mut Slot, inputs: impl IntoIterator<Item = SlotInput>) -> Vec<SlotAction> {
     inputs.into_iter().flat_map(|input| slot.step(input)).collect()
 }
 
@@ -37,20 +37,20 @@ fn play(slot: &mut Slot, inputs: impl IntoIterator<Item = Input>) -> Vec<Output>
 fn a_change_is_reviewed_once_and_voted_on_once() {
     let (mut slot, a) = (four(), Digest::of(b"a"));
     let out = slot.step(first(Value::Change(a)));
-    assert_eq!(out, [Output::Acknowledge(0, Value::Change(a)), Output::Review(a)]);
+    assert_eq!(out, [SlotAction::Acknowledge(0, Value::Change(a)), SlotAction::Review(a)]);
     assert!(slot.step(first(Value::Change(a))).is_empty(), "the same proposal says nothing new");
-    let out = slot.step(Input::Reviewed(a, Vote::Approve));
+    let out = slot.step(SlotInput::Reviewed(a, Vote::Approve));
     assert_eq!(
         said(&out),
         [Message::Prepare(Prepare { view: 0, value: Value::Change(a), vote: Vote::Approve })]
     );
-    assert!(slot.step(Input::Reviewed(a, Vote::Reject)).is_empty(), "the first opinion stays");
+    assert!(slot.step(SlotInput::Reviewed(a, Vote::Reject)).is_empty(), "the first opinion stays");
 }
 
 #[test]
 fn whoever_dissents_still_reports_what_a_quorum_approved() {
     let (mut slot, a) = (four(), change("a"));
-    play(&mut slot, [first(a), Input::Reviewed(Digest::of(b"a"), Vote::Reject)]);
+    play(&mut slot, [first(a), SlotInput::Reviewed(Digest::of(b"a"), Vote::Reject)]);
     let out = play(&mut slot, (1..4).map(|from| prepare(from, 0, a, Vote::Approve)));
     assert_eq!(said(&out), [Message::Commit(Commit { view: 0, value: a })]);
 }
@@ -61,14 +61,14 @@ fn a_reviewer_counts_once_and_what_it_says_second_is_proof_against_it() {
     let out = play(&mut slot, [first(a)].into_iter().chain((0..5).map(|_| prepare(1, 0, a, Vote::Approve))));
     assert!(said(&out).is_empty());
     let out = slot.step(prepare(1, 0, b, Vote::Approve));
-    assert!(matches!(out[..], [Output::Accuse(Fraud::Prepares(1, ..))]), "{out:?}");
+    assert!(matches!(out[..], [SlotAction::Accuse(Fraud::Prepares(1, ..))]), "{out:?}");
     let out = play(&mut slot, (0..9).map(|_| commit(2, 0, a)));
     assert!(slot.decision().is_none() && out.is_empty());
-    assert!(matches!(slot.step(commit(2, 0, b))[..], [Output::Accuse(Fraud::Commits(2, ..))]));
+    assert!(matches!(slot.step(commit(2, 0, b))[..], [SlotAction::Accuse(Fraud::Commits(2, ..))]));
     assert!(slot.step(prepare(1, 0, b, Vote::Reject)).is_empty(), "once is enough");
     let out = play(&mut slot, [first(b), first(b)]);
     let leaves = Message::ViewChange(ViewChange { view: 1, lock: None });
-    assert_eq!(out, [Output::Accuse(Fraud::Proposals(0, a, b)), Output::Say(leaves)]);
+    assert_eq!(out, [SlotAction::Accuse(Fraud::Proposals(0, a, b)), SlotAction::Say(leaves)]);
 }
 
 #[test]
@@ -98,13 +98,13 @@ fn the_next_view_must_propose_what_a_quorum_has_approved() {
     let lock = |view, value| Lock { view, value, approvers: (0..3).collect() };
     let left = |lock: Option<Lock>| ViewChange { view: 2, lock };
     let left_with = |locks: [Option<Lock>; 3]| locks.map(left).into_iter().enumerate().collect::<Vec<_>>();
-    let after = |locks| Proposal::after(2, left_with(locks), Value::Nothing, quorum).unwrap();
+    let after = |locks| LeaderProposal::after(2, left_with(locks), Value::Nothing, quorum).unwrap();
     assert_eq!(after([None, None, None]).value, Value::Nothing);
     assert_eq!(after([Some(lock(0, a)), Some(lock(1, b)), None]).value, b, "the last one");
     let mut slot = four();
-    let proposal = Proposal { value: Value::Nothing, ..after([Some(lock(0, a)), None, None]) };
-    assert!(slot.step(Input::Proposed(proposal)).is_empty(), "what it must not propose is not taken");
-    let out = slot.step(Input::Proposed(after([Some(lock(0, a)), None, None])));
+    let proposal = LeaderProposal { value: Value::Nothing, ..after([Some(lock(0, a)), None, None]) };
+    assert!(slot.step(SlotInput::Proposed(proposal)).is_empty(), "what it must not propose is not taken");
+    let out = slot.step(SlotInput::Proposed(after([Some(lock(0, a)), None, None])));
     assert_eq!(said(&out), [Message::Prepare(Prepare { view: 2, value: a, vote: Vote::Follow })]);
 }
 
@@ -123,49 +123,52 @@ fn a_lock_that_does_not_hold_hides_no_other() {
             (2, left(None)),
             (3, left(None)),
         ];
-        assert_eq!(Proposal::after(2, said, Value::Nothing, quorum).unwrap().value, a);
+        assert_eq!(LeaderProposal::after(2, said, Value::Nothing, quorum).unwrap().value, a);
         let said = vec![(0, left(Some(bad))), (1, left(None)), (2, left(None))];
-        assert!(Proposal::after(2, said, Value::Nothing, quorum).is_none(), "two are no quorum");
+        assert!(LeaderProposal::after(2, said, Value::Nothing, quorum).is_none(), "two are no quorum");
     }
     let twice = vec![(1, left(None)), (1, left(None)), (1, left(None))];
-    assert!(Proposal::after(2, twice, Value::Nothing, quorum).is_none(), "one reviewer is none either");
+    assert!(LeaderProposal::after(2, twice, Value::Nothing, quorum).is_none(), "one reviewer is none either");
 }
 
 #[test]
 fn nothing_is_said_in_a_view_that_was_left() {
     let (mut slot, a) = (four(), change("a"));
-    play(&mut slot, [first(a), Input::Expired(0)]);
+    play(&mut slot, [first(a), SlotInput::Expired(0)]);
     let late = (0..4).map(|from| prepare(from, 0, a, Vote::Approve));
     assert!(play(&mut slot, late).is_empty());
-    assert!(slot.step(Input::Reviewed(Digest::of(b"a"), Vote::Approve)).is_empty());
-    assert!(slot.step(Input::Expired(0)).is_empty() && slot.view() == 1, "views only go forward");
+    assert!(slot.step(SlotInput::Reviewed(Digest::of(b"a"), Vote::Approve)).is_empty());
+    assert!(slot.step(SlotInput::Expired(0)).is_empty() && slot.view() == 1, "views only go forward");
     let out = play(&mut slot, (0..3).map(|from| commit(from, 0, a)));
-    assert!(matches!(&out[..], [Output::Decide(decision)] if decision.value == a), "decided all the same");
+    assert!(
+        matches!(&out[..], [SlotAction::Decide(decision)] if decision.value == a),
+        "decided all the same"
+    );
 }
 
 #[test]
 fn a_liar_who_commits_to_something_else_keeps_nobody_from_a_decision() {
     let (mut slot, a) = (four(), change("a"));
-    play(&mut slot, [commit(3, 0, Value::Nothing), commit(0, 0, a), commit(2, 0, a), Input::Expired(0)]);
+    play(&mut slot, [commit(3, 0, Value::Nothing), commit(0, 0, a), commit(2, 0, a), SlotInput::Expired(0)]);
     assert!(slot.decision().is_none());
     let proof = |committers: &[Reviewer]| Decision {
         view: 0,
         value: a,
         committers: committers.iter().copied().collect(),
     };
-    assert!(slot.step(Input::Decided(proof(&[0, 2, 9]))).is_empty(), "a stranger proves nothing");
-    let out = slot.step(Input::Decided(proof(&[0, 2, 3])));
-    assert_eq!(out, [Output::Decide(proof(&[0, 2, 3]))]);
-    assert!(slot.step(Input::Decided(proof(&[0, 1, 2]))).is_empty(), "once");
+    assert!(slot.step(SlotInput::Decided(proof(&[0, 2, 9]))).is_empty(), "a stranger proves nothing");
+    let out = slot.step(SlotInput::Decided(proof(&[0, 2, 3])));
+    assert_eq!(out, [SlotAction::Decide(proof(&[0, 2, 3]))]);
+    assert!(slot.step(SlotInput::Decided(proof(&[0, 1, 2]))).is_empty(), "once");
 }
 
 #[test]
 fn whoever_was_away_comes_back_into_a_view_that_a_quorum_has_gone_to() {
     let (mut slot, quorum) = (four(), Quorum::of(4).unwrap());
     let said = (0..3).map(|from| (from, ViewChange { view: 900, lock: None })).collect();
-    let proposal = Proposal::after(900, said, Value::Nothing, quorum).unwrap();
-    let out = slot.step(Input::Proposed(proposal));
-    assert_eq!(out[0], Output::Acknowledge(900, Value::Nothing));
+    let proposal = LeaderProposal::after(900, said, Value::Nothing, quorum).unwrap();
+    let out = slot.step(SlotInput::Proposed(proposal));
+    assert_eq!(out[0], SlotAction::Acknowledge(900, Value::Nothing));
     assert_eq!(slot.view(), 900);
 }
 
@@ -176,8 +179,8 @@ fn orchestrators_that_propose_without_end_are_not_remembered_without_end() {
     for view in 1..200 {
         let said = (0..3).map(|from| (from, ViewChange { view, lock: None })).collect();
         let value = change(&format!("change {view}"));
-        let out = slot.step(Input::Proposed(Proposal::after(view, said, value, quorum).unwrap()));
-        reviews += out.iter().filter(|out| matches!(out, Output::Review(_))).count();
+        let out = slot.step(SlotInput::Proposed(LeaderProposal::after(view, said, value, quorum).unwrap()));
+        reviews += out.iter().filter(|out| matches!(out, SlotAction::Review(_))).count();
         play(&mut slot, (0..4).map(|from| prepare(from, view, value, Vote::Reject)));
     }
     assert_eq!(reviews, REVIEWS_MAX);
@@ -187,12 +190,12 @@ fn orchestrators_that_propose_without_end_are_not_remembered_without_end() {
 #[test]
 fn one_liar_pulls_nobody_into_another_view() {
     let mut slot = four();
-    let leave = |from, view| Input::Said(from, Message::ViewChange(ViewChange { view, lock: None }));
+    let leave = |from, view| SlotInput::Said(from, Message::ViewChange(ViewChange { view, lock: None }));
     assert!(slot.step(leave(3, 9)).is_empty());
     let out = slot.step(leave(2, 1));
     assert_eq!(said(&out), [Message::ViewChange(ViewChange { view: 1, lock: None })]);
     assert!(slot.step(leave(3, 1000)).is_empty() && slot.step(commit(3, 1000, change("a"))).is_empty());
     assert!(
-        slot.step(Input::Said(77, Message::Commit(Commit { view: 0, value: Value::Nothing }))).is_empty()
+        slot.step(SlotInput::Said(77, Message::Commit(Commit { view: 0, value: Value::Nothing }))).is_empty()
     );
 }

@@ -16,7 +16,7 @@ const TOLD_MAX: usize = 50;
 /// What other tools found in a tree.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Findings {
+pub struct ToolFindings {
     /// The tools.
     pub tools: Vec<String>,
     /// How many there are in the whole tree.
@@ -33,7 +33,7 @@ pub struct Findings {
     pub report_sha256: Digest,
 }
 
-impl Findings {
+impl ToolFindings {
     /// Reads a report on the tree that a change makes, of which these lines are new.
     pub(super) fn of(text: &str, added: &[(String, u64)]) -> Result<Self, DecisionError> {
         let wrong = |why: &str| {
@@ -106,11 +106,11 @@ mod tests {
         ];
         let log = json!({"version": "2.1.0", "runs": [{"tool": {"driver": {"name": "a linter"}}, "results": results}]});
         let added = [1, 2, 3].map(|line| ("src/a.rs".to_owned(), line));
-        let found = Findings::of(&log.to_string(), &added).unwrap();
+        let found = ToolFindings::of(&log.to_string(), &added).unwrap();
         assert_eq!((found.total, found.errors, found.warnings, found.notes), (5, 1, 1, 1));
         assert_eq!((found.told.len(), found.tools.as_slice()), (3, &["a linter".to_owned()][..]));
         for none in ["", "{}", "[]", "{\"runs\":[{}]}"] {
-            assert!(Findings::of(none, &added).is_err(), "{none}");
+            assert!(ToolFindings::of(none, &added).is_err(), "{none}");
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::repository::{Candidate, FileKind, Repository};
 
 pub use coverage::Coverage;
 pub use dependencies::{DependencyChange, Lockfile};
-pub use findings::Findings;
+pub use findings::ToolFindings;
 pub use location::Located;
 pub use risk::Risk;
 
@@ -29,7 +29,7 @@ pub struct Facts {
     /// How many of its new lines are run by tests; none, if nobody has measured it.
     pub coverage: Option<Coverage>,
     /// What other tools found; none, if none was run.
-    pub findings: Option<Findings>,
+    pub findings: Option<ToolFindings>,
     /// How much there is to look at.
     pub risk: Risk,
 }
@@ -57,7 +57,7 @@ impl Facts {
     ) -> Result<Self, DecisionError> {
         let added = crate::protocol::review::added_lines(&String::from_utf8_lossy(&candidate.diff));
         let coverage = reports.coverage.as_deref().map(|text| Coverage::of(text, &added)).transpose()?;
-        let findings = reports.findings.as_deref().map(|text| Findings::of(text, &added)).transpose()?;
+        let findings = reports.findings.as_deref().map(|text| ToolFindings::of(text, &added)).transpose()?;
         let dependencies = dependencies_of(candidate, repository)?;
         let risk =
             Risk::of(&candidate.files, &dependencies, coverage.as_ref(), findings.as_ref(), is_verified);

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Coverage, DependencyChange, Findings};
+use super::{Coverage, DependencyChange, ToolFindings};
 use crate::repository::{FileChange, FileKind};
 
 /// How much there is to look at.
@@ -45,7 +45,7 @@ impl Risk {
         files: &[FileChange],
         dependencies: &[DependencyChange],
         coverage: Option<&Coverage>,
-        findings: Option<&Findings>,
+        findings: Option<&ToolFindings>,
         is_verified: bool,
     ) -> Self {
         let churn =
@@ -90,7 +90,7 @@ impl Risk {
                 format!("{open} of {lines} new lines are run by no test"),
             ));
         }
-        if let Some(Findings { errors, warnings, .. }) = findings {
+        if let Some(ToolFindings { errors, warnings, .. }) = findings {
             if *errors > 0 {
                 parts.push((20, format!("{errors} errors that other tools found")));
             }

@@ -32,5 +32,5 @@ pub use report::{AgentReport, BlindVote, Degraded, Dissent, Report, Tally};
 pub use rules_version::RulesVersion;
 pub(crate) use rules_version::{Opening, UsageRule};
 pub use setup::{AgentSetup, BadSetup, Setup, Thinking};
-pub use spread::{Piece, Spread};
+pub use spread::{Chunk, ChunkPlan};
 pub use task::{Document, Task};

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::rules_version::{Opening, RulesVersion};
-use super::spread::Spread;
+use super::spread::ChunkPlan;
 use super::task::Task;
-use crate::text::vacuity::{self, EchoRule, PromptEcho, Said};
+use crate::text::vacuity::{self, EchoRule, PromptEcho, PromptWords};
 use crate::text::{CanonicalRule, Constraint};
 
 /// One run: task, agents, rules, and the parameters of its protocol.
@@ -40,7 +40,7 @@ pub struct Setup<P> {
     pub rules_version: RulesVersion,
     /// How documents that are too long for one prompt are shared out among runs of the protocol, if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spread: Option<Spread>,
+    pub spread: Option<ChunkPlan>,
 }
 
 /// A setup that no run may have.
@@ -108,7 +108,7 @@ impl<P> Setup<P> {
         let names = self.everybody().map(|agent| agent.name.as_str()).collect();
         PromptEcho::new(
             echo,
-            &Said { task: &self.task.prompt, heard: Arc::clone(heard), instructions, names },
+            &PromptWords { task: &self.task.prompt, heard: Arc::clone(heard), instructions, names },
         )
     }
 

@@ -7,9 +7,9 @@ use super::task::Task;
 /// How a task's documents are shared out.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Spread {
+pub struct ChunkPlan {
     /// The pieces, in the order in which they are read; they may overlap.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<Chunk>,
     /// The most tokens that facts may have together in one prompt, by a high estimate: 200 to 1,000,000.
     pub tokens_max: u64,
     /// How many pieces are read at once: 1 to 64.
@@ -19,7 +19,7 @@ pub struct Spread {
 /// A part of one document.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Piece {
+pub struct Chunk {
     /// Which of the task's documents.
     pub document: usize,
     /// Its first byte.
@@ -28,11 +28,11 @@ pub struct Piece {
     pub end: usize,
 }
 
-impl Spread {
+impl ChunkPlan {
     /// Returns what is wrong with it for this task, if anything is.
     #[must_use]
     pub fn out_of_range(&self, task: &Task) -> Option<&'static str> {
-        let is_piece = |piece: &Piece| {
+        let is_piece = |piece: &Chunk| {
             let text = task.documents.get(piece.document).map(|document| document.text.as_str());
             text.and_then(|text| text.get(piece.start..piece.end)).is_some_and(|text| !text.is_empty())
         };

@@ -3,9 +3,9 @@
 use super::findings::Findings;
 use super::forms::{self, Framing, Response, Sound, Strictness, Verification};
 use super::params::{ConfidenceFrom, CouncilParams};
-use super::prompt::{self, Situation};
+use super::prompt::{self, CouncilSituation};
 use super::section::{CouncilRound, CouncilSection};
-use super::state::{Blind, Council, Phase};
+use super::state::{Blind, Council, CouncilPhase};
 use super::verdict::{ConsensusResult, Member, judge};
 use crate::core::BasisPoints;
 use crate::crypto::Digest;
@@ -13,7 +13,9 @@ use crate::protocol::contract::{
     Action, Answer, CallId, Conversation, Event, Finish, How, NoAgreement, Outcome, Passage, Protocol, Reply,
     ReplyShape, Report, Search, Step, Unexpected,
 };
-use crate::protocol::turn::{ArbiterChoice, Arbitration, Draft, Progress, Ruling, TurnPrompt, Valid, mark};
+use crate::protocol::turn::{
+    ArbiterChoice, Arbitration, Draft, Ruling, TurnProgress, TurnPrompt, Valid, mark,
+};
 use crate::text::Violation;
 use crate::text::decoding::answer_schema;
 
@@ -53,7 +55,7 @@ impl Council {
 
     /// Gives a member the floor.
     fn turn(&mut self, member: Member) -> Vec<Action> {
-        self.phase = Phase::Of(member);
+        self.phase = CouncilPhase::Of(member);
         vec![self.ask(member)]
     }
 
@@ -61,7 +63,7 @@ impl Council {
         let agent = member.index();
         let call =
             CallId { part: 0, round: self.manifest.round, agent, draft: 0, step: Step::Think, attempt: 0 };
-        let situation = Situation {
+        let situation = CouncilSituation {
             setup: &self.setup,
             sources: &self.sources,
             manifest: &self.manifest,
@@ -79,7 +81,7 @@ impl Council {
     }
 
     fn opening(&mut self) -> Vec<Action> {
-        self.phase = Phase::Opening;
+        self.phase = CouncilPhase::Opening;
         let agent = Member::Logos.index();
         let call = CallId { part: 0, round: BLIND, agent, draft: 0, step: Step::Think, attempt: 0 };
         let alone = Conversation::new(self.setup.system_alone(Member::Logos.index()));
@@ -103,12 +105,12 @@ impl Council {
         let member = Member::ALL[call.agent];
         let check = |text: &str, thoughts: Option<&str>| self.check(member, text, thoughts, strictness);
         let mut form = match draft.reply(agent, self.setup.seed, max_repairs, reply, check) {
-            Progress::Ask(ask) => {
+            TurnProgress::Ask(ask) => {
                 self.open.insert(draft.call(), draft);
                 return Ok(vec![Action::Ask(ask)]);
             }
-            Progress::Valid(form) => Some(form),
-            Progress::Failed => {
+            TurnProgress::Valid(form) => Some(form),
+            TurnProgress::Failed => {
                 self.remark = Some("no valid form came in this turn");
                 None
             }
@@ -139,13 +141,14 @@ impl Council {
             None => {}
         }
         Ok(match self.phase {
-            Phase::Opening => self.after_opening(),
-            Phase::Of(Member::Pathos) => self.answer_next(),
-            Phase::Of(Member::Logos) if self.manifest.response.is_some() => self.turn(Member::Ethos),
+            CouncilPhase::Opening => self.after_opening(),
+            CouncilPhase::Of(Member::Pathos) => self.answer_next(),
+            CouncilPhase::Of(Member::Logos) if self.manifest.response.is_some() => self.turn(Member::Ethos),
             // Without an answer there is nothing to verify.
-            Phase::Of(Member::Logos | Member::Ethos) | Phase::New | Phase::Searching | Phase::Done => {
-                self.verdict()
-            }
+            CouncilPhase::Of(Member::Logos | Member::Ethos)
+            | CouncilPhase::New
+            | CouncilPhase::Searching
+            | CouncilPhase::Done => self.verdict(),
         })
     }
 
@@ -241,7 +244,7 @@ impl Council {
         if !self.setup.searches() {
             return self.turn(Member::Logos);
         }
-        self.phase = Phase::Searching;
+        self.phase = CouncilPhase::Searching;
         let framing = self.manifest.framing.as_ref().map_or("", |framing| &framing.search);
         let feedback = self.manifest.feedback.last().map_or("", String::as_str);
         // The first words count if there are too many.
@@ -251,7 +254,7 @@ impl Council {
     }
 
     fn found(&mut self, round: u32, passages: &[Passage]) -> Result<Vec<Action>, Unexpected> {
-        if self.phase != Phase::Searching || round != self.manifest.round {
+        if self.phase != CouncilPhase::Searching || round != self.manifest.round {
             return Err(Unexpected::NotSearched(round));
         }
         self.sources.add(passages);
@@ -370,7 +373,7 @@ impl Council {
     }
 
     fn finish(&mut self, outcome: Outcome) -> Vec<Action> {
-        self.phase = Phase::Done;
+        self.phase = CouncilPhase::Done;
         self.outcome = Some(outcome.clone());
         vec![Action::Finish(outcome)]
     }
@@ -382,7 +385,7 @@ impl Protocol for Council {
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
         self.remark = None;
         match event {
-            Event::Started if self.phase == Phase::New => Ok(self.opening()),
+            Event::Started if self.phase == CouncilPhase::New => Ok(self.opening()),
             Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.replied(*call, reply),
             Event::Found { round, passages } => self.found(*round, passages),

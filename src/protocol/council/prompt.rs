@@ -23,7 +23,7 @@ pub(super) const VERIFY: &str = "Hold the answer against every demand of the tas
                                  Nobody else will see this.";
 
 /// What an agent is told.
-pub(super) struct Situation<'a> {
+pub(super) struct CouncilSituation<'a> {
     pub(super) setup: &'a CouncilSetup,
     pub(super) sources: &'a Sources,
     pub(super) manifest: &'a Manifest,
@@ -68,7 +68,7 @@ pub(super) fn own(setup: &CouncilSetup, sources: &Sources) -> [String; 4] {
     ]
 }
 
-impl Situation<'_> {
+impl CouncilSituation<'_> {
     /// What Pathos is told.
     pub(super) fn framing(&self) -> TurnPrompt {
         let mut text = task(self.setup);

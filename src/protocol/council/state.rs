@@ -26,7 +26,7 @@ pub struct Council {
     pub(super) seen: [usize; 3],
     /// Forms in the making, by the call they wait for.
     pub(super) open: BTreeMap<CallId, Draft>,
-    pub(super) phase: Phase,
+    pub(super) phase: CouncilPhase,
     /// What Logos's model answered alone.
     pub(super) blind: Blind,
     /// The answer of the round, in its canonical form.
@@ -56,7 +56,7 @@ pub(super) enum Blind {
 
 /// What is awaited.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Phase {
+pub(super) enum CouncilPhase {
     New,
     /// The blind answer, the first framing, or both.
     Opening,
@@ -90,7 +90,7 @@ impl Council {
             }),
             seen: [0; 3],
             open: BTreeMap::new(),
-            phase: Phase::New,
+            phase: CouncilPhase::New,
             blind: Blind::Awaited,
             answer: None,
             rounds: Vec::new(),

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::section::Claim;
-use crate::text::evidence::{Answers, Part, Quotes};
+use crate::text::evidence::{AnswerPart, Answers, Quotes};
 use crate::text::{find_verbatim, one_line};
 
 /// The shortest words that prove anything, in characters other than spaces.
@@ -62,7 +62,7 @@ pub(super) fn chosen<'a>(text: &str, facts: impl Iterator<Item = (usize, &'a str
 /// Takes an answer apart, which passes its rule: it names only facts that there are.
 pub(super) fn answer(text: &str) -> Said {
     let mut said = Said::default();
-    for Part { asked, facts: mut findings, says } in Answers::read(text).unwrap_or_default() {
+    for AnswerPart { asked, facts: mut findings, says } in Answers::read(text).unwrap_or_default() {
         let asked = one_line(&asked);
         if findings.is_empty() {
             said.not_found.push(asked);

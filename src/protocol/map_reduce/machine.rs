@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::section::{Finding, MapReduceSection};
+use super::section::{Fact, MapReduceSection};
 use super::state::{Job, MapReduce, Open, PartSection, Shown};
 use super::{claims, prompt};
 use crate::crypto::Hasher;
 use crate::protocol::contract::{
-    Action, AgentSetup, Ask, CallId, Degraded, Document, Event, NoAgreement, Outcome, Parameters, Piece,
+    Action, AgentSetup, Ask, CallId, Chunk, Degraded, Document, Event, NoAgreement, Outcome, Parameters,
     Protocol, Report, Setup, Task, Unexpected, tokens,
 };
 use crate::text::evidence::{Answers, QUOTES_MAX, Quotes};
@@ -146,7 +146,7 @@ impl<P: Parameters> MapReduce<P> {
     fn shown(&self, numbers: &[usize], numbered: bool) -> Shown {
         let is_one = self.setup.task.documents.len() == 1;
         let fact = |number: &usize| {
-            let Finding { document, quote, .. } = &self.findings[number - 1];
+            let Fact { document, quote, .. } = &self.findings[number - 1];
             let quote = one_line(quote);
             let text = if is_one || !numbered { quote } else { format!("{document}: {quote}") };
             (*number, text)
@@ -163,7 +163,7 @@ impl<P: Parameters> MapReduce<P> {
 
     /// Returns the places of the sentences that begin in a piece: each is offered where it begins, and whole.
     fn offered(&self, index: usize) -> &[Range<usize>] {
-        let Piece { document, start, end } = self.spread.pieces[index];
+        let Chunk { document, start, end } = self.spread.pieces[index];
         let all = &self.sentences[document];
         let at = |byte| all.partition_point(|place| place.start < byte);
         &all[at(start)..at(end)]
@@ -191,7 +191,7 @@ impl<P: Parameters> MapReduce<P> {
 
     fn has_read(&mut self, index: usize, outcome: &Outcome) {
         self.pieces[index].outcome = Some(outcome.name());
-        let Piece { document, start, end } = self.spread.pieces[index];
+        let Chunk { document, start, end } = self.spread.pieces[index];
         let Document { name, text, .. } = &self.setup.task.documents[document];
         let Outcome::Agreed { text: said, .. } = outcome else {
             let why = format!(
@@ -204,7 +204,7 @@ impl<P: Parameters> MapReduce<P> {
         };
         let said = canonical(CanonicalKind::Json, said).text;
         let (places, nowhere) = claims::places(&said, text, self.offered(index));
-        let found = places.into_iter().map(|Range { start, end }| Finding {
+        let found = places.into_iter().map(|Range { start, end }| Fact {
             document: name.clone(),
             start,
             end,
@@ -268,7 +268,7 @@ impl<P: Parameters> MapReduce<P> {
         let mut known = BTreeSet::new();
         for (piece, found) in std::mem::take(&mut self.read) {
             let document = self.spread.pieces[piece].document;
-            let is_new = |finding: &Finding| known.insert((document, finding.start, finding.end));
+            let is_new = |finding: &Fact| known.insert((document, finding.start, finding.end));
             self.findings.extend(found.into_iter().filter(is_new));
         }
         self.facts = (1..=self.findings.len()).collect();

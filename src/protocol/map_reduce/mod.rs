@@ -22,5 +22,5 @@ mod section;
 mod state;
 
 pub use cost::worst_case;
-pub use section::{Claim, Finding, MapReduceSection, PieceReport};
+pub use section::{Claim, Fact, MapReduceSection, PieceReport};
 pub use state::MapReduce;

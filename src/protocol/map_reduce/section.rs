@@ -8,7 +8,7 @@ pub struct MapReduceSection<S> {
     /// Every piece, and what became of it.
     pub pieces: Vec<PieceReport>,
     /// Every fact that readers found, a sentence of its document, by number, from 1.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<Fact>,
     /// How often facts were chosen from before they fitted into one prompt.
     pub merges: u32,
     /// What the answer says, and what it rests on.
@@ -34,7 +34,7 @@ pub struct PieceReport {
 
 /// A fact: a sentence of a document.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
-pub struct Finding {
+pub struct Fact {
     /// The document's name.
     pub document: String,
     /// Its first byte in the document.

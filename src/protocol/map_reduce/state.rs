@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use super::claims::Said;
-use super::section::{Finding, PieceReport};
-use crate::protocol::contract::{AgentReport, Degraded, Parameters, Piece, Protocol, Report, Setup, Spread};
+use super::section::{Fact, PieceReport};
+use crate::protocol::contract::{
+    AgentReport, Chunk, ChunkPlan, Degraded, Parameters, Protocol, Report, Setup,
+};
 use crate::text::evidence::sentences;
 
 /// What only the protocol of the runs has in its reports.
@@ -42,7 +44,7 @@ pub(super) struct Open<M> {
 /// One run of `map_reduce`; see the module's documentation.
 pub struct MapReduce<P: Parameters> {
     pub(super) setup: Setup<P>,
-    pub(super) spread: Spread,
+    pub(super) spread: ChunkPlan,
     /// Where the sentences of each document stand.
     pub(super) sentences: Vec<Vec<Range<usize>>>,
     pub(super) open: BTreeMap<u32, Open<P::Machine>>,
@@ -59,8 +61,8 @@ pub struct MapReduce<P: Parameters> {
     pub(super) is_stuck: bool,
     pub(super) pieces: Vec<PieceReport>,
     /// Of each piece that has been read, its facts; kept apart until all are there, since they end in any order.
-    pub(super) read: BTreeMap<usize, Vec<Finding>>,
-    pub(super) findings: Vec<Finding>,
+    pub(super) read: BTreeMap<usize, Vec<Fact>>,
+    pub(super) findings: Vec<Fact>,
     pub(super) merges: u32,
     /// What the answer says, once there is one.
     pub(super) said: Said,
@@ -77,8 +79,8 @@ pub struct MapReduce<P: Parameters> {
 impl<P: Parameters> MapReduce<P> {
     /// Makes the machine of a setup that is spread and passes [`Setup::check`].
     #[must_use]
-    pub fn new(setup: Setup<P>, spread: Spread) -> Self {
-        let report = |piece: &Piece| PieceReport {
+    pub fn new(setup: Setup<P>, spread: ChunkPlan) -> Self {
+        let report = |piece: &Chunk| PieceReport {
             document: setup.task.documents.get(piece.document).map_or_else(String::new, |d| d.name.clone()),
             start: piece.start,
             end: piece.end,

@@ -97,12 +97,12 @@ pub(super) struct Compared {
     pub(super) round: u32,
     pub(super) own: Digest,
     pub(super) other: Digest,
-    pub(super) found: Found,
+    pub(super) found: Better,
 }
 
 /// The text that came out better.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Found {
+pub(super) enum Better {
     /// The author's own, also if nothing was said that can be read.
     Own,
     Neither,
@@ -111,7 +111,7 @@ pub(super) enum Found {
 
 /// A text that somebody put forward; its handle is its index plus one.
 #[derive(Clone, Debug)]
-pub(super) struct Proposal {
+pub(super) struct ProposedText {
     pub(super) author: usize,
     pub(super) answer: Answer,
 }

@@ -4,15 +4,15 @@
 //! [`Violation`]. Nothing is mended here; the only thing filled in is the digest, which models
 //! cannot compute, and the text that a handle stands for.
 
-use super::agent::{AgentState, Answer, Compared, Found, Proposal, handle, index_of};
+use super::agent::{AgentState, Answer, Better, Compared, ProposedText, handle, index_of};
 use super::params::{Adopt, PairSetup};
 use crate::protocol::contract::Thinking;
 use crate::protocol::turn::Valid;
 use crate::text::decoding::{self, Offer};
 use crate::text::vacuity::{self, EchoRule, Vacuity};
 use crate::text::{
-    Broken, CanonicalKind, Canonicalizer, Change, Envelope, FinalSolution, FinalText, Status, Violation,
-    listed_sentences, quote,
+    AnswerChange, Broken, CanonicalKind, Canonicalizer, Envelope, FinalSolution, FinalText, Status,
+    Violation, listed_sentences, quote,
 };
 
 /// What the author of a reply could know.
@@ -22,7 +22,7 @@ pub(super) struct ReplyCheck<'a> {
     /// What each agent was told, to be recognised when it comes back as an answer.
     pub(super) told: &'a [vacuity::PromptEcho; 2],
     pub(super) seats: &'a [AgentState; 2],
-    pub(super) proposals: &'a [Proposal],
+    pub(super) proposals: &'a [ProposedText],
     /// The author.
     pub(super) agent: usize,
     /// Whether the author knows nothing of the peer's text.
@@ -163,15 +163,15 @@ impl ReplyCheck<'_> {
     /// Returns true if the author has compared the proposal against its own text, and its own came out better. An
     /// arbiter's choice has been compared by another.
     pub(super) fn is_kept_against(&self, index: usize) -> bool {
-        self.found(index) == Some(Found::Own)
+        self.found(index) == Some(Better::Own)
     }
 
     /// Returns what came of comparing the proposal against the author's own text, if it was compared and still counts.
-    pub(super) fn found(&self, index: usize) -> Option<Found> {
+    pub(super) fn found(&self, index: usize) -> Option<Better> {
         self.compared(&self.proposals[index].answer).filter(|_| self.arbiter_choice != Some(index))
     }
 
-    fn compared(&self, other: &Answer) -> Option<Found> {
+    fn compared(&self, other: &Answer) -> Option<Better> {
         let seat = &self.seats[self.agent];
         let own = seat.last_answer.as_ref()?.canonical.digest;
         let same = |w: &&Compared| w.own == own && w.other == other.canonical.digest;
@@ -195,8 +195,8 @@ impl ReplyCheck<'_> {
         }
         match self.compared(other) {
             None => Concession::Unweighed { own: own.clone(), other: other.clone() },
-            Some(Found::Own) => Concession::OfTheBetter,
-            Some(Found::Neither | Found::Other) => Concession::None,
+            Some(Better::Own) => Concession::OfTheBetter,
+            Some(Better::Neither | Better::Other) => Concession::None,
         }
     }
 
@@ -367,8 +367,9 @@ impl ReplyCheck<'_> {
             return Err(Violation::AdoptedReplaced { handle: handle(index) });
         }
         let kept = self.seats[self.agent].last_answer.as_ref().is_none_or(same);
-        let named =
-            || envelope.meta.as_ref().and_then(|m| m.change.as_ref()).is_some_and(Change::names_a_reason);
+        let named = || {
+            envelope.meta.as_ref().and_then(|m| m.change.as_ref()).is_some_and(AnswerChange::names_a_reason)
+        };
         if kept || named() { Ok(()) } else { Err(Violation::UnnamedChange) }
     }
 }

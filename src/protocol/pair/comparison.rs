@@ -12,7 +12,7 @@
 //! Where no text is taken over, the votes of its own attempts are what an answer is compared by. What is
 //! found again without sight of the peer's text is no concession, and needs no comparison.
 
-use super::agent::{Answer, Compared, Found};
+use super::agent::{Answer, Better, Compared};
 use super::check::{Accepted, ReplyCheck, conclusion};
 use super::judge_prompt;
 use crate::protocol::contract::{Ask, CallId, Conversation, Reply, ReplyShape, Role, Step};
@@ -42,7 +42,7 @@ pub(super) struct Comparison {
     names: [&'static str; 2],
     /// What came out better with the own text first, and with the other first; none if nothing was said that can be
     /// read.
-    said: [Option<Found>; 2],
+    said: [Option<Better>; 2],
 }
 
 impl Comparison {
@@ -97,22 +97,22 @@ impl Comparison {
     }
 
     /// Returns what came out of both orders. Who picks a text only where it stands first picks the place.
-    fn found(&self) -> Found {
+    fn found(&self) -> Better {
         match self.said {
             [Some(found), None] | [None, Some(found)] => found,
-            [None, None] | [Some(Found::Own | Found::Neither), Some(Found::Own)] => Found::Own,
-            [Some(Found::Other), Some(Found::Other | Found::Neither)] => Found::Other,
-            [Some(_), Some(_)] => Found::Neither,
+            [None, None] | [Some(Better::Own | Better::Neither), Some(Better::Own)] => Better::Own,
+            [Some(Better::Other), Some(Better::Other | Better::Neither)] => Better::Other,
+            [Some(_), Some(_)] => Better::Neither,
         }
     }
 
     /// Reads what a reply ends with: one of the texts, by its words or its name, or that neither is better.
-    fn verdict(&self, review: &ReplyCheck<'_>, reply: &str) -> Option<Found> {
+    fn verdict(&self, review: &ReplyCheck<'_>, reply: &str) -> Option<Better> {
         let last = conclusion(reply)?;
         let texts = self.in_order();
         let said = review.canonicalizer.canonicalize(last).ok();
         let same = |answer: &&Answer| said.as_ref() == Some(&answer.canonical);
-        let better = |answer: &Answer| if *answer == self.own { Found::Own } else { Found::Other };
+        let better = |answer: &Answer| if *answer == self.own { Better::Own } else { Better::Other };
         if let Some(answer) = texts.into_iter().find(same) {
             return Some(better(answer));
         }
@@ -120,12 +120,12 @@ impl Comparison {
         let is_neither =
             |word: &str| ["both", "neither", "none"].iter().any(|w| word.eq_ignore_ascii_case(w));
         let mut words = words(last).skip_while(|word| place(word).is_none() && !is_neither(word));
-        let Some(first) = place(words.next()?) else { return Some(Found::Neither) };
+        let Some(first) = place(words.next()?) else { return Some(Better::Neither) };
         // "First and Second", but not "First and not Second".
         let joins =
             words.next().is_some_and(|word| ["and", "or"].iter().any(|w| word.eq_ignore_ascii_case(w)));
         if joins && words.next().and_then(place).is_some_and(|second| second != first) {
-            return Some(Found::Neither);
+            return Some(Better::Neither);
         }
         Some(better(texts[first]))
     }

@@ -6,7 +6,7 @@
 
 use super::agent::{AgentState, handle};
 use super::judge_prompt;
-use super::state::{Pair, Phase};
+use super::state::{Pair, PairPhase};
 use crate::protocol::contract::{Action, CallId, NoAgreement, Reply, Step};
 use crate::protocol::turn::{Arbitration, Ruling, mark};
 use crate::text::Status;
@@ -46,7 +46,7 @@ impl Pair {
                 let (open, ask) = Arbitration::open(call, arbiter, self.setup.seed, question, handles);
                 self.arbitration = Some((open, candidates));
                 self.arbiter_asked = true;
-                self.phase = Phase::Arbitrating;
+                self.phase = PairPhase::Arbitrating;
                 vec![Action::Ask(ask)]
             }
             Some(_) | None => self.finish_without(NoAgreement::Deadlock),
@@ -85,7 +85,7 @@ impl Pair {
     pub(super) fn after_ruling(&mut self) -> Vec<Action> {
         let chosen =
             self.arbiter_choice.as_ref().map(|(index, _)| self.proposals[*index].answer.canonical.clone());
-        if let Phase::Talking { mover, .. } = self.phase {
+        if let PairPhase::Talking { mover, .. } = self.phase {
             self.idle[mover] += 1;
         }
         let accepts = |seat: &AgentState| {

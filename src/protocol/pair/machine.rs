@@ -1,17 +1,17 @@
 //! The machine of `pair`: events in, actions out. The module's essay has the picture.
 
-use super::agent::{Found, Position, Proposal, blind_vote, handle};
+use super::agent::{Better, Position, ProposedText, blind_vote, handle};
 use super::check::{Accepted, Concession};
 use super::comparison::{Comparison, TurnEnd};
 use super::prompt::{self, Situation};
 use super::report::PairSection;
-use super::state::{Pair, Phase};
+use super::state::{Pair, PairPhase};
 use super::{agreement, turn_order};
 use crate::protocol::contract::{
     Action, Ask, CallId, Conversation, Event, NoAgreement, Outcome, Protocol, Reply, Report, Role, Step,
     Unexpected,
 };
-use crate::protocol::turn::{Draft, Progress, TurnPrompt};
+use crate::protocol::turn::{Draft, TurnProgress, TurnPrompt};
 use crate::text::Status;
 
 /// An agent with this many failed turns in a row ends the talk.
@@ -66,7 +66,7 @@ impl Pair {
 
     /// Asks both agents for the blind drafts numbered `drafts`, all at once.
     fn draft_blind(&mut self, drafts: std::ops::Range<u32>) -> Vec<Action> {
-        self.phase = Phase::Drafting;
+        self.phase = PairPhase::Drafting;
         let mut actions = Vec::new();
         for draft in drafts {
             for agent in 0..2 {
@@ -138,7 +138,7 @@ impl Pair {
             return None;
         }
         self.round += 1;
-        self.phase = Phase::Talking { mover, alone };
+        self.phase = PairPhase::Talking { mover, alone };
         Some(CallId { part: 0, round: self.round, agent: mover, draft: 0, step: Step::Think, attempt: 0 })
     }
 
@@ -261,7 +261,7 @@ impl Pair {
     }
 
     fn propose(&mut self, author: usize, answer: super::agent::Answer) -> usize {
-        self.proposals.push(Proposal { author, answer });
+        self.proposals.push(ProposedText { author, answer });
         self.proposals.len() - 1
     }
 
@@ -316,7 +316,7 @@ impl Pair {
         self.seats[agent].compared.push(compared);
         match comparison.accepted {
             None => self.speak(CallId { step: Step::Think, attempt: 0, ..comparison.call }, false),
-            Some(_) if compared.found == Found::Own => self.keep(agent),
+            Some(_) if compared.found == Better::Own => self.keep(agent),
             Some(accepted) => self.after_turn(agent, TurnEnd::Spoke(accepted)),
         }
     }
@@ -349,7 +349,7 @@ impl Pair {
     }
 
     fn finish(&mut self, outcome: Outcome) -> Vec<Action> {
-        self.phase = Phase::Done;
+        self.phase = PairPhase::Done;
         self.outcome = Some(outcome.clone());
         vec![Action::Finish(outcome)]
     }
@@ -373,12 +373,12 @@ impl Pair {
         let progress = making
             .reply(own, self.setup.seed, max_repairs, reply, |text, thoughts| review.check(text, thoughts));
         let ended = match progress {
-            Progress::Ask(ask) => {
+            TurnProgress::Ask(ask) => {
                 self.open.insert(making.call(), making);
                 return Ok(vec![Action::Ask(ask)]);
             }
-            Progress::Valid(accepted) => TurnEnd::Spoke(accepted),
-            Progress::Failed => {
+            TurnProgress::Valid(accepted) => TurnEnd::Spoke(accepted),
+            TurnProgress::Failed => {
                 self.remark = Some("no valid envelope came in this turn");
                 TurnEnd::Failed
             }
@@ -388,13 +388,13 @@ impl Pair {
             self.seats[agent].conversation = making.into_conversation();
         }
         match self.phase {
-            Phase::Drafting => {
+            PairPhase::Drafting => {
                 let accepted = if let TurnEnd::Spoke(accepted) = ended { Some(accepted) } else { None };
                 self.drafted.insert((call.draft, agent), accepted);
                 if self.open.is_empty() { Ok(self.all_drafted()) } else { Ok(Vec::new()) }
             }
-            Phase::Talking { mover, .. } => Ok(self.after_envelope(mover, call, ended)),
-            Phase::New | Phase::Arbitrating | Phase::Done => Err(Unexpected::NotAsked(call)),
+            PairPhase::Talking { mover, .. } => Ok(self.after_envelope(mover, call, ended)),
+            PairPhase::New | PairPhase::Arbitrating | PairPhase::Done => Err(Unexpected::NotAsked(call)),
         }
     }
 }
@@ -405,7 +405,7 @@ impl Protocol for Pair {
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
         self.remark = None;
         match event {
-            Event::Started if self.phase == Phase::New => {
+            Event::Started if self.phase == PairPhase::New => {
                 self.round = 1;
                 Ok(self.draft_blind(0..1))
             }

@@ -10,7 +10,7 @@
 
 use std::fmt::Write as _;
 
-use super::agent::{AgentState, Found, Position, handle};
+use super::agent::{AgentState, Better, Position, handle};
 use super::check::ReplyCheck;
 use super::judge_prompt;
 use super::params::{Drafting, PairSetup};
@@ -269,19 +269,19 @@ fn standing(review: &ReplyCheck<'_>) -> String {
         (Some(_), Some(_)) => text.push_str("The two texts differ.\n"),
         (Some(_) | None, _) => {}
     }
-    let told = |&(index, found): &(usize, Found)| {
-        found == Found::Own || review.acceptable().contains(&handle(index))
+    let told = |&(index, found): &(usize, Better)| {
+        found == Better::Own || review.acceptable().contains(&handle(index))
     };
     let found = peer.stands_for().and_then(|index| Some((index, review.found(index)?)));
     if let Some((index, found)) = found.filter(told) {
         let handle = handle(index);
         text.push_str("Both texts have been shown to you without names and in both orders. ");
         let _ = match found {
-            Found::Own => writeln!(text, "You found your own the better one: {handle} cannot be accepted."),
-            Found::Neither => {
+            Better::Own => writeln!(text, "You found your own the better one: {handle} cannot be accepted."),
+            Better::Neither => {
                 writeln!(text, "You found neither the better one: accept {handle} unless it has an error.")
             }
-            Found::Other => writeln!(text, "You found {handle} the better one."),
+            Better::Other => writeln!(text, "You found {handle} the better one."),
         };
     }
     for (whose, index) in [("Your text", mine), ("Your peer's text", peer.stands_for())] {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::agent::{AgentState, Proposal};
+use super::agent::{AgentState, ProposedText};
 use super::check::{Accepted, ReplyCheck};
 use super::comparison::Comparison;
 use super::params::{Adopt, PairSetup};
@@ -21,9 +21,9 @@ pub struct Pair {
     pub(super) told: [PromptEcho; 2],
     pub(super) schemas: SchemaCache,
     pub(super) seats: [AgentState; 2],
-    pub(super) proposals: Vec<Proposal>,
+    pub(super) proposals: Vec<ProposedText>,
     pub(super) round: u32,
-    pub(super) phase: Phase,
+    pub(super) phase: PairPhase,
     /// Envelopes in the making, by the call they wait for.
     pub(super) open: BTreeMap<CallId, Draft>,
     /// Finished blind drafts, kept until all are in so that their order of arrival does not matter.
@@ -44,7 +44,7 @@ pub struct Pair {
 
 /// Where a run is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Phase {
+pub(super) enum PairPhase {
     /// Nothing has happened.
     New,
     /// Blind drafts are being made.
@@ -89,7 +89,7 @@ impl Pair {
             seats: [seat(0), seat(1)],
             proposals: Vec::new(),
             round: 0,
-            phase: Phase::New,
+            phase: PairPhase::New,
             open: BTreeMap::new(),
             drafted: BTreeMap::new(),
             idle: [0; 2],
@@ -125,6 +125,6 @@ impl Pair {
 
     /// Whether the agent whose reply is awaited knows nothing of its peer's text.
     pub(super) fn is_blind(&self) -> bool {
-        matches!(self.phase, Phase::Drafting | Phase::Talking { alone: true, .. })
+        matches!(self.phase, PairPhase::Drafting | PairPhase::Talking { alone: true, .. })
     }
 }

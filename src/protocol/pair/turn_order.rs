@@ -1,6 +1,6 @@
 //! Who speaks next.
 
-use super::agent::{AgentState, Proposal, blind_vote};
+use super::agent::{AgentState, ProposedText, blind_vote};
 use crate::crypto::Hasher;
 use crate::text::Status;
 
@@ -11,7 +11,7 @@ use crate::text::Status;
 /// text than behind any other, its peer moves: who moves tends to give in. Otherwise the seed
 /// decides: two agents that both move would swap their answers, and always letting the same one move
 /// would favour its peer.
-pub(super) fn first_mover(seats: &[AgentState; 2], proposals: &[Proposal], seed: u64) -> usize {
+pub(super) fn first_mover(seats: &[AgentState; 2], proposals: &[ProposedText], seed: u64) -> usize {
     let calls = |seat: &AgentState| seat.position.as_ref().is_some_and(|p| p.envelope.calls_for_peer());
     let solved = |seat: &AgentState| seat.status() == Some(Status::Solved);
     match (calls(&seats[0]), calls(&seats[1])) {

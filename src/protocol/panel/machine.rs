@@ -7,13 +7,13 @@ use super::ballot::{self, Mark};
 use super::lineup::Lineup;
 use super::params::PanelParams;
 use super::report::PanelSection;
-use super::state::{Ballot, Iteration, Panel, Phase};
+use super::state::{Ballot, Iteration, Panel, PanelPhase};
 use super::{prompt, tally};
 use crate::protocol::contract::{
     Action, Answer, CallId, Conversation, Event, How, NoAgreement, Outcome, Protocol, Reply, ReplyShape,
     Report, Step, Unexpected, with_text,
 };
-use crate::protocol::turn::{Draft, Progress, TurnPrompt, Valid};
+use crate::protocol::turn::{Draft, TurnProgress, TurnPrompt, Valid};
 use crate::text::decoding::answer_schema;
 use crate::text::{Violation, extract, read_one};
 
@@ -37,14 +37,14 @@ impl Panel {
     fn generate(&mut self) -> Vec<Action> {
         let members = self.setup.agents.len();
         self.iterations.push(Iteration::new(members));
-        self.phase = Phase::Generation;
+        self.phase = PanelPhase::Generation;
         self.waiting = (0..members).collect();
         self.ask_next()
     }
 
     /// Everybody judges the others' answers.
     fn evaluate(&mut self) -> Vec<Action> {
-        self.phase = Phase::Evaluation;
+        self.phase = PanelPhase::Evaluation;
         let (seed, iteration, members) = (self.setup.seed, self.iteration(), self.setup.agents.len());
         let now = self.now();
         let answered = now.answered();
@@ -76,8 +76,8 @@ impl Panel {
         let call = CallId { part: 0, round, agent: member, draft: 0, step: Step::Think, attempt: 0 };
         let (told, shape) = self.telling(call);
         let system = match self.phase {
-            Phase::Evaluation => self.setup.system(member),
-            Phase::New | Phase::Generation | Phase::Done => self.setup.system_alone(member),
+            PanelPhase::Evaluation => self.setup.system(member),
+            PanelPhase::New | PanelPhase::Generation | PanelPhase::Done => self.setup.system_alone(member),
         };
         let alone = Conversation::new(system);
         let draft = Draft::start(self.setup.params.thinking, call, alone, told, shape);
@@ -89,7 +89,7 @@ impl Panel {
     /// Returns the round of calls: each iteration has one of answers and one of ballots.
     fn round(&self) -> u32 {
         let generation = self.iteration().saturating_mul(2).saturating_sub(1);
-        if self.phase == Phase::Evaluation { generation + 1 } else { generation }
+        if self.phase == PanelPhase::Evaluation { generation + 1 } else { generation }
     }
 
     fn telling(&self, call: CallId) -> (TurnPrompt, ReplyShape) {
@@ -100,7 +100,7 @@ impl Panel {
         };
         let lineup = self.iterations.last().and_then(|now| Some((now, now.lineups.get(call.agent)?)));
         match lineup {
-            Some((now, lineup)) if self.phase == Phase::Evaluation => {
+            Some((now, lineup)) if self.phase == PanelPhase::Evaluation => {
                 let told = prompt::evaluation(&self.setup, call, lineup, &now.answers);
                 (told, json("ballot", &ballot::schema(lineup)))
             }
@@ -134,16 +134,16 @@ impl Panel {
         let (agent, max_repairs) = (&self.setup.agents[member], self.setup.params.max_repairs);
         let check = |text: &str, _: Option<&str>| self.check(member, text);
         let form = match draft.reply(agent, self.setup.seed, max_repairs, reply, check) {
-            Progress::Ask(ask) => {
+            TurnProgress::Ask(ask) => {
                 self.open.insert(draft.call(), draft);
                 return Ok(vec![Action::Ask(ask)]);
             }
-            Progress::Valid(form) => Some(form),
-            Progress::Failed => None,
+            TurnProgress::Valid(form) => Some(form),
+            TurnProgress::Failed => None,
         };
         self.repairs[member] += draft.repairs;
         self.failed_turns[member] += u32::from(form.is_none());
-        let is_evaluation = self.phase == Phase::Evaluation;
+        let is_evaluation = self.phase == PanelPhase::Evaluation;
         match form {
             Some(Form::Response(answer)) => self.now().answers[member] = Some(answer),
             Some(Form::Ballot(marks)) => self.now().ballots[member] = Ballot::Cast(marks),
@@ -162,7 +162,7 @@ impl Panel {
     }
 
     fn check(&self, member: usize, text: &str) -> Result<Valid<Form>, Violation> {
-        if self.phase == Phase::Evaluation {
+        if self.phase == PanelPhase::Evaluation {
             let lineup = self.iterations.last().and_then(|now| now.lineups.get(member));
             let none = Lineup::draw(0, 0, 0, &[]);
             let Valid { content, object } = ballot::read(text, lineup.unwrap_or(&none))?;
@@ -221,7 +221,7 @@ impl Panel {
     }
 
     fn finish(&mut self, outcome: Outcome) -> Vec<Action> {
-        self.phase = Phase::Done;
+        self.phase = PanelPhase::Done;
         self.outcome = Some(outcome.clone());
         vec![Action::Finish(outcome)]
     }
@@ -233,7 +233,7 @@ impl Protocol for Panel {
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {
         self.remark = None;
         match event {
-            Event::Started if self.phase == Phase::New => Ok(self.generate()),
+            Event::Started if self.phase == PanelPhase::New => Ok(self.generate()),
             Event::Started => Err(Unexpected::StartedTwice),
             Event::Replied { call, reply } => self.replied(*call, reply),
             Event::Found { round, .. } => Err(Unexpected::NotSearched(*round)),

@@ -18,7 +18,7 @@ pub struct Panel {
     pub(super) setup: PanelSetup,
     pub(super) canonicalizer: Canonicalizer,
     pub(super) told: Vec<PromptEcho>,
-    pub(super) phase: Phase,
+    pub(super) phase: PanelPhase,
     /// Forms in the making, by the call they wait for.
     pub(super) open: BTreeMap<CallId, Draft>,
     /// Members whose form of this phase has not been asked for.
@@ -33,7 +33,7 @@ pub struct Panel {
 
 /// What is awaited.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Phase {
+pub(super) enum PanelPhase {
     New,
     Generation,
     Evaluation,
@@ -141,7 +141,7 @@ impl Panel {
         Self {
             canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
             told: (0..members).map(told).collect(),
-            phase: Phase::New,
+            phase: PanelPhase::New,
             open: BTreeMap::new(),
             waiting: VecDeque::new(),
             iterations: Vec::new(),

@@ -20,7 +20,7 @@ const MODES: [&str; 4] = ["new file mode ", "deleted file mode ", "old mode ", "
 
 /// What a line of a diff is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Sign {
+pub(super) enum DiffSign {
     /// It comes.
     Added,
     /// It goes.
@@ -33,29 +33,29 @@ pub(super) enum Sign {
 
 /// A line of a diff.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Line {
+pub(super) struct DiffLine {
     pub(super) path: String,
     /// Its number in the file, from 1: in the new one, but of a line that goes in the old one. 0 of the diff's own words.
     pub(super) number: u64,
-    pub(super) sign: Sign,
+    pub(super) sign: DiffSign,
     /// As it is shown, with its sign; nothing in it can pass for structure.
     pub(super) shown: String,
 }
 
 /// What is read at once.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct Part {
-    pub(super) lines: Vec<Line>,
+pub(super) struct DiffPart {
+    pub(super) lines: Vec<DiffLine>,
 }
 
-impl Line {
+impl DiffLine {
     /// Whether a finding can be on it.
     pub(super) fn can_be_faulted(&self) -> bool {
         match self.sign {
-            Sign::Added | Sign::Removed => self.shown.chars().skip(1).any(char::is_alphanumeric),
+            DiffSign::Added | DiffSign::Removed => self.shown.chars().skip(1).any(char::is_alphanumeric),
             // What changes without any line doing so.
-            Sign::Head => MODES.iter().any(|mode| self.shown.starts_with(mode)) || self.shown == BINARY,
-            Sign::Kept => false,
+            DiffSign::Head => MODES.iter().any(|mode| self.shown.starts_with(mode)) || self.shown == BINARY,
+            DiffSign::Kept => false,
         }
     }
 
@@ -71,13 +71,13 @@ pub(super) fn bare(shown: &str) -> &str {
     shown.strip_prefix(['+', '-']).unwrap_or(shown).trim()
 }
 
-impl Part {
+impl DiffPart {
     fn bytes(&self) -> usize {
         self.lines.iter().map(|line| line.shown.len() + 1).sum()
     }
 
     /// The lines that a finding can be on.
-    pub(super) fn faultable(&self) -> impl Iterator<Item = &Line> {
+    pub(super) fn faultable(&self) -> impl Iterator<Item = &DiffLine> {
         self.lines.iter().filter(|line| line.can_be_faulted())
     }
 
@@ -92,18 +92,18 @@ impl Part {
 pub fn added_lines(diff: &str) -> Vec<(String, u64)> {
     let lines = files(diff).into_iter().flat_map(|file| file.lines);
     let mut added: Vec<(String, u64)> =
-        lines.filter(|line| line.sign == Sign::Added).map(|line| (line.path, line.number)).collect();
+        lines.filter(|line| line.sign == DiffSign::Added).map(|line| (line.path, line.number)).collect();
     // Of a long line that is shown as several.
     added.dedup();
     added
 }
 
 /// Cuts diffs into parts of so many tokens: between files where that is possible, and between lines where it is not.
-pub(super) fn parts(documents: &[Document], tokens_max: u64) -> Vec<Part> {
+pub(super) fn parts(documents: &[Document], tokens_max: u64) -> Vec<DiffPart> {
     // The same estimate as everywhere: a third of the bytes.
     let bytes_max = usize::try_from(tokens_max.saturating_mul(3)).unwrap_or(usize::MAX);
-    let mut parts: Vec<Part> = Vec::new();
-    let mut open = Part::default();
+    let mut parts: Vec<DiffPart> = Vec::new();
+    let mut open = DiffPart::default();
     for file in documents.iter().flat_map(|document| files(&document.text)) {
         if !open.lines.is_empty() && open.bytes() + file.bytes() > bytes_max {
             parts.push(std::mem::take(&mut open));
@@ -134,8 +134,8 @@ pub(super) fn parts(documents: &[Document], tokens_max: u64) -> Vec<Part> {
     parts
 }
 
-fn head(path: &str, shown: String) -> Line {
-    Line { path: path.to_owned(), number: 0, sign: Sign::Head, shown }
+fn head(path: &str, shown: String) -> DiffLine {
+    DiffLine { path: path.to_owned(), number: 0, sign: DiffSign::Head, shown }
 }
 
 /// A place in a hunk: the next numbers of both files, and how many lines of each are left.
@@ -162,47 +162,47 @@ impl Hunk {
     }
 
     /// Takes the next line; returns its number and sign.
-    fn take(&mut self, line: &str) -> (u64, Sign) {
+    fn take(&mut self, line: &str) -> (u64, DiffSign) {
         let step = |side: &mut (u64, u64)| {
             let number = side.0;
             *side = (side.0.saturating_add(1), side.1.saturating_sub(1));
             number
         };
         match line.bytes().next() {
-            Some(b'+') => (step(&mut self.new), Sign::Added),
-            Some(b'-') => (step(&mut self.old), Sign::Removed),
-            Some(b'\\') => (0, Sign::Head),
+            Some(b'+') => (step(&mut self.new), DiffSign::Added),
+            Some(b'-') => (step(&mut self.old), DiffSign::Removed),
+            Some(b'\\') => (0, DiffSign::Head),
             Some(_) | None => {
                 step(&mut self.old);
-                (step(&mut self.new), Sign::Kept)
+                (step(&mut self.new), DiffSign::Kept)
             }
         }
     }
 }
 
 /// Reads a diff, file by file.
-fn files(diff: &str) -> Vec<Part> {
-    let mut files: Vec<Part> = Vec::new();
+fn files(diff: &str) -> Vec<DiffPart> {
+    let mut files: Vec<DiffPart> = Vec::new();
     let (mut path, mut hunk, mut is_binary) = (String::new(), None::<Hunk>, false);
     // What else might end a line is a part of it.
     for line in diff.strip_suffix('\n').unwrap_or(diff).split('\n') {
         let in_hunk = hunk.as_mut().filter(|hunk| !hunk.is_over());
         let (number, sign) = match in_hunk {
             Some(hunk) => hunk.take(line),
-            None => (0, Sign::Head),
+            None => (0, DiffSign::Head),
         };
         // Without git, a file begins with its old name.
         let is_old_name = line.starts_with("--- ") && hunk.is_some();
-        let is_new_file = sign == Sign::Head && (line.starts_with("diff ") || is_old_name);
+        let is_new_file = sign == DiffSign::Head && (line.starts_with("diff ") || is_old_name);
         if is_new_file || files.is_empty() {
-            files.push(Part::default());
+            files.push(DiffPart::default());
             (hunk, is_binary) = (None, false);
         }
         if is_binary && is_encoded(line) {
             continue;
         }
         is_binary = false;
-        if sign == Sign::Head {
+        if sign == DiffSign::Head {
             let named = line.strip_prefix("+++ ").or_else(|| line.strip_prefix("--- "));
             let named = named.map(|name| name.split('\t').next().unwrap_or(name));
             if let Some(name) = named.filter(|name| *name != "/dev/null") {
@@ -218,7 +218,7 @@ fn files(diff: &str) -> Vec<Part> {
         }
         let shown = if is_binary { BINARY } else { line };
         if let Some(file) = files.last_mut() {
-            let line = |shown| Line { path: path.clone(), number, sign, shown };
+            let line = |shown| DiffLine { path: path.clone(), number, sign, shown };
             file.lines.extend(wrapped(shown).into_iter().map(line));
         }
     }
@@ -313,7 +313,7 @@ mod tests {
             let lines: String = lengths.iter().flat_map(|length| ["+".to_owned(), "x".repeat(*length), "\n".to_owned()]).collect();
             let diff = format!("diff --git a/f b/f\n--- /dev/null\n+++ b/f\n@@ -0,0 +1,{count} @@\n{lines}");
             let parts = parts(&documents(&diff), tokens);
-            let added = parts.iter().flat_map(|part| &part.lines).filter(|line| line.sign == Sign::Added);
+            let added = parts.iter().flat_map(|part| &part.lines).filter(|line| line.sign == DiffSign::Added);
             let numbers: Vec<u64> = added.map(|line| line.number).collect();
             let wanted = (1_u64..).zip(&lengths).flat_map(|(number, length)| {
                 // Its sign is on the first of its pieces.

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::diff::{Line, Part, bare};
+use super::diff::{DiffLine, DiffPart, bare};
 use crate::bft::Severity;
 use crate::protocol::turn::Valid;
 use crate::text::{CHOICES_MAX, StrictValue, Violation, closed, extract, quote, read_one};
@@ -71,7 +71,7 @@ struct WrittenFinding {
 }
 
 /// Returns the schema of a form on this part. The findings come before what follows from them.
-pub(super) fn schema(part: &Part) -> Value {
+pub(super) fn schema(part: &DiffPart) -> Value {
     let mut lines: Vec<String> = part.faultable().map(|line| name(line, part)).collect();
     lines.sort_unstable();
     lines.dedup();
@@ -96,14 +96,14 @@ pub(super) fn schema(part: &Part) -> Value {
 }
 
 /// What a line is called: as it is shown, with its place where another looks the same.
-fn name(line: &Line, part: &Part) -> String {
+fn name(line: &DiffLine, part: &DiffPart) -> String {
     let is_only = part.faultable().filter(|other| other.shown == line.shown).nth(1).is_none();
-    let Line { path, number, shown, .. } = line;
+    let DiffLine { path, number, shown, .. } = line;
     if is_only { shown.clone() } else { format!("{shown} (line {number} of {path})") }
 }
 
 /// Reads a form on this part.
-pub(super) fn read(reply: &str, part: &Part) -> Result<Valid<Form>, Violation> {
+pub(super) fn read(reply: &str, part: &DiffPart) -> Result<Valid<Form>, Violation> {
     let object = extract(reply)?.object;
     // Which refuses repeated keys.
     let StrictValue(value) = read_one(object)?;
@@ -138,12 +138,12 @@ pub(super) fn read(reply: &str, part: &Part) -> Result<Valid<Form>, Violation> {
     Ok(Valid { content: Form { findings, summary, verdict, confidence }, object: object.to_owned() })
 }
 
-fn finding(at: usize, written: WrittenFinding, part: &Part) -> Result<Finding, Violation> {
+fn finding(at: usize, written: WrittenFinding, part: &DiffPart) -> Result<Finding, Violation> {
     let WrittenFinding { line, problem, severity } = written;
     let problem = said(&problem, &format!("/findings/{at}/problem"), PROBLEM_CHARS_MAX)?;
     let exact = part.faultable().find(|known| name(known, part) == line);
     let found = exact.or_else(|| part.faultable().find(|known| known.bare() == bare(&line)));
-    let Line { path, number, shown, .. } = found.ok_or_else(|| Violation::Schema {
+    let DiffLine { path, number, shown, .. } = found.ok_or_else(|| Violation::Schema {
         pointer: format!("/findings/{at}/line"),
         message: format!(
             "`{}` is no changed line of this part; copy one that begins with + or -, as it stands",
@@ -177,7 +177,7 @@ mod tests {
     const DIFF: &str =
         "--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n def f(a):\n-    return a + 1\n+    return a - 1\n";
 
-    fn part() -> Part {
+    fn part() -> DiffPart {
         let document = Document { name: "d".to_owned(), text: DIFF.to_owned(), redacted: false };
         parts(&[document], 1500).remove(0)
     }

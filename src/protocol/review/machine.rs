@@ -10,7 +10,7 @@ use crate::protocol::contract::{
     Action, CallId, Conversation, Event, How, NoAgreement, Outcome, Protocol, Reply, ReplyShape, Report,
     Step, Unexpected,
 };
-use crate::protocol::turn::{Draft, Progress};
+use crate::protocol::turn::{Draft, TurnProgress};
 
 impl Review {
     // ===== Asking =====
@@ -39,12 +39,12 @@ impl Review {
         let (agent, max_repairs) = (&self.setup.agents[reviewer], self.setup.params.max_repairs);
         let check = |text: &str, _: Option<&str>| form::read(text, &self.parts[part]);
         let form = match draft.reply(agent, self.setup.seed, max_repairs, reply, check) {
-            Progress::Ask(ask) => {
+            TurnProgress::Ask(ask) => {
                 self.open.insert(draft.call(), draft);
                 return Ok(vec![Action::Ask(ask)]);
             }
-            Progress::Valid(form) => Some(form),
-            Progress::Failed => None,
+            TurnProgress::Valid(form) => Some(form),
+            TurnProgress::Failed => None,
         };
         self.repairs[reviewer] += draft.repairs;
         if form.is_none() {

@@ -3,7 +3,7 @@
 //! In: the setup and the part that is read. Out: text. The diff enters inside a block with a per-call mark, line by line, with
 //! role tokens broken ([`quote::plain`](crate::text::quote::plain)); what to do stands again after it.
 
-use super::diff::Part;
+use super::diff::DiffPart;
 use super::form::{PROBLEM_CHARS_MAX, SUMMARY_CHARS_MAX};
 use super::params::ReviewSetup;
 use crate::protocol::contract::CallId;
@@ -14,7 +14,7 @@ use crate::text::quote;
 pub(super) const RULES: &str = include_str!("rules.md");
 
 /// Returns what a reviewer is told that reads a part.
-pub(super) fn review(setup: &ReviewSetup, call: CallId, part: &Part, parts: usize) -> TurnPrompt {
+pub(super) fn review(setup: &ReviewSetup, call: CallId, part: &DiffPart, parts: usize) -> TurnPrompt {
     let mark = mark(setup.seed, call);
     let task = quote::plain(setup.task.prompt.trim());
     let which = if parts > 1 {

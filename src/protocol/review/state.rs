@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::diff::{self, Part};
+use super::diff::{self, DiffPart};
 use super::form::{Finding, Form, Verdict};
 use super::params::ReviewSetup;
 use crate::bft::{OPINION_BYTES_MAX, Opinion, Quorum, Severity};
@@ -16,7 +16,7 @@ pub(super) const APPROVED: &str = "approve";
 #[derive(Clone, Debug)]
 pub struct Review {
     pub(super) setup: ReviewSetup,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<DiffPart>,
     /// Forms in the making, by the call they wait for.
     pub(super) open: BTreeMap<CallId, Draft>,
     /// Each reviewer's parts that have not been asked about.

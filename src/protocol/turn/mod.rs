@@ -12,4 +12,4 @@ pub use arbiter::ArbiterChoice;
 pub(crate) use arbiter::{Arbitration, Ruling, no_choice};
 pub(crate) use fence::mark;
 pub use reply_loop::REFUSED;
-pub(crate) use reply_loop::{Draft, Progress, TurnPrompt, Valid, ask};
+pub(crate) use reply_loop::{Draft, TurnProgress, TurnPrompt, Valid, ask};

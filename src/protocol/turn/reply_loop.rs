@@ -46,7 +46,7 @@ pub(crate) struct Draft {
 }
 
 /// What follows from a reply to a draft.
-pub(crate) enum Progress<T> {
+pub(crate) enum TurnProgress<T> {
     /// Ask again.
     Ask(Ask),
     /// The object is valid.
@@ -136,14 +136,14 @@ impl Draft {
         max_repairs: u32,
         reply: &Reply,
         check: impl FnOnce(&str, Option<&str>) -> Result<Valid<T>, Violation>,
-    ) -> Progress<T> {
+    ) -> TurnProgress<T> {
         if self.call.step == Step::Think {
             // Thoughts cut at the limit are thoughts all the same; they are never judged, only held to.
             self.thoughts = Some(reply.text.clone());
             self.conversation.push(Role::Assistant, echo(&reply.text));
             self.conversation.push(Role::User, std::mem::take(&mut self.write));
             self.call.step = Step::Envelope;
-            return Progress::Ask(self.ask(agent, seed));
+            return TurnProgress::Ask(self.ask(agent, seed));
         }
         let checked = match reply.finish {
             Finish::Stop => check(&reply.text, self.thoughts.as_deref()),
@@ -153,7 +153,7 @@ impl Draft {
         let violation = match checked {
             Ok(Valid { content, object }) => {
                 self.conversation.push(Role::Assistant, echo(&object));
-                return Progress::Valid(content);
+                return TurnProgress::Valid(content);
             }
             Err(violation) => violation,
         };
@@ -163,7 +163,7 @@ impl Draft {
         self.conversation.push(Role::Assistant, echo(&reply.text));
         if self.repairs > max_repairs || is_hopeless {
             self.conversation.push(Role::User, format!("{REFUSED} either: {violation}.\nThis turn is over."));
-            return Progress::Failed;
+            return TurnProgress::Failed;
         }
         let name = match &self.shape {
             ReplyShape::Json { name, .. } => name,
@@ -174,7 +174,7 @@ impl Draft {
         );
         self.conversation.push(Role::User, again);
         self.call.attempt += 1;
-        Progress::Ask(self.ask(agent, seed))
+        TurnProgress::Ask(self.ask(agent, seed))
     }
 
     /// Returns the conversation with everything that this draft added.

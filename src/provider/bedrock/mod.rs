@@ -17,12 +17,12 @@ use answer::Collected;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Response, Url};
-use sign::Signer;
+use sign::SigV4Signer;
 
-use super::completion::{Completion, Progress, Quitting};
+use super::completion::{Completion, OnProgress, Quitting};
 use super::flow::{Gate, Home, Pass};
 use super::http::{Http, bearer};
-use super::persistence::Persistence;
+use super::persistence::RetryPolicy;
 use super::receipt::Parts;
 use super::{Flow, ProviderError};
 use crate::core::{BedrockEndpoint, Structured};
@@ -40,8 +40,8 @@ const EVENT_STREAM: &str = "application/vnd.amazon.eventstream";
 /// A model of Amazon Bedrock.
 #[derive(Debug)]
 pub struct Bedrock {
-    client: Rc<Client>,
-    persistence: Persistence,
+    client: Rc<BedrockConnection>,
+    persistence: RetryPolicy,
     /// The strongest hold that the model has not refused.
     structured: Cell<Structured>,
     home: Home,
@@ -49,16 +49,16 @@ pub struct Bedrock {
 
 /// A connection to one model.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct BedrockConnection {
     http: Http,
     endpoint: BedrockEndpoint,
     /// None where a key stands in place of a signature.
-    signer: Option<Signer>,
+    signer: Option<SigV4Signer>,
     url: Url,
     gate: Option<Gate>,
 }
 
-impl Client {
+impl BedrockConnection {
     /// The way to the service, if there is anything to decide on it.
     pub(super) fn gate(&self) -> Option<&Gate> {
         self.gate.as_ref()
@@ -73,7 +73,7 @@ impl Client {
         }
         let signer = match key {
             Some(_) => None,
-            None => Some(Signer::new(&endpoint.region, endpoint.profile.as_deref())),
+            None => Some(SigV4Signer::new(&endpoint.region, endpoint.profile.as_deref())),
         };
         let denied = "; check the AWS credentials, and that the account may use this model in this Region";
         let http = Http::new(&endpoint.base_url, endpoint.timeouts, headers, key, denied)?;
@@ -95,11 +95,11 @@ impl Client {
         &self,
         ask: &Ask,
         structured: Option<Structured>,
-        progress: Progress<'_>,
+        progress: OnProgress<'_>,
         requests: &Cell<u32>,
         pass: Option<&Pass<'_>>,
     ) -> Result<Completion, ProviderError> {
-        let request = wire::Request::new(ask, structured);
+        let request = wire::ConverseRequest::new(ask, structured);
         let body = serde_json::to_vec(&request)
             .map_err(|e| ProviderError::Setup(format!("the request cannot be written as JSON: {e}")))?;
         let mut request = self.http.post(self.url.clone()).header(CONTENT_TYPE, sign::JSON);
@@ -118,7 +118,11 @@ impl Client {
         collected.into_answer(ask, &self.http.secrets()).map_err(|why| self.http.bad(why))
     }
 
-    async fn collect(&self, response: Response, progress: Progress<'_>) -> Result<Collected, ProviderError> {
+    async fn collect(
+        &self,
+        response: Response,
+        progress: OnProgress<'_>,
+    ) -> Result<Collected, ProviderError> {
         let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("");
         if kind.starts_with(EVENT_STREAM) {
             return stream::collect(&self.http, response, progress).await;
@@ -136,12 +140,12 @@ impl Bedrock {
     ///
     /// [`ProviderError::Setup`].
     pub fn new(endpoint: BedrockEndpoint) -> Result<Self, ProviderError> {
-        Ok(Self::over(Rc::new(Client::new(endpoint, None)?)))
+        Ok(Self::over(Rc::new(BedrockConnection::new(endpoint, None)?)))
     }
 
     /// Calls a model over connections that others share.
-    pub(super) fn over(client: Rc<Client>) -> Self {
-        let persistence = Persistence::new(client.endpoint.retries);
+    pub(super) fn over(client: Rc<BedrockConnection>) -> Self {
+        let persistence = RetryPolicy::new(client.endpoint.retries);
         let structured = Cell::new(Structured::JsonSchema);
         Self { client, persistence, structured, home: Home::default() }
     }
@@ -161,7 +165,7 @@ impl Bedrock {
     /// # Errors
     ///
     /// [`ProviderError`].
-    pub async fn ask(&self, ask: &Ask, progress: Progress<'_>) -> Result<Completion, ProviderError> {
+    pub async fn ask(&self, ask: &Ask, progress: OnProgress<'_>) -> Result<Completion, ProviderError> {
         let requests = Cell::new(0);
         loop {
             let structured = match ask.shape {

@@ -30,7 +30,7 @@ const CREDENTIALS_MAX: Duration = Duration::from_mins(1);
 
 /// Signs requests to Bedrock in one Region.
 #[derive(Debug)]
-pub(super) struct Signer {
+pub(super) struct SigV4Signer {
     signer: reqsign_core::Signer<Credential>,
     seen: Seen,
 }
@@ -72,7 +72,7 @@ impl ProvideCredential for Remembering {
     }
 }
 
-impl Signer {
+impl SigV4Signer {
     /// Makes the signer; looks for credentials when the first request is signed.
     pub(super) fn new(region: &str, profile: Option<&str>) -> Self {
         // A variable that is no text belongs to somebody else.

@@ -8,7 +8,7 @@ use reqwest::Response;
 
 use super::answer::Collected;
 use crate::provider::ProviderError;
-use crate::provider::completion::Progress;
+use crate::provider::completion::OnProgress;
 use crate::provider::http::{Http, StreamFault, error_message};
 use crate::provider::receipt::Parts;
 
@@ -19,7 +19,7 @@ pub(super) const REQUEST_ID: &str = "x-amzn-requestid";
 pub(super) async fn collect(
     http: &Http,
     response: Response,
-    progress: Progress<'_>,
+    progress: OnProgress<'_>,
 ) -> Result<Collected, ProviderError> {
     let mut collected = Collected::new(Parts::of(&response, REQUEST_ID));
     let (mut decoder, mut buffer) = (MessageFrameDecoder::new(), BytesMut::new());

@@ -9,7 +9,7 @@ use crate::text::schema::SchemaText;
 /// A request.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Request<'a> {
+pub(super) struct ConverseRequest<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Text<'a>>,
     messages: Vec<Turn<'a>>,
@@ -100,7 +100,7 @@ struct Named<'a> {
     name: &'a str,
 }
 
-impl<'a> Request<'a> {
+impl<'a> ConverseRequest<'a> {
     /// Makes the request for `ask`, held to its schema in this way.
     pub(super) fn new(ask: &'a Ask, structured: Option<Structured>) -> Self {
         let mut system = Vec::new();

@@ -26,7 +26,7 @@ const SMOOTH: [f64; 2] = [0.1, 0.005];
 
 /// How a request went.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Sign {
+pub(super) enum LoadSign {
     /// The server has answered, and begun to after this time, if that is known.
     Answered(Option<Duration>),
     /// It says that it has too much to do.
@@ -68,18 +68,18 @@ impl Limit {
     }
 
     /// Takes how a request went that was sent at `sent`, when so many were under way.
-    pub(super) fn heard(&mut self, now: Instant, sent: Instant, under_way: usize, sign: Sign) {
+    pub(super) fn heard(&mut self, now: Instant, sent: Instant, under_way: usize, sign: LoadSign) {
         match sign {
-            Sign::Refused => self.cut(now, sent, AFTER_REFUSAL),
-            Sign::Answered(Some(delay)) if self.is_later(delay) => self.cut(now, sent, AFTER_DELAY),
+            LoadSign::Refused => self.cut(now, sent, AFTER_REFUSAL),
+            LoadSign::Answered(Some(delay)) if self.is_later(delay) => self.cut(now, sent, AFTER_DELAY),
             // Where the limit does not bind, nothing is known about a higher one. While it doubles, requests come after it.
-            Sign::Answered(_)
+            LoadSign::Answered(_)
                 if (under_way as f64) < self.now * if self.is_slow_start { 0.5 } else { 0.9 } => {}
-            Sign::Answered(_) => {
+            LoadSign::Answered(_) => {
                 let more = if self.is_slow_start { 1.0 } else { 1.0 / self.now };
                 self.now = (self.now + more).min(self.max);
             }
-            Sign::Nothing => {}
+            LoadSign::Nothing => {}
         }
     }
 
@@ -106,10 +106,10 @@ impl Limit {
 mod tests {
     use super::*;
 
-    const QUICK: Sign = Sign::Answered(Some(Duration::from_millis(50)));
+    const QUICK: LoadSign = LoadSign::Answered(Some(Duration::from_millis(50)));
 
     /// One round of requests at the limit, all sent at the same time.
-    fn round(limit: &mut Limit, sent: Instant, signs: impl Fn(usize) -> Sign) {
+    fn round(limit: &mut Limit, sent: Instant, signs: impl Fn(usize) -> LoadSign) {
         let under_way = limit.now();
         for number in 0..under_way {
             limit.heard(sent + Duration::from_millis(50), sent, under_way, signs(number));
@@ -129,7 +129,7 @@ mod tests {
             assert_eq!(limit.now(), expected);
         }
         // Many refusals of one round are one sign.
-        round(&mut limit, next(), |number| if number % 2 == 0 { Sign::Refused } else { QUICK });
+        round(&mut limit, next(), |number| if number % 2 == 0 { LoadSign::Refused } else { QUICK });
         let cut = limit.now();
         assert!((32..=33).contains(&cut), "{cut}");
         for more in 1..=5 {
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(limit.now(), 10);
         for second in 50..80 {
             let now = start + Duration::from_secs(second);
-            limit.heard(now, now, 1, Sign::Refused);
+            limit.heard(now, now, 1, LoadSign::Refused);
         }
         assert_eq!(limit.now(), 1);
         let mut limit = Limit::new(8, 100);
@@ -162,7 +162,7 @@ mod tests {
     fn answers_that_begin_later_and_later_are_a_sign_and_those_that_always_take_long_are_none() {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
-        let slow = |seconds| Sign::Answered(Some(Duration::from_secs(seconds)));
+        let slow = |seconds| LoadSign::Answered(Some(Duration::from_secs(seconds)));
         let mut limit = Limit::new(64, 64);
         for second in 0..20 {
             // Short prompts and long ones.
@@ -176,8 +176,8 @@ mod tests {
         round(&mut limit, after(100), |_| slow(9));
         assert!(limit.now() <= 52, "{}", limit.now());
         let before = limit.now();
-        round(&mut limit, after(900), |_| Sign::Nothing);
-        round(&mut limit, after(901), |_| Sign::Answered(None));
+        round(&mut limit, after(900), |_| LoadSign::Nothing);
+        round(&mut limit, after(901), |_| LoadSign::Answered(None));
         assert_eq!(limit.now(), before + 1, "other faults are none, and an answer is one of health");
     }
 }

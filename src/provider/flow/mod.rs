@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use self::limit::{Limit, Sign};
+use self::limit::{Limit, LoadSign};
 use self::pool::{End, Pool};
 use super::ProviderError;
 
@@ -144,11 +144,11 @@ impl Pass<'_> {
     fn end<T>(mut self, result: &Result<T, ProviderError>) {
         let delay = self.answered.get().map(|answered| answered.duration_since(self.sent));
         self.end = Some(match result {
-            Ok(_) => End::Well(Sign::Answered(delay)),
+            Ok(_) => End::Well(LoadSign::Answered(delay)),
             Err(error) => {
                 let end = end_of(error);
                 // Another server may take the key, or have the model, that this one refuses.
-                let is_its_own = end == End::Well(Sign::Nothing) && error.is_of_all();
+                let is_its_own = end == End::Well(LoadSign::Nothing) && error.is_of_all();
                 if is_its_own && self.gate.pool().is_choice() { End::Ill } else { end }
             }
         });
@@ -161,7 +161,7 @@ impl Pass<'_> {
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
         // One that was given up says nothing of its server.
-        let end = self.end.unwrap_or(End::Well(Sign::Nothing));
+        let end = self.end.unwrap_or(End::Well(LoadSign::Nothing));
         self.gate.pool().give(self.server, Instant::now(), self.sent, end);
         self.gate.freed.notify_one();
     }
@@ -170,7 +170,7 @@ impl Drop for Pass<'_> {
 /// What an error says of its server.
 fn end_of(error: &ProviderError) -> End {
     match error {
-        ProviderError::Status { status: 429 | 503 | 529, .. } => End::Well(Sign::Refused),
+        ProviderError::Status { status: 429 | 503 | 529, .. } => End::Well(LoadSign::Refused),
         ProviderError::Status { status: 500.., .. }
         | ProviderError::Unreachable { .. }
         | ProviderError::TimedOut { .. } => End::Ill,
@@ -179,7 +179,7 @@ fn end_of(error: &ProviderError) -> End {
         | ProviderError::Launch(_)
         | ProviderError::Overflow { .. }
         | ProviderError::BadAnswer { .. }
-        | ProviderError::TooLarge { .. } => End::Well(Sign::Nothing),
+        | ProviderError::TooLarge { .. } => End::Well(LoadSign::Nothing),
     }
 }
 

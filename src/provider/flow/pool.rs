@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::limit::{Limit, Sign};
+use super::limit::{Limit, LoadSign};
 
 /// So many faults in a row, and a server is left out.
 const FAULTS_MAX: u32 = 3;
@@ -26,7 +26,7 @@ const EMPTY_ENOUGH: f64 = 0.75;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum End {
     /// The server was there.
-    Well(Sign),
+    Well(LoadSign),
     /// It was not, or was broken.
     Ill,
 }
@@ -75,7 +75,7 @@ impl Pool {
             End::Well(sign) => {
                 server.limit.heard(now, sent, server.under_way, sign);
                 // What says nothing does not make well either.
-                if sign != Sign::Nothing {
+                if sign != LoadSign::Nothing {
                     (server.faults, server.outs, server.out_until) = (0, 0, None);
                 }
             }
@@ -125,7 +125,7 @@ impl Server {
 mod tests {
     use super::*;
 
-    const FINE: End = End::Well(Sign::Answered(None));
+    const FINE: End = End::Well(LoadSign::Answered(None));
 
     fn pool(servers: usize, most: usize) -> Pool {
         Pool::new((0..servers).map(|_| Limit::new(most, most)))
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn what_says_nothing_of_a_server_leaves_it_as_it_is() {
         let (mut pool, now) = (pool(1, 4), Instant::now());
-        for end in [End::Ill, End::Ill, End::Well(Sign::Nothing), End::Ill] {
+        for end in [End::Ill, End::Ill, End::Well(LoadSign::Nothing), End::Ill] {
             let at = pool.take(now, None).unwrap();
             pool.give(at, now, now, end);
         }

@@ -1,7 +1,7 @@
 //! Putting a reply together from what a server sends, whole or in parts.
 
 use super::logprobs::{self, Token};
-use super::wire::{Body, Said, Usage};
+use super::wire::{Body, Delta, WireUsage};
 use crate::protocol::{Ask, Finish, Reply};
 use crate::provider::ProviderError;
 use crate::provider::completion::Completion;
@@ -12,12 +12,12 @@ use crate::text::quote;
 
 /// A reply in the making.
 #[derive(Default)]
-pub(super) struct Collected {
+pub(super) struct CollectedChunks {
     text: String,
     reasoning: String,
     refused: bool,
     finish: Option<String>,
-    usage: Option<Usage>,
+    usage: Option<WireUsage>,
     tokens: Vec<Token>,
     choices: u64,
     receipt: Parts,
@@ -35,7 +35,7 @@ pub(super) enum Unusable {
     Status(u16, String),
 }
 
-impl Collected {
+impl CollectedChunks {
     /// Begins a reply with what its head tells of it.
     pub(super) fn new(receipt: Parts) -> Self {
         Self { receipt, ..Self::default() }
@@ -71,7 +71,7 @@ impl Collected {
         Ok(())
     }
 
-    fn say(&mut self, said: Said) {
+    fn say(&mut self, said: Delta) {
         let content = said.content.unwrap_or_default();
         let reasoning = said.reasoning_content.or(said.reasoning).unwrap_or_default();
         self.parts += u64::from(!content.is_empty() || !reasoning.is_empty());

@@ -9,11 +9,11 @@ use reqwest::Response;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use sse_stream::SseStream;
 
-use super::answer::{Collected, Unusable};
-use super::wire::{NamedSchema, Request, ResponseFormat, StreamOptions};
+use super::answer::{CollectedChunks, Unusable};
+use super::wire::{ChatRequest, NamedSchema, ResponseFormat, StreamOptions};
 use crate::core::{OpenAiEndpoint, Structured, Timeouts};
 use crate::protocol::{Ask, ReplyShape};
-use crate::provider::completion::{Completion, Progress};
+use crate::provider::completion::{Completion, OnProgress};
 use crate::provider::flow::{Gate, Pass};
 use crate::provider::http::{Http, StreamFault, bearer};
 use crate::provider::receipt::Parts;
@@ -21,7 +21,7 @@ use crate::provider::{Flow, ProviderError};
 
 /// The form of a request, as far as servers differ in it.
 #[derive(Clone, Copy)]
-pub(super) struct Form {
+pub(super) struct RequestForm {
     /// How a reply is held to its schema; none, where free text is wanted.
     pub(super) structured: Option<Structured>,
     /// Whether `max_completion_tokens` stands in place of `max_tokens`.
@@ -129,13 +129,13 @@ impl Client {
     pub(super) async fn complete(
         &self,
         ask: &Ask,
-        form: Form,
-        progress: Progress<'_>,
+        form: RequestForm,
+        progress: OnProgress<'_>,
         requests: &Cell<u32>,
         pass: Option<&Pass<'_>>,
     ) -> Result<Completion, ProviderError> {
         let http = &self.servers[pass.map_or(0, Pass::server)];
-        let request = Request {
+        let request = ChatRequest {
             model: &self.endpoint.model,
             messages: &ask.messages,
             temperature: ask.temperature,
@@ -178,10 +178,10 @@ impl Client {
 async fn collect(
     http: &Http,
     response: Response,
-    progress: Progress<'_>,
-) -> Result<Collected, ProviderError> {
+    progress: OnProgress<'_>,
+) -> Result<CollectedChunks, ProviderError> {
     let kind = response.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or("");
-    let mut collected = Collected::new(Parts::of(&response, REQUEST_ID));
+    let mut collected = CollectedChunks::new(Parts::of(&response, REQUEST_ID));
     let secrets = http.secrets();
     if !kind.starts_with("text/event-stream") {
         let body = http.body(response).await?;

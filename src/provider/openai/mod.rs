@@ -15,13 +15,13 @@ use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use client::Form;
+use client::RequestForm;
 
 use super::ProviderError;
-use super::completion::{Completion, Progress, Quitting};
+use super::completion::{Completion, OnProgress, Quitting};
 use super::flow::{Home, Pass};
 use super::launch::Lifeline;
-use super::persistence::Persistence;
+use super::persistence::RetryPolicy;
 use crate::core::{OpenAiEndpoint, Structured};
 use crate::protocol::{Ask, ReplyShape};
 
@@ -36,7 +36,7 @@ const LOADING_WAIT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct OpenAi {
     client: Rc<Client>,
-    persistence: Persistence,
+    persistence: RetryPolicy,
     /// The strongest hold that may be used.
     structured: Cell<Structured>,
     /// Set if this program launched the server.
@@ -57,7 +57,7 @@ impl OpenAi {
     /// Calls a server over connections that others share.
     pub(super) fn over(client: Rc<Client>) -> Self {
         Self {
-            persistence: Persistence::new(client.retries()),
+            persistence: RetryPolicy::new(client.retries()),
             client,
             structured: Cell::new(Structured::JsonSchema),
             lifeline: OnceCell::new(),
@@ -91,7 +91,7 @@ impl OpenAi {
     /// # Errors
     ///
     /// [`ProviderError`].
-    pub async fn ask(&self, ask: &Ask, progress: Progress<'_>) -> Result<Completion, ProviderError> {
+    pub async fn ask(&self, ask: &Ask, progress: OnProgress<'_>) -> Result<Completion, ProviderError> {
         let requests = Cell::new(0);
         let Some(lifeline) = self.lifeline.get() else {
             return self.once_loaded(ask, progress, &requests).await;
@@ -109,7 +109,7 @@ impl OpenAi {
     async fn once_loaded(
         &self,
         ask: &Ask,
-        progress: Progress<'_>,
+        progress: OnProgress<'_>,
         requests: &Cell<u32>,
     ) -> Result<Completion, ProviderError> {
         let patience = Instant::now() + Duration::from_millis(self.client.timeouts().ready_ms);
@@ -135,7 +135,7 @@ impl OpenAi {
     async fn negotiate(
         &self,
         ask: &Ask,
-        progress: Progress<'_>,
+        progress: OnProgress<'_>,
         requests: &Cell<u32>,
     ) -> Result<Completion, ProviderError> {
         loop {
@@ -144,7 +144,7 @@ impl OpenAi {
                 ReplyShape::Free => None,
                 ReplyShape::Json { .. } => Some(self.structured.get().max(manners.structured)),
             };
-            let form = Form {
+            let form = RequestForm {
                 structured,
                 new_limit_name: manners.new_limit_name,
                 measured: ask.shape.measured().filter(|_| manners.measures),
@@ -170,7 +170,7 @@ impl OpenAi {
 
     /// Weakens the request if the server refused its form; returns false if there is nothing left
     /// to give.
-    fn gives_way(&self, error: &ProviderError, form: Form) -> bool {
+    fn gives_way(&self, error: &ProviderError, form: RequestForm) -> bool {
         let ProviderError::Status { status: 400 | 403 | 422 | 501, message, .. } = error else {
             return false;
         };

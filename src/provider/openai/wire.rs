@@ -20,7 +20,7 @@ const MESSAGE_BYTES: usize = 32;
 
 /// A request.
 #[derive(Serialize)]
-pub(super) struct Request<'a> {
+pub(super) struct ChatRequest<'a> {
     pub(super) model: &'a str,
     pub(super) messages: &'a [Arc<Message>],
     pub(super) temperature: f64,
@@ -62,7 +62,7 @@ pub(super) struct StreamOptions {
     pub(super) include_usage: bool,
 }
 
-impl Request<'_> {
+impl ChatRequest<'_> {
     /// The bytes, into room for all of them: growing on the way cost more than writing.
     pub(super) fn body(&self) -> Vec<u8> {
         let messages: usize = self.messages.iter().map(|message| message.content.len() + MESSAGE_BYTES).sum();
@@ -78,7 +78,7 @@ impl Request<'_> {
 pub(super) struct Body {
     pub(super) choices: Vec<Choice>,
     #[serde(deserialize_with = "usage")]
-    pub(super) usage: Option<Usage>,
+    pub(super) usage: Option<WireUsage>,
     pub(super) error: Option<Value>,
     #[serde(deserialize_with = "lenient")]
     pub(super) id: Option<String>,
@@ -93,9 +93,9 @@ pub(super) struct Body {
 #[serde(default)]
 pub(super) struct Choice {
     /// In a whole completion.
-    pub(super) message: Option<Said>,
+    pub(super) message: Option<Delta>,
     /// In a chunk.
-    pub(super) delta: Option<Said>,
+    pub(super) delta: Option<Delta>,
     pub(super) finish_reason: Option<String>,
     #[serde(deserialize_with = "logprobs")]
     pub(super) logprobs: Option<Logprobs>,
@@ -103,7 +103,7 @@ pub(super) struct Choice {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Said {
+pub(super) struct Delta {
     pub(super) content: Option<String>,
     pub(super) refusal: Option<String>,
     /// llama.cpp, DeepSeek, older vLLM.
@@ -114,7 +114,7 @@ pub(super) struct Said {
 
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Usage {
+pub(super) struct WireUsage {
     pub(super) prompt_tokens: u64,
     pub(super) completion_tokens: u64,
     pub(super) prompt_tokens_details: Option<PromptDetails>,
@@ -129,7 +129,7 @@ pub(super) struct PromptDetails {
 }
 
 /// Reads figures; a reply is not lost because of figures that are none.
-fn usage<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Usage>, D::Error> {
+fn usage<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<WireUsage>, D::Error> {
     lenient(deserializer)
 }
 

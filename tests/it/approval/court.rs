@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use consensus::bft::orchestrator::{self, Orchestrator};
+use consensus::bft::orchestrator::{self, Proposer};
 use consensus::bft::replica::{self, Replica};
 use consensus::bft::{
-    Change, Letter, Opinion, Party, Phase, Post, Refused, Registry, Roster, Seal, Seat, Sequence, Signed,
-    Signer, Statement, To, Value, View,
+    Change, Letter, NodeId, Opinion, Phase, Post, Refused, Registry, Roster, RosterEntry, Seal, Sequence,
+    Signed, Signer, Statement, To, Value, View,
 };
 use consensus::crypto::{Digest, SecretKey, Signature};
 
@@ -17,13 +17,13 @@ pub type Pair = (Signed<Signature>, Signed<Signature>);
 pub struct Court {
     pub registry: Arc<Registry>,
     pub reviewers: Vec<Replica<Seal>>,
-    pub orchestrators: Vec<Orchestrator<Seal>>,
+    pub orchestrators: Vec<Proposer<Seal>>,
     /// What each reviewer thinks of everything.
     pub opinions: Vec<Opinion>,
     /// Whoever is away hears nothing and says nothing.
-    pub away: BTreeSet<Party>,
+    pub away: BTreeSet<NodeId>,
     /// Those who do not follow the protocol: they say what the test says.
-    pub liars: BTreeSet<Party>,
+    pub liars: BTreeSet<NodeId>,
     pub decided: BTreeMap<(usize, Sequence), Value>,
     pub told: Vec<(Sequence, Value)>,
     pub returned: Vec<(String, orchestrator::Why)>,
@@ -31,31 +31,31 @@ pub struct Court {
     pub reviews: usize,
     pub refused: Vec<Refused>,
     /// All that was sent, by whom and to whom.
-    pub sent: Vec<(Party, Party, Arc<str>)>,
-    inbox: VecDeque<(Party, Party, Arc<str>)>,
+    pub sent: Vec<(NodeId, NodeId, Arc<str>)>,
+    inbox: VecDeque<(NodeId, NodeId, Arc<str>)>,
     waits: Vec<(usize, Sequence, View, Phase)>,
     /// What each reviewer was given.
-    pub inputs: BTreeMap<usize, Vec<replica::Input<Signature>>>,
+    pub inputs: BTreeMap<usize, Vec<replica::ReplicaInput<Signature>>>,
 }
 
 /// The key of a party, the same in every court.
-pub fn key(party: Party) -> SecretKey {
+pub fn key(party: NodeId) -> SecretKey {
     let seed = match party {
-        Party::Reviewer(at) => u8::try_from(at).unwrap(),
-        Party::Orchestrator(at) => 200 + u8::try_from(at).unwrap(),
+        NodeId::Reviewer(at) => u8::try_from(at).unwrap(),
+        NodeId::Orchestrator(at) => 200 + u8::try_from(at).unwrap(),
     };
     SecretKey::from_seed(&[seed; 32])
 }
 
-pub fn seat(party: Party) -> Seat {
-    Seat { name: format!("{party:?}"), key: key(party).public(), domain: "a model".to_owned() }
+pub fn seat(party: NodeId) -> RosterEntry {
+    RosterEntry { name: format!("{party:?}"), key: key(party).public(), domain: "a model".to_owned() }
 }
 
 /// A roster of so many reviewers and orchestrators.
 pub fn roster(reviewers: usize, orchestrators: usize) -> Roster {
     Roster {
-        reviewers: (0..reviewers).map(|at| seat(Party::Reviewer(at))).collect(),
-        orchestrators: (0..orchestrators).map(|at| seat(Party::Orchestrator(at))).collect(),
+        reviewers: (0..reviewers).map(|at| seat(NodeId::Reviewer(at))).collect(),
+        orchestrators: (0..orchestrators).map(|at| seat(NodeId::Orchestrator(at))).collect(),
     }
 }
 
@@ -70,10 +70,10 @@ impl Court {
         let seal = |party| Seal::new(key(party), Arc::clone(&registry)).unwrap().1;
         Self {
             reviewers: (0..reviewers)
-                .map(|at| Replica::new(seal(Party::Reviewer(at)), at, quorum, orchestrators))
+                .map(|at| Replica::new(seal(NodeId::Reviewer(at)), at, quorum, orchestrators))
                 .collect(),
             orchestrators: (0..orchestrators)
-                .map(|at| Orchestrator::new(seal(Party::Orchestrator(at)), at, quorum, orchestrators))
+                .map(|at| Proposer::new(seal(NodeId::Orchestrator(at)), at, quorum, orchestrators))
                 .collect(),
             opinions: vec![approve(); reviewers],
             away: BTreeSet::new(),
@@ -92,38 +92,38 @@ impl Court {
         }
     }
 
-    fn parties(&self) -> Vec<Party> {
-        let reviewers = (0..self.reviewers.len()).map(Party::Reviewer);
-        reviewers.chain((0..self.orchestrators.len()).map(Party::Orchestrator)).collect()
+    fn parties(&self) -> Vec<NodeId> {
+        let reviewers = (0..self.reviewers.len()).map(NodeId::Reviewer);
+        reviewers.chain((0..self.orchestrators.len()).map(NodeId::Orchestrator)).collect()
     }
 
     /// A statement in a party's name.
-    pub fn says(&self, party: Party, sequence: Sequence, statement: Statement) -> Letter<Signature> {
+    pub fn says(&self, party: NodeId, sequence: Sequence, statement: Statement) -> Letter<Signature> {
         let (_, seal) = Seal::new(key(party), Arc::clone(&self.registry)).unwrap();
-        let (Party::Reviewer(by) | Party::Orchestrator(by)) = party;
+        let (NodeId::Reviewer(by) | NodeId::Orchestrator(by)) = party;
         let signature = seal.sign(sequence, &statement);
         Letter::alone(Signed { by, sequence, statement, signature })
     }
 
     /// Puts bytes on their way.
-    pub fn post(&mut self, from: Party, to: Party, text: &str) {
+    pub fn post(&mut self, from: NodeId, to: NodeId, text: &str) {
         self.inbox.push_back((from, to, text.into()));
     }
 
-    pub fn send(&mut self, from: Party, to: Party, letter: Letter<Signature>) {
+    pub fn send(&mut self, from: NodeId, to: NodeId, letter: Letter<Signature>) {
         let text = self.registry.write(&Post::Letter(letter));
         self.post(from, to, &text);
     }
 
     /// To all reviewers.
-    pub fn tell(&mut self, from: Party, letter: &Letter<Signature>) {
+    pub fn tell(&mut self, from: NodeId, letter: &Letter<Signature>) {
         for at in 0..self.reviewers.len() {
-            self.send(from, Party::Reviewer(at), letter.clone());
+            self.send(from, NodeId::Reviewer(at), letter.clone());
         }
     }
 
     pub fn submit(&mut self, text: &str) {
-        let out = self.orchestrators[0].step(orchestrator::Input::Submit(Change::new(text).unwrap()));
+        let out = self.orchestrators[0].step(orchestrator::ProposerInput::Submit(Change::new(text).unwrap()));
         self.lead_out(0, out);
     }
 
@@ -134,16 +134,16 @@ impl Court {
                 continue;
             }
             let read = self.registry.read(&text, |sequence, statement| match to {
-                Party::Reviewer(at) => self.reviewers[at].wants(sequence, statement),
-                Party::Orchestrator(at) => self.orchestrators[at].wants(sequence, statement),
+                NodeId::Reviewer(at) => self.reviewers[at].wants(sequence, statement),
+                NodeId::Orchestrator(at) => self.orchestrators[at].wants(sequence, statement),
             });
             match read {
                 Ok(None) => {}
                 Ok(Some(Post::Have(known))) => self.answer(from, to, known),
                 Ok(Some(post)) => match to {
-                    Party::Reviewer(at) => self.review(at, replica::Input::Heard(from, post)),
-                    Party::Orchestrator(at) => {
-                        let out = self.orchestrators[at].step(orchestrator::Input::Heard(from, post));
+                    NodeId::Reviewer(at) => self.review(at, replica::ReplicaInput::Heard(from, post)),
+                    NodeId::Orchestrator(at) => {
+                        let out = self.orchestrators[at].step(orchestrator::ProposerInput::Heard(from, post));
                         self.lead_out(at, out);
                     }
                 },
@@ -153,70 +153,72 @@ impl Court {
     }
 
     /// Gives a reviewer something.
-    pub fn review(&mut self, at: usize, input: replica::Input<Signature>) {
+    pub fn review(&mut self, at: usize, input: replica::ReplicaInput<Signature>) {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
             self.inputs.entry(at).or_default().push(input.clone());
             for wanted in self.reviewers[at].step(input) {
                 match wanted {
-                    replica::Output::Send(to, post) => self.broadcast(Party::Reviewer(at), to, &post),
-                    replica::Output::Review(sequence, change) => {
+                    replica::ReplicaAction::Send(to, post) => self.broadcast(NodeId::Reviewer(at), to, &post),
+                    replica::ReplicaAction::Review(sequence, change) => {
                         self.reviews += 1;
                         let opinion = Arc::new(self.opinions[at].clone().into());
-                        inputs.push_back(replica::Input::Reviewed(sequence, change.digest(), opinion));
+                        inputs.push_back(replica::ReplicaInput::Reviewed(sequence, change.digest(), opinion));
                     }
-                    replica::Output::Wait(sequence, view, phase) => {
+                    replica::ReplicaAction::Wait(sequence, view, phase) => {
                         self.waits.push((at, sequence, view, phase));
                     }
-                    replica::Output::Decide(sequence, proof) => {
+                    replica::ReplicaAction::Decide(sequence, proof) => {
                         let proven = proof.check(self.registry.quorum()).unwrap();
                         let before = self.decided.insert((at, sequence), proven.value);
                         assert!(before.is_none(), "a decision is final");
                     }
-                    replica::Output::Accuse(pair) => self.accused.push(*pair),
-                    replica::Output::Stable(..) | replica::Output::Recall(..) => {}
+                    replica::ReplicaAction::Accuse(pair) => self.accused.push(*pair),
+                    replica::ReplicaAction::Stable(..) | replica::ReplicaAction::Recall(..) => {}
                 }
             }
         }
     }
 
-    fn lead_out(&mut self, at: usize, out: Vec<orchestrator::Output<Signature>>) {
+    fn lead_out(&mut self, at: usize, out: Vec<orchestrator::ProposerAction<Signature>>) {
         for wanted in out {
             match wanted {
-                orchestrator::Output::Send(to, post) => self.broadcast(Party::Orchestrator(at), to, &post),
-                orchestrator::Output::Decide(sequence, value, _) => self.told.push((sequence, value)),
-                orchestrator::Output::Return(_, change, why) => {
+                orchestrator::ProposerAction::Send(to, post) => {
+                    self.broadcast(NodeId::Orchestrator(at), to, &post);
+                }
+                orchestrator::ProposerAction::Decide(sequence, value, _) => self.told.push((sequence, value)),
+                orchestrator::ProposerAction::Return(_, change, why) => {
                     self.returned.push((change.text().to_owned(), why));
                 }
-                orchestrator::Output::Wait(..)
-                | orchestrator::Output::Late(..)
-                | orchestrator::Output::Recall(..) => {}
+                orchestrator::ProposerAction::Wait(..)
+                | orchestrator::ProposerAction::Late(..)
+                | orchestrator::ProposerAction::Recall(..) => {}
             }
         }
     }
 
-    fn answer(&mut self, from: Party, to: Party, known: Sequence) {
+    fn answer(&mut self, from: NodeId, to: NodeId, known: Sequence) {
         match to {
-            Party::Reviewer(at) => {
+            NodeId::Reviewer(at) => {
                 for wanted in self.reviewers[at].answer(from, known) {
-                    if let replica::Output::Send(to_whom, post) = wanted {
+                    if let replica::ReplicaAction::Send(to_whom, post) = wanted {
                         self.broadcast(to, to_whom, &post);
                     }
                 }
             }
-            Party::Orchestrator(at) => {
+            NodeId::Orchestrator(at) => {
                 let out = self.orchestrators[at].answer(from, known);
                 self.lead_out(at, out);
             }
         }
     }
 
-    fn broadcast(&mut self, from: Party, to: To, post: &Post<Signature>) {
+    fn broadcast(&mut self, from: NodeId, to: To, post: &Post<Signature>) {
         let text: Arc<str> = self.registry.write(post).into();
         let to = match to {
             To::One(party) => vec![party],
             To::All => self.parties(),
-            To::Reviewers => (0..self.reviewers.len()).map(Party::Reviewer).collect(),
+            To::Reviewers => (0..self.reviewers.len()).map(NodeId::Reviewer).collect(),
         };
         for to in to.into_iter().filter(|to| *to != from) {
             self.sent.push((from, to, Arc::clone(&text)));
@@ -227,7 +229,7 @@ impl Court {
     /// The time for all phases that have begun is over.
     pub fn expire(&mut self) {
         for (at, sequence, view, phase) in std::mem::take(&mut self.waits) {
-            self.review(at, replica::Input::Expired(sequence, view, phase));
+            self.review(at, replica::ReplicaInput::Expired(sequence, view, phase));
         }
         self.run();
     }
@@ -235,12 +237,12 @@ impl Court {
     /// All say again what has led to nothing yet.
     pub fn again(&mut self) {
         for at in 0..self.reviewers.len() {
-            if !self.liars.contains(&Party::Reviewer(at)) {
-                self.review(at, replica::Input::Again);
+            if !self.liars.contains(&NodeId::Reviewer(at)) {
+                self.review(at, replica::ReplicaInput::Again);
             }
         }
         for at in 0..self.orchestrators.len() {
-            let out = self.orchestrators[at].step(orchestrator::Input::Again);
+            let out = self.orchestrators[at].step(orchestrator::ProposerInput::Again);
             self.lead_out(at, out);
         }
         self.run();
@@ -248,8 +250,8 @@ impl Court {
 
     /// What all reviewers who are there have decided about a place; `None` if they have not, or not all.
     pub fn outcome(&self, sequence: Sequence) -> Option<Value> {
-        let is_here = |party: Party| !self.away.contains(&party) && !self.liars.contains(&party);
-        let here = (0..self.reviewers.len()).filter(|at| is_here(Party::Reviewer(*at)));
+        let is_here = |party: NodeId| !self.away.contains(&party) && !self.liars.contains(&party);
+        let here = (0..self.reviewers.len()).filter(|at| is_here(NodeId::Reviewer(*at)));
         let values: Vec<Option<Value>> = here.map(|at| self.decided.get(&(at, sequence)).copied()).collect();
         assert!(
             values.iter().flatten().collect::<BTreeSet<_>>().len() <= 1,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use consensus::bft::orchestrator;
 use consensus::bft::replica::{self, Replica};
 use consensus::bft::{
-    CHANGE_BYTES_MAX, Change, Commit, Letter, OPINION_BYTES_MAX, Opinion, Party, Post, Refused, Registry,
+    CHANGE_BYTES_MAX, Change, Commit, Letter, NodeId, OPINION_BYTES_MAX, Opinion, Post, Refused, Registry,
     RosterFault, Seal, Severity, Statement, TooLong, Value, leader,
 };
 use consensus::crypto::{Digest, Signature};
@@ -16,8 +16,8 @@ use serde_json::Value as Json;
 
 use court::{Court, approve, key, roster};
 
-const LIAR: Party = Party::Reviewer(3);
-const FIRST: Party = Party::Orchestrator(0);
+const LIAR: NodeId = NodeId::Reviewer(3);
+const FIRST: NodeId = NodeId::Orchestrator(0);
 
 fn a() -> Change {
     Change::new("the change").unwrap()
@@ -44,7 +44,7 @@ fn commit(view: u32, value: Value) -> Statement {
 }
 
 fn propose(court: &Court, view: u32, change: &Change) -> Letter<Signature> {
-    let by = Party::Orchestrator(leader(1, view, court.orchestrators.len()));
+    let by = NodeId::Orchestrator(leader(1, view, court.orchestrators.len()));
     let letter = court.says(by, 1, Statement::PrePrepare { view, value: change.value() });
     Letter { change: Some(change.clone()), ..letter }
 }
@@ -74,7 +74,7 @@ fn an_orchestrator_who_shows_two_changes_gets_at_most_one_and_is_accused() {
     let (first, second) = (propose(&court, 0, &a()), propose(&court, 0, &b()));
     for at in 0..4 {
         let letter = if at < 2 { &first } else { &second };
-        court.send(FIRST, Party::Reviewer(at), letter.clone());
+        court.send(FIRST, NodeId::Reviewer(at), letter.clone());
     }
     court.run();
     assert_eq!(court.outcome(1), None, "neither has three votes");
@@ -94,7 +94,7 @@ fn a_reviewer_who_tells_each_something_else_splits_nobody_and_is_accused() {
     for at in 0..3 {
         let opinion = if at == 0 { approve() } else { reject() };
         let letter = court.says(LIAR, 1, vote(0, &a(), &opinion));
-        court.send(LIAR, Party::Reviewer(at), letter);
+        court.send(LIAR, NodeId::Reviewer(at), letter);
     }
     let other = court.says(LIAR, 1, vote(0, &a(), &approve()));
     court.tell(LIAR, &other);
@@ -108,7 +108,7 @@ fn a_reviewer_who_tells_each_something_else_splits_nobody_and_is_accused() {
 #[test]
 fn the_same_commit_many_times_counts_once() {
     let mut court = with_liar();
-    court.away.insert(Party::Reviewer(2));
+    court.away.insert(NodeId::Reviewer(2));
     court.submit("the change");
     court.run();
     let letter = court.says(LIAR, 1, commit(0, a().value()));
@@ -165,25 +165,25 @@ fn a_new_view_begins_with_what_a_quorum_approved_and_with_nothing_else() {
     court.submit("the change");
     court.run();
     let votes: Vec<_> =
-        (0..3).map(|at| court.says(Party::Reviewer(at), 1, vote(0, &a(), &approve()))).collect();
+        (0..3).map(|at| court.says(NodeId::Reviewer(at), 1, vote(0, &a(), &approve()))).collect();
     let leave = |court: &Court, at: usize, lock: Option<&Change>, grounds: &[Letter<Signature>]| {
         let statement = Statement::ViewChange { view: 1, lock: lock.map(|change| (0, change.value())) };
-        let letter = court.says(Party::Reviewer(at), 1, statement);
+        let letter = court.says(NodeId::Reviewer(at), 1, statement);
         Letter { change: lock.cloned(), grounds: grounds.into(), ..letter }
     };
     let locked = leave(&court, 0, Some(&a()), &votes);
     let free: Vec<_> = (1..4).map(|at| leave(&court, at, None, &[])).collect();
     let twice = [votes[0].clone(), votes[0].clone(), votes[0].clone()];
     let others: Vec<_> =
-        (0..3).map(|at| court.says(Party::Reviewer(at), 1, vote(0, &b(), &reject()))).collect();
+        (0..3).map(|at| court.says(NodeId::Reviewer(at), 1, vote(0, &b(), &reject()))).collect();
     let takes = |court: &Court, change: &Change, grounds: Vec<Letter<Signature>>| {
-        let (_, seal) = Seal::new(key(Party::Reviewer(0)), Arc::clone(&court.registry)).unwrap();
+        let (_, seal) = Seal::new(key(NodeId::Reviewer(0)), Arc::clone(&court.registry)).unwrap();
         let mut fresh = Replica::new(seal, 0, court.registry.quorum(), 1);
         let letter = Letter { grounds: grounds.into(), ..propose(court, 1, change) };
         let post =
             court.registry.read(&court.registry.write(&Post::Letter(letter)), |_, _| true).unwrap().unwrap();
-        fresh.step(replica::Input::Heard(FIRST, post)).iter().any(|out| {
-            matches!(out, replica::Output::Send(_, Post::Letter(letter))
+        fresh.step(replica::ReplicaInput::Heard(FIRST, post)).iter().any(|out| {
+            matches!(out, replica::ReplicaAction::Send(_, Post::Letter(letter))
                 if matches!(letter.signed.statement, Statement::Acknowledge { .. }))
         })
     };
@@ -224,7 +224,7 @@ fn with_f_silent_there_is_a_decision_and_with_more_there_is_none_until_they_are_
     court.submit("the change");
     court.run();
     assert_eq!(court.outcome(1), Some(a().value()));
-    court.away.insert(Party::Reviewer(2));
+    court.away.insert(NodeId::Reviewer(2));
     court.submit("another change");
     court.run();
     for _ in 0..3 {
@@ -251,7 +251,7 @@ fn a_double_voter_cannot_have_it_both_rejected_and_approved() {
         (court.says(LIAR, 1, vote(0, &a(), &approve())), court.says(LIAR, 1, vote(0, &a(), &reject())));
     for at in 0..3 {
         let letter = if at == 1 { &yes } else { &no };
-        court.send(LIAR, Party::Reviewer(at), letter.clone());
+        court.send(LIAR, NodeId::Reviewer(at), letter.clone());
     }
     court.run();
     for _ in 0..3 {
@@ -284,12 +284,12 @@ fn whoever_starts_again_says_the_same_bytes_and_asks_no_model_twice() {
     court.submit("the change");
     court.run();
     for at in 0..4 {
-        let (_, seal) = Seal::new(key(Party::Reviewer(at)), Arc::clone(&court.registry)).unwrap();
+        let (_, seal) = Seal::new(key(NodeId::Reviewer(at)), Arc::clone(&court.registry)).unwrap();
         let mut again = Replica::new(seal, at, court.registry.quorum(), 1);
         let mut said = Vec::new();
         for input in &court.inputs[&at] {
             for out in again.step(input.clone()) {
-                if let replica::Output::Send(_, post) = out {
+                if let replica::ReplicaAction::Send(_, post) = out {
                     said.push(court.registry.write(&post));
                 }
             }
@@ -297,7 +297,7 @@ fn whoever_starts_again_says_the_same_bytes_and_asks_no_model_twice() {
         let mut before: Vec<String> = court
             .sent
             .iter()
-            .filter(|(from, ..)| *from == Party::Reviewer(at))
+            .filter(|(from, ..)| *from == NodeId::Reviewer(at))
             .map(|(.., text)| text.to_string())
             .collect();
         before.dedup();
@@ -306,11 +306,12 @@ fn whoever_starts_again_says_the_same_bytes_and_asks_no_model_twice() {
     }
     // Before its opinion is known it asks for it, and after that it does not.
     let at = 0;
-    let (_, seal) = Seal::new(key(Party::Reviewer(at)), Arc::clone(&court.registry)).unwrap();
+    let (_, seal) = Seal::new(key(NodeId::Reviewer(at)), Arc::clone(&court.registry)).unwrap();
     let mut again = Replica::new(seal, at, court.registry.quorum(), 1);
-    let is_review = |out: &replica::Output<Signature>| matches!(out, replica::Output::Review(..));
+    let is_review =
+        |out: &replica::ReplicaAction<Signature>| matches!(out, replica::ReplicaAction::Review(..));
     for input in &court.inputs[&at] {
-        let is_reviewed = matches!(input, replica::Input::Reviewed(..));
+        let is_reviewed = matches!(input, replica::ReplicaInput::Reviewed(..));
         let asked = again.resume().iter().any(is_review);
         again.step(input.clone());
         assert_eq!(asked, is_reviewed, "it is asked for, and comes next");
@@ -335,7 +336,7 @@ fn a_flood_of_numbers_that_nobody_has_reached_is_not_remembered() {
             1 => vote(view, &a(), &approve()),
             _ => Statement::Checkpoint { head: Digest::of(&number.to_le_bytes()) },
         };
-        court.reviewers[0].step(replica::Input::Heard(LIAR, Post::Letter(letter)));
+        court.reviewers[0].step(replica::ReplicaInput::Heard(LIAR, Post::Letter(letter)));
     }
     assert!(size(&court) < before + 2000, "{} bytes more", size(&court) - before);
     court.submit("another change");
@@ -355,8 +356,8 @@ fn a_change_is_refused_by_name_or_gets_another_place() {
     // A place that reviewers have left already goes to nothing, and the change to the next.
     court.opinions = vec![approve(); 4];
     for at in 0..4 {
-        let letter = court.says(Party::Reviewer(at), 2, Statement::ViewChange { view: 1, lock: None });
-        court.send(Party::Reviewer(at), FIRST, letter);
+        let letter = court.says(NodeId::Reviewer(at), 2, Statement::ViewChange { view: 1, lock: None });
+        court.send(NodeId::Reviewer(at), FIRST, letter);
     }
     court.run();
     court.submit("another change");

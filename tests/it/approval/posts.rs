@@ -31,7 +31,7 @@ fn nobody_has_two_seats() {
     assert!(matches!(Registry::new(chain, roster(0, 1)), Err(RosterFault::NoReviewers(_))));
     assert!(matches!(Registry::new(chain, roster(4, 0)), Err(RosterFault::NoOrchestrators)));
     let weak = serde_json::to_string(&roster(1, 1)).unwrap();
-    let weak = weak.replace(&key(Party::Reviewer(0)).public().to_string(), &"0".repeat(64));
+    let weak = weak.replace(&key(NodeId::Reviewer(0)).public().to_string(), &"0".repeat(64));
     assert!(serde_json::from_str::<consensus::bft::Roster>(&weak).is_err());
 }
 
@@ -39,20 +39,20 @@ fn nobody_has_two_seats() {
 fn a_proof_with_a_stranger_or_from_another_roster_is_none() {
     let court = Court::new(4, 1);
     let commits = |court: &Court| -> Vec<_> {
-        (0..3).map(|at| court.says(Party::Reviewer(at), 1, commit(0, a().value())).signed).collect()
+        (0..3).map(|at| court.says(NodeId::Reviewer(at), 1, commit(0, a().value())).signed).collect()
     };
     let proof = commits(&court);
     let good = court.registry.envelope(&proof).unwrap();
     assert_eq!(court.registry.open(&good).unwrap().len(), 3);
     let five = Court::new(5, 1);
-    let fifth = five.says(Party::Reviewer(4), 1, commit(0, a().value())).signed;
+    let fifth = five.says(NodeId::Reviewer(4), 1, commit(0, a().value())).signed;
     let with_stranger: Vec<_> = commits(&five).into_iter().chain([fifth]).collect();
     let envelope = five.registry.envelope(&with_stranger).unwrap();
     assert_eq!(court.registry.open(&envelope), Err(Refused::OtherRoster(five.registry.digest())));
     // The stranger's signature under this roster.
     let text = serde_json::to_string(&good).unwrap();
-    let known = key(Party::Reviewer(2)).public().id().to_string();
-    let stranger = key(Party::Reviewer(4)).public().id();
+    let known = key(NodeId::Reviewer(2)).public().id().to_string();
+    let stranger = key(NodeId::Reviewer(4)).public().id();
     let bent = serde_json::from_str(&text.replace(&known, &stranger.to_string())).unwrap();
     assert_eq!(court.registry.open(&bent), Err(Refused::Stranger(stranger)));
     let orchestrator = key(FIRST).public().id();
@@ -64,15 +64,15 @@ fn a_proof_with_a_stranger_or_from_another_roster_is_none() {
 fn what_was_said_elsewhere_counts_for_nothing_here() {
     let court = Court::new(4, 1);
     let other = Registry::new(Digest::of(b"another repository"), roster(4, 1)).unwrap();
-    let signed = court.says(Party::Reviewer(0), 1, commit(0, a().value())).signed;
+    let signed = court.says(NodeId::Reviewer(0), 1, commit(0, a().value())).signed;
     let envelope = court.registry.envelope(&[signed]).unwrap();
     assert_eq!(other.open(&envelope), Err(Refused::OtherChain(court.registry.chain())));
     // Another place, another view, another kind of statement, another spelling.
     let read: Json = serde_json::to_value(&envelope).unwrap();
     let payload = String::from_utf8(envelope.payload().unwrap()).unwrap();
     for (from, to, why) in [
-        ("\"sequence\":1", "\"sequence\":2", Refused::Forged(Party::Reviewer(0))),
-        ("\"view\":0", "\"view\":1", Refused::Forged(Party::Reviewer(0))),
+        ("\"sequence\":1", "\"sequence\":2", Refused::Forged(NodeId::Reviewer(0))),
+        ("\"view\":0", "\"view\":1", Refused::Forged(NodeId::Reviewer(0))),
         ("\"view\":0", "\"view\": 0", Refused::NotCanonical),
         ("\"view\":0", "\"note\":1,\"view\":0", Refused::NotCanonical),
         ("\"sequence\":1", "\"sequence\":9007199254740993", Refused::NotCanonical),
@@ -81,7 +81,7 @@ fn what_was_said_elsewhere_counts_for_nothing_here() {
         assert_ne!(bent, payload);
         let signatures = envelope.signatures().unwrap();
         let bent =
-            consensus::crypto::dsse::Envelope::new(envelope.payload_type(), bent.as_bytes(), &signatures);
+            consensus::crypto::dsse::DsseEnvelope::new(envelope.payload_type(), bent.as_bytes(), &signatures);
         assert_eq!(court.registry.open(&bent), Err(why), "{to}");
     }
     let text = read.to_string().replace("in-toto", "something");
@@ -92,16 +92,17 @@ fn what_was_said_elsewhere_counts_for_nothing_here() {
 #[test]
 fn one_wrong_signature_spoils_its_own_statement_alone() {
     let mut court = Court::new(7, 1);
-    court.away.extend((0..7).map(Party::Reviewer));
+    court.away.extend((0..7).map(NodeId::Reviewer));
     let value = a().value();
-    let mut letters: Vec<_> = (1..7).map(|at| court.says(Party::Reviewer(at), 1, commit(0, value))).collect();
+    let mut letters: Vec<_> =
+        (1..7).map(|at| court.says(NodeId::Reviewer(at), 1, commit(0, value))).collect();
     letters[2].signed.signature = letters[0].signed.signature;
     court.away.clear();
     for (at, letter) in letters.into_iter().enumerate() {
-        court.send(Party::Reviewer(at + 1), Party::Reviewer(0), letter);
+        court.send(NodeId::Reviewer(at + 1), NodeId::Reviewer(0), letter);
     }
     court.run();
-    assert_eq!(court.refused, [Refused::Forged(Party::Reviewer(3))]);
+    assert_eq!(court.refused, [Refused::Forged(NodeId::Reviewer(3))]);
     assert_eq!(court.decided.get(&(0, 1)), Some(&value), "five of seven are a quorum");
 }
 
@@ -116,13 +117,13 @@ fn whoever_says_a_lot_keeps_nobody_from_a_decision() {
     let letter = court.says(LIAR, 1, vote(0, &a(), &most));
     let letter = Letter { opinion: Some(Arc::new(most.into())), ..letter };
     for at in 0..2 {
-        court.send(LIAR, Party::Reviewer(at), letter.clone());
+        court.send(LIAR, NodeId::Reviewer(at), letter.clone());
     }
     let more = long(OPINION_BYTES_MAX + 1);
     let too_long = court.says(LIAR, 1, vote(0, &a(), &more));
-    court.send(LIAR, Party::Reviewer(2), Letter { opinion: Some(Arc::new(more.into())), ..too_long });
+    court.send(LIAR, NodeId::Reviewer(2), Letter { opinion: Some(Arc::new(more.into())), ..too_long });
     let other = Letter { opinion: Some(Arc::new(reject().into())), ..letter };
-    court.send(LIAR, Party::Reviewer(2), other);
+    court.send(LIAR, NodeId::Reviewer(2), other);
     court.run();
     assert!(court.refused.contains(&Refused::LongOpinion(OPINION_BYTES_MAX + 1)));
     assert!(court.refused.contains(&Refused::OtherOpinion(reject().digest())));
@@ -142,12 +143,12 @@ fn what_was_stripped_or_padded_on_the_way_does_not_stand_in_the_way_of_the_whole
     court.run();
     court.away.clear();
     let votes: Vec<_> =
-        (0..3).map(|at| court.says(Party::Reviewer(at), 1, vote(0, &a(), &approve()))).collect();
+        (0..3).map(|at| court.says(NodeId::Reviewer(at), 1, vote(0, &a(), &approve()))).collect();
     let lock = Statement::ViewChange { view: 1, lock: Some((0, a().value())) };
     let whole = |court: &Court, at| Letter {
         grounds: votes.clone().into(),
         change: Some(a()),
-        ..court.says(Party::Reviewer(at), 1, lock.clone())
+        ..court.says(NodeId::Reviewer(at), 1, lock.clone())
     };
     let locked = whole(&court, 0);
     let stripped = Letter { grounds: [].into(), ..locked.clone() };
@@ -155,7 +156,7 @@ fn what_was_stripped_or_padded_on_the_way_does_not_stand_in_the_way_of_the_whole
     let padded = Letter { grounds: [junk, votes.clone()].concat().into(), ..locked.clone() };
     let unlocked = |court: &Court, at| Letter {
         grounds: votes.clone().into(),
-        ..court.says(Party::Reviewer(at), 1, Statement::ViewChange { view: 1, lock: None })
+        ..court.says(NodeId::Reviewer(at), 1, Statement::ViewChange { view: 1, lock: None })
     };
     court.send(LIAR, FIRST, stripped);
     for at in 1..3 {
@@ -163,7 +164,7 @@ fn what_was_stripped_or_padded_on_the_way_does_not_stand_in_the_way_of_the_whole
         court.send(LIAR, FIRST, letter);
     }
     court.send(LIAR, FIRST, padded.clone());
-    court.send(Party::Reviewer(0), FIRST, locked);
+    court.send(NodeId::Reviewer(0), FIRST, locked);
     court.run();
     assert_eq!(court.outcome(1), Some(a().value()), "it is what the next view begins with");
     // What does not belong to a letter is not even verified.

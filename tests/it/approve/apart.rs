@@ -7,7 +7,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Arc;
 
 use consensus::bft::{
-    Change, Letter, Opinion, Party, Post, Registry, Seal, Signed, Signer as _, Statement, Vote,
+    Change, Letter, NodeId, Opinion, Post, Registry, Seal, Signed, Signer as _, Statement, Vote,
 };
 use consensus::crypto::{SecretKey, Signature};
 use consensus::peer::{Addresses, Carrier as _, Connections};
@@ -328,7 +328,7 @@ fn a_reviewer_that_cannot_write_its_log_says_nothing() {
 
 /// One who has a key of the roster, and does what the test says.
 struct Liar {
-    me: Party,
+    me: NodeId,
     key: SecretKey,
     seal: Seal,
     registry: Arc<Registry>,
@@ -349,7 +349,7 @@ impl Liar {
     }
 
     fn says(&self, sequence: u64, statement: Statement) -> Letter<Signature> {
-        let (Party::Reviewer(by) | Party::Orchestrator(by)) = self.me;
+        let (NodeId::Reviewer(by) | NodeId::Orchestrator(by)) = self.me;
         let signature = self.seal.sign(sequence, &statement);
         Letter::alone(Signed { by, sequence, statement, signature })
     }
@@ -362,7 +362,7 @@ impl Liar {
         let connections = Connections::open(&self.key, self.me, &self.registry, &self.addresses).unwrap();
         for letter in letters {
             let text = self.registry.write(&Post::Letter(letter.clone()));
-            connections.send(Party::Reviewer(to), &text.into());
+            connections.send(NodeId::Reviewer(to), &text.into());
         }
         until();
     }

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use consensus::repository::{Repository, Source};
+use consensus::repository::{ChangeSource, Repository};
 use serde_json::Value;
 
 use super::Project;
@@ -175,7 +175,7 @@ fn a_diff_is_the_same_whatever_is_checked_out_and_rules_behind_links_are_rules()
     project.git(&["clone", "--quiet", "--bare", ".", "../copy"]);
     let diff = |repository: &std::path::Path| {
         let repository = Repository::open(repository).unwrap();
-        let candidate = repository.candidate("main", Source::Branch("attributes")).unwrap();
+        let candidate = repository.candidate("main", ChangeSource::Branch("attributes")).unwrap();
         String::from_utf8(candidate.diff).unwrap()
     };
     let here = diff(&project.path());

@@ -6,9 +6,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consensus::bft::member::Want;
+use consensus::bft::member::NodeAction;
 use consensus::bft::{
-    CHANGE_BYTES_MAX, Change, Letter, POST_BYTES_MAX, Party, Post, Seal, Signed, Signer as _, Statement,
+    CHANGE_BYTES_MAX, Change, Letter, NodeId, POST_BYTES_MAX, Post, Seal, Signed, Signer as _, Statement,
 };
 use consensus::crypto::{SecretKey, Signature};
 use consensus::peer::{Addresses, Carrier as _, Connections, Inbox, Peer, listen};
@@ -19,7 +19,7 @@ use super::{By, Fixed, House, LEADER, Line, PATIENCE, approve, block_on, change,
 fn strangers_are_not_heard_and_nothing_is_said_to_them() {
     let house = House::new();
     block_on(async {
-        let me = Party::Reviewer(0);
+        let me = NodeId::Reviewer(0);
         let (mut inbox, address) = listen("127.0.0.1:0", &key(me), &house.registry).await.unwrap();
         let places = |port: &str| -> Addresses {
             house.parties().iter().map(|party| (format!("{party:?}"), format!("127.0.0.1:{port}"))).collect()
@@ -31,7 +31,7 @@ fn strangers_are_not_heard_and_nothing_is_said_to_them() {
         Connections::open(&stranger, LEADER, &house.registry, &at).unwrap().send(me, &post);
         let known = Connections::open(&key(LEADER), LEADER, &house.registry, &at).unwrap();
         // At this door is another than the one who is meant: nothing is said.
-        known.send(Party::Reviewer(1), &"{\"have\":8}".into());
+        known.send(NodeId::Reviewer(1), &"{\"have\":8}".into());
         known.send(me, &post);
         assert_eq!(inbox.take(9).await, [(LEADER, post.to_string())]);
         // Without a key, or without TLS, there is no answer at all.
@@ -57,16 +57,16 @@ fn strangers_are_not_heard_and_nothing_is_said_to_them() {
 fn nobody_of_the_roster_is_brought_down_by_what_another_sends() {
     let house = House::new();
     let mut wires = block_on(house.wires(By::Channels));
-    let (mut inbox, wire) = wires.remove(&Party::Reviewer(0)).unwrap();
+    let (mut inbox, wire) = wires.remove(&NodeId::Reviewer(0)).unwrap();
     let Line::Channels(_, senders) = &wire.line else { unreachable!() };
-    let door = senders[&(Party::Reviewer(0), Party::Reviewer(1))].clone();
+    let door = senders[&(NodeId::Reviewer(0), NodeId::Reviewer(1))].clone();
     let deep = "[".repeat(100_000);
     for text in ["", "{", "null", "{\"have\":-1}", "{\"letter\":{}}", "{\"unknown\":1}", &deep] {
         door.try_send(text.to_owned().into()).unwrap();
     }
     door.try_send(format!("{{\"have\":{}}}", u64::MAX).into()).unwrap();
     let fixed = Fixed { opinion: approve(), asked: Cell::new(0) };
-    let mut peer = house.peer(Party::Reviewer(0));
+    let mut peer = house.peer(NodeId::Reviewer(0));
     block_on(async {
         let mut said = BTreeSet::new();
         let heard = tokio::time::timeout(
@@ -79,14 +79,14 @@ fn nobody_of_the_roster_is_brought_down_by_what_another_sends() {
         assert!(heard.await.is_err(), "it goes on");
         assert!(said.iter().all(|said| said.contains("Have(0)")), "{said:?}");
     });
-    let log = std::fs::metadata(house.place(Party::Reviewer(0)).join("journal.jsonl")).unwrap();
+    let log = std::fs::metadata(house.place(NodeId::Reviewer(0)).join("journal.jsonl")).unwrap();
     assert_eq!(log.len(), 0, "nothing of it is remembered");
 }
 
 #[test]
 fn a_post_that_is_written_oddly_spoils_no_log() {
     let house = House::new();
-    let me = Party::Reviewer(0);
+    let me = NodeId::Reviewer(0);
     let seal = Seal::new(key(LEADER), Arc::clone(&house.registry)).unwrap().1;
     let statement = Statement::PrePrepare { value: change(1).value(), view: 0 };
     let signature = seal.sign(1, &statement);
@@ -115,7 +115,7 @@ fn a_post_that_is_written_oddly_spoils_no_log() {
     let mut peer = house.peer(me);
     let mut votes = 0;
     block_on(peer.run(&mut inbox, &wire, &fixed, PATIENCE, |want| {
-        let is_vote = matches!(want, Want::Send(_, Post::Letter(letter)) if letter.opinion.is_some());
+        let is_vote = matches!(want, NodeAction::Send(_, Post::Letter(letter)) if letter.opinion.is_some());
         votes += usize::from(is_vote);
         if is_vote { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }))
@@ -131,7 +131,7 @@ fn a_post_that_is_written_oddly_spoils_no_log() {
 fn silent_strangers_keep_nobody_from_being_heard() {
     let house = House::new();
     block_on(async {
-        let me = Party::Reviewer(0);
+        let me = NodeId::Reviewer(0);
         let (mut inbox, address) = listen("127.0.0.1:0", &key(me), &house.registry).await.unwrap();
         let mut silent = Vec::new();
         for _ in 0..100 {
@@ -148,13 +148,13 @@ fn silent_strangers_keep_nobody_from_being_heard() {
 #[test]
 fn whoever_says_a_lot_is_read_in_turn_with_the_others() {
     block_on(async {
-        let (mut inbox, doors) = Inbox::new([Party::Reviewer(0), Party::Reviewer(1)], 100);
+        let (mut inbox, doors) = Inbox::new([NodeId::Reviewer(0), NodeId::Reviewer(1)], 100);
         for number in 0..90 {
             doors[0].1.try_send(number.to_string().into()).unwrap();
         }
         doors[1].1.try_send("a word".to_owned().into()).unwrap();
         let first = inbox.take(2).await;
-        assert!(first.contains(&(Party::Reviewer(1), "a word".to_owned())), "{first:?}");
+        assert!(first.contains(&(NodeId::Reviewer(1), "a word".to_owned())), "{first:?}");
         assert_eq!(inbox.take(1000).await.len(), 89);
         drop(doors);
         assert_eq!(inbox.take(1).await, [], "nobody is there any more");
@@ -165,7 +165,7 @@ fn whoever_says_a_lot_is_read_in_turn_with_the_others() {
 fn nobody_has_more_than_four_connections_and_what_is_too_long_is_not_taken() {
     let house = House::new();
     block_on(async {
-        let me = Party::Reviewer(0);
+        let me = NodeId::Reviewer(0);
         let (mut inbox, address) = listen("127.0.0.1:0", &key(me), &house.registry).await.unwrap();
         let places =
             house.parties().iter().map(|party| (format!("{party:?}"), address.to_string())).collect();
@@ -205,7 +205,7 @@ fn nobody_has_more_than_four_connections_and_what_is_too_long_is_not_taken() {
 #[test]
 fn whoever_says_more_than_any_decision_needs_fills_nobodys_disk() {
     let house = House::new();
-    let me = Party::Reviewer(0);
+    let me = NodeId::Reviewer(0);
     let mut wires = block_on(house.wires(By::Channels));
     let (mut inbox, wire) = wires.remove(&me).unwrap();
     let Line::Channels(_, doors) = &wire.line else { unreachable!() };
@@ -226,7 +226,7 @@ fn whoever_says_more_than_any_decision_needs_fills_nobodys_disk() {
     let mut peer = house.peer(me);
     block_on(async {
         let mut go_on = async |peer: &mut Peer| {
-            let go_on = |_: &Want<Signature>| ControlFlow::Continue(());
+            let go_on = |_: &NodeAction<Signature>| ControlFlow::Continue(());
             let going_on = peer.run(&mut inbox, &wire, &fixed, PATIENCE, go_on);
             let _ = tokio::time::timeout(Duration::from_millis(300), going_on).await;
         };

@@ -5,14 +5,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consensus::bft::member::Want;
-use consensus::bft::{Letter, Party, Post, Seal, Sequence, Signed, Signer as _, Statement};
+use consensus::bft::member::NodeAction;
+use consensus::bft::{Letter, NodeId, Post, Seal, Sequence, Signed, Signer as _, Statement};
 use consensus::crypto::Signature;
 use consensus::peer::{Inbox, Peer};
 
 use super::{By, Fixed, House, LEADER, Line, PATIENCE, Wire, approve, block_on, change, key};
 
-const LATE: Party = Party::Reviewer(3);
+const LATE: NodeId = NodeId::Reviewer(3);
 
 /// What the one who proposes says first of a place.
 fn proposal(house: &House, sequence: Sequence) -> Post<Signature> {
@@ -29,8 +29,8 @@ fn signed(peer: &mut Peer, (inbox, wire): &mut (Inbox, Wire)) -> (Vec<Sequence>,
     let fixed = Fixed { opinion: approve(), asked: Cell::new(0) };
     let mut places = Vec::new();
     block_on(async {
-        let tell = |want: &Want<Signature>| {
-            let Want::Send(_, Post::Letter(letter)) = want else { return ControlFlow::Continue(()) };
+        let tell = |want: &NodeAction<Signature>| {
+            let NodeAction::Send(_, Post::Letter(letter)) = want else { return ControlFlow::Continue(()) };
             places.push(letter.signed.sequence);
             if letter.opinion.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };

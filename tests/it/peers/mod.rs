@@ -10,15 +10,15 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consensus::bft::court::Ruling;
-use consensus::bft::member::Want;
+use consensus::bft::court::DecisionProof;
+use consensus::bft::member::NodeAction;
 use consensus::bft::{
-    Change, Letter, ModelOpinion, Opinion, Party, Post, Registry, Roster, Seal, Seat, Sequence, Severity,
-    Signed, Signer as _, Statement, Value,
+    Change, Letter, ModelOpinion, NodeId, Opinion, Post, Registry, Roster, RosterEntry, Seal, Sequence,
+    Severity, Signed, Signer as _, Statement, Value,
 };
 use consensus::crypto::{Digest, SecretKey, Signature};
 use consensus::peer::{
-    Addresses, Arrived, Carrier, Connections, Inbox, Patience, Peer, PeerError, Reviewer, listen,
+    Addresses, Arrived, Carrier, Connections, Inbox, Patience, Peer, PeerError, ReviewerNode, listen,
 };
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -43,10 +43,10 @@ const PATIENCE: Patience = Patience {
 };
 
 /// The one who proposes.
-const LEADER: Party = Party::Orchestrator(0);
+const LEADER: NodeId = NodeId::Orchestrator(0);
 
 enum Line {
-    Channels(Party, BTreeMap<(Party, Party), mpsc::Sender<Arrived>>),
+    Channels(NodeId, BTreeMap<(NodeId, NodeId), mpsc::Sender<Arrived>>),
     Network(Connections),
 }
 
@@ -58,7 +58,7 @@ struct Wire {
 }
 
 impl Carrier for Wire {
-    fn send(&self, to: Party, post: &Arc<str>) {
+    fn send(&self, to: NodeId, post: &Arc<str>) {
         match self.left.get() {
             0 => return self.cut.notify_one(),
             left => self.left.set(left - 1),
@@ -77,17 +77,17 @@ struct Fixed {
     asked: Cell<usize>,
 }
 
-impl Reviewer for Fixed {
+impl ReviewerNode for Fixed {
     async fn review(&self, _: Sequence, _: &Change) -> ModelOpinion {
         self.asked.set(self.asked.get() + 1);
         self.opinion.clone().into()
     }
 }
 
-fn key(party: Party) -> SecretKey {
+fn key(party: NodeId) -> SecretKey {
     let seed = match party {
-        Party::Reviewer(at) => u8::try_from(at).unwrap(),
-        Party::Orchestrator(at) => 200 + u8::try_from(at).unwrap(),
+        NodeId::Reviewer(at) => u8::try_from(at).unwrap(),
+        NodeId::Orchestrator(at) => 200 + u8::try_from(at).unwrap(),
     };
     SecretKey::from_seed(&[seed; 32])
 }
@@ -112,32 +112,32 @@ struct House {
 
 impl House {
     fn new() -> Self {
-        let seat = |party: Party| Seat {
+        let seat = |party: NodeId| RosterEntry {
             name: format!("{party:?}"),
             key: key(party).public(),
             domain: "a model".to_owned(),
         };
-        let reviewers = (0..4).map(|at| seat(Party::Reviewer(at))).collect();
+        let reviewers = (0..4).map(|at| seat(NodeId::Reviewer(at))).collect();
         let roster = Roster { reviewers, orchestrators: vec![seat(LEADER)] };
         let registry = Registry::new(Digest::of(b"a repository"), roster).unwrap();
         Self { folder: Folder::new(), registry: Arc::new(registry) }
     }
 
-    fn parties(&self) -> Vec<Party> {
+    fn parties(&self) -> Vec<NodeId> {
         self.registry.seats().map(|(party, _)| party).collect()
     }
 
-    fn place(&self, party: Party) -> std::path::PathBuf {
+    fn place(&self, party: NodeId) -> std::path::PathBuf {
         self.folder.path().join(format!("{party:?}"))
     }
 
-    fn peer(&self, party: Party) -> Peer {
+    fn peer(&self, party: NodeId) -> Peer {
         let seal = Seal::new(key(party), Arc::clone(&self.registry)).unwrap();
         Peer::open(&self.place(party), &self.registry, seal).unwrap()
     }
 
     /// Connects all parties with each other.
-    async fn wires(&self, by: By) -> BTreeMap<Party, (Inbox, Wire)> {
+    async fn wires(&self, by: By) -> BTreeMap<NodeId, (Inbox, Wire)> {
         let (mut inboxes, mut senders, mut places) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         for party in self.parties() {
             let inbox = match by {
@@ -173,7 +173,7 @@ impl House {
         by: By,
         opinions: &[Option<Opinion>],
         changes: &[Change],
-    ) -> (Vec<Ruling<Signature>>, Vec<usize>) {
+    ) -> (Vec<DecisionProof<Signature>>, Vec<usize>) {
         let mut wires = self.wires(by).await;
         let fixed: Vec<Fixed> = opinions
             .iter()
@@ -181,11 +181,11 @@ impl House {
             .collect();
         let mut running = FuturesUnordered::new();
         for (at, reviewer) in fixed.iter().enumerate().filter(|(at, _)| opinions[*at].is_some()) {
-            let (mut inbox, wire) = wires.remove(&Party::Reviewer(at)).unwrap();
-            let mut peer = self.peer(Party::Reviewer(at));
+            let (mut inbox, wire) = wires.remove(&NodeId::Reviewer(at)).unwrap();
+            let mut peer = self.peer(NodeId::Reviewer(at));
             running.push(async move {
-                let accuse = |want: &Want<Signature>| {
-                    assert!(!matches!(want, Want::Accuse(_)), "{want:?}");
+                let accuse = |want: &NodeAction<Signature>| {
+                    assert!(!matches!(want, NodeAction::Accuse(_)), "{want:?}");
                     ControlFlow::Continue(())
                 };
                 peer.run(&mut inbox, &wire, reviewer, PATIENCE, accuse).await
@@ -197,13 +197,13 @@ impl House {
         for change in changes {
             let ended = Cell::new(None);
             leader.submit(change.clone()).unwrap();
-            let tell = |want: &Want<Signature>| {
-                if let Want::Tell(sequence, value, _) = want
+            let tell = |want: &NodeAction<Signature>| {
+                if let NodeAction::Tell(sequence, value, _) = want
                     && *value == change.value()
                 {
                     ended.set(Some(*sequence));
                 }
-                if let Want::Return(sequence, ..) = want {
+                if let NodeAction::Return(sequence, ..) = want {
                     ended.set(Some(*sequence));
                 }
                 if ended.get().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -218,20 +218,20 @@ impl House {
         (rulings, fixed.iter().map(|reviewer| reviewer.asked.get()).collect())
     }
     /// Runs a reviewer with two others until it knows these decisions, which come after the last checkpoint.
-    async fn catch_up(&self, by: By, late: Party, last: std::ops::RangeInclusive<Sequence>) {
+    async fn catch_up(&self, by: By, late: NodeId, last: std::ops::RangeInclusive<Sequence>) {
         let mut wires = self.wires(by).await;
         let reviewer = Fixed { opinion: approve(), asked: Cell::new(0) };
         let mut others = FuturesUnordered::new();
-        for party in [Party::Reviewer(0), Party::Reviewer(1)] {
+        for party in [NodeId::Reviewer(0), NodeId::Reviewer(1)] {
             let ((mut inbox, wire), mut peer) = (wires.remove(&party).unwrap(), self.peer(party));
             let reviewer = &reviewer;
-            let go_on = |_: &Want<Signature>| ControlFlow::Continue(());
+            let go_on = |_: &NodeAction<Signature>| ControlFlow::Continue(());
             others.push(async move { peer.run(&mut inbox, &wire, reviewer, PATIENCE, go_on).await });
         }
         let ((mut inbox, wire), mut peer) = (wires.remove(&late).unwrap(), self.peer(late));
         let mut missing: BTreeSet<Sequence> = last.collect();
-        let tell = |want: &Want<Signature>| {
-            if let Want::Decide(sequence, _) = want {
+        let tell = |want: &NodeAction<Signature>| {
+            if let NodeAction::Decide(sequence, _) = want {
                 missing.remove(sequence);
             }
             if missing.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -283,8 +283,8 @@ fn whoever_was_away_learns_what_was_decided_meanwhile() {
         let changes: Vec<Change> = (1..=20).map(change).collect();
         let (rulings, _) = block_on(house.decide(by, &away, &changes));
         assert!(rulings.iter().zip(&changes).all(|(ruling, change)| ruling.value == change.value()));
-        block_on(house.catch_up(by, Party::Reviewer(3), 17..=20));
-        assert_eq!(house.peer(Party::Reviewer(3)).known(), 20, "{by:?}");
+        block_on(house.catch_up(by, NodeId::Reviewer(3), 17..=20));
+        assert_eq!(house.peer(NodeId::Reviewer(3)).known(), 20, "{by:?}");
         // It is needed now, since another one is away.
         let other = [None, Some(approve()), Some(approve()), Some(approve())];
         let (rulings, _) = block_on(house.decide(by, &other, &[change(21)]));
@@ -299,8 +299,8 @@ fn whoever_was_away_for_long_goes_on_from_a_checkpoint() {
     let changes: Vec<Change> = (1..=83).map(change).collect();
     block_on(house.decide(By::Channels, &away, &changes));
     // More has been decided than anybody keeps.
-    block_on(house.catch_up(By::Channels, Party::Reviewer(3), 81..=83));
-    assert_eq!(house.peer(Party::Reviewer(3)).known(), 83);
+    block_on(house.catch_up(By::Channels, NodeId::Reviewer(3), 81..=83));
+    assert_eq!(house.peer(NodeId::Reviewer(3)).known(), 83);
 }
 
 #[test]
@@ -310,15 +310,15 @@ fn a_key_whose_log_was_lost_signs_nothing_once_it_learns_of_it() {
         // Its commit was needed, and is in everybody's proof.
         let three = [Some(approve()), Some(approve()), None, Some(approve())];
         block_on(house.decide(by, &three, &[change(1)]));
-        std::fs::remove_dir_all(house.place(Party::Reviewer(3))).unwrap();
+        std::fs::remove_dir_all(house.place(NodeId::Reviewer(3))).unwrap();
         let ended = block_on(async {
             let mut wires = house.wires(by).await;
             let reviewer = Fixed { opinion: approve(), asked: Cell::new(0) };
             let ((mut inbox, wire), mut other) =
-                (wires.remove(&Party::Reviewer(0)).unwrap(), house.peer(Party::Reviewer(0)));
+                (wires.remove(&NodeId::Reviewer(0)).unwrap(), house.peer(NodeId::Reviewer(0)));
             let ((mut mine, own), mut lost) =
-                (wires.remove(&Party::Reviewer(3)).unwrap(), house.peer(Party::Reviewer(3)));
-            let go_on = |_: &Want<Signature>| ControlFlow::Continue(());
+                (wires.remove(&NodeId::Reviewer(3)).unwrap(), house.peer(NodeId::Reviewer(3)));
+            let go_on = |_: &NodeAction<Signature>| ControlFlow::Continue(());
             tokio::select! {
                 ended = other.run(&mut inbox, &wire, &reviewer, PATIENCE, go_on) => panic!("{ended:?}"),
                 ended = lost.run(&mut mine, &own, &reviewer, PATIENCE, go_on) => ended,
@@ -342,11 +342,11 @@ fn what_an_orchestrator_would_like_is_said_to_it_again_without_harm() {
     let (mut inbox, wire) = wires.remove(&LEADER).unwrap();
     let Line::Channels(_, doors) = &wire.line else { unreachable!() };
     // Its log was lost since; a wish binds nobody, as a proposal does.
-    let door = &doors[&(LEADER, Party::Reviewer(0))];
+    let door = &doors[&(LEADER, NodeId::Reviewer(0))];
     door.try_send(house.registry.write(&Post::Letter(want)).into()).unwrap();
     let mut leader = house.peer(LEADER);
     block_on(leader.run(&mut inbox, &wire, &(), PATIENCE, |want| {
-        let is_proposal = matches!(want, Want::Send(_, Post::Letter(letter))
+        let is_proposal = matches!(want, NodeAction::Send(_, Post::Letter(letter))
             if matches!(letter.signed.statement, Statement::PrePrepare { .. }));
         if is_proposal { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }))
@@ -365,11 +365,11 @@ async fn with_a_death(house: &House, by: By, after: usize) -> (usize, bool) {
     let accusations = RefCell::new(Vec::new());
     let mut running = FuturesUnordered::new();
     for (at, reviewer) in fixed.iter().enumerate() {
-        let party = Party::Reviewer(at);
+        let party = NodeId::Reviewer(at);
         let (mut inbox, wire) = wires.remove(&party).unwrap();
         let (has_died, accusations) = (&has_died, &accusations);
-        let accuse = move |want: &Want<Signature>| {
-            if let Want::Accuse(pair) = want {
+        let accuse = move |want: &NodeAction<Signature>| {
+            if let NodeAction::Accuse(pair) = want {
                 accusations.borrow_mut().push(format!("{pair:?}"));
             }
             ControlFlow::Continue(())
@@ -392,9 +392,9 @@ async fn with_a_death(house: &House, by: By, after: usize) -> (usize, bool) {
     let (mut inbox, wire) = wires.remove(&LEADER).unwrap();
     let mut leader = house.peer(LEADER);
     leader.submit(change(1)).unwrap();
-    let tell = |want: &Want<Signature>| {
-        assert!(!matches!(want, Want::Accuse(_)), "{want:?}");
-        let Want::Tell(_, value, _) = want else { return ControlFlow::Continue(()) };
+    let tell = |want: &NodeAction<Signature>| {
+        assert!(!matches!(want, NodeAction::Accuse(_)), "{want:?}");
+        let NodeAction::Tell(_, value, _) = want else { return ControlFlow::Continue(()) };
         assert_eq!(*value, change(1).value());
         ControlFlow::Break(())
     };
@@ -424,7 +424,7 @@ fn a_log_that_was_changed_is_not_gone_on_with_and_a_torn_one_is() {
     let house = House::new();
     let all = vec![Some(approve()); 4];
     block_on(house.decide(By::Channels, &all, &[change(1)]));
-    let party = Party::Reviewer(0);
+    let party = NodeId::Reviewer(0);
     let log = house.place(party).join("journal.jsonl");
     let whole = std::fs::read(&log).unwrap();
     let open = || {

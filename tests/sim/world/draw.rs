@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use consensus::bft::orchestrator::Orchestrator;
+use consensus::bft::orchestrator::Proposer;
 use consensus::bft::replica::Replica;
-use consensus::bft::{Change, Party, Quorum};
+use consensus::bft::{Change, NodeId, Quorum};
 use fastrand::Rng;
 
 use super::{Alarm, CALM, Event, Member, Story, Weather, World};
@@ -20,11 +20,11 @@ impl World {
         let quorum = Quorum::of(reviewers).expect("there are reviewers");
         let orchestrators = rng.usize(1..=3);
         let lying = rng.usize(..=quorum.faults());
-        let mut liars: BTreeSet<Party> =
-            (0..lying).map(|_| Party::Reviewer(rng.usize(..reviewers))).collect();
+        let mut liars: BTreeSet<NodeId> =
+            (0..lying).map(|_| NodeId::Reviewer(rng.usize(..reviewers))).collect();
         // One orchestrator at least is honest.
         let honest = rng.usize(..orchestrators);
-        liars.extend((0..orchestrators).filter(|at| *at != honest && rng.bool()).map(Party::Orchestrator));
+        liars.extend((0..orchestrators).filter(|at| *at != honest && rng.bool()).map(NodeId::Orchestrator));
         let mut world = Self {
             seed,
             now: 0,
@@ -49,10 +49,10 @@ impl World {
             rng,
         };
         let minds = (0..reviewers)
-            .map(|me| (Party::Reviewer(me), Mind::Reviewer(Replica::new(Name, me, quorum, orchestrators))));
+            .map(|me| (NodeId::Reviewer(me), Mind::Reviewer(Replica::new(Name, me, quorum, orchestrators))));
         let leaders = (0..orchestrators).map(|me| {
-            let mind = Orchestrator::new(Name, me, quorum, orchestrators);
-            (Party::Orchestrator(me), Mind::Orchestrator(mind))
+            let mind = Proposer::new(Name, me, quorum, orchestrators);
+            (NodeId::Orchestrator(me), Mind::Orchestrator(mind))
         });
         for (party, mind) in minds.chain(leaders) {
             let member = world.member(party, &mind, reviewers, orchestrators);
@@ -81,7 +81,7 @@ impl World {
         world
     }
 
-    fn member(&mut self, party: Party, mind: &Mind, reviewers: usize, orchestrators: usize) -> Member {
+    fn member(&mut self, party: NodeId, mind: &Mind, reviewers: usize, orchestrators: usize) -> Member {
         let clock = self.rng.u64(50..200);
         let machine = |forgets, clock| Machine::new(mind.clone(), forgets, clock);
         if !self.liars.contains(&party) {
