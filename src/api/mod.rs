@@ -49,7 +49,7 @@ pub enum RunError {
 ///
 /// ```
 /// use consensus::api::ConsensusEngine;
-/// use consensus::provider::{Endpoint, MockEndpoint};
+/// use consensus::core::{Endpoint, MockEndpoint};
 ///
 /// let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 /// let runs = std::env::temp_dir().join("consensus-example");

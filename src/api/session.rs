@@ -21,7 +21,7 @@ use crate::crypto::{Digest, Hasher};
 use crate::journal::{InSession, RunSpec, SESSIONS_FOLDER};
 use crate::protocol::{Document, Outcome};
 use crate::report::RunResult;
-use crate::text::quote;
+use crate::text::escape;
 
 /// The name of the document that tells a run what was agreed on before it.
 pub const SESSION_DOCUMENT: &str = "earlier in this session";
@@ -115,7 +115,7 @@ impl Session {
     pub fn open(folder: &Path, name: &str) -> Result<Self, SessionError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
-            return Err(SessionError::Name(quote::excerpt(name)));
+            return Err(SessionError::Name(escape::excerpt(name)));
         }
         let path = folder.join(SESSIONS_FOLDER).join(format!("{name}.jsonl"));
         // A link that came with the folder could lead what is added to any file of the user's.

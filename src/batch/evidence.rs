@@ -16,8 +16,8 @@ use uuid::Uuid;
 
 use super::error::BatchError;
 use super::matrix::run_id;
+use super::result_line::Ending;
 use super::results::lines;
-use super::row::Ending;
 use crate::crypto::Digest;
 use crate::engine::RunState;
 use crate::report::RunResult;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
-use super::figures::EndCounts;
+use super::batch_stats::EndCounts;
 use super::results::Told;
 
 /// The normal quantile of a two-sided 95 % interval.

@@ -13,39 +13,39 @@
 //!
 //! Nothing here knows flags or files of configuration, and nothing is printed.
 
+mod batch_stats;
 mod cells;
+mod circuit_breaker;
 mod error;
 mod evidence;
-mod feed;
-mod figures;
 mod groups;
-mod in_vain;
 mod matrix;
 mod open_run;
 mod page;
+mod result_line;
 mod results;
-mod row;
 mod scheduler;
 mod shard;
 mod shard_id;
 mod status;
 mod strays;
 mod task;
+mod task_reader;
 mod verify;
 
+pub use batch_stats::{BatchStats, EndCounts};
 pub use error::BatchError;
-pub use feed::{Line, TaskReader, feed};
-pub use figures::{BatchStats, EndCounts};
 pub use groups::{By, Group, Groups, Part, share_in_words};
 pub use matrix::Column;
 pub use open_run::Options;
 pub use page::page;
+pub use result_line::ResultLine;
 pub use results::{Flat, Told, results};
-pub use row::ResultLine;
 pub use scheduler::{Columns, Watcher, run};
 pub use shard::{Retry, Shard, is_batch};
 pub use shard_id::ShardOf;
 pub use status::{Progress, ShardStatus, State, status};
 pub use strays::strays;
 pub use task::{LINE_BYTES_MAX, TaskLine};
+pub use task_reader::{Line, TaskReader, feed};
 pub use verify::{VerifiedBatch, verify};

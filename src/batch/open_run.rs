@@ -8,12 +8,12 @@ use std::path::PathBuf;
 
 use tokio::sync::watch;
 
+use super::batch_stats::BatchStats;
 use super::cells::{Work, documents};
+use super::circuit_breaker::CircuitBreaker;
 use super::error::BatchError;
-use super::figures::BatchStats;
-use super::in_vain::CircuitBreaker;
 use super::matrix::{Cell, Column};
-use super::row::ResultLine;
+use super::result_line::ResultLine;
 use super::shard::{CellState, Retry, Shard};
 use super::shard_id::ShardOf;
 use super::task::TaskLine;

@@ -8,7 +8,7 @@ use minijinja::{AutoEscape, Environment, context};
 use serde::Serialize;
 
 use super::groups::{Group, Part, share_in_words};
-use crate::text::quote;
+use crate::text::escape;
 
 /// How wide the part of a drawing is in which things are measured.
 const WIDTH: f64 = 560.0;
@@ -97,9 +97,9 @@ pub fn page(title: &str, groups: &[Group], warnings: &[String]) -> String {
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     let percent = |share: u32| Tick { at: f64::from(share) / 100.0 * WIDTH, label: format!("{share} %") };
     let of = context! {
-        title => quote::terminal(title),
+        title => escape::terminal(title),
         by => groups.first().map(|group| group.of.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")),
-        warnings => warnings.iter().map(|warning| quote::terminal(warning)).collect::<Vec<_>>(),
+        warnings => warnings.iter().map(|warning| escape::terminal(warning)).collect::<Vec<_>>(),
         groups => Serde(&shown),
         has_answers => shown.iter().any(|shown| shown.point.is_some()),
         measures => ["agreed", "right", "right blind"],
@@ -117,7 +117,7 @@ pub fn page(title: &str, groups: &[Group], warnings: &[String]) -> String {
 }
 
 fn shown(at: usize, group: &Group, tokens_max: f64, seconds_max: f64, rounds_max: u32) -> Shown<'_> {
-    let plain = |name: &String| if name.is_empty() { "-".to_owned() } else { quote::terminal(name) };
+    let plain = |name: &String| if name.is_empty() { "-".to_owned() } else { escape::terminal(name) };
     let name = group.of.iter().map(|(_, name)| plain(name)).collect::<Vec<_>>().join(" · ");
     let short = shortened(&name);
     let mark = |part: &Part| Mark {

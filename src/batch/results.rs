@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::error::BatchError;
-use super::row::Ending;
+use super::result_line::Ending;
 use super::shard;
 use crate::crypto::Digest;
 

@@ -11,15 +11,15 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinError, JoinSet, LocalSet};
 use tokio::time::{Instant, MissedTickBehavior};
 
+use super::batch_stats::BatchStats;
 use super::cells::{Cells, Work};
 use super::error::BatchError;
-use super::feed::{Line, TaskReader};
-use super::figures::BatchStats;
 use super::matrix::Column;
 use super::open_run::{Common, Next, Options, Unfit, begin, run_cell};
-use super::row::{Ending, ResultLine};
+use super::result_line::{Ending, ResultLine};
 use super::shard::Shard;
 use super::task::TaskLine;
+use super::task_reader::{Line, TaskReader};
 use crate::crypto::Digest;
 use crate::engine::StopRequest;
 use crate::provider::Clients;

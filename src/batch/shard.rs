@@ -15,7 +15,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::error::BatchError;
-use super::row::{Ending, Known, ResultLine};
+use super::result_line::{Ending, Known, ResultLine};
 use super::shard_id::{SHARDS_MAX, ShardOf};
 use crate::crypto::Digest;
 use crate::journal::{Entry, JournalError, LockedJournal, PlacedRecord, Record, RunWriter, SharedJournal};

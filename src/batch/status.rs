@@ -8,8 +8,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::batch_stats::{BatchStats, EndCounts};
 use super::error::BatchError;
-use super::figures::{BatchStats, EndCounts};
 use super::shard;
 use super::shard_id::ShardOf;
 use crate::report::write_whole;

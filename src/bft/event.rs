@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::message::{Commit, LeaderProposal, Message, Prepare, Reviewer, Value, View, Vote};
+use super::message::{Commit, LeaderProposal, Prepare, Reviewer, SlotMessage, Value, View, Vote};
 use crate::crypto::Digest;
 
 /// What a reviewer waits for in a view.
@@ -29,7 +29,7 @@ pub enum SlotInput {
     /// The change with this digest has been reviewed; only the first opinion on it counts.
     Reviewed(Digest, Vote),
     /// A reviewer has said something; its signature has been checked.
-    Said(Reviewer, Message),
+    Said(Reviewer, SlotMessage),
     /// The time for a view is over. The time grows from view to view, so that all are in one at last.
     Expired(View),
     /// There is proof of a decision: the signed commits of these reviewers. Whoever has decided owes it to everybody who
@@ -45,7 +45,7 @@ pub enum SlotAction {
     /// The change is to be reviewed.
     Review(Digest),
     /// This is to be signed and sent to all, this reviewer among them.
-    Say(Message),
+    Say(SlotMessage),
     /// The decision; final.
     Decide(Decision),
     /// Somebody has said two things; once for each of its kinds in each view.

@@ -103,7 +103,7 @@ pub struct Lock {
 /// What a reviewer sends to all.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Message {
+pub enum SlotMessage {
     /// Its vote.
     Prepare(Prepare),
     /// That it has seen a quorum approve.

@@ -26,23 +26,23 @@
 //! execute: two honest ones may disagree, so that an approval counts, and whoever has disagreed still reports what a
 //! quorum approved.
 
-pub mod court;
 mod event;
-mod instance;
 mod limits;
-pub mod member;
+pub mod local_cluster;
 mod message;
 mod model_opinion;
+mod node_id;
+pub mod node_machine;
 mod opinion;
-pub mod orchestrator;
-mod party;
 mod payload;
 mod post;
+pub mod proposer;
 mod quorum;
 mod refused;
 pub mod replica;
 mod roster;
 mod slot;
+mod slot_evidence;
 mod statement;
 mod wire;
 
@@ -51,11 +51,11 @@ pub use limits::MODEL_BYTES_MAX;
 pub use limits::POST_BYTES_MAX;
 pub use limits::{CHANGE_BYTES_MAX, OPINION_BYTES_MAX, TooLong};
 pub use message::{
-    Commit, Grounds, LeaderProposal, Lock, Message, Prepare, Reviewer, Value, View, ViewChange, Vote,
+    Commit, Grounds, LeaderProposal, Lock, Prepare, Reviewer, SlotMessage, Value, View, ViewChange, Vote,
 };
 pub use model_opinion::{ModelAt, ModelOpinion, VOTE_TYPE};
+pub use node_id::NodeId;
 pub use opinion::{Opinion, Severity};
-pub use party::NodeId;
 pub use payload::{PREDICATE_TYPE, Seal};
 pub use post::{CHECKPOINT_EVERY, PROOFS_AT_ONCE, Post, Proof, Proven, To, WINDOW, leader};
 pub use quorum::{Quorum, TooFew};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::message::{Commit, Value, View};
-use super::party::NodeId;
+use super::node_id::NodeId;
 use super::refused::Refused;
 use super::roster::Registry;
 use super::statement::{Sequence, Signer, Statement};

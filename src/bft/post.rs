@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::message::{Commit, Reviewer, Value, View};
-use super::party::NodeId;
+use super::node_id::NodeId;
 use super::quorum::Quorum;
 use super::statement::{Change, Letter, Sequence, Signed, Statement};
 

@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use super::limits::{MODEL_BYTES_MAX, OPINION_BYTES_MAX, POST_BYTES_MAX, TooLong};
-use super::party::NodeId;
+use super::node_id::NodeId;
 use crate::crypto::Digest;
 use crate::crypto::dsse::NotAnEnvelope;
 

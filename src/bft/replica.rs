@@ -12,12 +12,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::event::{Decision, Fraud, Phase, SlotAction, SlotInput};
-use super::instance::{SlotEvidence, proof_of, say, sign};
-use super::message::{Message, Reviewer, Value, View, ViewChange};
+use super::message::{Reviewer, SlotMessage, Value, View, ViewChange};
 use super::model_opinion::ModelOpinion;
-use super::party::NodeId;
+use super::node_id::NodeId;
 use super::post::{CHECKPOINT_EVERY, PROOFS_AT_ONCE, Post, Proof, To, WINDOW, is_quorum_on_the_same, leader};
 use super::quorum::Quorum;
+use super::slot_evidence::{SlotEvidence, proof_of, say, sign};
 use super::statement::{Change, Letter, Sequence, Signed, Signer, Statement};
 use crate::crypto::Digest;
 
@@ -193,12 +193,12 @@ impl<K: Signer> Replica<K> {
             Statement::Commit(commit) => {
                 if instance.slot.is_near(commit.view) && signed.by < quorum.reviewers() {
                     instance.commits.keep(commit.view, signed);
-                    let message = Message::Commit(*commit);
+                    let message = SlotMessage::Commit(*commit);
                     self.run(sequence, SlotInput::Said(signed.by, message), Some(letter), out);
                 }
             }
             Statement::ViewChange { view, .. } => {
-                let message = Message::ViewChange(ViewChange { view: *view, lock: None });
+                let message = SlotMessage::ViewChange(ViewChange { view: *view, lock: None });
                 self.run(sequence, SlotInput::Said(signed.by, message), None, out);
             }
             Statement::Want { .. } => {

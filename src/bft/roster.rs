@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::party::NodeId;
+use super::node_id::NodeId;
 use super::quorum::{Quorum, TooFew};
 use crate::crypto::{Digest, PublicKey};
 

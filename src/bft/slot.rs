@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::event::{Decision, Fraud, Phase, SlotAction, SlotInput};
 use super::message::{
-    Commit, LeaderProposal, Lock, Message, Prepare, Reviewer, Value, View, ViewChange, Vote,
+    Commit, LeaderProposal, Lock, Prepare, Reviewer, SlotMessage, Value, View, ViewChange, Vote,
 };
 use super::quorum::Quorum;
 use crate::crypto::Digest;
@@ -190,12 +190,12 @@ impl Slot {
             Value::Change(_) | Value::Nothing => Vote::Follow,
         };
         heard.has_prepared = true;
-        out.push(SlotAction::Say(Message::Prepare(Prepare { view: self.view, value, vote })));
+        out.push(SlotAction::Say(SlotMessage::Prepare(Prepare { view: self.view, value, vote })));
     }
 
-    fn said(&mut self, from: Reviewer, message: &Message, out: &mut Vec<SlotAction>) {
+    fn said(&mut self, from: Reviewer, message: &SlotMessage, out: &mut Vec<SlotAction>) {
         match *message {
-            Message::Prepare(prepare) if self.hears_votes(prepare.view) => {
+            SlotMessage::Prepare(prepare) if self.hears_votes(prepare.view) => {
                 let heard = self.heard.entry(prepare.view).or_default();
                 let first = *heard.prepares.entry(from).or_insert(prepare);
                 if first != prepare && heard.accused.insert((false, from)) {
@@ -203,7 +203,7 @@ impl Slot {
                 }
                 self.count(prepare.view, out);
             }
-            Message::Commit(commit) if self.is_near(commit.view) => {
+            SlotMessage::Commit(commit) if self.is_near(commit.view) => {
                 let heard = self.heard.entry(commit.view).or_default();
                 let first = *heard.commits.entry(from).or_insert(commit);
                 if first != commit && heard.accused.insert((true, from)) {
@@ -211,12 +211,12 @@ impl Slot {
                 }
                 self.decide(commit, out);
             }
-            Message::ViewChange(ViewChange { view, .. }) => {
+            SlotMessage::ViewChange(ViewChange { view, .. }) => {
                 let highest = self.left.entry(from).or_insert(view);
                 *highest = view.max(*highest);
                 self.follow_others(out);
             }
-            Message::Prepare(_) | Message::Commit(_) => {}
+            SlotMessage::Prepare(_) | SlotMessage::Commit(_) => {}
         }
     }
 
@@ -238,7 +238,7 @@ impl Slot {
         if approvers.len() >= self.quorum.size() {
             heard.has_committed = true;
             self.lock = Some(Lock { view, value, approvers });
-            out.push(SlotAction::Say(Message::Commit(Commit { view, value })));
+            out.push(SlotAction::Say(SlotMessage::Commit(Commit { view, value })));
         } else if others >= self.quorum.blocking() {
             self.go_to(view.saturating_add(1), out);
         }
@@ -279,7 +279,7 @@ impl Slot {
         if view > self.view {
             self.enter(view);
             let lock = self.lock.clone();
-            out.push(SlotAction::Say(Message::ViewChange(ViewChange { view, lock })));
+            out.push(SlotAction::Say(SlotMessage::ViewChange(ViewChange { view, lock })));
         }
     }
 

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::{CHANGE_BYTES_MAX, TooLong};
 use super::message::{
-    Commit, Grounds, LeaderProposal, Lock, Message, Prepare, Reviewer, Value, View, ViewChange, Vote,
+    Commit, Grounds, LeaderProposal, Lock, Prepare, Reviewer, SlotMessage, Value, View, ViewChange, Vote,
 };
 use super::model_opinion::ModelOpinion;
-use super::party::NodeId;
+use super::node_id::NodeId;
 use crate::crypto::Digest;
 
 /// The place of a decision in the order of all, from 1.
@@ -151,14 +151,14 @@ impl Change {
 impl Statement {
     /// Returns what a reviewer says with it in a decision, if it is a reviewer's. Of a view change, the lock is left out.
     #[must_use]
-    pub fn message(&self) -> Option<Message> {
+    pub fn message(&self) -> Option<SlotMessage> {
         match self {
             Self::Prepare { view, value, vote, .. } => {
-                Some(Message::Prepare(Prepare { view: *view, value: *value, vote: *vote }))
+                Some(SlotMessage::Prepare(Prepare { view: *view, value: *value, vote: *vote }))
             }
-            Self::Commit(commit) => Some(Message::Commit(*commit)),
+            Self::Commit(commit) => Some(SlotMessage::Commit(*commit)),
             Self::ViewChange { view, .. } => {
-                Some(Message::ViewChange(ViewChange { view: *view, lock: None }))
+                Some(SlotMessage::ViewChange(ViewChange { view: *view, lock: None }))
             }
             Self::PrePrepare { .. }
             | Self::Want { .. }
@@ -219,7 +219,7 @@ impl<S: Clone> Letter<S> {
     pub(super) fn view_change(&self, sequence: Sequence) -> Option<(Reviewer, ViewChange)> {
         let Statement::ViewChange { view, lock } = self.signed.statement else { return None };
         let approver = |letter: &Self, lock: (View, Value)| {
-            let Some(Message::Prepare(Prepare { view, value, vote })) = letter.signed.statement.message()
+            let Some(SlotMessage::Prepare(Prepare { view, value, vote })) = letter.signed.statement.message()
             else {
                 return None;
             };

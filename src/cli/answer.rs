@@ -17,7 +17,7 @@ use crate::protocol::panel::{PanelSection, TOTAL_MAX};
 use crate::protocol::review::{ApprovalSection, Reviewed};
 use crate::protocol::{Outcome, Section};
 use crate::report::{RunResult, worth, write_run};
-use crate::text::{CanonicalKind, quote};
+use crate::text::{CanonicalKind, escape};
 
 /// Writes `result.json` and `transcript.md` into the run folder.
 pub(super) fn write_files(dir: &Path, result: &RunResult, records: &[Record]) -> anyhow::Result<()> {
@@ -80,7 +80,7 @@ pub(super) fn print(output: &Output, result: &RunResult, fail_on_degraded: bool)
             if let Some(text) = result.readable() {
                 // A program gets the text as it is; a terminal must not be driven by it.
                 let is_terminal = std::io::stdout().is_terminal();
-                output.line(&if is_terminal { quote::terminal(text) } else { text.to_owned() })?;
+                output.line(&if is_terminal { escape::terminal(text) } else { text.to_owned() })?;
             }
         }
         Format::Json | Format::Csv | Format::Html => output.print(&result.to_json())?,
@@ -93,7 +93,7 @@ pub(super) fn print(output: &Output, result: &RunResult, fail_on_degraded: bool)
 pub(super) fn tell(output: &Output, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
     let detail = match (&result.how, &result.reason) {
         (Some(how), _) => format!(" ({})", how.name()),
-        (None, Some(reason)) => format!(": {}", quote::terminal(reason)),
+        (None, Some(reason)) => format!(": {}", escape::terminal(reason)),
         (None, None) => String::new(),
     };
     let color = if result.text.is_some() { "1;32" } else { "1;33" };
@@ -114,7 +114,7 @@ pub(super) fn tell(output: &Output, result: &RunResult, dir: &Path, endpoints: &
         result.timing.total_ms as f64 / 1000.0,
     ));
     for dissent in &result.dissent {
-        let text = quote::excerpt(&dissent.text);
+        let text = escape::excerpt(&dissent.text);
         output.tell(&format!("other answer: {} ({}): {text}", dissent.agent, dissent.stage));
     }
     let section = match &result.section {
@@ -127,7 +127,7 @@ pub(super) fn tell(output: &Output, result: &RunResult, dir: &Path, endpoints: &
         Section::Pair(_) | Section::Council(_) | Section::MapReduce(_) => {}
     }
     for loss in &result.degraded {
-        output.tell(&format!("{}: {}", output.paint("degraded", "33"), quote::terminal(&loss.detail)));
+        output.tell(&format!("{}: {}", output.paint("degraded", "33"), escape::terminal(&loss.detail)));
     }
     let name = dir.display();
     let again = format!("; go on with `consensus resume {name}`{}", needed_again(endpoints));
@@ -155,7 +155,7 @@ fn tell_panel(output: &Output, panel: &PanelSection) {
         output.tell(&format!("saved: {saved} ballots that could change nothing"));
     }
     for note in &panel.notes {
-        output.tell(&format!("note: {}", quote::terminal(note)));
+        output.tell(&format!("note: {}", escape::terminal(note)));
     }
 }
 
@@ -168,7 +168,7 @@ fn tell_reviews(output: &Output, approval: &ApprovalSection) {
     ));
     for Reviewed { reviewer, findings, .. } in &approval.reviews {
         for finding in findings {
-            output.tell(&quote::terminal(&format!("{reviewer}: {finding}")));
+            output.tell(&escape::terminal(&format!("{reviewer}: {finding}")));
         }
     }
 }

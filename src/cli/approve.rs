@@ -30,7 +30,7 @@ use crate::engine::StopRequest;
 use crate::protocol::{RunSetup, Section};
 use crate::report::sarif;
 use crate::repository::{Candidate, ChangeSource, Repository, RepositoryError};
-use crate::text::quote;
+use crate::text::escape;
 
 /// The longest patch that is read.
 const PATCH_BYTES_MAX: u64 = 4 << 20;
@@ -232,7 +232,7 @@ impl Proposer<'_> {
 
     fn tell_quorum(&self, models: &[Option<String>]) {
         let quorum = quorum::in_words(self.registry.quorum(), models);
-        self.output.tell(&quote::terminal(&format!("quorum: {quorum}")));
+        self.output.tell(&escape::terminal(&format!("quorum: {quorum}")));
     }
 }
 
@@ -252,7 +252,7 @@ fn facts(
     let findings = args.findings.as_ref().map(read).transpose()?;
     let facts = Facts::of(candidate, repository, is_verified, &Reports { coverage, findings })?;
     let reasons = facts.risk.reasons.join("; ");
-    output.tell(&quote::terminal(&format!("risk: {} of 100  {reasons}", facts.risk.score)));
+    output.tell(&escape::terminal(&format!("risk: {} of 100  {reasons}", facts.risk.score)));
     Ok(facts)
 }
 
@@ -317,7 +317,7 @@ fn candidate(repository: &Repository, base: &str, given: &Given) -> Result<Candi
 fn unverified(output: &Output, dir: &Path, how: &str, said: &str) -> anyhow::Result<ExitCode> {
     let (reason, log) = (format!("the verification failed: {how}"), dir.join(VERIFICATION_LOG));
     if !said.is_empty() {
-        output.insist(&quote::terminal(said));
+        output.insist(&escape::terminal(said));
     }
     output.insist(&format!("not proposed: {reason}; all it said is in {}", log.display()));
     if output.format == Format::Text {

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::global::Format;
 use super::output::Output;
 use crate::batch::{BatchError, BatchStats, EndCounts, Progress, ResultLine, ShardOf, State, Watcher};
-use crate::text::quote;
+use crate::text::escape;
 
 /// How often a line is told where nothing moves.
 const LINE_EVERY: Duration = Duration::from_mins(1);
@@ -72,7 +72,7 @@ impl BatchStory {
     }
 
     fn insist(&self, text: &str) {
-        let text = quote::terminal(text);
+        let text = escape::terminal(text);
         match &self.bar {
             Some(bar) => bar.suspend(|| self.output.insist(&text)),
             None => self.output.insist(&text),
@@ -113,7 +113,7 @@ impl BatchStory {
             self.output.insist(&format!("{refused} lines cannot be run; they are named in {path}"));
         }
         for (reason, count) in self.reasons.borrow().iter().filter(|(_, count)| **count > 1) {
-            self.output.insist(&quote::terminal(&format!("{count} times: {reason}")));
+            self.output.insist(&escape::terminal(&format!("{count} times: {reason}")));
         }
         if figures.ended.failed + figures.ended.budget > 0 {
             self.output.insist("--retry failed,budget goes on with what has failed or come to a limit");

@@ -10,13 +10,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::output::Output;
-use crate::bft::court::{DecisionProof, LocalCluster};
-use crate::bft::member::NodeAction;
+use crate::bft::local_cluster::{DecisionProof, LocalCluster};
+use crate::bft::node_machine::NodeAction;
 use crate::bft::{Change, ModelOpinion, NodeId, Registry, Seal};
 use crate::crypto::Signature;
 use crate::decision::{DecisionLog, KeyFolder, ORCHESTRATOR, Sitting};
 use crate::peer::{Addresses, Connections, Inbox, Patience, Peer, Unreached, listen};
-use crate::text::quote;
+use crate::text::escape;
 
 /// How often it is looked who cannot be reached.
 const LOOK_EVERY: Duration = Duration::from_secs(3);
@@ -120,7 +120,7 @@ pub(super) async fn tell_missing(
         }
         for (party, why) in &missing {
             let name = registry.name(*party).unwrap_or_default();
-            output.insist(&quote::terminal(&format!("{name} {why}")));
+            output.insist(&escape::terminal(&format!("{name} {why}")));
         }
         told = missing;
     }

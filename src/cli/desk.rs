@@ -18,7 +18,7 @@ use crate::decision::{Case, Decided, DecisionLog, Ended, Proposal, Verified, Vot
 use crate::protocol::Section;
 use crate::report::{DECISION_METRICS_FILE, DecisionMetrics, write_whole};
 use crate::repository::{Oid, Repository};
-use crate::text::quote;
+use crate::text::escape;
 
 /// The record of a decision inside a run folder.
 const DECISION_FILE: &str = "decision.json";
@@ -86,7 +86,7 @@ impl Desk<'_> {
             // A review that is not whole, and one that stops the change if the roleset says so: nothing is proposed.
             outcome => {
                 let reason = result.reason.clone().unwrap_or_default();
-                self.output.insist(&quote::terminal(&format!("not proposed, {outcome}: {reason}")));
+                self.output.insist(&escape::terminal(&format!("not proposed, {outcome}: {reason}")));
                 if outcome != "vetoed" {
                     let run = &result.run;
                     self.output.insist(&format!(
@@ -169,15 +169,15 @@ impl Desk<'_> {
                 Opinion::Reject { reason, .. } => ("rejects", reason),
                 Opinion::Abstain { reason } => ("abstains", reason),
             };
-            self.output.tell(&quote::terminal(&format!("{reviewer} {kind}: {}", quote::excerpt(reason))));
+            self.output.tell(&escape::terminal(&format!("{reviewer} {kind}: {}", escape::excerpt(reason))));
         }
         if matches!(self.bench, Bench::Apart(_)) {
             // By now the votes say on which models they rest.
             let quorum = quorum::of_votes(self.ledger.registry(), &verified);
-            self.output.tell(&quote::terminal(&format!("quorum: {quorum}")));
+            self.output.tell(&escape::terminal(&format!("quorum: {quorum}")));
         }
         let line = detail(verified.sequence, outcome, commit.as_ref(), &case, reason.as_deref());
-        self.output.tell(&quote::terminal(&line));
+        self.output.tell(&escape::terminal(&line));
         let place = file.display();
         self.output.tell(&format!(
             "proof: {place}; `consensus verify {place} --keys DIR` needs the public keys only"

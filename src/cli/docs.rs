@@ -12,7 +12,7 @@ use crate::config::cache_folder;
 use crate::core::ExitCode;
 use crate::journal::Library;
 use crate::retrieval::{Corpus, PdfReader, RetrievalError, read_pdf_within_limits};
-use crate::text::quote;
+use crate::text::escape;
 
 pub(super) fn docs(args: &DocsArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let DocsCommand::Search { words, docs, tokens } = &args.command;
@@ -23,8 +23,8 @@ pub(super) fn docs(args: &DocsArgs, output: &Output) -> anyhow::Result<ExitCode>
         return Ok(ExitCode::Success);
     }
     for passage in &passages {
-        output.line(&format!("{}, from byte {}:", quote::json_string(&passage.document), passage.start))?;
-        output.line(&format!("{}\n", quote::terminal(&passage.text)))?;
+        output.line(&format!("{}, from byte {}:", escape::json_string(&passage.document), passage.start))?;
+        output.line(&format!("{}\n", escape::terminal(&passage.text)))?;
     }
     if passages.is_empty() {
         output.tell("nothing fits these words within --tokens");
@@ -66,7 +66,7 @@ fn open(places: &[PathBuf], output: &Output) -> anyhow::Result<(Corpus, Library)
         .map(|skipped| format!("{}: {}", skipped.path.display(), skipped.why))
         .collect();
     for line in &lost {
-        output.tell(&format!("left out {}", quote::terminal(line)));
+        output.tell(&format!("left out {}", escape::terminal(line)));
     }
     let places = places.iter().map(|place| place.canonicalize().unwrap_or_else(|_| place.clone())).collect();
     Ok((corpus, Library { places, lost, sha256: Some(updated.sha256) }))

@@ -19,7 +19,7 @@ use crate::config::{
 use crate::core::{Endpoint, ExitCode, Structured};
 use crate::protocol::{Ask, CallId, Conversation, ReplyShape, Role, Step};
 use crate::provider::{Clients, Completion, Provider, ProviderError, ServerInfo};
-use crate::text::quote;
+use crate::text::escape;
 
 /// What no model writes unless a grammar makes it.
 const UNLIKELY: &str = "vq7-kestrel-0419";
@@ -45,7 +45,7 @@ pub(super) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitC
         let mut reports = Vec::new();
         for (endpoint, values) in endpoints {
             if !matches!(endpoint, Endpoint::Mock(_)) {
-                output.tell(&quote::terminal(&format!("examining {} …", endpoint.label())));
+                output.tell(&escape::terminal(&format!("examining {} …", endpoint.label())));
                 let mut report = examine(endpoint).await;
                 report["settings"] = [&named].into_iter().chain(&values).map(sourced).collect();
                 reports.push(report);
@@ -179,10 +179,10 @@ fn advice(
 }
 
 fn print(report: &Value, output: &Output) -> anyhow::Result<()> {
-    let text = |name: &str| quote::terminal(report[name].as_str().unwrap_or_default());
+    let text = |name: &str| escape::terminal(report[name].as_str().unwrap_or_default());
     output.line(&text("provider"))?;
     for setting in report["settings"].as_array().into_iter().flatten() {
-        let text = |name: &str| quote::terminal(setting[name].as_str().unwrap_or_default());
+        let text = |name: &str| escape::terminal(setting[name].as_str().unwrap_or_default());
         output.line(&format!(
             "  set              {} = {}, by {}",
             text("name"),
@@ -200,7 +200,7 @@ fn print(report: &Value, output: &Output) -> anyhow::Result<()> {
     let context = report["context_tokens"].as_u64().map_or("not told".to_owned(), |t| format!("{t} tokens"));
     output.line(&format!(
         "  models           {}",
-        if models.is_empty() { "not told".to_owned() } else { quote::terminal(&models.join(", ")) }
+        if models.is_empty() { "not told".to_owned() } else { escape::terminal(&models.join(", ")) }
     ))?;
     output.line(&format!("  context          {context}"))?;
     output.line(&format!("  schema           {}", text("schema")))?;
@@ -208,7 +208,7 @@ fn print(report: &Value, output: &Output) -> anyhow::Result<()> {
     output.line(&format!("  cached reported  {}", yes_no("cached_tokens_reported")))?;
     output.line(&format!("  speed            {} tokens/s", report["tokens_per_second"]))?;
     for advice in report["advice"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        output.line(&format!("  change           {}", quote::terminal(advice)))?;
+        output.line(&format!("  change           {}", escape::terminal(advice)))?;
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use crate::core::ExitCode;
 use crate::crypto::Digest;
 use crate::decision::{self, Exported, Imported, KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
 use crate::protocol::{Parameters, Params};
-use crate::text::quote;
+use crate::text::escape;
 
 pub(super) fn keys(args: &KeysArgs, output: &Output) -> anyhow::Result<ExitCode> {
     match &args.action {
@@ -63,7 +63,7 @@ pub(super) fn keys(args: &KeysArgs, output: &Output) -> anyhow::Result<ExitCode>
 fn exported(folder: &Path, file: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     let Exported { seats, ledgers } = decision::export(folder, file)?;
     let (place, names) = (file.display().to_string(), seats.join(", "));
-    output.tell(&quote::terminal(&format!(
+    output.tell(&escape::terminal(&format!(
         "{place}: the keys of {names}, and their {ledgers} ledgers and logs"
     )));
     output.tell("a reader of it can sign with these keys: move it over a safe way, and remove it afterwards");
@@ -81,7 +81,7 @@ fn imported(folder: &Path, file: &Path, output: &Output) -> anyhow::Result<ExitC
     let place = folder.display().to_string();
     let keys =
         if seats.is_empty() { "no new key".to_owned() } else { format!("keys of {}", seats.join(", ")) };
-    output.tell(&quote::terminal(&format!(
+    output.tell(&escape::terminal(&format!(
         "{place}: {keys}; {ledgers} ledgers and logs are new or have grown"
     )));
     if output.format == Format::Text {

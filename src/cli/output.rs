@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::global::{Color, Format, Global};
 use crate::core::ExitCode;
-use crate::text::quote;
+use crate::text::escape;
 
 /// Where the program writes.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +93,7 @@ impl Output {
     /// Reports an error, as JSON on stdout too where JSON was asked for.
     pub(super) fn error(&self, error: &anyhow::Error, code: ExitCode) {
         // Messages may quote files, servers and models.
-        let message = quote::terminal(&format!("{error:#}"));
+        let message = escape::terminal(&format!("{error:#}"));
         to_stderr(&format!("{}: {message}", self.paint("error", "1;31")));
         if self.format != Format::Text {
             json_error(&message, code);

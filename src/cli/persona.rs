@@ -8,7 +8,7 @@ use super::global::Format;
 use super::output::Output;
 use crate::config::Persona;
 use crate::core::ExitCode;
-use crate::text::quote;
+use crate::text::escape;
 
 pub(super) fn persona(args: &PersonaArgs, output: &Output) -> anyhow::Result<ExitCode> {
     match &args.action {
@@ -26,7 +26,7 @@ pub(super) fn persona(args: &PersonaArgs, output: &Output) -> anyhow::Result<Exi
             let name = name.as_ref().unwrap_or(&made.name);
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
             if name.is_empty() || name.len() > 40 || !name.chars().all(plain) {
-                let name = quote::excerpt(name);
+                let name = escape::excerpt(name);
                 return Err(UsageError(format!(
                     "`{name}` is no name: letters, digits, `-` and `_`, 40 at most"
                 ))

@@ -12,7 +12,7 @@ use crate::bft::Registry;
 use crate::decision::{Checked, CommandVerification, KeyFolder};
 use crate::peer::Addresses;
 use crate::repository::{Oid, Repository};
-use crate::text::quote;
+use crate::text::escape;
 
 /// What the command that verifies a change has said, inside a run folder.
 pub(super) const VERIFICATION_LOG: &str = "verification.log";
@@ -50,7 +50,7 @@ pub(super) async fn verified(
     let Some(command) = &args.verify else { return Ok(None) };
     settings::private_folder(dir)?;
     let log = dir.join(VERIFICATION_LOG);
-    output.tell(&quote::terminal(&format!("verify: {command}")));
+    output.tell(&escape::terminal(&format!("verify: {command}")));
     let guard = std::env::current_exe().context("this program cannot be found")?;
     Ok(Some(CommandVerification::run(&guard, command, repository, tree, args.verify_timeout, &log).await?))
 }

@@ -15,7 +15,7 @@ use crate::engine::{Observer, RunEvent};
 use crate::journal::{Record, Replied};
 use crate::protocol::panel::Scores;
 use crate::protocol::{CallId, REFUSED, Reply, Step};
-use crate::text::{extract, quote};
+use crate::text::{escape, extract};
 
 /// Tells what a run is doing.
 pub(super) struct ProgressPrinter {
@@ -139,7 +139,7 @@ impl Observer for ProgressPrinter {
             RunEvent::Written(record) => self.written(record),
             RunEvent::Calling { agent, ask } => {
                 if let Some(why) = ask.messages.last().and_then(|m| refusal(&m.content)) {
-                    self.tell(&format!("          {}", quote::terminal(why)));
+                    self.tell(&format!("          {}", escape::terminal(why)));
                 }
                 self.waiting.borrow_mut().insert(ask.call, (agent.to_owned(), 0));
                 self.move_on();
@@ -181,13 +181,13 @@ fn form_line(value: &Value) -> String {
     };
     let marks = value.as_object().into_iter().flatten();
     let marks: Vec<String> =
-        marks.map(|(label, mark)| format!("{} {}", quote::excerpt(label), total(mark))).collect();
+        marks.map(|(label, mark)| format!("{} {}", escape::excerpt(label), total(mark))).collect();
     format!("scores {}", marks.join(", "))
 }
 
 fn answers(answer: &Value) -> String {
     let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
-    format!("answers “{}”", quote::excerpt(&text))
+    format!("answers “{}”", escape::excerpt(&text))
 }
 
 /// Returns the first line of a message that refuses a reply.
@@ -200,9 +200,9 @@ fn refusal(message: &str) -> Option<&str> {
 fn envelope_line(reply: &Reply) -> String {
     let object = extract(&reply.text).map_or(reply.text.as_str(), |found| found.object);
     let Ok(value) = serde_json::from_str::<Value>(object) else {
-        return format!("writes no valid JSON: {}", quote::excerpt(&reply.text));
+        return format!("writes no valid JSON: {}", escape::excerpt(&reply.text));
     };
-    let field = |name: &str| quote::excerpt(value[name].as_str().unwrap_or_default());
+    let field = |name: &str| escape::excerpt(value[name].as_str().unwrap_or_default());
     let measured = reply.yes.map(|yes| f64::from(yes) / 10_000.0);
     let confidence = measured.or(value["confidence"].as_f64());
     if let Some(findings) = value["findings"].as_array() {
@@ -229,10 +229,10 @@ fn envelope_line(reply: &Reply) -> String {
     }
     let solution = &value["final_solution"];
     let text = match (solution["accepts"].as_str(), &solution["canonical_text"]) {
-        (Some(handle), _) => format!(", accepts {}", quote::excerpt(handle)),
+        (Some(handle), _) => format!(", accepts {}", escape::excerpt(handle)),
         (None, Value::Null) => String::new(),
-        (None, Value::String(text)) => format!(", “{}”", quote::excerpt(text)),
-        (None, value) => format!(", {}", quote::excerpt(&value.to_string())),
+        (None, Value::String(text)) => format!(", “{}”", escape::excerpt(text)),
+        (None, value) => format!(", {}", escape::excerpt(&value.to_string())),
     };
     format!("{}{text}", field("status"))
 }

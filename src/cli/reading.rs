@@ -21,7 +21,7 @@ use crate::protocol::{Document, Parameters, Params, RunSetup, Task};
 use crate::provider::launch::Launched;
 use crate::report::RunResult;
 use crate::repository::{Oid, Repository};
-use crate::text::quote;
+use crate::text::escape;
 
 /// The roleset of a review that names none.
 const ROLESET: &str = "reviewers_f1";
@@ -97,7 +97,7 @@ impl Reviewers {
                     "`{file}` is not what the base {base} has, and no change is decided on by its own rules: check out the base's, \
                      or keep them outside of the repository"
                 );
-                return Err(UsageError(quote::terminal(&why)).into());
+                return Err(UsageError(escape::terminal(&why)).into());
             }
         }
         Ok(())

@@ -25,7 +25,7 @@ use super::output::Output;
 use super::place::{DecisionPlace, verified};
 use super::reading::{ReviewedRun, Reviewers, begun, review};
 use super::{settings, signals};
-use crate::bft::member::NodeAction;
+use crate::bft::node_machine::NodeAction;
 use crate::bft::{
     Change, Letter, ModelOpinion, OPINION_BYTES_MAX, Opinion, Post, Registry, Sequence, Severity, Signed,
     Value, Vote,
@@ -41,7 +41,7 @@ use crate::peer::{Patience, Peer, ReviewerNode, Unreached};
 use crate::protocol::Section;
 use crate::report::write_whole;
 use crate::repository::{Oid, Repository};
-use crate::text::quote;
+use crate::text::escape;
 
 /// How long a fetch may take.
 const FETCH_MAX: Duration = Duration::from_mins(1);
@@ -192,7 +192,7 @@ async fn fetch(repository: &Repository, branch: &str, remote: &str, output: &Out
         Ok(Err(why)) => why.to_string(),
         Err(_) => "it takes too long".to_owned(),
     };
-    output.insist(&quote::terminal(&format!("cannot fetch from {remote}: {why}")));
+    output.insist(&escape::terminal(&format!("cannot fetch from {remote}: {why}")));
 }
 
 /// Says what becomes of decisions, and keeps what proves a fraud.
@@ -229,7 +229,7 @@ fn told(
             write_public(&path, &text)?;
             let (sequence, place) = (first.sequence, path.display());
             let name = registry.name(first.author()).unwrap_or_default();
-            output.insist(&quote::terminal(&format!(
+            output.insist(&escape::terminal(&format!(
                 "decision {sequence}: {name} has signed two things of which an honest one signs one; both are in {place}"
             )));
         }
@@ -273,7 +273,7 @@ impl ReviewerNode for Chair<'_> {
             Opinion::Reject { reason, severity } => format!("rejected ({severity}): {reason}"),
             Opinion::Abstain { reason } => format!("abstained from: {reason}"),
         };
-        self.output.tell(&quote::terminal(&format!("decision {sequence}: {said}")));
+        self.output.tell(&escape::terminal(&format!("decision {sequence}: {said}")));
         ModelOpinion { opinion, model }
     }
 }

@@ -9,7 +9,7 @@ use super::output::Output;
 use super::results_args::ResultsArgs;
 use crate::batch::{By, Flat, Group, Groups, State, page, results, share_in_words, status, strays};
 use crate::core::ExitCode;
-use crate::text::quote;
+use crate::text::escape;
 
 pub(super) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCode> {
     match args.format {
@@ -35,14 +35,14 @@ fn each(
     mut write: impl FnMut(&Flat<'_>) -> anyhow::Result<String>,
 ) -> anyhow::Result<()> {
     for stray in strays(&args.dir)? {
-        output.insist(&quote::terminal(&stray));
+        output.insist(&escape::terminal(&stray));
     }
     let is_terminal = std::io::stdout().is_terminal();
     let mut failure = None;
     results(&args.dir, |told| {
         if failure.is_none() {
             let printed = write(&told.flat()).and_then(|line| {
-                let line = if is_terminal { quote::terminal(line.trim_end()) + "\n" } else { line };
+                let line = if is_terminal { escape::terminal(line.trim_end()) + "\n" } else { line };
                 output.print(&line)
             });
             failure = printed.err();
@@ -120,8 +120,10 @@ fn header(group: &Group) -> Vec<String> {
 }
 
 fn cells(group: &Group) -> Vec<String> {
-    let names =
-        group.of.iter().map(|(_, name)| if name.is_empty() { "-".to_owned() } else { quote::terminal(name) });
+    let names = group
+        .of
+        .iter()
+        .map(|(_, name)| if name.is_empty() { "-".to_owned() } else { escape::terminal(name) });
     let cost = group.cost_micro_usd.map_or("-".to_owned(), |cost| format!("{:.4}", cost as f64 / 1e6));
     let figures = [
         group.ended.all().to_string(),

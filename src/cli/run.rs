@@ -122,5 +122,5 @@ pub(super) fn introduce(output: &Output, opened: &RunSpec, why: Option<&str>, id
     let (roleset, seed) = (&opened.setup.roleset, opened.setup.seed);
     let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
     let line = format!("run {id}: {roleset}{why}, seed {seed}, {}", distinct.join(" and "));
-    output.tell(&crate::text::quote::terminal(&line));
+    output.tell(&crate::text::escape::terminal(&line));
 }

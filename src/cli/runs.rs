@@ -11,7 +11,7 @@ use crate::core::ExitCode;
 use crate::engine::RunState;
 use crate::journal::{FILE_NAME, read};
 use crate::protocol::Outcome;
-use crate::text::quote;
+use crate::text::escape;
 
 pub(super) fn runs(args: &RunsArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let dir = settings::runs_dir(args.runs_dir.as_ref(), &FileConfig::load_to_read()?);
@@ -44,9 +44,9 @@ pub(super) fn runs(args: &RunsArgs, output: &Output) -> anyhow::Result<ExitCode>
             output.line(&row.to_string())?;
             continue;
         }
-        let field = |name: &str| quote::terminal(row[name].as_str().unwrap_or_default());
+        let field = |name: &str| escape::terminal(row[name].as_str().unwrap_or_default());
         let time: String = field("started_at").chars().take(16).collect();
-        let about = quote::excerpt(row["prompt"].as_str().or(row["why"].as_str()).unwrap_or_default());
+        let about = escape::excerpt(row["prompt"].as_str().or(row["why"].as_str()).unwrap_or_default());
         output.line(&format!(
             "{}  {time:16}  {:12}  {:20}  {about}",
             field("run"),

@@ -9,7 +9,7 @@ use crate::core::ExitCode;
 use crate::engine::RunState;
 use crate::journal::{FILE_NAME, read};
 use crate::report::{RunResult, transcript, worth};
-use crate::text::quote;
+use crate::text::escape;
 
 pub(super) fn show(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
     let dir = locate::run_folder(args)?;
@@ -18,7 +18,7 @@ pub(super) fn show(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
     match output.format {
         Format::Text => {
             let text = transcript(&journal.records).map_err(mismatch)?;
-            output.print(&quote::terminal(&text))?;
+            output.print(&escape::terminal(&text))?;
             let ledger = RunState::replay(&journal.records).map_err(mismatch)?;
             if let Some(worth) = worth(&RunResult::new(&ledger, journal.head), ledger.endpoints()) {
                 output.tell(&worth);

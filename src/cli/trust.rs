@@ -15,7 +15,7 @@ use super::output::Output;
 use crate::config::{Claims, FileConfig, TRUST_VARIABLE, TrustStore};
 use crate::core::ExitCode;
 use crate::crypto::Digest;
-use crate::text::quote;
+use crate::text::escape;
 
 pub(super) fn trust(args: &TrustArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let no_folder = || {
@@ -50,12 +50,12 @@ fn add(store: &TrustStore, output: &Output) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::Success);
     }
     for claim in &claims.claims {
-        output.line(&quote::terminal(&claim.to_string()))?;
+        output.line(&escape::terminal(&claim.to_string()))?;
     }
-    output.line(&format!("{}  {}", claims.digest, quote::terminal(&folder)))?;
+    output.line(&format!("{}  {}", claims.digest, escape::terminal(&folder)))?;
     output.tell(&format!(
         "trusted until one of them changes, and not the programs that they start; {} has the list",
-        quote::terminal(&store.path().display().to_string())
+        escape::terminal(&store.path().display().to_string())
     ));
     Ok(ExitCode::Success)
 }
@@ -78,7 +78,7 @@ fn list(folders: &BTreeMap<PathBuf, Digest>, output: &Output) -> anyhow::Result<
         output.tell("no folder is trusted");
     }
     for row in &rows {
-        let field = |name: &str| quote::terminal(row[name].as_str().unwrap_or_default());
+        let field = |name: &str| escape::terminal(row[name].as_str().unwrap_or_default());
         output.line(&format!("{}  {:8}  {}", field("digest"), field("state"), field("folder")))?;
     }
     Ok(ExitCode::Success)
@@ -103,6 +103,6 @@ fn revoke(store: &TrustStore, folder: &Path, output: &Output) -> anyhow::Result<
         let why = format!("the folder `{shown}` is not on the list; `consensus trust --list` shows it");
         return Err(UsageError(why).into());
     }
-    output.tell(&quote::terminal(&format!("the folder `{shown}` is trusted no more")));
+    output.tell(&escape::terminal(&format!("the folder `{shown}` is trusted no more")));
     Ok(ExitCode::Success)
 }

@@ -21,7 +21,7 @@ use crate::engine::RunState;
 use crate::journal::{Entry, FILE_NAME, Journal, read};
 use crate::protocol::Outcome;
 use crate::report::{RESULT_FILE, RunResult};
-use crate::text::quote;
+use crate::text::escape;
 
 /// What no record of a run can prove.
 const NOT_COVERED: [&str; 5] = ["endpoint", "model", "tokens", "cost", "times"];
@@ -114,30 +114,30 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
         None => output.line("  change       too few votes are in it to prove what it was decided on")?,
     }
     if let (Some(branch), Some(base), Some(tree)) = (branch, base, tree) {
-        output.line(&quote::terminal(&format!("  branch       {branch}, on {base}")))?;
+        output.line(&escape::terminal(&format!("  branch       {branch}, on {base}")))?;
         output.line(&format!("  tree         {tree}"))?;
     }
     output.line(&format!("  repository   {chain}"))?;
     let names: Vec<&str> = signed_by.iter().map(String::as_str).collect();
-    output.line(&quote::terminal(&format!("  signed by    {} (wanted {quorum})", names.join(", "))))?;
+    output.line(&escape::terminal(&format!("  signed by    {} (wanted {quorum})", names.join(", "))))?;
     for VotedFor { reviewer, model, opinion, .. } in votes {
         let said = match opinion {
             Opinion::Approve { confidence, .. } => format!("approves, {} % sure", confidence / 100),
             Opinion::Reject { reason, severity } => {
-                format!("rejects ({severity}): {}", quote::excerpt(reason))
+                format!("rejects ({severity}): {}", escape::excerpt(reason))
             }
-            Opinion::Abstain { reason } => format!("abstains: {}", quote::excerpt(reason)),
+            Opinion::Abstain { reason } => format!("abstains: {}", escape::excerpt(reason)),
         };
-        output.line(&quote::terminal(&format!("  vote         {reviewer} ({model}) {said}")))?;
+        output.line(&escape::terminal(&format!("  vote         {reviewer} ({model}) {said}")))?;
     }
     for reviewer in silent {
-        output.line(&quote::terminal(&format!("  no vote      {reviewer}")))?;
+        output.line(&escape::terminal(&format!("  no vote      {reviewer}")))?;
     }
     // Records of version 0.1 do not say it.
     if votes.iter().any(|vote| vote.signed_model.is_some()) {
         let registry = Registry::new(*chain, roster.roster().clone())?;
         let bears = quorum::of_votes(&registry, &verified);
-        output.line(&quote::terminal(&format!("  quorum       {bears}")))?;
+        output.line(&escape::terminal(&format!("  quorum       {bears}")))?;
     }
     Ok(ExitCode::Success)
 }
@@ -184,7 +184,7 @@ fn verify_run(which: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::Success);
     }
     let outcome = if has_ended { result.outcome } else { "open (no end on record)" };
-    output.line(&format!("verified: run {}, {outcome}", quote::terminal(&result.run)))?;
+    output.line(&format!("verified: run {}, {outcome}", escape::terminal(&result.run)))?;
     output.line(&format!("  chain        {} records, head {}", journal.records.len(), journal.head))?;
     output.line(&format!("  prompts      {asked} sent, each as the protocol issues it"))?;
     let leads = match ledger.verdict() {

@@ -13,7 +13,7 @@ use super::packs::{COMPARING, Packs, pack_parts};
 use super::roleset::{Roleset, RolesetAgent};
 use crate::protocol::{Parameters, Params, RulesVersion};
 use crate::text::redact::{Redactions, Redactor};
-use crate::text::{CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, quote, schema};
+use crate::text::{CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, escape, schema};
 
 /// The largest pack, in bytes; more would crowd out the task.
 const PACK_BYTES_MAX: usize = 64 * 1024;
@@ -56,7 +56,7 @@ fn explain(error: &jsonschema::ValidationError<'_>) -> (String, String) {
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             let known = known_keys(&SCHEMA);
             let name = |key: &String| {
-                let shown = quote::excerpt(key);
+                let shown = escape::excerpt(key);
                 if known.contains(key) {
                     return format!("`{shown}` is no key here, or none of this protocol");
                 }
@@ -71,12 +71,12 @@ fn explain(error: &jsonschema::ValidationError<'_>) -> (String, String) {
             let word = found.as_str().unwrap_or_default();
             format!(
                 "{} is not one of {}{}",
-                quote::excerpt(&found.to_string()),
+                escape::excerpt(&found.to_string()),
                 names.join(", "),
                 did_you_mean(word, names.iter().copied())
             )
         }
-        _ => quote::plain(&error.to_string()),
+        _ => escape::plain(&error.to_string()),
     };
     let at = if at.is_empty() { "/".to_owned() } else { at };
     (at, message)

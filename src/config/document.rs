@@ -16,7 +16,7 @@ use toml::de::{DeTable, DeValue, Deserializer};
 use super::bounded;
 use super::error::ConfigError;
 use crate::crypto::Digest;
-use crate::text::quote;
+use crate::text::escape;
 
 /// The key whose value is shown without user name, password and query.
 const URL: &str = "base_url";
@@ -59,7 +59,7 @@ pub(super) fn dotted<'a>(keys: impl IntoIterator<Item = &'a str>) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let key = |key: &str| {
         let is_bare = !key.is_empty() && key.chars().all(is_bare);
-        if is_bare { key.to_owned() } else { quote::json_string(key) }
+        if is_bare { key.to_owned() } else { escape::json_string(key) }
     };
     keys.into_iter().map(key).collect::<Vec<_>>().join(".")
 }
@@ -143,7 +143,7 @@ impl TomlDocument {
             } else {
                 let line = self.text[..key.span().start].matches('\n').count() + 1;
                 let value = match value.get_ref().as_str().filter(|_| key.get_ref() == URL) {
-                    Some(url) => quote::json_string(&without_secrets(url)),
+                    Some(url) => escape::json_string(&without_secrets(url)),
                     None => shown(value.get_ref()),
                 };
                 settings.push(Setting { keys: keys.clone(), value, file: self.path.clone(), line });
@@ -165,7 +165,7 @@ impl TomlDocument {
 fn shown(value: &DeValue<'_>) -> String {
     let list = |items: Vec<String>| items.join(", ");
     match value {
-        DeValue::String(text) => quote::json_string(text),
+        DeValue::String(text) => escape::json_string(text),
         DeValue::Integer(number) => number.to_string(),
         DeValue::Float(number) => number.to_string(),
         DeValue::Boolean(value) => value.to_string(),

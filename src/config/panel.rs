@@ -9,7 +9,7 @@ use super::error::ConfigError;
 use super::nearest::did_you_mean;
 use super::packs::{COMPARING, Packs};
 use super::roleset::{NAME_CHARS_MAX, Roleset, RolesetAgent, self_panel};
-use crate::text::{one_line, quote};
+use crate::text::{escape, one_line};
 
 /// The roleset whose members are the built-in personas.
 const PERSONAS: &str = "panel_personas.json";
@@ -50,12 +50,12 @@ impl Persona {
     ///
     /// [`ConfigError::Usage`] if the line says nothing, or is none.
     pub fn from_line(line: &str) -> Result<Self, ConfigError> {
-        let line = one_line(&quote::plain(line));
+        let line = one_line(&escape::plain(line));
         let line = line.trim_end_matches('.');
         // A name that is misspelt is one word; scripts without spaces have lines of one.
         let is_name = line.is_ascii() && !line.contains(' ');
         if is_name || !line.chars().any(char::is_alphabetic) || line.chars().count() > 1000 {
-            let line = quote::excerpt(line);
+            let line = escape::excerpt(line);
             return Err(ConfigError::Usage(format!(
                 "there is no persona `{line}`, and a line that makes one says in several words who somebody is, such as \
                  \"a contrary physicist\", in at most 1000 characters; `consensus persona list` names those that there are"
@@ -103,7 +103,7 @@ pub fn seat(roleset: &mut Roleset, packs: &mut Packs, seats: &Seats<'_>) -> Resu
         for name in seats.members {
             if !known.iter().any(|member| is_same(member, name)) {
                 let hint = did_you_mean(name, known.iter().map(String::as_str));
-                let (name, known) = (quote::excerpt(name), known.join(", "));
+                let (name, known) = (escape::excerpt(name), known.join(", "));
                 return Err(ConfigError::Usage(format!(
                     "no member is named `{name}`{hint}; there is {known}"
                 )));

@@ -12,7 +12,7 @@ use super::error::ConfigError;
 use super::file::FileConfig;
 use super::folders::{PROJECT_FILE, config_folder};
 use super::trust::Claims;
-use crate::text::quote;
+use crate::text::escape;
 
 /// The user's own file in the user's configuration folder.
 const USER_FILE: &str = "config.toml";
@@ -87,6 +87,6 @@ fn warn_of(claims: &Claims) {
     let named: Vec<String> = claims.claims.iter().map(ToString::to_string).collect();
     tracing::warn!(
         "left out, or only read through, until you trust this folder with `consensus trust`: {}",
-        quote::terminal(&named.join("; "))
+        escape::terminal(&named.join("; "))
     );
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use super::not_in_ledger::NotInLedger;
-use crate::bft::court::ClusterError;
+use crate::bft::local_cluster::ClusterError;
 use crate::bft::{Refused, RosterFault, Sequence, TooLong};
 use crate::core::{ExitCode, is_unusable};
 use crate::crypto::{Digest, NotAKey};

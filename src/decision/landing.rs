@@ -1,7 +1,7 @@
 //! From a decision to its branch: exactly once, or not at all.
 
 use super::error::DecisionError;
-use super::ledger::{Case, Decided, DecisionLog, Ended};
+use super::log::{Case, Decided, DecisionLog, Ended};
 use crate::bft::Vote;
 use crate::repository::{ChangeSource, Landing, LandingMark, Repository, RepositoryError};
 

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use super::error::DecisionError;
 use super::proposal::Proposal;
-use crate::bft::court::DecisionProof;
+use crate::bft::local_cluster::DecisionProof;
 use crate::bft::{
     Change, ModelAt, ModelOpinion, Opinion, Post, Proof, Proven, Registry, Roster, RosterEntry, Sequence,
     Statement, Value, Vote,

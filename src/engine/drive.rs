@@ -5,75 +5,22 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::future::{AbortHandle, Abortable};
-use thiserror::Error;
 use tokio::sync::watch;
 
+use super::error::EngineError;
 use super::flight::{Flight, StopRequest};
-use super::ledger::{RunState, tokens_max};
+use super::log;
 use super::observer::{Observer, RunEvent};
 use super::redaction::Redaction;
-use super::{Mismatch, log};
-use crate::core::{Endpoint, ExitCode, PROGRAM};
+use super::run_state::{RunState, tokens_max};
+use crate::core::{Endpoint, PROGRAM};
 use crate::journal::{
-    Asked, Entry, Found, Journal, JournalError, Library, Limits, Log, Record, Replied, RunSpec, RunWriter,
-    Writer,
+    Asked, Entry, Found, Journal, Library, Limits, Log, Record, Replied, RunSpec, RunWriter, Writer,
 };
 use crate::protocol::{Ask, CallId, Outcome, Passage, RunSetup, Search};
 use crate::provider::launch::Lifeline;
 use crate::provider::{Clients, Completion, Provider, ProviderError};
-use crate::retrieval::{Corpus, RetrievalError};
-
-/// Why a run could not go on at all.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum EngineError {
-    /// The journal cannot be written or trusted.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// The journal's records do not fit together.
-    #[error("the journal's line {line} does not verify: {why}")]
-    Mismatch {
-        /// The line, from 1.
-        line: u64,
-        /// What is wrong.
-        why: Mismatch,
-    },
-    /// The documents cannot be searched.
-    #[error(transparent)]
-    Retrieval(#[from] RetrievalError),
-    /// The table of redactions cannot be written; nothing has left the machine.
-    #[error("the table of what was redacted cannot be written: {0}")]
-    Redaction(std::io::Error),
-    /// The run was redacted, and needs its table to go on.
-    #[error("this run is redacted, and its table was not lent to it (see `Engine::redact_by`)")]
-    NoRedaction,
-    /// The run needs documents that it was not given.
-    #[error("this run searches documents, and none were lent to it (see `Engine::lend`)")]
-    NoCorpus,
-    /// An endpoint cannot be used as configured.
-    #[error("{agent}: {why}")]
-    Provider {
-        /// The agent whose endpoint it is.
-        agent: String,
-        /// What is wrong.
-        why: ProviderError,
-    },
-}
-
-impl EngineError {
-    /// Returns the code with which the program ends if this ends it.
-    #[must_use]
-    pub fn exit_code(&self) -> ExitCode {
-        match self {
-            Self::Journal(error) => error.exit_code(),
-            Self::Mismatch { .. } => ExitCode::Integrity,
-            Self::Provider { why, .. } => why.exit_code(),
-            Self::Retrieval(error) => error.exit_code(),
-            Self::NoCorpus | Self::NoRedaction => ExitCode::Usage,
-            Self::Redaction(_) => ExitCode::Internal,
-        }
-    }
-}
+use crate::retrieval::Corpus;
 
 /// What is another than before, from a resume on; what is not given stays.
 #[derive(Clone, Debug, Default)]

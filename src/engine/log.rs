@@ -8,12 +8,12 @@ use super::RunState;
 use crate::journal::Replied;
 use crate::protocol::council::ConsensusResult;
 use crate::protocol::{Params, Section, Step};
-use crate::text::quote;
+use crate::text::escape;
 
 /// Logs that a run begins.
 pub(super) fn begun(ledger: &RunState) {
     if is_council(ledger) {
-        let prompt = quote::excerpt(&ledger.opened().setup.task.prompt);
+        let prompt = escape::excerpt(&ledger.opened().setup.task.prompt);
         info!("Starting consensus process for prompt: \"{prompt}\"");
         debug!("=== Starting Round 1 ===");
     }
@@ -42,7 +42,7 @@ pub(super) fn replied(ledger: &RunState, replied: &Replied, took: Duration, befo
             info!("Consensus reached in round {number} with confidence {aggregate_confidence}");
         }
         ConsensusResult::Vetoed { reason, .. } => {
-            warn!("Vetoed in round {number}: {}", quote::excerpt(reason));
+            warn!("Vetoed in round {number}: {}", escape::excerpt(reason));
         }
         ConsensusResult::NotReached { .. } => warn!("No consensus after {number} rounds"),
         ConsensusResult::NeedsRevision { .. } => debug!("=== Starting Round {} ===", number + 1),

@@ -15,17 +15,19 @@
 mod budget;
 mod conduct;
 mod drive;
+mod error;
 mod flight;
-mod ledger;
 mod log;
 mod mismatch;
 mod observer;
 mod redaction;
+mod run_state;
 
 pub use budget::{Budget, Exceeded, Reserve};
-pub use drive::{Changes, Engine, EngineError};
+pub use drive::{Changes, Engine};
+pub use error::EngineError;
 pub use flight::StopRequest;
-pub use ledger::{RunState, Totals};
 pub use mismatch::Mismatch;
 pub use observer::{NoObserver, Observer, RunEvent};
 pub use redaction::Redaction;
+pub use run_state::{RunState, Totals};

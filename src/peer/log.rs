@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::error::PeerError;
-use crate::bft::member::NodeInput;
+use crate::bft::node_machine::NodeInput;
 use crate::bft::{
     Change, ModelAt, ModelOpinion, NodeId, Opinion, Phase, Post, Registry, Sequence, Statement, View,
 };

@@ -14,9 +14,9 @@ use super::clock::{Clock, Patience, Rings};
 use super::error::PeerError;
 use super::inbox::Inbox;
 use super::log::{News, NodeLog};
-use crate::bft::court::DecisionProof;
-use crate::bft::member::{NodeAction, NodeInput, NodeMachine};
-use crate::bft::orchestrator::Proposer;
+use crate::bft::local_cluster::DecisionProof;
+use crate::bft::node_machine::{NodeAction, NodeInput, NodeMachine};
+use crate::bft::proposer::Proposer;
 use crate::bft::replica::Replica;
 use crate::bft::{
     Change, Letter, ModelOpinion, NodeId, Opinion, PROOFS_AT_ONCE, Post, Proof, Registry, Seal, Sequence,

@@ -393,7 +393,7 @@ pub(super) fn error_message(body: &str) -> String {
         [&value["error"]["message"], &value["message"], &value["Message"], &value["error"], &value["detail"]];
     let found = places.into_iter().find_map(Value::as_str);
     let text = found.map_or_else(|| body.to_owned(), str::to_owned);
-    let mut short: String = crate::text::quote::plain(&text).chars().take(300).collect();
+    let mut short: String = crate::text::escape::plain(&text).chars().take(300).collect();
     if short.trim().is_empty() {
         "(no message)".clone_into(&mut short);
     }

@@ -10,21 +10,21 @@ mod bedrock;
 mod clients;
 mod completion;
 mod error;
-mod flow;
 mod http;
 pub mod launch;
+mod load;
 mod mock;
 mod openai;
-mod persistence;
 mod receipt;
+mod retry;
 mod secret;
 
 pub use bedrock::Bedrock;
 pub use clients::Clients;
 pub use completion::{Completion, OnProgress, Quitting};
 pub use error::ProviderError;
-pub use flow::Flow;
 pub use http::is_loopback;
+pub use load::Flow;
 pub use mock::{Mock, MockScript, ScriptError};
 pub use openai::{OpenAi, Probe, ServerInfo};
 

@@ -7,7 +7,7 @@ use reqwest::Response;
 
 use super::secret::Cleaner;
 use crate::core::Receipt;
-use crate::text::quote;
+use crate::text::escape;
 
 /// The most characters of each text of a receipt; providers use about 40.
 const TEXT_CHARS_MAX: usize = 200;
@@ -31,7 +31,7 @@ impl Parts {
     /// Returns the receipt; none, if the server gave nothing.
     pub(super) fn receipt(self, cleaner: &mut Cleaner<'_>) -> Option<Receipt> {
         let short = |text: String| {
-            let text: String = quote::plain(&text).chars().take(TEXT_CHARS_MAX).collect();
+            let text: String = escape::plain(&text).chars().take(TEXT_CHARS_MAX).collect();
             Some(text).filter(|text| !text.trim().is_empty())
         };
         let receipt = Receipt {

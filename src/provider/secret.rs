@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-use crate::text::quote;
+use crate::text::escape;
 
 /// What stands in place of a key.
 pub(super) const MARK: &str = "[key removed]";
@@ -291,7 +291,7 @@ fn seen(code: u32) -> Option<u8> {
     if matches!(c, '\n' | '\t') {
         return Some(b'\n');
     }
-    (!quote::is_invisible(c)).then(|| u8::try_from(c).ok().filter(u8::is_ascii).unwrap_or(OTHER))
+    (!escape::is_invisible(c)).then(|| u8::try_from(c).ok().filter(u8::is_ascii).unwrap_or(OTHER))
 }
 
 /// Returns the start of the escape in the middle of which a place lies, so that no half of one is left: a reply that is

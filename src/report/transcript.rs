@@ -7,7 +7,7 @@ use crate::journal::{Entry, Found, Record, Replied};
 use crate::protocol::map_reduce::Fact;
 use crate::protocol::panel::{Evaluated, Scores};
 use crate::protocol::{CallId, Outcome, Params, Passage, Section, Step};
-use crate::text::{Envelope, quote};
+use crate::text::{Envelope, escape};
 
 /// Returns the transcript of a whole journal.
 ///
@@ -131,7 +131,7 @@ fn facts(out: &mut String, ledger: &RunState) {
     let Section::MapReduce(section) = ledger.report().section else { return };
     out.push_str("## Facts\n\n");
     for (index, Fact { document, start, end, quote: words }) in section.findings.iter().enumerate() {
-        let name = quote::json_string(document);
+        let name = escape::json_string(document);
         let _ = writeln!(out, "[{}] {name}, bytes {start} to {end}:\n", index + 1);
         quoted(out, words);
         out.push('\n');
@@ -141,7 +141,7 @@ fn facts(out: &mut String, ledger: &RunState) {
 fn passages(out: &mut String, found: &Found) {
     let _ = writeln!(out, "## Round {}: {} passages found\n", found.round, found.passages.len());
     for Passage { document, start, text, .. } in &found.passages {
-        let _ = writeln!(out, "{}, from byte {start}:\n", quote::json_string(document));
+        let _ = writeln!(out, "{}, from byte {start}:\n", escape::json_string(document));
         quoted(out, text);
         out.push('\n');
     }
@@ -186,7 +186,7 @@ fn parsed(out: &mut String, envelope: &Envelope) {
     }
     let Some(solution) = &envelope.final_solution else { return };
     if let Some(handle) = &solution.accepts {
-        let _ = writeln!(out, "\nAccepts {}.", quote::excerpt(handle));
+        let _ = writeln!(out, "\nAccepts {}.", escape::excerpt(handle));
     }
     if let Some(written) = &solution.canonical_text {
         out.push_str("\nFinal text:\n\n");
@@ -230,12 +230,12 @@ fn dissent(out: &mut String, ledger: &RunState) {
         out.push_str("## Degraded\n\n");
     }
     for loss in &report.degraded {
-        let _ = writeln!(out, "- {}", quote::plain(&loss.detail).replace('\n', " "));
+        let _ = writeln!(out, "- {}", escape::plain(&loss.detail).replace('\n', " "));
     }
 }
 
 fn quoted(out: &mut String, text: &str) {
-    for line in quote::plain(text).lines() {
+    for line in escape::plain(text).lines() {
         let _ = writeln!(out, "> {line}");
     }
 }

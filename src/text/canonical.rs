@@ -10,7 +10,7 @@ use thiserror::Error;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use super::decimal::{Decimal, DecimalSign, DigitGroups, NotANumber};
-use super::quote::{self, one_line};
+use super::escape::{self, one_line};
 use super::{StrictValue, check_depth};
 use crate::crypto::{Digest, NotInteroperable, canonical_json};
 
@@ -250,7 +250,7 @@ fn canonical_value(text: &str) -> Result<String, NotCanonical> {
         return Err(NotCanonical::NotJson("it nests deeper than 64 levels".to_owned()));
     }
     let value: StrictValue =
-        serde_json::from_str(text).map_err(|e| NotCanonical::NotJson(quote::message(&e.to_string())))?;
+        serde_json::from_str(text).map_err(|e| NotCanonical::NotJson(escape::message(&e.to_string())))?;
     Ok(canonical_json(&value.0)?)
 }
 

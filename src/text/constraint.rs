@@ -11,7 +11,7 @@ use thiserror::Error;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::evidence::{Answers, Quotes};
-use super::{quote, shape};
+use super::{escape, shape};
 
 /// One rule about the final text.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -149,7 +149,7 @@ impl Constraint {
             _ => {
                 return Err(format!(
                     "`{}` is no constraint; write one of sentences=N, words=MIN..MAX, characters=..MAX, lines=N, contains=TEXT, excludes=TEXT, starts_with=TEXT, ends_with=TEXT, keys=A,B, integer",
-                    quote::excerpt(text)
+                    escape::excerpt(text)
                 ));
             }
         })

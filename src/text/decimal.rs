@@ -8,7 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::quote;
+use super::escape;
 
 /// The largest exponent, and the largest number of digits, that is expanded into plain notation.
 const DIGITS_MAX: i64 = 1000;
@@ -245,12 +245,12 @@ fn why_not(text: &str, sign: DecimalSign) -> NotANumber {
     let other = sign.other();
     // A sign at the end stands before no decimals; it may end a sentence.
     let bare = text.strip_suffix(sign.as_char()).unwrap_or(text);
-    let written = quote::excerpt(text);
+    let written = escape::excerpt(text);
     let is_number = |sign| Decimal::read(bare, sign, DigitGroups::WellFormed).is_some();
-    let whole = quote::excerpt(&bare.replace(other.as_char(), ""));
+    let whole = escape::excerpt(&bare.replace(other.as_char(), ""));
     let swapped =
         |text: &str| text.replace(sign.as_char(), "").replace(other.as_char(), &sign.as_char().to_string());
-    let decimal = quote::excerpt(&swapped(bare));
+    let decimal = escape::excerpt(&swapped(bare));
     match (is_number(sign), is_number(other)) {
         (true, true) if whole != decimal => NotANumber::Ambiguous { written, whole, decimal },
         (true, _) => NotANumber::Grouped { written, better: whole },
@@ -260,7 +260,7 @@ fn why_not(text: &str, sign: DecimalSign) -> NotANumber {
             let better = without_separators(bare, sign).or_else(by_other);
             better.map_or(NotANumber::NoNumber, |better| NotANumber::Grouped {
                 written,
-                better: quote::excerpt(&better),
+                better: escape::excerpt(&better),
             })
         }
     }

@@ -6,7 +6,7 @@
 
 use serde::Deserialize;
 
-use super::{DEPTH_MAX, Violation, check_depth, quote};
+use super::{DEPTH_MAX, Violation, check_depth, escape};
 
 /// The longest reply that is looked at, in bytes (1 MiB).
 pub const REPLY_BYTES_MAX: usize = 1 << 20;
@@ -47,7 +47,7 @@ pub fn extract(reply: &str) -> Result<Extracted<'_>, Violation> {
     }
     if !object.starts_with('{') {
         return Err(match object.find('{') {
-            Some(at) => Violation::TextAround { excerpt: quote::excerpt(&object[..at]) },
+            Some(at) => Violation::TextAround { excerpt: escape::excerpt(&object[..at]) },
             None => Violation::NoObject,
         });
     }
@@ -63,7 +63,7 @@ pub(crate) fn read_one<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Viola
     let value = match stream.next() {
         Some(Ok(value)) => value,
         Some(Err(error)) => {
-            return Err(Violation::Json { message: quote::message(&error.to_string()) });
+            return Err(Violation::Json { message: escape::message(&error.to_string()) });
         }
         None => return Err(Violation::NoObject),
     };
@@ -71,7 +71,7 @@ pub(crate) fn read_one<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Viola
     match rest.chars().next() {
         None => Ok(value),
         Some('{') => Err(Violation::SeveralObjects),
-        Some(_) => Err(Violation::TextAround { excerpt: quote::excerpt(rest) }),
+        Some(_) => Err(Violation::TextAround { excerpt: escape::excerpt(rest) }),
     }
 }
 

@@ -115,7 +115,7 @@ fn fold(c: char) -> Option<char> {
     match c {
         '\n' | '\r' | '\t' => Some(c),
         '\u{2028}' | '\u{2029}' => Some('\n'),
-        c if super::quote::is_invisible(c) => None,
+        c if super::escape::is_invisible(c) => None,
         '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{FE58}' | '\u{FE63}' | '\u{FF0D}' => Some('-'),
         // Full-width letters, digits and signs.
         '\u{FF01}'..='\u{FF5E}' => Some(char::from_u32(u32::from(c) - 0xFEE0).unwrap_or(c)),

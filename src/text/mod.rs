@@ -3,7 +3,7 @@
 //! A reply enters as an untrusted string. [`extract`] finds the one JSON object in it,
 //! [`Envelope::parse`] reads it strictly, [`schema`] checks it, [`Canonicalizer`] gives its final
 //! text one form and one digest, [`vacuity`] and [`Constraint`] refuse texts that say nothing or
-//! break a stated rule. [`quote`] makes such text safe to show to another model.
+//! break a stated rule. [`escape`] makes such text safe to show to another model.
 //!
 //! Everything here is pure: no clock, file, network or randomness, and no repair. A reply is
 //! either taken as it stands or refused with a [`Violation`] whose words are sent back to its
@@ -15,19 +15,19 @@ mod decimal;
 pub mod decoding;
 mod echo;
 mod envelope;
+pub mod escape;
 pub mod evidence;
 mod extract;
 mod final_text;
 mod folded;
 mod memo;
 mod numbers;
-pub mod quote;
+mod pii_patterns;
 pub mod redact;
 pub mod schema;
 mod secrets;
 mod sentences;
 mod shape;
-mod shapes;
 mod strict_json;
 pub mod vacuity;
 mod verbatim;
@@ -39,10 +39,10 @@ pub use decimal::{DecimalSign, NotANumber};
 pub use envelope::{
     AnswerChange, Artifact, ChangeBy, Envelope, FinalSolution, Meta, PeerAnswer, SOLVED_MARKER, Status,
 };
+pub use escape::one_line;
 pub(crate) use extract::read_one;
 pub use extract::{Extracted, REPLY_BYTES_MAX, extract};
 pub use final_text::FinalText;
-pub use quote::one_line;
 pub use sentences::listed_sentences;
 pub(crate) use shape::{CHOICES_MAX, closed};
 pub use strict_json::{DEPTH_MAX, StrictValue, check_depth};

@@ -19,14 +19,14 @@ use regex::{Captures, Regex};
 use serde::{Deserialize, Serialize};
 
 use super::folded::Folded;
-use super::shapes;
+use super::pii_patterns;
 
 /// The word in the tokens of what the user's own patterns find.
 const OWN: &str = "PRIVATE";
 
 /// A token, as it is written.
 static TOKEN: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(shapes::TOKEN).expect("the form is a constant, and tests use it"));
+    LazyLock::new(|| Regex::new(pii_patterns::TOKEN).expect("the form is a constant, and tests use it"));
 
 /// A token as a model may have bent it: in other letters or with other signs inside its brackets, or without them.
 static BENT: LazyLock<Regex> = LazyLock::new(|| {
@@ -37,7 +37,7 @@ static BENT: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 fn words() -> impl Iterator<Item = &'static str> {
-    shapes::WORDS.into_iter().chain([OWN])
+    pii_patterns::WORDS.into_iter().chain([OWN])
 }
 
 /// Tokens and what they stand for.
@@ -134,7 +134,7 @@ impl Redactor {
     fn find(&self, text: &str, part: Range<usize>) -> Vec<(Range<usize>, &'static str)> {
         // What cannot be seen hides nothing, and what looks like a space is one.
         let folded = Folded::new(text);
-        let mut found = shapes::find(folded.text());
+        let mut found = pii_patterns::find(folded.text());
         for place in self.find_own(folded.text()) {
             found.push((place, OWN));
         }
@@ -143,7 +143,7 @@ impl Redactor {
         }
         // Lines and columns tear what belongs together.
         let unbroken = folded.unbroken();
-        let torn = shapes::find_torn(unbroken.text());
+        let torn = pii_patterns::find_torn(unbroken.text());
         found.extend(torn.into_iter().map(|(place, word)| (folded.unfold(&unbroken.unfold(&place)), word)));
         // By themselves too: a pattern may say `^` and `$`, and mean the text's own ends.
         if !self.own.is_empty() {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::memo::Memo;
-use super::{Violation, quote};
+use super::{Violation, escape};
 
 /// The full schema, as `consensus schema envelope` prints it.
 pub const ENVELOPE: &str = include_str!("envelope.schema.json");
@@ -51,7 +51,7 @@ pub fn validate_envelope(value: &Value) -> Result<(), Violation> {
     ENVELOPE_VALIDATOR.validate(value).map_err(|error| {
         let at = error.instance_path().to_string();
         let pointer = if at.is_empty() { "/".to_owned() } else { at };
-        Violation::Schema { pointer, message: quote::excerpt(&error.masked().to_string()) }
+        Violation::Schema { pointer, message: escape::excerpt(&error.masked().to_string()) }
     })
 }
 

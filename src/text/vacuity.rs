@@ -150,7 +150,7 @@ impl PromptEcho {
     pub fn check(&self, kind: CanonicalKind, canonical: &str) -> Result<(), Vacuity> {
         // The blank braille pattern and variation selectors show nothing either.
         let blank = |c: char| matches!(c, '\u{2800}' | '\u{FE00}'..='\u{FE0F}');
-        let visible = |c: char| !c.is_whitespace() && !super::quote::is_invisible(c) && !blank(c);
+        let visible = |c: char| !c.is_whitespace() && !super::escape::is_invisible(c) && !blank(c);
         if !canonical.chars().any(visible) {
             return Err(Vacuity::Empty);
         }
@@ -167,13 +167,13 @@ impl PromptEcho {
         let labelled =
             text.split_at_checked(LABEL.len()).filter(|(head, _)| head.eq_ignore_ascii_case(LABEL));
         if let Some((_, rest)) = labelled.filter(|_| !self.has_label) {
-            return Err(Vacuity::Label(super::quote::excerpt(rest.trim())));
+            return Err(Vacuity::Label(super::escape::excerpt(rest.trim())));
         }
         let is_wanted = ABBREVIATIONS.contains(&folded.as_str()) && has_words(&self.said, &folded);
         if !is_wanted && is_placeholder(text, &folded)
             || kind == CanonicalKind::Text && has_blank_to_fill(text)
         {
-            return Err(Vacuity::Placeholder(super::quote::excerpt(canonical)));
+            return Err(Vacuity::Placeholder(super::escape::excerpt(canonical)));
         }
         let is_task = folded == self.task || folded.strip_prefix("task ") == Some(&self.task);
         if is_task && !self.may_be_repeated {
@@ -211,7 +211,7 @@ fn check_json(canonical: &str) -> Result<(), Vacuity> {
     if leaves.is_empty() || !leaves.iter().all(|leaf| leaf.as_str().is_some_and(is_dots)) {
         return Ok(());
     }
-    Err(Vacuity::Placeholder(super::quote::excerpt(canonical)))
+    Err(Vacuity::Placeholder(super::escape::excerpt(canonical)))
 }
 
 /// Returns every value inside `value` that holds no other.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use consensus::bft::orchestrator::{self, Proposer};
+use consensus::bft::proposer::{self, Proposer};
 use consensus::bft::replica::{self, Replica};
 use consensus::bft::{
     Change, ModelOpinion, NodeId, Opinion, Post, Registry, Roster, RosterEntry, Seal, Sequence, Signer,
@@ -116,20 +116,20 @@ impl<K: Signer, M: Mail<K>> Hall<K, M> {
         }
     }
 
-    fn lead(&mut self, input: orchestrator::ProposerInput<K::Signature>) {
+    fn lead(&mut self, input: proposer::ProposerInput<K::Signature>) {
         for wanted in self.orchestrator.step(input) {
             match wanted {
-                orchestrator::ProposerAction::Send(to, post) => {
+                proposer::ProposerAction::Send(to, post) => {
                     self.broadcast(NodeId::Orchestrator(0), to, post);
                 }
-                orchestrator::ProposerAction::Decide(_, value, _) => {
+                proposer::ProposerAction::Decide(_, value, _) => {
                     assert_ne!(value, Value::Nothing, "all approve");
                     self.told += 1;
                 }
-                orchestrator::ProposerAction::Wait(..)
-                | orchestrator::ProposerAction::Late(..)
-                | orchestrator::ProposerAction::Return(..)
-                | orchestrator::ProposerAction::Recall(..) => {}
+                proposer::ProposerAction::Wait(..)
+                | proposer::ProposerAction::Late(..)
+                | proposer::ProposerAction::Return(..)
+                | proposer::ProposerAction::Recall(..) => {}
             }
         }
     }
@@ -154,7 +154,7 @@ impl<K: Signer, M: Mail<K>> Hall<K, M> {
     /// Decides on one change, until nothing is on its way. Returns how long it took until it was told.
     fn decide(&mut self, text: &str) -> Duration {
         let (began, mut took) = (Instant::now(), None);
-        self.lead(orchestrator::ProposerInput::Submit(Change::new(text).expect("it is short")));
+        self.lead(proposer::ProposerInput::Submit(Change::new(text).expect("it is short")));
         let before = self.told;
         while let Some((from, to, sealed)) = self.inbox.pop_front() {
             let is_wanted = |sequence: Sequence, statement: &Statement| match to {
@@ -164,7 +164,7 @@ impl<K: Signer, M: Mail<K>> Hall<K, M> {
             let Some(post) = self.mail.open(&sealed, is_wanted) else { continue };
             match to {
                 NodeId::Reviewer(at) => self.review(at, replica::ReplicaInput::Heard(from, post)),
-                NodeId::Orchestrator(_) => self.lead(orchestrator::ProposerInput::Heard(from, post)),
+                NodeId::Orchestrator(_) => self.lead(proposer::ProposerInput::Heard(from, post)),
             }
             if self.told > before {
                 took = took.or(Some(began.elapsed()));

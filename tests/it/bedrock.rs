@@ -1,6 +1,6 @@
 //! Amazon Bedrock as people use it: signed requests, streams of events, credentials where AWS tools find them.
 //!
-//! The signatures themselves are checked by AWS's own library in `tests/real/bedrock.py`.
+//! The signatures themselves are checked by AWS's own library in `tests/live/bedrock.py`.
 
 use std::process::Command;
 

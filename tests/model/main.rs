@@ -18,8 +18,8 @@ use std::hash::{Hash, Hasher};
 use std::time::Instant;
 
 use consensus::bft::{
-    Commit, Grounds, LeaderProposal, Lock, Message, Prepare, Quorum, Reviewer, Slot, SlotAction, SlotInput,
-    Value, View, ViewChange, Vote,
+    Commit, Grounds, LeaderProposal, Lock, Prepare, Quorum, Reviewer, Slot, SlotAction, SlotInput,
+    SlotMessage, Value, View, ViewChange, Vote,
 };
 use consensus::crypto::Digest;
 use stateright::{Checker, HasDiscoveries, Model, Property};
@@ -132,22 +132,22 @@ impl Approval {
         }
     }
 
-    fn note(&self, said: &mut Said, message: &Message) {
+    fn note(&self, said: &mut Said, message: &SlotMessage) {
         match message {
-            Message::Prepare(Prepare { view, value, vote }) => {
+            SlotMessage::Prepare(Prepare { view, value, vote }) => {
                 assert!(said.prepared[*view as usize].is_none(), "it votes twice in one view");
                 said.prepared[*view as usize] = Some((index(*value), *vote));
             }
-            Message::Commit(Commit { view, value }) => {
+            SlotMessage::Commit(Commit { view, value }) => {
                 assert!(said.committed[*view as usize].is_none(), "it commits twice in one view");
                 said.committed[*view as usize] = Some(index(*value));
             }
-            Message::ViewChange(ViewChange { view, lock }) if *view < self.views => {
+            SlotMessage::ViewChange(ViewChange { view, lock }) if *view < self.views => {
                 assert!(said.left[*view as usize].is_none(), "it goes to one view twice");
                 said.left[*view as usize] =
                     Some(Left { lock: lock.as_ref().map(|lock| (lock.view, index(lock.value))) });
             }
-            Message::ViewChange(_) => {}
+            SlotMessage::ViewChange(_) => {}
         }
     }
 
@@ -221,7 +221,7 @@ impl Approval {
                 let lies =
                     self.liars().flat_map(|liar| std::iter::repeat_n((liar, value), self.quorum.size()));
                 for (from, value) in honest.into_iter().chain(lies) {
-                    slot.step(SlotInput::Said(from, Message::Commit(Commit { view, value })));
+                    slot.step(SlotInput::Said(from, SlotMessage::Commit(Commit { view, value })));
                 }
                 decided.extend(slot.decision().map(|decision| decision.value));
             }
@@ -309,7 +309,7 @@ impl Model for Approval {
                 for (from, of, vote) in votes {
                     // It may have gone on meanwhile; then this view is over for it.
                     let prepare = Prepare { view, value: values()[of], vote };
-                    self.give(&mut world, i, SlotInput::Said(from, Message::Prepare(prepare)));
+                    self.give(&mut world, i, SlotInput::Said(from, SlotMessage::Prepare(prepare)));
                 }
             }
         }

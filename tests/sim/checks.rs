@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use consensus::bft::orchestrator::Why;
+use consensus::bft::proposer::Why;
 use consensus::bft::{Change, Commit, NodeId, Quorum, Reviewer, Sequence, Statement, Value, View, Vote};
 use consensus::crypto::Digest;
 

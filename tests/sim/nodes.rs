@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use consensus::bft::member::NodeMachine;
+use consensus::bft::node_machine::NodeMachine;
 use consensus::bft::{PROOFS_AT_ONCE, Sequence, Signer, Statement};
 
 /// Signatures are ideal: whoever writes a letter is who it says, since nobody here writes in another's name.
@@ -21,8 +21,8 @@ pub(crate) type Proof = consensus::bft::Proof<()>;
 pub(crate) type Signed = consensus::bft::Signed<()>;
 
 pub(crate) type Mind = NodeMachine<Name>;
-pub(crate) type Input = consensus::bft::member::NodeInput<()>;
-pub(crate) type Want = consensus::bft::member::NodeAction<()>;
+pub(crate) type Input = consensus::bft::node_machine::NodeInput<()>;
+pub(crate) type Want = consensus::bft::node_machine::NodeAction<()>;
 
 /// How a machine dies at an input.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

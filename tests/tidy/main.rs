@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod graph;
+mod names;
 
 use std::path::{Path, PathBuf};
 
@@ -118,6 +119,12 @@ fn files_do_not_use_each_other_in_circles() {
     let graph = Graph::of_crate(&root("src"), &sources("src"));
     let told: String = graph.circles().iter().map(|circle| graph.among(circle)).collect();
     assert!(told.is_empty(), "{told}");
+}
+
+#[test]
+fn a_type_name_means_one_thing() {
+    let found = names::defined_twice(&sources("src"));
+    assert!(found.is_empty(), "{found:#?}");
 }
 
 #[test]

@@ -16,14 +16,14 @@ fn first(value: Value) -> SlotInput {
 }
 
 fn prepare(from: Reviewer, view: View, value: Value, vote: Vote) -> SlotInput {
-    SlotInput::Said(from, Message::Prepare(Prepare { view, value, vote }))
+    SlotInput::Said(from, SlotMessage::Prepare(Prepare { view, value, vote }))
 }
 
 fn commit(from: Reviewer, view: View, value: Value) -> SlotInput {
-    SlotInput::Said(from, Message::Commit(Commit { view, value }))
+    SlotInput::Said(from, SlotMessage::Commit(Commit { view, value }))
 }
 
-fn said(out: &[SlotAction]) -> Vec<Message> {
+fn said(out: &[SlotAction]) -> Vec<SlotMessage> {
     out.iter()
         .filter_map(|out| if let SlotAction::Say(message) = out { Some(message.clone()) } else { None })
         .collect()
@@ -42,7 +42,7 @@ fn a_change_is_reviewed_once_and_voted_on_once() {
     let out = slot.step(SlotInput::Reviewed(a, Vote::Approve));
     assert_eq!(
         said(&out),
-        [Message::Prepare(Prepare { view: 0, value: Value::Change(a), vote: Vote::Approve })]
+        [SlotMessage::Prepare(Prepare { view: 0, value: Value::Change(a), vote: Vote::Approve })]
     );
     assert!(slot.step(SlotInput::Reviewed(a, Vote::Reject)).is_empty(), "the first opinion stays");
 }
@@ -52,7 +52,7 @@ fn whoever_dissents_still_reports_what_a_quorum_approved() {
     let (mut slot, a) = (four(), change("a"));
     play(&mut slot, [first(a), SlotInput::Reviewed(Digest::of(b"a"), Vote::Reject)]);
     let out = play(&mut slot, (1..4).map(|from| prepare(from, 0, a, Vote::Approve)));
-    assert_eq!(said(&out), [Message::Commit(Commit { view: 0, value: a })]);
+    assert_eq!(said(&out), [SlotMessage::Commit(Commit { view: 0, value: a })]);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_reviewer_counts_once_and_what_it_says_second_is_proof_against_it() {
     assert!(matches!(slot.step(commit(2, 0, b))[..], [SlotAction::Accuse(Fraud::Commits(2, ..))]));
     assert!(slot.step(prepare(1, 0, b, Vote::Reject)).is_empty(), "once is enough");
     let out = play(&mut slot, [first(b), first(b)]);
-    let leaves = Message::ViewChange(ViewChange { view: 1, lock: None });
+    let leaves = SlotMessage::ViewChange(ViewChange { view: 1, lock: None });
     assert_eq!(out, [SlotAction::Accuse(Fraud::Proposals(0, a, b)), SlotAction::Say(leaves)]);
 }
 
@@ -80,7 +80,11 @@ fn silence_and_abstention_help_no_quorum_and_make_none_smaller() {
     out = slot.step(prepare(3, 0, a, Vote::Abstain));
     assert!(said(&out).is_empty());
     out = slot.step(prepare(0, 0, a, Vote::Abstain));
-    assert_eq!(said(&out), [Message::ViewChange(ViewChange { view: 1, lock: None })], "no quorum is left");
+    assert_eq!(
+        said(&out),
+        [SlotMessage::ViewChange(ViewChange { view: 1, lock: None })],
+        "no quorum is left"
+    );
 }
 
 #[test]
@@ -88,7 +92,7 @@ fn to_follow_is_no_approval_of_a_change_that_nobody_has_approved() {
     let (mut slot, a) = (four(), change("a"));
     let out =
         play(&mut slot, [first(a)].into_iter().chain((0..4).map(|from| prepare(from, 0, a, Vote::Follow))));
-    assert!(!said(&out).iter().any(|message| matches!(message, Message::Commit(_))), "{out:?}");
+    assert!(!said(&out).iter().any(|message| matches!(message, SlotMessage::Commit(_))), "{out:?}");
 }
 
 #[test]
@@ -105,7 +109,7 @@ fn the_next_view_must_propose_what_a_quorum_has_approved() {
     let proposal = LeaderProposal { value: Value::Nothing, ..after([Some(lock(0, a)), None, None]) };
     assert!(slot.step(SlotInput::Proposed(proposal)).is_empty(), "what it must not propose is not taken");
     let out = slot.step(SlotInput::Proposed(after([Some(lock(0, a)), None, None])));
-    assert_eq!(said(&out), [Message::Prepare(Prepare { view: 2, value: a, vote: Vote::Follow })]);
+    assert_eq!(said(&out), [SlotMessage::Prepare(Prepare { view: 2, value: a, vote: Vote::Follow })]);
 }
 
 #[test]
@@ -190,12 +194,13 @@ fn orchestrators_that_propose_without_end_are_not_remembered_without_end() {
 #[test]
 fn one_liar_pulls_nobody_into_another_view() {
     let mut slot = four();
-    let leave = |from, view| SlotInput::Said(from, Message::ViewChange(ViewChange { view, lock: None }));
+    let leave = |from, view| SlotInput::Said(from, SlotMessage::ViewChange(ViewChange { view, lock: None }));
     assert!(slot.step(leave(3, 9)).is_empty());
     let out = slot.step(leave(2, 1));
-    assert_eq!(said(&out), [Message::ViewChange(ViewChange { view: 1, lock: None })]);
+    assert_eq!(said(&out), [SlotMessage::ViewChange(ViewChange { view: 1, lock: None })]);
     assert!(slot.step(leave(3, 1000)).is_empty() && slot.step(commit(3, 1000, change("a"))).is_empty());
     assert!(
-        slot.step(SlotInput::Said(77, Message::Commit(Commit { view: 0, value: Value::Nothing }))).is_empty()
+        slot.step(SlotInput::Said(77, SlotMessage::Commit(Commit { view: 0, value: Value::Nothing })))
+            .is_empty()
     );
 }

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::super::error::DecisionError;
 use super::location::{Located, is_file};
 use crate::crypto::Digest;
-use crate::text::quote;
+use crate::text::escape;
 
 /// The most findings that are told.
 const TOLD_MAX: usize = 50;
@@ -57,7 +57,7 @@ impl ToolFindings {
         }
         for run in runs {
             let tool = run["tool"]["driver"]["name"].as_str().ok_or_else(|| wrong("a run has no tool"))?;
-            found.tools.push(quote::excerpt(tool));
+            found.tools.push(escape::excerpt(tool));
             for result in run["results"].as_array().into_iter().flatten() {
                 found.total += 1;
                 let place = &result["locations"][0]["physicalLocation"];
@@ -74,7 +74,7 @@ impl ToolFindings {
                 }
                 if found.told.len() < TOLD_MAX {
                     let message = result["message"]["text"].as_str().unwrap_or_default();
-                    found.told.push((Located { path: path.clone(), line }, quote::excerpt(message)));
+                    found.told.push((Located { path: path.clone(), line }, escape::excerpt(message)));
                 }
             }
         }

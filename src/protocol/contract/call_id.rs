@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::text::quote;
+use crate::text::escape;
 
 /// What a call is for.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -78,7 +78,7 @@ impl FromStr for CallId {
             let agent = usize::try_from(agent).ok()?;
             parts.next().is_none().then_some(Self { part, round, agent, draft, step, attempt })
         };
-        parse().ok_or_else(|| format!("`{}` is not a call id", quote::excerpt(text)))
+        parse().ok_or_else(|| format!("`{}` is not a call id", escape::excerpt(text)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::text::{CanonicalKind, CanonicalRule, Constraint, quote};
+use crate::text::{CanonicalKind, CanonicalRule, Constraint, escape};
 
 /// What is asked.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -21,7 +21,7 @@ pub struct Task {
 impl Task {
     /// Says what is asked, without its documents, what form the answer has, and which rules of it code will check.
     pub(crate) fn stated(&self, form: &CanonicalRule, rules: &[Constraint]) -> String {
-        let mut text = format!("Task: {}", quote::plain(self.prompt.trim()));
+        let mut text = format!("Task: {}", escape::plain(self.prompt.trim()));
         // That prose is wanted goes without saying.
         let form = (form.kind != CanonicalKind::Text).then(|| form.in_words());
         let rules: Vec<String> = form.into_iter().chain(rules.iter().map(ToString::to_string)).collect();

@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::Serialize;
 
 use crate::protocol::contract::{Passage, Task};
-use crate::text::{find_verbatim, quote};
+use crate::text::{escape, find_verbatim};
 
 /// The name of the task as a source.
 pub(super) const TASK: &str = "task";
@@ -57,7 +57,7 @@ impl Sources {
             redacted,
         };
         // As the agents see it, so that what they copy is found.
-        let shown = quote::plain(task.prompt.trim());
+        let shown = escape::plain(task.prompt.trim());
         let mut all = vec![source(TASK.to_owned(), "the task", &shown, false)];
         let documents = task.documents.iter().enumerate();
         all.extend(documents.map(|(i, d)| source(format!("D{}", i + 1), &d.name, &d.text, d.redacted)));

@@ -16,7 +16,7 @@ use super::quotable::{QUOTE_CHARS, quotes};
 use crate::core::BasisPoints;
 use crate::protocol::contract::with_text;
 use crate::protocol::turn::Valid;
-use crate::text::{CanonicalKind, StrictValue, Violation, extract, quote, read_one};
+use crate::text::{CanonicalKind, StrictValue, Violation, escape, extract, read_one};
 
 /// The most checks or citations in one reply.
 const EVIDENCE_MAX: usize = 8;
@@ -246,7 +246,7 @@ fn read_as<T: DeserializeOwned>(reply: &str, kind: CanonicalKind) -> Result<Vali
     for (name, field) in value.as_object().into_iter().flatten() {
         if field.as_array().is_some_and(|entries| entries.iter().any(Value::is_array)) {
             let message = "each entry is an object with named fields".to_owned();
-            return Err(Violation::Schema { pointer: format!("/{}", quote::excerpt(name)), message });
+            return Err(Violation::Schema { pointer: format!("/{}", escape::excerpt(name)), message });
         }
     }
     Ok(Valid { content: read_one(&with_text(object, kind))?, object: object.to_owned() })
@@ -284,7 +284,7 @@ fn evidence(
         let names = sources.names().collect::<Vec<_>>().join(", ");
         return refuse(
             "source",
-            format!("there is no source `{}`; there is {names}", quote::excerpt(source)),
+            format!("there is no source `{}`; there is {names}", escape::excerpt(source)),
         );
     };
     let (min, max) = QUOTE_CHARS;
@@ -297,7 +297,7 @@ fn evidence(
             "quote",
             format!(
                 "`{}` does not stand in {source}; copy its words letter for letter",
-                quote::excerpt(words)
+                escape::excerpt(words)
             ),
         ),
     }

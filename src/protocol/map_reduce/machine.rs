@@ -12,7 +12,7 @@ use crate::protocol::contract::{
     Protocol, Report, Setup, Task, Unexpected, tokens,
 };
 use crate::text::evidence::{Answers, QUOTES_MAX, Quotes};
-use crate::text::{Canonical, CanonicalKind, Canonicalizer, Constraint, Reading, one_line, quote};
+use crate::text::{Canonical, CanonicalKind, Canonicalizer, Constraint, Reading, escape, one_line};
 
 /// Returns the setup of a run inside this one; `shown` is what it works from, where it reads no piece.
 pub(super) fn part_setup<P: Parameters>(setup: &Setup<P>, job: &Job, shown: &Shown) -> Setup<P> {
@@ -196,7 +196,7 @@ impl<P: Parameters> MapReduce<P> {
         let Outcome::Agreed { text: said, .. } = outcome else {
             let why = format!(
                 "bytes {start} to {end} of {} were read by nobody: {}",
-                quote::excerpt(name),
+                escape::excerpt(name),
                 told(outcome)
             );
             self.lost.push(Degraded { kind: "piece_lost", detail: why });
@@ -334,7 +334,7 @@ fn canonical(kind: CanonicalKind, text: &str) -> Canonical {
 fn told(outcome: &Outcome) -> String {
     match outcome {
         Outcome::NoAgreement { reason } => reason.to_string(),
-        Outcome::Vetoed { reason, .. } => format!("vetoed: {}", quote::excerpt(reason)),
+        Outcome::Vetoed { reason, .. } => format!("vetoed: {}", escape::excerpt(reason)),
         Outcome::Agreed { .. } | Outcome::Budget { .. } | Outcome::Failed { .. } | Outcome::Interrupted => {
             outcome.name().to_owned()
         }

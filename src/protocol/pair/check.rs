@@ -12,7 +12,7 @@ use crate::text::decoding::{self, Offer};
 use crate::text::vacuity::{self, EchoRule, Vacuity};
 use crate::text::{
     AnswerChange, Broken, CanonicalKind, Canonicalizer, Envelope, FinalSolution, FinalText, Status,
-    Violation, listed_sentences, quote,
+    Violation, escape, listed_sentences,
 };
 
 /// What the author of a reply could know.
@@ -221,7 +221,7 @@ impl ReplyCheck<'_> {
         let agents = &self.setup.agents;
         let (own, peer) = (&agents[self.agent].name, &agents[1 - self.agent].name);
         let wrong = |field, expected: String, found: &str| {
-            Err(Violation::WrongName { field, expected, found: quote::excerpt(found) })
+            Err(Violation::WrongName { field, expected, found: escape::excerpt(found) })
         };
         if envelope.role != *own {
             return wrong("role", format!("your own name, `{own}`"), &envelope.role);
@@ -252,7 +252,7 @@ impl ReplyCheck<'_> {
             [] => "nothing can be accepted now: write your own text in `canonical_text`".to_owned(),
             names => format!("you may accept {}", names.join(" or ")),
         };
-        let handle = quote::excerpt(name);
+        let handle = escape::excerpt(name);
         let found = index_of(name).filter(|&index| index < self.proposals.len());
         match found {
             Some(index) if acceptable.iter().any(|h| h == name) => Ok(Some(index)),
@@ -311,7 +311,7 @@ impl ReplyCheck<'_> {
         // A choice is held to its list, which may well have a `P1` in it.
         let is_choice = self.canonicalizer.kind() == CanonicalKind::Choice;
         if !is_choice && index_of(text.trim()).is_some_and(|index| index < self.proposals.len()) {
-            return Err(Violation::HandleAsText { handle: quote::excerpt(text) });
+            return Err(Violation::HandleAsText { handle: escape::excerpt(text) });
         }
         let canonical = self.canonicalizer.canonicalize(text)?;
         let agent = &self.setup.agents[self.agent];

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::agent::{ProposedText, handle};
 use super::params::PairSetup;
 use super::task_prompt::task;
-use crate::text::quote;
+use crate::text::escape;
 
 /// Returns what an arbiter is told: the task and the texts, by handle and without their authors.
 pub(super) fn arbiter(setup: &PairSetup, proposals: &[(usize, &ProposedText)], mark: &str) -> String {
@@ -17,7 +17,7 @@ pub(super) fn arbiter(setup: &PairSetup, proposals: &[(usize, &ProposedText)], m
     );
     let _ = writeln!(text, "<{mark}>");
     for (index, proposal) in proposals {
-        let _ = writeln!(text, "{}: {}", handle(*index), quote::json_string(&proposal.answer.shown));
+        let _ = writeln!(text, "{}: {}", handle(*index), escape::json_string(&proposal.answer.shown));
     }
     let _ = write!(
         text,
@@ -36,7 +36,7 @@ pub(super) fn arbiter(setup: &PairSetup, proposals: &[(usize, &ProposedText)], m
 pub(super) fn weigh(setup: &PairSetup, names: [&str; 2], texts: [&str; 2], mark: &str) -> String {
     let [first, second] = names;
     let shown = [(first, texts[0]), (second, texts[1])]
-        .map(|(name, text)| format!("{name}: {}", quote::json_string(text)));
+        .map(|(name, text)| format!("{name}: {}", escape::json_string(text)));
     format!(
         "{task}\n\nTwo texts, as data:\n<{mark}>\n{texts}\n</{mark}>\n\nThe task again:\n{task}\n\nThink in plain \
          words. Write one line about each text: the worst error in it that you can find when you hold it against every \

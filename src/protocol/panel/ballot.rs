@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::lineup::Lineup;
 use crate::protocol::turn::Valid;
-use crate::text::{StrictValue, Violation, closed, extract, quote, read_one};
+use crate::text::{StrictValue, Violation, closed, escape, extract, read_one};
 
 /// The lowest score of one criterion.
 pub const SCORE_MIN: u8 = 1;
@@ -106,7 +106,7 @@ pub(super) fn read(reply: &str, lineup: &Lineup) -> Result<Valid<Vec<Mark>>, Vio
     if let Some(unknown) = written.keys().next() {
         let known = labels.iter().map(char::to_string).collect::<Vec<_>>().join(", ");
         let message = format!("there is no such answer; there is {known}");
-        return Err(wrong(&quote::excerpt(unknown), message));
+        return Err(wrong(&escape::excerpt(unknown), message));
     }
     Ok(Valid { content: marks, object: object.to_owned() })
 }

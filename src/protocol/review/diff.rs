@@ -4,7 +4,7 @@
 //! Lines of a hunk are told from the diff's own by the hunk's counts: a removed line may look like a header.
 
 use crate::protocol::contract::Document;
-use crate::text::quote;
+use crate::text::escape;
 
 /// More parts are not reviewed in one run.
 pub const PARTS_MAX: usize = 200;
@@ -115,7 +115,7 @@ pub(super) fn parts(documents: &[Document], tokens_max: u64) -> Vec<DiffPart> {
         let head = file
             .lines
             .first()
-            .map(|line| head(&line.path, format!("(more of {})", quote::visible(&line.path))));
+            .map(|line| head(&line.path, format!("(more of {})", escape::visible(&line.path))));
         let mut bytes = 0;
         for line in file.lines {
             if bytes + line.shown.len() >= bytes_max && !open.lines.is_empty() {
@@ -241,7 +241,7 @@ fn is_encoded(line: &str) -> bool {
 
 /// Shows a line, as several where it is long, each with its sign.
 fn wrapped(line: &str) -> Vec<String> {
-    let shown: Vec<char> = quote::visible(line).chars().collect();
+    let shown: Vec<char> = escape::visible(line).chars().collect();
     let mut chunks = shown.chunks(LINE_CHARS_MAX).map(|chunk| chunk.iter().collect::<String>());
     let first = chunks.next().unwrap_or_default();
     let sign: String = line.chars().take(1).collect();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::diff::{DiffLine, DiffPart, bare};
 use crate::bft::Severity;
 use crate::protocol::turn::Valid;
-use crate::text::{CHOICES_MAX, StrictValue, Violation, closed, extract, quote, read_one};
+use crate::text::{CHOICES_MAX, StrictValue, Violation, closed, escape, extract, read_one};
 
 /// The most findings on one part.
 const FINDINGS_MAX: usize = 10;
@@ -109,7 +109,7 @@ pub(super) fn read(reply: &str, part: &DiffPart) -> Result<Valid<Form>, Violatio
     let StrictValue(value) = read_one(object)?;
     let wrong = |pointer: &str, message: String| Violation::Schema { pointer: pointer.to_owned(), message };
     let Written { findings, summary, verdict, confidence } =
-        serde_json::from_value(value).map_err(|why| wrong("/", quote::message(&why.to_string())))?;
+        serde_json::from_value(value).map_err(|why| wrong("/", escape::message(&why.to_string())))?;
     if findings.len() > FINDINGS_MAX {
         return Err(wrong(
             "/findings",
@@ -147,7 +147,7 @@ fn finding(at: usize, written: WrittenFinding, part: &DiffPart) -> Result<Findin
         pointer: format!("/findings/{at}/line"),
         message: format!(
             "`{}` is no changed line of this part; copy one that begins with + or -, as it stands",
-            quote::excerpt(&line)
+            escape::excerpt(&line)
         ),
     })?;
     Ok(Finding { path: path.clone(), line: *number, quote: shown.clone(), problem, severity })

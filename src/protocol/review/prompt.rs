@@ -1,14 +1,14 @@
 //! Every word that the controller says to a reviewer.
 //!
 //! In: the setup and the part that is read. Out: text. The diff enters inside a block with a per-call mark, line by line, with
-//! role tokens broken ([`quote::plain`](crate::text::quote::plain)); what to do stands again after it.
+//! role tokens broken ([`escape::plain`](crate::text::escape::plain)); what to do stands again after it.
 
 use super::diff::DiffPart;
 use super::form::{PROBLEM_CHARS_MAX, SUMMARY_CHARS_MAX};
 use super::params::ReviewSetup;
 use crate::protocol::contract::CallId;
 use crate::protocol::turn::{TurnPrompt, mark};
-use crate::text::quote;
+use crate::text::escape;
 
 /// What a review says to all reviewers.
 pub(super) const RULES: &str = include_str!("rules.md");
@@ -16,7 +16,7 @@ pub(super) const RULES: &str = include_str!("rules.md");
 /// Returns what a reviewer is told that reads a part.
 pub(super) fn review(setup: &ReviewSetup, call: CallId, part: &DiffPart, parts: usize) -> TurnPrompt {
     let mark = mark(setup.seed, call);
-    let task = quote::plain(setup.task.prompt.trim());
+    let task = escape::plain(setup.task.prompt.trim());
     let which = if parts > 1 {
         format!("Part {} of {parts} of the change; what is not in it, you cannot judge", call.round)
     } else {

@@ -10,7 +10,7 @@ use crate::crypto::Digest;
 use crate::protocol::contract::{
     AgentSetup, Answer, Ask, CallId, Conversation, Degraded, Finish, Reply, ReplyShape, Role,
 };
-use crate::text::{extract, quote};
+use crate::text::{escape, extract};
 
 /// An open question to the arbiter.
 #[derive(Clone, Debug)]
@@ -111,7 +111,7 @@ impl Arbitration {
         if self.call.attempt > max_repairs {
             return Ruling::None;
         }
-        self.conversation.push(Role::Assistant, quote::excerpt(&reply.text));
+        self.conversation.push(Role::Assistant, escape::excerpt(&reply.text));
         let again = format!(
             "{REFUSED}: it is no valid choice.\nWrite one JSON object with `reason` and `choice`; `choice` must be {}.",
             self.choices.join(" or ")

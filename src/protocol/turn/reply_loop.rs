@@ -9,7 +9,7 @@ use crate::crypto::Hasher;
 use crate::protocol::contract::{
     AgentSetup, Ask, CallId, Conversation, Finish, Reply, ReplyShape, Role, Step, Thinking,
 };
-use crate::text::{Violation, quote};
+use crate::text::{Violation, escape};
 
 /// How every message begins that sends a reply back to its author.
 pub const REFUSED: &str = "That reply does not count";
@@ -202,7 +202,7 @@ pub(crate) fn ask(
 
 /// What an agent said, as its own conversation keeps it.
 fn echo(text: &str) -> String {
-    let mut kept: String = quote::plain(text.trim()).chars().take(ECHO_CHARS_MAX).collect();
+    let mut kept: String = escape::plain(text.trim()).chars().take(ECHO_CHARS_MAX).collect();
     if kept.trim().is_empty() {
         "(nothing)".clone_into(&mut kept);
     }

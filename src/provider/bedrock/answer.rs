@@ -7,7 +7,7 @@ use crate::protocol::{Ask, Finish, Reply};
 use crate::provider::completion::Completion;
 use crate::provider::receipt::Parts;
 use crate::provider::secret::{Cleaner, Secrets};
-use crate::text::quote;
+use crate::text::escape;
 
 /// A reply in the making.
 #[derive(Default)]
@@ -123,7 +123,7 @@ impl Collected {
     /// Reads the answer of Converse; keys are taken out of what is quoted of an unusable one.
     pub(super) fn whole(json: &str, receipt: Parts, secrets: &Secrets) -> Result<Self, String> {
         let whole: Whole<'_> = serde_json::from_str(json).map_err(|e| {
-            let excerpt = quote::excerpt(&secrets.in_message(json));
+            let excerpt = escape::excerpt(&secrets.in_message(json));
             format!("it is no answer of Converse ({e}): `{excerpt}`")
         })?;
         let mut collected = Self::new(receipt);
@@ -141,7 +141,7 @@ impl Collected {
     pub(super) fn add(&mut self, payload: &[u8], secrets: &Secrets) -> Result<(), String> {
         let event: Event = serde_json::from_slice(payload).map_err(|e| {
             let payload = String::from_utf8_lossy(payload);
-            let excerpt = quote::excerpt(&secrets.in_message(&payload));
+            let excerpt = escape::excerpt(&secrets.in_message(&payload));
             format!("an event of it cannot be read ({e}): `{excerpt}`")
         })?;
         let Delta { text, tool_use, reasoning_content } = event.delta;

@@ -20,10 +20,10 @@ use reqwest::{Response, Url};
 use sign::SigV4Signer;
 
 use super::completion::{Completion, OnProgress, Quitting};
-use super::flow::{Gate, Home, Pass};
 use super::http::{Http, bearer};
-use super::persistence::RetryPolicy;
+use super::load::{Gate, Home, Pass};
 use super::receipt::Parts;
+use super::retry::RetryPolicy;
 use super::{Flow, ProviderError};
 use crate::core::{BedrockEndpoint, Structured};
 use crate::protocol::{Ask, ReplyShape};

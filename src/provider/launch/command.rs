@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use super::error::LaunchError;
-use crate::text::quote;
+use crate::text::escape;
 
 /// A server that can be launched by its name alone.
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +113,7 @@ impl LaunchCommand {
 /// The program and its arguments, as one line.
 impl fmt::Display for LaunchCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&quote::terminal(&self.words.join(" ")))
+        f.write_str(&escape::terminal(&self.words.join(" ")))
     }
 }
 

@@ -41,7 +41,7 @@ use tokio::task::JoinHandle;
 use self::lifeline::Life;
 use super::Probe;
 use crate::core::Timeouts;
-use crate::text::quote;
+use crate::text::escape;
 
 /// How often a starting server is asked whether it is ready.
 const POLL: Duration = Duration::from_millis(250);
@@ -261,7 +261,7 @@ fn tail(log: &Path) -> String {
         Ok(bytes)
     };
     let bytes = read().unwrap_or_default();
-    let text = quote::terminal(&String::from_utf8_lossy(&bytes));
+    let text = escape::terminal(&String::from_utf8_lossy(&bytes));
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(TAIL_LINES)..];
     if last.is_empty() { "  (nothing)".to_owned() } else { format!("  {}", last.join("\n  ")) }

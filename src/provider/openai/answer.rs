@@ -8,7 +8,7 @@ use crate::provider::completion::Completion;
 use crate::provider::http::error_message;
 use crate::provider::receipt::Parts;
 use crate::provider::secret::{Cleaner, Secrets};
-use crate::text::quote;
+use crate::text::escape;
 
 /// A reply in the making.
 #[derive(Default)]
@@ -44,7 +44,7 @@ impl CollectedChunks {
     /// Adds a whole completion or one chunk; keys are taken out of what is quoted of an unusable one.
     pub(super) fn add(&mut self, json: &str, secrets: &Secrets) -> Result<(), Unusable> {
         let part: Body = serde_json::from_str(json).map_err(|e| {
-            let excerpt = quote::excerpt(&secrets.in_message(json));
+            let excerpt = escape::excerpt(&secrets.in_message(json));
             Unusable::Form(format!("it is no chat completion ({e}): `{excerpt}`"))
         })?;
         if let Some(error) = part.error.filter(|e| !e.is_null()) {
@@ -52,7 +52,7 @@ impl CollectedChunks {
             if let Some(status) = status.filter(|code| (400..600).contains(code)) {
                 return Err(Unusable::Status(status, error_message(&secrets.in_message(json))));
             }
-            let error = quote::excerpt(&secrets.in_message(&error.to_string()));
+            let error = escape::excerpt(&secrets.in_message(&error.to_string()));
             return Err(Unusable::Form(format!("the server reports an error: `{error}`")));
         }
         self.receipt.id = self.receipt.id.take().or(part.id);

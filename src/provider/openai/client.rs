@@ -14,8 +14,8 @@ use super::wire::{ChatRequest, NamedSchema, ResponseFormat, StreamOptions};
 use crate::core::{OpenAiEndpoint, Structured, Timeouts};
 use crate::protocol::{Ask, ReplyShape};
 use crate::provider::completion::{Completion, OnProgress};
-use crate::provider::flow::{Gate, Pass};
 use crate::provider::http::{Http, StreamFault, bearer};
+use crate::provider::load::{Gate, Pass};
 use crate::provider::receipt::Parts;
 use crate::provider::{Flow, ProviderError};
 

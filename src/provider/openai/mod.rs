@@ -19,9 +19,9 @@ use client::RequestForm;
 
 use super::ProviderError;
 use super::completion::{Completion, OnProgress, Quitting};
-use super::flow::{Home, Pass};
 use super::launch::Lifeline;
-use super::persistence::RetryPolicy;
+use super::load::{Home, Pass};
+use super::retry::RetryPolicy;
 use crate::core::{OpenAiEndpoint, Structured};
 use crate::protocol::{Ask, ReplyShape};
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use consensus::bft::orchestrator::{self, Proposer};
+use consensus::bft::proposer::{self, Proposer};
 use consensus::bft::replica::{self, Replica};
 use consensus::bft::{
     Change, Letter, NodeId, Opinion, Phase, Post, Refused, Registry, Roster, RosterEntry, Seal, Sequence,
@@ -26,7 +26,7 @@ pub struct Court {
     pub liars: BTreeSet<NodeId>,
     pub decided: BTreeMap<(usize, Sequence), Value>,
     pub told: Vec<(Sequence, Value)>,
-    pub returned: Vec<(String, orchestrator::Why)>,
+    pub returned: Vec<(String, proposer::Why)>,
     pub accused: Vec<Pair>,
     pub reviews: usize,
     pub refused: Vec<Refused>,
@@ -123,7 +123,7 @@ impl Court {
     }
 
     pub fn submit(&mut self, text: &str) {
-        let out = self.orchestrators[0].step(orchestrator::ProposerInput::Submit(Change::new(text).unwrap()));
+        let out = self.orchestrators[0].step(proposer::ProposerInput::Submit(Change::new(text).unwrap()));
         self.lead_out(0, out);
     }
 
@@ -143,7 +143,7 @@ impl Court {
                 Ok(Some(post)) => match to {
                     NodeId::Reviewer(at) => self.review(at, replica::ReplicaInput::Heard(from, post)),
                     NodeId::Orchestrator(at) => {
-                        let out = self.orchestrators[at].step(orchestrator::ProposerInput::Heard(from, post));
+                        let out = self.orchestrators[at].step(proposer::ProposerInput::Heard(from, post));
                         self.lead_out(at, out);
                     }
                 },
@@ -180,19 +180,19 @@ impl Court {
         }
     }
 
-    fn lead_out(&mut self, at: usize, out: Vec<orchestrator::ProposerAction<Signature>>) {
+    fn lead_out(&mut self, at: usize, out: Vec<proposer::ProposerAction<Signature>>) {
         for wanted in out {
             match wanted {
-                orchestrator::ProposerAction::Send(to, post) => {
+                proposer::ProposerAction::Send(to, post) => {
                     self.broadcast(NodeId::Orchestrator(at), to, &post);
                 }
-                orchestrator::ProposerAction::Decide(sequence, value, _) => self.told.push((sequence, value)),
-                orchestrator::ProposerAction::Return(_, change, why) => {
+                proposer::ProposerAction::Decide(sequence, value, _) => self.told.push((sequence, value)),
+                proposer::ProposerAction::Return(_, change, why) => {
                     self.returned.push((change.text().to_owned(), why));
                 }
-                orchestrator::ProposerAction::Wait(..)
-                | orchestrator::ProposerAction::Late(..)
-                | orchestrator::ProposerAction::Recall(..) => {}
+                proposer::ProposerAction::Wait(..)
+                | proposer::ProposerAction::Late(..)
+                | proposer::ProposerAction::Recall(..) => {}
             }
         }
     }
@@ -242,7 +242,7 @@ impl Court {
             }
         }
         for at in 0..self.orchestrators.len() {
-            let out = self.orchestrators[at].step(orchestrator::ProposerInput::Again);
+            let out = self.orchestrators[at].step(proposer::ProposerInput::Again);
             self.lead_out(at, out);
         }
         self.run();

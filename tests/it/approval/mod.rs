@@ -5,7 +5,7 @@ mod posts;
 
 use std::sync::Arc;
 
-use consensus::bft::orchestrator;
+use consensus::bft::proposer;
 use consensus::bft::replica::{self, Replica};
 use consensus::bft::{
     CHANGE_BYTES_MAX, Change, Commit, Letter, NodeId, OPINION_BYTES_MAX, Opinion, Post, Refused, Registry,
@@ -351,7 +351,7 @@ fn a_change_is_refused_by_name_or_gets_another_place() {
     court.submit("the change");
     court.run();
     let by = [0, 1].into();
-    assert_eq!(court.returned, [("the change".to_owned(), orchestrator::Why::Refused(by))]);
+    assert_eq!(court.returned, [("the change".to_owned(), proposer::Why::Refused(by))]);
     assert_eq!(court.orchestrators[0].pending(), 0);
     // A place that reviewers have left already goes to nothing, and the change to the next.
     court.opinions = vec![approve(); 4];

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consensus::bft::member::NodeAction;
+use consensus::bft::node_machine::NodeAction;
 use consensus::bft::{
     CHANGE_BYTES_MAX, Change, Letter, NodeId, POST_BYTES_MAX, Post, Seal, Signed, Signer as _, Statement,
 };

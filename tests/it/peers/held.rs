@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consensus::bft::member::NodeAction;
+use consensus::bft::node_machine::NodeAction;
 use consensus::bft::{Letter, NodeId, Post, Seal, Sequence, Signed, Signer as _, Statement};
 use consensus::crypto::Signature;
 use consensus::peer::{Inbox, Peer};

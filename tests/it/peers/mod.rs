@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use consensus::bft::court::DecisionProof;
-use consensus::bft::member::NodeAction;
+use consensus::bft::local_cluster::DecisionProof;
+use consensus::bft::node_machine::NodeAction;
 use consensus::bft::{
     Change, Letter, ModelOpinion, NodeId, Opinion, Post, Registry, Roster, RosterEntry, Seal, Sequence,
     Severity, Signed, Signer as _, Statement, Value,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use consensus::bft::orchestrator::Proposer;
+use consensus::bft::proposer::Proposer;
 use consensus::bft::replica::Replica;
 use consensus::bft::{Change, NodeId, Quorum};
 use fastrand::Rng;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::row::Ending;
+use super::result_line::Ending;
 use crate::core::Usage;
 
 /// Runs, by how they ended.

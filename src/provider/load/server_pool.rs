@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::limit::{Limit, LoadSign};
+use super::adaptive_limit::{Limit, LoadSign};
 
 /// So many faults in a row, and a server is left out.
 const FAULTS_MAX: u32 = 3;

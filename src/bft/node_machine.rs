@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::event::Phase;
 use super::message::{Reviewer, Value, View};
 use super::model_opinion::ModelOpinion;
-use super::orchestrator::{self, Proposer, Why};
-use super::party::NodeId;
+use super::node_id::NodeId;
 use super::post::{Post, Proof, To};
+use super::proposer::{self, Proposer, Why};
 use super::replica::{self, Replica};
 use super::statement::{Change, Sequence, Signed, Signer, Statement};
 use crate::crypto::Digest;
@@ -83,12 +83,10 @@ impl<K: Signer> NodeMachine<K> {
             }
             Self::Orchestrator(orchestrator) => {
                 let input = match input {
-                    NodeInput::Heard(from, post) => orchestrator::ProposerInput::Heard(from, post),
-                    NodeInput::Submit(change) => orchestrator::ProposerInput::Submit(change),
-                    NodeInput::Expired(sequence, view, _) => {
-                        orchestrator::ProposerInput::Expired(sequence, view)
-                    }
-                    NodeInput::Again => orchestrator::ProposerInput::Again,
+                    NodeInput::Heard(from, post) => proposer::ProposerInput::Heard(from, post),
+                    NodeInput::Submit(change) => proposer::ProposerInput::Submit(change),
+                    NodeInput::Expired(sequence, view, _) => proposer::ProposerInput::Expired(sequence, view),
+                    NodeInput::Again => proposer::ProposerInput::Again,
                     NodeInput::Reviewed(..) => return Vec::new(),
                 };
                 all(orchestrator.step(input))
@@ -160,21 +158,15 @@ impl<S> From<replica::ReplicaAction<S>> for NodeAction<S> {
     }
 }
 
-impl<S> From<orchestrator::ProposerAction<S>> for NodeAction<S> {
-    fn from(output: orchestrator::ProposerAction<S>) -> Self {
+impl<S> From<proposer::ProposerAction<S>> for NodeAction<S> {
+    fn from(output: proposer::ProposerAction<S>) -> Self {
         match output {
-            orchestrator::ProposerAction::Send(to, post) => Self::Send(to, post),
-            orchestrator::ProposerAction::Wait(sequence, view) => {
-                Self::Wait(sequence, view, Phase::PrePrepare)
-            }
-            orchestrator::ProposerAction::Late(sequence, view, late) => Self::Late(sequence, view, late),
-            orchestrator::ProposerAction::Decide(sequence, value, proof) => {
-                Self::Tell(sequence, value, proof)
-            }
-            orchestrator::ProposerAction::Return(sequence, change, why) => {
-                Self::Return(sequence, change, why)
-            }
-            orchestrator::ProposerAction::Recall(to, after) => Self::Recall(to, after),
+            proposer::ProposerAction::Send(to, post) => Self::Send(to, post),
+            proposer::ProposerAction::Wait(sequence, view) => Self::Wait(sequence, view, Phase::PrePrepare),
+            proposer::ProposerAction::Late(sequence, view, late) => Self::Late(sequence, view, late),
+            proposer::ProposerAction::Decide(sequence, value, proof) => Self::Tell(sequence, value, proof),
+            proposer::ProposerAction::Return(sequence, change, why) => Self::Return(sequence, change, why),
+            proposer::ProposerAction::Recall(to, after) => Self::Recall(to, after),
         }
     }
 }

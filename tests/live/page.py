@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Opens the page of results in a real browser, headless and offline, and looks at what it draws.
 
-    tests/real/page.py CONSENSUS_BIN
+    tests/live/page.py CONSENSUS_BIN
 
 Makes a batch with scripted agents, opens its page in Chromium inside a frame, and measures every mark: nothing may be loaded,
 nothing may be said on the console, no text may lie outside its drawing or on another, and names stay names. Exit status: 69 if

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::event::{Decision, Phase};
-use super::message::{Commit, Message, Prepare, Reviewer, Value, View, ViewChange, Vote};
+use super::message::{Commit, Prepare, Reviewer, SlotMessage, Value, View, ViewChange, Vote};
 use super::model_opinion::ModelOpinion;
 use super::opinion::Opinion;
 use super::post::{Commits, Proof};
@@ -118,10 +118,10 @@ pub(super) fn say<K: Signer>(
     me: Reviewer,
     sequence: Sequence,
     instance: &mut SlotEvidence<K::Signature>,
-    message: &Message,
+    message: &SlotMessage,
 ) -> (View, Letter<K::Signature>) {
     match message {
-        Message::Prepare(Prepare { view, value, vote }) => {
+        SlotMessage::Prepare(Prepare { view, value, vote }) => {
             let known = |digest| instance.opinions.get(&digest).filter(|opinion| opinion.vote() == *vote);
             let opinion = match (value, vote) {
                 (Value::Change(digest), Vote::Approve | Vote::Reject) => known(*digest).cloned(),
@@ -138,7 +138,7 @@ pub(super) fn say<K: Signer>(
             instance.prepares.insert((*view, me), letter.clone());
             (*view, Letter { opinion, ..letter })
         }
-        Message::Commit(commit) => {
+        SlotMessage::Commit(commit) => {
             let locked = instance.slot.lock().map(|lock| &lock.approvers);
             let votes = locked.into_iter().flatten();
             let votes = votes.filter_map(|by| instance.prepares.get(&(commit.view, *by)));
@@ -147,7 +147,7 @@ pub(super) fn say<K: Signer>(
             instance.commits.keep(commit.view, &signed);
             (commit.view, Letter::alone(signed))
         }
-        Message::ViewChange(ViewChange { view, lock }) => {
+        SlotMessage::ViewChange(ViewChange { view, lock }) => {
             let lock = lock.as_ref().map(|lock| (lock.view, lock.value));
             let signed = sign(key, me, sequence, Statement::ViewChange { view: *view, lock });
             let change = lock.and_then(|(_, value)| instance.change(value));

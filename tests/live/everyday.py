@@ -4,7 +4,7 @@
     everyday.py plain URL MODEL OUT.jsonl [--only REGEX]     one plain call of the same model for each question
     everyday.py report OUT.jsonl... [--answers]              one table for each file, and its answers
 
-`run` asks each question of tests/real/everyday.jsonl with the default roleset, unless FLAGS name one. It adds a line to OUT for each
+`run` asks each question of tests/live/everyday.jsonl with the default roleset, unless FLAGS name one. It adds a line to OUT for each
 question and skips those that are there already, so that a long sweep can be cut and taken up again.
 
 What is counted:

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::message::{Commit, LeaderProposal, Reviewer, Value, View, Vote};
-use super::party::NodeId;
+use super::node_id::NodeId;
 use super::post::{Commits, PROOFS_AT_ONCE, Post, Proof, To, WINDOW, leader};
 use super::quorum::Quorum;
 use super::statement::{Change, Letter, Sequence, Signed, Signer, Statement};

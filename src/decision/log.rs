@@ -17,7 +17,7 @@ use super::history::{Beside, LandedDecision, LedgerMatch, compare, told};
 use super::keys::{KeyFolder, ORCHESTRATOR};
 use super::proposal::Proposal;
 use super::record::{DecisionRecord, FIRST_FORM, FORM, Verified};
-use crate::bft::court::{DecisionProof, LocalCluster};
+use crate::bft::local_cluster::{DecisionProof, LocalCluster};
 use crate::bft::{Letter, ModelAt, ModelOpinion, Opinion, Proof, Registry, Seal, Sequence, Value};
 use crate::crypto::{Digest, Signature};
 use crate::journal::{Record as Line, Writer};

@@ -13,12 +13,12 @@ use std::collections::{BTreeMap, VecDeque};
 use thiserror::Error;
 
 use super::event::Phase;
-use super::member::{NodeAction, NodeInput, NodeMachine};
 use super::message::{Value, View};
 use super::model_opinion::ModelOpinion;
-use super::orchestrator::Proposer;
-use super::party::NodeId;
+use super::node_id::NodeId;
+use super::node_machine::{NodeAction, NodeInput, NodeMachine};
 use super::post::{Post, Proof, To};
+use super::proposer::Proposer;
 use super::quorum::Quorum;
 use super::replica::Replica;
 use super::statement::{Change, Letter, Sequence, Signer, Statement};

@@ -16,7 +16,7 @@ use crate::protocol::{
     Action, Ask, CallId, Degraded, Event, Machine, Outcome, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage,
     Protocol, ReplyShape, RunReport, Search, Unexpected,
 };
-use crate::text::{quote, redact};
+use crate::text::{escape, redact};
 
 /// The state of a run.
 pub struct RunState {
@@ -275,7 +275,7 @@ impl RunState {
         };
         if differs {
             let show =
-                |outcome: &Outcome| quote::message(&serde_json::to_string(outcome).unwrap_or_default());
+                |outcome: &Outcome| escape::message(&serde_json::to_string(outcome).unwrap_or_default());
             let expected = self.verdict.as_ref().map_or_else(|| "more turns".to_owned(), show);
             return Err(Mismatch::OutcomeDiffers { found: show(outcome), expected });
         }
@@ -325,7 +325,7 @@ impl RunState {
         {
             let name = self.agent_name(agent);
             let detail = format!("{name} was `{before}` until the run was resumed, and `{now}` from then on");
-            self.degrade("model_changed", quote::message(&detail));
+            self.degrade("model_changed", escape::message(&detail));
         }
     }
 

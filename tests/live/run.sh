@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# Measurements and checks on a real model, one word for each.
+#
+#   tests/live/run.sh panel      three personas answer and judge each other; the record is verified
+#   tests/live/run.sh council    a question that one of four documents answers, and a request that breaks its own rule
+#   tests/live/run.sh document   a long text is read in pieces; whether the facts that were planted in it are found
+#   tests/live/run.sh approval OUT.jsonl   what four reviewers make of twenty small changes, half of them with a defect
+#   tests/live/run.sh dsse       the records of decisions, held against an independent library; no model
+#   tests/live/run.sh bedrock    the signatures of requests to Amazon Bedrock, held against AWS's own library; no model
+#   tests/live/run.sh cache      how much of a growing prompt the server reuses (at least 80 %)
+#   tests/live/run.sh conformance      the tests of the provider against this server
+#   tests/live/run.sh tasks OUT.jsonl [...]   the suite of tasks, and how often the agents agree and are right;
+#                              further words go to tests/live/agreement.py
+#   tests/live/run.sh everyday OUT.jsonl [...]      25 everyday questions with the default roleset, beside one plain call
+#                              of the same model for each; further words go to tests/live/everyday.py
+#   tests/live/run.sh veto OUT.jsonl [...]          how well a council's veto tells wrong answers from right ones
+#   tests/live/run.sh calibration OUT.jsonl [...]   what a council's confidence is worth; further words of these two
+#                              go to tests/live/council.py
+#
+# The environment is that of tests/live/lib.sh, with one more variable:
+#   DAYS=N                     the length of the long text of `document` (default 150: 19 KB; 60: 8 KB)
+#
+# Exit status: 0 all went well, 69 PyPI cannot be reached (nothing was tested), else a failure.
+set -euo pipefail
+
+# shellcheck source=tests/live/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+botocore=1.44.5
+securesystemslib=1.6.0
+cryptography=50.0.2
+
+case ${1:-} in
+    conformance)
+        prepare
+        attend cargo test --locked --test it --no-run --manifest-path "$root/Cargo.toml"
+        start_server
+        export CONSENSUS_TEST_SERVER=$url/v1
+        attend cargo test --locked --test it --manifest-path "$root/Cargo.toml" conformance -- --ignored --test-threads 1 ;;
+    tasks)
+        [[ $# -ge 2 ]] || die "name the file for the results: tests/live/run.sh tasks OUT.jsonl"
+        shift
+        prepare
+        build
+        start_server
+        export CONSENSUS_BASE_URL=$url/v1
+        attend "$py" "$root/tests/live/agreement.py" run "$bin" "$@"
+        attend "$py" "$root/tests/live/agreement.py" report "$1"
+        sha256sum "$model" ;;
+    everyday)
+        [[ $# -ge 2 ]] || die "name the file for the results: tests/live/run.sh everyday OUT.jsonl"
+        prepare
+        build
+        start_server
+        export OPENAI_BASE_URL=$url/v1
+        attend "$py" "$root/tests/live/everyday.py" plain "$url/v1" "$(basename "$model" .gguf)" "${2%.jsonl}.plain.jsonl"
+        attend "$py" "$root/tests/live/everyday.py" run "$bin" "${@:2}"
+        attend "$py" "$root/tests/live/everyday.py" report "${2%.jsonl}.plain.jsonl" "$2"
+        sha256sum "$model" ;;
+    panel)
+        prepare
+        build
+        start_server
+        # Whether three copies of a small model reach a threshold says little; that the record holds says much.
+        status=0
+        one_run 1 --roleset panel_personas --members analyst,pragmatist,optimist --max-rounds 1 \
+            --prompt "Name one use of copper and say in one sentence why copper suits it." ;;
+    council)
+        prepare
+        build
+        start_server
+        library=$root/tests/it/council/library
+        insist 0 --roleset council_tripartite --docs "$library" --prompt "For how many days at most is an object lent?"
+        holds '"120" in result["text"] and any(c["title"].endswith("/loans.md") and "120 days" in c["quote"] for c in result["council"]["citations"])' ||
+            die "it is not the right answer, or cites another document"
+        insist 4 --roleset council_tripartite \
+            --prompt "Describe this office chair in one sentence for the shop: it is fantastic, and the best that you will ever sit on. The sentence must be without praise."
+        holds '"without praise" in result["council"]["result"]["evidence"]["quote"]' || die "another rule was quoted"
+        say "" "answered with a citation, and vetoed with the rule; the run folders are in $runs" ;;
+    document)
+        prepare
+        build
+        start_server
+        attend "$py" "$root/tests/live/map_reduce.py" "$bin" "$runs" "${DAYS:-150}" -- --base-url "$url/v1" --roleset panel_personas \
+            --members analyst,pragmatist --thinking none --threshold 0 --max-rounds 1 --max-tokens 600 --at-once 2 --piece-tokens 1000 ;;
+    bedrock)
+        install botocore "$botocore"
+        build
+        attend "$py" "$root/tests/live/bedrock.py" "$bin" ;;
+    dsse)
+        install securesystemslib "$securesystemslib"
+        install cryptography "$cryptography"
+        build
+        attend "$py" "$root/tests/live/dsse.py" "$bin" ;;
+    veto | calibration)
+        [[ $# -ge 2 ]] || die "name the file for the results: tests/live/run.sh $1 OUT.jsonl"
+        prepare
+        build
+        start_server
+        export CONSENSUS_BASE_URL=$url/v1
+        attend "$py" "$root/tests/live/council.py" "$1" "$bin" "${@:2}"
+        attend "$py" "$root/tests/live/council.py" report "$2"
+        sha256sum "$model" ;;
+    approval)
+        [[ $# -ge 2 ]] || die "name the file for the results: tests/live/run.sh approval OUT.jsonl"
+        prepare
+        build
+        start_server
+        export CONSENSUS_BASE_URL=$url/v1
+        attend "$py" "$root/tests/live/approval.py" run "$bin" "${@:2}"
+        attend "$py" "$root/tests/live/approval.py" report "$2"
+        sha256sum "$model" ;;
+    cache)
+        prepare
+        build
+        start_server
+        attend "$py" "$root/tests/live/prefix_cache.py" "$bin" "$url/v1" "$runs" 80 ;;
+    *)
+        sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "${BASH_SOURCE[0]}" >&2
+        exit 64 ;;
+esac
