@@ -117,14 +117,14 @@ pub(super) fn tell(output: &Output, result: &RunResult, dir: &Path, endpoints: &
         let text = escape::excerpt(&dissent.text);
         output.tell(&format!("other answer: {} ({}): {text}", dissent.agent, dissent.stage));
     }
-    let section = match &result.section {
-        Section::MapReduce(spread) => spread.answer.as_deref().unwrap_or(&result.section),
-        Section::Pair(_) | Section::Council(_) | Section::Panel(_) | Section::Approval(_) => &result.section,
-    };
-    match section {
-        Section::Panel(panel) => tell_panel(output, panel),
-        Section::Approval(approval) => tell_reviews(output, approval),
-        Section::Pair(_) | Section::Council(_) | Section::MapReduce(_) => {}
+    let mut section = &result.section;
+    if let Section::MapReduce(spread) = section {
+        section = spread.answer.as_deref().unwrap_or(section);
+    }
+    if let Section::Panel(panel) = section {
+        tell_panel(output, panel);
+    } else if let Section::Approval(approval) = section {
+        tell_reviews(output, approval);
     }
     for loss in &result.degraded {
         output.tell(&format!("{}: {}", output.paint("degraded", "33"), escape::terminal(&loss.detail)));

@@ -7,7 +7,6 @@ use clap::{Args, ValueEnum};
 
 use crate::core::BasisPoints;
 use crate::protocol::Thinking;
-use crate::protocol::council::ConfidenceFrom;
 use crate::text::{CanonicalKind, Constraint};
 
 /// What a run is made of.
@@ -259,15 +258,6 @@ impl From<ThinkingArg> for Thinking {
 pub(super) enum ConfidenceArg {
     Verbalised,
     Logprob,
-}
-
-impl From<ConfidenceArg> for ConfidenceFrom {
-    fn from(arg: ConfidenceArg) -> Self {
-        match arg {
-            ConfidenceArg::Verbalised => Self::Verbalised,
-            ConfidenceArg::Logprob => Self::Logprob,
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::error::UsageError;
 use super::output::Output;
 use super::run_args::{
-    LimitArgs, ParamArgs, RedactArgs, RunArgs, SeatArgs, ServerArgs, ThinkingArg, WhenArg,
+    ConfidenceArg, LimitArgs, ParamArgs, RedactArgs, RunArgs, SeatArgs, ServerArgs, ThinkingArg, WhenArg,
 };
 use super::{docs, launch, spread};
 use crate::api::{SESSION_DOCUMENT, Session};
@@ -20,11 +20,11 @@ use crate::config::{
     Chosen, ConfigError, DEFAULT_RUNS_DIR, FileConfig, Hints, Roleset, Seats, check_meaning, config_folder,
     default_roleset, find_roleset, launch_command, load_roleset, resolve_endpoints, seat,
 };
-use crate::core::{Endpoint, PROGRAM};
+use crate::core::{BasisPoints, Endpoint, PROGRAM};
 use crate::engine::Redaction;
 use crate::journal::{Limits, RunSpec};
 use crate::protocol::council::Weights;
-use crate::protocol::{Document, Parameters, Params, RunSetup, Task};
+use crate::protocol::{Document, Override, Parameters, Params, RunSetup, Task, Thinking};
 use crate::provider::MockScript;
 use crate::provider::launch::Launched;
 use crate::retrieval::Corpus;
@@ -286,12 +286,6 @@ pub(super) async fn deadline(args: &LimitArgs, began: Instant) {
     }
 }
 
-/// A flag, whether it was given, and the protocols that it goes with.
-type Flag = (&'static str, bool, &'static [&'static str]);
-
-/// Protocols that answer a task.
-const ANSWERING: &[&str] = &["pair", "council", "panel"];
-
 /// Refuses flags that say nothing about this kind of roleset.
 fn check_flags(roleset: &Roleset, args: &RunArgs) -> anyhow::Result<()> {
     let seats = &args.seats;
@@ -299,72 +293,74 @@ fn check_flags(roleset: &Roleset, args: &RunArgs) -> anyhow::Result<()> {
         || !seats.models.is_empty()
         || seats.self_panel.is_some()
         || !seats.persona.is_empty();
-    let is_read_in_pieces = args.spread.map_reduce == WhenArg::Always;
-    refuse(
-        roleset,
-        &[
-            ("--members, --models, --self-panel or --persona", is_seated, &["panel"]),
-            ("--map-reduce", is_read_in_pieces, ANSWERING),
-        ],
-    )?;
+    if is_seated {
+        refuse(roleset, "--members, --models, --self-panel or --persona", Params::has_members)?;
+    }
+    if args.spread.map_reduce == WhenArg::Always {
+        refuse(roleset, "--map-reduce", Params::reads_pieces)?;
+    }
     check_params(roleset, &args.params)
 }
 
 /// Refuses parameters that this kind of roleset has not.
 pub(super) fn check_params(roleset: &Roleset, params: &ParamArgs) -> anyhow::Result<()> {
-    let is_field = matches!(params.thinking, Some(ThinkingArg::Field));
     let is_formed =
         !params.constraints.is_empty() || params.canonical.is_some() || !params.choices.is_empty();
-    refuse(
-        roleset,
-        &[
-            ("--thinking field", is_field, &["pair"]),
-            ("--resample", params.resample.is_some(), &["pair"]),
-            ("--weights-from", params.weights_from.is_some(), &["council"]),
-            ("--confidence", params.confidence.is_some(), &["council"]),
-            ("--threshold", params.threshold.is_some(), &["council", "panel"]),
-            ("--constraint, --canonical or --choices", is_formed, ANSWERING),
-            ("--max-rounds", params.max_rounds.is_some(), ANSWERING),
-        ],
-    )
-}
-
-fn refuse(roleset: &Roleset, given: &[Flag]) -> anyhow::Result<()> {
-    let protocol = roleset.params.protocol();
-    if let Some((flag, _, of)) = given.iter().find(|(_, is_given, of)| *is_given && !of.contains(&protocol)) {
-        let why =
-            format!("{flag} goes with rolesets of `{}` only; this one is of `{protocol}`", of.join("` or `"));
-        return Err(UsageError(why).into());
+    let is_field = matches!(params.thinking, Some(ThinkingArg::Field));
+    let weights = [BasisPoints::ZERO; 3];
+    let given = [
+        ("--thinking field", is_field.then_some(Override::Thinking(Thinking::Field))),
+        ("--resample", params.resample.map(Override::Resample)),
+        ("--weights-from", params.weights_from.as_ref().map(|_| Override::Weights(weights))),
+        ("--confidence", params.confidence.map(|_| Override::MeasuredConfidence(false))),
+        ("--threshold", params.threshold.map(Override::Threshold)),
+        (
+            "--constraint, --canonical or --choices",
+            is_formed.then(|| Override::Constraints(params.constraints.clone())),
+        ),
+        ("--max-rounds", params.max_rounds.map(Override::MaxRounds)),
+    ];
+    for (flag, change) in given {
+        if let Some(change) = change {
+            refuse(roleset, flag, |params| params.clone().take(&change))?;
+        }
     }
     Ok(())
 }
 
+/// Refuses a flag that the roleset's protocol does not take, and names those that do.
+fn refuse(roleset: &Roleset, flag: &str, takes: impl Fn(&Params) -> bool) -> anyhow::Result<()> {
+    if takes(&roleset.params) {
+        return Ok(());
+    }
+    let of: Vec<&str> =
+        Params::of_all().iter().filter(|params| takes(params)).map(Params::protocol).collect();
+    let (of, protocol) = (of.join("` or `"), roleset.params.protocol());
+    let why = format!("{flag} goes with rolesets of `{of}` only; this one is of `{protocol}`");
+    Err(UsageError(why).into())
+}
+
+/// Returns the parameters that were given in place of the roleset's.
+fn overrides(params: &ParamArgs) -> anyhow::Result<Vec<Override>> {
+    let weights = params.weights_from.as_deref().map(weights).transpose()?;
+    let is_measured = |from: ConfidenceArg| matches!(from, ConfidenceArg::Logprob);
+    let given = [
+        params.max_rounds.map(Override::MaxRounds),
+        params.threshold.map(Override::Threshold),
+        params.thinking.map(|thinking| Override::Thinking(thinking.into())),
+        params.resample.map(Override::Resample),
+        params.confidence.map(|from| Override::MeasuredConfidence(is_measured(from))),
+        weights.map(|Weights { pathos, logos, ethos }| Override::Weights([pathos, logos, ethos])),
+        Some(Override::Constraints(params.constraints.clone())),
+    ];
+    Ok(given.into_iter().flatten().collect())
+}
+
 /// Puts parameters that were given in place of the roleset's.
 pub(super) fn override_params(roleset: &mut Roleset, params: &ParamArgs) -> anyhow::Result<()> {
-    match &mut roleset.params {
-        Params::Pair(target) => {
-            target.max_rounds = params.max_rounds.unwrap_or(target.max_rounds);
-            target.thinking = params.thinking.map_or(target.thinking, Into::into);
-            target.resample = params.resample.unwrap_or(target.resample);
-            target.constraints.extend(params.constraints.iter().cloned());
-        }
-        Params::Council(target) => {
-            target.threshold = params.threshold.unwrap_or(target.threshold);
-            target.max_rounds = params.max_rounds.unwrap_or(target.max_rounds);
-            target.thinking = params.thinking.map_or(target.thinking, Into::into);
-            target.constraints.extend(params.constraints.iter().cloned());
-            target.confidence = params.confidence.map_or(target.confidence, Into::into);
-            if let Some(path) = &params.weights_from {
-                target.weights = weights(path)?;
-            }
-        }
-        Params::Panel(target) => {
-            target.threshold = params.threshold.unwrap_or(target.threshold);
-            target.max_iterations = params.max_rounds.unwrap_or(target.max_iterations);
-            target.thinking = params.thinking.map_or(target.thinking, Into::into);
-            target.constraints.extend(params.constraints.iter().cloned());
-        }
-        Params::Approval(target) => target.thinking = params.thinking.map_or(target.thinking, Into::into),
+    for change in overrides(params)? {
+        // What the protocol does not have has been refused.
+        roleset.params.take(&change);
     }
     for agent in roleset.agents.iter_mut().chain(&mut roleset.arbiter) {
         agent.max_tokens = params.max_tokens.unwrap_or(agent.max_tokens);

@@ -54,15 +54,10 @@ pub(super) fn rounds(ledger: &RunState) -> Option<usize> {
     if !is_council(ledger) {
         return None;
     }
-    match ledger.report().section {
-        Section::Council(section) => Some(section.rounds.len()),
-        Section::Pair(_) | Section::Panel(_) | Section::Approval(_) | Section::MapReduce(_) => None,
-    }
+    let Section::Council(section) = ledger.report().section else { return None };
+    Some(section.rounds.len())
 }
 
 fn is_council(ledger: &RunState) -> bool {
-    match ledger.opened().setup.params {
-        Params::Council(_) => true,
-        Params::Pair(_) | Params::Panel(_) | Params::Approval(_) => false,
-    }
+    matches!(ledger.opened().setup.params, Params::Council(_))
 }

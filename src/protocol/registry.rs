@@ -7,7 +7,9 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use super::contract::{Action, Event, Parameters, Protocol, Report, Setup, Task, Unexpected, WorstCase};
+use super::contract::{
+    Action, Event, Override, Parameters, Protocol, Report, Setup, Task, Unexpected, WorstCase,
+};
 use super::council::{CouncilParams, CouncilSection};
 use super::map_reduce::{self, MapReduce, MapReduceSection};
 use super::pair::{PairParams, PairSection};
@@ -33,6 +35,19 @@ pub enum Params {
     Panel(PanelParams),
     /// Of reviewers of a change.
     Approval(ApprovalParams),
+}
+
+impl Params {
+    /// Returns the parameters of every protocol as they are by default.
+    #[must_use]
+    pub fn of_all() -> [Self; 4] {
+        [
+            Self::Pair(PairParams::default()),
+            Self::Council(CouncilParams::default()),
+            Self::Panel(PanelParams::default()),
+            Self::Approval(ApprovalParams::default()),
+        ]
+    }
 }
 
 /// The part of a report that only one protocol has, under the protocol's name.
@@ -106,6 +121,18 @@ impl Parameters for Params {
 
     fn constraints_mut(&mut self) -> Option<&mut Vec<Constraint>> {
         each!(self, params => params.constraints_mut())
+    }
+
+    fn take(&mut self, change: &Override) -> bool {
+        each!(self, params => params.take(change))
+    }
+
+    fn has_members(&self) -> bool {
+        each!(self, params => params.has_members())
+    }
+
+    fn reads_pieces(&self) -> bool {
+        each!(self, params => params.reads_pieces())
     }
 
     fn out_of_range(&self) -> Option<&'static str> {

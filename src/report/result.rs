@@ -164,14 +164,12 @@ impl RunResult {
 
 /// Fills in what only somebody who knows the models can say.
 fn complete(section: &mut Section, endpoints: &[Endpoint]) {
-    match section {
-        Section::Panel(section) => panel::complete(section, endpoints),
-        Section::MapReduce(section) => {
-            if let Some(answer) = &mut section.answer {
-                complete(answer, endpoints);
-            }
-        }
-        Section::Pair(_) | Section::Council(_) | Section::Approval(_) => {}
+    if let Section::Panel(section) = section {
+        panel::complete(section, endpoints);
+    } else if let Section::MapReduce(section) = section
+        && let Some(answer) = &mut section.answer
+    {
+        complete(answer, endpoints);
     }
 }
 

@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::cost::WorstCase;
 use super::machine::Protocol;
+use super::overrides::Override;
 use super::setup::{BadSetup, Setup};
 use super::task::Task;
 use crate::text::Constraint;
@@ -27,6 +28,19 @@ pub trait Parameters: Clone {
 
     /// Returns the same rules, to be changed; `None` where a protocol has none.
     fn constraints_mut(&mut self) -> Option<&mut Vec<Constraint>>;
+
+    /// Puts a value in place of the roleset's. Returns whether the protocol has that parameter.
+    fn take(&mut self, change: &Override) -> bool;
+
+    /// Returns whether members can be named for each run.
+    fn has_members(&self) -> bool {
+        false
+    }
+
+    /// Returns whether it can read a long document in pieces.
+    fn reads_pieces(&self) -> bool {
+        true
+    }
 
     /// Returns what is wrong with the first parameter that is out of its range, if one is.
     fn out_of_range(&self) -> Option<&'static str>;

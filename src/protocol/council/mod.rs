@@ -50,7 +50,7 @@ mod weights;
 
 use std::ops::RangeInclusive;
 
-use super::contract::{Parameters, Setup, WorstCase};
+use super::contract::{Override, Parameters, Setup, Thinking, WorstCase};
 use crate::text::Constraint;
 
 pub use evidence::{Evidence, Source, Sources};
@@ -83,6 +83,22 @@ impl Parameters for CouncilParams {
 
     fn constraints_mut(&mut self) -> Option<&mut Vec<Constraint>> {
         Some(&mut self.constraints)
+    }
+
+    fn take(&mut self, change: &Override) -> bool {
+        match change {
+            Override::MaxRounds(rounds) => self.max_rounds = *rounds,
+            Override::Threshold(threshold) => self.threshold = *threshold,
+            Override::Thinking(Thinking::Field) | Override::Resample(_) => return false,
+            Override::Thinking(thinking) => self.thinking = *thinking,
+            Override::MeasuredConfidence(true) => self.confidence = ConfidenceFrom::Logprob,
+            Override::MeasuredConfidence(false) => self.confidence = ConfidenceFrom::Verbalised,
+            Override::Weights([pathos, logos, ethos]) => {
+                self.weights = Weights { pathos: *pathos, logos: *logos, ethos: *ethos };
+            }
+            Override::Constraints(rules) => self.constraints.extend(rules.iter().cloned()),
+        }
+        true
     }
 
     fn out_of_range(&self) -> Option<&'static str> {

@@ -54,7 +54,7 @@ mod turn_order;
 
 use std::ops::RangeInclusive;
 
-use super::contract::{Parameters, Setup, WorstCase};
+use super::contract::{Override, Parameters, Setup, WorstCase};
 use crate::text::Constraint;
 
 pub use params::{Adopt, Drafting, PairParams, PairSetup};
@@ -82,6 +82,17 @@ impl Parameters for PairParams {
 
     fn constraints_mut(&mut self) -> Option<&mut Vec<Constraint>> {
         Some(&mut self.constraints)
+    }
+
+    fn take(&mut self, change: &Override) -> bool {
+        match change {
+            Override::MaxRounds(rounds) => self.max_rounds = *rounds,
+            Override::Thinking(thinking) => self.thinking = *thinking,
+            Override::Resample(drafts) => self.resample = *drafts,
+            Override::Constraints(rules) => self.constraints.extend(rules.iter().cloned()),
+            Override::Threshold(_) | Override::MeasuredConfidence(_) | Override::Weights(_) => return false,
+        }
+        true
     }
 
     fn out_of_range(&self) -> Option<&'static str> {

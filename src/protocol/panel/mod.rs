@@ -41,7 +41,7 @@ mod tally;
 
 use std::ops::RangeInclusive;
 
-use super::contract::{Parameters, Setup, WorstCase};
+use super::contract::{Override, Parameters, Setup, Thinking, WorstCase};
 use crate::text::Constraint;
 
 pub use ballot::{Mark, SCORE_MAX, SCORE_MIN, Scores, TOTAL_MAX};
@@ -73,6 +73,24 @@ impl Parameters for PanelParams {
 
     fn constraints_mut(&mut self) -> Option<&mut Vec<Constraint>> {
         Some(&mut self.constraints)
+    }
+
+    fn take(&mut self, change: &Override) -> bool {
+        match change {
+            Override::MaxRounds(rounds) => self.max_iterations = *rounds,
+            Override::Threshold(threshold) => self.threshold = *threshold,
+            Override::Thinking(Thinking::Field)
+            | Override::Resample(_)
+            | Override::MeasuredConfidence(_)
+            | Override::Weights(_) => return false,
+            Override::Thinking(thinking) => self.thinking = *thinking,
+            Override::Constraints(rules) => self.constraints.extend(rules.iter().cloned()),
+        }
+        true
+    }
+
+    fn has_members(&self) -> bool {
+        true
     }
 
     fn out_of_range(&self) -> Option<&'static str> {

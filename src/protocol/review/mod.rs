@@ -36,7 +36,7 @@ mod state;
 
 use std::ops::RangeInclusive;
 
-use super::contract::{Parameters, Setup, Task, WorstCase};
+use super::contract::{Override, Parameters, Setup, Task, Thinking, WorstCase};
 use crate::text::Constraint;
 
 pub use diff::{PARTS_MAX, added_lines};
@@ -66,6 +66,24 @@ impl Parameters for ApprovalParams {
 
     fn constraints_mut(&mut self) -> Option<&mut Vec<Constraint>> {
         None
+    }
+
+    fn take(&mut self, change: &Override) -> bool {
+        match change {
+            Override::Thinking(Thinking::Field)
+            | Override::MaxRounds(_)
+            | Override::Threshold(_)
+            | Override::Resample(_)
+            | Override::MeasuredConfidence(_)
+            | Override::Weights(_)
+            | Override::Constraints(_) => return false,
+            Override::Thinking(thinking) => self.thinking = *thinking,
+        }
+        true
+    }
+
+    fn reads_pieces(&self) -> bool {
+        false
     }
 
     fn out_of_range(&self) -> Option<&'static str> {
