@@ -26,7 +26,7 @@
 //! - [`protocol`]: state machines. `contract` says what one is, `turn` holds what they share, and `registry` alone
 //!   lists them: [`protocol::pair`], two agents with a dual stop; [`protocol::council`], intent, answer and
 //!   verification with a weighted confidence; [`protocol::panel`], many answers and blind judges;
-//!   [`protocol::review`], reviewers of a change; [`protocol::map_reduce`], a long document read in pieces by runs of
+//!   [`protocol::review`], reviewers of a change (`approval` in files); [`protocol::map_reduce`], a long document read in pieces by runs of
 //!   any of them.
 //! - [`bft`]: the core of a decision by quorum among reviewers who sign, of whom some may lie or fail.
 //! - [`journal`]: the append-only, hash-chained record of one run.
@@ -34,14 +34,14 @@
 //!   [`provider::launch`] starts a server for a run and ends it on every way out.
 //! - [`retrieval`]: passages of the user's documents, found by an index on disk.
 //! - [`repository`]: changes on a git repository: their trees, their diffs, and how they land.
-//! - [`engine`]: the ledger, which folds records into the state of a run, and the loop that drives it.
+//! - [`engine`]: the state of a run, folded from its records, and the loop that drives it.
 //! - [`decision`]: keys, the ledger of a repository's decisions, and the records that prove them.
 //! - [`peer`]: a reviewer, or who proposes, in a process of its own: its log, its clock, its connections.
 //! - [`report`]: `result.json` and the transcript.
-//! - [`config`]: flags, environment, files and rolesets turned into a setup.
-//! - [`batch`]: many runs: a matrix of tasks, rolesets, models and seeds, in shards that share a journal.
+//! - [`config`]: environment, files and rolesets turned into a setup.
+//! - [`batch`]: many runs: a matrix of tasks, rolesets, models and seeds, in shards, of which each keeps one journal for all its runs.
 //! - [`api`]: a run as one call from Rust, and sessions.
-//! - [`cli`]: one file for each subcommand.
+//! - [`cli`]: the subcommands; `settings` turns the flags of a run into its setup.
 //!
 //! # Layers
 //!
@@ -67,8 +67,8 @@
 //! # Adding a protocol
 //!
 //! 1. `src/protocol/<new>/`: its machine, its parameters with [`protocol::Parameters`], its section of a report.
-//! 2. `src/protocol/registry.rs`: a line in each `enum`, one in `each`, and how its section is told from others.
-//! 3. `src/protocol/mod.rs`: its module.
+//! 2. `src/protocol/registry.rs`: a line in each `enum`, in `each` and in `of_all`, and its two conversions.
+//! 3. `src/protocol/mod.rs`: its module, and its line in the layers and the code map above.
 //! 4. What only it has to show: `src/report/`.
 //! 5. `src/config/roleset.schema.json` and `src/report/result.schema.json`: its parameters and its section.
 //! 6. `rolesets/`: a roleset, and its packs.
@@ -77,12 +77,12 @@
 //!
 //! # Invariants
 //!
-//! The first two are held by `tidy`, the others by the tests that are named after them.
+//! `tidy` looks for what would break the first two; tests of behaviour hold the others.
 //!
 //! - **`core`, `crypto`, `text`, `bft` and `protocol` cannot touch the outside world**: no clock, network, file,
 //!   randomness or `async`. The same events give the same actions, byte for byte.
 //! - **Only `cli` prints.**
-//! - **Code owns the verdict.** Agreement is decided in one place, from schema-checked fields of each
+//! - **Code owns the verdict.** Each protocol decides agreement in one place, from schema-checked fields of each
 //!   agent's own reply. No word in a task, a document or a peer's text counts.
 //! - **Nothing is promoted.** A reply is taken as it stands or refused; no status, score or text is
 //!   ever filled in.

@@ -1,7 +1,7 @@
 //! Keeping as many runs under way as are wanted, until all cells of a shard have ended.
 //!
 //! In: lines of tasks, the columns that they are run in, a shard. Out: a journal and results in the shard's folder, and figures for
-//! whoever watches. One that fails stops no other; where the journal cannot be written, all stop.
+//! whoever watches. A run that fails stops no other; where the journal cannot be written, all stop.
 
 use std::cell::RefCell;
 use std::rc::Rc;

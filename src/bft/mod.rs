@@ -1,4 +1,4 @@
-//! `approval`: a change is decided by a Byzantine quorum of reviewers.
+//! A change is decided by a Byzantine quorum of reviewers, who sign.
 //!
 //! ```text
 //! pre-prepare   the orchestrator of a view proposes one value: a change, or nothing
@@ -8,12 +8,14 @@
 //!               quorum approve, and the next view must propose the last of it
 //! ```
 //!
-//! In come messages whose signatures have been checked, reviews and time-outs; out go messages to be signed and sent,
-//! wishes for a review, decisions, and proof of those who said two things in one view. There is no clock, network, file
-//! or key in here.
+//! Start with `wire`, which reads a message and checks its signatures, and `payload`, which binds each statement to its
+//! decision (repository, list of reviewers, sequence number) and signs it. `slot` is one place in the order of decisions,
+//! `replica` a reviewer with all its slots, and `proposer` the one who proposes.
 //!
-//! What the edge owes: every message is bound to its decision (repository, list of reviewers, sequence number), since
-//! the types here name the view alone. Inputs are written down before their outputs are acted on and are given in the same
+//! In come messages, reviews and time-outs; out go messages to be sent, wishes for a review, decisions, and proof of those
+//! who said two things in one view. There is no clock, network or file in here.
+//!
+//! What the edge owes: Inputs are written down before their outputs are acted on and are given in the same
 //! order after a restart, where a review that has been written down is not made again; then whoever is killed at any
 //! moment says nothing else afterwards. Messages are sent again until there is a decision, and its proof to whoever
 //! goes on after it.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  keys ──────────────┐
-//!  proposal ──► ledger (fsync) ──► court (pure) ──► ledger ──► repository ──► ledger
+//!  proposal ──► ledger (fsync) ──► quorum (pure) ─► ledger ──► repository ──► ledger
 //!  opinions ──────────┘              signatures      │            branch        └─ how it ended
 //!                                                    ▼
 //!                                                 record, which anybody with the public keys can verify
@@ -15,7 +15,7 @@
 //! Before any of it, what the branch says of earlier decisions is compared with the ledger: keys that came without theirs sign
 //! nothing. Keys and ledgers move together, as one file.
 //!
-//! Nothing in here asks a model, and nothing here counts a vote: that is [`protocol`](crate::bft)'s.
+//! Nothing in here asks a model, and nothing here counts a vote: that is [`bft`](crate::bft)'s.
 
 mod error;
 mod examination;

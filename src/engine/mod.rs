@@ -1,14 +1,14 @@
 //! The engine: performs what a protocol asks for.
 //!
 //! ```text
-//!  journal ──records──► ledger (pure) ──asks that are owed──► engine ──► providers
+//!  journal ──records──► run state (pure) ──asks that are owed──► engine ──► providers
 //!     ▲                                                          │
 //!     └────────────── asked, replied, stopped ───────────────────┘
 //! ```
 //!
 //! The [`RunState`] folds a journal's records into the state of the run: the machine, what is owed,
 //! what was spent. A live run, a resumed one, `verify` and `replay` all go through it, so they
-//! cannot disagree. The [`Engine`] performs what the ledger says is owed: budget check, record,
+//! cannot disagree. The [`Engine`] performs what that state says is owed: budget check, record,
 //! call, record, and so on, until the machine finishes, a limit binds, a provider fails, or somebody
 //! stops it. Every way out leaves a journal that can be resumed or is complete.
 

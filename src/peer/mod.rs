@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!  posts of others ──TLS──► inbox ─┐                       ┌─► outbox ──TLS──► the others
-//!  reviews that have ended ────────┼─► log (fsync) ─► member (pure)
+//!  reviews that have ended ────────┼─► log (fsync) ─► node (pure)
 //!  time-outs ──────────────────────┘                       └─► reviews to make, decisions to tell
 //! ```
 //!
 //! In go the key of one party, the roster, and where the others are; out come decisions with their proof. Whatever makes a
-//! difference is durable before the member hears of it, so that a process that is killed at any moment and started again
+//! difference is durable before the node hears of it, so that a process that is killed at any moment and started again
 //! says nothing else than it has said, and asks no model twice for one opinion.
 //!
 //! Both ends of a connection prove who they are by the very keys of the roster (raw public keys, RFC 7250, in TLS 1.3): there

@@ -1,7 +1,7 @@
-//! The protocols that there are: the only file that names them all.
+//! The protocols that there are: the only file that chooses among them.
 //!
 //! In: a setup with the parameters of one of them. Out: its machine, its report and the most that a run can cost. A
-//! protocol is added by a line in each `enum` and one in `each`.
+//! protocol is added by a line in each `enum`, in `each` and in `of_all`, and by its two conversions.
 
 use std::ops::RangeInclusive;
 

@@ -1,6 +1,6 @@
 //! Where models are called: any OpenAI-compatible server, Amazon Bedrock, or a script.
 //!
-//! In: an [`Ask`]. Out: an [`Completion`] with what it took, or a [`ProviderError`] that says what to do.
+//! In: an [`Ask`]. Out: a [`Completion`] with what it took, or a [`ProviderError`] that says what to do.
 //! Retries, time-outs, limits and the negotiation of structured output happen here and nowhere
 //! else. Nothing here decides anything about agreement, and nothing here trusts a server: replies
 //! are bounded in size and time, redirects are not followed, and keys never leave this module: a key

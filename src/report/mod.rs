@@ -1,6 +1,6 @@
 //! What people and programs read about a run: made from its journal, and from nothing else.
 //!
-//! In: a [`Ledger`](crate::engine::RunState) and the journal's head. Out: `result.json`, the
+//! In: a [`RunState`](crate::engine::RunState) and the journal's head. Out: `result.json`, the
 //! transcript, the answer, a sentence on its worth; of many results, metrics. The same journal always gives the same bytes.
 
 mod decision;

@@ -1,4 +1,4 @@
-//! The dual stop: the only place where agreement is decided.
+//! The dual stop: the only place where agreement of `pair` is decided.
 
 use super::agent::{AgentState, Position, ProposedText};
 use crate::protocol::contract::{How, Outcome};
