@@ -15,6 +15,8 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::visit::{self, Visit};
 
+use crate::names;
+
 /// A module's path below the crate, for example `["protocol", "pair", "machine"]`; the crate's root is empty.
 pub(crate) type Module = Vec<String>;
 
@@ -113,6 +115,8 @@ fn arrows_of(module: &Module, parsed: &BTreeMap<Module, File>) -> BTreeSet<Modul
             [bound.as_slice(), &path[1..]].concat()
         } else if path.len() > 1 && parsed.contains_key(&child) {
             [module.as_slice(), path].concat()
+        } else if let Some(glob) = file.brings(&path[0], parsed) {
+            [glob.as_slice(), path].concat()
         } else {
             continue;
         };
@@ -137,9 +141,7 @@ fn resolve(path: &[String], parsed: &BTreeMap<Module, File>, depth: usize) -> Op
             if let Some(bound) = file.bindings.get(segment) {
                 return resolve(&[bound.as_slice(), rest].concat(), parsed, depth + 1);
             }
-            let through =
-                file.globs.iter().filter(|glob| parsed.get(*glob).is_some_and(|f| f.knows(segment)));
-            if let Some(glob) = through.into_iter().next() {
+            if let Some(glob) = file.brings(segment, parsed) {
                 return resolve(&[glob.as_slice(), &path[index..]].concat(), parsed, depth + 1);
             }
         }
@@ -150,8 +152,10 @@ fn resolve(path: &[String], parsed: &BTreeMap<Module, File>, depth: usize) -> Op
 }
 
 impl File {
-    fn knows(&self, item: &str) -> bool {
-        self.defines.contains(item) || self.bindings.contains_key(item)
+    /// Returns the module of which every name is brought in, this one among them.
+    fn brings<'a>(&'a self, item: &str, parsed: &BTreeMap<Module, File>) -> Option<&'a Module> {
+        let knows = |file: &File| file.defines.contains(item) || file.bindings.contains_key(item);
+        self.globs.iter().find(|glob| parsed.get(*glob).is_some_and(knows))
     }
 }
 
@@ -249,20 +253,19 @@ impl Reader<'_> {
     }
 }
 
-fn is_test(attributes: &[syn::Attribute]) -> bool {
-    attributes.iter().any(|attribute| {
-        attribute.path().is_ident("cfg") && attribute.meta.to_token_stream().to_string().contains("test")
-    })
-}
-
 impl<'ast> Visit<'ast> for Reader<'_> {
     fn visit_item(&mut self, item: &'ast syn::Item) {
-        if let syn::Item::Mod(module) = item
-            && is_test(&module.attrs)
-        {
-            self.tests.insert([self.module.as_slice(), &[module.ident.to_string()]].concat());
-            return;
+        if let syn::Item::Mod(module) = item {
+            let is_test = module.attrs.iter().any(|attribute| {
+                attribute.path().is_ident("cfg")
+                    && attribute.meta.to_token_stream().to_string().contains("test")
+            });
+            if is_test {
+                self.tests.insert([self.module.as_slice(), &[module.ident.to_string()]].concat());
+                return;
+            }
         }
+        self.file.defines.extend(names::defined(item).map(|(_, name)| name.to_string()));
         visit::visit_item(self, item);
     }
 
@@ -298,39 +301,82 @@ impl<'ast> Visit<'ast> for Reader<'_> {
             }
         }
     }
+}
 
-    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
-        self.file.defines.insert(item.sig.ident.to_string());
-        visit::visit_item_fn(self, item);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the graph of a crate with these files.
+    fn graph(files: &[(&str, &str)]) -> Graph {
+        let src = std::env::temp_dir().join(format!("tidy-{}-{:p}", std::process::id(), files));
+        let paths: Vec<_> = files.iter().map(|(name, _)| src.join(name)).collect();
+        for (path, (_, text)) in paths.iter().zip(files) {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let graph = Graph::of_crate(&src, &paths);
+        std::fs::remove_dir_all(&src).unwrap();
+        graph
     }
 
-    fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
-        self.file.defines.insert(item.ident.to_string());
-        visit::visit_item_struct(self, item);
+    /// Returns the arrows of a graph, each as `from uses to`.
+    fn arrows(graph: &Graph) -> Vec<String> {
+        let told = |(from, to): (&Module, &BTreeSet<Module>)| {
+            to.iter().map(|to| format!("{} uses {}", name(from), name(to))).collect::<Vec<_>>()
+        };
+        graph.arrows.iter().flat_map(told).collect()
     }
 
-    fn visit_item_enum(&mut self, item: &'ast syn::ItemEnum) {
-        self.file.defines.insert(item.ident.to_string());
-        visit::visit_item_enum(self, item);
+    /// A folder `a` whose `mod.rs` only re-exports what `a/inner.rs` defines, and a file that names it in some way.
+    fn through_a_re_export(user: &str) -> Vec<String> {
+        let reexport = "mod inner;\npub use inner::Thing;\n";
+        let inner = "pub struct Thing;\npub fn make() -> Thing { Thing }\n";
+        arrows(&graph(&[
+            ("lib.rs", "mod a;\nmod b;\n"),
+            ("a/mod.rs", reexport),
+            ("a/inner.rs", inner),
+            ("b.rs", user),
+        ]))
     }
 
-    fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
-        self.file.defines.insert(item.ident.to_string());
-        visit::visit_item_trait(self, item);
+    #[test]
+    fn every_way_to_name_an_item_is_an_arrow_to_the_file_that_defines_it() {
+        for user in [
+            "use crate::a::Thing;\nfn f(_: Thing) {}",
+            "use crate::a::{self};\nfn f(_: a::Thing) {}",
+            "use super::a as other;\nfn f(_: other::Thing) {}",
+            "use crate::a::*;\nfn f(_: Thing) {}",
+            "fn f(_: crate::a::Thing) {}",
+            "fn f() { println!(\"{}\", size_of::<crate::a::Thing>()) }",
+            "#[derive(X)]\nstruct S { #[serde(with = \"crate::a::Thing\")] x: u8 }",
+        ] {
+            assert_eq!(through_a_re_export(user), ["b uses a::inner"], "{user}");
+        }
     }
 
-    fn visit_item_type(&mut self, item: &'ast syn::ItemType) {
-        self.file.defines.insert(item.ident.to_string());
-        visit::visit_item_type(self, item);
+    #[test]
+    fn a_module_alone_a_re_export_test_code_and_other_crates_are_no_arrows() {
+        for user in [
+            "use crate::a;",
+            "pub use crate::a::Thing;",
+            "#[cfg(test)]\nmod tests { use crate::a::Thing; fn f(_: Thing) {} }",
+            "use std::fmt;\nfn f(_: &mut fmt::Formatter<'_>) {}",
+        ] {
+            assert!(through_a_re_export(user).is_empty(), "{user}");
+        }
     }
 
-    fn visit_item_const(&mut self, item: &'ast syn::ItemConst) {
-        self.file.defines.insert(item.ident.to_string());
-        visit::visit_item_const(self, item);
-    }
-
-    fn visit_item_static(&mut self, item: &'ast syn::ItemStatic) {
-        self.file.defines.insert(item.ident.to_string());
-        visit::visit_item_static(self, item);
+    #[test]
+    fn a_circle_is_found_through_a_re_export() {
+        let found = graph(&[
+            ("lib.rs", "mod a;\nmod b;\n"),
+            ("a/mod.rs", "mod inner;\npub use inner::Thing;\n"),
+            ("a/inner.rs", "pub struct Thing(crate::b::Other);\n"),
+            ("b.rs", "use crate::a::Thing;\npub struct Other(Box<Thing>);\n"),
+        ]);
+        assert_eq!(arrows(&found), ["a::inner uses b", "b uses a::inner"]);
+        let told: Vec<String> = found.circles().concat().iter().map(|module| name(module)).collect();
+        assert_eq!(told, ["a::inner", "b"]);
     }
 }

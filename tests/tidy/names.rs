@@ -13,7 +13,11 @@ pub(crate) fn defined_twice(files: &[PathBuf]) -> BTreeMap<String, Vec<PathBuf>>
         let text = std::fs::read_to_string(path).unwrap();
         let syntax = syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         for item in &syntax.items {
-            let Some((visibility, name)) = type_of(item) else { continue };
+            let is_type = matches!(
+                item,
+                syn::Item::Struct(_) | syn::Item::Enum(_) | syn::Item::Trait(_) | syn::Item::Type(_)
+            );
+            let Some((visibility, name)) = defined(item).filter(|_| is_type) else { continue };
             if !matches!(visibility, syn::Visibility::Inherited) {
                 found.entry(name.to_string()).or_default().push(path.clone());
             }
@@ -23,16 +27,39 @@ pub(crate) fn defined_twice(files: &[PathBuf]) -> BTreeMap<String, Vec<PathBuf>>
     found
 }
 
-/// Returns the visibility and the name of a type that an item defines, if it defines one.
-fn type_of(item: &syn::Item) -> Option<(&syn::Visibility, &syn::Ident)> {
-    if let syn::Item::Struct(item) = item {
-        return Some((&item.vis, &item.ident));
+/// Returns the visibility and the name of what an item defines, if it defines something that can be used.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the syntax may grow")]
+pub(crate) fn defined(item: &syn::Item) -> Option<(&syn::Visibility, &syn::Ident)> {
+    Some(match item {
+        syn::Item::Const(item) => (&item.vis, &item.ident),
+        syn::Item::Enum(item) => (&item.vis, &item.ident),
+        syn::Item::Fn(item) => (&item.vis, &item.sig.ident),
+        syn::Item::Static(item) => (&item.vis, &item.ident),
+        syn::Item::Struct(item) => (&item.vis, &item.ident),
+        syn::Item::Trait(item) => (&item.vis, &item.ident),
+        syn::Item::Type(item) => (&item.vis, &item.ident),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_others_can_see_are_counted() {
+        let folder = std::env::temp_dir().join(format!("tidy-names-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let files = [
+            "pub struct Twice;\nstruct Own;\npub fn twice() {}",
+            "pub(crate) enum Twice {}\nstruct Own;\npub fn twice() {}",
+        ];
+        let paths: Vec<PathBuf> = (0..2).map(|at| folder.join(format!("{at}.rs"))).collect();
+        for (path, text) in paths.iter().zip(files) {
+            std::fs::write(path, text).unwrap();
+        }
+        let found = defined_twice(&paths);
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(found.into_keys().collect::<Vec<_>>(), ["Twice"]);
     }
-    if let syn::Item::Enum(item) = item {
-        return Some((&item.vis, &item.ident));
-    }
-    if let syn::Item::Trait(item) = item {
-        return Some((&item.vis, &item.ident));
-    }
-    if let syn::Item::Type(item) = item { Some((&item.vis, &item.ident)) } else { None }
 }
