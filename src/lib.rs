@@ -66,8 +66,8 @@
 //!
 //! # Adding a protocol
 //!
-//! 1. `src/protocol/<new>/`: its machine, its parameters with [`protocol::Parameters`], its section of a report.
-//! 2. `src/protocol/registry.rs`: a line in each `enum`, in `each` and in `of_all`, and its two conversions.
+//! 1. `src/protocol/<new>/`: its machine, its parameters with [`protocol::ProtocolParams`], its section of a report.
+//! 2. `src/protocol/registry.rs`: a line in each `enum`, in `each` and in `defaults`, and its two conversions.
 //! 3. `src/protocol/mod.rs`: its module, and its line in the layers and the code map above.
 //! 4. What only it has to show: `src/report/`.
 //! 5. `src/config/roleset.schema.json` and `src/report/result.schema.json`: its parameters and its section.

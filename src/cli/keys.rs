@@ -15,7 +15,7 @@ use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::crypto::Digest;
 use crate::decision::{self, Exported, Imported, KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
-use crate::protocol::{Parameters, Params};
+use crate::protocol::{Params, ProtocolParams};
 use crate::text::escape;
 
 pub(super) fn keys(args: &KeysArgs, output: &Output) -> anyhow::Result<ExitCode> {

@@ -17,7 +17,7 @@ use crate::core::{Endpoint, PROGRAM};
 use crate::decision::KeyFolder;
 use crate::engine::{Changes, Engine, RunState, StopRequest};
 use crate::journal::{FILE_NAME, Journal, RunSpec, Writer, read};
-use crate::protocol::{Document, Parameters, Params, RunSetup, Task};
+use crate::protocol::{Document, Params, ProtocolParams, RunSetup, Task};
 use crate::provider::launch::Launched;
 use crate::report::RunResult;
 use crate::repository::{Oid, Repository};

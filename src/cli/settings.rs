@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::error::UsageError;
 use super::output::Output;
 use super::run_args::{
-    ConfidenceArg, LimitArgs, ParamArgs, RedactArgs, RunArgs, SeatArgs, ServerArgs, ThinkingArg, WhenArg,
+    ConfidenceArg, LimitArgs, ParamArgs, RedactArgs, RunArgs, SeatArgs, ServerArgs, WhenArg,
 };
 use super::{docs, launch, spread};
 use crate::api::{SESSION_DOCUMENT, Session};
@@ -20,11 +20,11 @@ use crate::config::{
     Chosen, ConfigError, DEFAULT_RUNS_DIR, FileConfig, Hints, Roleset, Seats, check_meaning, config_folder,
     default_roleset, find_roleset, launch_command, load_roleset, resolve_endpoints, seat,
 };
-use crate::core::{BasisPoints, Endpoint, PROGRAM};
+use crate::core::{Endpoint, PROGRAM};
 use crate::engine::Redaction;
 use crate::journal::{Limits, RunSpec};
 use crate::protocol::council::Weights;
-use crate::protocol::{Document, Override, Parameters, Params, RunSetup, Task, Thinking};
+use crate::protocol::{Document, Override, Params, ProtocolParams, RunSetup, Task};
 use crate::provider::MockScript;
 use crate::provider::launch::Launched;
 use crate::retrieval::Corpus;
@@ -304,26 +304,10 @@ fn check_flags(roleset: &Roleset, args: &RunArgs) -> anyhow::Result<()> {
 
 /// Refuses parameters that this kind of roleset has not.
 pub(super) fn check_params(roleset: &Roleset, params: &ParamArgs) -> anyhow::Result<()> {
-    let is_formed =
-        !params.constraints.is_empty() || params.canonical.is_some() || !params.choices.is_empty();
-    let is_field = matches!(params.thinking, Some(ThinkingArg::Field));
-    let weights = [BasisPoints::ZERO; 3];
-    let given = [
-        ("--thinking field", is_field.then_some(Override::Thinking(Thinking::Field))),
-        ("--resample", params.resample.map(Override::Resample)),
-        ("--weights-from", params.weights_from.as_ref().map(|_| Override::Weights(weights))),
-        ("--confidence", params.confidence.map(|_| Override::MeasuredConfidence(false))),
-        ("--threshold", params.threshold.map(Override::Threshold)),
-        (
-            "--constraint, --canonical or --choices",
-            is_formed.then(|| Override::Constraints(params.constraints.clone())),
-        ),
-        ("--max-rounds", params.max_rounds.map(Override::MaxRounds)),
-    ];
-    for (flag, change) in given {
-        if let Some(change) = change {
-            refuse(roleset, flag, |params| params.clone().take(&change))?;
-        }
+    // Whether there may be weights is known before they are read.
+    let weights = params.weights_from.as_ref().map(|_| Weights::default());
+    for (flag, change) in overrides(params, weights) {
+        refuse(roleset, flag, |params| params.clone().apply(&change))?;
     }
     Ok(())
 }
@@ -334,33 +318,42 @@ fn refuse(roleset: &Roleset, flag: &str, takes: impl Fn(&Params) -> bool) -> any
         return Ok(());
     }
     let of: Vec<&str> =
-        Params::of_all().iter().filter(|params| takes(params)).map(Params::protocol).collect();
+        Params::defaults().iter().filter(|params| takes(params)).map(Params::protocol).collect();
     let (of, protocol) = (of.join("` or `"), roleset.params.protocol());
     let why = format!("{flag} goes with rolesets of `{of}` only; this one is of `{protocol}`");
     Err(UsageError(why).into())
 }
 
-/// Returns the parameters that were given in place of the roleset's.
-fn overrides(params: &ParamArgs) -> anyhow::Result<Vec<Override>> {
-    let weights = params.weights_from.as_deref().map(weights).transpose()?;
+/// Returns each parameter that was given in place of the roleset's, with the flag that gave it.
+fn overrides(params: &ParamArgs, weights: Option<Weights>) -> Vec<(&'static str, Override)> {
     let is_measured = |from: ConfidenceArg| matches!(from, ConfidenceArg::Logprob);
+    let is_formed =
+        !params.constraints.is_empty() || params.canonical.is_some() || !params.choices.is_empty();
     let given = [
-        params.max_rounds.map(Override::MaxRounds),
-        params.threshold.map(Override::Threshold),
-        params.thinking.map(|thinking| Override::Thinking(thinking.into())),
-        params.resample.map(Override::Resample),
-        params.confidence.map(|from| Override::MeasuredConfidence(is_measured(from))),
-        weights.map(|Weights { pathos, logos, ethos }| Override::Weights([pathos, logos, ethos])),
-        Some(Override::Constraints(params.constraints.clone())),
+        // Of the ways to think one is not every protocol's.
+        ("--thinking field", params.thinking.map(|thinking| Override::Thinking(thinking.into()))),
+        ("--resample", params.resample.map(Override::Resample)),
+        (
+            "--weights-from",
+            weights.map(|Weights { pathos, logos, ethos }| Override::Weights([pathos, logos, ethos])),
+        ),
+        ("--confidence", params.confidence.map(|from| Override::MeasuredConfidence(is_measured(from)))),
+        ("--threshold", params.threshold.map(Override::Threshold)),
+        (
+            "--constraint, --canonical or --choices",
+            is_formed.then(|| Override::Constraints(params.constraints.clone())),
+        ),
+        ("--max-rounds", params.max_rounds.map(Override::MaxRounds)),
     ];
-    Ok(given.into_iter().flatten().collect())
+    given.into_iter().filter_map(|(flag, change)| Some((flag, change?))).collect()
 }
 
 /// Puts parameters that were given in place of the roleset's.
 pub(super) fn override_params(roleset: &mut Roleset, params: &ParamArgs) -> anyhow::Result<()> {
-    for change in overrides(params)? {
+    let weights = params.weights_from.as_deref().map(weights).transpose()?;
+    for (_, change) in overrides(params, weights) {
         // What the protocol does not have has been refused.
-        roleset.params.take(&change);
+        roleset.params.apply(&change);
     }
     for agent in roleset.agents.iter_mut().chain(&mut roleset.arbiter) {
         agent.max_tokens = params.max_tokens.unwrap_or(agent.max_tokens);

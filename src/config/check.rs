@@ -11,7 +11,7 @@ use super::error::Problem;
 use super::nearest::did_you_mean;
 use super::packs::{COMPARING, Packs, pack_parts};
 use super::roleset::{Roleset, RolesetAgent};
-use crate::protocol::{Parameters, Params, RulesVersion};
+use crate::protocol::{Params, ProtocolParams, RulesVersion};
 use crate::text::redact::{Redactions, Redactor};
 use crate::text::{CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, escape, schema};
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::packs::{Packs, pack_parts};
-use crate::protocol::{AgentSetup, Parameters, Params, RulesVersion, RunSetup, Task};
+use crate::protocol::{AgentSetup, Params, ProtocolParams, RulesVersion, RunSetup, Task};
 use crate::text::CanonicalRule;
 
 /// A roleset: which protocol, which agents, and its parameters.

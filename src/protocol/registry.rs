@@ -1,14 +1,14 @@
 //! The protocols that there are: the only file that chooses among them.
 //!
 //! In: a setup with the parameters of one of them. Out: its machine, its report and the most that a run can cost. A
-//! protocol is added by a line in each `enum`, in `each` and in `of_all`, and by its two conversions.
+//! protocol is added by a line in each `enum`, in `each` and in `defaults`, and by its two conversions.
 
 use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
 use super::contract::{
-    Action, Event, Override, Parameters, Protocol, Report, Setup, Task, Unexpected, WorstCase,
+    Action, Event, Override, Protocol, ProtocolParams, Report, Setup, Task, Unexpected, WorstCase,
 };
 use super::council::{CouncilParams, CouncilSection};
 use super::map_reduce::{self, MapReduce, MapReduceSection};
@@ -40,7 +40,7 @@ pub enum Params {
 impl Params {
     /// Returns the parameters of every protocol as they are by default.
     #[must_use]
-    pub fn of_all() -> [Self; 4] {
+    pub fn defaults() -> [Self; 4] {
         [
             Self::Pair(PairParams::default()),
             Self::Council(CouncilParams::default()),
@@ -100,7 +100,7 @@ macro_rules! each {
     };
 }
 
-impl Parameters for Params {
+impl ProtocolParams for Params {
     type Machine = Machine;
 
     fn protocol(&self) -> &'static str {
@@ -123,8 +123,8 @@ impl Parameters for Params {
         each!(self, params => params.constraints_mut())
     }
 
-    fn take(&mut self, change: &Override) -> bool {
-        each!(self, params => params.take(change))
+    fn apply(&mut self, change: &Override) -> bool {
+        each!(self, params => params.apply(change))
     }
 
     fn has_members(&self) -> bool {

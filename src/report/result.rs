@@ -13,7 +13,7 @@ use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::engine::{Mismatch, RunState};
 use crate::journal::{Record, between};
-use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome, Parameters, Section};
+use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome, ProtocolParams, Section};
 
 /// How a run ended.
 #[derive(Clone, Debug, Serialize)]

@@ -1,6 +1,6 @@
 //! What an agent is told when, and how warm it answers.
 
-use consensus::protocol::Parameters;
+use consensus::protocol::ProtocolParams;
 use consensus::protocol::pair::{PairParams, PairSetup};
 use consensus::protocol::{Ask, CallId, Finish, How, NoAgreement, Outcome, ReplyShape, Step, Task, Thinking};
 use consensus::text::{CanonicalKind, Constraint};

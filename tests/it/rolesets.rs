@@ -171,3 +171,39 @@ fn a_pack_is_divided_by_one_line_that_is_spelled_exactly() {
     assert!(check("## Comparing\nTake what is right.\n", 2).contains("nothing before `## Comparing`"));
     assert!(check("Add.\n## Comparing\nTake it.\n## Comparing\nOr not.\n", 2).contains("twice"));
 }
+
+#[test]
+fn a_flag_that_says_nothing_to_a_roleset_is_refused_with_the_rolesets_that_it_goes_with() {
+    let folder = Folder::new();
+    folder.write("change.diff", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-1\n+2\n");
+    let (pair, council, both) = ("`pair`", "`council`", "`council` or `panel`");
+    let answering = "`pair` or `council` or `panel`";
+    for (roleset, flags, named, of) in [
+        ("council_tripartite", &["--resample", "1"][..], "--resample", pair),
+        ("panel_personas", &["--weights-from", "there-is-none.json"], "--weights-from", council),
+        ("solver_checker", &["--confidence", "logprob"], "--confidence", council),
+        ("reviewers_f1", &["--threshold", "0.5"], "--threshold", both),
+        ("reviewers_f1", &["--max-rounds", "3"], "--max-rounds", answering),
+        ("reviewers_f1", &["--map-reduce"], "--map-reduce", answering),
+        ("reviewers_f1", &["--canonical", "number"], "--constraint, --canonical or --choices", answering),
+        ("council_tripartite", &["--thinking", "field"], "--thinking field", pair),
+        (
+            "council_tripartite",
+            &["--self-panel", "3"],
+            "--members, --models, --self-panel or --persona",
+            "`panel`",
+        ),
+    ] {
+        let words =
+            ["run", "--mock", "--answer", "4", "--prompt", "2+2?", "-f", "change.diff", "--roleset", roleset];
+        let refused = Finished::of(consensus(&folder).args(words).args(flags)).exits(2);
+        let why = format!("{named} goes with rolesets of {of} only; this one is of `");
+        assert!(refused.stderr.contains(&why), "{roleset} {flags:?}: {}", refused.stderr);
+    }
+    // What one protocol refuses another takes.
+    let taken =
+        ["run", "--mock", "--answer", "4", "--prompt", "2+2?", "--max-rounds", "3", "--thinking", "none"];
+    for roleset in ["solver_checker", "council_tripartite", "panel_personas"] {
+        Finished::of(consensus(&folder).args(taken).args(["--roleset", roleset])).exits(0);
+    }
+}

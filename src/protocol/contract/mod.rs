@@ -29,7 +29,7 @@ pub use event::{Event, Finish, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage, Reply};
 pub use machine::{Protocol, Unexpected};
 pub use outcome::{How, NoAgreement, Outcome};
 pub use overrides::Override;
-pub use parameters::Parameters;
+pub use parameters::ProtocolParams;
 pub use report::{AgentReport, BlindVote, Degraded, Dissent, Report, Tally};
 pub use rules_version::RulesVersion;
 pub(crate) use rules_version::{Opening, UsageRule};

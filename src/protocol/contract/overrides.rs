@@ -5,7 +5,7 @@ use crate::core::BasisPoints;
 use crate::text::Constraint;
 
 /// One parameter with the value that it gets. Each protocol says which of them it has
-/// ([`Parameters::take`](super::Parameters::take)).
+/// ([`ProtocolParams::apply`](super::ProtocolParams::apply)).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Override {
     /// Rounds at most.

@@ -10,7 +10,7 @@ use super::task::Task;
 use crate::text::Constraint;
 
 /// The parameters of a protocol, and with them everything that is asked of it before a run.
-pub trait Parameters: Clone {
+pub trait ProtocolParams: Clone {
     /// The machine that runs it.
     type Machine: Protocol;
 
@@ -30,7 +30,7 @@ pub trait Parameters: Clone {
     fn constraints_mut(&mut self) -> Option<&mut Vec<Constraint>>;
 
     /// Puts a value in place of the roleset's. Returns whether the protocol has that parameter.
-    fn take(&mut self, change: &Override) -> bool;
+    fn apply(&mut self, change: &Override) -> bool;
 
     /// Returns whether members can be named for each run.
     fn has_members(&self) -> bool {
@@ -72,7 +72,7 @@ pub trait Parameters: Clone {
     }
 }
 
-impl<P: Parameters> Setup<P> {
+impl<P: ProtocolParams> Setup<P> {
     /// Makes the machine of this run, which must pass [`Setup::check`].
     #[must_use]
     pub fn machine(&self) -> P::Machine {

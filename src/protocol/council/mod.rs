@@ -50,7 +50,7 @@ mod weights;
 
 use std::ops::RangeInclusive;
 
-use super::contract::{Override, Parameters, Setup, Thinking, WorstCase};
+use super::contract::{Override, ProtocolParams, Setup, Thinking, WorstCase};
 use crate::text::Constraint;
 
 pub use evidence::{Evidence, Source, Sources};
@@ -62,7 +62,7 @@ pub use state::Council;
 pub use verdict::{ConsensusResult, Member, judge};
 pub use weights::{Aggregate, Confidences, Weights};
 
-impl Parameters for CouncilParams {
+impl ProtocolParams for CouncilParams {
     type Machine = Council;
 
     fn protocol(&self) -> &'static str {
@@ -85,7 +85,7 @@ impl Parameters for CouncilParams {
         Some(&mut self.constraints)
     }
 
-    fn take(&mut self, change: &Override) -> bool {
+    fn apply(&mut self, change: &Override) -> bool {
         match change {
             Override::MaxRounds(rounds) => self.max_rounds = *rounds,
             Override::Threshold(threshold) => self.threshold = *threshold,
@@ -102,7 +102,7 @@ impl Parameters for CouncilParams {
     }
 
     fn out_of_range(&self) -> Option<&'static str> {
-        self.out_of_range()
+        self.fault()
     }
 
     fn machine(setup: Setup<Self>) -> Council {

@@ -70,7 +70,7 @@ impl CouncilSetup {
 impl CouncilParams {
     /// Returns the name of the first parameter that is out of its range, if one is.
     #[must_use]
-    pub fn out_of_range(&self) -> Option<&'static str> {
+    pub(super) fn fault(&self) -> Option<&'static str> {
         let wrong = [
             ("`max_rounds` is 1 to 50", !(1..=50).contains(&self.max_rounds)),
             ("`max_repairs` is 0 to 10", self.max_repairs > 10),

@@ -2,7 +2,7 @@
 
 use super::machine::part_setup;
 use super::state::{Job, Shown};
-use crate::protocol::contract::{Parameters, Setup, WorstCase, tokens};
+use crate::protocol::contract::{ProtocolParams, Setup, WorstCase, tokens};
 use crate::text::evidence::{QUOTES_MAX, SENTENCE_BYTES_MAX};
 
 /// Bytes of what a token is estimated from: the estimate of a prompt, the other way round.
@@ -10,7 +10,7 @@ const BYTES_A_TOKEN: u64 = 3;
 
 /// Returns the most that such a run can use: every piece read, and as many merges as the longest facts would take.
 #[must_use]
-pub fn worst_case<P: Parameters>(setup: &Setup<P>) -> WorstCase {
+pub fn worst_case<P: ProtocolParams>(setup: &Setup<P>) -> WorstCase {
     let mut total = WorstCase::default();
     let Some(spread) = &setup.spread else { return total };
     for index in 0..spread.pieces.len() {

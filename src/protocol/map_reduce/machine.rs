@@ -8,14 +8,14 @@ use super::state::{Job, MapReduce, Open, PartSection, Shown};
 use super::{claims, prompt};
 use crate::crypto::Hasher;
 use crate::protocol::contract::{
-    Action, AgentSetup, Ask, CallId, Chunk, Degraded, Document, Event, NoAgreement, Outcome, Parameters,
-    Protocol, Report, Setup, Task, Unexpected, tokens,
+    Action, AgentSetup, Ask, CallId, Chunk, Degraded, Document, Event, NoAgreement, Outcome, Protocol,
+    ProtocolParams, Report, Setup, Task, Unexpected, tokens,
 };
 use crate::text::evidence::{Answers, QUOTES_MAX, Quotes};
 use crate::text::{Canonical, CanonicalKind, Canonicalizer, Constraint, Reading, escape, one_line};
 
 /// Returns the setup of a run inside this one; `shown` is what it works from, where it reads no piece.
-pub(super) fn part_setup<P: Parameters>(setup: &Setup<P>, job: &Job, shown: &Shown) -> Setup<P> {
+pub(super) fn part_setup<P: ProtocolParams>(setup: &Setup<P>, job: &Job, shown: &Shown) -> Setup<P> {
     let question = setup.task.prompt.trim();
     let chars_max = setup.agents.iter().map(AgentSetup::text_chars_max).min().unwrap_or(0);
     let of_facts = || Document { name: "facts".to_owned(), text: shown.text.clone(), redacted: false };
@@ -67,7 +67,7 @@ fn piece<P>(setup: &Setup<P>, index: usize) -> (String, &str) {
     found.unwrap_or_default()
 }
 
-impl<P: Parameters> MapReduce<P> {
+impl<P: ProtocolParams> MapReduce<P> {
     /// Begins as many runs as there may be at once.
     fn begin(&mut self) -> Result<Vec<Action>, Unexpected> {
         let mut actions = Vec::new();
@@ -341,7 +341,7 @@ fn told(outcome: &Outcome) -> String {
     }
 }
 
-impl<P: Parameters> Protocol for MapReduce<P> {
+impl<P: ProtocolParams> Protocol for MapReduce<P> {
     type Section = MapReduceSection<PartSection<P>>;
 
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected> {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::section::MapReduceSection;
 use super::state::{MapReduce, PartSection};
-use crate::protocol::contract::{AgentReport, BlindVote, Degraded, Parameters, Report};
+use crate::protocol::contract::{AgentReport, BlindVote, Degraded, ProtocolParams, Report};
 
-impl<P: Parameters> MapReduce<P> {
+impl<P: ProtocolParams> MapReduce<P> {
     /// Makes the report; see [`crate::protocol::Protocol::report`].
     pub(super) fn make_report(&self) -> Report<MapReduceSection<PartSection<P>>> {
         let last = self.last_report();

@@ -6,12 +6,12 @@ use std::ops::Range;
 use super::claims::Said;
 use super::section::{Fact, PieceReport};
 use crate::protocol::contract::{
-    AgentReport, Chunk, ChunkPlan, Degraded, Parameters, Protocol, Report, Setup,
+    AgentReport, Chunk, ChunkPlan, Degraded, Protocol, ProtocolParams, Report, Setup,
 };
 use crate::text::evidence::sentences;
 
 /// What only the protocol of the runs has in its reports.
-pub(super) type PartSection<P> = <<P as Parameters>::Machine as Protocol>::Section;
+pub(super) type PartSection<P> = <<P as ProtocolParams>::Machine as Protocol>::Section;
 
 /// What a run inside is for.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub(super) struct Open<M> {
 }
 
 /// One run of `map_reduce`; see the module's documentation.
-pub struct MapReduce<P: Parameters> {
+pub struct MapReduce<P: ProtocolParams> {
     pub(super) setup: Setup<P>,
     pub(super) spread: ChunkPlan,
     /// Where the sentences of each document stand.
@@ -76,7 +76,7 @@ pub struct MapReduce<P: Parameters> {
     pub(super) remark: Option<&'static str>,
 }
 
-impl<P: Parameters> MapReduce<P> {
+impl<P: ProtocolParams> MapReduce<P> {
     /// Makes the machine of a setup that is spread and passes [`Setup::check`].
     #[must_use]
     pub fn new(setup: Setup<P>, spread: ChunkPlan) -> Self {

@@ -54,14 +54,14 @@ mod turn_order;
 
 use std::ops::RangeInclusive;
 
-use super::contract::{Override, Parameters, Setup, WorstCase};
+use super::contract::{Override, ProtocolParams, Setup, WorstCase};
 use crate::text::Constraint;
 
 pub use params::{Adopt, Drafting, PairParams, PairSetup};
 pub use report::PairSection;
 pub use state::Pair;
 
-impl Parameters for PairParams {
+impl ProtocolParams for PairParams {
     type Machine = Pair;
 
     fn protocol(&self) -> &'static str {
@@ -84,7 +84,7 @@ impl Parameters for PairParams {
         Some(&mut self.constraints)
     }
 
-    fn take(&mut self, change: &Override) -> bool {
+    fn apply(&mut self, change: &Override) -> bool {
         match change {
             Override::MaxRounds(rounds) => self.max_rounds = *rounds,
             Override::Thinking(thinking) => self.thinking = *thinking,
@@ -96,7 +96,7 @@ impl Parameters for PairParams {
     }
 
     fn out_of_range(&self) -> Option<&'static str> {
-        self.out_of_range()
+        self.fault()
     }
 
     fn machine(setup: Setup<Self>) -> Pair {

@@ -69,7 +69,7 @@ impl PairParams {
     /// The ranges are those of the schema `roleset`; a journal is checked against them again, because
     /// nobody vouches for one.
     #[must_use]
-    pub fn out_of_range(&self) -> Option<&'static str> {
+    pub(super) fn fault(&self) -> Option<&'static str> {
         let ranges = [
             ("`max_rounds` is 1 to 200", self.max_rounds, 1, 200),
             ("`solo_turns` is 0 to 20", self.solo_turns, 0, 20),

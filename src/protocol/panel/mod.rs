@@ -41,7 +41,7 @@ mod tally;
 
 use std::ops::RangeInclusive;
 
-use super::contract::{Override, Parameters, Setup, Thinking, WorstCase};
+use super::contract::{Override, ProtocolParams, Setup, Thinking, WorstCase};
 use crate::text::Constraint;
 
 pub use ballot::{Mark, SCORE_MAX, SCORE_MIN, Scores, TOTAL_MAX};
@@ -52,7 +52,7 @@ pub use state::Panel;
 pub use stats::{Judged, kendall_tau_b, preference};
 pub use tally::{Standing, Tallied};
 
-impl Parameters for PanelParams {
+impl ProtocolParams for PanelParams {
     type Machine = Panel;
 
     fn protocol(&self) -> &'static str {
@@ -75,7 +75,7 @@ impl Parameters for PanelParams {
         Some(&mut self.constraints)
     }
 
-    fn take(&mut self, change: &Override) -> bool {
+    fn apply(&mut self, change: &Override) -> bool {
         match change {
             Override::MaxRounds(rounds) => self.max_iterations = *rounds,
             Override::Threshold(threshold) => self.threshold = *threshold,
@@ -94,7 +94,7 @@ impl Parameters for PanelParams {
     }
 
     fn out_of_range(&self) -> Option<&'static str> {
-        self.out_of_range()
+        self.fault()
     }
 
     fn machine(setup: Setup<Self>) -> Panel {

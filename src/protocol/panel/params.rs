@@ -52,7 +52,7 @@ impl Default for PanelParams {
 impl PanelParams {
     /// Returns the name of the first parameter that is out of its range, if one is.
     #[must_use]
-    pub fn out_of_range(&self) -> Option<&'static str> {
+    pub(super) fn fault(&self) -> Option<&'static str> {
         let wrong = [
             (
                 "`max_iterations` is 1 to 20 (with --max-rounds, too)",

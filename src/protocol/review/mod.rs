@@ -36,7 +36,7 @@ mod state;
 
 use std::ops::RangeInclusive;
 
-use super::contract::{Override, Parameters, Setup, Task, Thinking, WorstCase};
+use super::contract::{Override, ProtocolParams, Setup, Task, Thinking, WorstCase};
 use crate::text::Constraint;
 
 pub use diff::{PARTS_MAX, added_lines};
@@ -45,7 +45,7 @@ pub use params::{ApprovalParams, REVIEWERS_MAX, ReviewSetup};
 pub use report::{ApprovalSection, Reviewed};
 pub use state::Review;
 
-impl Parameters for ApprovalParams {
+impl ProtocolParams for ApprovalParams {
     type Machine = Review;
 
     fn protocol(&self) -> &'static str {
@@ -68,7 +68,7 @@ impl Parameters for ApprovalParams {
         None
     }
 
-    fn take(&mut self, change: &Override) -> bool {
+    fn apply(&mut self, change: &Override) -> bool {
         match change {
             Override::Thinking(Thinking::Field)
             | Override::MaxRounds(_)
@@ -87,7 +87,7 @@ impl Parameters for ApprovalParams {
     }
 
     fn out_of_range(&self) -> Option<&'static str> {
-        self.out_of_range()
+        self.fault()
     }
 
     fn unreadable(&self, task: &Task, in_pieces: bool) -> Option<&'static str> {

@@ -34,7 +34,7 @@ impl Default for ApprovalParams {
 impl ApprovalParams {
     /// Returns the name of the first parameter that is out of its range, if one is.
     #[must_use]
-    pub fn out_of_range(&self) -> Option<&'static str> {
+    pub(super) fn fault(&self) -> Option<&'static str> {
         let wrong = [
             ("`part_tokens` is 200 to 100000", !(200..=100_000).contains(&self.part_tokens)),
             ("`max_repairs` is 0 to 10", self.max_repairs > 10),

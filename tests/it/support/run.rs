@@ -7,8 +7,8 @@ use consensus::protocol::pair::{PairParams, PairSetup};
 use consensus::protocol::panel::{PanelParams, PanelSetup};
 use consensus::protocol::review::{ApprovalParams, ReviewSetup};
 use consensus::protocol::{
-    Action, AgentSetup, Ask, CallId, Document, Event, Finish, Machine, Outcome, Parameters, Protocol, Reply,
-    ReplyShape, RulesVersion, RunSetup, Setup, Task, Thinking,
+    Action, AgentSetup, Ask, CallId, Document, Event, Finish, Machine, Outcome, Protocol, ProtocolParams,
+    Reply, ReplyShape, RulesVersion, RunSetup, Setup, Task, Thinking,
 };
 use consensus::text::CanonicalRule;
 use serde_json::{Map, Value, json};
