@@ -20,14 +20,14 @@
 //!
 //! In reading order:
 //!
-//! - [`core`]: plain data that the journal, the providers and the protocols share: endpoints, usage, shares.
+//! - [`core`]: plain data that the journal, the providers and the protocols share: endpoints, usage, exit codes.
 //! - [`crypto`]: digests, signatures and canonical JSON.
 //! - [`text`]: what models write. Envelope, schema, extraction, canonical forms, vacuity, quoting.
 //! - [`protocol`]: state machines. `contract` says what one is, `turn` holds what they share, and `registry` alone
 //!   lists them: [`protocol::pair`], two agents with a dual stop; [`protocol::council`], intent, answer and
 //!   verification with a weighted confidence; [`protocol::panel`], many answers and blind judges;
-//!   [`protocol::review`], reviewers of a change (`approval` in files); [`protocol::map_reduce`], a long document read in pieces by runs of
-//!   any of them.
+//!   [`protocol::review`], reviewers of a change, which files call `approval`; [`protocol::map_reduce`], a long document
+//!   read in pieces by runs of any of them.
 //! - [`bft`]: the core of a decision by quorum among reviewers who sign, of whom some may lie or fail.
 //! - [`journal`]: the append-only, hash-chained record of one run.
 //! - [`provider`]: where models are called: OpenAI-compatible servers, Amazon Bedrock, and scripts;
@@ -39,7 +39,8 @@
 //! - [`peer`]: a reviewer, or who proposes, in a process of its own: its log, its clock, its connections.
 //! - [`report`]: `result.json` and the transcript.
 //! - [`config`]: environment, files and rolesets turned into a setup.
-//! - [`batch`]: many runs: a matrix of tasks, rolesets, models and seeds, in shards, of which each keeps one journal for all its runs.
+//! - [`batch`]: many runs: a matrix of tasks, rolesets, models and seeds. It is divided into shards, and the runs of a
+//!   shard share a journal.
 //! - [`api`]: a run as one call from Rust, and sessions.
 //! - [`cli`]: the subcommands; `settings` turns the flags of a run into its setup.
 //!

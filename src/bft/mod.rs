@@ -15,7 +15,7 @@
 //! In come messages, reviews and time-outs; out go messages to be sent, wishes for a review, decisions, and proof of those
 //! who said two things in one view. There is no clock, network or file in here.
 //!
-//! What the edge owes: Inputs are written down before their outputs are acted on and are given in the same
+//! What the edge owes: inputs are written down before their outputs are acted on and are given in the same
 //! order after a restart, where a review that has been written down is not made again; then whoever is killed at any
 //! moment says nothing else afterwards. Messages are sent again until there is a decision, and its proof to whoever
 //! goes on after it.

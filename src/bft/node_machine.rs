@@ -9,8 +9,8 @@ use super::message::{Reviewer, Value, View};
 use super::model_opinion::ModelOpinion;
 use super::node_id::NodeId;
 use super::post::{Post, Proof, To};
-use super::proposer::{self, Proposer, Why};
-use super::replica::{self, Replica};
+use super::proposer::{Proposer, ProposerAction, ProposerInput, Why};
+use super::replica::{Replica, ReplicaAction, ReplicaInput};
 use super::statement::{Change, Sequence, Signed, Signer, Statement};
 use crate::crypto::Digest;
 
@@ -69,24 +69,22 @@ impl<K: Signer> NodeMachine<K> {
         match self {
             Self::Reviewer(replica) => {
                 let input = match input {
-                    NodeInput::Heard(from, post) => replica::ReplicaInput::Heard(from, post),
+                    NodeInput::Heard(from, post) => ReplicaInput::Heard(from, post),
                     NodeInput::Reviewed(sequence, digest, opinion) => {
-                        replica::ReplicaInput::Reviewed(sequence, digest, opinion)
+                        ReplicaInput::Reviewed(sequence, digest, opinion)
                     }
-                    NodeInput::Expired(sequence, view, phase) => {
-                        replica::ReplicaInput::Expired(sequence, view, phase)
-                    }
-                    NodeInput::Again => replica::ReplicaInput::Again,
+                    NodeInput::Expired(sequence, view, phase) => ReplicaInput::Expired(sequence, view, phase),
+                    NodeInput::Again => ReplicaInput::Again,
                     NodeInput::Submit(_) => return Vec::new(),
                 };
                 all(replica.step(input))
             }
             Self::Orchestrator(orchestrator) => {
                 let input = match input {
-                    NodeInput::Heard(from, post) => proposer::ProposerInput::Heard(from, post),
-                    NodeInput::Submit(change) => proposer::ProposerInput::Submit(change),
-                    NodeInput::Expired(sequence, view, _) => proposer::ProposerInput::Expired(sequence, view),
-                    NodeInput::Again => proposer::ProposerInput::Again,
+                    NodeInput::Heard(from, post) => ProposerInput::Heard(from, post),
+                    NodeInput::Submit(change) => ProposerInput::Submit(change),
+                    NodeInput::Expired(sequence, view, _) => ProposerInput::Expired(sequence, view),
+                    NodeInput::Again => ProposerInput::Again,
                     NodeInput::Reviewed(..) => return Vec::new(),
                 };
                 all(orchestrator.step(input))
@@ -144,29 +142,29 @@ fn all<S, O: Into<NodeAction<S>>>(outputs: Vec<O>) -> Vec<NodeAction<S>> {
     outputs.into_iter().map(Into::into).collect()
 }
 
-impl<S> From<replica::ReplicaAction<S>> for NodeAction<S> {
-    fn from(output: replica::ReplicaAction<S>) -> Self {
+impl<S> From<ReplicaAction<S>> for NodeAction<S> {
+    fn from(output: ReplicaAction<S>) -> Self {
         match output {
-            replica::ReplicaAction::Send(to, post) => Self::Send(to, post),
-            replica::ReplicaAction::Review(sequence, change) => Self::Review(sequence, change),
-            replica::ReplicaAction::Wait(sequence, view, phase) => Self::Wait(sequence, view, phase),
-            replica::ReplicaAction::Decide(sequence, proof) => Self::Decide(sequence, proof),
-            replica::ReplicaAction::Recall(to, after) => Self::Recall(to, after),
-            replica::ReplicaAction::Stable(sequence, signed) => Self::Stable(sequence, signed),
-            replica::ReplicaAction::Accuse(pair) => Self::Accuse(pair),
+            ReplicaAction::Send(to, post) => Self::Send(to, post),
+            ReplicaAction::Review(sequence, change) => Self::Review(sequence, change),
+            ReplicaAction::Wait(sequence, view, phase) => Self::Wait(sequence, view, phase),
+            ReplicaAction::Decide(sequence, proof) => Self::Decide(sequence, proof),
+            ReplicaAction::Recall(to, after) => Self::Recall(to, after),
+            ReplicaAction::Stable(sequence, signed) => Self::Stable(sequence, signed),
+            ReplicaAction::Accuse(pair) => Self::Accuse(pair),
         }
     }
 }
 
-impl<S> From<proposer::ProposerAction<S>> for NodeAction<S> {
-    fn from(output: proposer::ProposerAction<S>) -> Self {
+impl<S> From<ProposerAction<S>> for NodeAction<S> {
+    fn from(output: ProposerAction<S>) -> Self {
         match output {
-            proposer::ProposerAction::Send(to, post) => Self::Send(to, post),
-            proposer::ProposerAction::Wait(sequence, view) => Self::Wait(sequence, view, Phase::PrePrepare),
-            proposer::ProposerAction::Late(sequence, view, late) => Self::Late(sequence, view, late),
-            proposer::ProposerAction::Decide(sequence, value, proof) => Self::Tell(sequence, value, proof),
-            proposer::ProposerAction::Return(sequence, change, why) => Self::Return(sequence, change, why),
-            proposer::ProposerAction::Recall(to, after) => Self::Recall(to, after),
+            ProposerAction::Send(to, post) => Self::Send(to, post),
+            ProposerAction::Wait(sequence, view) => Self::Wait(sequence, view, Phase::PrePrepare),
+            ProposerAction::Late(sequence, view, late) => Self::Late(sequence, view, late),
+            ProposerAction::Decide(sequence, value, proof) => Self::Tell(sequence, value, proof),
+            ProposerAction::Return(sequence, change, why) => Self::Return(sequence, change, why),
+            ProposerAction::Recall(to, after) => Self::Recall(to, after),
         }
     }
 }

@@ -16,7 +16,7 @@ use super::settings::{self, PreparedRun};
 use super::{locate, metrics, plan, signals};
 use crate::api::Session;
 use crate::config::FileConfig;
-use crate::core::ExitCode;
+use crate::core::{Endpoint, ExitCode};
 use crate::engine::{Engine, Redaction, RunState, StopRequest};
 use crate::journal::{RunSpec, read};
 use crate::provider::launch::Launched;
@@ -116,7 +116,7 @@ pub(super) fn note_in_session(ledger: &RunState, result: &RunResult, dir: &Path,
 
 /// Tells which run begins, by which roleset and where; `why` says how the roleset was chosen if no flag names it.
 pub(super) fn introduce(output: &Output, opened: &RunSpec, why: Option<&str>, id: &Uuid) {
-    let labels: Vec<String> = opened.endpoints.iter().map(crate::core::Endpoint::label).collect();
+    let labels: Vec<String> = opened.endpoints.iter().map(Endpoint::label).collect();
     let mut distinct = labels.clone();
     distinct.dedup();
     let (roleset, seed) = (&opened.setup.roleset, opened.setup.seed);

@@ -19,6 +19,7 @@ use super::proposal::Proposal;
 use super::record::{DecisionRecord, FIRST_FORM, FORM, Verified};
 use crate::bft::local_cluster::{DecisionProof, LocalCluster};
 use crate::bft::{Letter, ModelAt, ModelOpinion, Opinion, Proof, Registry, Seal, Sequence, Value};
+use crate::core::PROGRAM;
 use crate::crypto::{Digest, Signature};
 use crate::journal::{Record as Line, Writer};
 use crate::repository::{LandingMark, Oid, Repository};
@@ -268,7 +269,7 @@ impl DecisionLog {
         let (opinions, models): (Vec<Opinion>, Vec<Option<ModelAt>>) = readings.unzip();
         let change = proposal.change()?.text().to_owned();
         let opened = Opened {
-            program: crate::core::PROGRAM.to_owned(),
+            program: PROGRAM.to_owned(),
             sequence: self.next(),
             run: run.to_owned(),
             change,

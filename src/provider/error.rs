@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use super::launch::LaunchError;
+use super::launch::error::LaunchError;
 use crate::core::ExitCode;
 
 /// A call that came to nothing.

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use consensus::bft::proposer::{self, Proposer};
-use consensus::bft::replica::{self, Replica};
+use consensus::bft::proposer::{Proposer, ProposerAction, ProposerInput};
+use consensus::bft::replica::{Replica, ReplicaAction, ReplicaInput};
 use consensus::bft::{
     Change, ModelOpinion, NodeId, Opinion, Post, Registry, Roster, RosterEntry, Seal, Sequence, Signer,
     Statement, To, Value,
@@ -116,37 +116,37 @@ impl<K: Signer, M: Mail<K>> Hall<K, M> {
         }
     }
 
-    fn lead(&mut self, input: proposer::ProposerInput<K::Signature>) {
+    fn lead(&mut self, input: ProposerInput<K::Signature>) {
         for wanted in self.orchestrator.step(input) {
             match wanted {
-                proposer::ProposerAction::Send(to, post) => {
+                ProposerAction::Send(to, post) => {
                     self.broadcast(NodeId::Orchestrator(0), to, post);
                 }
-                proposer::ProposerAction::Decide(_, value, _) => {
+                ProposerAction::Decide(_, value, _) => {
                     assert_ne!(value, Value::Nothing, "all approve");
                     self.told += 1;
                 }
-                proposer::ProposerAction::Wait(..)
-                | proposer::ProposerAction::Late(..)
-                | proposer::ProposerAction::Return(..)
-                | proposer::ProposerAction::Recall(..) => {}
+                ProposerAction::Wait(..)
+                | ProposerAction::Late(..)
+                | ProposerAction::Return(..)
+                | ProposerAction::Recall(..) => {}
             }
         }
     }
 
-    fn review(&mut self, at: usize, input: replica::ReplicaInput<K::Signature>) {
+    fn review(&mut self, at: usize, input: ReplicaInput<K::Signature>) {
         for wanted in self.reviewers[at].step(input) {
             match wanted {
-                replica::ReplicaAction::Send(to, post) => self.broadcast(NodeId::Reviewer(at), to, post),
-                replica::ReplicaAction::Review(sequence, change) => {
+                ReplicaAction::Send(to, post) => self.broadcast(NodeId::Reviewer(at), to, post),
+                ReplicaAction::Review(sequence, change) => {
                     let opinion = Arc::clone(&self.opinion);
-                    self.review(at, replica::ReplicaInput::Reviewed(sequence, change.digest(), opinion));
+                    self.review(at, ReplicaInput::Reviewed(sequence, change.digest(), opinion));
                 }
-                replica::ReplicaAction::Wait(..)
-                | replica::ReplicaAction::Decide(..)
-                | replica::ReplicaAction::Recall(..)
-                | replica::ReplicaAction::Stable(..)
-                | replica::ReplicaAction::Accuse(_) => {}
+                ReplicaAction::Wait(..)
+                | ReplicaAction::Decide(..)
+                | ReplicaAction::Recall(..)
+                | ReplicaAction::Stable(..)
+                | ReplicaAction::Accuse(_) => {}
             }
         }
     }
@@ -154,7 +154,7 @@ impl<K: Signer, M: Mail<K>> Hall<K, M> {
     /// Decides on one change, until nothing is on its way. Returns how long it took until it was told.
     fn decide(&mut self, text: &str) -> Duration {
         let (began, mut took) = (Instant::now(), None);
-        self.lead(proposer::ProposerInput::Submit(Change::new(text).expect("it is short")));
+        self.lead(ProposerInput::Submit(Change::new(text).expect("it is short")));
         let before = self.told;
         while let Some((from, to, sealed)) = self.inbox.pop_front() {
             let is_wanted = |sequence: Sequence, statement: &Statement| match to {
@@ -163,8 +163,8 @@ impl<K: Signer, M: Mail<K>> Hall<K, M> {
             };
             let Some(post) = self.mail.open(&sealed, is_wanted) else { continue };
             match to {
-                NodeId::Reviewer(at) => self.review(at, replica::ReplicaInput::Heard(from, post)),
-                NodeId::Orchestrator(_) => self.lead(proposer::ProposerInput::Heard(from, post)),
+                NodeId::Reviewer(at) => self.review(at, ReplicaInput::Heard(from, post)),
+                NodeId::Orchestrator(_) => self.lead(ProposerInput::Heard(from, post)),
             }
             if self.told > before {
                 took = took.or(Some(began.elapsed()));

@@ -11,7 +11,7 @@ use crate::text::Status;
 ///
 /// It is independent if both had declared this text final blind: a draft that its author would not
 /// stand for is a guess, and two equal guesses are worth little.
-pub(super) fn agreement(seats: &[AgentState; 2], proposals: &[ProposedText]) -> Option<Outcome> {
+pub(super) fn reached(seats: &[AgentState; 2], proposals: &[ProposedText]) -> Option<Outcome> {
     let (first, second) = (declared(&seats[0])?, declared(&seats[1])?);
     let text = |position: &Position| proposals.get(position.proposal?).map(|p| &p.answer);
     let (mine, yours) = (text(first)?, text(second)?);

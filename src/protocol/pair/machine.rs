@@ -97,7 +97,7 @@ impl Pair {
         if self.seats.iter().all(|seat| seat.position.is_none()) {
             return self.finish_without(NoAgreement::NoDrafts);
         }
-        if let Some(outcome) = agreement::agreement(&self.seats, &self.proposals) {
+        if let Some(outcome) = agreement::reached(&self.seats, &self.proposals) {
             return self.finish(outcome);
         }
         if self.wants_more_drafts() {
@@ -197,7 +197,7 @@ impl Pair {
         if !failed {
             self.seats[mover].failed_in_a_row = 0;
         }
-        if let Some(outcome) = agreement::agreement(&self.seats, &self.proposals) {
+        if let Some(outcome) = agreement::reached(&self.seats, &self.proposals) {
             return self.finish(outcome);
         }
         if self.seats[mover].failed_in_a_row >= FAILED_IN_A_ROW_MAX {

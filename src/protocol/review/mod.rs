@@ -14,7 +14,7 @@
 //! ```
 //!
 //! In comes a task whose documents are diffs; out come opinions. Who may sign them, and what follows for a repository, is
-//! decided elsewhere ([`approval`](crate::bft)).
+//! decided elsewhere ([`bft`](crate::bft)).
 //!
 //! # Invariants
 //!

@@ -15,7 +15,7 @@
 
 mod command;
 mod environment;
-mod error;
+pub(super) mod error;
 mod guard;
 mod lifeline;
 

@@ -2,6 +2,7 @@
 
 use super::logprobs::{self, Token};
 use super::wire::{Body, Delta, WireUsage};
+use crate::core::Usage;
 use crate::protocol::{Ask, Finish, Reply};
 use crate::provider::ProviderError;
 use crate::provider::completion::Completion;
@@ -104,14 +105,14 @@ impl CollectedChunks {
         };
         let written = self.text.len() + self.reasoning.len();
         let usage = match self.usage {
-            Some(usage) => crate::core::Usage {
+            Some(usage) => Usage {
                 prompt: usage.prompt_tokens,
                 cached: usage.prompt_tokens_details.and_then(|d| d.cached_tokens).unwrap_or(0),
                 completion: usage.completion_tokens,
                 estimated: false,
                 cost_micro_usd: usage.cost.and_then(micro_usd),
             },
-            None => crate::core::Usage::estimate(ask.prompt_tokens_estimate(), written),
+            None => Usage::estimate(ask.prompt_tokens_estimate(), written),
         };
         let yes = ask.shape.measured().and_then(|field| logprobs::yes(&self.tokens, &self.text, field));
         // A key may have come in pieces, so that only the whole text shows it.

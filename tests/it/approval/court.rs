@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use consensus::bft::proposer::{self, Proposer};
-use consensus::bft::replica::{self, Replica};
+use consensus::bft::proposer::{self, Proposer, ProposerAction, ProposerInput};
+use consensus::bft::replica::{Replica, ReplicaAction, ReplicaInput};
 use consensus::bft::{
     Change, Letter, NodeId, Opinion, Phase, Post, Refused, Registry, Roster, RosterEntry, Seal, Sequence,
     Signed, Signer, Statement, To, Value, View,
@@ -35,7 +35,7 @@ pub struct Court {
     inbox: VecDeque<(NodeId, NodeId, Arc<str>)>,
     waits: Vec<(usize, Sequence, View, Phase)>,
     /// What each reviewer was given.
-    pub inputs: BTreeMap<usize, Vec<replica::ReplicaInput<Signature>>>,
+    pub inputs: BTreeMap<usize, Vec<ReplicaInput<Signature>>>,
 }
 
 /// The key of a party, the same in every court.
@@ -123,7 +123,7 @@ impl Court {
     }
 
     pub fn submit(&mut self, text: &str) {
-        let out = self.orchestrators[0].step(proposer::ProposerInput::Submit(Change::new(text).unwrap()));
+        let out = self.orchestrators[0].step(ProposerInput::Submit(Change::new(text).unwrap()));
         self.lead_out(0, out);
     }
 
@@ -141,9 +141,9 @@ impl Court {
                 Ok(None) => {}
                 Ok(Some(Post::Have(known))) => self.answer(from, to, known),
                 Ok(Some(post)) => match to {
-                    NodeId::Reviewer(at) => self.review(at, replica::ReplicaInput::Heard(from, post)),
+                    NodeId::Reviewer(at) => self.review(at, ReplicaInput::Heard(from, post)),
                     NodeId::Orchestrator(at) => {
-                        let out = self.orchestrators[at].step(proposer::ProposerInput::Heard(from, post));
+                        let out = self.orchestrators[at].step(ProposerInput::Heard(from, post));
                         self.lead_out(at, out);
                     }
                 },
@@ -153,46 +153,44 @@ impl Court {
     }
 
     /// Gives a reviewer something.
-    pub fn review(&mut self, at: usize, input: replica::ReplicaInput<Signature>) {
+    pub fn review(&mut self, at: usize, input: ReplicaInput<Signature>) {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
             self.inputs.entry(at).or_default().push(input.clone());
             for wanted in self.reviewers[at].step(input) {
                 match wanted {
-                    replica::ReplicaAction::Send(to, post) => self.broadcast(NodeId::Reviewer(at), to, &post),
-                    replica::ReplicaAction::Review(sequence, change) => {
+                    ReplicaAction::Send(to, post) => self.broadcast(NodeId::Reviewer(at), to, &post),
+                    ReplicaAction::Review(sequence, change) => {
                         self.reviews += 1;
                         let opinion = Arc::new(self.opinions[at].clone().into());
-                        inputs.push_back(replica::ReplicaInput::Reviewed(sequence, change.digest(), opinion));
+                        inputs.push_back(ReplicaInput::Reviewed(sequence, change.digest(), opinion));
                     }
-                    replica::ReplicaAction::Wait(sequence, view, phase) => {
+                    ReplicaAction::Wait(sequence, view, phase) => {
                         self.waits.push((at, sequence, view, phase));
                     }
-                    replica::ReplicaAction::Decide(sequence, proof) => {
+                    ReplicaAction::Decide(sequence, proof) => {
                         let proven = proof.check(self.registry.quorum()).unwrap();
                         let before = self.decided.insert((at, sequence), proven.value);
                         assert!(before.is_none(), "a decision is final");
                     }
-                    replica::ReplicaAction::Accuse(pair) => self.accused.push(*pair),
-                    replica::ReplicaAction::Stable(..) | replica::ReplicaAction::Recall(..) => {}
+                    ReplicaAction::Accuse(pair) => self.accused.push(*pair),
+                    ReplicaAction::Stable(..) | ReplicaAction::Recall(..) => {}
                 }
             }
         }
     }
 
-    fn lead_out(&mut self, at: usize, out: Vec<proposer::ProposerAction<Signature>>) {
+    fn lead_out(&mut self, at: usize, out: Vec<ProposerAction<Signature>>) {
         for wanted in out {
             match wanted {
-                proposer::ProposerAction::Send(to, post) => {
+                ProposerAction::Send(to, post) => {
                     self.broadcast(NodeId::Orchestrator(at), to, &post);
                 }
-                proposer::ProposerAction::Decide(sequence, value, _) => self.told.push((sequence, value)),
-                proposer::ProposerAction::Return(_, change, why) => {
+                ProposerAction::Decide(sequence, value, _) => self.told.push((sequence, value)),
+                ProposerAction::Return(_, change, why) => {
                     self.returned.push((change.text().to_owned(), why));
                 }
-                proposer::ProposerAction::Wait(..)
-                | proposer::ProposerAction::Late(..)
-                | proposer::ProposerAction::Recall(..) => {}
+                ProposerAction::Wait(..) | ProposerAction::Late(..) | ProposerAction::Recall(..) => {}
             }
         }
     }
@@ -201,7 +199,7 @@ impl Court {
         match to {
             NodeId::Reviewer(at) => {
                 for wanted in self.reviewers[at].answer(from, known) {
-                    if let replica::ReplicaAction::Send(to_whom, post) = wanted {
+                    if let ReplicaAction::Send(to_whom, post) = wanted {
                         self.broadcast(to, to_whom, &post);
                     }
                 }
@@ -229,7 +227,7 @@ impl Court {
     /// The time for all phases that have begun is over.
     pub fn expire(&mut self) {
         for (at, sequence, view, phase) in std::mem::take(&mut self.waits) {
-            self.review(at, replica::ReplicaInput::Expired(sequence, view, phase));
+            self.review(at, ReplicaInput::Expired(sequence, view, phase));
         }
         self.run();
     }
@@ -238,11 +236,11 @@ impl Court {
     pub fn again(&mut self) {
         for at in 0..self.reviewers.len() {
             if !self.liars.contains(&NodeId::Reviewer(at)) {
-                self.review(at, replica::ReplicaInput::Again);
+                self.review(at, ReplicaInput::Again);
             }
         }
         for at in 0..self.orchestrators.len() {
-            let out = self.orchestrators[at].step(proposer::ProposerInput::Again);
+            let out = self.orchestrators[at].step(ProposerInput::Again);
             self.lead_out(at, out);
         }
         self.run();

@@ -6,7 +6,7 @@ mod posts;
 use std::sync::Arc;
 
 use consensus::bft::proposer;
-use consensus::bft::replica::{self, Replica};
+use consensus::bft::replica::{Replica, ReplicaAction, ReplicaInput};
 use consensus::bft::{
     CHANGE_BYTES_MAX, Change, Commit, Letter, NodeId, OPINION_BYTES_MAX, Opinion, Post, Refused, Registry,
     RosterFault, Seal, Severity, Statement, TooLong, Value, leader,
@@ -182,8 +182,8 @@ fn a_new_view_begins_with_what_a_quorum_approved_and_with_nothing_else() {
         let letter = Letter { grounds: grounds.into(), ..propose(court, 1, change) };
         let post =
             court.registry.read(&court.registry.write(&Post::Letter(letter)), |_, _| true).unwrap().unwrap();
-        fresh.step(replica::ReplicaInput::Heard(FIRST, post)).iter().any(|out| {
-            matches!(out, replica::ReplicaAction::Send(_, Post::Letter(letter))
+        fresh.step(ReplicaInput::Heard(FIRST, post)).iter().any(|out| {
+            matches!(out, ReplicaAction::Send(_, Post::Letter(letter))
                 if matches!(letter.signed.statement, Statement::Acknowledge { .. }))
         })
     };
@@ -289,7 +289,7 @@ fn whoever_starts_again_says_the_same_bytes_and_asks_no_model_twice() {
         let mut said = Vec::new();
         for input in &court.inputs[&at] {
             for out in again.step(input.clone()) {
-                if let replica::ReplicaAction::Send(_, post) = out {
+                if let ReplicaAction::Send(_, post) = out {
                     said.push(court.registry.write(&post));
                 }
             }
@@ -308,10 +308,9 @@ fn whoever_starts_again_says_the_same_bytes_and_asks_no_model_twice() {
     let at = 0;
     let (_, seal) = Seal::new(key(NodeId::Reviewer(at)), Arc::clone(&court.registry)).unwrap();
     let mut again = Replica::new(seal, at, court.registry.quorum(), 1);
-    let is_review =
-        |out: &replica::ReplicaAction<Signature>| matches!(out, replica::ReplicaAction::Review(..));
+    let is_review = |out: &ReplicaAction<Signature>| matches!(out, ReplicaAction::Review(..));
     for input in &court.inputs[&at] {
-        let is_reviewed = matches!(input, replica::ReplicaInput::Reviewed(..));
+        let is_reviewed = matches!(input, ReplicaInput::Reviewed(..));
         let asked = again.resume().iter().any(is_review);
         again.step(input.clone());
         assert_eq!(asked, is_reviewed, "it is asked for, and comes next");
@@ -336,7 +335,7 @@ fn a_flood_of_numbers_that_nobody_has_reached_is_not_remembered() {
             1 => vote(view, &a(), &approve()),
             _ => Statement::Checkpoint { head: Digest::of(&number.to_le_bytes()) },
         };
-        court.reviewers[0].step(replica::ReplicaInput::Heard(LIAR, Post::Letter(letter)));
+        court.reviewers[0].step(ReplicaInput::Heard(LIAR, Post::Letter(letter)));
     }
     assert!(size(&court) < before + 2000, "{} bytes more", size(&court) - before);
     court.submit("another change");

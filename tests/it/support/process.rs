@@ -75,7 +75,7 @@ impl Drop for Folder {
 pub fn consensus(folder: &Folder) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_consensus"));
     command.current_dir(folder.path()).stdin(Stdio::null());
-    for name in ["OPENAI_BASE_URL", "OPENAI_API_KEY", "RUST_LOG", "NO_COLOR"] {
+    for name in ["OPENAI_BASE_URL", "OPENAI_API_KEY", "RUST_LOG", "NO_COLOR", "COLUMNS", "LINES"] {
         command.env_remove(name);
     }
     let is_ours = |name: &str| name.starts_with("CONSENSUS_") || name.starts_with("AWS_");
