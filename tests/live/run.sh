@@ -30,6 +30,15 @@ botocore=1.44.5
 securesystemslib=1.6.0
 cryptography=50.0.2
 
+# with_results WORD [OUT.jsonl ...]: what every sweep needs that writes a file of results.
+with_results() {
+    [[ $# -ge 2 ]] || die "name the file for the results: tests/live/run.sh $1 OUT.jsonl"
+    prepare
+    build
+    start_server
+    export CONSENSUS_BASE_URL=$url/v1
+}
+
 case ${1:-} in
     conformance)
         prepare
@@ -38,20 +47,14 @@ case ${1:-} in
         export CONSENSUS_TEST_SERVER=$url/v1
         attend cargo test --locked --test it --manifest-path "$root/Cargo.toml" conformance -- --ignored --test-threads 1 ;;
     tasks)
-        [[ $# -ge 2 ]] || die "name the file for the results: tests/live/run.sh tasks OUT.jsonl"
-        shift
-        prepare
-        build
-        start_server
-        export CONSENSUS_BASE_URL=$url/v1
-        attend "$py" "$root/tests/live/agreement.py" run "$bin" "$@"
-        attend "$py" "$root/tests/live/agreement.py" report "$1"
+        with_results "$@"
+        attend "$py" "$root/tests/live/agreement.py" run "$bin" "${@:2}"
+        attend "$py" "$root/tests/live/agreement.py" report "$2"
         sha256sum "$model" ;;
     everyday)
-        [[ $# -ge 2 ]] || die "name the file for the results: tests/live/run.sh everyday OUT.jsonl"
-        prepare
-        build
-        start_server
+        with_results "$@"
+        # The default roleset is chosen as for a user who has set nothing but this.
+        unset CONSENSUS_BASE_URL
         export OPENAI_BASE_URL=$url/v1
         attend "$py" "$root/tests/live/everyday.py" plain "$url/v1" "$(basename "$model" .gguf)" "${2%.jsonl}.plain.jsonl"
         attend "$py" "$root/tests/live/everyday.py" run "$bin" "${@:2}"
@@ -93,20 +96,12 @@ case ${1:-} in
         build
         attend "$py" "$root/tests/live/dsse.py" "$bin" ;;
     veto | calibration)
-        [[ $# -ge 2 ]] || die "name the file for the results: tests/live/run.sh $1 OUT.jsonl"
-        prepare
-        build
-        start_server
-        export CONSENSUS_BASE_URL=$url/v1
+        with_results "$@"
         attend "$py" "$root/tests/live/council.py" "$1" "$bin" "${@:2}"
         attend "$py" "$root/tests/live/council.py" report "$2"
         sha256sum "$model" ;;
     approval)
-        [[ $# -ge 2 ]] || die "name the file for the results: tests/live/run.sh approval OUT.jsonl"
-        prepare
-        build
-        start_server
-        export CONSENSUS_BASE_URL=$url/v1
+        with_results "$@"
         attend "$py" "$root/tests/live/approval.py" run "$bin" "${@:2}"
         attend "$py" "$root/tests/live/approval.py" report "$2"
         sha256sum "$model" ;;
