@@ -115,19 +115,19 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+pub mod approval;
 pub mod batch;
 pub mod bft;
 pub mod cli;
 pub mod config;
 pub mod core;
 pub mod crypto;
-pub mod decision;
 pub mod engine;
 pub mod journal;
-pub mod peer;
 pub mod protocol;
 pub mod provider;
 pub mod report;
 pub mod repository;
 pub mod retrieval;
+pub mod run;
 pub mod text;

@@ -5,45 +5,19 @@
 //! configuration file is read. What the command line can do besides (launching servers, documents, redaction) is
 //! made of the same parts, which are public: [`crate::config`], [`crate::engine`], [`crate::report`].
 
-mod session;
-
-pub use session::{SESSION_DOCUMENT, Session, SessionError, SessionSays};
+pub use crate::run::{RunError, SESSION_DOCUMENT, Session, SessionError, SessionSays};
 
 use std::path::{Path, PathBuf};
 
-use thiserror::Error;
 use tokio::sync::watch;
-use uuid::Uuid;
 
 use crate::config::{ConfigError, Packs, Roleset, find_roleset, load_roleset};
-use crate::core::{Endpoint, PROGRAM};
-use crate::engine::{Engine, EngineError, NoObserver, StopRequest};
-use crate::journal::{FILE_NAME, JournalError, Limits, RunSpec, read};
+use crate::core::Endpoint;
+use crate::engine::{Engine, NoObserver, RunBuilder, StopRequest};
+use crate::journal::Limits;
 use crate::protocol::Task;
-use crate::report::{RunResult, write_run};
-
-/// Why a run came to no result.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The run could not go on; its record stands.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    /// The record cannot be read.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// The session cannot be read or written.
-    #[error(transparent)]
-    Session(#[from] SessionError),
-    /// The result is there and was recorded, but its files could not be written.
-    #[error("the run ended as `{outcome}`, but its files cannot be written: {why}")]
-    Files {
-        /// How it ended.
-        outcome: &'static str,
-        /// What is wrong.
-        why: std::io::Error,
-    },
-}
+use crate::report::RunResult;
+use crate::run::{FinishedRun, RunId, drive};
 
 /// A roleset with its models: answers prompts, and records each run.
 ///
@@ -132,31 +106,22 @@ impl ConsensusEngine {
     ///
     /// [`RunError`].
     pub async fn run(&self, prompt: &str, session_id: Option<&str>) -> Result<RunResult, RunError> {
-        let mut session = session_id.map(|id| Session::open(&self.folder, id)).transpose()?;
+        let session = session_id.map(|id| Session::open(&self.folder, id)).transpose()?;
         let documents = session.iter().filter_map(Session::document).collect();
         let task = Task { prompt: prompt.trim().to_owned(), documents, is_searched: false };
-        let id = Uuid::now_v7();
-        // The low half of the id is random.
-        let seed = self.seed.unwrap_or(id.as_u64_pair().1 >> 11);
-        let opened = RunSpec {
-            program: PROGRAM.to_owned(),
-            setup: self.roleset.setup(&self.name, &self.packs, task, seed),
-            endpoints: self.endpoints.clone(),
-            limits: self.limits,
-            library: None,
-            redacted: false,
-            session: session.as_ref().map(Session::place),
-            cell: None,
-        };
+        let id = RunId::new();
+        let setup = self.roleset.setup(&self.name, &self.packs, task, self.seed.unwrap_or(id.seed()));
+        let builder = RunBuilder::new(setup)
+            .map_err(|why| RunError::Usage(format!("this run cannot be made: {why}")))?
+            .in_session(session.as_ref().map(Session::place));
+        let prepared = builder.build(self.endpoints.clone(), self.limits);
         let dir = self.folder.join(id.to_string());
-        let mut engine = Engine::start(&dir, &id.to_string(), opened, &NoObserver)?;
-        // Nobody asks it to stop.
+        let mut engine = Engine::start(&dir, &id.to_string(), prepared, &NoObserver)?;
+        // There is nothing that asks it to stop.
         let (_stopper, stop) = watch::channel(StopRequest::None);
-        engine.run(stop).await?;
-        let result = RunResult::new(engine.ledger(), engine.journal_head());
-        let records = read(&dir.join(FILE_NAME))?.records;
-        write_run(&dir, &result, &records).map_err(|why| RunError::Files { outcome: result.outcome, why })?;
-        if let Some(session) = &mut session {
+        let FinishedRun { result, written } = drive(&mut engine, None, stop, &dir).await?;
+        written?;
+        if let Some(mut session) = session {
             session.add(prompt, &result)?;
         }
         Ok(result)

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::result_line::Ending;
 use crate::core::Usage;
+use crate::protocol::OutcomeKind;
 
 /// Runs, by how they ended.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -64,17 +64,17 @@ pub struct BatchStats {
 }
 
 impl EndCounts {
-    pub(super) fn add(&mut self, ending: Ending, right: Option<bool>) {
+    pub(super) fn add(&mut self, ending: OutcomeKind, right: Option<bool>) {
         let count = match ending {
-            Ending::Agreed => &mut self.agreed,
-            Ending::NoAgreement => &mut self.no_agreement,
-            Ending::Vetoed => &mut self.vetoed,
-            Ending::Budget => &mut self.budget,
-            Ending::Failed => &mut self.failed,
-            Ending::Interrupted => return,
+            OutcomeKind::Agreed => &mut self.agreed,
+            OutcomeKind::NoAgreement => &mut self.no_agreement,
+            OutcomeKind::Vetoed => &mut self.vetoed,
+            OutcomeKind::Budget => &mut self.budget,
+            OutcomeKind::Failed => &mut self.failed,
+            OutcomeKind::Interrupted => return,
         };
         *count += 1;
-        if ending == Ending::Agreed {
+        if ending == OutcomeKind::Agreed {
             self.right += u64::from(right == Some(true));
             self.wrong += u64::from(right == Some(false));
         }

@@ -76,7 +76,7 @@ pub(super) fn documents(lines: &[DocumentLine], folder: &Path) -> Result<Vec<Doc
                 return Err(wrong(&format!("it is longer than {LINE_BYTES_MAX} bytes")));
             }
             let text = String::from_utf8(bytes).map_err(|_| wrong(&"it is not UTF-8"))?;
-            Ok(Document { name: path.display().to_string(), text, redacted: false })
+            Ok(Document { name: path.display().to_string(), text: text.into(), redacted: false })
         }
     };
     let documents: Vec<Document> = lines.iter().map(read).collect::<Result<_, String>>()?;

@@ -16,7 +16,6 @@ use uuid::Uuid;
 
 use super::error::BatchError;
 use super::matrix::run_id;
-use super::result_line::Ending;
 use super::results::lines;
 use crate::crypto::Digest;
 use crate::engine::RunState;
@@ -141,7 +140,7 @@ fn compare(
         let why = "its `task`, `model` and `seed` are not those that the run has its id from".to_owned();
         return Err(wrong(path, place, why));
     }
-    let is_final = ledger.outcome().is_some_and(|outcome| Ending::of(outcome).is_final());
+    let is_final = ledger.outcome().is_some_and(|outcome| outcome.kind().is_final());
     for (name, digest) in RIGHTS {
         let has_text = said_at(&said, digest).is_some_and(Value::is_string);
         let can_be = match said.get(name) {

@@ -8,9 +8,10 @@ use std::borrow::Cow;
 use uuid::Uuid;
 
 use super::task::TaskLine;
-use crate::core::{Endpoint, PROGRAM};
+use crate::core::Endpoint;
 use crate::crypto::Digest;
-use crate::journal::{InBatch, Limits, RunSpec};
+use crate::engine::{PreparedRun, RunBuilder};
+use crate::journal::{InBatch, Limits};
 use crate::protocol::{Document, RunSetup, Task};
 use crate::text::{Canonical, CanonicalRule, Canonicalizer, DecimalSign, NotCanonical};
 
@@ -78,18 +79,16 @@ impl Cell<'_> {
     /// # Errors
     ///
     /// Why there can be no such run.
-    pub(super) fn opened(&self, documents: Vec<Document>, limits: Limits) -> Result<RunSpec, String> {
+    pub(super) fn prepared(&self, documents: Vec<Document>, limits: Limits) -> Result<PreparedRun, String> {
         let task = Task { prompt: self.task.prompt.clone(), documents, is_searched: false };
         let canonical = self.canonical().clone();
         let right = self.right().transpose();
         right.map_err(|why| format!("its `answer` can never be the answer: {why}"))?;
         let setup = RunSetup { task, canonical, seed: self.seed, ..self.column.setup.clone() };
-        setup.check().map_err(|why| why.to_string())?;
-        let endpoints = self.column.endpoints.clone();
-        let program = PROGRAM.to_owned();
+        let builder = RunBuilder::new(setup).map_err(|why| why.to_string())?;
         let (task, model) = (self.task.id.clone(), self.column.model.clone());
-        let cell = Some(InBatch { task, model, made_of: self.made_of() });
-        Ok(RunSpec { program, setup, endpoints, limits, library: None, redacted: false, session: None, cell })
+        let cell = InBatch { task, model, made_of: self.made_of() };
+        Ok(builder.in_cell(cell).build(self.column.endpoints.clone(), limits))
     }
 
     /// The right answer in the form in which texts are compared here, if it is known.

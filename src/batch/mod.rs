@@ -11,11 +11,12 @@
 //! goes on with what is not, and begins what is missing: nothing that is durable is asked for again. A line that cannot be run is
 //! reported and stops no other. Tasks are read as they are wanted, so that a file of any length takes little memory.
 //!
-//! Nothing here knows flags or files of configuration, and nothing is printed.
+//! Only `columns` knows files of configuration, and nothing is printed.
 
 mod batch_stats;
 mod cells;
 mod circuit_breaker;
+mod columns;
 mod error;
 mod evidence;
 mod groups;
@@ -34,6 +35,7 @@ mod task_reader;
 mod verify;
 
 pub use batch_stats::{BatchStats, EndCounts};
+pub use columns::{ColumnRequest, OpenColumns};
 pub use error::BatchError;
 pub use groups::{By, Group, Groups, Part, share_in_words};
 pub use matrix::Column;

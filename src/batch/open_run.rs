@@ -19,8 +19,10 @@ use super::shard_id::ShardOf;
 use super::task::TaskLine;
 use crate::core::Endpoint;
 use crate::crypto::Digest;
-use crate::engine::{Changes, Engine, EngineError, Observer, RunEvent, RunState, StopRequest};
-use crate::journal::{Entry, Limits, Record, RunSpec, RunWriter};
+use crate::engine::{
+    Engine, EngineError, Observer, PreparedRun, Resumption, RunEvent, RunState, StopRequest,
+};
+use crate::journal::{Entry, Limits, Record, RunWriter};
 use crate::protocol::{RunSetup, Task};
 use crate::provider::launch::Lifeline;
 use crate::provider::{Clients, Flow};
@@ -51,7 +53,7 @@ pub struct Options {
 
 /// What a run goes on from.
 pub(super) enum Start {
-    New(Box<RunSpec>),
+    New(Box<PreparedRun>),
     Again(Vec<Record>, Vec<Endpoint>),
 }
 
@@ -87,8 +89,8 @@ pub(super) struct Meter<'a> {
 }
 
 impl Observer for Meter<'_> {
-    fn notice(&self, moment: RunEvent<'_>) {
-        match moment {
+    fn on_event(&self, event: RunEvent<'_>) {
+        match event {
             RunEvent::Answered { replied, usage, .. } => {
                 let endpoint = self.endpoints.get(replied.call.agent);
                 let cost = usage.cost(endpoint.and_then(Endpoint::price));
@@ -146,8 +148,8 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
     match standing {
         CellState::New => {
             let documents = documents(&cell.task.documents, &options.documents).map_err(Unfit::Line)?;
-            let opened = cell.opened(documents, options.limits).map_err(Unfit::Line)?;
-            let start = Start::New(Box::new(opened));
+            let prepared = cell.prepared(documents, options.limits).map_err(Unfit::Line)?;
+            let start = Start::New(Box::new(prepared));
             Ok(Next::Go { strand: shard.strand(run), start, made_of: cell.made_of() })
         }
         CellState::Begun => {
@@ -157,10 +159,10 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
         }
         CellState::Unreported => {
             let (strand, records) = shard.take(run)?;
-            let ledger = RunState::replay(&records)
-                .map_err(|(line, why)| BatchError::from(EngineError::Mismatch { line, why }))?;
+            let ledger =
+                RunState::replay(&records).map_err(|why| BatchError::from(EngineError::from(why)))?;
             let row = ResultLine::new(&cell, made_of(&records), RunResult::new(&ledger, strand.head()));
-            let ending = row.ending();
+            let ending = row.result.outcome;
             shard.add(&row)?;
             let mut figures = figures.borrow_mut();
             figures.ended.add(ending, row.right);
@@ -203,27 +205,27 @@ fn made_of(records: &[Record], cell: &Cell<'_>) -> Digest {
 
 /// Runs one cell to its end.
 pub(super) async fn run_cell(
-    strand: RunWriter,
+    writer: RunWriter,
     start: Start,
     common: &Common,
     stop: watch::Receiver<StopRequest>,
 ) -> Result<RunResult, BatchError> {
     let Common { options, clients, .. } = common;
     let endpoints = match &start {
-        Start::New(opened) => opened.endpoints.clone(),
+        Start::New(prepared) => prepared.spec().endpoints.clone(),
         Start::Again(_, endpoints) => endpoints.clone(),
     };
     let meter = Meter { common, endpoints };
     let mut engine = match start {
-        Start::New(opened) => Engine::start_among(strand, *opened, clients, &meter)?,
+        Start::New(prepared) => {
+            let prepared = prepared.on_server(options.lifeline.clone());
+            Engine::start_shared(writer, prepared, clients, &meter)?
+        }
         Start::Again(records, endpoints) => {
-            let now = Changes { limits: Some(options.limits), endpoints: Some(endpoints), library: None };
-            Engine::resume_among(strand, &records, now, clients, &meter)?
+            let now = Resumption::new(options.limits, endpoints).on_server(options.lifeline.clone());
+            Engine::resume_shared(writer, &records, now, clients, &meter)?
         }
     };
-    if let Some(lifeline) = &options.lifeline {
-        engine.attach(lifeline);
-    }
     engine.run(stop).await?;
-    Ok(RunResult::new(engine.ledger(), engine.journal_head()))
+    Ok(RunResult::new(engine.state(), engine.journal_head()))
 }

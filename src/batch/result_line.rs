@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::matrix::Cell;
 use crate::crypto::Digest;
-use crate::protocol::Outcome;
+use crate::protocol::OutcomeKind;
 use crate::report::RunResult;
 
 /// How one run ended.
@@ -28,23 +28,11 @@ pub struct ResultLine {
     pub result: RunResult,
 }
 
-/// How a run ended, in a word.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Ending {
-    Agreed,
-    NoAgreement,
-    Vetoed,
-    Budget,
-    Failed,
-    Interrupted,
-}
-
 /// What is needed of a line to go on with a batch.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct Known {
     pub(super) run: Uuid,
-    pub(super) outcome: Ending,
+    pub(super) outcome: OutcomeKind,
     pub(super) right: Option<bool>,
     pub(super) blind_right: Option<bool>,
     pub(super) made_of: Digest,
@@ -58,50 +46,7 @@ struct Blind {
     sha256: Option<Digest>,
 }
 
-impl Ending {
-    const ALL: [Self; 6] =
-        [Self::Agreed, Self::NoAgreement, Self::Vetoed, Self::Budget, Self::Failed, Self::Interrupted];
-
-    /// That of an outcome.
-    pub(super) fn of(outcome: &Outcome) -> Self {
-        match outcome {
-            Outcome::Agreed { .. } => Self::Agreed,
-            Outcome::NoAgreement { .. } => Self::NoAgreement,
-            Outcome::Vetoed { .. } => Self::Vetoed,
-            Outcome::Budget { .. } => Self::Budget,
-            Outcome::Failed { .. } => Self::Failed,
-            Outcome::Interrupted => Self::Interrupted,
-        }
-    }
-
-    /// Whether the protocol itself has ended the run.
-    pub(super) fn is_final(self) -> bool {
-        match self {
-            Self::Agreed | Self::NoAgreement | Self::Vetoed => true,
-            Self::Budget | Self::Failed | Self::Interrupted => false,
-        }
-    }
-
-    /// The outcome's name in files.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Agreed => "agreed",
-            Self::NoAgreement => "no_agreement",
-            Self::Vetoed => "vetoed",
-            Self::Budget => "budget",
-            Self::Failed => "failed",
-            Self::Interrupted => "interrupted",
-        }
-    }
-}
-
 impl ResultLine {
-    /// How it ended, in a word.
-    pub(super) fn ending(&self) -> Ending {
-        let is_it = |ending: &Ending| ending.name() == self.result.outcome;
-        Ending::ALL.into_iter().find(is_it).unwrap_or(Ending::Interrupted)
-    }
-
     /// The line of a run of this cell, which began as what `made_of` says.
     pub(super) fn new(cell: &Cell<'_>, made_of: Digest, result: RunResult) -> Self {
         let mut row = Self {
@@ -114,7 +59,7 @@ impl ResultLine {
             result,
         };
         [row.right, row.blind_right] =
-            rights(cell, row.ending(), row.result.sha256, row.result.blind_vote.sha256);
+            rights(cell, row.result.outcome, row.result.sha256, row.result.blind_vote.sha256);
         row
     }
 }
@@ -129,7 +74,7 @@ impl Known {
 /// Whether a run and its blind vote are right; not known of one that was cut off.
 fn rights(
     cell: &Cell<'_>,
-    ending: Ending,
+    ending: OutcomeKind,
     sha256: Option<Digest>,
     blind: Option<Digest>,
 ) -> [Option<bool>; 2] {

@@ -10,9 +10,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::error::BatchError;
-use super::result_line::Ending;
 use super::shard;
 use crate::crypto::Digest;
+use crate::protocol::OutcomeKind;
 
 /// One run, as its row says it.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
@@ -27,7 +27,7 @@ pub struct Told {
     pub seed: u64,
     /// The run's id.
     pub run: String,
-    pub(super) outcome: Ending,
+    pub(super) outcome: OutcomeKind,
     how: Option<String>,
     reason: Option<String>,
     text: Option<String>,

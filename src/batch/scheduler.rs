@@ -16,12 +16,13 @@ use super::cells::{Cells, Work};
 use super::error::BatchError;
 use super::matrix::Column;
 use super::open_run::{Common, Next, Options, Unfit, begin, run_cell};
-use super::result_line::{Ending, ResultLine};
+use super::result_line::ResultLine;
 use super::shard::Shard;
 use super::task::TaskLine;
 use super::task_reader::{Line, TaskReader};
 use crate::crypto::Digest;
 use crate::engine::StopRequest;
+use crate::protocol::OutcomeKind;
 use crate::provider::Clients;
 use crate::report::RunResult;
 
@@ -201,9 +202,9 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         };
         let row = ResultLine::new(&work.cell(), made_of, result?);
-        if row.ending() != Ending::Interrupted {
+        if row.result.outcome != OutcomeKind::Interrupted {
             self.shard.add(&row)?;
-            self.common.figures.borrow_mut().ended.add(row.ending(), row.right);
+            self.common.figures.borrow_mut().ended.add(row.result.outcome, row.right);
             self.watcher.ended(&row);
         }
         self.give_up()

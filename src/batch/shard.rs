@@ -15,10 +15,11 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::error::BatchError;
-use super::result_line::{Ending, Known, ResultLine};
+use super::result_line::{Known, ResultLine};
 use super::shard_id::{SHARDS_MAX, ShardOf};
 use crate::crypto::Digest;
 use crate::journal::{Entry, JournalError, LockedJournal, PlacedRecord, Record, RunWriter, SharedJournal};
+use crate::protocol::OutcomeKind;
 use crate::report::write_whole;
 
 /// The file that says what a batch is made of.
@@ -40,11 +41,14 @@ pub struct Retry {
 }
 
 impl Retry {
-    fn wants(self, ending: Ending) -> bool {
+    fn wants(self, ending: OutcomeKind) -> bool {
         match ending {
-            Ending::Failed => self.failed,
-            Ending::Budget => self.budget,
-            Ending::Agreed | Ending::NoAgreement | Ending::Vetoed | Ending::Interrupted => false,
+            OutcomeKind::Failed => self.failed,
+            OutcomeKind::Budget => self.budget,
+            OutcomeKind::Agreed
+            | OutcomeKind::NoAgreement
+            | OutcomeKind::Vetoed
+            | OutcomeKind::Interrupted => false,
         }
     }
 }
@@ -78,7 +82,7 @@ struct Place {
 struct Begun {
     lines: Vec<PlacedRecord>,
     /// How it has ended; none, where it was put down on request, or its process died.
-    ended: Option<Ending>,
+    ended: Option<OutcomeKind>,
     /// Whether its line of results says so, and not how it ended before it was tried again.
     is_told: bool,
 }
@@ -127,7 +131,7 @@ impl Shard {
             this.lines.push(line);
             this.ended = match &record.event {
                 Entry::Stopped { outcome } => {
-                    Some(Ending::of(outcome)).filter(|ending| *ending != Ending::Interrupted)
+                    Some(outcome.kind()).filter(|ending| *ending != OutcomeKind::Interrupted)
                 }
                 Entry::Opened(_)
                 | Entry::Asked(_)
@@ -137,7 +141,7 @@ impl Shard {
             };
             this.is_told = rows.get(&run).is_some_and(|place| place.head == line.sha256.leading_u64());
             borne_out += usize::from(this.is_told);
-            if this.is_told && this.ended.is_some_and(Ending::is_final) {
+            if this.is_told && this.ended.is_some_and(OutcomeKind::is_final) {
                 begun.remove(&run);
             }
             Ok(())

@@ -12,9 +12,10 @@ use anyhow::Context as _;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 
-use super::global::Format;
+use super::args::Format;
 use super::output::Output;
 use crate::batch::{BatchError, BatchStats, EndCounts, Progress, ResultLine, ShardOf, State, Watcher};
+use crate::protocol::OutcomeKind;
 use crate::text::escape;
 
 /// How often a line is told where nothing moves.
@@ -71,18 +72,18 @@ impl BatchStory {
         })
     }
 
-    fn insist(&self, text: &str) {
+    fn warn(&self, text: &str) {
         let text = escape::terminal(text);
         match &self.bar {
-            Some(bar) => bar.suspend(|| self.output.insist(&text)),
-            None => self.output.insist(&text),
+            Some(bar) => bar.suspend(|| self.output.warn(&text)),
+            None => self.output.warn(&text),
         }
     }
 
-    fn tell(&self, text: &str) {
+    fn status(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| self.output.tell(text)),
-            None => self.output.tell(text),
+            Some(bar) => bar.suspend(|| self.output.status(text)),
+            None => self.output.status(text),
         }
     }
 
@@ -103,35 +104,34 @@ impl BatchStory {
             }
         };
         self.write(&figures, if is_stopped { State::Stopped } else { State::Ended });
-        self.output.tell(&line(&figures));
+        self.output.status(&line(&figures));
         if figures.ended.all() + figures.refused == 0 && !is_stopped {
-            self.output.insist("there is no task for this shard");
+            self.output.warn("there is no task for this shard");
         }
         let refused = self.refused_count.get();
         if refused > 0 {
             let path = self.refused_path.display();
-            self.output.insist(&format!("{refused} lines cannot be run; they are named in {path}"));
+            self.output.warn(&format!("{refused} lines cannot be run; they are named in {path}"));
         }
         for (reason, count) in self.reasons.borrow().iter().filter(|(_, count)| **count > 1) {
-            self.output.insist(&escape::terminal(&format!("{count} times: {reason}")));
+            self.output.warn(&escape::terminal(&format!("{count} times: {reason}")));
         }
         if figures.ended.failed + figures.ended.budget > 0 {
-            self.output.insist("--retry failed,budget goes on with what has failed or come to a limit");
+            self.output.warn("--retry failed,budget goes on with what has failed or come to a limit");
         }
         if figures.rescored > 0 {
             let rescored = figures.rescored;
-            self.output
-                .insist(&format!("{rescored} runs of before are held against other answers than then"));
+            self.output.warn(&format!("{rescored} runs of before are held against other answers than then"));
         }
         let changed = figures.changed;
         if changed > 0 {
-            self.output.insist(&format!(
+            self.output.warn(&format!(
                 "{changed} runs are of tasks, rolesets or parameters that have changed since, and stand as they are; for new ones use another --out"
             ));
         }
         let folder = self.folder.display();
         let hint = if is_stopped { "; the same command goes on with it" } else { "" };
-        self.output.tell(&format!("results: {folder}/results-{}.jsonl{hint}", self.shard.index));
+        self.output.status(&format!("results: {folder}/results-{}.jsonl{hint}", self.shard.index));
         Ok(figures)
     }
 
@@ -156,20 +156,23 @@ impl Watcher for BatchStory {
         }
         if count <= REFUSED_TOLD {
             let task = id.map(|id| format!(" (task `{id}`)")).unwrap_or_default();
-            self.insist(&format!("line {number}{task} cannot be run: {why}"));
+            self.warn(&format!("line {number}{task} cannot be run: {why}"));
         }
     }
 
     fn ended(&self, row: &ResultLine) {
-        if let Some(reason) =
-            row.result.reason.as_ref().filter(|_| matches!(row.result.outcome, "failed" | "budget"))
+        if let Some(reason) = row
+            .result
+            .reason
+            .as_ref()
+            .filter(|_| matches!(row.result.outcome, OutcomeKind::Failed | OutcomeKind::Budget))
         {
             let mut reasons = self.reasons.borrow_mut();
             if let Some(count) = reasons.get_mut(reason) {
                 *count += 1;
             } else if reasons.len() < REASONS_MAX {
                 let outcome = row.result.outcome;
-                self.insist(&format!("task `{}`, {outcome}: {reason}", row.task));
+                self.warn(&format!("task `{}`, {outcome}: {reason}", row.task));
                 reasons.insert(reason.clone(), 1);
             }
         }
@@ -194,7 +197,7 @@ impl Watcher for BatchStory {
             }
             None if self.line_at.get().elapsed() >= LINE_EVERY => {
                 self.line_at.set(Instant::now());
-                self.tell(&line(figures));
+                self.status(&line(figures));
             }
             None => {}
         }

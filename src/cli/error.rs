@@ -1,16 +1,17 @@
 //! From errors to exit codes and hints.
 
+use crate::approval::node::NodeError;
+use crate::approval::{ApprovalError, DecisionError};
 use crate::batch::BatchError;
 use crate::config::ConfigError;
 use crate::core::ExitCode;
-use crate::decision::DecisionError;
-use crate::engine::EngineError;
+use crate::engine::{EngineError, ReplayError};
 use crate::journal::JournalError;
-use crate::peer::PeerError;
 use crate::provider::ProviderError;
 use crate::provider::launch::LaunchError;
 use crate::repository::RepositoryError;
 use crate::retrieval::RetrievalError;
+use crate::run::RunError;
 
 /// A mistake in how the program was called.
 #[derive(Debug, thiserror::Error)]
@@ -43,11 +44,14 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
         .or_else(|| own(ExitCode::Interrupted, cause.is::<Interrupted>()))
         .or_else(|| own(ExitCode::Budget, cause.is::<TooLate>()))
         .or_else(|| own(ExitCode::Integrity, cause.is::<IntegrityError>()))
+        .or_else(|| cause.downcast_ref().map(ApprovalError::exit_code))
+        .or_else(|| cause.downcast_ref().map(RunError::exit_code))
+        .or_else(|| cause.is::<ReplayError>().then_some(ExitCode::Integrity))
         .or_else(|| cause.downcast_ref().map(ConfigError::exit_code))
         .or_else(|| cause.downcast_ref().map(EngineError::exit_code))
         .or_else(|| cause.downcast_ref().map(BatchError::exit_code))
         .or_else(|| cause.downcast_ref().map(DecisionError::exit_code))
-        .or_else(|| cause.downcast_ref().map(PeerError::exit_code))
+        .or_else(|| cause.downcast_ref().map(NodeError::exit_code))
         .or_else(|| cause.downcast_ref().map(RepositoryError::exit_code))
         .or_else(|| cause.downcast_ref().map(JournalError::exit_code))
         .or_else(|| cause.downcast_ref().map(LaunchError::exit_code))

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::locate;
 use super::output::Output;
 use crate::report::{Counted, DECISION_METRICS_FILE, DecisionMetrics, RESULT_FILE, metrics, write_whole};
+use crate::run::run_folders;
 
 /// Who may read it: also the exporter, which is another user.
 const PUBLIC: u32 = 0o644;
@@ -18,7 +18,7 @@ pub(super) fn write(path: Option<&Path>, run: &Path, output: &Output) {
     if let Some(path) = path
         && let Err(why) = try_write(path, run, output)
     {
-        output.insist(&format!("{why:#}"));
+        output.warn(&format!("{why:#}"));
     }
 }
 
@@ -28,14 +28,16 @@ fn try_write(path: &Path, run: &Path, output: &Output) -> anyhow::Result<()> {
     // It may have been given as `.`, which has no parent by its name.
     let run = run.canonicalize().with_context(context)?;
     let all = run.parent().unwrap_or(&run);
-    for folder in locate::run_folders(all) {
+    for folder in run_folders(all) {
         // A run without a result is under way, or its process died: it counts when it is resumed.
         let Ok(text) = std::fs::read_to_string(folder.join(RESULT_FILE)) else { continue };
         match serde_json::from_str::<Counted>(&text) {
             // A copy of a run's folder is the same run.
             Ok(run) if runs.iter().any(|known| known.is_same(&run)) => {}
             Ok(run) => runs.push(run),
-            Err(why) => output.tell(&format!("not counted: `{}`: {why}", folder.join(RESULT_FILE).display())),
+            Err(why) => {
+                output.status(&format!("not counted: `{}`: {why}", folder.join(RESULT_FILE).display()))
+            }
         }
     }
     write_whole(path, &metrics(&runs, &decisions(all, output))?, PUBLIC).with_context(context)
@@ -49,7 +51,7 @@ fn decisions(all: &Path, output: &Output) -> Vec<DecisionMetrics> {
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         match serde_json::from_str(&text) {
             Ok(decision) => found.push(decision),
-            Err(why) => output.tell(&format!("not counted: `{}`: {why}", path.display())),
+            Err(why) => output.status(&format!("not counted: `{}`: {why}", path.display())),
         }
     }
     found

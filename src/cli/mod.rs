@@ -4,48 +4,16 @@
 //! with words; [`main`] turns both into what the caller sees.
 
 mod answer;
-mod approve;
-mod approve_args;
 mod args;
-mod batch;
-mod batch_args;
 mod batch_story;
-mod bench;
-mod completions;
-mod desk;
-mod docs;
-mod doctor;
+mod commands;
+mod ending;
 mod error;
-mod global;
-mod keys;
-mod launch;
-mod locate;
-mod man;
 mod metrics;
 mod output;
-mod persona;
-mod place;
-mod plan;
 mod progress;
-mod quorum;
-mod reading;
-mod replay;
-mod replica;
-mod results;
-mod results_args;
-mod resume;
-mod roleset;
-mod run;
-mod run_args;
-mod runs;
 mod runtime;
-mod schema;
-mod settings;
-mod show;
 mod signals;
-mod spread;
-mod trust;
-mod verify;
 
 use std::ffi::OsString;
 
@@ -80,7 +48,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let result = dispatch(&cli, &output);
     match result {
         Ok(ExitCode::Success) if signals::was_heard() => {
-            output.insist("a signal came too late to stop this command; its output is whole, and its exit code is that of a signal");
+            output.warn("a signal came too late to stop this command; its output is whole, and its exit code is that of a signal");
             ExitCode::Interrupted.into()
         }
         Ok(code) => code.into(),
@@ -94,27 +62,27 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 
 fn dispatch(cli: &Cli, output: &Output) -> anyhow::Result<ExitCode> {
     match &cli.command {
-        Command::Run(args) => run::run(args, output),
-        Command::Batch(args) => batch::batch(args, output),
-        Command::Results(args) => results::tell(args, output),
-        Command::Approve(args) => approve::approve(args, output),
-        Command::Keys(args) => keys::keys(args, output),
-        Command::Resume(args) => resume::resume(args, output),
-        Command::Runs(args) => runs::runs(args, output),
-        Command::Show(args) => show::show(args, output),
-        Command::Verify(args) => verify::verify(args, output),
-        Command::Replay(args) => replay::replay(args, output),
-        Command::Plan(args) => plan::plan(args, output),
-        Command::Roleset(args) => roleset::roleset(args, output),
-        Command::Persona(args) => persona::persona(args, output),
-        Command::Schema(args) => schema::schema(args, output),
-        Command::Docs(args) => docs::docs(args, output),
-        Command::Doctor(args) => doctor::doctor(args, output),
-        Command::Trust(args) => trust::trust(args, output),
-        Command::Completions(args) => completions::completions(args, output),
-        Command::Man(args) => man::man(args, output),
-        Command::Guard(args) => launch::run_guard(args),
-        Command::Leash(args) => launch::run_leash(args),
-        Command::ReadPdf(args) => docs::read_pdf(args, output),
+        Command::Run(args) => commands::run::run(args, output),
+        Command::Batch(args) => commands::batch::batch(args, output),
+        Command::Results(args) => commands::results::tell(args, output),
+        Command::Approve(args) => commands::approve::approve(args, output),
+        Command::Keys(args) => commands::keys::keys(args, output),
+        Command::Resume(args) => commands::resume::resume(args, output),
+        Command::Runs(args) => commands::runs::runs(args, output),
+        Command::Show(args) => commands::show::show(args, output),
+        Command::Verify(args) => commands::verify::verify(args, output),
+        Command::Replay(args) => commands::replay::replay(args, output),
+        Command::Plan(args) => commands::plan::plan(args, output),
+        Command::Roleset(args) => commands::roleset::roleset(args, output),
+        Command::Persona(args) => commands::persona::persona(args, output),
+        Command::Schema(args) => commands::generate::schema(args, output),
+        Command::Docs(args) => commands::docs::docs(args, output),
+        Command::Doctor(args) => commands::doctor::doctor(args, output),
+        Command::Trust(args) => commands::trust::trust(args, output),
+        Command::Completions(args) => commands::generate::completions(args, output),
+        Command::Man(args) => commands::generate::man(args, output),
+        Command::Guard(args) => commands::children::run_guard(args),
+        Command::Leash(args) => commands::children::run_leash(args),
+        Command::ReadPdf(args) => commands::docs::read_pdf(args, output),
     }
 }

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
 
-use super::global::{Color, Format, Global};
+use super::args::{Color, Format, Global};
 use crate::core::ExitCode;
 use crate::text::escape;
 
@@ -78,7 +78,7 @@ impl Output {
     }
 
     /// Tells a line of the story, unless it is not wanted.
-    pub(super) fn tell(&self, text: &str) {
+    pub(super) fn status(&self, text: &str) {
         if !self.quiet {
             to_stderr(text);
         }
@@ -86,7 +86,7 @@ impl Output {
 
     /// Tells a line that matters also where no story is wanted.
     #[expect(clippy::unused_self, reason = "whoever prints goes through an Output")]
-    pub(super) fn insist(&self, text: &str) {
+    pub(super) fn warn(&self, text: &str) {
         to_stderr(text);
     }
 

@@ -8,13 +8,14 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 
-use super::global::Format;
+use super::args::Format;
 use super::output::Output;
 use crate::core::Usage;
 use crate::engine::{Observer, RunEvent};
 use crate::journal::{Record, Replied};
 use crate::protocol::panel::Scores;
 use crate::protocol::{CallId, REFUSED, Reply, Step};
+use crate::run::{Notices, Waiting};
 use crate::text::{escape, extract};
 
 /// Tells what a run is doing.
@@ -31,10 +32,10 @@ impl ProgressPrinter {
     }
 
     /// Tells one finished line, above the moving one.
-    pub(super) fn tell(&self, text: &str) {
+    pub(super) fn status(&self, text: &str) {
         match &self.spinner {
-            Some(bar) => bar.suspend(|| self.output.tell(text)),
-            None => self.output.tell(text),
+            Some(bar) => bar.suspend(|| self.output.status(text)),
+            None => self.output.status(text),
         }
     }
 
@@ -63,7 +64,10 @@ impl ProgressPrinter {
         let tokens = usage.completion;
         let name = self.output.paint(agent, "1");
         let part = if call.part > 0 { format!("part {:>3}  ", call.part) } else { String::new() };
-        self.tell(&format!("{part}round {:>2}  {name}{again}: {what}  [{tokens} tokens{time}]", call.round));
+        self.status(&format!(
+            "{part}round {:>2}  {name}{again}: {what}  [{tokens} tokens{time}]",
+            call.round
+        ));
     }
 
     fn move_on(&self) {
@@ -96,50 +100,71 @@ fn spinner(output: Output) -> Option<ProgressBar> {
 }
 
 /// Tells that something outside takes its time.
-pub(super) struct Waiting {
+pub(super) struct WaitPrinter {
     output: Output,
     spinner: Option<ProgressBar>,
     /// Seconds after which the next line is told where nothing moves.
     next: Cell<u64>,
 }
 
-impl Waiting {
+impl WaitPrinter {
     /// Begins to wait for `what`.
     pub(super) fn new(output: Output, what: &str) -> Self {
         let spinner = spinner(output);
         match &spinner {
             Some(bar) => bar.set_message(what.to_owned()),
-            None => output.tell(what),
+            None => output.status(what),
         }
         Self { output, spinner, next: Cell::new(30) }
     }
+}
 
-    /// Tells how long it has taken: a line now and then, each after twice the time of the last.
-    pub(super) fn since(&self, after: Duration) {
+impl Waiting for WaitPrinter {
+    /// Prints a line now and then, each after twice the time of the last.
+    fn since(&self, after: Duration) {
         let seconds = after.as_secs();
         if self.spinner.is_none() && seconds >= self.next.get() {
-            self.output.tell(&format!("still waiting after {seconds} s"));
+            self.output.status(&format!("still waiting after {seconds} s"));
             self.next.set(seconds * 2);
         }
     }
 
-    /// Ends with a last line.
-    pub(super) fn done(self, text: &str) {
+    fn done(self: Box<Self>, line: &str) {
         if let Some(bar) = &self.spinner {
             bar.finish_and_clear();
         }
-        self.output.tell(text);
+        self.output.status(line);
+    }
+}
+
+impl Notices for Output {
+    fn status(&self, line: &str) {
+        Output::status(self, line);
+    }
+
+    fn warn(&self, line: &str) {
+        Output::warn(self, line);
+    }
+
+    fn wait_for(&self, what: &str) -> Box<dyn Waiting + '_> {
+        Box::new(WaitPrinter::new(*self, what))
+    }
+}
+
+impl Drop for ProgressPrinter {
+    fn drop(&mut self) {
+        self.finish();
     }
 }
 
 impl Observer for ProgressPrinter {
-    fn notice(&self, moment: RunEvent<'_>) {
-        match moment {
+    fn on_event(&self, event: RunEvent<'_>) {
+        match event {
             RunEvent::Writing | RunEvent::Failed { .. } => {}
             RunEvent::Written(record) => self.written(record),
             RunEvent::Calling { agent, ask } => {
                 if let Some(why) = ask.messages.last().and_then(|m| refusal(&m.content)) {
-                    self.tell(&format!("          {}", escape::terminal(why)));
+                    self.status(&format!("          {}", escape::terminal(why)));
                 }
                 self.waiting.borrow_mut().insert(ask.call, (agent.to_owned(), 0));
                 self.move_on();
@@ -155,16 +180,16 @@ impl Observer for ProgressPrinter {
                 self.reply(agent, replied, usage, Some(took));
                 self.move_on();
             }
-            RunEvent::Remarked { agent, remark } => self.tell(&format!("          {agent}: {remark}")),
+            RunEvent::Remarked { agent, remark } => self.status(&format!("          {agent}: {remark}")),
             RunEvent::Cancelled { agent, call } => {
                 self.waiting.borrow_mut().remove(&call);
-                self.tell(&format!("          {agent}: not awaited, it can change nothing any more"));
+                self.status(&format!("          {agent}: not awaited, it can change nothing any more"));
                 self.move_on();
             }
             RunEvent::Stopping { at_once: false } => {
-                self.tell("stopping after the open calls; once more to stop at once");
+                self.status("stopping after the open calls; once more to stop at once");
             }
-            RunEvent::Stopping { at_once: true } => self.tell("stopping at once"),
+            RunEvent::Stopping { at_once: true } => self.status("stopping at once"),
         }
     }
 }

@@ -49,6 +49,11 @@ pub(super) struct Listening {
 }
 
 impl Listening {
+    /// Returns where a request to stop will come.
+    pub(super) fn stop(&self) -> watch::Receiver<StopRequest> {
+        self.stop.clone()
+    }
+
     /// Says that the command begins: from now on a signal asks it to stop. Returns where the request comes.
     pub(super) fn begin(self) -> watch::Receiver<StopRequest> {
         *lock(&self.phase) = Phase::Begun;
@@ -110,7 +115,7 @@ fn heed(
                 let _ = sender.send(StopRequest::Finish);
             }
             (Phase::Begun, true) => {
-                last_words(move || output.tell("stopping at once"));
+                last_words(move || output.status("stopping at once"));
                 low_level::exit(u8::from(ExitCode::Interrupted).into());
             }
         }

@@ -8,8 +8,7 @@
 //! anything but the user's list; a project's file never decides about its own trust.
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -24,6 +23,7 @@ use super::folders::{PROJECT_FILE, config_folder};
 use super::reach::{Reach, reach};
 use crate::core::{BEDROCK, PRESETS};
 use crate::crypto::Digest;
+use crate::journal::private_folder;
 use crate::provider::is_loopback;
 use crate::report::write_whole;
 
@@ -323,7 +323,7 @@ impl TrustStore {
     fn change<T>(&self, change: impl FnOnce(&mut BTreeMap<PathBuf, Digest>) -> T) -> Result<T, ConfigError> {
         let failed =
             |e: std::io::Error| ConfigError::Usage(format!("cannot write `{}`: {e}", self.path().display()));
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(failed)?;
+        private_folder(&self.folder).map_err(failed)?;
         let lock = File::open(&self.folder).map_err(failed)?;
         lock.lock().map_err(failed)?;
         let mut folders = self.folders()?;

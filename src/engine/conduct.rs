@@ -5,7 +5,7 @@
 
 use crate::core::{Price, Structured, Usage};
 use crate::journal::Replied;
-use crate::protocol::{Ask, Degraded, Finish, ReplyShape, UsageRule};
+use crate::protocol::{Ask, Degraded, DegradedKind, Finish, ReplyShape, UsageRule};
 
 /// Tokens that a chat template may add to each message.
 const MESSAGE_ROOM: u64 = 64;
@@ -34,20 +34,23 @@ pub(super) fn losses(name: &str, replied: &Replied, is_implausible: bool) -> Vec
             Structured::Prompt => "the prompt alone",
         };
         let detail = format!("the server of {name} refused the schema; its replies were held by {how}");
-        lose("structured_output", detail);
+        lose(DegradedKind::StructuredOutput, detail);
     }
     if replied.usage.estimated {
-        lose("usage_estimated", format!("the server of {name} reports no usage; tokens are estimates"));
+        lose(
+            DegradedKind::UsageEstimated,
+            format!("the server of {name} reports no usage; tokens are estimates"),
+        );
     }
     if is_implausible {
         let detail = format!(
             "the server of {name} counts tokens for which its requests and replies have no room; estimates were charged"
         );
-        lose("usage_implausible", detail);
+        lose(DegradedKind::UsageImplausible, detail);
     }
     if replied.key_removed {
         lose(
-            "key_in_reply",
+            DegradedKind::KeyInReply,
             format!("the server of {name} repeated its key in a reply; the key was taken out"),
         );
     }

@@ -11,46 +11,31 @@ use super::error::EngineError;
 use super::flight::{Flight, StopRequest};
 use super::log;
 use super::observer::{Observer, RunEvent};
+use super::prepared::{PreparedRun, Resumption, Tools};
 use super::redaction::Redaction;
 use super::run_state::{RunState, tokens_max};
 use crate::core::{Endpoint, PROGRAM};
+use crate::engine::ReplayError;
 use crate::journal::{
-    Asked, Entry, Found, Journal, Library, Limits, Log, Record, Replied, RunSpec, RunWriter, Writer,
+    Asked, Entry, Found, Journal, Limits, Log, Record, Replied, RunSpec, RunWriter, Writer, private_folder,
 };
 use crate::protocol::{Ask, CallId, Outcome, Passage, RunSetup, Search};
-use crate::provider::launch::Lifeline;
 use crate::provider::{Clients, Completion, Provider, ProviderError};
 use crate::retrieval::Corpus;
-
-/// What is another than before, from a resume on; what is not given stays.
-#[derive(Clone, Debug, Default)]
-pub struct Changes {
-    /// What the run may use.
-    pub limits: Option<Limits>,
-    /// Where each agent's model is called.
-    pub endpoints: Option<Vec<Endpoint>>,
-    /// Documents that may be searched.
-    pub library: Option<Library>,
-}
 
 /// A run that is under way.
 pub struct Engine<'a> {
     log: Log,
-    ledger: RunState,
+    state: RunState,
     providers: Vec<Provider>,
     limits: Limits,
-    /// What can be searched, if anything can.
-    corpus: Option<Corpus>,
-    /// What to leave out of passages that are found.
-    redaction: Option<Redaction>,
-    /// From when on a deadline counts.
-    began: tokio::time::Instant,
+    tools: Tools,
     observer: &'a dyn Observer,
 }
 
 impl std::fmt::Debug for Engine<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("ledger", &self.ledger).finish_non_exhaustive()
+        f.debug_struct("Engine").field("state", &self.state).finish_non_exhaustive()
     }
 }
 
@@ -63,15 +48,34 @@ impl<'a> Engine<'a> {
     pub fn start(
         dir: &Path,
         run: &str,
-        opened: RunSpec,
+        prepared: PreparedRun,
         observer: &'a dyn Observer,
     ) -> Result<Self, EngineError> {
-        let providers = providers(&opened.setup, &opened.endpoints, &Clients::default())?;
+        let PreparedRun { spec, mut tools } = prepared;
+        let providers = providers(&spec.setup, &spec.endpoints, &Clients::default())?;
+        // Before anything with a token in it is written or sent.
+        if let Some(redaction) = &mut tools.redaction {
+            private_folder(dir).and_then(|()| redaction.save()).map_err(EngineError::Redaction)?;
+        }
+        let written = Self::write_opening(dir, run, spec, observer);
+        if let (Err(_), Some(redaction)) = (&written, &tools.redaction) {
+            redaction.discard();
+        }
+        let (writer, record) = written?;
+        Self::begun(Log::Own(writer), &record, providers, tools, observer)
+    }
+
+    fn write_opening(
+        dir: &Path,
+        run: &str,
+        spec: RunSpec,
+        observer: &dyn Observer,
+    ) -> Result<(Writer, Record), EngineError> {
         let mut writer = Writer::create(dir, run)?;
-        observer.notice(RunEvent::Writing);
-        let opening = Entry::Opened(Box::new(opened));
+        observer.on_event(RunEvent::Writing);
+        let opening = Entry::Opened(Box::new(spec));
         match writer.append(opening).and_then(|record| writer.sync().map(|()| record)) {
-            Ok(record) => Self::begun(Log::Own(writer), &record, providers, observer),
+            Ok(record) => Ok((writer, record)),
             Err(why) => {
                 writer.discard();
                 Err(why.into())
@@ -85,40 +89,46 @@ impl<'a> Engine<'a> {
     /// # Errors
     ///
     /// [`EngineError`]. Nothing is written if an endpoint cannot be used.
-    pub fn start_among(
-        mut strand: RunWriter,
-        opened: RunSpec,
+    pub fn start_shared(
+        mut writer: RunWriter,
+        prepared: PreparedRun,
         clients: &Clients,
         observer: &'a dyn Observer,
     ) -> Result<Self, EngineError> {
-        let providers = providers(&opened.setup, &opened.endpoints, clients)?;
-        observer.notice(RunEvent::Writing);
-        let record = strand.append(Entry::Opened(Box::new(opened)))?;
-        Self::begun(Log::Shared(strand), &record, providers, observer)
+        let PreparedRun { spec, tools } = prepared;
+        let providers = providers(&spec.setup, &spec.endpoints, clients)?;
+        observer.on_event(RunEvent::Writing);
+        let record = writer.append(Entry::Opened(Box::new(spec)))?;
+        Self::begun(Log::Shared(writer), &record, providers, tools, observer)
     }
 
     fn begun(
         log: Log,
         record: &Record,
         providers: Vec<Provider>,
+        tools: Tools,
         observer: &'a dyn Observer,
     ) -> Result<Self, EngineError> {
-        observer.notice(RunEvent::Written(record));
-        let ledger =
-            RunState::open(record).map_err(|why| EngineError::Mismatch { line: record.seq + 1, why })?;
-        let limits = ledger.limits();
-        Ok(Self::of(log, ledger, providers, limits, observer))
+        observer.on_event(RunEvent::Written(record));
+        let state = RunState::open(record).map_err(|why| ReplayError { line: record.seq + 1, why })?;
+        let limits = state.limits();
+        Ok(Self::new(log, state, providers, limits, tools, observer))
     }
 
-    fn of(
+    fn new(
         log: Log,
-        ledger: RunState,
+        state: RunState,
         providers: Vec<Provider>,
         limits: Limits,
+        tools: Tools,
         observer: &'a dyn Observer,
     ) -> Self {
-        let began = tokio::time::Instant::now();
-        Self { log, ledger, providers, limits, corpus: None, redaction: None, began, observer }
+        for provider in &providers {
+            if let Some(lifeline) = &tools.lifeline {
+                provider.attach(lifeline);
+            }
+        }
+        Self { log, state, providers, limits, tools, observer }
     }
 
     /// Takes up a run where its journal ends.
@@ -127,44 +137,52 @@ impl<'a> Engine<'a> {
     ///
     /// # Errors
     ///
-    /// [`EngineError`].
+    /// [`EngineError`]. Nothing is written if the run needs documents, or its table of redactions, and is not lent them.
     pub fn resume(
         writer: Writer,
         journal: &Journal,
-        now: Changes,
+        now: Resumption,
         observer: &'a dyn Observer,
     ) -> Result<Self, EngineError> {
         Self::resume_from(Log::Own(writer), &journal.records, now, &Clients::default(), observer)
     }
 
-    /// Takes up a run whose records are in a journal that others share; see [`Engine::start_among`] and [`Engine::resume`].
+    /// Takes up a run whose records are in a journal that others share; see [`Engine::start_shared`] and [`Engine::resume`].
     ///
     /// # Errors
     ///
     /// [`EngineError`].
-    pub fn resume_among(
-        strand: RunWriter,
+    pub fn resume_shared(
+        writer: RunWriter,
         records: &[Record],
-        now: Changes,
+        now: Resumption,
         clients: &Clients,
         observer: &'a dyn Observer,
     ) -> Result<Self, EngineError> {
-        Self::resume_from(Log::Shared(strand), records, now, clients, observer)
+        Self::resume_from(Log::Shared(writer), records, now, clients, observer)
     }
 
     fn resume_from(
         log: Log,
         records: &[Record],
-        now: Changes,
+        now: Resumption,
         clients: &Clients,
         observer: &'a dyn Observer,
     ) -> Result<Self, EngineError> {
-        let ledger = RunState::replay(records).map_err(|(line, why)| EngineError::Mismatch { line, why })?;
-        let limits = now.limits.unwrap_or(ledger.limits());
-        let endpoints = now.endpoints.filter(|now| now != ledger.endpoints());
-        let library = now.library.filter(|now| ledger.library() != Some(now));
-        let places = endpoints.as_deref().unwrap_or(ledger.endpoints());
-        let providers = providers(&ledger.opened().setup, places, clients)?;
+        let state = RunState::replay(records)?;
+        let Resumption { limits, endpoints, library, tools } = now;
+        let limits = limits.unwrap_or(state.limits());
+        let endpoints = endpoints.filter(|now| now != state.endpoints());
+        let library = library.filter(|now| state.library() != Some(now));
+        let is_open = state.outcome().is_none_or(|outcome| !outcome.is_final());
+        if is_open && state.opened().redacted && tools.redaction.is_none() {
+            return Err(EngineError::NoRedaction);
+        }
+        if is_open && state.library().is_some() && tools.corpus.is_none() {
+            return Err(EngineError::NoCorpus);
+        }
+        let places = endpoints.as_deref().unwrap_or(state.endpoints());
+        let providers = providers(&state.opened().setup, places, clients)?;
         for record in records {
             if let Entry::Replied(Replied { call, structured: Some(held), .. }) = &record.event
                 && let Some(provider) = providers.get(call.agent)
@@ -172,39 +190,17 @@ impl<'a> Engine<'a> {
                 provider.degrade_to(*held);
             }
         }
-        let mut engine = Self::of(log, ledger, providers, limits, observer);
-        if engine.ledger.outcome().is_none_or(|outcome| !outcome.is_final()) {
+        let mut engine = Self::new(log, state, providers, limits, tools, observer);
+        if is_open {
             engine.record(Entry::Resumed { program: PROGRAM.to_owned(), limits, endpoints, library })?;
         }
         Ok(engine)
     }
 
-    /// Lets calls to a server that was launched for this run know how it is doing.
-    pub fn attach(&self, lifeline: &Lifeline) {
-        for provider in &self.providers {
-            provider.attach(lifeline);
-        }
-    }
-
-    /// Lends the run documents to search; one that must search needs them.
-    pub fn lend(&mut self, corpus: Corpus) {
-        self.corpus = Some(corpus);
-    }
-
-    /// Lends the run the table by which its setup was redacted, so that what it finds is redacted as well.
-    pub fn redact_by(&mut self, redaction: Redaction) {
-        self.redaction = Some(redaction);
-    }
-
-    /// Counts the deadline from an earlier moment, such as the start of the program.
-    pub fn count_from(&mut self, began: Instant) {
-        self.began = began.into();
-    }
-
     /// Returns the state of the run.
     #[must_use]
-    pub fn ledger(&self) -> &RunState {
-        &self.ledger
+    pub fn state(&self) -> &RunState {
+        &self.state
     }
 
     /// Returns the SHA-256 of the journal's last line.
@@ -219,13 +215,13 @@ impl<'a> Engine<'a> {
     ///
     /// [`EngineError`], if the journal cannot be written; the run can be resumed.
     pub async fn run(&mut self, stop: watch::Receiver<StopRequest>) -> Result<Outcome, EngineError> {
-        if let Some(outcome) = self.ledger.outcome() {
+        if let Some(outcome) = self.state.outcome() {
             return Ok(outcome.clone());
         }
-        log::begun(&self.ledger);
+        log::begun(&self.state);
         let outcome = match self.until_stopped(stop).await? {
-            Some(reason) if self.ledger.verdict().is_none() => reason,
-            Some(_) | None => self.ledger.verdict().cloned().unwrap_or(Outcome::Interrupted),
+            Some(reason) if self.state.verdict().is_none() => reason,
+            Some(_) | None => self.state.verdict().cloned().unwrap_or(Outcome::Interrupted),
         };
         self.record(Entry::Stopped { outcome: outcome.clone() })?;
         self.log.sync().await?;
@@ -241,20 +237,21 @@ impl<'a> Engine<'a> {
         // The providers are lent to the calls in the air while the rest of the engine goes on.
         let providers = std::mem::take(&mut self.providers);
         let observer = self.observer;
-        let deadline = self.limits.deadline_ms.map(|ms| self.began + Duration::from_millis(ms));
+        let began = self.tools.began.map_or_else(tokio::time::Instant::now, Into::into);
+        let deadline = self.limits.deadline_ms.map(|ms| began + Duration::from_millis(ms));
         let (quit, quitting) = watch::channel(false);
         for provider in &providers {
-            provider.heed(&quitting);
+            provider.watch_shutdown(&quitting);
         }
         let mut flight = Flight::default();
-        while self.ledger.verdict().is_none() {
+        while self.state.verdict().is_none() {
             // A request may come while a reply is taken as well as while one is awaited.
             let request = *stop.borrow_and_update();
             if flight.hears(request) {
                 quit.send_replace(true);
-                observer.notice(RunEvent::Stopping { at_once: request == StopRequest::Abort });
+                observer.on_event(RunEvent::Stopping { at_once: request == StopRequest::Abort });
             }
-            if let Some(search) = self.ledger.to_search().cloned() {
+            if let Some(search) = self.state.to_search().cloned() {
                 self.search(&search).await?;
             }
             self.ask_what_is_owed(&mut flight, |ask| call(&providers[ask.call.agent], ask, observer)).await?;
@@ -290,14 +287,14 @@ impl<'a> Engine<'a> {
         let mut has_asked = false;
         while flight.reason.is_none() {
             let has_room = |ask: &&Ask| self.has_room(ask.call.agent, flight.handles.keys());
-            let Some(ask) = self.ledger.to_ask().find(has_room).cloned() else { break };
-            if let Err(limit) = self.ledger.allows(&ask) {
+            let Some(ask) = self.state.to_ask().find(has_room).cloned() else { break };
+            if let Err(limit) = self.state.allows(&ask) {
                 flight.reason = Some(Outcome::Budget { limit: limit.to_string() });
                 break;
             }
             let (call, sha256, tokens_max) = (ask.call, ask.digest, tokens_max(&ask));
             self.record(Entry::Asked(Asked { call, sha256, tokens_max }))?;
-            self.observer.notice(RunEvent::Calling { agent: self.ledger.agent_name(call.agent), ask: &ask });
+            self.observer.on_event(RunEvent::Calling { agent: self.state.agent_name(call.agent), ask: &ask });
             let (handle, registration) = AbortHandle::new_pair();
             flight.handles.insert(call, handle);
             flight.calls.push(Abortable::new(begin(ask), registration));
@@ -322,17 +319,17 @@ impl<'a> Engine<'a> {
         match result {
             Ok(completion) => self.take_answer(call, completion, took).await?,
             Err(error) => {
-                let cause = format!("{}: {error}", self.ledger.agent_name(call.agent));
-                self.observer.notice(RunEvent::Failed { call, error: &error });
+                let cause = format!("{}: {error}", self.state.agent_name(call.agent));
+                self.observer.on_event(RunEvent::Failed { call, error: &error });
                 flight.reason = flight.reason.take().or(Some(Outcome::Failed { cause }));
             }
         }
         flight.handles.retain(|call, handle| {
-            let is_owed = self.ledger.is_owed(*call);
+            let is_owed = self.state.is_owed(*call);
             if !is_owed {
                 handle.abort();
-                let agent = self.ledger.agent_name(call.agent);
-                self.observer.notice(RunEvent::Cancelled { agent, call: *call });
+                let agent = self.state.agent_name(call.agent);
+                self.observer.on_event(RunEvent::Cancelled { agent, call: *call });
             }
             is_owed
         });
@@ -341,7 +338,7 @@ impl<'a> Engine<'a> {
 
     /// Whether the server of this agent may take one more call beside those in the air.
     fn has_room<'b>(&self, agent: usize, in_the_air: impl Iterator<Item = &'b CallId>) -> bool {
-        let endpoints = self.ledger.endpoints();
+        let endpoints = self.state.endpoints();
         let Some((url, most)) = endpoints.get(agent).and_then(Endpoint::calls_at_once) else { return true };
         let is_there = |call: &&CallId| {
             endpoints.get(call.agent).and_then(Endpoint::calls_at_once).is_some_and(|(u, _)| u == url)
@@ -351,14 +348,13 @@ impl<'a> Engine<'a> {
 
     /// Searches the documents, and records what it finds before anything follows from it.
     async fn search(&mut self, search: &Search) -> Result<(), EngineError> {
-        let corpus = self.corpus.as_ref().ok_or(EngineError::NoCorpus)?;
-        let passages = match &mut self.redaction {
+        let corpus = self.tools.corpus.as_ref().ok_or(EngineError::NoCorpus)?;
+        let passages = match &mut self.tools.redaction {
             // The documents hold the originals; nothing of the search leaves this machine.
             Some(redaction) => {
                 let words = redaction.redactions().restore(&search.words);
                 redacted(corpus, redaction, &words, search.tokens_max)?
             }
-            None if self.ledger.opened().redacted => return Err(EngineError::NoRedaction),
             None => corpus.search(&search.words, search.tokens_max)?,
         };
         self.record(Entry::Found(Found { round: search.round, passages }))?;
@@ -374,26 +370,26 @@ impl<'a> Engine<'a> {
     ) -> Result<(), EngineError> {
         let Completion { reply, usage, structured, attempts, receipt, key_removed } = answer;
         let replied = Replied { call, reply, usage, structured, attempts, receipt, key_removed };
-        let agent = self.ledger.agent_name(call.agent);
-        let usage = self.ledger.charge(&replied);
-        self.observer.notice(RunEvent::Answered { agent, replied: &replied, usage, took });
-        let logged = log::rounds(&self.ledger).map(|before| (before, replied.clone()));
+        let agent = self.state.agent_name(call.agent);
+        let usage = self.state.charge(&replied);
+        self.observer.on_event(RunEvent::Answered { agent, replied: &replied, usage, took });
+        let logged = log::rounds(&self.state).map(|before| (before, replied.clone()));
         self.record(Entry::Replied(replied))?;
         self.log.sync().await?;
-        if let Some(remark) = self.ledger.remark() {
-            self.observer.notice(RunEvent::Remarked { agent: self.ledger.agent_name(call.agent), remark });
+        if let Some(remark) = self.state.remark() {
+            self.observer.on_event(RunEvent::Remarked { agent: self.state.agent_name(call.agent), remark });
         }
         if let Some((before, replied)) = logged {
-            log::replied(&self.ledger, &replied, took, before);
+            log::replied(&self.state, &replied, took, before);
         }
         Ok(())
     }
 
     fn record(&mut self, entry: Entry) -> Result<(), EngineError> {
-        self.observer.notice(RunEvent::Writing);
+        self.observer.on_event(RunEvent::Writing);
         let record = self.log.append(entry)?;
-        self.observer.notice(RunEvent::Written(&record));
-        self.ledger.apply(&record).map_err(|why| EngineError::Mismatch { line: record.seq + 1, why })
+        self.observer.on_event(RunEvent::Written(&record));
+        Ok(self.state.apply(&record).map_err(|why| ReplayError { line: record.seq + 1, why })?)
     }
 }
 
@@ -427,7 +423,7 @@ async fn call(
 ) -> (CallId, Result<Completion, ProviderError>, Duration) {
     let began = Instant::now();
     let call = ask.call;
-    let progress = |tokens| observer.notice(RunEvent::Streaming { call, tokens });
+    let progress = |tokens| observer.on_event(RunEvent::Streaming { call, tokens });
     let result = provider.ask(&ask, &progress).await;
     (call, result, began.elapsed())
 }

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::mismatch::Mismatch;
+use super::mismatch::ReplayError;
 use crate::core::ExitCode;
 use crate::journal::JournalError;
 use crate::provider::ProviderError;
@@ -16,13 +16,8 @@ pub enum EngineError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The journal's records do not fit together.
-    #[error("the journal's line {line} does not verify: {why}")]
-    Mismatch {
-        /// The line, from 1.
-        line: u64,
-        /// What is wrong.
-        why: Mismatch,
-    },
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
     /// The documents cannot be searched.
     #[error(transparent)]
     Retrieval(#[from] RetrievalError),
@@ -30,10 +25,10 @@ pub enum EngineError {
     #[error("the table of what was redacted cannot be written: {0}")]
     Redaction(std::io::Error),
     /// The run was redacted, and needs its table to go on.
-    #[error("this run is redacted, and its table was not lent to it (see `Engine::redact_by`)")]
+    #[error("this run is redacted, and cannot go on without its table of redactions")]
     NoRedaction,
     /// The run needs documents that it was not given.
-    #[error("this run searches documents, and none were lent to it (see `Engine::lend`)")]
+    #[error("this run searches documents, and cannot go on without them")]
     NoCorpus,
     /// An endpoint cannot be used as configured.
     #[error("{agent}: {why}")]
@@ -51,7 +46,7 @@ impl EngineError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Journal(error) => error.exit_code(),
-            Self::Mismatch { .. } => ExitCode::Integrity,
+            Self::Replay(_) => ExitCode::Integrity,
             Self::Provider { why, .. } => why.exit_code(),
             Self::Retrieval(error) => error.exit_code(),
             Self::NoCorpus | Self::NoRedaction => ExitCode::Usage,

@@ -5,6 +5,16 @@ use thiserror::Error;
 use crate::core::PROGRAM;
 use crate::protocol::{BadSetup, CallId, Unexpected};
 
+/// A journal that is not that of a run, and where.
+#[derive(Clone, Debug, Error, Eq, PartialEq)]
+#[error("the journal's line {line} does not verify: {why}")]
+pub struct ReplayError {
+    /// The line, from 1.
+    pub line: u64,
+    /// What is wrong.
+    pub why: Mismatch,
+}
+
 /// A record that cannot be one of this run.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 #[non_exhaustive]

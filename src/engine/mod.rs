@@ -20,14 +20,16 @@ mod flight;
 mod log;
 mod mismatch;
 mod observer;
+mod prepared;
 mod redaction;
 mod run_state;
 
 pub use budget::{Budget, Exceeded, Reserve};
-pub use drive::{Changes, Engine};
+pub use drive::Engine;
 pub use error::EngineError;
 pub use flight::StopRequest;
-pub use mismatch::Mismatch;
+pub use mismatch::{Mismatch, ReplayError};
 pub use observer::{NoObserver, Observer, RunEvent};
+pub use prepared::{PreparedRun, Resumption, RunBuilder};
 pub use redaction::Redaction;
 pub use run_state::{RunState, Totals};

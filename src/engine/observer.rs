@@ -7,7 +7,7 @@ use crate::journal::{Record, Replied};
 use crate::protocol::{Ask, CallId};
 use crate::provider::ProviderError;
 
-/// A moment of a run.
+/// Something that happens in a run.
 #[derive(Debug)]
 pub enum RunEvent<'a> {
     /// A record is about to be written.
@@ -67,16 +67,16 @@ pub enum RunEvent<'a> {
     },
 }
 
-/// Somebody who wants to know.
+/// An onlooker of a run.
 pub trait Observer {
-    /// Is told of each moment, in order.
-    fn notice(&self, moment: RunEvent<'_>);
+    /// Takes each event, in order.
+    fn on_event(&self, event: RunEvent<'_>);
 }
 
-/// Nobody.
+/// An onlooker that does nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoObserver;
 
 impl Observer for NoObserver {
-    fn notice(&self, _moment: RunEvent<'_>) {}
+    fn on_event(&self, _event: RunEvent<'_>) {}
 }

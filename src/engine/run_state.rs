@@ -7,14 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::Mismatch;
 use super::budget::{Budget, Reserve};
 use super::conduct::{self, estimate_instead, ignores_schema};
+use super::mismatch::{Mismatch, ReplayError};
 use crate::core::{Endpoint, Price, Usage};
 use crate::journal::{Asked, Entry, Found, Library, Limits, Record, Replied, RunSpec, between};
 use crate::protocol::{
-    Action, Ask, CallId, Degraded, Event, Machine, Outcome, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage,
-    Protocol, ReplyShape, RunReport, Search, Unexpected,
+    Action, Ask, CallId, Degraded, DegradedKind, Event, Machine, Outcome, PASSAGE_CHARS_MAX, PASSAGES_MAX,
+    Passage, Protocol, ReplyShape, RunReport, Search, Unexpected,
 };
 use crate::text::{escape, redact};
 
@@ -73,7 +73,7 @@ pub struct Totals {
 
 impl std::fmt::Debug for RunState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ledger").field("run", &self.run).finish_non_exhaustive()
+        f.debug_struct("RunState").field("run", &self.run).finish_non_exhaustive()
     }
 }
 
@@ -91,7 +91,7 @@ impl RunState {
         }
         let known = opened.endpoints.iter().all(|e| e.price().is_some());
         let mut ledger = Self {
-            machine: opened.setup.machine(),
+            machine: opened.setup.clone().machine(),
             budget: Budget::new(opened.limits),
             limits: opened.limits,
             endpoints: opened.endpoints.clone(),
@@ -129,14 +129,15 @@ impl RunState {
     ///
     /// # Errors
     ///
-    /// The first [`Mismatch`], with the line's number from 1.
-    pub fn replay(records: &[Record]) -> Result<Self, (u64, Mismatch)> {
-        let first = records.first().ok_or((1, Mismatch::NotOpened))?;
-        let mut ledger = Self::open(first).map_err(|e| (1, e))?;
+    /// The first [`Mismatch`], with its line.
+    pub fn replay(records: &[Record]) -> Result<Self, ReplayError> {
+        let at = |line| move |why| ReplayError { line, why };
+        let first = records.first().ok_or_else(|| at(1)(Mismatch::NotOpened))?;
+        let mut state = Self::open(first).map_err(at(1))?;
         for record in &records[1..] {
-            ledger.apply(record).map_err(|e| (record.seq + 1, e))?;
+            state.apply(record).map_err(at(record.seq + 1))?;
         }
-        Ok(ledger)
+        Ok(state)
     }
 
     /// Takes the next record.
@@ -232,7 +233,7 @@ impl RunState {
         if self.is_suspect(&ask, replied, &actions) && ignores_schema(&ask, replied) {
             let name = self.agent_name(call.agent).to_owned();
             let detail = format!("the server of {name} accepts a schema and does not hold its replies to it");
-            self.degrade("schema_ignored", detail);
+            self.degrade(DegradedKind::SchemaIgnored, detail);
         }
         self.take_actions(actions);
         Ok(())
@@ -325,24 +326,24 @@ impl RunState {
         {
             let name = self.agent_name(agent);
             let detail = format!("{name} was `{before}` until the run was resumed, and `{now}` from then on");
-            self.degrade("model_changed", escape::message(&detail));
+            self.degrade(DegradedKind::ModelChanged, escape::message(&detail));
         }
     }
 
     /// What is lost of the documents, and whether they are others than before.
     fn note_library(&mut self, library: &Library) {
         for lost in &library.lost {
-            self.degrade("document_lost", lost.clone());
+            self.degrade(DegradedKind::DocumentLost, lost.clone());
         }
         let before = self.library.replace(library.clone());
         let digests = before.and_then(|before| before.sha256).zip(library.sha256);
         if digests.is_some_and(|(before, now)| before != now) {
             let detail = "the documents were others when the run was resumed; what had been found stands";
-            self.degrade("documents_changed", detail.to_owned());
+            self.degrade(DegradedKind::DocumentsChanged, detail.to_owned());
         }
     }
 
-    fn degrade(&mut self, kind: &'static str, detail: String) {
+    fn degrade(&mut self, kind: DegradedKind, detail: String) {
         let loss = Degraded { kind, detail };
         if !self.degraded.contains(&loss) {
             self.degraded.push(loss);
@@ -455,12 +456,12 @@ impl RunState {
         let mut report = self.machine.report();
         // Which of two servers answered first changes nothing about what they are.
         let mut lost = self.degraded.clone();
-        lost.sort_by(|a, b| (a.kind, &a.detail).cmp(&(b.kind, &b.detail)));
+        lost.sort_by(|a, b| (a.kind.name(), &a.detail).cmp(&(b.kind.name(), &b.detail)));
         report.degraded.extend(lost);
         if let Some(Outcome::Agreed { text, .. }) = self.verdict.as_ref().filter(|_| self.opened.redacted) {
             report.degraded.extend(redact::bent_tokens(&self.tokens, text).into_iter().map(|token| {
                 Degraded {
-                    kind: "bent_token",
+                    kind: DegradedKind::BentToken,
                     detail: format!("`{token}` in the answer stands for nothing that could be put back"),
                 }
             }));

@@ -1,8 +1,8 @@
 //! Appending to a journal.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::chain::Chain;
+use super::folder::private_folder;
 use super::reader::Walked;
 use super::{FILE_NAME, Journal, JournalError, Record, read};
 use crate::crypto::Digest;
@@ -144,7 +145,7 @@ impl Drop for Writer {
 pub(super) fn create_file(path: &Path) -> Result<File, JournalError> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let io = |action| move |source| JournalError::Io { action, path: dir.to_owned(), source };
-    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(io("make the folder"))?;
+    private_folder(dir).map_err(io("make the folder"))?;
     let file = OpenOptions::new()
         .read(true)
         .append(true)

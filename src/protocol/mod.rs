@@ -29,10 +29,10 @@ mod turn;
 
 pub(crate) use contract::UsageRule;
 pub use contract::{
-    Action, AgentReport, AgentSetup, Ask, BadSetup, BlindVote, CallId, Conversation, Degraded, Dissent,
-    Document, Event, Finish, How, Message, NoAgreement, Outcome, Override, PASSAGE_CHARS_MAX, PASSAGES_MAX,
-    Passage, Protocol, ProtocolParams, Reply, ReplyShape, Report, Role, RulesVersion, Search, Setup, Step,
-    Tally, Task, Thinking, Unexpected, WorstCase,
+    Action, AgentReport, AgentSetup, Ask, BadSetup, BlindVote, CallId, ChunkPlan, Conversation, Degraded,
+    DegradedKind, Dissent, Document, Event, Finish, How, Message, NoAgreement, Outcome, OutcomeKind,
+    Override, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage, Protocol, ProtocolParams, Reply, ReplyShape, Report,
+    Role, RulesVersion, Search, Setup, Step, Tally, Task, Thinking, Unexpected, WorstCase,
 };
 pub use registry::{Machine, Params, RunReport, RunSetup, Section};
 pub use turn::{ArbiterChoice, REFUSED};

@@ -147,14 +147,14 @@ impl ProtocolParams for Params {
         if let Some(spread) = setup.spread.clone() {
             return Box::new(Listed(MapReduce::new(setup, spread)));
         }
-        each!(&setup.params, params => Box::new(Listed(setup.with(params.clone()).machine())))
+        each!(setup.params.clone(), params => Box::new(Listed(setup.with_params(params).machine())))
     }
 
     fn worst_case(setup: &Setup<Self>) -> WorstCase {
         if setup.spread.is_some() {
             return map_reduce::worst_case(setup);
         }
-        each!(&setup.params, params => setup.with(params.clone()).worst_case())
+        each!(setup.params.clone(), params => setup.clone().with_params(params).worst_case())
     }
 }
 
@@ -190,24 +190,28 @@ impl From<MapReduceSection<Section>> for Section {
 
 impl From<Setup<PairParams>> for RunSetup {
     fn from(setup: Setup<PairParams>) -> Self {
-        setup.with(Params::Pair(setup.params.clone()))
+        let params = Params::Pair(setup.params.clone());
+        setup.with_params(params)
     }
 }
 
 impl From<Setup<CouncilParams>> for RunSetup {
     fn from(setup: Setup<CouncilParams>) -> Self {
-        setup.with(Params::Council(setup.params.clone()))
+        let params = Params::Council(setup.params.clone());
+        setup.with_params(params)
     }
 }
 
 impl From<Setup<PanelParams>> for RunSetup {
     fn from(setup: Setup<PanelParams>) -> Self {
-        setup.with(Params::Panel(setup.params.clone()))
+        let params = Params::Panel(setup.params.clone());
+        setup.with_params(params)
     }
 }
 
 impl From<Setup<ApprovalParams>> for RunSetup {
     fn from(setup: Setup<ApprovalParams>) -> Self {
-        setup.with(Params::Approval(setup.params.clone()))
+        let params = Params::Approval(setup.params.clone());
+        setup.with_params(params)
     }
 }

@@ -80,10 +80,10 @@ impl Provider {
     }
 
     /// Makes no call again once `quitting` says so.
-    pub fn heed(&self, quitting: &Quitting) {
+    pub fn watch_shutdown(&self, quitting: &Quitting) {
         match self {
-            Self::OpenAi(server) => server.heed(quitting),
-            Self::Bedrock(bedrock) => bedrock.heed(quitting),
+            Self::OpenAi(server) => server.watch_shutdown(quitting),
+            Self::Bedrock(bedrock) => bedrock.watch_shutdown(quitting),
             Self::Mock(_) => {}
         }
     }

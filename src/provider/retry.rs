@@ -30,13 +30,13 @@ impl RetryPolicy {
     }
 
     /// Makes no attempt again once `quitting` says so.
-    pub(super) fn heed(&self, quitting: &Quitting) {
+    pub(super) fn watch_shutdown(&self, quitting: &Quitting) {
         // Set once, when the run begins.
         let _ = self.quitting.set(quitting.clone());
     }
 
     /// Makes an attempt, again after faults that may pass.
-    pub(super) async fn insist<T, F: Future<Output = Result<T, ProviderError>>>(
+    pub(super) async fn run<T, F: Future<Output = Result<T, ProviderError>>>(
         &self,
         attempt: impl Fn() -> F,
     ) -> Result<T, ProviderError> {

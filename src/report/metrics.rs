@@ -194,7 +194,7 @@ fn of_decisions(registry: &Registry, decisions: &[DecisionMetrics]) -> Result<()
     registry.register(Box::new(rate.clone()))?;
     rollbacks.with_label_values::<&str>(&[]).set(0);
     for decision in decisions {
-        ended.with_label_values(&[&decision.outcome]).inc();
+        ended.with_label_values(&[decision.outcome.name()]).inc();
         rollbacks.with_label_values::<&str>(&[]).add(i64::from(decision.rollback_required));
         for (gauge, counts) in [(&votes, &decision.votes), (&dissent, &decision.severities)] {
             for (kind, count) in counts {

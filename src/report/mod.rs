@@ -12,7 +12,7 @@ mod sarif;
 mod transcript;
 mod worth;
 
-pub use decision::{DECISION_METRICS_FILE, DecisionMetrics};
+pub use decision::{DECISION_METRICS_FILE, DecisionMetrics, DecisionOutcome};
 pub use metrics::{Counted, metrics};
 pub use outcome::ConsensusOutcome;
 pub use result::{AgentResult, RunResult, Timing, UsageResult, write_run, write_whole};

@@ -11,9 +11,11 @@ use serde::Serialize;
 use super::{RESULT_FILE, TRANSCRIPT_FILE, panel, transcript};
 use crate::core::Endpoint;
 use crate::crypto::Digest;
-use crate::engine::{Mismatch, RunState};
+use crate::engine::{ReplayError, RunState};
 use crate::journal::{Record, between};
-use crate::protocol::{AgentReport, BlindVote, Degraded, Dissent, How, Outcome, ProtocolParams, Section};
+use crate::protocol::{
+    AgentReport, BlindVote, Degraded, Dissent, How, Outcome, OutcomeKind, ProtocolParams, Section,
+};
 
 /// How a run ended.
 #[derive(Clone, Debug, Serialize)]
@@ -26,8 +28,8 @@ pub struct RunResult {
     pub protocol: &'static str,
     /// The roleset.
     pub roleset: String,
-    /// The outcome's name.
-    pub outcome: &'static str,
+    /// Which way it ended.
+    pub outcome: OutcomeKind,
     /// Why, where the outcome alone does not say.
     pub reason: Option<String>,
     /// What kind of agreement it is.
@@ -121,7 +123,7 @@ impl RunResult {
             run: ledger.run().to_owned(),
             protocol: opened.setup.params.protocol(),
             roleset: opened.setup.roleset.clone(),
-            outcome: outcome.name(),
+            outcome: outcome.kind(),
             reason: reason(&outcome),
             how,
             text,
@@ -204,7 +206,7 @@ fn timing(ledger: &RunState) -> Timing {
 pub fn write_run(dir: &Path, result: &RunResult, records: &[Record]) -> std::io::Result<()> {
     const PRIVATE: u32 = 0o600;
     write_whole(&dir.join(RESULT_FILE), &result.to_json(), PRIVATE)?;
-    let damaged = |(line, why): (u64, Mismatch)| std::io::Error::other(format!("journal line {line}: {why}"));
+    let damaged = |damage: ReplayError| std::io::Error::other(damage);
     write_whole(&dir.join(TRANSCRIPT_FILE), &transcript(records).map_err(damaged)?, PRIVATE)
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::engine::{Mismatch, RunState};
+use crate::engine::{Mismatch, ReplayError, RunState};
 use crate::journal::{Entry, Found, Record, Replied};
 use crate::protocol::map_reduce::Fact;
 use crate::protocol::panel::{Evaluated, Scores};
@@ -15,18 +15,18 @@ use crate::text::{Envelope, escape};
 ///
 /// # Errors
 ///
-/// [`Mismatch`] with its line, if the records do not fit together.
-pub fn transcript(records: &[Record]) -> Result<String, (u64, Mismatch)> {
-    let first = records.first().ok_or((1, Mismatch::NotOpened))?;
-    let mut ledger = RunState::open(first).map_err(|e| (1, e))?;
-    let mut out = opening(&ledger);
+/// [`ReplayError`] if the records do not fit together.
+pub fn transcript(records: &[Record]) -> Result<String, ReplayError> {
+    let first = records.first().ok_or(ReplayError { line: 1, why: Mismatch::NotOpened })?;
+    let mut state = RunState::open(first).map_err(|why| ReplayError { line: 1, why })?;
+    let mut out = opening(&state);
     for record in &records[1..] {
-        ledger.apply(record).map_err(|e| (record.seq + 1, e))?;
+        state.apply(record).map_err(|why| ReplayError { line: record.seq + 1, why })?;
         match &record.event {
             Entry::Replied(replied) => {
-                reply(&mut out, &ledger, replied);
-                if let Some(remark) = ledger.remark() {
-                    let _ = writeln!(out, "*{}: {remark}.*\n", ledger.agent_name(replied.call.agent));
+                reply(&mut out, &state, replied);
+                if let Some(remark) = state.remark() {
+                    let _ = writeln!(out, "*{}: {remark}.*\n", state.agent_name(replied.call.agent));
                 }
             }
             Entry::Found(found) => passages(&mut out, found),
@@ -37,19 +37,19 @@ pub fn transcript(records: &[Record]) -> Result<String, (u64, Mismatch)> {
             Entry::Opened(_) | Entry::Asked(_) => {}
         }
     }
-    ranking(&mut out, &ledger);
-    facts(&mut out, &ledger);
-    dissent(&mut out, &ledger);
+    ranking(&mut out, &state);
+    facts(&mut out, &state);
+    dissent(&mut out, &state);
     Ok(out)
 }
 
-fn opening(ledger: &RunState) -> String {
-    let opened = ledger.opened();
-    let mut out = format!("# Run {}\n\n", ledger.run());
+fn opening(state: &RunState) -> String {
+    let opened = state.opened();
+    let mut out = format!("# Run {}\n\n", state.run());
     let _ =
         writeln!(out, "Roleset {}, seed {}, {}.\n", opened.setup.roleset, opened.setup.seed, opened.program);
     for (agent, endpoint) in opened.endpoints.iter().enumerate() {
-        let _ = writeln!(out, "- {}: {}", ledger.agent_name(agent), endpoint.label());
+        let _ = writeln!(out, "- {}: {}", state.agent_name(agent), endpoint.label());
     }
     out.push_str("\n## Task\n\n");
     quoted(&mut out, &opened.setup.task.prompt);
@@ -57,11 +57,11 @@ fn opening(ledger: &RunState) -> String {
     out
 }
 
-fn reply(out: &mut String, ledger: &RunState, replied: &Replied) {
+fn reply(out: &mut String, state: &RunState, replied: &Replied) {
     let call = replied.call;
     let what = match call.step {
         Step::Think => "private thoughts",
-        Step::Envelope => form_name(ledger, call),
+        Step::Envelope => form_name(state, call),
         Step::Choose => "arbiter's choice",
         Step::Weigh => "private comparison",
     };
@@ -70,16 +70,16 @@ fn reply(out: &mut String, ledger: &RunState, replied: &Replied) {
         (Step::Weigh, _) => ", in the other order".to_owned(),
         (_, attempt) => format!(", attempt {}", attempt + 1),
     };
-    let blind = if is_blind(ledger, call.round) { ", blind" } else { "" };
-    let name = ledger.agent_name(call.agent);
+    let blind = if is_blind(state, call.round) { ", blind" } else { "" };
+    let name = state.agent_name(call.agent);
     let part = if call.part > 0 { format!("Part {}, round", call.part) } else { "Round".to_owned() };
     let _ = writeln!(out, "## {part} {}: {name}, {what}{blind}{again}\n", call.round);
     match Envelope::parse(&replied.reply.text) {
         Ok(envelope) if call.step == Step::Envelope => parsed(out, &envelope),
-        Ok(_) | Err(_) if call.step == Step::Envelope && ballot(out, ledger, call) => {}
+        Ok(_) | Err(_) if call.step == Step::Envelope && ballot(out, state, call) => {}
         Ok(_) | Err(_) => quoted(out, &replied.reply.text),
     }
-    let refused = ledger.to_ask().find(|ask| {
+    let refused = state.to_ask().find(|ask| {
         ask.call.part == call.part
             && ask.call.agent == call.agent
             && ask.call.step == call.step
@@ -95,9 +95,9 @@ fn reply(out: &mut String, ledger: &RunState, replied: &Replied) {
 }
 
 /// Tells a ballot with the names behind its labels; returns false if this is none, or none that counts.
-fn ballot(out: &mut String, ledger: &RunState, call: CallId) -> bool {
-    let Section::Panel(section) = ledger.report().section else { return false };
-    let evaluator = ledger.agent_name(call.agent);
+fn ballot(out: &mut String, state: &RunState, call: CallId) -> bool {
+    let Section::Panel(section) = state.report().section else { return false };
+    let evaluator = state.agent_name(call.agent);
     let is_its = |e: &&Evaluated| e.evaluator == evaluator && 2 * e.iteration == call.round;
     let mut marks: Vec<&Evaluated> = section.evaluations.iter().filter(is_its).collect();
     marks.sort_by_key(|mark| mark.place);
@@ -114,8 +114,8 @@ fn ballot(out: &mut String, ledger: &RunState, call: CallId) -> bool {
 }
 
 /// Tells how the answers of a panel stand in the end.
-fn ranking(out: &mut String, ledger: &RunState) {
-    let Section::Panel(section) = ledger.report().section else { return };
+fn ranking(out: &mut String, state: &RunState) {
+    let Section::Panel(section) = state.report().section else { return };
     out.push_str("## Ranking\n\n");
     for placed in &section.ranking {
         let mean =
@@ -127,8 +127,8 @@ fn ranking(out: &mut String, ledger: &RunState) {
 }
 
 /// What the numbers in an answer from pieces mean.
-fn facts(out: &mut String, ledger: &RunState) {
-    let Section::MapReduce(section) = ledger.report().section else { return };
+fn facts(out: &mut String, state: &RunState) {
+    let Section::MapReduce(section) = state.report().section else { return };
     out.push_str("## Facts\n\n");
     for (index, Fact { document, start, end, quote: words }) in section.findings.iter().enumerate() {
         let name = escape::json_string(document);
@@ -148,8 +148,8 @@ fn passages(out: &mut String, found: &Found) {
 }
 
 /// Whether nobody knows what another wrote in this round.
-fn is_blind(ledger: &RunState, round: u32) -> bool {
-    match ledger.opened().setup.params {
+fn is_blind(state: &RunState, round: u32) -> bool {
+    match state.opened().setup.params {
         Params::Pair(_) | Params::Panel(_) => round == 1,
         Params::Council(_) => round == 0,
         Params::Approval(_) => true,
@@ -157,8 +157,8 @@ fn is_blind(ledger: &RunState, round: u32) -> bool {
 }
 
 /// Returns what an agent writes when it commits.
-fn form_name(ledger: &RunState, call: CallId) -> &'static str {
-    match ledger.opened().setup.params {
+fn form_name(state: &RunState, call: CallId) -> &'static str {
+    match state.opened().setup.params {
         Params::Pair(_) => "envelope",
         Params::Council(_) => {
             ["framing", "response", "verification"].get(call.agent).copied().unwrap_or("form")
@@ -216,8 +216,8 @@ fn end(out: &mut String, outcome: &Outcome) {
     out.push('\n');
 }
 
-fn dissent(out: &mut String, ledger: &RunState) {
-    let report = ledger.report();
+fn dissent(out: &mut String, state: &RunState) {
+    let report = state.report();
     if !report.dissent.is_empty() {
         out.push_str("## Other answers\n\n");
     }

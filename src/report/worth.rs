@@ -8,10 +8,11 @@ use std::fmt;
 
 use super::result::RunResult;
 use crate::core::Endpoint;
-use crate::protocol::{How, Section};
+use crate::protocol::{DegradedKind, How, Section};
 
 /// Kinds of losses that say something about a server and nothing about the answer: every reply was checked here.
-const OF_SERVERS: [&str; 3] = ["schema_ignored", "structured_output", "usage_estimated"];
+const OF_SERVERS: [DegradedKind; 3] =
+    [DegradedKind::SchemaIgnored, DegradedKind::StructuredOutput, DegradedKind::UsageEstimated];
 
 /// Says what the agreement of a run is worth; `endpoints` are those of its agents, in order.
 ///

@@ -47,27 +47,78 @@ pub enum Outcome {
     Interrupted,
 }
 
+/// Which way a run ended, without what belongs to it.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutcomeKind {
+    /// [`Outcome::Agreed`].
+    Agreed,
+    /// [`Outcome::NoAgreement`].
+    NoAgreement,
+    /// [`Outcome::Vetoed`].
+    Vetoed,
+    /// [`Outcome::Budget`].
+    Budget,
+    /// [`Outcome::Failed`].
+    Failed,
+    /// [`Outcome::Interrupted`].
+    Interrupted,
+}
+
 impl Outcome {
+    /// Returns which way it is.
+    #[must_use]
+    pub fn kind(&self) -> OutcomeKind {
+        match self {
+            Self::Agreed { .. } => OutcomeKind::Agreed,
+            Self::NoAgreement { .. } => OutcomeKind::NoAgreement,
+            Self::Vetoed { .. } => OutcomeKind::Vetoed,
+            Self::Budget { .. } => OutcomeKind::Budget,
+            Self::Failed { .. } => OutcomeKind::Failed,
+            Self::Interrupted => OutcomeKind::Interrupted,
+        }
+    }
+
     /// Returns the outcome's name in files and on the command line.
     #[must_use]
     pub fn name(&self) -> &'static str {
+        self.kind().name()
+    }
+
+    /// Returns true if the protocol itself ended the run, so that nothing is left to resume.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        self.kind().is_final()
+    }
+}
+
+impl OutcomeKind {
+    /// Returns the outcome's name in files and on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
-            Self::Agreed { .. } => "agreed",
-            Self::NoAgreement { .. } => "no_agreement",
-            Self::Vetoed { .. } => "vetoed",
-            Self::Budget { .. } => "budget",
-            Self::Failed { .. } => "failed",
+            Self::Agreed => "agreed",
+            Self::NoAgreement => "no_agreement",
+            Self::Vetoed => "vetoed",
+            Self::Budget => "budget",
+            Self::Failed => "failed",
             Self::Interrupted => "interrupted",
         }
     }
 
     /// Returns true if the protocol itself ended the run, so that nothing is left to resume.
     #[must_use]
-    pub fn is_final(&self) -> bool {
+    pub fn is_final(self) -> bool {
         match self {
-            Self::Agreed { .. } | Self::NoAgreement { .. } | Self::Vetoed { .. } => true,
-            Self::Budget { .. } | Self::Failed { .. } | Self::Interrupted => false,
+            Self::Agreed | Self::NoAgreement | Self::Vetoed => true,
+            Self::Budget | Self::Failed | Self::Interrupted => false,
         }
+    }
+}
+
+impl fmt::Display for OutcomeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

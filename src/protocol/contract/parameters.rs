@@ -75,8 +75,8 @@ pub trait ProtocolParams: Clone {
 impl<P: ProtocolParams> Setup<P> {
     /// Makes the machine of this run, which must pass [`Setup::check`].
     #[must_use]
-    pub fn machine(&self) -> P::Machine {
-        P::machine(self.clone())
+    pub fn machine(self) -> P::Machine {
+        P::machine(self)
     }
 
     /// Returns the most that this run can use.
@@ -88,12 +88,12 @@ impl<P: ProtocolParams> Setup<P> {
     /// Returns the same run with every text in it that somebody wrote for it changed.
     #[must_use]
     pub fn map_texts(mut self, mut change: impl FnMut(&str) -> String) -> Self {
-        let mut apply = |text: &mut String| *text = change(text);
-        apply(&mut self.task.prompt);
+        self.task.prompt = change(&self.task.prompt);
         for document in &mut self.task.documents {
-            apply(&mut document.name);
-            apply(&mut document.text);
+            document.name = change(&document.name);
+            document.text = change(&document.text).into();
         }
+        let mut apply = |text: &mut String| *text = change(text);
         for agent in self.agents.iter_mut().chain(&mut self.arbiter) {
             apply(&mut agent.domain);
             apply(&mut agent.pack);

@@ -119,8 +119,80 @@ pub struct Dissent {
 /// Something that makes a result less than it looks.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Degraded {
-    /// A fixed word for programs.
-    pub kind: &'static str,
+    /// What it is, for programs.
+    pub kind: DegradedKind,
     /// What happened, for people.
     pub detail: String,
+}
+
+/// A fixed word for what makes a result less than it looks.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DegradedKind {
+    /// An agent committed to no blind draft.
+    BlindDraftMissing,
+    /// An agent wrote no valid reply in a turn.
+    FailedTurn,
+    /// A piece of a long document was not read.
+    PieceLost,
+    /// Sentences that a reader named do not stand in its piece.
+    FactUnproven,
+    /// There were more facts than an answer can be made of.
+    FactsLeftOut,
+    /// A member of a council objected to the answer, without proof.
+    Objection,
+    /// A judge wrote no valid ballot.
+    VoidBallot,
+    /// A reviewer came to no review.
+    NoReview,
+    /// A server refused the schema of its replies.
+    StructuredOutput,
+    /// A server accepts a schema and does not hold its replies to it.
+    SchemaIgnored,
+    /// The model was another one when the run was resumed.
+    ModelChanged,
+    /// A server does not count tokens.
+    UsageEstimated,
+    /// A server counts tokens that cannot be.
+    UsageImplausible,
+    /// A server repeated its key in a reply.
+    KeyInReply,
+    /// A quote does not stand in its source.
+    FalseQuote,
+    /// A document could not be read.
+    DocumentLost,
+    /// The documents were others when the run was resumed.
+    DocumentsChanged,
+    /// A token in the answer stands for no original.
+    BentToken,
+    /// A server does not tell the probability that a confidence was to come from.
+    ConfidenceNotMeasured,
+}
+
+impl DegradedKind {
+    /// Returns the word, as it stands in files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BlindDraftMissing => "blind_draft_missing",
+            Self::FailedTurn => "failed_turn",
+            Self::PieceLost => "piece_lost",
+            Self::FactUnproven => "fact_unproven",
+            Self::FactsLeftOut => "facts_left_out",
+            Self::Objection => "objection",
+            Self::VoidBallot => "void_ballot",
+            Self::NoReview => "no_review",
+            Self::StructuredOutput => "structured_output",
+            Self::SchemaIgnored => "schema_ignored",
+            Self::ModelChanged => "model_changed",
+            Self::UsageEstimated => "usage_estimated",
+            Self::UsageImplausible => "usage_implausible",
+            Self::KeyInReply => "key_in_reply",
+            Self::FalseQuote => "false_quote",
+            Self::DocumentLost => "document_lost",
+            Self::DocumentsChanged => "documents_changed",
+            Self::BentToken => "bent_token",
+            Self::ConfidenceNotMeasured => "confidence_not_measured",
+        }
+    }
 }

@@ -86,9 +86,9 @@ impl<P> Setup<P> {
     /// Returns the words of the user's, which are no echo of the program's.
     pub(crate) fn heard(&self, constraints: &[Constraint]) -> Arc<str> {
         let rules: Vec<String> = constraints.iter().map(ToString::to_string).collect();
-        let documents = self.task.documents.iter().flat_map(|document| [&document.name, &document.text]);
-        let texts = documents.chain(&self.canonical.choices).chain(&rules).chain([&self.task.prompt]);
-        vacuity::heard(self.rules_version.rules().echo, texts.map(String::as_str))
+        let documents = self.task.documents.iter().flat_map(|document| [&*document.name, &*document.text]);
+        let words = self.canonical.choices.iter().chain(&rules).chain([&self.task.prompt]);
+        vacuity::heard(self.rules_version.rules().echo, documents.chain(words.map(String::as_str)))
     }
 
     /// Returns what a text is recognised by that only says back what its author was told.
@@ -118,19 +118,9 @@ impl<P> Setup<P> {
     }
 
     /// Returns the same run with other parameters.
-    pub(crate) fn with<Q>(&self, params: Q) -> Setup<Q> {
-        Setup {
-            roleset: self.roleset.clone(),
-            task: self.task.clone(),
-            seed: self.seed,
-            agents: self.agents.clone(),
-            arbiter: self.arbiter.clone(),
-            canonical: self.canonical.clone(),
-            params,
-            rules: self.rules.clone(),
-            rules_version: self.rules_version,
-            spread: self.spread.clone(),
-        }
+    pub(crate) fn with_params<Q>(self, params: Q) -> Setup<Q> {
+        let Self { roleset, task, seed, agents, arbiter, canonical, rules, rules_version, spread, .. } = self;
+        Setup { roleset, task, seed, agents, arbiter, canonical, params, rules, rules_version, spread }
     }
 }
 

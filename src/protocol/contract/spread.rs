@@ -33,7 +33,7 @@ impl ChunkPlan {
     #[must_use]
     pub fn out_of_range(&self, task: &Task) -> Option<&'static str> {
         let is_piece = |piece: &Chunk| {
-            let text = task.documents.get(piece.document).map(|document| document.text.as_str());
+            let text = task.documents.get(piece.document).map(|document| &*document.text);
             text.and_then(|text| text.get(piece.start..piece.end)).is_some_and(|text| !text.is_empty())
         };
         let wrong = [

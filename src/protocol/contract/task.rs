@@ -1,5 +1,7 @@
 //! What agents are asked to do.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::text::{CanonicalKind, CanonicalRule, Constraint, escape};
@@ -38,8 +40,8 @@ impl Task {
 pub struct Document {
     /// Its file name.
     pub name: String,
-    /// Its content.
-    pub text: String,
+    /// Its content, which the record, the state and the machine of a run hold together.
+    pub text: Arc<str>,
     /// Whether it is another than the file's, since tokens stand in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,

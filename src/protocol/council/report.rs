@@ -5,7 +5,9 @@ use super::section::CouncilSection;
 use super::state::{Blind, Council};
 use super::verdict::Member;
 use crate::crypto::Digest;
-use crate::protocol::contract::{AgentReport, Answer, BlindVote, Degraded, Dissent, How, Outcome, Report};
+use crate::protocol::contract::{
+    AgentReport, Answer, BlindVote, Degraded, DegradedKind, Dissent, How, Outcome, Report,
+};
 use crate::protocol::turn::no_choice;
 
 impl Council {
@@ -117,12 +119,12 @@ impl Council {
         let mut found = Vec::new();
         if self.blind == Blind::Missing {
             let detail = "Logos's model gave no valid answer alone".to_owned();
-            found.push(Degraded { kind: "blind_draft_missing", detail });
+            found.push(Degraded { kind: DegradedKind::BlindDraftMissing, detail });
         }
         for (turns, agent) in self.failed_turns.iter().zip(&self.setup.agents) {
             if *turns > 0 {
                 let detail = format!("{} wrote no valid form in {turns} of its turns", agent.name);
-                found.push(Degraded { kind: "failed_turn", detail });
+                found.push(Degraded { kind: DegradedKind::FailedTurn, detail });
             }
         }
         found.extend(self.setup.arbiter.iter().filter(|_| self.arbiter_failed).map(no_choice));
@@ -133,7 +135,7 @@ impl Council {
                 "the server of {} tells no probability that could be used; what it says of itself counts where it stands by its text",
                 agent.name
             );
-            found.push(Degraded { kind: "confidence_not_measured", detail });
+            found.push(Degraded { kind: DegradedKind::ConfidenceNotMeasured, detail });
         }
         let agreed = matches!(self.outcome, Some(Outcome::Agreed { how: How::Weighed, .. }));
         let last = self.rounds.last().filter(|_| agreed).and_then(|round| round.verification.as_ref());
@@ -141,7 +143,7 @@ impl Council {
             let what =
                 if verification.veto { "objected without evidence" } else { "found a check that fails" };
             let detail = format!("agreed, though {} {what}", self.setup.agents[Member::Ethos.index()].name);
-            found.push(Degraded { kind: "objection", detail });
+            found.push(Degraded { kind: DegradedKind::Objection, detail });
         }
         let checks = self.rounds.iter().filter_map(|round| round.verification.as_ref());
         let void = checks.flat_map(|v| &v.checks).filter(|c| c.evidence.is_none() && c.is_decided()).count();
@@ -150,7 +152,7 @@ impl Council {
         if void > 0 {
             let detail =
                 format!("{void} quotes do not stand in the source they name; what rested on them is void");
-            found.push(Degraded { kind: "false_quote", detail });
+            found.push(Degraded { kind: DegradedKind::FalseQuote, detail });
         }
         found
     }

@@ -1,6 +1,6 @@
 //! The state machine: runs inside a run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::section::{Fact, MapReduceSection};
@@ -8,8 +8,8 @@ use super::state::{Job, MapReduce, Open, PartSection, Shown};
 use super::{claims, prompt};
 use crate::crypto::Hasher;
 use crate::protocol::contract::{
-    Action, AgentSetup, Ask, CallId, Chunk, Degraded, Document, Event, NoAgreement, Outcome, Protocol,
-    ProtocolParams, Report, Setup, Task, Unexpected, tokens,
+    Action, AgentSetup, Ask, CallId, Chunk, Degraded, DegradedKind, Document, Event, NoAgreement, Outcome,
+    Protocol, ProtocolParams, Report, Setup, Task, Unexpected, tokens,
 };
 use crate::text::evidence::{Answers, QUOTES_MAX, Quotes};
 use crate::text::{Canonical, CanonicalKind, Canonicalizer, Constraint, Reading, escape, one_line};
@@ -18,7 +18,8 @@ use crate::text::{Canonical, CanonicalKind, Canonicalizer, Constraint, Reading, 
 pub(super) fn part_setup<P: ProtocolParams>(setup: &Setup<P>, job: &Job, shown: &Shown) -> Setup<P> {
     let question = setup.task.prompt.trim();
     let chars_max = setup.agents.iter().map(AgentSetup::text_chars_max).min().unwrap_or(0);
-    let of_facts = || Document { name: "facts".to_owned(), text: shown.text.clone(), redacted: false };
+    let of_facts =
+        || Document { name: "facts".to_owned(), text: shown.text.as_str().into(), redacted: false };
     let quotes =
         |count_max| Constraint::Quotes(Quotes::new(shown.sentences.iter().cloned(), chars_max, count_max));
     let (prompt, document, form) = match job {
@@ -27,7 +28,7 @@ pub(super) fn part_setup<P: ProtocolParams>(setup: &Setup<P>, job: &Job, shown: 
             let count = setup.spread.as_ref().map_or(0, |spread| spread.pieces.len());
             (
                 prompt::read(question, index + 1, count),
-                Document { name, text: text.to_owned(), redacted: false },
+                Document { name, text: text.into(), redacted: false },
                 quotes(QUOTES_MAX),
             )
         }
@@ -176,8 +177,8 @@ impl<P: ProtocolParams> MapReduce<P> {
     }
 
     fn count(&mut self, report: &Report<PartSection<P>>) {
-        let kinds: BTreeSet<&str> = report.degraded.iter().map(|degraded| degraded.kind).collect();
-        self.parts_degraded.extend(kinds);
+        let kinds = report.degraded.iter().map(|degraded| (degraded.kind.name(), degraded.kind));
+        self.parts_degraded.extend(kinds.collect::<BTreeMap<_, _>>().into_values());
         if self.efforts.is_empty() {
             self.efforts.clone_from(&report.agents);
             return;
@@ -190,7 +191,7 @@ impl<P: ProtocolParams> MapReduce<P> {
     }
 
     fn has_read(&mut self, index: usize, outcome: &Outcome) {
-        self.pieces[index].outcome = Some(outcome.name());
+        self.pieces[index].outcome = Some(outcome.kind());
         let Chunk { document, start, end } = self.spread.pieces[index];
         let Document { name, text, .. } = &self.setup.task.documents[document];
         let Outcome::Agreed { text: said, .. } = outcome else {
@@ -199,7 +200,7 @@ impl<P: ProtocolParams> MapReduce<P> {
                 escape::excerpt(name),
                 told(outcome)
             );
-            self.lost.push(Degraded { kind: "piece_lost", detail: why });
+            self.lost.push(Degraded { kind: DegradedKind::PieceLost, detail: why });
             return;
         };
         let said = canonical(CanonicalKind::Json, said).text;
@@ -317,7 +318,7 @@ impl<P: ProtocolParams> MapReduce<P> {
         let detail = format!(
             "{count} facts are left out: chosen from as far as they were, they did not fit into one prompt"
         );
-        self.lost.push(Degraded { kind: "facts_left_out", detail });
+        self.lost.push(Degraded { kind: DegradedKind::FactsLeftOut, detail });
         self.facts = kept;
     }
 }

@@ -1,10 +1,10 @@
 //! What is known about a `map_reduce` at any moment.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::section::MapReduceSection;
 use super::state::{MapReduce, PartSection};
-use crate::protocol::contract::{AgentReport, BlindVote, Degraded, ProtocolParams, Report};
+use crate::protocol::contract::{AgentReport, BlindVote, Degraded, DegradedKind, ProtocolParams, Report};
 
 impl<P: ProtocolParams> MapReduce<P> {
     /// Makes the report; see [`crate::protocol::Protocol::report`].
@@ -49,14 +49,15 @@ impl<P: ProtocolParams> MapReduce<P> {
         if self.unproven > 0 {
             let count = self.unproven;
             add(
-                "fact_unproven",
+                DegradedKind::FactUnproven,
                 format!("{count} sentences that readers named do not count: they stand nowhere"),
             );
         }
-        let kinds: BTreeSet<&str> = self.parts_degraded.iter().copied().collect();
-        for kind in kinds {
+        let kinds: BTreeMap<&str, DegradedKind> =
+            self.parts_degraded.iter().map(|kind| (kind.name(), *kind)).collect();
+        for (name, kind) in kinds {
             let count = self.parts_degraded.iter().filter(|other| **other == kind).count();
-            let what = kind.replace('_', " ");
+            let what = name.replace('_', " ");
             add(kind, format!("{what} in {count} of the runs that read pieces or chose among facts"));
         }
         found

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::protocol::contract::OutcomeKind;
+
 /// The part of a report that only `map_reduce` has.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MapReduceSection<S> {
@@ -29,7 +31,7 @@ pub struct PieceReport {
     /// The byte behind its last.
     pub end: usize,
     /// How the run that read it ended; none if it has not yet.
-    pub outcome: Option<&'static str>,
+    pub outcome: Option<OutcomeKind>,
 }
 
 /// A fact: a sentence of a document.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::claims::Said;
 use super::section::{Fact, PieceReport};
 use crate::protocol::contract::{
-    AgentReport, Chunk, ChunkPlan, Degraded, Protocol, ProtocolParams, Report, Setup,
+    AgentReport, Chunk, ChunkPlan, Degraded, DegradedKind, Protocol, ProtocolParams, Report, Setup,
 };
 use crate::text::evidence::sentences;
 
@@ -68,7 +68,7 @@ pub struct MapReduce<P: ProtocolParams> {
     pub(super) said: Said,
     pub(super) unproven: usize,
     pub(super) lost: Vec<Degraded>,
-    pub(super) parts_degraded: Vec<&'static str>,
+    pub(super) parts_degraded: Vec<DegradedKind>,
     /// What each agent took in the runs that have ended, but for the last.
     pub(super) efforts: Vec<AgentReport>,
     /// The report of the answering run, once it has ended.

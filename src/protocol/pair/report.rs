@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::agent::{AgentState, Answer, blind_vote};
 use super::state::Pair;
 use crate::crypto::Digest;
-use crate::protocol::contract::{AgentReport, Degraded, Dissent, Outcome, Report};
+use crate::protocol::contract::{AgentReport, Degraded, DegradedKind, Dissent, Outcome, Report};
 use crate::protocol::turn::{ArbiterChoice, no_choice};
 
 /// What only `pair` has.
@@ -37,11 +37,14 @@ impl Pair {
         for (seat, agent) in self.seats.iter().zip(&self.setup.agents) {
             let mut add = |kind, detail| found.push(Degraded { kind, detail });
             if seat.blind.first().is_some_and(Option::is_none) {
-                add("blind_draft_missing", format!("{} committed to no blind draft", agent.name));
+                add(DegradedKind::BlindDraftMissing, format!("{} committed to no blind draft", agent.name));
             }
             if seat.failed_turns > 0 {
                 let turns = seat.failed_turns;
-                add("failed_turn", format!("{} wrote no valid envelope in {turns} of its turns", agent.name));
+                add(
+                    DegradedKind::FailedTurn,
+                    format!("{} wrote no valid envelope in {turns} of its turns", agent.name),
+                );
             }
         }
         found.extend(self.setup.arbiter.iter().filter(|_| self.arbiter_failed).map(no_choice));

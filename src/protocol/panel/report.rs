@@ -8,7 +8,9 @@ use super::stats::{self, Judged};
 use super::tally::{self, Standing, Tallied};
 use crate::core::BasisPoints;
 use crate::crypto::Digest;
-use crate::protocol::contract::{AgentReport, Answer, BlindVote, Degraded, Dissent, Outcome, Report};
+use crate::protocol::contract::{
+    AgentReport, Answer, BlindVote, Degraded, DegradedKind, Dissent, Outcome, Report,
+};
 
 /// What only `panel` has.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -292,13 +294,13 @@ impl Panel {
             let turns = self.failed_turns[index];
             if turns > 0 {
                 let detail = format!("{} wrote no valid form in {turns} of its turns", agent.name);
-                found.push(Degraded { kind: "failed_turn", detail });
+                found.push(Degraded { kind: DegradedKind::FailedTurn, detail });
             }
             let ballots = self.iterations.iter().map(|iteration| &iteration.ballots[index]);
             let void = ballots.filter(|ballot| **ballot == Ballot::Void).count();
             if void > 0 {
                 let detail = format!("{void} ballots of {} are void and count for nothing", agent.name);
-                found.push(Degraded { kind: "void_ballot", detail });
+                found.push(Degraded { kind: DegradedKind::VoidBallot, detail });
             }
         }
         found

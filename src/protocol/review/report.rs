@@ -6,7 +6,7 @@ use super::form::Finding;
 use super::state::Review;
 use crate::bft::{Opinion, Quorum, Vote};
 use crate::crypto::Digest;
-use crate::protocol::contract::{AgentReport, BlindVote, Degraded, Dissent, Report, Tally};
+use crate::protocol::contract::{AgentReport, BlindVote, Degraded, DegradedKind, Dissent, Report, Tally};
 
 /// What only `approval` has.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -131,7 +131,7 @@ impl Review {
                 .collect();
             let name = &self.setup.agents[at].name;
             let detail = format!("{name} wrote no valid review of part {}, and abstains", parts.join(", "));
-            (!parts.is_empty()).then_some(Degraded { kind: "no_review", detail })
+            (!parts.is_empty()).then_some(Degraded { kind: DegradedKind::NoReview, detail })
         };
         self.forms.iter().enumerate().filter_map(lost).collect()
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::reply_loop::{REFUSED, ask};
 use crate::crypto::Digest;
 use crate::protocol::contract::{
-    AgentSetup, Answer, Ask, CallId, Conversation, Degraded, Finish, Reply, ReplyShape, Role,
+    AgentSetup, Answer, Ask, CallId, Conversation, Degraded, DegradedKind, Finish, Reply, ReplyShape, Role,
 };
 use crate::text::{escape, extract};
 
@@ -52,7 +52,7 @@ impl ArbiterChoice {
 /// Says that an arbiter who was asked has chosen nothing.
 pub(crate) fn no_choice(arbiter: &AgentSetup) -> Degraded {
     let detail = format!("{} made no valid choice as the arbiter", arbiter.name);
-    Degraded { kind: "failed_turn", detail }
+    Degraded { kind: DegradedKind::FailedTurn, detail }
 }
 
 #[derive(Deserialize)]

@@ -41,7 +41,7 @@ const EVENT_STREAM: &str = "application/vnd.amazon.eventstream";
 #[derive(Debug)]
 pub struct Bedrock {
     client: Rc<BedrockConnection>,
-    persistence: RetryPolicy,
+    retry: RetryPolicy,
     /// The strongest hold that the model has not refused.
     structured: Cell<Structured>,
     home: Home,
@@ -145,9 +145,9 @@ impl Bedrock {
 
     /// Calls a model over connections that others share.
     pub(super) fn over(client: Rc<BedrockConnection>) -> Self {
-        let persistence = RetryPolicy::new(client.endpoint.retries);
+        let retry = RetryPolicy::new(client.endpoint.retries);
         let structured = Cell::new(Structured::JsonSchema);
-        Self { client, persistence, structured, home: Home::default() }
+        Self { client, retry, structured, home: Home::default() }
     }
 
     /// Never uses a stronger hold than this from here on.
@@ -156,8 +156,8 @@ impl Bedrock {
     }
 
     /// Makes no call again once `quitting` says so.
-    pub fn heed(&self, quitting: &Quitting) {
-        self.persistence.heed(quitting);
+    pub fn watch_shutdown(&self, quitting: &Quitting) {
+        self.retry.watch_shutdown(quitting);
     }
 
     /// Calls the model; see [`super::Provider::ask`].
@@ -177,10 +177,10 @@ impl Bedrock {
                 let send = async |pass: Option<&Pass<'_>>| {
                     client.converse(ask, structured, progress, &requests, pass).await
                 };
-                let done = self.home.send(client.gate(), self.persistence.quit(), send).await;
+                let done = self.home.send(client.gate(), self.retry.quit(), send).await;
                 done.unwrap_or_else(|| Err(client.given_up()))
             };
-            match self.persistence.insist(once).await {
+            match self.retry.run(once).await {
                 Ok(answer) => return Ok(Completion { structured, attempts: requests.get(), ..answer }),
                 Err(error) if self.gives_way(&error, structured) => {}
                 Err(error) => return Err(error),

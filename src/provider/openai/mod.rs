@@ -36,7 +36,7 @@ const LOADING_WAIT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct OpenAi {
     client: Rc<Client>,
-    persistence: RetryPolicy,
+    retry: RetryPolicy,
     /// The strongest hold that may be used.
     structured: Cell<Structured>,
     /// Set if this program launched the server.
@@ -57,7 +57,7 @@ impl OpenAi {
     /// Calls a server over connections that others share.
     pub(super) fn over(client: Rc<Client>) -> Self {
         Self {
-            persistence: RetryPolicy::new(client.retries()),
+            retry: RetryPolicy::new(client.retries()),
             client,
             structured: Cell::new(Structured::JsonSchema),
             lifeline: OnceCell::new(),
@@ -79,8 +79,8 @@ impl OpenAi {
     }
 
     /// Makes no call again once `quitting` says so.
-    pub fn heed(&self, quitting: &Quitting) {
-        self.persistence.heed(quitting);
+    pub fn watch_shutdown(&self, quitting: &Quitting) {
+        self.retry.watch_shutdown(quitting);
     }
 
     /// Calls the model; see [`super::Provider::ask`].
@@ -123,7 +123,7 @@ impl OpenAi {
                     told = true;
                     tokio::select! {
                         () = tokio::time::sleep(LOADING_WAIT) => {}
-                        () = self.persistence.quit() => return Err(error),
+                        () = self.retry.quit() => return Err(error),
                     }
                 }
                 other => return other,
@@ -153,10 +153,10 @@ impl OpenAi {
                 let send = async |pass: Option<&Pass<'_>>| {
                     self.client.complete(ask, form, progress, requests, pass).await
                 };
-                let done = self.home.send(self.client.gate(), self.persistence.quit(), send).await;
+                let done = self.home.send(self.client.gate(), self.retry.quit(), send).await;
                 done.unwrap_or_else(|| Err(self.client.given_up()))
             };
-            match self.persistence.insist(once).await {
+            match self.retry.run(once).await {
                 Ok(mut answer) => {
                     answer.attempts = requests.get();
                     answer.structured = structured;

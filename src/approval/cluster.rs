@@ -1,0 +1,113 @@
+//! Who decides: a cluster of nodes, all in this process, or each in a process of its own.
+
+use std::ops::ControlFlow;
+use std::pin::pin;
+use std::sync::Arc;
+
+use super::error::ApprovalError;
+use super::keys::{KeyFolder, ORCHESTRATOR};
+use super::log::{DecisionLog, Sitting};
+use super::node::{Addresses, Patience};
+use super::seat::{Seated, tell_missing};
+use crate::bft::local_cluster::{DecisionProof, LocalCluster};
+use crate::bft::node_machine::NodeAction;
+use crate::bft::{Change, ModelOpinion, NodeId, Registry, Seal};
+use crate::crypto::Signature;
+use crate::run::Notices;
+
+/// Who decides.
+pub(super) enum Cluster {
+    /// All are here.
+    Local(Box<LocalCluster<Seal>>),
+    /// Each is in a process of its own, and this is the one who proposes.
+    Distributed(Box<ProposerSeat>),
+}
+
+/// The one who proposes, among the others.
+pub(super) struct ProposerSeat {
+    seat: Seated,
+    registry: Arc<Registry>,
+}
+
+impl Cluster {
+    pub(super) fn sitting(addresses: Option<&Addresses>) -> Sitting {
+        if addresses.is_some() { Sitting::Apart } else { Sitting::Together }
+    }
+
+    /// Opens the cluster of a log of decisions. `listen` is where the one who proposes is heard, if not where the addresses say.
+    pub(super) async fn open(
+        log: &DecisionLog,
+        keys: &KeyFolder,
+        registry: &Arc<Registry>,
+        addresses: Option<&Addresses>,
+        listen_at: Option<&str>,
+        notices: &dyn Notices,
+    ) -> Result<Self, ApprovalError> {
+        let Some(addresses) = addresses else {
+            notices
+                .status("keys: all are in this process, so that this proves nothing against whoever runs it");
+            return Ok(Self::Local(Box::new(log.cluster(keys)?)));
+        };
+        let seat = Seated::take(ORCHESTRATOR, keys, registry, addresses, listen_at).await?;
+        let registry = Arc::clone(registry);
+        Ok(Self::Distributed(Box::new(ProposerSeat { seat, registry })))
+    }
+
+    /// Has a change decided on; the same again, if that was begun before.
+    pub(super) async fn decide(
+        &mut self,
+        change: Change,
+        opinions: Vec<ModelOpinion>,
+        notices: &dyn Notices,
+    ) -> Result<DecisionProof<Signature>, ApprovalError> {
+        match self {
+            Self::Local(cluster) => Ok(cluster.decide(change, opinions)?),
+            Self::Distributed(proposer) => proposer.decide(change, notices).await,
+        }
+    }
+}
+
+impl ProposerSeat {
+    async fn decide(
+        &mut self,
+        change: Change,
+        notices: &dyn Notices,
+    ) -> Result<DecisionProof<Signature>, ApprovalError> {
+        let value = change.value();
+        let Seated { node, inbox, connections, .. } = &mut self.seat;
+        if !node.has_submitted(change.digest()) {
+            node.submit(change.clone())?;
+        }
+        while node.ended(change.digest()).is_none() {
+            let registry = &self.registry;
+            let tell = |want: &NodeAction<Signature>| {
+                match want {
+                    NodeAction::Late(sequence, _, late) => {
+                        let names: Vec<&str> =
+                            late.iter().filter_map(|at| registry.name(NodeId::Reviewer(*at))).collect();
+                        notices.status(&format!(
+                            "decision {sequence}: not heard of yet by {}; it is sent again",
+                            names.join(", ")
+                        ));
+                    }
+                    NodeAction::Tell(..) | NodeAction::Return(..) => return ControlFlow::Break(()),
+                    NodeAction::Send(..)
+                    | NodeAction::Review(..)
+                    | NodeAction::Wait(..)
+                    | NodeAction::Decide(..)
+                    | NodeAction::Recall(..)
+                    | NodeAction::Stable(..)
+                    | NodeAction::Accuse(_) => {}
+                }
+                ControlFlow::Continue(())
+            };
+            let running = pin!(node.run(inbox, connections, &(), Patience::default(), tell));
+            tokio::select! {
+                ended = running => ended?,
+                () = tell_missing(connections, registry, |_| true, notices) => {}
+            }
+        }
+        let ended = node.ended(change.digest()).and_then(|sequence| node.ruling(sequence, value));
+        ended.ok_or(ApprovalError::Internal("a decision that was told has a proof"))
+    }
+}

@@ -1,0 +1,83 @@
+//! How many of the lines that come are run by tests: an LCOV tracefile, held against the change.
+
+use std::collections::BTreeMap;
+
+use lcov::record::Record;
+use serde::{Deserialize, Serialize};
+
+use super::super::decision_error::DecisionError;
+use super::Located;
+use super::location::is_file;
+use crate::crypto::Digest;
+
+/// The most lines that are named.
+const NAMED_MAX: usize = 50;
+
+/// How many of the lines that come are run by tests.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Coverage {
+    /// Lines that come and could be run, as the report has them.
+    pub lines: u64,
+    /// Those of them that were run.
+    pub covered: u64,
+    /// The first fifty of those that were not.
+    pub uncovered: Vec<Located>,
+    /// The SHA-256 of the report.
+    pub report_sha256: Digest,
+}
+
+impl Coverage {
+    /// Reads a report on the tree that a change makes, of which these lines are new.
+    pub(super) fn of(text: &str, added: &[(String, u64)]) -> Result<Self, DecisionError> {
+        let wrong = |why: String| DecisionError::Unreadable { path: "the coverage report".into(), why };
+        let mut counts: BTreeMap<u64, BTreeMap<String, u64>> = BTreeMap::new();
+        let mut file = String::new();
+        for record in lcov::Reader::new(text.as_bytes()) {
+            let record = record.map_err(|why| wrong(format!("it is no LCOV tracefile: {why}")))?;
+            if let Record::SourceFile { path } = &record {
+                file = path.to_string_lossy().into_owned();
+            }
+            if let Record::LineData { line, count, .. } = record {
+                let of_line = counts.entry(u64::from(line)).or_default();
+                let known = of_line.entry(file.clone()).or_default();
+                *known = known.saturating_add(count);
+            }
+        }
+        if counts.is_empty() {
+            return Err(wrong("it has no line".to_owned()));
+        }
+        let mut new: Vec<(&String, u64, u64)> = Vec::new();
+        for (path, line) in added {
+            let mut of_line = counts.get(line).into_iter().flatten();
+            let found = of_line.find(|(file, _)| is_file(file, path));
+            new.extend(found.map(|(_, count)| (path, *line, *count)));
+        }
+        let uncovered = new.iter().filter(|(.., count)| *count == 0);
+        let place = |(path, line, _): &(&String, u64, u64)| Located { path: (*path).clone(), line: *line };
+        Ok(Self {
+            lines: new.len() as u64,
+            covered: new.iter().filter(|(.., count)| *count > 0).count() as u64,
+            uncovered: uncovered.take(NAMED_MAX).map(place).collect(),
+            report_sha256: Digest::of(text.as_bytes()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_lines_that_come_those_that_no_test_runs_are_named() {
+        let report = "TN:\nSF:/build/src/a.rs\nDA:1,3\nDA:2,0\nDA:9,0\nend_of_record\nSF:src/b.rs\nDA:1,1\nend_of_record\n";
+        let added = [("src/a.rs", 1), ("src/a.rs", 2), ("src/a.rs", 3), ("b.rs", 1), ("other.rs", 1)];
+        let added = added.map(|(path, line)| (path.to_owned(), line));
+        let coverage = Coverage::of(report, &added).unwrap();
+        assert_eq!((coverage.lines, coverage.covered), (3, 2));
+        assert_eq!(coverage.uncovered, [Located { path: "src/a.rs".to_owned(), line: 2 }]);
+        for none in ["", "no report", "{}", "DA:x,y\n"] {
+            assert!(Coverage::of(none, &added).is_err(), "{none}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What other tools found: a SARIF log, of which what is on new lines counts.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::super::decision_error::DecisionError;
+use super::location::{Located, is_file};
+use crate::crypto::Digest;
+use crate::text::escape;
+
+/// The most findings that are told.
+const TOLD_MAX: usize = 50;
+
+/// What other tools found in a tree.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolFindings {
+    /// The tools.
+    pub tools: Vec<String>,
+    /// How many there are in the whole tree.
+    pub total: u64,
+    /// On new lines: those that are errors,
+    pub errors: u64,
+    /// warnings,
+    pub warnings: u64,
+    /// and all others.
+    pub notes: u64,
+    /// The first fifty on new lines, each with where it is.
+    pub told: Vec<(Located, String)>,
+    /// The SHA-256 of the report.
+    pub report_sha256: Digest,
+}
+
+impl ToolFindings {
+    /// Reads a report on the tree that a change makes, of which these lines are new.
+    pub(super) fn of(text: &str, added: &[(String, u64)]) -> Result<Self, DecisionError> {
+        let wrong = |why: &str| {
+            let why = format!("it is no SARIF log: {why}");
+            DecisionError::Unreadable { path: "the report of findings".into(), why }
+        };
+        let log: Json = serde_json::from_str(text).map_err(|why| wrong(&why.to_string()))?;
+        let runs = log["runs"].as_array().ok_or_else(|| wrong("it has no runs"))?;
+        let mut found = Self {
+            tools: Vec::new(),
+            total: 0,
+            errors: 0,
+            warnings: 0,
+            notes: 0,
+            told: Vec::new(),
+            report_sha256: Digest::of(text.as_bytes()),
+        };
+        let mut new: BTreeMap<u64, Vec<&String>> = BTreeMap::new();
+        for (path, line) in added {
+            new.entry(*line).or_default().push(path);
+        }
+        for run in runs {
+            let tool = run["tool"]["driver"]["name"].as_str().ok_or_else(|| wrong("a run has no tool"))?;
+            found.tools.push(escape::excerpt(tool));
+            for result in run["results"].as_array().into_iter().flatten() {
+                found.total += 1;
+                let place = &result["locations"][0]["physicalLocation"];
+                let (file, line) =
+                    (place["artifactLocation"]["uri"].as_str(), place["region"]["startLine"].as_u64());
+                let (Some(file), Some(line)) = (file, line) else { continue };
+                let paths = new.get(&line).into_iter().flatten().copied();
+                let Some(path) = paths.into_iter().find(|path| is_file(file, path)) else { continue };
+                // What names no level is a warning, by the standard.
+                match result["level"].as_str().unwrap_or("warning") {
+                    "error" => found.errors += 1,
+                    "warning" => found.warnings += 1,
+                    _ => found.notes += 1,
+                }
+                if found.told.len() < TOLD_MAX {
+                    let message = result["message"]["text"].as_str().unwrap_or_default();
+                    found.told.push((Located { path: path.clone(), line }, escape::excerpt(message)));
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_on_new_lines_counts_and_the_rest_is_only_counted() {
+        let result = |uri: &str, line: u64, level: Option<&str>| {
+            let place = json!({"artifactLocation": {"uri": uri}, "region": {"startLine": line}});
+            let mut result = json!({"message": {"text": "bad"}, "locations": [{"physicalLocation": place}]});
+            if let Some(level) = level {
+                result["level"] = json!(level);
+            }
+            result
+        };
+        let results = [
+            result("src/a.rs", 1, Some("error")),
+            result("file:///build/src/a.rs", 2, None),
+            result("src/a.rs", 3, Some("note")),
+            result("src/a.rs", 99, Some("error")),
+            json!({"message": {"text": "nowhere"}}),
+        ];
+        let log = json!({"version": "2.1.0", "runs": [{"tool": {"driver": {"name": "a linter"}}, "results": results}]});
+        let added = [1, 2, 3].map(|line| ("src/a.rs".to_owned(), line));
+        let found = ToolFindings::of(&log.to_string(), &added).unwrap();
+        assert_eq!((found.total, found.errors, found.warnings, found.notes), (5, 1, 1, 1));
+        assert_eq!((found.told.len(), found.tools.as_slice()), (3, &["a linter".to_owned()][..]));
+        for none in ["", "{}", "[]", "{\"runs\":[{}]}"] {
+            assert!(ToolFindings::of(none, &added).is_err(), "{none}");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What a branch says of decisions, compared with what is known beside the keys.
+//!
+//! In go the trailers of commits that landed and what a ledger or a reviewer's log knows; out comes whether these keys may sign.
+//! Trailers are words that prove nothing: they can stop a key from signing, and nothing is ever signed because of them.
+//!
+//! A key that is copied without its ledger would give one place in the order of decisions to two changes. The branch remembers
+//! what landed, so that the copy is noticed before anything is asked or signed.
+
+use std::path::Path;
+
+use super::decision_error::DecisionError;
+use super::not_in_ledger::NotInLedger;
+use crate::bft::{Registry, Sequence, Value};
+use crate::crypto::Digest;
+use crate::repository::{Oid, Repository, Trailer};
+
+/// No decision has a place from here on: it would not be exact in every JSON reader.
+const SEQUENCE_END: Sequence = 1 << 53;
+
+/// What a digest in a trailer begins with.
+const SHA256: &str = "sha256:";
+
+/// A decision of these keys that a branch tells of.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LandedDecision {
+    /// Its place.
+    pub sequence: Sequence,
+    /// The SHA-256 of what was decided; none, if the commit does not say.
+    pub change: Option<Digest>,
+    /// The commit that says so.
+    pub commit: Oid,
+    /// Whether the commit names the roster of these keys. Version 0.1 named none, which counts for the roster at hand.
+    pub names_roster: bool,
+}
+
+/// What is known beside the keys of a decision that a branch tells of.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LedgerMatch {
+    /// This very decision.
+    Same,
+    /// Another decision at its place.
+    Other,
+    /// Nothing.
+    Nothing,
+}
+
+/// What is beside the keys.
+#[derive(Clone, Copy, Debug)]
+pub struct Beside<'a> {
+    /// The branch that is compared.
+    pub branch: &'a str,
+    /// Where the ledger or the log is.
+    pub place: &'a Path,
+    /// Where its owner has said that it starts.
+    pub starts_at: Option<Sequence>,
+    /// All decisions up to this one are known.
+    pub known: Sequence,
+    /// Whether what is missing can be learned from others before anything is signed at its place.
+    pub may_learn: bool,
+    /// Whether these are the keys of a reviewer in a process of its own.
+    pub is_reviewer: bool,
+}
+
+impl LandedDecision {
+    /// Reads a trailer; `None` if it is under another roster, or no decision has such a place.
+    fn of(trailer: &Trailer, roster: Digest) -> Option<Self> {
+        let digest = |text: &String| text.strip_prefix(SHA256).and_then(|text| text.parse::<Digest>().ok());
+        let named = trailer.roster.as_ref();
+        if named.is_some_and(|named| digest(named) != Some(roster)) {
+            return None;
+        }
+        let is_place = (1..SEQUENCE_END).contains(&trailer.sequence);
+        is_place.then(|| Self {
+            sequence: trailer.sequence,
+            change: trailer.change.as_ref().and_then(digest),
+            commit: trailer.commit.clone(),
+            names_roster: named.is_some(),
+        })
+    }
+
+    /// Compares it with what was decided at its place.
+    #[must_use]
+    pub fn is(&self, decided: Value) -> LedgerMatch {
+        let is_same = match decided {
+            Value::Change(digest) => self.change.is_none_or(|change| change == digest),
+            Value::Nothing => false,
+        };
+        if is_same { LedgerMatch::Same } else { LedgerMatch::Other }
+    }
+
+    /// Whether its owner has said that other keys made it.
+    #[must_use]
+    pub fn is_others(&self, starts_at: Option<Sequence>) -> bool {
+        !self.names_roster && starts_at.is_some_and(|start| self.sequence < start)
+    }
+}
+
+/// All decisions of this roster that a commit and those before it tell of, the last place first. What comes before `since`
+/// is left out.
+///
+/// # Errors
+///
+/// [`DecisionError`] if git cannot be asked.
+pub fn told(
+    repository: &Repository,
+    registry: &Registry,
+    tip: &Oid,
+    since: Option<&Oid>,
+) -> Result<Vec<LandedDecision>, DecisionError> {
+    let trailers = repository.trailers(tip, since)?;
+    let mut told: Vec<LandedDecision> =
+        trailers.iter().filter_map(|trailer| LandedDecision::of(trailer, registry.digest())).collect();
+    told.sort_by_key(|told| std::cmp::Reverse(told.sequence));
+    Ok(told)
+}
+
+/// Compares what a branch tells with what is beside the keys, of which `find` says what it knows. Returns the last place that is
+/// to be learned from others before anything is signed up to it; none, if all is known.
+///
+/// # Errors
+///
+/// [`DecisionError::NotInLedger`] if something else is known of a decision, or it is not known and cannot be learned.
+pub fn compare(
+    told: &[LandedDecision],
+    beside: &Beside<'_>,
+    find: impl Fn(&LandedDecision) -> LedgerMatch,
+) -> Result<Option<Sequence>, DecisionError> {
+    let mut unknown = None;
+    for told in told.iter().filter(|told| !told.is_others(beside.starts_at)) {
+        let is_joining = beside.is_reviewer && beside.starts_at.is_some_and(|start| told.sequence < start);
+        match find(told) {
+            LedgerMatch::Same => {}
+            LedgerMatch::Nothing if beside.may_learn || is_joining => {
+                unknown = unknown.max(Some(told.sequence));
+            }
+            found @ (LedgerMatch::Nothing | LedgerMatch::Other) => {
+                return Err(DecisionError::NotInLedger(Box::new(beside.lacks(told, found))));
+            }
+        }
+    }
+    Ok(unknown)
+}
+
+impl<'a> Beside<'a> {
+    /// Nothing is known yet of what is beside the keys; to be compared with this branch.
+    #[must_use]
+    pub fn of(branch: &'a str) -> Self {
+        Self { branch, place: Path::new(""), starts_at: None, known: 0, may_learn: false, is_reviewer: false }
+    }
+
+    fn lacks(&self, told: &LandedDecision, found: LedgerMatch) -> NotInLedger {
+        let found = match (found, self.known) {
+            (LedgerMatch::Other, _) => "has something else at that place".to_owned(),
+            (LedgerMatch::Same | LedgerMatch::Nothing, 0) => "knows no decision".to_owned(),
+            (LedgerMatch::Same | LedgerMatch::Nothing, known) => format!("knows decisions up to {known}"),
+        };
+        let next = told.sequence + 1;
+        let word = if !told.names_roster {
+            format!(
+                ". The commit names no roster, as version 0.1 wrote it: if other keys decided it, say so once with \
+                 --ledger-starts-at {next}"
+            )
+        } else if self.is_reviewer && self.starts_at.is_none() {
+            format!(
+                ". If this key has signed nothing for this repository yet, say so once with --ledger-starts-at {next}"
+            )
+        } else {
+            String::new()
+        };
+        let advice = format!(
+            "Copy `decisions/` from beside the keys that it was landed with, or run `consensus keys export` there and `consensus keys \
+             import` here; if it is lost, make new keys{word}"
+        );
+        NotInLedger {
+            branch: self.branch.to_owned(),
+            sequence: told.sequence,
+            whose: if told.names_roster { " of these keys" } else { "" },
+            commit: told.commit.clone(),
+            place: self.place.to_owned(),
+            found,
+            advice,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(sequence: Sequence, names_roster: bool) -> LandedDecision {
+        let commit = Oid::try_from("a".repeat(40)).unwrap();
+        LandedDecision { sequence, change: Some(Digest::of(b"a change")), commit, names_roster }
+    }
+
+    fn beside(starts_at: Option<Sequence>, is_reviewer: bool, may_learn: bool) -> Beside<'static> {
+        Beside { branch: "main", place: Path::new("keys"), starts_at, known: 0, may_learn, is_reviewer }
+    }
+
+    #[test]
+    fn what_a_ledger_does_not_know_is_refused_and_a_reviewer_may_learn_it() {
+        let all = [told(3, true), told(2, true)];
+        let nothing = |_: &LandedDecision| LedgerMatch::Nothing;
+        assert!(compare(&all, &beside(None, false, false), nothing).is_err());
+        assert!(compare(&all, &beside(None, true, false), nothing).is_err(), "an empty log");
+        assert_eq!(compare(&all, &beside(None, true, true), nothing).unwrap(), Some(3));
+        assert_eq!(compare(&all, &beside(Some(4), true, false), nothing).unwrap(), Some(3));
+        assert!(compare(&all, &beside(Some(3), true, false), nothing).is_err(), "3 is not below 3");
+        assert_eq!(compare(&all, &beside(None, false, false), |_| LedgerMatch::Same).unwrap(), None);
+        assert!(compare(&all, &beside(None, true, true), |_| LedgerMatch::Other).is_err());
+    }
+
+    #[test]
+    fn the_word_of_an_owner_counts_for_commits_that_name_no_roster_and_for_no_others_in_a_ledger() {
+        let nothing = |_: &LandedDecision| LedgerMatch::Nothing;
+        assert_eq!(compare(&[told(2, false)], &beside(Some(3), false, false), nothing).unwrap(), None);
+        assert!(compare(&[told(3, false)], &beside(Some(3), false, false), nothing).is_err());
+        let refused = compare(&[told(2, true)], &beside(Some(3), false, false), nothing).unwrap_err();
+        assert!(refused.to_string().contains("make new keys"), "{refused}");
+        let refused = compare(&[told(2, false)], &beside(None, false, false), nothing).unwrap_err();
+        assert!(refused.to_string().contains("--ledger-starts-at 3"), "{refused}");
+    }
+
+    #[test]
+    fn trailers_of_other_rosters_and_places_that_are_none_tell_nothing() {
+        let roster = Digest::of(b"a roster");
+        let trailer = |sequence, roster: Option<String>| Trailer {
+            commit: Oid::try_from("a".repeat(40)).unwrap(),
+            sequence,
+            change: Some(format!("sha256:{}", Digest::of(b"a change"))),
+            roster,
+        };
+        let named = LandedDecision::of(&trailer(1, Some(format!("sha256:{roster}"))), roster).unwrap();
+        assert!(named.names_roster && named.is(Value::Change(Digest::of(b"a change"))) == LedgerMatch::Same);
+        assert_eq!(named.is(Value::Nothing), LedgerMatch::Other, "what was rejected has not landed");
+        assert!(!LandedDecision::of(&trailer(1, None), roster).unwrap().names_roster);
+        let other = format!("sha256:{}", Digest::of(b"another roster"));
+        for trailer in [trailer(1, Some(other)), trailer(0, None), trailer(u64::MAX, None)] {
+            assert_eq!(LandedDecision::of(&trailer, roster), None, "{trailer:?}");
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! A folder of keys: who takes part, and the secret keys of those who do so here.
+//!
+//! `roster.json` has the public keys and can be given to anybody; `NAME.key` is a secret (PKCS #8 in PEM form) that its owner
+//! alone may read. A folder with a roster and no secret is enough to verify.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::decision_error::DecisionError;
+use crate::bft::{NodeId, Registry, Roster, RosterEntry, RosterFault, Seal};
+use crate::crypto::{Digest, SecretKey};
+use crate::journal::{FILE_NAME, private_folder};
+
+/// The file with the public keys.
+pub const ROSTER_FILE: &str = "roster.json";
+
+/// The name of who proposes.
+pub const ORCHESTRATOR: &str = "orchestrator";
+
+/// What a reviewer fails together with whose roleset names no model: all of them are on the one that a run is given.
+pub const RUNS_MODEL: &str = "the model of the run";
+
+/// What it fails together with.
+const ORCHESTRATOR_DOMAIN: &str = "nobody: it has no vote";
+
+/// The folder of all that these keys have signed, and in it of those who sit apart.
+pub(super) const DECISIONS: &str = "decisions";
+pub(super) const APART: &str = "peers";
+
+/// A folder with a roster, and perhaps with secret keys.
+#[derive(Clone, Debug)]
+pub struct KeyFolder {
+    folder: PathBuf,
+    roster: Roster,
+}
+
+impl KeyFolder {
+    /// Makes a key for each of these reviewers, given by name and what it fails together with, and one for who proposes.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError::KeysAreThere`] if the folder has a roster; others if it cannot be written.
+    pub fn generate(folder: &Path, reviewers: &[(String, String)]) -> Result<Self, DecisionError> {
+        let roster_file = folder.join(ROSTER_FILE);
+        if roster_file.exists() {
+            return Err(DecisionError::KeysAreThere(roster_file));
+        }
+        if reviewers.iter().any(|(name, _)| name == ORCHESTRATOR) {
+            return Err(RosterFault::SameName(ORCHESTRATOR.to_owned()).into());
+        }
+        let seats: Result<Vec<RosterEntry>, DecisionError> =
+            reviewers.iter().map(|(name, domain)| new_seat(folder, name, domain)).collect();
+        let orchestrators = vec![new_seat(folder, ORCHESTRATOR, ORCHESTRATOR_DOMAIN)?];
+        Self::write(folder, Roster { reviewers: seats?, orchestrators })
+    }
+
+    /// Makes the key of one who takes part, and beside it `NAME.seat.json` with its public key, for whoever makes the roster.
+    /// Returns that file.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError::KeysAreThere`] if there is one; others if it cannot be written.
+    pub fn generate_one(folder: &Path, name: &str, domain: &str) -> Result<PathBuf, DecisionError> {
+        let path = folder.join(format!("{}.seat.json", plain(name)));
+        if path.exists() {
+            return Err(DecisionError::KeysAreThere(path));
+        }
+        let seat = new_seat(folder, name, if name == ORCHESTRATOR { ORCHESTRATOR_DOMAIN } else { domain })?;
+        write_new(&path, &(serde_json::to_string_pretty(&seat).unwrap_or_default() + "\n"), 0o644)?;
+        Ok(path)
+    }
+
+    /// Makes a roster of the public keys of those who take part, reviewers in this order.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError`] if a file is no such key, somebody is missing or is there who has no part.
+    pub fn join(folder: &Path, reviewers: &[String], files: &[PathBuf]) -> Result<Self, DecisionError> {
+        let mut seats = Vec::new();
+        for path in files {
+            let text = std::fs::read_to_string(path).map_err(DecisionError::file("read", path))?;
+            let seat: RosterEntry = serde_json::from_str(&text)
+                .map_err(|why| DecisionError::Unreadable { path: path.clone(), why: why.to_string() })?;
+            if seats.iter().any(|known: &RosterEntry| known.name == seat.name) {
+                return Err(RosterFault::SameName(seat.name).into());
+            }
+            seats.push(seat);
+        }
+        let mut take = |name: &str| {
+            let at = seats.iter().position(|seat| seat.name == name);
+            at.map(|at| seats.remove(at)).ok_or_else(|| DecisionError::NoSeat(name.to_owned()))
+        };
+        let reviewers = reviewers.iter().map(|name| take(name)).collect::<Result<_, _>>()?;
+        let orchestrators = vec![take(ORCHESTRATOR)?];
+        if let Some(other) = seats.first() {
+            return Err(DecisionError::NoPart(other.name.clone()));
+        }
+        make_folder(folder)?;
+        Self::write(folder, Roster { reviewers, orchestrators })
+    }
+
+    /// Writes the roster, with which a folder is complete.
+    fn write(folder: &Path, roster: Roster) -> Result<Self, DecisionError> {
+        // It says so before anything is signed, if two have one name.
+        Registry::new(Digest::ZERO, roster.clone())?;
+        let text = serde_json::to_string_pretty(&roster).unwrap_or_default() + "\n";
+        write_new(&folder.join(ROSTER_FILE), &text, 0o644)?;
+        File::open(folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(DecisionError::file("sync", folder))?;
+        Ok(Self { folder: folder.to_owned(), roster })
+    }
+
+    /// Reads the roster of a folder.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError`] if there is none, or none that can be read.
+    pub fn open(folder: &Path) -> Result<Self, DecisionError> {
+        let path = folder.join(ROSTER_FILE);
+        if !path.exists() {
+            let why = "it is not there; `consensus keys generate` makes keys".to_owned();
+            return Err(DecisionError::Unreadable { path, why });
+        }
+        let text = std::fs::read_to_string(&path).map_err(DecisionError::file("read", &path))?;
+        let roster = serde_json::from_str(&text)
+            .map_err(|why| DecisionError::Unreadable { path: path.clone(), why: why.to_string() })?;
+        Ok(Self { folder: folder.to_owned(), roster })
+    }
+
+    /// By what the ledger of a repository under this roster is told from others.
+    #[must_use]
+    pub fn ledger_name(registry: &Registry) -> String {
+        let digest = Digest::of(format!("{}\n{}\n", registry.chain(), registry.digest()).as_bytes());
+        digest.to_string().chars().take(16).collect()
+    }
+
+    /// The folder of what these keys have signed, all in one process.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError::Sitting`] if they have signed in processes of their own.
+    pub fn together(&self, registry: &Registry) -> Result<PathBuf, DecisionError> {
+        let folder = self.folder.join(DECISIONS).join(Self::ledger_name(registry));
+        let apart = folder.join(APART);
+        if apart.exists() {
+            return Err(DecisionError::Sitting { place: apart, other: "processes of their own (--peers)" });
+        }
+        Ok(folder)
+    }
+
+    /// The folder of what these keys have signed, each in a process of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError::Sitting`] if they have signed all in one.
+    pub fn apart(&self, registry: &Registry) -> Result<PathBuf, DecisionError> {
+        let folder = self.folder.join(DECISIONS).join(Self::ledger_name(registry));
+        let together = folder.join(FILE_NAME);
+        if std::fs::metadata(&together).is_ok_and(|file| file.len() > 0) {
+            return Err(DecisionError::Sitting { place: together, other: "one process (without --peers)" });
+        }
+        Ok(folder.join(APART))
+    }
+
+    /// The key of one who takes part, and where it keeps its log, in a process of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError`] if the roster does not have it, its key is not here, or it has signed in one process with others.
+    pub fn apart_as(
+        &self,
+        name: &str,
+        registry: &Arc<Registry>,
+    ) -> Result<(SecretKey, NodeId, Seal, PathBuf), DecisionError> {
+        let own = registry.seats().map(|(_, seat)| seat).find(|seat| seat.name == name);
+        let own = own.ok_or_else(|| DecisionError::NoSeat(name.to_owned()))?;
+        let (key, party, seal) = self.seal(own, registry)?;
+        Ok((key, party, seal, self.apart(registry)?.join(plain(name))))
+    }
+
+    /// Those of the roster whose secret keys are here, with the text of each key, after its owner's rights to it were checked.
+    pub(super) fn held(&self) -> Result<Vec<(&RosterEntry, String)>, DecisionError> {
+        let Roster { reviewers, orchestrators } = &self.roster;
+        let here =
+            reviewers.iter().chain(orchestrators).filter(|seat| key_file(&self.folder, &seat.name).exists());
+        here.map(|seat| Ok((seat, self.key(seat)?.to_pem()))).collect()
+    }
+
+    /// All who take part.
+    #[must_use]
+    pub fn roster(&self) -> &Roster {
+        &self.roster
+    }
+
+    /// Those of them who sign here: the orchestrator, and all reviewers in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError`] if a key is missing, is another's, or can be read by others.
+    pub fn seals(&self, registry: &Arc<Registry>) -> Result<(Seal, Vec<Seal>), DecisionError> {
+        let Roster { reviewers, orchestrators } = &self.roster;
+        let seal = |seat: &RosterEntry| self.seal(seat, registry).map(|(_, _, seal)| seal);
+        // A roster without one is none, and a registry was made of it.
+        let orchestrator = orchestrators.first().ok_or(RosterFault::NoOrchestrators)?;
+        Ok((seal(orchestrator)?, reviewers.iter().map(seal).collect::<Result<_, _>>()?))
+    }
+
+    fn seal(
+        &self,
+        seat: &RosterEntry,
+        registry: &Arc<Registry>,
+    ) -> Result<(SecretKey, NodeId, Seal), DecisionError> {
+        let path = key_file(&self.folder, &seat.name);
+        let other = || DecisionError::OtherKey { path, name: seat.name.clone() };
+        let key = self.key(seat)?;
+        let (party, own) = Seal::new(key.clone(), Arc::clone(registry)).ok_or_else(other)?;
+        Ok((key, party, own))
+    }
+
+    fn key(&self, seat: &RosterEntry) -> Result<SecretKey, DecisionError> {
+        let path = key_file(&self.folder, &seat.name);
+        let read = || {
+            let mode = std::fs::metadata(&path)?.permissions().mode();
+            Ok((mode, std::fs::read_to_string(&path)?))
+        };
+        let (mode, text) = read().map_err(DecisionError::file("read the key", &path))?;
+        if mode & 0o077 != 0 {
+            return Err(DecisionError::OpenKey(path));
+        }
+        let key = SecretKey::from_pem(&text).map_err(|why| DecisionError::Key { path: path.clone(), why })?;
+        if key.public() != seat.key {
+            return Err(DecisionError::OtherKey { path, name: seat.name.clone() });
+        }
+        Ok(key)
+    }
+}
+
+pub(super) fn make_folder(folder: &Path) -> Result<(), DecisionError> {
+    private_folder(folder).map_err(DecisionError::file("make the folder", folder))
+}
+
+/// Makes a key; its owner alone may read it.
+fn new_seat(folder: &Path, name: &str, domain: &str) -> Result<RosterEntry, DecisionError> {
+    make_folder(folder)?;
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed)
+        .map_err(|why| DecisionError::file("make a key for", &folder.join(name))(why.into()))?;
+    let key = SecretKey::from_seed(&seed);
+    write_new(&key_file(folder, name), &key.to_pem(), 0o600)?;
+    Ok(RosterEntry { name: name.to_owned(), key: key.public(), domain: domain.to_owned() })
+}
+
+/// Where a key is. A name that is read from a file may be anything.
+fn key_file(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{}.key", plain(name)))
+}
+
+/// A name as a part of a path.
+pub(super) fn plain(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
+    name.chars().map(plain).collect()
+}
+
+/// Writes a file that is not there, and makes it durable.
+pub(super) fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), DecisionError> {
+    let write = || {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    };
+    write().map_err(|source| {
+        if source.kind() == ErrorKind::AlreadyExists {
+            return DecisionError::KeysAreThere(path.to_owned());
+        }
+        DecisionError::file("write", path)(source)
+    })
+}

@@ -1,0 +1,59 @@
+//! From a decision to its branch: exactly once, or not at all.
+
+use super::decision_error::DecisionError;
+use super::log::{Case, Decided, DecisionLog, Ended};
+use crate::bft::Vote;
+use crate::repository::{ChangeSource, Landing, LandingMark, Repository, RepositoryError};
+
+impl Case {
+    /// Brings the approved change onto its branch; a landing that was begun before is brought to its end.
+    ///
+    /// The branch may have gone on since: then it stays where it is, and why is returned. A work tree in which it is checked
+    /// out is brought along `with_checkout`, and stands in the way without.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError`] if git cannot be asked, somebody works on the branch, or a lock stands in the way: it can be tried
+    /// again.
+    pub fn land(
+        &self,
+        decided: &Decided,
+        repository: &Repository,
+        ledger: &DecisionLog,
+        with_checkout: bool,
+    ) -> Result<Ended, DecisionError> {
+        let proposal = &self.proposal;
+        let votes = decided.verified.votes.iter().filter(|vote| vote.opinion.vote() == Vote::Approve);
+        let approvers: Vec<&str> = votes.map(|vote| vote.reviewer.as_str()).collect();
+        // What lands is what the signed diff makes of its base, here and now; objects that nobody refers to may have been
+        // swept away since, or never were in this copy.
+        let candidate =
+            repository.candidate(proposal.base.as_str(), ChangeSource::Patch(proposal.diff.as_bytes()))?;
+        if candidate.tree != proposal.tree {
+            let why = format!("its diff makes the tree {}, and {} was signed", candidate.tree, proposal.tree);
+            return Err(DecisionError::NotProven(why));
+        }
+        let branch = repository.branch(&proposal.branch)?;
+        let roster = self.names_its_roster().then(|| ledger.registry().digest());
+        let message = proposal.commit_message(decided.record.sequence, self.change(), roster, &approvers);
+        // The same commit, however often it is made.
+        let commit = repository.commit(&proposal.base, &proposal.tree, &message, proposal.at)?;
+        let landing = Landing { branch, from: proposal.base.clone(), to: commit.clone(), with_checkout };
+        let mark = LandingMark::of(ledger.name(), decided.record.sequence);
+        let landed = match repository.settle(&landing, &mark) {
+            Ok(true) => Ok(()),
+            Ok(false) => repository.land(&landing, &mark),
+            Err(why) => Err(why),
+        };
+        match landed {
+            Ok(()) => {
+                if with_checkout {
+                    repository.bring_along(&landing)?;
+                }
+                Ok(Ended::Landed { commit })
+            }
+            Err(why @ RepositoryError::Stale { .. }) => Ok(Ended::NotLanded { why: why.to_string() }),
+            Err(why) => Err(why.into()),
+        }
+    }
+}

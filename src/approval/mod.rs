@@ -1,0 +1,63 @@
+//! A repository's decisions: keys, proposals, the ledger that they are made in, and what proves them.
+//!
+//! ```text
+//!  keys ──────────────┐
+//!  proposal ──► ledger (fsync) ──► quorum (pure) ─► ledger ──► repository ──► ledger
+//!  opinions ──────────┘              signatures      │            branch        └─ how it ended
+//!                                                    ▼
+//!                                                 record, which anybody with the public keys can verify
+//! ```
+//!
+//! In go a change that was made ready and what each reviewer thinks of it; out come decisions, in their order, and branches
+//! that are moved. What is needed to sign is durable before anything is signed, and what is needed to move a branch before it
+//! is moved: whoever comes after a crash signs the same again and brings the rest to its end.
+//!
+//! Before any of it, what the branch says of earlier decisions is compared with the ledger: keys that came without theirs sign
+//! nothing. Keys and ledgers move together, as one file.
+//!
+//! [`propose`] and [`serve`] are the two ways in: one proposes a change and has it decided on, the other is one reviewer in a
+//! process of its own. Nothing here counts a vote: that is [`bft`](crate::bft)'s. Nothing is printed, and no signal is caught.
+
+mod cluster;
+mod decider;
+mod decision_error;
+mod error;
+pub mod facts;
+mod given_change;
+mod history;
+mod keys;
+mod landing;
+mod log;
+pub mod node;
+mod not_in_ledger;
+mod portable;
+mod proposal;
+mod propose;
+mod quorum_words;
+mod recheck;
+mod record;
+mod replica;
+mod request;
+mod review;
+mod reviewers;
+mod seat;
+mod site;
+mod verification;
+mod watcher;
+
+pub use decider::{DecisionEnd, Phases};
+pub use decision_error::DecisionError;
+pub use error::ApprovalError;
+pub use history::{Beside, LandedDecision, LedgerMatch, compare, told};
+pub use keys::{KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
+pub use log::{Case, Decided, DecisionLog, Ended, Sitting};
+pub use portable::{Exported, Imported, export, import};
+pub use proposal::{Proposal, ProposalDraft, Reader};
+pub use propose::{Proposed, ProposingNode};
+pub use quorum_words::{in_words as quorum_in_words, of_votes as quorum_of_votes};
+pub use recheck::Examined;
+pub use record::{DecisionRecord, Verified, VotedFor};
+pub use replica::{ReviewingNode, serve};
+pub use request::{ApprovalRequest, CutOff};
+pub use verification::{Checked, CommandVerification, VERIFICATION_LOG};
+pub use watcher::ApprovalWatcher;

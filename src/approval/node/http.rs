@@ -1,0 +1,448 @@
+//! Posts over HTTP: a door through which those of the roster come, and connections to each of them.
+//!
+//! One request brings one post; the answer says only that it was heard. What cannot be brought is lost, since whoever says it
+//! says it again.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::{Body as _, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use reqwest::Url;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio_rustls::TlsAcceptor;
+use tracing::debug;
+
+use super::error::NodeError;
+use super::inbox::{Arrived, Inbox};
+use super::runner::Carrier;
+use super::tls;
+use crate::bft::{NodeId, POST_BYTES_MAX, Registry};
+use crate::crypto::{PublicKey, SecretKey};
+
+/// The version of the protocol that this program speaks. Since 2 a vote names the model that formed it.
+pub const VERSION: u32 = 2;
+
+/// Where posts are brought to. Another version has another place, and answers that it knows nothing of this one.
+const PATH: &str = "/v2/posts";
+
+/// The header of an answer that says which version was spoken. Version 1 had none.
+const VERSION_HEADER: &str = "consensus-protocol";
+
+/// How long anybody may take to show a key.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
+
+/// How long one post may take, and how long a connection may be idle.
+const POST_MAX: Duration = Duration::from_mins(1);
+
+/// How long an idle connection is kept by who has made it: less than the other end keeps it.
+const IDLE_MAX: Duration = Duration::from_secs(30);
+
+/// How long it may take until somebody answers at all.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+
+/// So many connections may show their keys at once; further ones wait.
+const HANDSHAKES_MAX: usize = 512;
+
+/// So many connections of each party are heard at once; further ones are closed.
+const CONNECTIONS_EACH: usize = 4;
+
+/// So many posts wait at most, of one party to be read, or to be sent to one party.
+const WAITING_MAX: usize = 256;
+
+/// The same in KiB: two of the longest.
+const WAITING_KIB_MAX: usize = 2 * POST_BYTES_MAX / 1024;
+
+/// Where each party is, by name: `host:port`.
+#[derive(Clone, Debug, Default)]
+pub struct Addresses(BTreeMap<String, String>);
+
+/// Connections to all others.
+#[derive(Debug)]
+pub struct Connections(BTreeMap<NodeId, Outbox>);
+
+/// What waits for one party.
+#[derive(Debug)]
+struct Outbox {
+    posts: mpsc::Sender<(Arc<str>, OwnedSemaphorePermit)>,
+    room: Arc<Semaphore>,
+    /// Why the last post did not come to it, if it did not.
+    failure: watch::Receiver<Option<Unreached>>,
+}
+
+/// Why a post did not come to a party.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Unreached {
+    /// The connection or the answer was none, in the words of what noticed it.
+    Lost(String),
+    /// The party proved its key, and speaks this other version of the protocol.
+    OtherVersion(u32),
+}
+
+impl fmt::Display for Unreached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost(why) => write!(f, "cannot be reached: {why}"),
+            Self::OtherVersion(other) => {
+                let which = if *other < VERSION { "it" } else { "this one" };
+                write!(
+                    f,
+                    "speaks version {other} of the protocol, this program speaks {VERSION}: update {which}"
+                )
+            }
+        }
+    }
+}
+
+/// What comes of one party.
+#[derive(Clone, Debug)]
+struct Door {
+    party: NodeId,
+    posts: mpsc::Sender<Arrived>,
+    room: Arc<Semaphore>,
+    connections: Arc<Semaphore>,
+}
+
+impl Addresses {
+    /// Reads a TOML file with a line for each party: its name and where it is.
+    ///
+    /// # Errors
+    ///
+    /// [`NodeError::Addresses`] if it cannot be read, or says something else.
+    pub fn read(path: &Path) -> Result<Self, NodeError> {
+        let wrong = |why: String| NodeError::Addresses { path: path.to_owned(), why };
+        let text = std::fs::read_to_string(path).map_err(|why| wrong(why.to_string()))?;
+        toml::from_str(&text).map(Self).map_err(|why| wrong(why.to_string()))
+    }
+
+    /// Checks that they are those of a roster: each of its parties at a place of its own, and nobody else.
+    ///
+    /// # Errors
+    ///
+    /// [`NodeError::NoAddress`], [`NodeError::Unknown`] or [`NodeError::SamePlace`].
+    pub fn check(&self, registry: &Registry) -> Result<(), NodeError> {
+        let mut known: BTreeMap<&str, &str> = BTreeMap::new();
+        for (_, seat) in registry.seats() {
+            if let Some(other) = known.insert(self.of(&seat.name)?, &seat.name) {
+                return Err(NodeError::SamePlace(other.to_owned(), seat.name.clone()));
+            }
+        }
+        let is_known = |name: &&String| registry.seats().any(|(_, seat)| seat.name == **name);
+        match self.0.keys().find(|name| !is_known(name)) {
+            Some(name) => Err(NodeError::Unknown(name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Where somebody is.
+    ///
+    /// # Errors
+    ///
+    /// [`NodeError::NoAddress`].
+    pub fn of(&self, name: &str) -> Result<&str, NodeError> {
+        self.0.get(name).map(String::as_str).ok_or_else(|| NodeError::NoAddress(name.to_owned()))
+    }
+}
+
+impl FromIterator<(String, String)> for Addresses {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(places: I) -> Self {
+        Self(places.into_iter().collect())
+    }
+}
+
+impl Carrier for Connections {
+    fn send(&self, to: NodeId, post: &Arc<str>) {
+        let Some(Outbox { posts, room, .. }) = self.0.get(&to) else { return };
+        let place = Arc::clone(room).try_acquire_many_owned(kib(post.len()));
+        let sent = place.ok().and_then(|place| posts.try_send((Arc::clone(post), place)).ok());
+        if sent.is_none() {
+            debug!("a post to {to:?} is dropped: too many wait");
+        }
+    }
+}
+
+impl Connections {
+    /// Connects whoever has this key to all others; they need not be there yet. Ends when it is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`NodeError`] if an address is missing or none.
+    pub fn open(
+        key: &SecretKey,
+        me: NodeId,
+        registry: &Registry,
+        addresses: &Addresses,
+    ) -> Result<Self, NodeError> {
+        let own = tls::own(key)?;
+        let mut outboxes = BTreeMap::new();
+        for (party, seat) in registry.seats().filter(|(party, _)| *party != me) {
+            let address = addresses.of(&seat.name)?;
+            let no_place = || NodeError::NoPlace(address.to_owned());
+            let url = Url::parse(&format!("https://{address}{PATH}")).map_err(|_| no_place())?;
+            if url.port_or_known_default().is_none() || url.path() != PATH || !address.contains(':') {
+                return Err(no_place());
+            }
+            let client = reqwest::Client::builder()
+                .tls_backend_preconfigured(tls::client(&own, seat.key)?)
+                .no_proxy()
+                .redirect(reqwest::redirect::Policy::none())
+                .connect_timeout(CONNECT_MAX)
+                .pool_idle_timeout(IDLE_MAX)
+                .timeout(POST_MAX)
+                .build()
+                .map_err(|why| NodeError::Tls(why.to_string()))?;
+            let (posts, waiting) = mpsc::channel(WAITING_MAX);
+            let (state, failure) = watch::channel(None);
+            tokio::spawn(bring(client, url, waiting, state));
+            let room = Arc::new(Semaphore::new(WAITING_KIB_MAX));
+            outboxes.insert(party, Outbox { posts, room, failure });
+        }
+        Ok(Self(outboxes))
+    }
+}
+
+impl Connections {
+    /// Who cannot be reached at the moment, and why.
+    #[must_use]
+    pub fn unreachable(&self) -> Vec<(NodeId, Unreached)> {
+        let failure = |(party, outbox): (&NodeId, &Outbox)| Some((*party, outbox.failure.borrow().clone()?));
+        self.0.iter().filter_map(failure).collect()
+    }
+}
+
+/// How much room something of so many bytes takes.
+fn kib(bytes: usize) -> u32 {
+    u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX)
+}
+
+/// Brings posts to one party, one after the other.
+async fn bring(
+    client: reqwest::Client,
+    url: Url,
+    mut posts: mpsc::Receiver<(Arc<str>, OwnedSemaphorePermit)>,
+    state: watch::Sender<Option<Unreached>>,
+) {
+    while let Some((post, _place)) = posts.recv().await {
+        let bring = || client.post(url.clone()).body(post.as_bytes().to_vec()).send();
+        let mut said = bring().await;
+        // A connection that was kept may be one to a process that is gone.
+        if said.as_ref().is_err_and(|why| !why.is_connect() && !why.is_timeout()) {
+            said = bring().await;
+        }
+        let other = said.as_ref().ok().and_then(other_version);
+        let failure = said.and_then(reqwest::Response::error_for_status).err().map(|why| {
+            debug!("a post to {url} is lost: {why:?}");
+            // Nobody is there: those that wait are older than what will be said again.
+            while why.is_connect() && posts.try_recv().is_ok() {}
+            other.map_or_else(|| Unreached::Lost(innermost(&why)), Unreached::OtherVersion)
+        });
+        let _ = state.send(failure);
+    }
+}
+
+/// Which other version of the protocol an answer is by: one that knows nothing of the place where posts are brought to.
+fn other_version(response: &reqwest::Response) -> Option<u32> {
+    let named = response.headers().get(VERSION_HEADER);
+    let version = match named {
+        Some(named) => named.to_str().ok()?.parse().ok()?,
+        None => 1,
+    };
+    (response.status() == StatusCode::NOT_FOUND && version != VERSION).then_some(version)
+}
+
+/// What is at the bottom of an error: why nobody is there, and not that a request has failed.
+fn innermost(why: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = why;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+/// Hears those of the roster at an address. Returns where posts come out, and the address, whose port the system chooses
+/// if it is 0. Ends when nobody takes them any more.
+///
+/// # Errors
+///
+/// [`NodeError::Listen`] if the address cannot be had.
+pub async fn listen(
+    address: &str,
+    key: &SecretKey,
+    registry: &Registry,
+) -> Result<(Inbox, SocketAddr), NodeError> {
+    let wrong = |source| NodeError::Listen { address: address.to_owned(), source };
+    let keys: BTreeMap<NodeId, PublicKey> = registry.seats().map(|(party, seat)| (party, seat.key)).collect();
+    let known: Vec<PublicKey> = keys.values().copied().collect();
+    let acceptor = TlsAcceptor::from(Arc::new(tls::server(&tls::own(key)?, &known)?));
+    let listener = TcpListener::bind(address).await.map_err(wrong)?;
+    let local = listener.local_addr().map_err(wrong)?;
+    let (inbox, doors) = Inbox::new(keys.keys().copied(), WAITING_MAX);
+    let mut by_key = BTreeMap::new();
+    for (party, posts) in doors {
+        let (room, connections) = (Semaphore::new(WAITING_KIB_MAX), Semaphore::new(CONNECTIONS_EACH));
+        let door = Door { party, posts, room: Arc::new(room), connections: Arc::new(connections) };
+        by_key.extend(keys.get(&party).map(|key| (key.to_der(), door)));
+    }
+    let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
+    let by_key = Arc::new(by_key);
+    let is_over = by_key.values().next().map(|door| door.posts.clone());
+    tokio::spawn(async move {
+        loop {
+            let Ok(place) = Arc::clone(&handshakes).acquire_owned().await else { return };
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = closed(is_over.as_ref()) => return,
+            };
+            let Ok((stream, from)) = accepted else {
+                // Too many open files, or the like: it may pass.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            };
+            let (acceptor, by_key) = (acceptor.clone(), Arc::clone(&by_key));
+            tokio::spawn(async move {
+                if let Err(why) = serve(stream, &acceptor, &by_key, place).await {
+                    debug!("{from} is not heard: {why}");
+                }
+            });
+        }
+    });
+    Ok((inbox, local))
+}
+
+/// Resolves when nobody takes posts any more.
+async fn closed(posts: Option<&mpsc::Sender<Arrived>>) {
+    match posts {
+        Some(posts) => posts.closed().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Hears one connection, to its end.
+async fn serve(
+    stream: TcpStream,
+    acceptor: &TlsAcceptor,
+    by_key: &BTreeMap<Vec<u8>, Door>,
+    handshake: OwnedSemaphorePermit,
+) -> Result<(), String> {
+    let shown = tokio::time::timeout(HANDSHAKE_MAX, acceptor.accept(stream)).await;
+    let stream = shown.map_err(|_| "it shows no key".to_owned())?.map_err(|why| why.to_string())?;
+    drop(handshake);
+    let shown = stream.get_ref().1.peer_certificates().and_then(|keys| keys.first());
+    // The handshake has failed for all others.
+    let Some(door) = shown.and_then(|key| by_key.get(key.as_ref())).cloned() else {
+        return Err("its key is a stranger's".to_owned());
+    };
+    let place = Arc::clone(&door.connections).try_acquire_owned();
+    let _place = place.map_err(|_| format!("{:?} has too many connections", door.party))?;
+    let hear = service_fn(move |request| hear(request, door.clone()));
+    http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(POST_MAX)
+        .serve_connection(TokioIo::new(stream), hear)
+        .await
+        .map_err(|why| why.to_string())
+}
+
+async fn hear(request: Request<Incoming>, door: Door) -> Result<Response<Empty<Bytes>>, Infallible> {
+    let status = if request.method() != Method::POST || request.uri().path() != PATH {
+        StatusCode::NOT_FOUND
+    } else {
+        let taken = tokio::time::timeout(POST_MAX, take(request.into_body(), &door)).await;
+        taken.unwrap_or(StatusCode::REQUEST_TIMEOUT)
+    };
+    let mut response = Response::new(Empty::new());
+    *response.status_mut() = status;
+    response.headers_mut().insert(VERSION_HEADER, HeaderValue::from(VERSION));
+    Ok(response)
+}
+
+/// Takes one post. Whoever has too many waiting waits: this party alone.
+async fn take(body: Incoming, door: &Door) -> StatusCode {
+    let Some(length) = body.size_hint().exact().and_then(|length| usize::try_from(length).ok()) else {
+        return StatusCode::LENGTH_REQUIRED;
+    };
+    if length > POST_BYTES_MAX {
+        return StatusCode::PAYLOAD_TOO_LARGE;
+    }
+    let Ok(room) = Arc::clone(&door.room).acquire_many_owned(kib(length)).await else {
+        return StatusCode::SERVICE_UNAVAILABLE;
+    };
+    let Ok(body) = body.collect().await else { return StatusCode::BAD_REQUEST };
+    let Ok(text) = String::from_utf8(body.to_bytes().into()) else { return StatusCode::BAD_REQUEST };
+    match door.posts.send(Arrived::with_room(text, room)).await {
+        Ok(()) => StatusCode::ACCEPTED,
+        Err(_) => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bft::Roster;
+    use crate::bft::RosterEntry;
+    use crate::crypto::Digest;
+
+    /// Answers everything as a program does that knows nothing of the place that is asked for.
+    async fn answer_as(version: Option<&'static str>, listener: TcpListener, acceptor: TlsAcceptor) {
+        let nothing = move |_: Request<Incoming>| async move {
+            let mut response = Response::new(Empty::<Bytes>::new());
+            *response.status_mut() = StatusCode::NOT_FOUND;
+            if let Some(version) = version {
+                response.headers_mut().insert(VERSION_HEADER, HeaderValue::from_static(version));
+            }
+            Ok::<_, Infallible>(response)
+        };
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let stream = acceptor.accept(stream).await.unwrap();
+            let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(nothing));
+            let _ = served.await;
+        }
+    }
+
+    #[test]
+    fn a_party_that_speaks_another_version_is_told_from_one_that_is_away() {
+        let key = |seed: u8| SecretKey::from_seed(&[seed; 32]);
+        let seat = |name: &str, seed| RosterEntry {
+            name: name.to_owned(),
+            key: key(seed).public(),
+            domain: "a model".to_owned(),
+        };
+        let (me, other) = (NodeId::Orchestrator(0), NodeId::Reviewer(0));
+        let roster = Roster { reviewers: vec![seat("Quality", 1)], orchestrators: vec![seat("me", 2)] };
+        let registry = Registry::new(Digest::ZERO, roster).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let said = |version| {
+            runtime.block_on(async {
+                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let address = listener.local_addr().unwrap().to_string();
+                let own = tls::own(&key(1)).unwrap();
+                let server = tls::server(&own, &[key(2).public()]).unwrap();
+                tokio::spawn(answer_as(version, listener, TlsAcceptor::from(Arc::new(server))));
+                let places = [("Quality", address), ("me", "127.0.0.1:1".to_owned())];
+                let places = places.into_iter().map(|(name, place)| (name.to_owned(), place)).collect();
+                let connections = Connections::open(&key(2), me, &registry, &places).unwrap();
+                connections.send(other, &"{\"have\":1}".into());
+                let mut failure = connections.0[&other].failure.clone();
+                failure.changed().await.unwrap();
+                connections.unreachable()
+            })
+        };
+        assert_eq!(said(None), [(other, Unreached::OtherVersion(1))]);
+        assert_eq!(said(Some("3")), [(other, Unreached::OtherVersion(3))]);
+        assert!(matches!(said(Some("2")).as_slice(), [(_, Unreached::Lost(_))]), "it is no other version");
+        let old = Unreached::OtherVersion(1).to_string();
+        assert_eq!(old, "speaks version 1 of the protocol, this program speaks 2: update it");
+    }
+}

@@ -1,0 +1,31 @@
+//! One who takes part, in a process of its own: its log, its clock and its connections to the others.
+//!
+//! ```text
+//!  posts of others ──TLS──► inbox ─┐                       ┌─► outbox ──TLS──► the others
+//!  reviews that have ended ────────┼─► log (fsync) ─► node (pure)
+//!  time-outs ──────────────────────┘                       └─► reviews to make, decisions to tell
+//! ```
+//!
+//! In go the key of one party, the roster, and where the others are; out come decisions with their proof. Whatever makes a
+//! difference is durable before the node hears of it, so that a process that is killed at any moment and started again
+//! says nothing else than it has said, and asks no model twice for one opinion.
+//!
+//! Both ends of a connection prove who they are by the very keys of the roster (raw public keys, RFC 7250, in TLS 1.3): there
+//! are no certificates, no names and nobody who could vouch for a stranger. Whoever is not in the roster cannot even send.
+//! What is said does not rest on that: every post is signed for itself, whoever brings it.
+//!
+//! Nothing in here knows what a change is, how it is reviewed or where it lands.
+
+mod clock;
+mod error;
+mod http;
+mod inbox;
+mod log;
+mod runner;
+mod tls;
+
+pub use clock::Patience;
+pub use error::NodeError;
+pub use http::{Addresses, Connections, Unreached, VERSION, listen};
+pub use inbox::{Arrived, Inbox};
+pub use runner::{Carrier, Node, ReviewerNode};

@@ -1,0 +1,482 @@
+//! One who takes part: what it hears, what it writes down, and what it does then.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::clock::{Clock, Patience, Rings};
+use super::error::NodeError;
+use super::inbox::Inbox;
+use super::log::{News, NodeLog};
+use crate::bft::local_cluster::DecisionProof;
+use crate::bft::node_machine::{NodeAction, NodeInput, NodeMachine};
+use crate::bft::proposer::Proposer;
+use crate::bft::replica::Replica;
+use crate::bft::{
+    Change, Letter, ModelOpinion, NodeId, Opinion, PROOFS_AT_ONCE, Post, Proof, Registry, Seal, Sequence,
+    Signed, Statement, To, Value,
+};
+use crate::crypto::{Digest, Signature};
+
+/// So many posts are written down together, with one sync.
+const AT_ONCE: usize = 64;
+
+/// What was missed is sent to one party so often at most.
+const ANSWER_EVERY: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// So much of what one party says is written down until the next decision, in bytes; what it says beyond is not heard. The
+/// longest change with its locks fits several times.
+const SAYS_MAX: usize = 64 << 20;
+
+/// How posts get to others.
+pub trait Carrier {
+    /// Puts a post on its way to a party; it may be lost.
+    fn send(&self, to: NodeId, post: &Arc<str>);
+}
+
+/// Whoever has an opinion on changes.
+pub trait ReviewerNode {
+    /// Reviews the change that is proposed at this place, and says which model did. A reviewer that cannot abstains.
+    fn review(&self, sequence: Sequence, change: &Change) -> impl Future<Output = ModelOpinion>;
+}
+
+/// One who takes part.
+#[derive(Debug)]
+pub struct Node {
+    me: NodeId,
+    registry: Arc<Registry>,
+    member: NodeMachine<Seal>,
+    log: NodeLog,
+    /// Decisions, for those who have missed them.
+    kept: BTreeMap<Sequence, Proof<Signature>>,
+    /// The votes that were heard, each with its opinion.
+    votes: BTreeMap<Sequence, BTreeMap<(usize, Value), Letter<Signature>>>,
+    /// The changes that were submitted, and at which places they ended: decided on, or given up.
+    submitted: BTreeMap<Digest, Option<Sequence>>,
+    /// What is wanted and was not done yet.
+    owed: Vec<NodeAction<Signature>>,
+    /// When each was last sent what it has missed: since it asked, and since it said what is over.
+    answered: BTreeMap<(NodeId, bool), Instant>,
+    /// How much of what each says was written down since the last decision.
+    said: BTreeMap<NodeId, usize>,
+    /// The last checkpoint that a quorum has signed.
+    stable: Sequence,
+    /// What it has signed itself since then.
+    signed: BTreeSet<(Sequence, Digest)>,
+    folder: PathBuf,
+    /// Whether its log had nothing in it.
+    is_new: bool,
+    /// Nothing is signed at places up to this one, until it is known what was decided there.
+    held: Sequence,
+}
+
+impl Node {
+    /// Comes back as the one whose log is in this folder, or begins there.
+    ///
+    /// # Errors
+    ///
+    /// [`NodeError`] if the log is in use or cannot be trusted.
+    pub fn open(
+        folder: &Path,
+        registry: &Arc<Registry>,
+        (me, seal): (NodeId, Seal),
+    ) -> Result<Self, NodeError> {
+        let (quorum, orchestrators) = (registry.quorum(), registry.roster().orchestrators.len());
+        let member = match me {
+            NodeId::Reviewer(at) => NodeMachine::Reviewer(Replica::new(seal, at, quorum, orchestrators)),
+            NodeId::Orchestrator(at) => {
+                NodeMachine::Orchestrator(Proposer::new(seal, at, quorum, orchestrators))
+            }
+        };
+        let (log, inputs) = NodeLog::open(folder, registry)?;
+        let mut peer = Self {
+            me,
+            registry: Arc::clone(registry),
+            member,
+            log,
+            kept: BTreeMap::new(),
+            votes: BTreeMap::new(),
+            submitted: BTreeMap::new(),
+            owed: Vec::new(),
+            answered: BTreeMap::new(),
+            said: BTreeMap::new(),
+            stable: 0,
+            signed: BTreeSet::new(),
+            folder: folder.to_owned(),
+            is_new: inputs.is_empty(),
+            held: 0,
+        };
+        for input in inputs {
+            peer.note_input(&input);
+            for want in peer.member.step(input) {
+                peer.note_want(&want);
+                // Whoever has died in between has not told of it.
+                peer.owed.extend(matches!(want, NodeAction::Accuse(_)).then_some(want));
+            }
+        }
+        peer.log.forget(peer.member.known(), peer.stable);
+        Ok(peer)
+    }
+
+    /// All decisions up to this one are known.
+    #[must_use]
+    pub fn known(&self) -> Sequence {
+        self.member.known()
+    }
+
+    /// Whether its log had nothing in it when it was opened.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// Where its owner has said that its log starts: what a branch shows below that place was decided by other keys, or
+    /// without this one.
+    #[must_use]
+    pub fn starts_at(&self) -> Option<Sequence> {
+        self.log.starts_at()
+    }
+
+    /// Writes down where its log starts, once and for all; the same again changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`NodeError::StartsElsewhere`] if another place was said before; others if it cannot be written.
+    pub fn start_at(&mut self, sequence: Sequence) -> Result<(), NodeError> {
+        self.log.start_at(sequence)
+    }
+
+    /// What was decided at a place, if its proof is here. A place that is known by a checkpoint alone has none.
+    #[must_use]
+    pub fn value_at(&self, sequence: Sequence) -> Option<Value> {
+        Some(self.kept.get(&sequence)?.check(self.registry.quorum())?.value)
+    }
+
+    /// Signs nothing at places up to this one, until others have shown what was decided there: a branch says that they are
+    /// decided, and this log does not know how. Proofs are taken as ever.
+    pub fn hold(&mut self, up_to: Sequence) {
+        self.held = self.held.max(up_to);
+    }
+
+    /// Whether nothing is signed at this place for now.
+    fn holds(&self, sequence: Sequence) -> bool {
+        sequence <= self.held && sequence > self.member.known()
+    }
+
+    /// Whether a decision on the change with this digest is wanted, or was.
+    #[must_use]
+    pub fn has_submitted(&self, change: Digest) -> bool {
+        self.submitted.contains_key(&change)
+    }
+
+    /// At which place a change that was submitted has ended: it is what was decided there, or nothing was, and it is not
+    /// proposed any more. `None` while it is under way.
+    #[must_use]
+    pub fn ended(&self, change: Digest) -> Option<Sequence> {
+        self.submitted.get(&change).copied().flatten()
+    }
+
+    /// Wants a decision on a change; durable when this returns, and proposed when it runs.
+    ///
+    /// # Errors
+    ///
+    /// [`NodeError`] if it cannot be written down.
+    pub fn submit(&mut self, change: Change) -> Result<(), NodeError> {
+        let (wanted, _) = self.take(vec![News::Submitted(change)])?;
+        self.owed.extend(wanted);
+        Ok(())
+    }
+
+    /// What was decided at a place, with the votes on a change that were heard; `None` if it is not known.
+    #[must_use]
+    pub fn ruling(&self, sequence: Sequence, on: Value) -> Option<DecisionProof<Signature>> {
+        let proof = self.kept.get(&sequence)?.clone();
+        let value = proof.check(self.registry.quorum())?.value;
+        let is_on_it = |letter: &&Letter<Signature>| matches!(letter.signed.statement, Statement::Prepare { value, .. } if value == on);
+        let votes = self.votes.get(&sequence).into_iter().flat_map(BTreeMap::values);
+        Some(DecisionProof { sequence, value, proof, votes: votes.filter(is_on_it).cloned().collect() })
+    }
+
+    /// Takes part, until `tell` has heard enough of what it wants, or nothing can be heard any more. Can be dropped at any
+    /// moment, and run again.
+    ///
+    /// # Errors
+    ///
+    /// [`NodeError`] if something cannot be written down: then it is not done either.
+    pub async fn run<R: ReviewerNode>(
+        &mut self,
+        inbox: &mut Inbox,
+        carrier: &impl Carrier,
+        reviewer: &R,
+        patience: Patience,
+        mut tell: impl FnMut(&NodeAction<Signature>) -> ControlFlow<()>,
+    ) -> Result<(), NodeError> {
+        let mut clock = Clock::new(patience, Instant::now());
+        let mut reviews = FuturesUnordered::new();
+        let mut wanted = std::mem::take(&mut self.owed);
+        wanted.extend(self.member.resume());
+        loop {
+            let mut is_enough = false;
+            for want in wanted {
+                self.note_want(&want);
+                is_enough |= tell(&want).is_break();
+                match want {
+                    NodeAction::Send(to, post) => self.send(carrier, to, &post),
+                    NodeAction::Review(sequence, _) if self.holds(sequence) => {}
+                    NodeAction::Review(sequence, change) => reviews.push(async move {
+                        let reading = reviewer.review(sequence, &change).await;
+                        News::Reviewed(sequence, change.digest(), Arc::new(reading))
+                    }),
+                    NodeAction::Wait(sequence, view, phase) => {
+                        clock.wait(Instant::now(), sequence, view, phase);
+                    }
+                    NodeAction::Decide(sequence, _) | NodeAction::Tell(sequence, ..) => {
+                        clock.forget(sequence);
+                    }
+                    NodeAction::Recall(to, after) => {
+                        let missed = self.kept.range(after.saturating_add(1)..).take(PROOFS_AT_ONCE);
+                        for (_, proof) in missed {
+                            self.send(carrier, To::One(to), &Post::Proof(proof.clone()));
+                        }
+                    }
+                    NodeAction::Return(..)
+                    | NodeAction::Late(..)
+                    | NodeAction::Stable(..)
+                    | NodeAction::Accuse(_) => {}
+                }
+            }
+            if is_enough {
+                return Ok(());
+            }
+            let mut news = Vec::new();
+            wanted = Vec::new();
+            tokio::select! {
+                posts = inbox.take(AT_ONCE) => {
+                    if posts.is_empty() {
+                        return Ok(());
+                    }
+                    for (from, text) in posts {
+                        wanted.extend(self.hear(from, &text, &mut news)?);
+                    }
+                }
+                Some(review) = reviews.next() => news.push(review),
+                () = tokio::time::sleep_until(clock.next()) => {
+                    for ring in clock.ring(Instant::now()) {
+                        match ring {
+                            Rings::Expired(sequence, ..) if self.holds(sequence) => {}
+                            Rings::Expired(sequence, view, phase) => {
+                                news.push(News::Expired(sequence, view, phase));
+                            }
+                            // Changes nothing, and need not be written down.
+                            Rings::Again => wanted.extend(self.member.step(NodeInput::Again)),
+                        }
+                    }
+                }
+            }
+            let (more, is_new) = self.take(news)?;
+            wanted.extend(more);
+            if is_new {
+                clock.has_news(Instant::now());
+            }
+        }
+    }
+
+    /// Reads a post. What makes no difference to what is remembered is answered at once; the rest is news.
+    fn hear(
+        &mut self,
+        from: NodeId,
+        text: &str,
+        news: &mut Vec<News>,
+    ) -> Result<Vec<NodeAction<Signature>>, NodeError> {
+        let member = &self.member;
+        let read = self.registry.read(text, |sequence, statement| member.wants(sequence, statement));
+        let post = match read {
+            Ok(Some(post)) if post.is_proven(self.registry.quorum()) => post,
+            Ok(_) => return Ok(Vec::new()),
+            Err(why) => {
+                debug!("a post of {} is not read: {why}", self.registry.name(from).unwrap_or_default());
+                return Ok(Vec::new());
+            }
+        };
+        self.remembers(&post)?;
+        if self.is_held(&post) {
+            debug!(
+                "a letter of {} is not heard: its place is held",
+                self.registry.name(from).unwrap_or_default()
+            );
+            return Ok(Vec::new());
+        }
+        if self.is_over(&post) {
+            let now = Instant::now();
+            let is_soon = |before: &Instant| now.duration_since(*before) < ANSWER_EVERY;
+            let kind = (from, matches!(post, Post::Have(_)));
+            if self.answered.get(&kind).is_some_and(is_soon) {
+                return Ok(Vec::new());
+            }
+            self.answered.insert(kind, now);
+            return Ok(match post {
+                Post::Have(known) => self.member.answer(from, known),
+                Post::Letter(_) | Post::Proof(_) | Post::Stable(_) => {
+                    self.member.step(NodeInput::Heard(from, post))
+                }
+            });
+        }
+        if self.said.get(&from).is_some_and(|said| *said > SAYS_MAX) {
+            debug!("{} says too much for one decision", self.registry.name(from).unwrap_or_default());
+            return Ok(Vec::new());
+        }
+        news.push(News::Heard(from, Box::new(post)));
+        Ok(Vec::new())
+    }
+
+    /// Whether a post would have something signed at a place at which nothing is.
+    fn is_held(&self, post: &Post<Signature>) -> bool {
+        match post {
+            Post::Letter(letter) => {
+                self.holds(letter.signed.sequence)
+                    && !matches!(letter.signed.statement, Statement::Checkpoint { .. })
+            }
+            Post::Proof(_) | Post::Stable(_) | Post::Have(_) => false,
+        }
+    }
+
+    /// Whether a post is about something that is decided and known here, so that nothing changes by it.
+    fn is_over(&self, post: &Post<Signature>) -> bool {
+        let known = self.member.known();
+        match post {
+            Post::Letter(letter) => {
+                letter.signed.sequence <= known
+                    && !matches!(letter.signed.statement, Statement::Checkpoint { .. })
+            }
+            Post::Proof(proof) => proof.commits.first().is_some_and(|signed| signed.sequence <= known),
+            // An orchestrator has no checkpoints.
+            Post::Stable(signed) => {
+                matches!(self.me, NodeId::Orchestrator(_))
+                    || signed.first().is_some_and(|signed| signed.sequence <= self.stable)
+            }
+            Post::Have(_) => true,
+        }
+    }
+
+    /// Refuses to go on where somebody shows what this very key has signed and this log does not have. Whoever lost the end of a
+    /// log, or runs a copy, learns of it here, before it contradicts itself.
+    fn remembers(&self, post: &Post<Signature>) -> Result<(), NodeError> {
+        let mut shown: Vec<&Signed<Signature>> = Vec::new();
+        match post {
+            Post::Letter(letter) => {
+                let grounds = letter.grounds.iter();
+                let deeper = grounds.clone().flat_map(|ground| ground.grounds.iter());
+                shown.extend(grounds.chain(deeper).chain([letter]).map(|letter| &letter.signed));
+            }
+            Post::Proof(proof) => shown.extend(&proof.commits),
+            Post::Stable(signed) => shown.extend(signed),
+            Post::Have(_) => {}
+        }
+        // What an orchestrator would like is said again without being written down, and binds nobody.
+        let binds = |signed: &&Signed<Signature>| {
+            signed.author() == self.me
+                && signed.sequence > self.stable
+                && !matches!(signed.statement, Statement::Want { .. })
+        };
+        let mut own = shown.into_iter().filter(binds);
+        match own.find(|signed| !self.signed.contains(&key_of(signed))) {
+            None => Ok(()),
+            Some(signed) => Err(NodeError::Forgotten {
+                name: self.registry.name(self.me).unwrap_or_default().to_owned(),
+                sequence: signed.sequence,
+                path: self.folder.clone(),
+            }),
+        }
+    }
+
+    /// Writes down what comes, and goes on from there. Returns what is wanted then, and whether anything had not come before.
+    fn take(&mut self, news: Vec<News>) -> Result<(Vec<NodeAction<Signature>>, bool), NodeError> {
+        if news.is_empty() {
+            return Ok((Vec::new(), false));
+        }
+        let written = self.log.write(&news, &self.registry)?;
+        for (party, bytes) in written.of {
+            *self.said.entry(party).or_default() += bytes;
+        }
+        let known = self.member.known();
+        let mut wanted = Vec::new();
+        for input in news.into_iter().map(NodeInput::from) {
+            self.note_input(&input);
+            wanted.extend(self.member.step(input));
+        }
+        if self.member.known() > known {
+            self.said.clear();
+        }
+        self.log.forget(self.member.known(), self.stable);
+        Ok((wanted, written.is_new))
+    }
+
+    fn send(&self, carrier: &impl Carrier, to: To, post: &Post<Signature>) {
+        let text: Arc<str> = self.registry.write(post).into();
+        for party in self.registry.seats().map(|(party, _)| party).filter(|party| to.reaches(self.me, *party))
+        {
+            carrier.send(party, &text);
+        }
+    }
+
+    fn note_input(&mut self, input: &NodeInput<Signature>) {
+        match input {
+            NodeInput::Heard(_, Post::Letter(letter)) if letter.opinion.is_some() => {
+                let Statement::Prepare { value, .. } = letter.signed.statement else { return };
+                let of_place = self.votes.entry(letter.signed.sequence).or_default();
+                of_place.entry((letter.signed.by, value)).or_insert_with(|| letter.clone());
+            }
+            NodeInput::Submit(change) => _ = self.submitted.insert(change.digest(), None),
+            NodeInput::Heard(..) | NodeInput::Reviewed(..) | NodeInput::Expired(..) | NodeInput::Again => {}
+        }
+    }
+
+    fn note_want(&mut self, want: &NodeAction<Signature>) {
+        if let NodeAction::Decide(sequence, proof) | NodeAction::Tell(sequence, _, proof) = want {
+            self.kept.insert(*sequence, proof.clone());
+        }
+        if let NodeAction::Stable(sequence, _) = want {
+            self.stable = *sequence;
+            self.signed.retain(|(signed, _)| signed > sequence);
+        }
+        if let NodeAction::Send(_, Post::Letter(letter)) = want
+            && letter.signed.author() == self.me
+        {
+            self.signed.insert(key_of(&letter.signed));
+        }
+        let ended = match want {
+            NodeAction::Tell(sequence, Value::Change(digest), _) => Some((*sequence, *digest)),
+            NodeAction::Return(sequence, change, _) => Some((*sequence, change.digest())),
+            NodeAction::Tell(_, Value::Nothing, _)
+            | NodeAction::Send(..)
+            | NodeAction::Review(..)
+            | NodeAction::Wait(..)
+            | NodeAction::Decide(..)
+            | NodeAction::Late(..)
+            | NodeAction::Recall(..)
+            | NodeAction::Stable(..)
+            | NodeAction::Accuse(_) => None,
+        };
+        if let Some((sequence, digest)) = ended {
+            self.submitted.insert(digest, Some(sequence));
+        }
+    }
+}
+
+/// What tells a statement from all others of its author.
+fn key_of(signed: &Signed<Signature>) -> (Sequence, Digest) {
+    (signed.sequence, Digest::of(&signed.signature.to_bytes()))
+}
+
+/// Has no opinion: an orchestrator is never asked for one.
+impl ReviewerNode for () {
+    async fn review(&self, _: Sequence, _: &Change) -> ModelOpinion {
+        Opinion::Abstain { reason: "nobody reviews here".to_owned() }.into()
+    }
+}

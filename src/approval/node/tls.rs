@@ -1,0 +1,172 @@
+//! Connections whose both ends prove who they are by a key of the roster: raw public keys (RFC 7250) in TLS 1.3.
+//!
+//! The key that signs statements proves its owner here too. What it signs in a handshake begins with 64 spaces and the name of
+//! TLS, and what it signs elsewhere with `DSSEv1`, so that neither can be taken for the other.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{AlwaysResolvesClientRawPublicKeys, ClientConfig};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls13_signature_with_raw_key};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{AlwaysResolvesServerRawPublicKeys, ServerConfig};
+use rustls::sign::CertifiedKey;
+use rustls::version::TLS13;
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible, SignatureScheme,
+};
+
+use super::error::NodeError;
+use crate::crypto::{PublicKey, SecretKey};
+
+/// Those who may be at the other end.
+#[derive(Debug)]
+struct Known {
+    keys: Vec<Vec<u8>>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+/// How others connect to whoever has this key: only those with one of `known` do.
+pub(super) fn server(own: &Arc<CertifiedKey>, known: &[PublicKey]) -> Result<ServerConfig, NodeError> {
+    let provider = Arc::new(ring::default_provider());
+    let resolver = AlwaysResolvesServerRawPublicKeys::new(Arc::clone(own));
+    let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[&TLS13])
+        .map_err(|why| NodeError::Tls(why.to_string()))?
+        .with_client_cert_verifier(Known::new(known, &provider))
+        .with_cert_resolver(Arc::new(resolver));
+    Ok(config)
+}
+
+/// How whoever has this key connects to the owner of another one.
+pub(super) fn client(own: &Arc<CertifiedKey>, other: PublicKey) -> Result<ClientConfig, NodeError> {
+    let provider = Arc::new(ring::default_provider());
+    let resolver = AlwaysResolvesClientRawPublicKeys::new(Arc::clone(own));
+    let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[&TLS13])
+        .map_err(|why| NodeError::Tls(why.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(Known::new(&[other], &provider))
+        .with_client_cert_resolver(Arc::new(resolver));
+    Ok(config)
+}
+
+/// A key, as the library wants it.
+pub(super) fn own(key: &SecretKey) -> Result<Arc<CertifiedKey>, NodeError> {
+    let provider = ring::default_provider();
+    let secret = PrivateKeyDer::Pkcs8(key.to_der().into());
+    let public = CertificateDer::from(key.public().to_der());
+    let secret =
+        provider.key_provider.load_private_key(secret).map_err(|why| NodeError::Tls(why.to_string()))?;
+    Ok(Arc::new(CertifiedKey::new(vec![public], secret)))
+}
+
+impl Known {
+    fn new(keys: &[PublicKey], provider: &CryptoProvider) -> Arc<Self> {
+        let keys = keys.iter().map(PublicKey::to_der).collect();
+        Arc::new(Self { keys, algorithms: provider.signature_verification_algorithms })
+    }
+
+    fn check(&self, presented: &CertificateDer<'_>) -> Result<(), Error> {
+        if self.keys.iter().any(|known| known == presented.as_ref()) {
+            return Ok(());
+        }
+        Err(CertificateError::ApplicationVerificationFailure.into())
+    }
+
+    fn verify(
+        &self,
+        message: &[u8],
+        key: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let key = SubjectPublicKeyInfoDer::from(key.as_ref());
+        verify_tls13_signature_with_raw_key(message, &key, signature, &self.algorithms)
+    }
+}
+
+/// Nothing but TLS 1.3 is offered.
+fn old() -> Error {
+    PeerIncompatible::Tls12NotOffered.into()
+}
+
+impl ClientCertVerifier for Known {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        presented: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        self.check(presented).map(|()| ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(old())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        key: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verify(message, key, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ED25519]
+    }
+
+    fn requires_raw_public_keys(&self) -> bool {
+        true
+    }
+}
+
+impl ServerCertVerifier for Known {
+    fn verify_server_cert(
+        &self,
+        presented: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.check(presented).map(|()| ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(old())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        key: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verify(message, key, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ED25519]
+    }
+
+    fn requires_raw_public_keys(&self) -> bool {
+        true
+    }
+}

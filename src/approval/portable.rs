@@ -1,0 +1,354 @@
+//! Keys together with all that they have signed, as one file that can be taken to another machine.
+//!
+//! Out of a folder of keys goes one JSON document: the roster, the secret keys that are there, and every ledger and log beside
+//! them, with a digest over all of it. Into another folder comes what is missing there. What is there is never written over:
+//! a ledger may only grow by what the file has beyond it. Ledgers are durable before the first key is, so that a key is
+//! never without them.
+//!
+//! One JSON document, and no archive: all of it is text, the names in it are of few known shapes, and nothing that unpacks an archive
+//! could be led out of the folder by a path or a link.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::decision_error::DecisionError;
+use super::keys::{APART, DECISIONS, KeyFolder, ROSTER_FILE, make_folder, plain, write_new};
+use crate::bft::{Registry, Roster};
+use crate::crypto::{Digest, SecretKey};
+use crate::journal::FILE_NAME;
+
+/// The form that this program writes.
+const VERSION: u32 = 1;
+
+/// How a file begins that holds what proves a fraud.
+const ACCUSATION: &str = "accusation-";
+
+/// Keys and what they have signed.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Bundle {
+    v: u32,
+    /// The SHA-256 of the JSON form of the files.
+    sha256: Digest,
+    /// Each by its path inside the folder of keys.
+    files: BTreeMap<String, String>,
+}
+
+/// What was exported.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Exported {
+    /// Whose keys.
+    pub seats: Vec<String>,
+    /// How many ledgers and logs.
+    pub ledgers: usize,
+}
+
+/// What was imported.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Imported {
+    /// Whose keys were not there before.
+    pub seats: Vec<String>,
+    /// How many ledgers and logs are new or have grown.
+    pub ledgers: usize,
+}
+
+/// What a path may be, in the order in which they are written.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum Kind {
+    Ledger,
+    Accusation,
+    Roster,
+    Key,
+}
+
+/// What is to be done with a file.
+enum Act {
+    Make,
+    /// Only what lies beyond this many bytes is added to a file that is locked.
+    Grow(File, usize),
+    Leave,
+}
+
+/// Writes the keys of a folder and all that they have signed into a new file, which its owner alone may read.
+///
+/// # Errors
+///
+/// [`DecisionError::NoKeys`] if there is no key, [`DecisionError::InUse`] if one of them is at work,
+/// [`DecisionError::KeysAreThere`] if the file is there; others if something cannot be read or written.
+pub fn export(folder: &Path, file: &Path) -> Result<Exported, DecisionError> {
+    let keys = KeyFolder::open(folder)?;
+    let held = keys.held()?;
+    if held.is_empty() {
+        return Err(DecisionError::NoKeys(folder.to_owned()));
+    }
+    let mut files = BTreeMap::new();
+    let roster = folder.join(ROSTER_FILE);
+    let text = std::fs::read_to_string(&roster).map_err(DecisionError::file("read", &roster))?;
+    files.insert(ROSTER_FILE.to_owned(), text);
+    let mut seats = Vec::new();
+    for (seat, pem) in held {
+        files.insert(format!("{}.key", plain(&seat.name)), pem);
+        seats.push(seat.name.clone());
+    }
+    // No process adds a line while they are read.
+    let mut locks = Vec::new();
+    let mut ledgers = 0;
+    for path in kept(&folder.join(DECISIONS))? {
+        let Some((name, kind)) = named(folder, &path) else { continue };
+        let text = if kind == Kind::Ledger {
+            let (lock, text) = whole_lines(&path)?;
+            locks.push(lock);
+            ledgers += 1;
+            text
+        } else {
+            std::fs::read_to_string(&path).map_err(DecisionError::file("read", &path))?
+        };
+        files.insert(name, text);
+    }
+    let bundle = Bundle { v: VERSION, sha256: digest(&files), files };
+    write_new(file, &(serde_json::to_string(&bundle).unwrap_or_default() + "\n"), 0o600)?;
+    Ok(Exported { seats, ledgers })
+}
+
+/// Brings keys, and all that they have signed, into a folder; it is made if it is not there.
+///
+/// # Errors
+///
+/// [`DecisionError::Damaged`] if the file cannot be trusted, [`DecisionError::Clash`] if something else is there, or more than
+/// it brings: then nothing is changed. Others if something cannot be read or written.
+pub fn import(folder: &Path, file: &Path) -> Result<Imported, DecisionError> {
+    let bundle = read(file)?;
+    let mut acts = Vec::new();
+    for (name, text) in &bundle.files {
+        let kind = kind(name).ok_or_else(|| damaged(file, format!("`{name}` is no file of keys")))?;
+        acts.push((kind, folder.join(name), text, act(kind, &folder.join(name), text)?));
+    }
+    // In the order of their kinds: the keys come last.
+    acts.sort_by_key(|(kind, ..)| *kind);
+    make_folder(folder)?;
+    let mut imported = Imported { seats: Vec::new(), ledgers: 0 };
+    for (kind, path, text, act) in acts {
+        let has_changed = !matches!(act, Act::Leave);
+        perform(kind, &path, text, act)?;
+        match kind {
+            Kind::Ledger => imported.ledgers += usize::from(has_changed),
+            Kind::Key if has_changed => imported.seats.extend(bundle.owner(&path)),
+            Kind::Key | Kind::Roster | Kind::Accusation => {}
+        }
+    }
+    sync(folder)?;
+    Ok(imported)
+}
+
+impl Bundle {
+    fn roster(&self) -> Option<Roster> {
+        serde_json::from_str(self.files.get(ROSTER_FILE)?).ok()
+    }
+
+    /// Whose key is at this path.
+    fn owner(&self, path: &Path) -> Option<String> {
+        let roster = self.roster()?;
+        let stem = path.file_stem()?.to_str()?.to_owned();
+        let mut seats = roster.reviewers.into_iter().chain(roster.orchestrators);
+        seats.find(|seat| plain(&seat.name) == stem).map(|seat| seat.name)
+    }
+
+    /// Why its keys are not those of its roster, if they are not.
+    fn fault(&self) -> Option<String> {
+        let Some(roster) = self.roster() else { return Some("it has no roster".to_owned()) };
+        if let Err(why) = Registry::new(Digest::ZERO, roster.clone()) {
+            return Some(why.to_string());
+        }
+        let seats = || roster.reviewers.iter().chain(&roster.orchestrators);
+        let keys = self.files.iter().filter_map(|(name, text)| Some((name.strip_suffix(".key")?, text)));
+        for (stem, text) in keys {
+            let seat = seats().find(|seat| plain(&seat.name) == stem);
+            let key = SecretKey::from_pem(text).ok().map(|key| key.public());
+            if seat.is_none_or(|seat| key != Some(seat.key)) {
+                return Some(format!("`{stem}.key` is not a key of its roster"));
+            }
+        }
+        None
+    }
+}
+
+/// Reads what was exported.
+fn read(file: &Path) -> Result<Bundle, DecisionError> {
+    let about = std::fs::metadata(file).map_err(DecisionError::file("read", file))?;
+    if about.is_file() && about.permissions().mode() & 0o077 != 0 {
+        return Err(DecisionError::OpenKey(file.to_owned()));
+    }
+    let bytes = std::fs::read(file).map_err(DecisionError::file("read", file))?;
+    let bundle: Bundle = serde_json::from_slice(&bytes).map_err(|why| damaged(file, why.to_string()))?;
+    if bundle.v != VERSION {
+        return Err(damaged(file, format!("its form is {}, and this program reads {VERSION}", bundle.v)));
+    }
+    if digest(&bundle.files) != bundle.sha256 {
+        return Err(damaged(file, "its contents have another digest than it says".to_owned()));
+    }
+    match bundle.fault() {
+        Some(why) => Err(damaged(file, why)),
+        None => Ok(bundle),
+    }
+}
+
+/// Decides what is done with one file, and changes nothing yet.
+fn act(kind: Kind, path: &Path, text: &str) -> Result<Act, DecisionError> {
+    if !path.exists() {
+        return Ok(Act::Make);
+    }
+    let clash = |why| DecisionError::Clash { path: path.to_owned(), why };
+    if kind != Kind::Ledger {
+        let here = std::fs::read(path).map_err(DecisionError::file("read", path))?;
+        let is_roster = |text: &str| serde_json::from_str::<Roster>(text).ok();
+        let is_same = here == text.as_bytes()
+            || kind == Kind::Roster && is_roster(&String::from_utf8_lossy(&here)) == is_roster(text);
+        return if is_same { Ok(Act::Leave) } else { Err(clash("is there already, and is another one")) };
+    }
+    let open = OpenOptions::new().read(true).append(true).open(path);
+    let mut here = open.map_err(DecisionError::file("open", path))?;
+    here.try_lock().map_err(|_| DecisionError::InUse(path.to_owned()))?;
+    let mut bytes = Vec::new();
+    here.read_to_end(&mut bytes).map_err(DecisionError::file("read", path))?;
+    let whole = whole_bytes(&bytes);
+    if text.as_bytes().starts_with(&bytes[..whole]) {
+        return Ok(if text.len() == whole { Act::Leave } else { Act::Grow(here, whole) });
+    }
+    if bytes.starts_with(text.as_bytes()) {
+        return Err(clash(
+            "has more than is brought: it would go back, and its keys would sign one number twice",
+        ));
+    }
+    Err(clash("is there already, and is another ledger of these keys: they were at work in two places"))
+}
+
+/// Writes one file, durably.
+fn perform(kind: Kind, path: &Path, text: &str, act: Act) -> Result<(), DecisionError> {
+    match act {
+        Act::Leave => Ok(()),
+        Act::Make => {
+            let parent = path.parent().unwrap_or(Path::new("."));
+            make_folder(parent)?;
+            write_new(path, text, if kind == Kind::Roster { 0o644 } else { 0o600 })?;
+            parent.ancestors().take(4).filter(|folder| !folder.as_os_str().is_empty()).try_for_each(sync)
+        }
+        Act::Grow(mut file, whole) => {
+            let mut grow = || {
+                file.set_len(whole as u64)?;
+                file.write_all(&text.as_bytes()[whole..])?;
+                file.sync_all()
+            };
+            grow().map_err(DecisionError::file("write", path))
+        }
+    }
+}
+
+/// All files below the folder of decisions, in the order of their names.
+fn kept(decisions: &Path) -> Result<Vec<PathBuf>, DecisionError> {
+    let (mut open, mut found) = (vec![decisions.to_owned()], Vec::new());
+    while let Some(folder) = open.pop() {
+        if !folder.is_dir() {
+            continue;
+        }
+        let entries = std::fs::read_dir(&folder).map_err(DecisionError::file("read", &folder))?;
+        for entry in entries {
+            let path = entry.map_err(DecisionError::file("read", &folder))?.path();
+            if path.is_dir() { open.push(path) } else { found.push(path) }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The path of a file inside the folder of keys, and what it is, if it is brought along.
+fn named(folder: &Path, path: &Path) -> Option<(String, Kind)> {
+    let name = path.strip_prefix(folder).ok()?.to_str()?.to_owned();
+    let kind = kind(&name)?;
+    Some((name, kind))
+}
+
+/// What a path inside a folder of keys is. Nothing else is written, so that none leads out of the folder.
+fn kind(name: &str) -> Option<Kind> {
+    let is_plain = |part: &str| !part.is_empty() && part == plain(part);
+    let parts: Vec<&str> = name.split('/').collect();
+    match parts.as_slice() {
+        [file] if *file == ROSTER_FILE => Some(Kind::Roster),
+        [file] => file.strip_suffix(".key").filter(|stem| is_plain(stem)).map(|_| Kind::Key),
+        [decisions, of, rest @ ..] if *decisions == DECISIONS && is_plain(of) => match rest {
+            [file] if *file == FILE_NAME => Some(Kind::Ledger),
+            [apart, file] if *apart == APART && *file == FILE_NAME => Some(Kind::Ledger),
+            [apart, name, file] if *apart == APART && is_plain(name) && *file == FILE_NAME => {
+                Some(Kind::Ledger)
+            }
+            [apart, name, file] if *apart == APART && is_plain(name) => {
+                let stem = file.strip_prefix(ACCUSATION)?.strip_suffix(".json")?;
+                is_plain(stem).then_some(Kind::Accusation)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Reads a ledger without a torn last line. No process writes to it while the file that is returned is held.
+fn whole_lines(path: &Path) -> Result<(File, String), DecisionError> {
+    let mut file = File::open(path).map_err(DecisionError::file("read", path))?;
+    file.try_lock_shared().map_err(|_| DecisionError::InUse(path.to_owned()))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(DecisionError::file("read", path))?;
+    bytes.truncate(whole_bytes(&bytes));
+    let unreadable =
+        |_| DecisionError::Unreadable { path: path.to_owned(), why: "it is not UTF-8".to_owned() };
+    Ok((file, String::from_utf8(bytes).map_err(unreadable)?))
+}
+
+/// How many bytes its whole lines have.
+fn whole_bytes(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
+}
+
+fn digest(files: &BTreeMap<String, String>) -> Digest {
+    Digest::of(&serde_json::to_vec(files).unwrap_or_default())
+}
+
+fn damaged(file: &Path, why: String) -> DecisionError {
+    DecisionError::Damaged { path: file.to_owned(), why }
+}
+
+fn sync(folder: &Path) -> Result<(), DecisionError> {
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(DecisionError::file("sync", folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_of_keys_have_a_place_and_none_leads_out_of_the_folder() {
+        for (name, expected) in [
+            ("roster.json", Some(Kind::Roster)),
+            ("Security.key", Some(Kind::Key)),
+            ("decisions/ab12/journal.jsonl", Some(Kind::Ledger)),
+            ("decisions/ab12/peers/journal.jsonl", Some(Kind::Ledger)),
+            ("decisions/ab12/peers/Security/journal.jsonl", Some(Kind::Ledger)),
+            ("decisions/ab12/peers/Security/accusation-1-0a.json", Some(Kind::Accusation)),
+            ("decisions/ab12/peers/Security/review-0a", None),
+            ("../roster.json", None),
+            ("/etc/x.key", None),
+            ("..key", None),
+            (".key", None),
+            ("decisions/../journal.jsonl", None),
+            ("decisions/ab12/peers/../journal.jsonl", None),
+            ("decisions/ab12/other/journal.jsonl", None),
+            ("a/b.key", None),
+            ("", None),
+        ] {
+            assert_eq!(kind(name), expected, "{name}");
+        }
+    }
+}

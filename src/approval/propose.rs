@@ -1,0 +1,351 @@
+//! Proposing a change: it is made ready, verified, reviewed, decided on, and brought onto its branch.
+//!
+//! In: a request and the configuration. Out: how it ended, with everything durable on the way. What an earlier process has begun is
+//! brought to its end first.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use super::cluster::Cluster;
+use super::decider::{Decider, DecisionEnd, Phases, write_public};
+use super::error::ApprovalError;
+use super::facts::{Facts, Reports};
+use super::given_change::GivenChange;
+use super::keys::KeyFolder;
+use super::log::DecisionLog;
+use super::proposal::{Proposal, ProposalDraft, Reader};
+use super::quorum_words;
+use super::request::{ApprovalRequest, CutOff};
+use super::review::{ReviewPlace, ReviewedRun, review, reviewed};
+use super::reviewers::Reviewers;
+use super::site::{DecisionSite, verified};
+use super::verification::{Checked, CommandVerification, VERIFICATION_LOG};
+use super::watcher::ApprovalWatcher;
+use crate::bft::{ModelOpinion, Registry};
+use crate::config::FileConfig;
+use crate::core::Endpoint;
+use crate::engine::RunBuilder;
+use crate::journal::private_folder;
+use crate::protocol::{OutcomeKind, Section};
+use crate::report::sarif;
+use crate::repository::{Candidate, Repository};
+use crate::run::{AnswerFile, RunId};
+use crate::text::escape;
+
+/// What a signal or a deadline leaves before the review.
+const UNBEGUN: &str = "before anybody was asked; nothing was decided";
+
+/// What one leaves of a decision among processes.
+const UNDER_WAY: &str = "while others decide; the same command goes on with it, and so do they";
+
+/// What a signal leaves of a change that was reviewed.
+const UNDECIDED: &str = "after the review and before the decision; nothing was decided, and --review RUN decides with the same words";
+
+/// The roleset in the record of a change whose reviewers each have their own.
+const OWN_ROLESETS: &str = "each reviewer's own";
+
+/// What became of a change that was proposed.
+#[derive(Debug)]
+pub enum Proposed {
+    /// It was decided on.
+    Decided(Box<DecisionEnd>),
+    /// It is the change that an earlier process began to decide on, which has now ended.
+    BegunBefore(Box<DecisionEnd>),
+    /// Its review was not whole, or stops it: it was not proposed.
+    NotReviewed {
+        /// How the review ended.
+        outcome: OutcomeKind,
+        /// Why.
+        reason: String,
+        /// The run of the review.
+        run: String,
+    },
+    /// The command that was to succeed on it did not: it was not proposed.
+    Unverified {
+        /// How the command ended.
+        how: String,
+        /// The end of what it said.
+        said: String,
+        /// Where all of that is.
+        log: PathBuf,
+    },
+}
+
+/// One who proposes a change.
+pub struct ProposingNode<'a> {
+    request: &'a ApprovalRequest,
+    watcher: &'a dyn ApprovalWatcher,
+    file: FileConfig,
+    decider: Decider<'a>,
+    site: ProposedSite,
+    given: GivenChange,
+    /// Where the record is copied to.
+    copy: AnswerFile,
+}
+
+/// What of the site is not the decider's.
+struct ProposedSite {
+    branch: String,
+    registry: Arc<Registry>,
+    keys: KeyFolder,
+    is_distributed: bool,
+}
+
+/// The run in which a change is proposed.
+struct ProposalRun {
+    id: RunId,
+    dir: PathBuf,
+}
+
+impl std::fmt::Debug for ProposingNode<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProposingNode").field("branch", &self.site.branch).finish_non_exhaustive()
+    }
+}
+
+impl<'a> ProposingNode<'a> {
+    /// Opens what a decision needs; nothing is decided yet.
+    ///
+    /// # Errors
+    ///
+    /// [`ApprovalError`].
+    pub async fn open(
+        request: &'a ApprovalRequest,
+        copy: AnswerFile,
+        file: FileConfig,
+        watcher: &'a dyn ApprovalWatcher,
+    ) -> Result<Self, ApprovalError> {
+        let DecisionSite { repository, branch, keys, registry, addresses } = DecisionSite::open(request)?;
+        let addresses = addresses.as_ref();
+        let mut log = DecisionLog::open(&registry, &keys, Cluster::sitting(addresses))?;
+        // Keys that were copied without their log sign nothing, nor end what was begun.
+        log.agrees_with(&repository, &branch, request.ledger_starts_at)?;
+        let given = GivenChange::read(&request.change, &repository)?;
+        let listen_at = request.listen.as_deref();
+        let cluster = Cluster::open(&log, &keys, &registry, addresses, listen_at, watcher).await?;
+        let runs = request.runs_dir.clone();
+        let with_checkout = request.with_checkout;
+        let decider = Decider { repository, log, cluster, with_checkout, runs, notices: watcher };
+        let site = ProposedSite { branch, registry, keys, is_distributed: addresses.is_some() };
+        Ok(Self { request, watcher, file, decider, site, given, copy })
+    }
+
+    /// Proposes the change, and has it decided on; `began` is when the program did.
+    ///
+    /// # Errors
+    ///
+    /// [`ApprovalError`]; what is durable stays so, and the same words go on with it.
+    pub async fn propose(mut self, mut cut: CutOff, began: Instant) -> Result<Proposed, ApprovalError> {
+        if let Some(end) = self.finish_what_was_begun(&mut cut).await? {
+            return Ok(Proposed::BegunBefore(Box::new(end)));
+        }
+        let candidate = self.given.candidate(&self.decider.repository, &self.site.branch)?;
+        let reviewers = Reviewers::read(self.request, &self.file, &self.site.keys)?;
+        reviewers.rules_are_of(&self.decider.repository, &candidate.base, self.request)?;
+        let id = RunId::new();
+        let builder = reviewers.draft(self.request, &candidate.diff, id)?;
+        self.can_land()?;
+        self.copy.empty()?;
+        let run = ProposalRun { dir: self.decider.runs.join(id.to_string()), id };
+        let verification = match self.verify(&candidate, &run, &mut cut).await? {
+            Some(Checked::Passed(passed)) => Some(passed),
+            Some(Checked::Failed { how, said }) => {
+                return Ok(Proposed::Unverified { how, said, log: run.dir.join(VERIFICATION_LOG) });
+            }
+            None => None,
+        };
+        let roleset = if self.site.is_distributed { OWN_ROLESETS } else { &builder.setup().roleset };
+        let proposal = self.draft(&candidate, &run, roleset.to_owned(), verification)?;
+        if self.site.is_distributed {
+            self.decide_apart(&proposal, &run, &mut cut, began).await
+        } else {
+            let reviewed = self.reviewed(&run, &reviewers, builder, &mut cut, began).await?;
+            self.decide_reviewed(proposal, &reviewed).await
+        }
+    }
+
+    /// Brings what an earlier process has begun to its end. That is all there is to do if it was this very change.
+    async fn finish_what_was_begun(
+        &mut self,
+        cut: &mut CutOff,
+    ) -> Result<Option<DecisionEnd>, ApprovalError> {
+        let finished = tokio::select! {
+            finished = self.decider.finish_what_was_begun() => finished?,
+            why = cut.heard(UNDER_WAY) => return Err(why),
+        };
+        let Some((proposal, end, proof)) = finished else { return Ok(None) };
+        // The same words after a crash mean the same change.
+        let again = self.given.candidate(&self.decider.repository, proposal.base.as_str());
+        if !again.is_ok_and(|again| again.tree == proposal.tree) {
+            return Ok(None);
+        }
+        self.copy.empty()?;
+        self.copy.write_text(&proof)?;
+        Ok(Some(end))
+    }
+
+    /// Checks what can be known before anybody is paid for a review that could not land, and before a key signs twice at one place.
+    fn can_land(&self) -> Result<(), ApprovalError> {
+        let Decider { repository, log, .. } = &self.decider;
+        if self.request.with_checkout {
+            repository.is_clean(&self.site.branch)?;
+        } else {
+            repository.not_checked_out(&self.site.branch)?;
+        }
+        Ok(repository.not_marked(&log.next_mark())?)
+    }
+
+    async fn verify(
+        &self,
+        candidate: &Candidate,
+        run: &ProposalRun,
+        cut: &mut CutOff,
+    ) -> Result<Option<Checked>, ApprovalError> {
+        let repository = &self.decider.repository;
+        tokio::select! {
+            checked = verified(self.request, repository, &candidate.tree, &run.dir, self.watcher) => checked,
+            why = cut.heard(UNBEGUN) => Err(why),
+        }
+    }
+
+    /// Says what is proposed.
+    fn draft(
+        &self,
+        candidate: &Candidate,
+        run: &ProposalRun,
+        roleset: String,
+        verification: Option<CommandVerification>,
+    ) -> Result<Proposal, ApprovalError> {
+        let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let at = at.map_err(|_| ApprovalError::Internal("the clock is before 1970"))?.as_secs();
+        let message = self.request.message.clone().unwrap_or_default();
+        let is_verified = verification.is_some();
+        let facts = self.facts(candidate, &self.decider.repository, is_verified)?;
+        let branch = self.site.branch.clone();
+        let draft = ProposalDraft { run: run.id.to_string(), at, branch, message, roleset };
+        let proposal = Proposal::new(candidate, draft, verification, facts)?;
+        // It is known to be short enough before it is reviewed.
+        proposal.change()?;
+        Ok(proposal)
+    }
+
+    /// What code knows of a change, with what other tools have reported on it.
+    fn facts(
+        &self,
+        candidate: &Candidate,
+        repository: &Repository,
+        is_verified: bool,
+    ) -> Result<Facts, ApprovalError> {
+        let read = |path: &PathBuf| {
+            let read = std::fs::read_to_string(path);
+            read.map_err(|why| ApprovalError::Usage(format!("cannot read `{}`: {why}", path.display())))
+        };
+        let coverage = self.request.coverage.as_ref().map(read).transpose()?;
+        let findings = self.request.findings.as_ref().map(read).transpose()?;
+        let facts = Facts::of(candidate, repository, is_verified, &Reports { coverage, findings })?;
+        let reasons = facts.risk.reasons.join("; ");
+        self.watcher.status(&escape::terminal(&format!("risk: {} of 100  {reasons}", facts.risk.score)));
+        Ok(facts)
+    }
+
+    /// Has reviewers decide that are in processes of their own.
+    async fn decide_apart(
+        &mut self,
+        proposal: &Proposal,
+        run: &ProposalRun,
+        cut: &mut CutOff,
+        began: Instant,
+    ) -> Result<Proposed, ApprovalError> {
+        let phases = Phases { proposed: began.elapsed(), ..Phases::default() };
+        private_folder(&run.dir).map_err(ApprovalError::file("make the folder", &run.dir))?;
+        self.tell_quorum(&quorum_words::declared(&self.site.registry));
+        let id = run.id.to_string();
+        let end = tokio::select! {
+            end = self.decider.decide(proposal, Vec::new(), &id, phases, &mut self.copy) => end?,
+            why = cut.heard(UNDER_WAY) => return Err(why),
+        };
+        Ok(Proposed::Decided(Box::new(end)))
+    }
+
+    /// Has the change reviewed in this process, or takes the review that was made. Returns how long it took until then, besides.
+    async fn reviewed(
+        &self,
+        run: &ProposalRun,
+        reviewers: &Reviewers,
+        builder: RunBuilder,
+        cut: &mut CutOff,
+        began: Instant,
+    ) -> Result<TimedReview, ApprovalError> {
+        let proposed = began.elapsed();
+        let agents = &builder.setup().agents;
+        let names: Vec<String> = agents.iter().map(|agent| agent.name.clone()).collect();
+        let review = if self.request.review.is_some() {
+            reviewed(self.request, builder.setup())?
+        } else {
+            let ready = tokio::select! {
+                ready = reviewers.prepare(self.request, &self.file, builder, &run.dir, self.watcher) => ready?,
+                why = cut.heard(UNBEGUN) => return Err(why),
+            };
+            let place = ReviewPlace { dir: &run.dir, id: run.id, began };
+            review(ready, None, place, cut.stop.clone(), self.watcher).await?
+        };
+        let has_verdict = matches!(review.result.outcome, OutcomeKind::Agreed | OutcomeKind::NoAgreement);
+        if has_verdict && cut.is_stopped() {
+            return Err(ApprovalError::Interrupted(UNDECIDED));
+        }
+        let phases = Phases { proposed, reviewed: began.elapsed().saturating_sub(proposed) };
+        Ok(TimedReview { review, names, phases })
+    }
+
+    /// Decides on a change that was reviewed here.
+    async fn decide_reviewed(
+        &mut self,
+        proposal: Proposal,
+        reviewed: &TimedReview,
+    ) -> Result<Proposed, ApprovalError> {
+        let TimedReview { review, names, phases } = reviewed;
+        let ReviewedRun { result, endpoints } = review;
+        let models: Vec<_> = endpoints.iter().map(|endpoint| Some(endpoint.model().to_owned())).collect();
+        self.tell_quorum(&models);
+        let Section::Approval(section) = &result.section else {
+            return Err(ApprovalError::Internal("the run is no review"));
+        };
+        if let Some(path) = &self.request.sarif {
+            let log = serde_json::to_string_pretty(&sarif(section)).unwrap_or_default();
+            write_public(path, &(log + "\n"))?;
+        }
+        match result.outcome {
+            OutcomeKind::Agreed | OutcomeKind::NoAgreement => {}
+            // A review that is not whole, and one that stops the change if the roleset says so: nothing is proposed.
+            outcome @ (OutcomeKind::Vetoed
+            | OutcomeKind::Budget
+            | OutcomeKind::Failed
+            | OutcomeKind::Interrupted) => {
+                let reason = result.reason.clone().unwrap_or_default();
+                return Ok(Proposed::NotReviewed { outcome, reason, run: result.run.clone() });
+            }
+        }
+        let labels = endpoints.iter().map(Endpoint::label);
+        let readers = names.iter().cloned().zip(labels).map(|(name, model)| Reader { name, model });
+        let proposal = proposal.read_by(readers.collect(), result.journal_head);
+        let opinions = section.reviews.iter().map(|review| review.opinion.clone());
+        let opinions =
+            opinions.enumerate().map(|(at, opinion)| ModelOpinion { opinion, model: review.model_of(at) });
+        let end =
+            self.decider.decide(&proposal, opinions.collect(), &result.run, *phases, &mut self.copy).await?;
+        Ok(Proposed::Decided(Box::new(end)))
+    }
+
+    fn tell_quorum(&self, models: &[Option<String>]) {
+        let quorum = quorum_words::in_words(self.site.registry.quorum(), models);
+        self.watcher.status(&escape::terminal(&format!("quorum: {quorum}")));
+    }
+}
+
+/// A review that has ended, its reviewers, and how long it took until then.
+struct TimedReview {
+    review: ReviewedRun,
+    names: Vec<String>,
+    phases: Phases,
+}

@@ -1,0 +1,98 @@
+//! What a quorum bears, in words: nothing is claimed of models that are not known.
+
+use super::keys::RUNS_MODEL;
+use super::record::VotedFor;
+use crate::bft::{Quorum, Registry};
+
+/// How many must approve, how many reviewers may be faulty, and how many of their models: reviewers on one model err together,
+/// whatever their keys are. `models` has one for each reviewer; none, where it is unknown.
+#[must_use]
+pub fn in_words(quorum: Quorum, models: &[Option<String>]) -> String {
+    let (n, f, q, blocking) = (quorum.reviewers(), quorum.faults(), quorum.size(), quorum.blocking());
+    let faulty = match f {
+        0 => "no faulty reviewer".to_owned(),
+        1 => "1 faulty reviewer".to_owned(),
+        f => format!("{f} faulty reviewers"),
+    };
+    let models = of_models(quorum, models);
+    format!(
+        "{q} of {n} must approve, {blocking} who do not are enough to stop it. It tolerates {faulty}. {models}"
+    )
+}
+
+/// The same of what was decided, by the models that reviewers have signed with their votes.
+#[must_use]
+pub fn of_votes(registry: &Registry, votes: &[VotedFor]) -> String {
+    let signed = |name: &str| {
+        let vote = votes.iter().find(|vote| vote.reviewer == name)?;
+        Some(vote.signed_model.as_ref()?.model.clone())
+    };
+    let seats = registry.roster().reviewers.iter();
+    let models: Vec<Option<String>> = seats.map(|seat| signed(&seat.name)).collect();
+    in_words(registry.quorum(), &models)
+}
+
+/// The models that a roster declares, before any vote names one: unknown where it says only that a run gives it.
+pub(super) fn declared(registry: &Registry) -> Vec<Option<String>> {
+    let domains = registry.roster().reviewers.iter().map(|seat| seat.domain.clone());
+    domains.map(|domain| Some(domain).filter(|domain| domain != RUNS_MODEL)).collect()
+}
+
+fn of_models(quorum: Quorum, models: &[Option<String>]) -> String {
+    let mut domains: Vec<(&str, usize)> = Vec::new();
+    for model in models.iter().flatten() {
+        match domains.iter_mut().find(|(known, _)| known == model) {
+            Some((_, count)) => *count += 1,
+            None => domains.push((model, 1)),
+        }
+    }
+    let sizes: Vec<usize> = domains.iter().map(|(_, count)| *count).collect();
+    let unknown = models.iter().filter(|model| model.is_none()).count();
+    let faulty = match quorum.faulty_domains(&sizes, unknown) {
+        0 => "none".to_owned(),
+        count => count.to_string(),
+    };
+    let not_known = match unknown {
+        0 => String::new(),
+        1 => "The model of 1 reviewer is unknown, so a shared error is not excluded.".to_owned(),
+        _ => format!("The models of {unknown} reviewers are unknown, so a shared error is not excluded."),
+    };
+    match (sizes.len(), unknown) {
+        (0, _) => not_known,
+        (1, 0) => "All are on one model, and an error of that model is not tolerated.".to_owned(),
+        (count, 0) => format!("They are on {count} models, of which {faulty} may be wrong."),
+        (1, _) => format!("{not_known} The others are on one model, an error of which is not tolerated."),
+        (count, _) => {
+            format!("{not_known} The others are on {count} models, of which {faulty} may be wrong.")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_claimed_of_models_that_are_not_known() {
+        let four = Quorum::of(4).unwrap();
+        let known = |names: &[&str]| names.iter().map(|name| Some((*name).to_owned())).collect::<Vec<_>>();
+        assert_eq!(
+            in_words(four, &[const { None }; 4]),
+            "3 of 4 must approve, 2 who do not are enough to stop it. It tolerates 1 faulty reviewer. \
+             The models of 4 reviewers are unknown, so a shared error is not excluded."
+        );
+        let words = in_words(four, &known(&["a", "b", "c", "d"]));
+        assert!(words.ends_with("They are on 4 models, of which 1 may be wrong."), "{words}");
+        let words = in_words(four, &known(&["a"; 4]));
+        assert!(
+            words.ends_with("All are on one model, and an error of that model is not tolerated."),
+            "{words}"
+        );
+        // The unknown one may be on the model of any other.
+        let three = [known(&["a", "b", "c"]), vec![None]].concat();
+        let words = in_words(four, &three);
+        let expected = "The model of 1 reviewer is unknown, so a shared error is not excluded. \
+                        The others are on 3 models, of which none may be wrong.";
+        assert!(words.ends_with(expected), "{words}");
+    }
+}

@@ -1,0 +1,273 @@
+//! The record of a decision: everything that proves it, in one file.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::decision_error::DecisionError;
+use super::proposal::Proposal;
+use crate::bft::local_cluster::DecisionProof;
+use crate::bft::{
+    Change, ModelAt, ModelOpinion, Opinion, Post, Proof, Proven, Registry, Roster, RosterEntry, Sequence,
+    Statement, Value, Vote,
+};
+use crate::crypto::dsse::DsseEnvelope;
+use crate::crypto::{Digest, Signature};
+use crate::repository::Oid;
+
+/// The form of version 0.1: its votes do not say on which model they rest.
+pub(super) const FIRST_FORM: u32 = 1;
+
+/// The form that this program writes: a vote names the model that formed it.
+pub(super) const FORM: u32 = 2;
+
+/// What is said of a vote that names no model.
+const NO_MODEL: &str = "no model is named";
+
+/// The record of a decision.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct DecisionRecord {
+    v: u32,
+    /// The repository's identity.
+    pub chain: Digest,
+    /// The place of the decision.
+    pub sequence: Sequence,
+    /// The commits of a quorum: one in-toto statement in a DSSE envelope, with as many signatures.
+    pub envelope: DsseEnvelope,
+    /// What was decided on, whether it was approved or not.
+    pub change: String,
+    /// The votes, each signed, with what its author thinks.
+    pub votes: Vec<Json>,
+    /// Who takes part. Not trusted: whoever verifies has its own.
+    pub roster: Roster,
+}
+
+/// One reviewer's vote.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VotedFor {
+    /// Who.
+    pub reviewer: String,
+    /// Its model and where that was called, in words. Where the vote does not name it, that is the word of the process that
+    /// asked it, or what the roster says.
+    pub model: String,
+    /// The model that its author has signed with the vote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signed_model: Option<ModelAt>,
+    /// What it thinks.
+    pub opinion: Opinion,
+}
+
+/// What a record proves.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verified {
+    /// The repository's identity.
+    pub chain: Digest,
+    /// The place of the decision.
+    pub sequence: Sequence,
+    /// Whether the change was approved; it was decided that nothing is done, if not.
+    pub approved: bool,
+    /// The SHA-256 of what was decided on. None if nothing was decided and too few have signed votes to prove on what: then the
+    /// change in the record is anybody's word.
+    pub change: Option<Digest>,
+    /// The branch that it was for; none, as the change.
+    pub branch: Option<String>,
+    /// The commit that it was on; none, as the change.
+    pub base: Option<Oid>,
+    /// The tree that it makes; none, as the change.
+    pub tree: Option<Oid>,
+    /// Whose signatures prove it.
+    pub signed_by: Vec<String>,
+    /// How many were needed.
+    pub quorum: usize,
+    /// How each has voted.
+    pub votes: Vec<VotedFor>,
+    /// Whose votes are not in it. Nobody's, if all sat together; of those who sit apart, who had not voted when it was
+    /// decided, and whom somebody has left out.
+    pub silent: Vec<String>,
+}
+
+impl DecisionRecord {
+    /// Makes the record of a ruling on a change, in this form.
+    ///
+    /// # Panics
+    ///
+    /// Never: a ruling's commits say one thing, by those who are in the roster.
+    #[must_use]
+    pub(super) fn new(
+        registry: &Registry,
+        change: &str,
+        ruling: &DecisionProof<Signature>,
+        form: u32,
+    ) -> Self {
+        let write = |letter: &_| {
+            let text = registry.write(&Post::Letter(Clone::clone(letter)));
+            serde_json::from_str(&text).expect("what was written as JSON is JSON")
+        };
+        Self {
+            v: form,
+            chain: registry.chain(),
+            sequence: ruling.sequence,
+            envelope: registry.envelope(&ruling.proof.commits).expect("a ruling has commits to one thing"),
+            change: change.to_owned(),
+            votes: ruling.votes.iter().map(write).collect(),
+            roster: registry.roster().clone(),
+        }
+    }
+
+    /// Reads a record. Nothing in it is verified.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError::NotProven`] if it is none.
+    pub fn read(text: &str) -> Result<Self, DecisionError> {
+        let wrong = |why: String| DecisionError::NotProven(format!("it cannot be read: {why}"));
+        let record: Self = serde_json::from_str(text).map_err(|why| wrong(why.to_string()))?;
+        if (FIRST_FORM..=FORM).contains(&record.v) {
+            return Ok(record);
+        }
+        Err(wrong(format!("its form is {}, and this program reads {FIRST_FORM} to {FORM}", record.v)))
+    }
+
+    /// In which form it is.
+    pub(super) fn form(&self) -> u32 {
+        self.v
+    }
+
+    /// Returns what was decided, and what proves it, if the signatures of a quorum of this roster are there.
+    fn proof(&self, registry: &Registry) -> Result<(Proven, Proof<Signature>), DecisionError> {
+        let proof = Proof { change: None, commits: registry.open(&self.envelope)? };
+        let proven = proof.check(registry.quorum()).ok_or_else(|| {
+            let (found, wanted) = (proof.commits.len(), registry.quorum().size());
+            DecisionError::NotProven(format!(
+                "it has {found} signatures on a decision, and {wanted} are needed"
+            ))
+        })?;
+        if proven.sequence != self.sequence {
+            let why =
+                format!("the signatures are on the decision {}, not {}", proven.sequence, self.sequence);
+            return Err(DecisionError::NotProven(why));
+        }
+        let change = Change::new(&self.change).map_err(|why| DecisionError::NotProven(why.to_string()))?;
+        let change = Some(change).filter(|change| change.value() == proven.value);
+        Ok((proven, Proof { change, ..proof }))
+    }
+
+    /// Verifies everything in it against the keys of a roster, offline.
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError`] says what is wrong: a signature, a digest, or a vote that does not belong to it.
+    pub fn verify(&self, roster: &Roster) -> Result<Verified, DecisionError> {
+        let registry = Registry::new(self.chain, roster.clone())?;
+        self.check(&registry).map(|(verified, _)| verified)
+    }
+
+    /// The same with the roster of one repository; returns the proof as well.
+    pub(super) fn check(&self, registry: &Registry) -> Result<(Verified, Proof<Signature>), DecisionError> {
+        let roster = registry.roster();
+        if self.roster != *roster {
+            let own = Registry::new(self.chain, self.roster.clone())
+                .map_err(|why| DecisionError::NotProven(why.to_string()))?;
+            return Err(DecisionError::OtherRoster { found: own.digest(), expected: registry.digest() });
+        }
+        let (proven, proof) = self.proof(registry)?;
+        let change = Digest::of(self.change.as_bytes());
+        let proposal = Proposal::read(&self.change)?;
+        let approved = match proven.value {
+            Value::Change(decided) if decided == change => true,
+            Value::Change(decided) => {
+                let why = format!("{decided} was decided, and the change in it has the digest {change}");
+                return Err(DecisionError::NotProven(why));
+            }
+            Value::Nothing => false,
+        };
+        let name = |at: usize| roster.reviewers.get(at).map_or_else(String::new, |seat| seat.name.clone());
+        let mut votes: Vec<(usize, VotedFor)> = Vec::new();
+        for vote in &self.votes {
+            let (by, ModelOpinion { opinion, model: signed_model }) = self.vote(registry, vote, change)?;
+            if votes.iter().any(|(known, _)| *known == by) {
+                return Err(DecisionError::NotProven(format!("`{}` votes twice", name(by))));
+            }
+            let reader = proposal.reviewers.iter().find(|reader| reader.name == name(by));
+            let domain = || roster.reviewers.get(by).map(|seat| seat.domain.clone()).unwrap_or_default();
+            let model = match (&signed_model, reader) {
+                (Some(model), _) => model.to_string(),
+                (None, Some(reader)) => reader.model.clone(),
+                (None, None) if self.v == FIRST_FORM => domain(),
+                (None, None) => NO_MODEL.to_owned(),
+            };
+            votes.push((by, VotedFor { reviewer: name(by), model, signed_model, opinion }));
+        }
+        // Nobody's dissent is left out, where all had voted before anything was decided.
+        if !proposal.reviewers.is_empty() {
+            complete(registry, approved, &votes)?;
+        }
+        let has_voted = |seat: &&RosterEntry| votes.iter().any(|(_, vote)| vote.reviewer == seat.name);
+        let silent = roster.reviewers.iter().filter(|seat| !has_voted(seat)).map(|seat| seat.name.clone());
+        // Of what was not approved: one honest reviewer at least has voted on it at this place.
+        let is_proven = approved || votes.len() > registry.quorum().faults();
+        let verified = Verified {
+            chain: self.chain,
+            sequence: self.sequence,
+            approved,
+            change: is_proven.then_some(change),
+            branch: is_proven.then(|| proposal.branch.clone()),
+            base: is_proven.then(|| proposal.base.clone()),
+            tree: is_proven.then(|| proposal.tree.clone()),
+            signed_by: proof.commits.iter().map(|signed| name(signed.by)).collect(),
+            quorum: registry.quorum().size(),
+            silent: silent.collect(),
+            votes: votes.into_iter().map(|(_, vote)| vote).collect(),
+        };
+        Ok((verified, proof))
+    }
+
+    /// Reads one vote, which must be on this change at this place.
+    fn vote(
+        &self,
+        registry: &Registry,
+        vote: &Json,
+        change: Digest,
+    ) -> Result<(usize, ModelOpinion), DecisionError> {
+        let foreign =
+            || DecisionError::NotProven("one of its votes is on something else, or is none".to_owned());
+        let Some(Post::Letter(letter)) = registry.read(&vote.to_string(), |_, _| true)? else {
+            return Err(foreign());
+        };
+        // What was left out as it was read, or written otherwise, would be beyond what anybody has signed.
+        let written = registry.write(&Post::Letter(letter.clone()));
+        let is_whole = serde_json::from_str::<Json>(&written).is_ok_and(|written| written == *vote);
+        let is_it = is_whole
+            && letter.signed.sequence == self.sequence
+            && matches!(letter.signed.statement, Statement::Prepare { value, .. } if value == Value::Change(change));
+        let reading = letter.opinion.filter(|_| is_it).ok_or_else(foreign)?;
+        if self.v == FIRST_FORM && reading.model.is_some() {
+            let why = "a vote names its model, which records of the first form never do".to_owned();
+            return Err(DecisionError::NotProven(why));
+        }
+        // Whose key it is was checked: a prepare is a reviewer's.
+        Ok((letter.signed.by, ModelOpinion::clone(&reading)))
+    }
+}
+
+/// Whether the votes of all reviewers are there, and could have led to the decision.
+fn complete(registry: &Registry, approved: bool, votes: &[(usize, VotedFor)]) -> Result<(), DecisionError> {
+    let wrong = |why: String| Err(DecisionError::NotProven(why));
+    let quorum = registry.quorum();
+    if votes.len() != quorum.reviewers() {
+        return wrong(format!("it has the votes of {} of {} reviewers", votes.len(), quorum.reviewers()));
+    }
+    let approving = votes.iter().filter(|(_, vote)| vote.opinion.vote() == Vote::Approve).count();
+    if approved && approving < quorum.size() {
+        return wrong(format!(
+            "it was approved, and the votes of {approving} reviewers who approve are in it"
+        ));
+    }
+    let against = votes.len() - approving;
+    if !approved && against < quorum.blocking() {
+        return wrong(format!(
+            "it was not approved, and the votes of {against} reviewers who do not are in it"
+        ));
+    }
+    Ok(())
+}

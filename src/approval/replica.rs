@@ -1,0 +1,395 @@
+//! `consensus approve --replica NAME`: one reviewer in a process of its own.
+//!
+//! It has its own copy of the repository, its own key, its own model, and trusts nobody's word: it makes the tree from the
+//! diff itself, reads it, runs its own command on it if it would approve, and votes on what it has seen.
+
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::process::Command;
+use tokio::sync::{Semaphore, watch};
+
+use super::decider::write_public;
+use super::error::ApprovalError;
+use super::history::{Beside, LedgerMatch, compare, told as told_by};
+use super::keys::ORCHESTRATOR;
+use super::node::{Connections, Inbox, Node, Patience, ReviewerNode, Unreached};
+use super::proposal::Proposal;
+use super::recheck::Examined;
+use super::request::{ApprovalRequest, CutOff, passed};
+use super::review::{ReviewPlace, ReviewedRun, begun, review};
+use super::reviewers::Reviewers;
+use super::seat::{Seated, tell_missing};
+use super::site::{DecisionSite, verified};
+use super::verification::Checked;
+use super::watcher::ApprovalWatcher;
+use crate::bft::node_machine::NodeAction;
+use crate::bft::{
+    Change, Letter, ModelOpinion, OPINION_BYTES_MAX, Opinion, Post, Registry, Sequence, Severity, Signed,
+    Value, Vote,
+};
+use crate::config::FileConfig;
+use crate::crypto::{Digest, Signature};
+use crate::engine::StopRequest;
+use crate::protocol::Section;
+use crate::report::write_whole;
+use crate::repository::{Oid, Repository};
+use crate::run::{Notices, RunId};
+use crate::text::escape;
+
+/// How long a fetch may take.
+const FETCH_MAX: Duration = Duration::from_mins(1);
+
+/// The longest words of an opinion; however they are written, they fit into what others read.
+const WORDS_CHARS_MAX: usize = OPINION_BYTES_MAX / 4;
+
+/// A reviewer with what it needs to review.
+struct ReplicaReviewer<'a> {
+    request: &'a ApprovalRequest,
+    file: FileConfig,
+    repository: Repository,
+    branch: String,
+    registry: Arc<Registry>,
+    /// Where its owner has said that its log starts.
+    starts_at: Option<Sequence>,
+    /// The last place that the branch tells of, when it was at this commit.
+    landed: RefCell<Option<(Oid, Sequence)>>,
+    reviewers: Reviewers,
+    runs: PathBuf,
+    /// Where its log is.
+    folder: PathBuf,
+    stop: watch::Receiver<StopRequest>,
+    /// One review at a time, however many are proposed.
+    turn: Semaphore,
+    watcher: &'a dyn ApprovalWatcher,
+}
+
+/// A reviewer that is ready to take part.
+pub struct ReviewingNode<'a> {
+    name: String,
+    node: Node,
+    inbox: Inbox,
+    connections: Connections,
+    chair: ReplicaReviewer<'a>,
+}
+
+impl std::fmt::Debug for ReviewingNode<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReviewingNode").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Makes a reviewer of this name ready to take part: it is heard, and its log agrees with its branch. `stop` is where a request to
+/// stop will come.
+///
+/// # Errors
+///
+/// [`ApprovalError`]; nothing was signed.
+pub async fn serve<'a>(
+    name: &str,
+    request: &'a ApprovalRequest,
+    file: FileConfig,
+    stop: watch::Receiver<StopRequest>,
+    watcher: &'a dyn ApprovalWatcher,
+) -> Result<ReviewingNode<'a>, ApprovalError> {
+    let DecisionSite { repository, branch, keys, registry, addresses } = DecisionSite::open(request)?;
+    let needs_peers = || ApprovalError::Usage("--replica needs --peers".to_owned());
+    let addresses = addresses.ok_or_else(needs_peers)?;
+    if name == ORCHESTRATOR {
+        let why = format!("`{name}` proposes and has no vote: leave --replica away, and give a --change");
+        return Err(ApprovalError::Usage(why));
+    }
+    let reviewers = Reviewers::read(request, &file, &keys)?.only(name);
+    reviewers.rules_are_of(&repository, &repository.commit_of(&branch)?, request)?;
+    if let Some(remote) = &request.fetch {
+        // Git does not fetch into files that somebody works on.
+        repository.not_checked_out(&branch)?;
+        fetch(&repository, &branch, remote, watcher).await;
+    }
+    let seat = Seated::take(name, &keys, &registry, &addresses, request.listen.as_deref()).await?;
+    let Seated { mut node, inbox, connections, folder, heard_at } = seat;
+    let place = Beside { place: &folder, starts_at: request.ledger_starts_at, ..Beside::of(&branch) };
+    hold(&mut node, &repository, &registry, place, watcher)?;
+    let known = node.known();
+    watcher.status(&format!("{name}: heard at {heard_at}; decisions known: {known}"));
+    let chair = ReplicaReviewer {
+        request,
+        file,
+        repository,
+        branch,
+        registry,
+        starts_at: node.starts_at(),
+        landed: RefCell::new(None),
+        reviewers,
+        runs: request.runs_dir.clone(),
+        folder,
+        stop,
+        turn: Semaphore::new(1),
+        watcher,
+    };
+    Ok(ReviewingNode { name: name.to_owned(), node, inbox, connections, chair })
+}
+
+impl ReviewingNode<'_> {
+    /// Takes part until a signal comes, or the deadline. Returns whether a signal came.
+    ///
+    /// # Errors
+    ///
+    /// [`ApprovalError`] if it cannot go on.
+    pub async fn run(self, cut: CutOff) -> Result<bool, ApprovalError> {
+        let Self { mut node, mut inbox, connections, chair, .. } = self;
+        let (registry, watcher) = (&chair.registry, chair.watcher);
+        let patience = Patience { review: chair.request.review_timeout, ..Patience::default() };
+        let mut failure = None;
+        let tell = |want: &NodeAction<Signature>| match told(want, registry, &chair.folder, watcher) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(why) => {
+                failure = Some(why);
+                ControlFlow::Break(())
+            }
+        };
+        let CutOff { mut stop, deadline } = cut;
+        let is_stopped = tokio::select! {
+            biased;
+            _ = stop.changed() => true,
+            () = passed(deadline) => false,
+            ended = node.run(&mut inbox, &connections, &chair, patience, tell) => {
+                ended?;
+                false
+            }
+            () = tell_missing(&connections, registry, is_other_version, watcher) => false,
+        };
+        failure.map_or(Ok(is_stopped), Err)
+    }
+}
+
+/// Compares the branch with this reviewer's log: a log that is not there, and should be, is not begun anew. One that lacks the end
+/// learns it from the others before it signs anything there. What its owner says of it counts from then on.
+fn hold(
+    node: &mut Node,
+    repository: &Repository,
+    registry: &Registry,
+    place: Beside<'_>,
+    notices: &dyn Notices,
+) -> Result<(), ApprovalError> {
+    let (branch, said, known) = (place.branch, place.starts_at, node.known());
+    if let (Some(sequence), Some(_)) = (said, node.starts_at()) {
+        node.start_at(sequence)?;
+    }
+    let told = told_by(repository, registry, &repository.commit_of(branch)?, None)?;
+    let starts_at = node.starts_at().or(said);
+    let beside = Beside { starts_at, known, may_learn: !node.is_new(), is_reviewer: true, ..place };
+    let unknown = compare(&told, &beside, |told| match node.value_at(told.sequence) {
+        Some(value) => told.is(value),
+        None if told.sequence <= known => LedgerMatch::Same,
+        None => LedgerMatch::Nothing,
+    })?;
+    if let Some(sequence) = said {
+        node.start_at(sequence)?;
+    }
+    if let Some(last) = unknown {
+        node.hold(last);
+        notices.warn(&format!(
+            "`{branch}` carries decision {last}, and this log knows decisions up to {known}: nothing is signed up to {last} until the \
+             others have shown what was decided"
+        ));
+    }
+    Ok(())
+}
+
+/// Who is merely away comes back; a party of another version does not by itself.
+fn is_other_version(why: &Unreached) -> bool {
+    match why {
+        Unreached::OtherVersion(_) => true,
+        Unreached::Lost(_) => false,
+    }
+}
+
+/// Gets what has landed elsewhere; a copy that cannot may have it already.
+async fn fetch(repository: &Repository, branch: &str, remote: &str, notices: &dyn Notices) {
+    let mut git = Command::from(repository.fetch(remote, branch));
+    git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+    let why = match tokio::time::timeout(FETCH_MAX, git.output()).await {
+        Ok(Ok(said)) if said.status.success() => return,
+        Ok(Ok(said)) => String::from_utf8_lossy(&said.stderr).trim().to_owned(),
+        Ok(Err(why)) => why.to_string(),
+        Err(_) => "it takes too long".to_owned(),
+    };
+    notices.warn(&escape::terminal(&format!("cannot fetch from {remote}: {why}")));
+}
+
+/// Says what becomes of decisions, and keeps what proves a fraud.
+fn told(
+    want: &NodeAction<Signature>,
+    registry: &Registry,
+    folder: &Path,
+    watcher: &dyn ApprovalWatcher,
+) -> Result<(), ApprovalError> {
+    match want {
+        NodeAction::Decide(sequence, proof) => {
+            let value = proof.check(registry.quorum()).map(|proven| proven.value);
+            let outcome = match value {
+                Some(Value::Change(digest)) => format!("approved: {digest}"),
+                Some(Value::Nothing) | None => "not approved".to_owned(),
+            };
+            watcher.status(&format!("decision {sequence}: {outcome}"));
+            watcher.decided(*sequence, value);
+        }
+        NodeAction::Accuse(pair) => {
+            let (first, second) = &**pair;
+            let post =
+                |signed: &Signed<Signature>| registry.write(&Post::Letter(Letter::alone(signed.clone())));
+            let posts = [post(first), post(second)];
+            let text = format!("[{},\n {}]\n", posts[0], posts[1]);
+            let digest = Digest::of(text.as_bytes()).to_string();
+            let path = folder.join(format!("accusation-{}-{}.json", first.sequence, &digest[..8]));
+            if path.exists() {
+                // It was told of before this process began.
+                return Ok(());
+            }
+            write_public(&path, &text)?;
+            let (sequence, place) = (first.sequence, path.display());
+            let name = registry.name(first.author()).unwrap_or_default();
+            watcher.warn(&escape::terminal(&format!(
+                "decision {sequence}: {name} has signed two things of which an honest one signs one; both are in {place}"
+            )));
+        }
+        NodeAction::Send(..)
+        | NodeAction::Review(..)
+        | NodeAction::Wait(..)
+        | NodeAction::Tell(..)
+        | NodeAction::Return(..)
+        | NodeAction::Late(..)
+        | NodeAction::Recall(..)
+        | NodeAction::Stable(..) => {}
+    }
+    Ok(())
+}
+
+impl ReviewerNode for ReplicaReviewer<'_> {
+    async fn review(&self, sequence: Sequence, change: &Change) -> ModelOpinion {
+        let turn = self.turn.acquire().await;
+        let reading = match self.reading(sequence, change).await {
+            Ok(Some(reading)) => reading,
+            Ok(None) => {
+                self.watcher.warn(&format!(
+                    "decision {sequence}: `{}` carries it already, and this reviewer does not vote on it again",
+                    self.branch
+                ));
+                // Others show how it was decided; until then nothing is said, and other reviews go on.
+                drop(turn);
+                return std::future::pending().await;
+            }
+            // A reviewer that cannot review says so, and the others do not wait for it.
+            Err(why) => {
+                Opinion::Abstain { reason: format!("the review has failed: {:#}", anyhow::Error::from(why)) }
+                    .into()
+            }
+        };
+        if *self.stop.borrow() != StopRequest::None {
+            // It was cut off, and is no opinion: the review goes on when this one is back.
+            std::future::pending::<()>().await;
+        }
+        let ModelOpinion { opinion, model } = reading;
+        let opinion = bounded(opinion);
+        let said = match &opinion {
+            Opinion::Approve { .. } => "approved of".to_owned(),
+            Opinion::Reject { reason, severity } => format!("rejected ({severity}): {reason}"),
+            Opinion::Abstain { reason } => format!("abstained from: {reason}"),
+        };
+        self.watcher.status(&escape::terminal(&format!("decision {sequence}: {said}")));
+        ModelOpinion { opinion, model }
+    }
+}
+
+/// An opinion that others will read: its words are not too many.
+fn bounded(opinion: Opinion) -> Opinion {
+    let bounded = |text: String| text.chars().take(WORDS_CHARS_MAX).collect();
+    match opinion {
+        Opinion::Approve { confidence, notes } => Opinion::Approve { confidence, notes: bounded(notes) },
+        Opinion::Reject { reason, severity } => Opinion::Reject { reason: bounded(reason), severity },
+        Opinion::Abstain { reason } => Opinion::Abstain { reason: bounded(reason) },
+    }
+}
+
+impl ReplicaReviewer<'_> {
+    /// The last place of a decision of this roster that the branch carries by now; 0, if it carries none.
+    fn landed(&self) -> Result<Sequence, ApprovalError> {
+        let tip = self.repository.commit_of(&self.branch)?;
+        let before = self.landed.borrow().clone();
+        let (since, last) = before.map_or((None, 0), |(tip, last)| (Some(tip), last));
+        // Where the branch was moved to another history, all of it is read again.
+        let since = match since {
+            Some(since) if self.repository.is_ancestor(&since, &tip)? => Some(since),
+            Some(_) | None => None,
+        };
+        let told = told_by(&self.repository, &self.registry, &tip, since.as_ref())?;
+        let told = told.iter().find(|told| !told.is_others(self.starts_at)).map_or(0, |told| told.sequence);
+        let last = last.max(told);
+        self.landed.replace(Some((tip, last)));
+        Ok(last)
+    }
+
+    /// Reads a change; none, if the branch carries a decision at this place already, or a later one.
+    async fn reading(
+        &self,
+        sequence: Sequence,
+        change: &Change,
+    ) -> Result<Option<ModelOpinion>, ApprovalError> {
+        if let Some(remote) = &self.request.fetch {
+            fetch(&self.repository, &self.branch, remote, self.watcher).await;
+        }
+        if self.landed()? >= sequence {
+            return Ok(None);
+        }
+        let candidate = match Proposal::examine(change.text(), &self.repository, &self.branch)? {
+            Examined::Readable(candidate) => candidate,
+            Examined::Settled(opinion) => return Ok(Some(opinion.into())),
+        };
+        self.reviewers.rules_are_of(&self.repository, &candidate.base, self.request)?;
+        // A new run has an id of its own, and by it a seed.
+        let new = RunId::new();
+        let builder = self.reviewers.draft(self.request, &candidate.diff, new)?;
+        // A review that was begun before this process was killed is gone on with, in its own run.
+        let note = self.folder.join(format!("review-{}", change.digest()));
+        let noted = std::fs::read_to_string(&note).ok().and_then(|id| RunId::from_text(&id));
+        let earlier =
+            noted.and_then(|id: RunId| Some((id, begun(&self.runs.join(id.to_string()), builder.setup())?)));
+        let (id, earlier) = earlier.map_or_else(|| (new, None), |(id, run)| (id, Some(run)));
+        let dir = self.runs.join(id.to_string());
+        write_whole(&note, &format!("{id}\n"), 0o600)
+            .map_err(ApprovalError::file("note which run reviews it in", &note))?;
+        let ready = self.reviewers.prepare(self.request, &self.file, builder, &dir, self.watcher).await?;
+        let place = ReviewPlace { dir: &dir, id, began: Instant::now() };
+        let reviewed = review(ready, earlier, place, self.stop.clone(), self.watcher).await?;
+        let model = reviewed.model_of(0);
+        let opinion = self.opinion(reviewed, &candidate.tree, &dir).await?;
+        Ok(Some(ModelOpinion { opinion, model }))
+    }
+
+    /// What this reviewer thinks, after its model has reviewed a change, and its own command has run on the tree.
+    async fn opinion(&self, reviewed: ReviewedRun, tree: &Oid, dir: &Path) -> Result<Opinion, ApprovalError> {
+        let ReviewedRun { result, .. } = reviewed;
+        let Section::Approval(section) = result.section else {
+            return Err(ApprovalError::Internal("the run is no review"));
+        };
+        let is_whole = result.outcome.is_final();
+        let review = section.reviews.into_iter().next().filter(|_| is_whole);
+        let reason = result.reason.unwrap_or_else(|| result.outcome.name().to_owned());
+        let opinion = review.map(|review| review.opinion).ok_or(ApprovalError::NoReview(reason))?;
+        if opinion.vote() != Vote::Approve {
+            return Ok(opinion);
+        }
+        // What it brings is run only once it was read.
+        let checked = verified(self.request, &self.repository, tree, dir, self.watcher).await?;
+        if let Some(Checked::Failed { how, .. }) = checked {
+            let reason = format!("the command of this reviewer fails on it: {how}");
+            return Ok(Opinion::Reject { reason, severity: Severity::High });
+        }
+        Ok(opinion)
+    }
+}

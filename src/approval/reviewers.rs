@@ -1,0 +1,129 @@
+//! The reviewers of a roleset: whether they are those of the keys, by whose rules they judge, and the run in which they read a
+//! change.
+
+use std::path::Path;
+
+use super::error::ApprovalError;
+use super::keys::KeyFolder;
+use super::request::ApprovalRequest;
+use crate::config::{Chosen, FileConfig, PROJECT_FILE, Packs, Roleset, launch_command, resolve_endpoints};
+use crate::engine::RunBuilder;
+use crate::protocol::{Document, Params, ProtocolParams, Task};
+use crate::provider::launch::Launched;
+use crate::repository::{Oid, Repository};
+use crate::run::{
+    NamedRoleset, Notices, ReadyRun, RunId, SERVER_LOG, check_prices, launch, mock_script, read_named,
+};
+use crate::text::escape;
+
+/// The roleset of a review that names none.
+const ROLESET: &str = "reviewers_f1";
+
+/// What reviewers are asked. The author's own words about a change are not among it.
+const TASK: &str = "Decide whether this change may be applied.";
+
+/// The reviewers of a roleset.
+pub(super) struct Reviewers {
+    pub(super) name: String,
+    pub(super) roleset: Roleset,
+    packs: Packs,
+}
+
+impl Reviewers {
+    /// Reads those that the keys are for.
+    pub(super) fn read(
+        request: &ApprovalRequest,
+        file: &FileConfig,
+        keys: &KeyFolder,
+    ) -> Result<Self, ApprovalError> {
+        let named = request.roleset.as_deref().unwrap_or(ROLESET);
+        let NamedRoleset { name, mut roleset, packs } =
+            read_named(Some(named), request.rolesets_dir.as_ref(), file)?;
+        if !matches!(roleset.params, Params::Approval(_)) {
+            let protocol = roleset.params.protocol();
+            let why = format!(
+                "`{name}` is a roleset of `{protocol}`, and a change is reviewed by one of `approval`"
+            );
+            return Err(ApprovalError::Usage(why));
+        }
+        let seats: Vec<&str> = keys.roster().reviewers.iter().map(|seat| seat.name.as_str()).collect();
+        let agents: Vec<&str> = roleset.agents.iter().map(|agent| agent.name.as_str()).collect();
+        if seats != agents {
+            let why = format!(
+                "the reviewers of `{name}` are {}, and those of the keys are {}; make keys with --roleset {name}",
+                agents.join(", "),
+                seats.join(", ")
+            );
+            return Err(ApprovalError::Usage(why));
+        }
+        for agent in &mut roleset.agents {
+            agent.max_tokens = request.max_tokens.unwrap_or(agent.max_tokens);
+        }
+        Ok(Self { name, roleset, packs })
+    }
+
+    /// Refuses rules that a change could have brought: files that git keeps in this very repository, and that are not what
+    /// the base has.
+    pub(super) fn rules_are_of(
+        &self,
+        repository: &Repository,
+        base: &Oid,
+        request: &ApprovalRequest,
+    ) -> Result<(), ApprovalError> {
+        let rolesets = self.packs.folder().and_then(Path::parent).map(Path::to_owned);
+        let places = [Some(PROJECT_FILE.into()), rolesets, Some(request.keys.clone()), request.peers.clone()];
+        for place in places.into_iter().flatten() {
+            if let Some(file) = repository.differing(&place, base)?.first() {
+                let why = format!(
+                    "`{file}` is not what the base {base} has, and no change is decided on by its own rules: check out the base's, \
+                     or keep them outside of the repository"
+                );
+                return Err(ApprovalError::Usage(escape::terminal(&why)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The one of this name alone.
+    pub(super) fn only(mut self, name: &str) -> Self {
+        self.roleset.agents.retain(|agent| agent.name == name);
+        self
+    }
+
+    /// Makes the run in which they review a diff.
+    pub(super) fn draft(
+        &self,
+        request: &ApprovalRequest,
+        diff: &[u8],
+        id: RunId,
+    ) -> Result<RunBuilder, ApprovalError> {
+        let text = String::from_utf8_lossy(diff).into();
+        let document = Document { name: "change.diff".to_owned(), text, redacted: false };
+        let task = Task { prompt: TASK.to_owned(), documents: vec![document], is_searched: false };
+        let seed = request.seed.unwrap_or_else(|| id.seed());
+        let builder = RunBuilder::new(self.roleset.setup(&self.name, &self.packs, task, seed));
+        builder.map_err(|why| ApprovalError::Usage(format!("this change cannot be reviewed: {why}")))
+    }
+
+    /// Finds their models, and starts a server where one is to be started, with its log in `dir`.
+    pub(super) async fn prepare(
+        &self,
+        request: &ApprovalRequest,
+        file: &FileConfig,
+        builder: RunBuilder,
+        dir: &Path,
+        notices: &dyn Notices,
+    ) -> Result<ReadyRun, ApprovalError> {
+        let mock = &request.mock;
+        let said = mock.answer.as_deref().unwrap_or("approve");
+        let script = mock_script(mock.script.as_deref(), mock.is_wanted.then_some(said))?;
+        let mut chosen = Chosen { mock_script: script, ..request.servers.clone() };
+        let command = launch_command(&chosen, file, Some(&self.roleset))?;
+        let server = launch(command.as_ref(), &mut chosen, file, &dir.join(SERVER_LOG), notices).await?;
+        let endpoints = resolve_endpoints(&chosen, file, &self.roleset).await?;
+        check_prices(request.limits, &endpoints)?;
+        let prepared = builder.build(endpoints, request.limits);
+        let prepared = prepared.on_server(server.as_ref().map(Launched::lifeline));
+        Ok(ReadyRun { prepared, server, why: None })
+    }
+}

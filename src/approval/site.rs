@@ -1,0 +1,54 @@
+//! Where everything is that a decision needs, and the command that must succeed on its tree.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::error::ApprovalError;
+use super::keys::KeyFolder;
+use super::node::Addresses;
+use super::request::ApprovalRequest;
+use super::verification::{Checked, CommandVerification, VERIFICATION_LOG};
+use crate::bft::Registry;
+use crate::journal::private_folder;
+use crate::repository::{Oid, Repository};
+use crate::run::Notices;
+use crate::text::escape;
+
+/// Where everything is that a decision needs.
+pub(super) struct DecisionSite {
+    pub(super) repository: Repository,
+    pub(super) branch: String,
+    pub(super) keys: KeyFolder,
+    pub(super) registry: Arc<Registry>,
+    pub(super) addresses: Option<Addresses>,
+}
+
+impl DecisionSite {
+    pub(super) fn open(request: &ApprovalRequest) -> Result<Self, ApprovalError> {
+        let repository = Repository::open(&request.repo)?;
+        let branch = repository.branch(&request.base)?;
+        let keys = KeyFolder::open(&request.keys)?;
+        let chain = repository.identity(&repository.commit_of(&branch)?)?;
+        let registry = Arc::new(Registry::new(chain, keys.roster().clone())?);
+        let addresses = request.peers.as_deref().map(Addresses::read).transpose()?;
+        addresses.iter().try_for_each(|addresses| addresses.check(&registry))?;
+        Ok(Self { repository, branch, keys, registry, addresses })
+    }
+}
+
+/// Runs the command that must succeed on a tree, if there is one.
+pub(super) async fn verified(
+    request: &ApprovalRequest,
+    repository: &Repository,
+    tree: &Oid,
+    dir: &Path,
+    notices: &dyn Notices,
+) -> Result<Option<Checked>, ApprovalError> {
+    let Some(command) = &request.verify else { return Ok(None) };
+    private_folder(dir).map_err(ApprovalError::file("make the folder", dir))?;
+    let log = dir.join(VERIFICATION_LOG);
+    notices.status(&escape::terminal(&format!("verify: {command}")));
+    let guard = std::env::current_exe().map_err(ApprovalError::OwnFile)?;
+    let time = request.verify_timeout;
+    Ok(Some(CommandVerification::run(&guard, command, repository, tree, time, &log).await?))
+}

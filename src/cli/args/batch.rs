@@ -1,0 +1,147 @@
+//! What may be typed about a batch.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::run::{LimitArgs, ParamArgs, RolesetsArgs, ScriptedArgs, ServerArgs};
+use crate::batch::{ColumnRequest, ShardOf};
+
+const AFTER_HELP: &str = "\
+A line of TASKS is a JSON object: {\"id\": …, \"prompt\": …}, and with it, if wanted, \"documents\" (paths, or
+{\"name\", \"text\"}), \"answer\" (the right one, which no model sees), \"canonical\" and \"roleset\".
+
+The same command again skips what is finished, goes on with what was interrupted, and begins what is missing.
+
+Examples:
+  consensus batch tasks.jsonl --roleset solver_checker --out results
+  consensus batch tasks.jsonl --roleset solver_checker,writer_physicist --model vllm:A,vllm:B --seeds 5 --out results
+  consensus batch tasks.jsonl --out results --shard auto      (in a Slurm array)
+  consensus batch tasks.jsonl --out results --retry failed
+  consensus batch status results";
+
+/// Arguments of `batch`.
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct BatchArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<BatchCommand>,
+    /// A file of tasks, one JSON object a line; `-` reads stdin.
+    #[arg(value_name = "TASKS", required = true)]
+    pub(crate) tasks: Option<PathBuf>,
+    /// The rolesets, separated by commas: names, or paths of their JSON files. [default: `writer_physicist`]
+    #[arg(short, long, value_delimiter = ',', value_name = "A,B,…", env = "CONSENSUS_ROLESET")]
+    pub(crate) roleset: Vec<String>,
+    #[command(flatten)]
+    pub(crate) rolesets: RolesetsArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    #[command(flatten)]
+    pub(crate) scripted: ScriptedArgs,
+    #[command(flatten)]
+    pub(crate) params: ParamArgs,
+    /// Runs of each task in each column, each with a seed of its own.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) seeds: u64,
+    /// The first of them.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=1 << 52))]
+    pub(crate) seed: u64,
+    /// Folder for journals, results and figures.
+    #[arg(short, long, value_name = "DIR", required = true)]
+    pub(crate) out: Option<PathBuf>,
+    /// Runs that are under way at once.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) concurrency: u32,
+    /// Requests that one server is given at once, at most. It gets fewer while it refuses them (429, 503) or is slow to begin its answers.
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) requests_at_once: u32,
+    /// The part I, from 0, of N parts of the batch; `auto` takes both from a Slurm array.
+    #[arg(long, value_name = "I/N|auto", value_parser = shard, default_value = "0/1")]
+    pub(crate) shard: ShardOf,
+    /// Go on with runs that have ended like this, too.
+    #[arg(long, value_delimiter = ',', value_enum, value_name = "WHICH,…")]
+    pub(crate) retry: Vec<RetryArg>,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+}
+
+impl BatchArgs {
+    /// Returns what these flags want of rolesets and models.
+    pub(crate) fn columns(&self) -> ColumnRequest {
+        ColumnRequest {
+            rolesets: self.roleset.clone(),
+            rolesets_dir: self.rolesets.rolesets_dir.clone(),
+            servers: self.server.chosen(),
+            mock: self.scripted.choice(),
+            params: self.params.changes(),
+            limits: self.limits.limits(),
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BatchCommand {
+    /// Add up how far all shards of a batch are, live or dead.
+    Status {
+        /// The batch's folder.
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum RetryArg {
+    /// Their provider could not be used.
+    Failed,
+    /// They came to a limit.
+    Budget,
+}
+
+fn shard(text: &str) -> Result<ShardOf, String> {
+    if text == "auto" { from_slurm(|name| std::env::var(name).ok()) } else { text.parse() }
+}
+
+/// Which shard a task of a Slurm array is.
+fn from_slurm(variable: impl Fn(&str) -> Option<String>) -> Result<ShardOf, String> {
+    let number = |name: &str| -> Result<u64, String> {
+        let text = variable(name).ok_or(format!("`auto` is for a Slurm array: {name} is not set"))?;
+        text.parse().map_err(|_| format!("{name} is `{text}`, and no number"))
+    };
+    let (id, first) = (number("SLURM_ARRAY_TASK_ID")?, number("SLURM_ARRAY_TASK_MIN")?);
+    let (last, count) = (number("SLURM_ARRAY_TASK_MAX")?, number("SLURM_ARRAY_TASK_COUNT")?);
+    let step = last.saturating_sub(first) / count.saturating_sub(1).max(1);
+    // An array such as 1,2,7 has no step by which each of its tasks would know its place.
+    let is_even = first + step * count.saturating_sub(1) == last;
+    let index = id.saturating_sub(first) / step.max(1);
+    if !is_even || id < first || index >= count || first + index * step != id {
+        return Err("the numbers of the Slurm array are not evenly spaced: name each shard as I/N".to_owned());
+    }
+    Ok(ShardOf { index, count })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slurm(id: u64, first: u64, last: u64, count: u64) -> Result<ShardOf, String> {
+        from_slurm(|name| match name {
+            "SLURM_ARRAY_TASK_ID" => Some(id.to_string()),
+            "SLURM_ARRAY_TASK_MIN" => Some(first.to_string()),
+            "SLURM_ARRAY_TASK_MAX" => Some(last.to_string()),
+            "SLURM_ARRAY_TASK_COUNT" => Some(count.to_string()),
+            _ => None,
+        })
+    }
+
+    #[test]
+    fn every_task_of_a_slurm_array_has_a_shard_of_its_own() {
+        for (first, last, count, step) in [(0, 3, 4, 1), (1, 4, 4, 1), (10, 30, 3, 10), (5, 5, 1, 1)] {
+            for index in 0..count {
+                let found = slurm(first + index * step, first, last, count);
+                assert_eq!(found, Ok(ShardOf { index, count }), "{first}-{last}:{step}");
+            }
+        }
+        assert!(slurm(2, 1, 7, 3).is_err(), "the second of 1,2,7");
+        assert!(from_slurm(|_| None).unwrap_err().contains("SLURM_ARRAY_TASK_ID is not set"));
+    }
+}

@@ -1,0 +1,43 @@
+//! Flags that every command has.
+
+use clap::{Args, ValueEnum};
+
+/// Flags of every command.
+#[derive(Args, Debug)]
+pub(crate) struct Global {
+    /// What stdout carries: the answer, one JSON document, or one JSON event a line.
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+    /// Say nothing on stderr but errors.
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Log more; twice for everything. RUST_LOG sets it finely.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Colour on stderr. NO_COLOR is honoured.
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+}
+
+/// What stdout carries.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Format {
+    #[value(alias = "table")]
+    Text,
+    Json,
+    Jsonl,
+    /// Of `results` alone; no other command takes it.
+    #[value(skip)]
+    Csv,
+    /// The same.
+    #[value(skip)]
+    Html,
+}
+
+/// When stderr is coloured.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}

@@ -1,0 +1,377 @@
+//! What may be typed.
+
+mod approve;
+mod batch;
+mod global;
+mod results;
+mod run;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::config::{Chosen, FileConfig};
+use crate::run::{ResumeRequest, RunError, find_run, runs_folder};
+
+pub(crate) use approve::ApproveArgs;
+pub(crate) use batch::{BatchArgs, BatchCommand, RetryArg};
+pub(crate) use global::{Color, Format, Global};
+pub(crate) use results::ResultsArgs;
+pub(crate) use run::{EndArgs, LimitArgs, RolesetsArgs, RunArgs, ServerArgs};
+
+const AFTER_HELP: &str = "\
+Examples:
+  consensus run --mock --task \"2+2\" --answer \"4\"
+  consensus run --prompt \"How do I boil an egg?\"
+  consensus run --roleset writer_physicist --prompt \"Explain cosmic rays to kids.\"
+  consensus run --roleset solver_checker --model ollama:llama3.1 -f invoice.txt \"What is the total?\"
+  consensus run --launch llama-server --model ~/models/qwen.gguf --prompt \"Why is the sky blue?\"
+  consensus verify --last
+
+Exit codes: 0 agreed, 1 internal error, 2 usage or roleset, 3 no agreement, 4 vetoed, 5 budget
+or deadline, 6 provider unusable, 7 does not verify, 8 degraded (with --fail-on-degraded), 130 interrupted.";
+
+/// Language-model agents work under a strict protocol until they agree, and can prove it afterwards.
+#[derive(Debug, Parser)]
+#[command(name = "consensus", version, after_help = AFTER_HELP, propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Let agents work on a task until they agree.
+    Run(Box<RunArgs>),
+    /// Run many tasks, by one or more rolesets, models and seeds.
+    Batch(Box<BatchArgs>),
+    /// Tell what came out of a batch: shares with their intervals, or a row for each run.
+    Results(ResultsArgs),
+    /// Let reviewers decide on a change to a repository, and land it if a quorum signs it.
+    Approve(Box<ApproveArgs>),
+    /// Make keys for reviewers, and move them with their ledgers.
+    Keys(KeysArgs),
+    /// Go on with an interrupted, failed or unaffordable run.
+    Resume(ResumeArgs),
+    /// List the runs.
+    Runs(RunsArgs),
+    /// Print a run's transcript.
+    Show(RunRef),
+    /// Derive a run's outcome again from its journal, offline, and check everything in it; or all runs of a batch, given its
+    /// folder; or verify the record of a decision.
+    Verify(VerifyArgs),
+    /// Play a run again from its journal, offline.
+    Replay(RunRef),
+    /// Print the most that a run can cost, before anything is spent.
+    Plan(Box<RunArgs>),
+    /// List, show and check rolesets.
+    Roleset(RolesetArgs),
+    /// List, show and make personas for panels.
+    Persona(PersonaArgs),
+    /// Print a JSON Schema.
+    Schema(SchemaArgs),
+    /// Search documents as a run would.
+    Docs(DocsArgs),
+    /// Make one real call to each provider and report what it can do.
+    Doctor(DoctorArgs),
+    /// Trust what the folder that you stand in says about programs, servers, keys and places elsewhere, until it changes.
+    Trust(TrustArgs),
+    /// Print shell completions.
+    Completions(CompletionsArgs),
+    /// Print the manual page.
+    Man(ManArgs),
+    /// Run a command until standard input closes, and then end its process group.
+    #[command(hide = true)]
+    Guard(GuardArgs),
+    /// Become a command that does not outlive the process that started it.
+    #[command(hide = true)]
+    Leash(GuardArgs),
+    /// Print the text of a PDF file, or end if that takes too much.
+    #[command(hide = true)]
+    ReadPdf(ReadPdfArgs),
+}
+
+/// Arguments of `docs`.
+#[derive(Args, Debug)]
+pub(crate) struct DocsArgs {
+    #[command(subcommand)]
+    pub(crate) command: DocsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DocsCommand {
+    /// Print the passages that fit these words best.
+    Search {
+        /// What to search for; plain words, nothing is an operator.
+        #[arg(allow_hyphen_values = true)]
+        words: String,
+        /// Files and folders to search; may be given more than once.
+        #[arg(long, value_name = "PATH", required = true)]
+        docs: Vec<PathBuf>,
+        /// The most tokens that the passages may have together; more than 12 passages are never shown.
+        #[arg(long, value_name = "N", default_value_t = 1500)]
+        tokens: u64,
+    },
+}
+
+/// Which run.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RunRef {
+    /// The run: its id, the beginning of its id, or its folder. Or --last.
+    #[arg(value_name = "RUN", required_unless_present = "last")]
+    pub(crate) run: Option<String>,
+    /// The newest run.
+    #[arg(long, conflicts_with = "run")]
+    pub(crate) last: bool,
+    /// Folder with run folders.
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
+    pub(crate) runs_dir: Option<PathBuf>,
+}
+
+impl RunRef {
+    /// Returns the folder of the run that the arguments name.
+    pub(crate) fn folder(&self, file: &FileConfig) -> Result<PathBuf, RunError> {
+        find_run(self.run.as_deref(), &runs_folder(self.runs_dir.as_ref(), file))
+    }
+}
+
+impl ResumeArgs {
+    /// Returns what these flags say about the run that is taken up again.
+    pub(crate) fn request(&self) -> ResumeRequest {
+        let servers = Chosen {
+            model: self.model.clone(),
+            base_url: self.base_url.clone(),
+            launch: self.launch.clone(),
+            allow_http: self.allow_http,
+            ..Chosen::default()
+        };
+        ResumeRequest { servers, limits: self.limits.limits() }
+    }
+}
+
+/// What is verified.
+#[derive(Args, Debug)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    pub(crate) which: RunRef,
+    /// For the record of a decision in place of a run: the folder with the reviewers' public keys.
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
+    pub(crate) keys: Option<PathBuf>,
+}
+
+/// Arguments of `keys`.
+#[derive(Args, Debug)]
+pub(crate) struct KeysArgs {
+    #[command(subcommand)]
+    pub(crate) action: KeysAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysAction {
+    /// Make a key for each reviewer of a roleset, and one for who proposes; overwrites nothing.
+    Generate {
+        /// The folder.
+        folder: PathBuf,
+        /// The roleset.
+        #[arg(short, long, default_value = "reviewers_f1")]
+        roleset: String,
+        /// Make the key of this one alone, or of `orchestrator`, where each has a process and an owner of its own; beside it
+        /// is NAME.seat.json with its public key, for `keys join`.
+        #[arg(long, value_name = "NAME")]
+        only: Option<String>,
+        #[command(flatten)]
+        rolesets: RolesetsArgs,
+    },
+    /// Write keys and all that they have signed into one file, so that another machine goes on where this one ends.
+    Export {
+        /// The file, which is made; its owner alone can read it.
+        file: PathBuf,
+        /// The folder with the keys.
+        #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
+        keys: PathBuf,
+    },
+    /// Bring keys and all that they have signed out of such a file into a folder; overwrites nothing, and takes no ledger back.
+    Import {
+        /// The file that `keys export` has written.
+        file: PathBuf,
+        /// The folder for the keys; it is made if it is not there.
+        #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
+        keys: PathBuf,
+    },
+    /// Make the roster of keys that each has made for itself; overwrites nothing.
+    Join {
+        /// The folder, with the key of one of them or without.
+        folder: PathBuf,
+        /// NAME.seat.json of every reviewer of the roleset, and of `orchestrator`.
+        #[arg(required = true)]
+        seats: Vec<PathBuf>,
+        /// The roleset.
+        #[arg(short, long, default_value = "reviewers_f1")]
+        roleset: String,
+        #[command(flatten)]
+        rolesets: RolesetsArgs,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ResumeArgs {
+    #[command(flatten)]
+    pub(crate) which: RunRef,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+    /// Go on with this server in place of the journal's, or allow the journal's key to be sent to it.
+    #[arg(long, value_name = "URL", env = "CONSENSUS_BASE_URL")]
+    pub(crate) base_url: Option<String>,
+    /// Start this server for the rest of the run; see `consensus run --help`.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "base_url")]
+    pub(crate) launch: Option<String>,
+    /// The model for --launch.
+    #[arg(short, long, env = "CONSENSUS_MODEL")]
+    pub(crate) model: Option<String>,
+    /// Write the answer to this file as well; it is emptied before the run.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Allow plain http to other machines.
+    #[arg(long)]
+    pub(crate) allow_http: bool,
+    #[command(flatten)]
+    pub(crate) ending: EndArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RunsArgs {
+    /// Folder with run folders.
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
+    pub(crate) runs_dir: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RolesetArgs {
+    #[command(subcommand)]
+    pub(crate) action: RolesetAction,
+    #[command(flatten)]
+    pub(crate) rolesets: RolesetsArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RolesetAction {
+    /// List every roleset that can be named, and where it is.
+    List,
+    /// Print a roleset with its packs.
+    Show {
+        /// Name or path.
+        roleset: String,
+    },
+    /// Copy a roleset with its packs into a folder, to be changed there; overwrites nothing.
+    Copy {
+        /// Name or path.
+        roleset: String,
+        /// The folder.
+        #[arg(default_value = "rolesets")]
+        folder: PathBuf,
+    },
+    /// Report every mistake in rolesets; all that are found, if none is named.
+    Check {
+        /// Names or paths.
+        rolesets: Vec<String>,
+    },
+}
+
+/// Arguments of `persona`.
+#[derive(Args, Debug)]
+pub(crate) struct PersonaArgs {
+    #[command(subcommand)]
+    pub(crate) action: PersonaAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PersonaAction {
+    /// List the built-in personas.
+    List,
+    /// Print the instructions of a persona: a built-in one, or the one that a line makes.
+    Show {
+        /// Its name, or a line.
+        persona: String,
+    },
+    /// Write the pack of a new persona into a folder, for rolesets of your own; overwrites nothing.
+    New {
+        /// Who it is, such as "a contrary physicist who looks at everything sideways".
+        line: String,
+        /// Its name; made from the line if absent.
+        #[arg(long)]
+        name: Option<String>,
+        /// The folder.
+        #[arg(default_value = "rolesets/packs")]
+        folder: PathBuf,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SchemaArgs {
+    /// Which one.
+    #[arg(value_enum)]
+    pub(crate) name: SchemaName,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum SchemaName {
+    /// What an agent writes in one turn.
+    Envelope,
+    /// A roleset file.
+    Roleset,
+    /// result.json.
+    Result,
+    /// One line of a journal.
+    Record,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    /// The roleset whose servers are examined; needed only if it names models of its own.
+    #[arg(short, long, env = "CONSENSUS_ROLESET")]
+    pub(crate) roleset: Option<String>,
+    #[command(flatten)]
+    pub(crate) rolesets: RolesetsArgs,
+}
+
+/// Arguments of `trust`.
+#[derive(Args, Debug)]
+pub(crate) struct TrustArgs {
+    /// List the trusted folders, and which of them have changed since.
+    #[arg(long, conflicts_with = "revoke")]
+    pub(crate) list: bool,
+    /// Trust a folder no more; the one that you stand in, if none is named.
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, default_missing_value = ".")]
+    pub(crate) revoke: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// For which shell.
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ManArgs {
+    /// Write one page for each command into this folder instead.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ReadPdfArgs {
+    /// The file.
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct GuardArgs {
+    /// The command.
+    #[arg(required = true, last = true)]
+    pub(crate) command: Vec<String>,
+}

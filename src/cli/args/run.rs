@@ -1,0 +1,458 @@
+//! What may be typed about a run: its task, its roleset, its servers and its limits.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::config::{Chosen, FileConfig};
+use crate::core::BasisPoints;
+use crate::journal::Limits;
+use crate::protocol::{Override, Thinking};
+use crate::run::{
+    ChunkRequest, FlagOverride, MapReduce, MockChoice, ParamChanges, RedactRequest, RunRequest, SeatRequest,
+    TaskSource, runs_folder,
+};
+use crate::text::{CanonicalKind, Constraint};
+
+/// What a run is made of.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RunArgs {
+    /// The task, as one argument; `-` reads stdin.
+    #[arg(value_name = "PROMPT", conflicts_with_all = ["prompt", "prompt_file"])]
+    pub(crate) positional: Option<String>,
+    /// The task; `-` reads stdin.
+    #[arg(
+        short,
+        long,
+        visible_alias = "task",
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        conflicts_with = "prompt_file"
+    )]
+    pub(crate) prompt: Option<String>,
+    /// A file that holds the task.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prompt_file: Option<PathBuf>,
+    /// A text file to work with, as data; `-` reads stdin; may be given more than once.
+    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Files and folders to search for passages, for rolesets of `council`; may be given more than once. Hidden
+    /// files and those that a .gitignore in them names are left out.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) docs: Vec<PathBuf>,
+    /// The roleset: a name, or the path of its JSON file. [default: by the question: the one whose agents a mock
+    /// script names, `mcq_reasoner_auditor` for --choices, `solver_checker` for --canonical number,
+    /// `json_author_auditor` for --canonical json, else `generalist_critic`]
+    #[arg(short, long, env = "CONSENSUS_ROLESET")]
+    pub(crate) roleset: Option<String>,
+    #[command(flatten)]
+    pub(crate) rolesets: RolesetsArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    #[command(flatten)]
+    pub(crate) scripted: ScriptedArgs,
+    #[command(flatten)]
+    pub(crate) redaction: RedactArgs,
+    #[command(flatten)]
+    pub(crate) params: ParamArgs,
+    #[command(flatten)]
+    pub(crate) seats: SeatArgs,
+    #[command(flatten)]
+    pub(crate) spread: SpreadArgs,
+    /// Let the agents know what was asked and agreed on in this session before, and add this run to it.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["redact", "redact_pattern"])]
+    pub(crate) session: Option<String>,
+    /// Seed of every draw; the same seed, and the same replies in the same order, give the same run.
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+    #[command(flatten)]
+    pub(crate) runs: RunsDirArgs,
+    /// Write the answer to this file as well; it is emptied before the run.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print the most that the run can cost, and do not run.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) ending: EndArgs,
+}
+
+/// What becomes of a run's figures and of its losses.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct EndArgs {
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArgs,
+    /// Exit with 8 if the run agrees but something was lost on the way.
+    #[arg(long)]
+    pub(crate) fail_on_degraded: bool,
+}
+
+/// Where figures are written.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct MetricsArgs {
+    /// Write the figures of all runs in the runs folder to this file, for Prometheus (node-exporter's textfile
+    /// collector).
+    #[arg(long, value_name = "FILE", env = "CONSENSUS_METRICS_FILE")]
+    pub(crate) metrics_file: Option<PathBuf>,
+}
+
+/// Where run folders are made.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RunsDirArgs {
+    /// Folder for run folders.
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
+    pub(crate) runs_dir: Option<PathBuf>,
+}
+
+/// Agents that are none, and what they answer.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ScriptedArgs {
+    #[command(flatten)]
+    pub(crate) mock: MockArgs,
+    /// What the scripted agents answer.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, requires = "mock")]
+    pub(crate) answer: Option<String>,
+}
+
+/// Agents that are none.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct MockArgs {
+    /// Use scripted agents, and no network; --answer is what they say.
+    #[arg(long, conflicts_with = "launch")]
+    pub(crate) mock: bool,
+    /// A file of rules for scripted agents, one JSON object a line.
+    #[arg(long, value_name = "FILE", conflicts_with = "answer")]
+    pub(crate) mock_script: Option<PathBuf>,
+}
+
+/// Where rolesets are.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RolesetsArgs {
+    /// A folder with rolesets, searched first.
+    #[arg(long, global = true, value_name = "DIR", env = "CONSENSUS_ROLESETS_DIR")]
+    pub(crate) rolesets_dir: Option<PathBuf>,
+}
+
+/// Who sits on a panel.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Panels")]
+pub(crate) struct SeatArgs {
+    /// The only members of the roleset that take part, by name, separated by commas.
+    #[arg(long, value_delimiter = ',', value_name = "A,B,…")]
+    pub(crate) members: Vec<String>,
+    /// One member for each of these models, separated by commas, in place of the roleset's.
+    #[arg(long, value_delimiter = ',', value_name = "MODEL,…", conflicts_with_all = ["members", "model"])]
+    pub(crate) models: Vec<String>,
+    /// So many copies of the first member: the same model asked several times.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16), conflicts_with = "models")]
+    pub(crate) self_panel: Option<u32>,
+    /// One more member: a built-in persona by name, or a line that says who it is, such as "a contrary physicist who
+    /// looks at everything sideways"; may be given more than once.
+    #[arg(long, value_name = "NAME|LINE")]
+    pub(crate) persona: Vec<String>,
+}
+
+/// Documents that are too long for one prompt.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Long documents")]
+pub(crate) struct SpreadArgs {
+    /// Read the documents (-f) in pieces, each by a run of its own, and answer from the facts that were found, with
+    /// the place of each. `auto`: where they are longer than half the context that the server tells.
+    #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "always")]
+    pub(crate) map_reduce: WhenArg,
+    /// Tokens of a piece at most; without it a quarter of the context, 8000 at most, or 2000 where nobody tells it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(200..=1_000_000))]
+    pub(crate) piece_tokens: Option<u64>,
+    /// Pieces that are read at once.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) at_once: u32,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum WhenArg {
+    Auto,
+    Always,
+    Never,
+}
+
+/// What must not leave the machine.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RedactArgs {
+    /// Send tokens such as `[EMAIL_1]` in place of e-mail addresses, phone numbers, IBANs, card numbers, IP
+    /// addresses and secrets, and put the originals back in the answer.
+    #[arg(long)]
+    pub(crate) redact: bool,
+    /// Redact whatever this regular expression finds as well; may be given more than once.
+    #[arg(long, value_name = "REGEX", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(crate) redact_pattern: Vec<String>,
+}
+
+/// Where models are called.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ServerArgs {
+    /// The model: NAME, or PROVIDER:NAME with openai, openrouter, bedrock, bedrock-openai, vllm, llamacpp, ollama, lmstudio or a
+    /// configured one. With --launch, the path or name that the server is started with.
+    #[arg(short, long, env = "CONSENSUS_MODEL")]
+    pub(crate) model: Option<String>,
+    /// URL of an OpenAI-compatible server, up to and including /v1; of several that serve the same, separated by commas.
+    #[arg(long, value_name = "URL", env = "CONSENSUS_BASE_URL")]
+    pub(crate) base_url: Option<String>,
+    /// Start this server for the run, and end it after it: llama-server or vllm (with further
+    /// arguments of theirs), or a command with {port} and {model}. Goes with --model PATH or NAME.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "base_url")]
+    pub(crate) launch: Option<String>,
+    /// Ask for whole replies instead of streams.
+    #[arg(long)]
+    pub(crate) no_stream: bool,
+    /// Allow plain http to other machines.
+    #[arg(long)]
+    pub(crate) allow_http: bool,
+    /// How long one reply may take, such as 10m.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// Parameters that override the roleset's.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ParamArgs {
+    /// Rounds at most.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub(crate) max_rounds: Option<u32>,
+    /// What a council or panel must reach, between 0 and 1.
+    #[arg(long, value_name = "X", value_parser = share, allow_negative_numbers = true)]
+    pub(crate) threshold: Option<BasisPoints>,
+    /// Where agents reason before they commit.
+    #[arg(long, value_enum)]
+    pub(crate) thinking: Option<ThinkingArg>,
+    /// Further blind drafts from each agent when the first two differ.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=20))]
+    pub(crate) resample: Option<u32>,
+    /// Where a council's confidences are taken from: what each member says about itself, or the probability of the
+    /// word by which it stands for its text, if the server tells it.
+    #[arg(long, value_enum)]
+    pub(crate) confidence: Option<ConfidenceArg>,
+    /// A JSON file with the weights of a council's members, such as {"pathos": 0.2, "logos": 0.4, "ethos": 0.4}.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) weights_from: Option<PathBuf>,
+    /// Which differences between texts do not count; decimals of a `number` come after a point, unless the roleset
+    /// says a comma.
+    #[arg(long, value_enum)]
+    pub(crate) canonical: Option<CanonicalArg>,
+    /// The allowed answers, separated by commas; implies --canonical choice.
+    #[arg(long, value_delimiter = ',', value_name = "A,B,…")]
+    pub(crate) choices: Vec<String>,
+    /// A rule that code checks on the final text; repeatable. One of sentences=N, words=MIN..MAX,
+    /// characters=..MAX, lines=N, contains=TEXT, excludes=TEXT, `starts_with=TEXT`,
+    /// `ends_with=TEXT`, keys=A,B, integer.
+    #[arg(long = "constraint", value_name = "RULE", value_parser = Constraint::parse)]
+    pub(crate) constraints: Vec<Constraint>,
+    /// Tokens of one reply at most, for every agent.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=100_000))]
+    pub(crate) max_tokens: Option<u32>,
+    /// Sampling temperature of every agent, 0 to 2.
+    #[arg(long, value_parser = temperature)]
+    pub(crate) temperature: Option<f64>,
+}
+
+/// What a run may use.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct LimitArgs {
+    /// Refuse a call that could bring prompt and completion tokens over this.
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens_total: Option<u64>,
+    /// Refuse a call that could bring the cost over this many US dollars; needs a price of each model: a public one that is known, or one in consensus.toml.
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub(crate) max_cost: Option<u64>,
+    /// Put the run down after this time, such as 30m.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) deadline: Option<Duration>,
+}
+
+impl RunArgs {
+    /// Returns what these flags, and the configuration where they say nothing, want of a run; `seed` is that of a run
+    /// that is given none.
+    pub(crate) fn request(&self, file: &FileConfig, seed: u64) -> RunRequest {
+        let SeatArgs { members, models, self_panel, persona } = &self.seats;
+        let task = TaskSource {
+            prompt: self.prompt.as_ref().or(self.positional.as_ref()).cloned(),
+            prompt_file: self.prompt_file.clone(),
+            files: self.files.clone(),
+        };
+        RunRequest {
+            task,
+            docs: self.docs.clone(),
+            roleset: self.roleset.clone(),
+            rolesets_dir: self.rolesets.rolesets_dir.clone(),
+            servers: self.server.chosen(),
+            mock: self.scripted.choice(),
+            redaction: RedactRequest {
+                is_wanted: self.redaction.redact,
+                patterns: self.redaction.redact_pattern.clone(),
+            },
+            params: self.params.changes(),
+            seats: SeatRequest {
+                members: members.clone(),
+                models: models.clone(),
+                // A few at most: the flag is held to its range.
+                copies: self_panel.map(|copies| copies as usize),
+                personas: persona.clone(),
+            },
+            chunks: ChunkRequest {
+                map_reduce: self.spread.map_reduce.into(),
+                tokens_max: self.spread.piece_tokens,
+                at_once: self.spread.at_once,
+            },
+            session: self.session.clone(),
+            seed: self.seed.unwrap_or(seed),
+            limits: self.limits.limits(),
+            runs_dir: runs_folder(self.runs.runs_dir.as_ref(), file),
+        }
+    }
+}
+
+impl ScriptedArgs {
+    pub(crate) fn choice(&self) -> MockChoice {
+        MockChoice {
+            is_wanted: self.mock.mock,
+            script: self.mock.mock_script.clone(),
+            answer: self.answer.clone(),
+        }
+    }
+}
+
+impl ServerArgs {
+    pub(crate) fn chosen(&self) -> Chosen {
+        Chosen {
+            model: self.model.clone(),
+            base_url: self.base_url.clone(),
+            launch: self.launch.clone(),
+            launched: None,
+            no_stream: self.no_stream,
+            allow_http: self.allow_http,
+            timeout: self.timeout,
+            mock_script: None,
+        }
+    }
+}
+
+impl LimitArgs {
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            tokens_total_max: self.max_tokens_total,
+            cost_micro_usd_max: self.max_cost,
+            deadline_ms: self.deadline.map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
+        }
+    }
+}
+
+impl ParamArgs {
+    /// Returns what each flag changes: the one list of flags that become parameters of a protocol.
+    pub(crate) fn changes(&self) -> ParamChanges {
+        let is_formed = !self.constraints.is_empty() || self.canonical.is_some() || !self.choices.is_empty();
+        let given = [
+            // Of the ways to think one is not every protocol's.
+            ("--thinking field", self.thinking.map(|thinking| Override::Thinking(thinking.into()))),
+            ("--resample", self.resample.map(Override::Resample)),
+            ("--confidence", self.confidence.map(|from| Override::MeasuredConfidence(from.is_measured()))),
+            ("--threshold", self.threshold.map(Override::Threshold)),
+            (
+                "--constraint, --canonical or --choices",
+                is_formed.then(|| Override::Constraints(self.constraints.clone())),
+            ),
+            ("--max-rounds", self.max_rounds.map(Override::MaxRounds)),
+        ];
+        let overrides =
+            given.into_iter().filter_map(|(flag, change)| change.map(|change| FlagOverride { flag, change }));
+        ParamChanges {
+            overrides: overrides.collect(),
+            weights_from: self.weights_from.clone(),
+            max_tokens: self.max_tokens,
+            temperature: self.temperature,
+            canonical: self.canonical.map(CanonicalKind::from),
+            choices: self.choices.clone(),
+        }
+    }
+}
+
+impl From<WhenArg> for MapReduce {
+    fn from(arg: WhenArg) -> Self {
+        match arg {
+            WhenArg::Auto => Self::Auto,
+            WhenArg::Always => Self::Always,
+            WhenArg::Never => Self::Never,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ThinkingArg {
+    Free,
+    Field,
+    None,
+}
+
+impl From<ThinkingArg> for Thinking {
+    fn from(arg: ThinkingArg) -> Self {
+        match arg {
+            ThinkingArg::Free => Self::Free,
+            ThinkingArg::Field => Self::Field,
+            ThinkingArg::None => Self::None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ConfidenceArg {
+    Verbalised,
+    Logprob,
+}
+
+impl ConfidenceArg {
+    fn is_measured(self) -> bool {
+        match self {
+            Self::Verbalised => false,
+            Self::Logprob => true,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum CanonicalArg {
+    Text,
+    Lines,
+    Number,
+    Json,
+    Choice,
+    Verbatim,
+}
+
+impl From<CanonicalArg> for CanonicalKind {
+    fn from(arg: CanonicalArg) -> Self {
+        match arg {
+            CanonicalArg::Text => Self::Text,
+            CanonicalArg::Lines => Self::Lines,
+            CanonicalArg::Number => Self::Number,
+            CanonicalArg::Json => Self::Json,
+            CanonicalArg::Choice => Self::Choice,
+            CanonicalArg::Verbatim => Self::Verbatim,
+        }
+    }
+}
+
+fn temperature(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.0..=2.0).contains(&value) { Ok(value) } else { Err("it must be between 0 and 2".to_owned()) }
+}
+
+fn share(text: &str) -> Result<BasisPoints, String> {
+    BasisPoints::exactly(text.parse().map_err(|_| "not a number".to_owned())?)
+}
+
+/// Reads dollars as millionths of a dollar.
+fn dollars(text: &str) -> Result<u64, String> {
+    let value: f64 = text.trim_start_matches('$').parse().map_err(|_| "not an amount".to_owned())?;
+    crate::config::micro_usd(value).ok_or_else(|| "it must be between 0 and 1e9".to_owned())
+}

@@ -1,0 +1,147 @@
+//! `consensus approve`: a change is reviewed, decided on by a quorum, and brought onto its branch.
+
+use std::path::Path;
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::approval::{
+    ApprovalRequest, ApprovalWatcher, CutOff, DecisionEnd, Proposed, ProposingNode, serve,
+};
+use crate::bft::{Sequence, Value};
+use crate::cli::answer::{exit_code, tell_result};
+use crate::cli::args::{ApproveArgs, Format};
+use crate::cli::output::Output;
+use crate::cli::progress::ProgressPrinter;
+use crate::cli::runtime::block_on;
+use crate::cli::{metrics, signals};
+use crate::config::FileConfig;
+use crate::core::{Endpoint, ExitCode};
+use crate::engine::Observer;
+use crate::protocol::OutcomeKind;
+use crate::report::{DecisionOutcome, RunResult};
+use crate::run::AnswerFile;
+use crate::text::escape;
+
+/// What a signal or a deadline leaves before the review.
+const UNBEGUN: &str = "before anybody was asked; nothing was decided";
+
+/// What a signal leaves of a reviewer that does not listen yet.
+const UNSEATED: &str = "before this reviewer took part; it signed nothing";
+
+pub(crate) fn approve(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    keep_secrets();
+    block_on(async {
+        match &args.replica {
+            Some(name) => replica(name, args, output).await,
+            None => propose(args, output).await,
+        }
+    })?
+}
+
+async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let began = Instant::now();
+    let listening = signals::listen(UNBEGUN, args.limits.deadline, output)?;
+    let file = FileConfig::load()?;
+    let request = args.request(&file);
+    let copy = AnswerFile::open(args.output.as_deref())?;
+    let node = ProposingNode::open(&request, copy, file, output).await?;
+    let cut = CutOff { stop: listening.begin(), deadline: args.limits.deadline.map(|after| began + after) };
+    let proposed = node.propose(cut, began).await?;
+    let (code, run) = match proposed {
+        Proposed::BegunBefore(end) => return decided(&end, output),
+        Proposed::Unverified { how, said, log } => return unverified(&how, &said, &log, output),
+        Proposed::Decided(end) => (decided(&end, output)?, end.run),
+        Proposed::NotReviewed { outcome, reason, run } => {
+            (not_reviewed(outcome, &reason, &run, output)?, run)
+        }
+    };
+    metrics::write(args.metrics.metrics_file.as_deref(), &request.runs_dir.join(run), output);
+    Ok(code)
+}
+
+/// `consensus approve --replica NAME`: one reviewer in a process of its own.
+async fn replica(name: &str, args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let began = Instant::now();
+    let listening = signals::listen(UNSEATED, None, output)?;
+    let file = FileConfig::load()?;
+    let request: ApprovalRequest = args.request(&file);
+    let node = serve(name, &request, file, listening.stop(), output).await?;
+    let cut = CutOff { stop: listening.begin(), deadline: args.limits.deadline.map(|after| began + after) };
+    let is_stopped = node.run(cut).await?;
+    Ok(if is_stopped { ExitCode::Interrupted } else { ExitCode::Success })
+}
+
+/// Prints how a decision ended.
+fn decided(end: &DecisionEnd, output: &Output) -> anyhow::Result<ExitCode> {
+    if output.format == Format::Text {
+        let commit = end.commit.as_ref().map(ToString::to_string);
+        output.line(commit.as_deref().unwrap_or(end.outcome.name()))?;
+    } else {
+        output.json(&serde_json::to_value(end)?)?;
+    }
+    Ok(match end.outcome {
+        DecisionOutcome::Landed => ExitCode::Success,
+        DecisionOutcome::NotLanded | DecisionOutcome::Rejected => ExitCode::NoAgreement,
+    })
+}
+
+fn not_reviewed(outcome: OutcomeKind, reason: &str, run: &str, output: &Output) -> anyhow::Result<ExitCode> {
+    output.warn(&escape::terminal(&format!("not proposed, {outcome}: {reason}")));
+    if outcome != OutcomeKind::Vetoed {
+        output.warn(&format!(
+            "once `consensus resume {run}` has ended the review, decide with the same words and --review {run}"
+        ));
+    }
+    if output.format != Format::Text {
+        output.json(&json!({"outcome": outcome, "reason": reason, "run": run}))?;
+    }
+    Ok(exit_code(outcome))
+}
+
+fn unverified(how: &str, said: &str, log: &Path, output: &Output) -> anyhow::Result<ExitCode> {
+    let reason = format!("the verification failed: {how}");
+    if !said.is_empty() {
+        output.warn(&escape::terminal(said));
+    }
+    output.warn(&format!("not proposed: {reason}; all it said is in {}", log.display()));
+    if output.format == Format::Text {
+        output.line("unverified")?;
+    } else {
+        output.json(&json!({"outcome": "unverified", "reason": reason, "log": log.display().to_string()}))?;
+    }
+    Ok(ExitCode::NoAgreement)
+}
+
+impl ApprovalWatcher for Output {
+    fn review_observer(&self) -> Box<dyn Observer + '_> {
+        Box::new(ProgressPrinter::new(*self))
+    }
+
+    fn reviewed(&self, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
+        tell_result(self, result, dir, endpoints);
+    }
+
+    fn decided(&self, sequence: Sequence, value: Option<Value>) {
+        if self.format != Format::Text {
+            // A reader that left is no error.
+            let _ = self.json(&json!({"sequence": sequence, "value": value}));
+        }
+    }
+}
+
+/// Keeps what is in this process, such as keys for providers, from the programs of the same user that a change may bring.
+fn keep_secrets() {
+    // A system that refuses has other walls or none; there is nothing to do about it.
+    #[cfg(target_os = "linux")]
+    let _ = nix::sys::prctl::set_dumpable(false);
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    #[test]
+    fn other_programs_of_the_same_user_cannot_look_into_this_process() {
+        super::keep_secrets();
+        assert!(!nix::sys::prctl::get_dumpable().unwrap());
+    }
+}

@@ -1,0 +1,38 @@
+//! `consensus docs`: what a run would find in the user's documents.
+
+use serde_json::json;
+
+use crate::cli::args::{DocsArgs, DocsCommand, Format, ReadPdfArgs};
+use crate::cli::error::UsageError;
+use crate::cli::output::Output;
+use crate::cli::runtime::block_on;
+use crate::core::ExitCode;
+use crate::retrieval::read_pdf_within_limits;
+use crate::run::open_documents;
+use crate::text::escape;
+
+pub(crate) fn docs(args: &DocsArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let DocsCommand::Search { words, docs, tokens } = &args.command;
+    let opened = block_on(open_documents(docs, output))??;
+    let (corpus, _) = opened.ok_or_else(|| UsageError("there are no documents to search".to_owned()))?;
+    let passages = corpus.search(words, *tokens)?;
+    if output.format != Format::Text {
+        output.json(&json!(passages))?;
+        return Ok(ExitCode::Success);
+    }
+    for passage in &passages {
+        output.line(&format!("{}, from byte {}:", escape::json_string(&passage.document), passage.start))?;
+        output.line(&format!("{}\n", escape::terminal(&passage.text)))?;
+    }
+    if passages.is_empty() {
+        output.status("nothing fits these words within --tokens");
+    }
+    Ok(ExitCode::Success)
+}
+
+/// `consensus read-pdf`: never called by people.
+pub(crate) fn read_pdf(args: &ReadPdfArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let text = read_pdf_within_limits(&args.file).map_err(anyhow::Error::msg)?;
+    output.print(&text)?;
+    Ok(ExitCode::Success)
+}

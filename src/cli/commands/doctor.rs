@@ -1,0 +1,247 @@
+//! `consensus doctor`: one real look at each provider, and what to change.
+//!
+//! Whether a server enforces a schema is tried, not believed: it is asked for prose under a schema
+//! that only a fixed and unlikely string satisfies. A model would not write that string by chance.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::cli::args::{DoctorArgs, Format};
+use crate::cli::output::Output;
+use crate::cli::runtime::block_on;
+use crate::config::{
+    Chosen, FileConfig, Hints, Origin, Roleset, RolesetAgent, Sourced, default_roleset, explain,
+    launch_command, resolve_endpoints,
+};
+use crate::core::{Endpoint, ExitCode, Structured};
+use crate::protocol::{Ask, CallId, Conversation, ReplyShape, Role, Step};
+use crate::provider::{Clients, Completion, Provider, ProviderError, ServerInfo};
+use crate::run::{NamedRoleset, SERVER_LOG, launch, read_named, runs_folder};
+use crate::text::escape;
+
+/// What no model writes unless a grammar makes it.
+const UNLIKELY: &str = "vq7-kestrel-0419";
+
+/// Tokens of context below which the built-in rolesets run out of room.
+const CONTEXT_WANTED: u64 = 8192;
+
+pub(crate) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let file = FileConfig::load()?;
+    // A run that names no roleset takes this one, unless its flags say more about the question.
+    let usual = || default_roleset(&Hints::default()).name.to_owned();
+    let wanted = args.roleset.clone().or_else(|| file.roleset.clone()).unwrap_or_else(usual);
+    let folder = args.rolesets.rolesets_dir.as_ref();
+    let NamedRoleset { name, roleset, .. } = read_named(Some(&wanted), folder, &file)?;
+    block_on(async {
+        let mut chosen = args.server.chosen();
+        let command = launch_command(&chosen, &file, Some(&roleset))?;
+        let log = runs_folder(None, &file).join("doctor").join(SERVER_LOG);
+        let server = launch(command.as_ref(), &mut chosen, &file, &log, output).await?;
+        let endpoints = resolve_endpoints(&chosen, &file, &roleset).await?;
+        let mut endpoints = explained(&chosen, &file, &roleset, endpoints)?;
+        endpoints.dedup_by(|(a, _), (b, _)| a.label() == b.label());
+        let named = by_roleset(args, &file, name);
+        let mut reports = Vec::new();
+        for (endpoint, values) in endpoints {
+            if !matches!(endpoint, Endpoint::Mock(_)) {
+                output.status(&escape::terminal(&format!("examining {} …", endpoint.label())));
+                let mut report = examine(endpoint).await;
+                report["settings"] = [&named].into_iter().chain(&values).map(sourced).collect();
+                reports.push(report);
+            }
+        }
+        if let Some(server) = server {
+            server.end().await;
+        }
+        let healthy = reports.iter().all(|r| r["usable"] == true);
+        if output.format == Format::Text {
+            for report in &reports {
+                print(report, output)?;
+            }
+        } else {
+            output.json(&json!(reports))?;
+        }
+        Ok(if healthy { ExitCode::Success } else { ExitCode::Provider })
+    })?
+}
+
+/// Each endpoint with the values by which it is called.
+type Explained = Vec<(Endpoint, Vec<Sourced>)>;
+
+/// Adds to each agent's endpoint what set its values.
+fn explained(
+    chosen: &Chosen,
+    file: &FileConfig,
+    roleset: &Roleset,
+    endpoints: Vec<Endpoint>,
+) -> anyhow::Result<Explained> {
+    let agents = roleset.agents.iter().chain(&roleset.arbiter);
+    let explain = |(agent, endpoint): (&RolesetAgent, Endpoint)| {
+        let values = explain(chosen, file, agent.model.as_deref(), &endpoint)?;
+        Ok((endpoint, values))
+    };
+    agents.zip(endpoints).map(explain).collect()
+}
+
+/// Returns the roleset's name with what named it.
+fn by_roleset(args: &DoctorArgs, file: &FileConfig, name: String) -> Sourced {
+    let given = args.roleset.as_ref().map(|name| Origin::given("--roleset", "CONSENSUS_ROLESET", name));
+    let origin = given.unwrap_or_else(|| Origin::of_setting(file, ["roleset"]));
+    Sourced { name: "roleset".to_owned(), value: name, origin }
+}
+
+fn sourced(value: &Sourced) -> Value {
+    json!({"name": value.name, "value": value.value, "by": value.origin.to_string()})
+}
+
+async fn examine(mut endpoint: Endpoint) -> Value {
+    let label = endpoint.label();
+    if let Endpoint::OpenAi(endpoint) = &mut endpoint {
+        // That a server still loads its model is an answer here.
+        endpoint.timeouts.ready_ms = 0;
+    }
+    let failed = |why: &ProviderError| json!({"provider": label, "usable": false, "problem": why.to_string(), "advice": []});
+    let server = match Provider::new(&endpoint, "doctor", &Clients::default()) {
+        Ok(server) => server,
+        Err(why) => return failed(&why),
+    };
+    let info = match &server {
+        // Some servers list no models and work all the same.
+        Provider::OpenAi(server) => server.info().await.unwrap_or_default(),
+        Provider::Bedrock(_) | Provider::Mock(_) => ServerInfo::default(),
+    };
+    let began = Instant::now();
+    let first = match server.ask(&prose(0), &|_| {}).await {
+        Ok(answer) => answer,
+        Err(why) => return failed(&why),
+    };
+    let seconds = began.elapsed().as_secs_f64();
+    let second = server.ask(&prose(1), &|_| {}).await;
+    let cached = second.as_ref().map_or(0, |a| a.usage.cached);
+    let schema = schema_enforcement(&server).await;
+    let speed = first.usage.completion as f64 / seconds.max(0.001);
+    let advice = advice(&endpoint, &info.models, info.context_tokens, &first, cached, &schema);
+    json!({
+        "provider": label,
+        "usable": true,
+        "models": info.models,
+        "context_tokens": info.context_tokens,
+        "schema": schema,
+        "usage_reported": !first.usage.estimated,
+        "cached_tokens_reported": cached > 0,
+        "tokens_per_second": (speed * 10.0).round() / 10.0,
+        "advice": advice,
+    })
+}
+
+/// Returns `enforced`, `ignored`, `json_object`, `refused`, or the error.
+async fn schema_enforcement(server: &Provider) -> String {
+    match server.ask(&under_schema(), &|_| {}).await {
+        Ok(Completion { structured: Some(Structured::JsonSchema), reply, .. }) => {
+            let value: Value = serde_json::from_str(reply.text.trim()).unwrap_or_default();
+            if value["word"] == UNLIKELY { "enforced".to_owned() } else { "ignored".to_owned() }
+        }
+        Ok(Completion { structured: Some(Structured::JsonObject), .. }) => "json_object".to_owned(),
+        Ok(_) => "refused".to_owned(),
+        Err(why) => why.to_string(),
+    }
+}
+
+fn advice(
+    endpoint: &Endpoint,
+    models: &[String],
+    context: Option<u64>,
+    first: &Completion,
+    cached: u64,
+    schema: &str,
+) -> Vec<String> {
+    let mut advice = Vec::new();
+    let model = endpoint.model();
+    if !models.is_empty() && !models.iter().any(|listed| listed == model) {
+        advice.push(format!("the server does not list `{model}`; it lists {}", models.join(", ")));
+    }
+    if let Some(tokens) = context.filter(|t| *t < CONTEXT_WANTED) {
+        advice.push(format!("a context of {tokens} tokens is short for several rounds; raise it to {CONTEXT_WANTED} (llama.cpp: -c, per slot; vLLM: --max-model-len; Ollama: OLLAMA_CONTEXT_LENGTH)"));
+    }
+    match schema {
+        "enforced" => {}
+        "ignored" => advice.push("the server accepts a schema and does not enforce it; replies are validated here all the same, but small models will need repairs".to_owned()),
+        _ => advice.push("the server enforces no schema; use one that does (vLLM, llama.cpp, a recent Ollama) for small models".to_owned()),
+    }
+    if first.usage.estimated {
+        advice.push("the server reports no token usage; budgets work on estimates".to_owned());
+    }
+    if cached == 0 && !matches!(endpoint, Endpoint::Bedrock(_)) {
+        advice.push("no reused prompt tokens are reported (vLLM: --enable-prefix-caching --enable-prompt-tokens-details); long talks cost more time".to_owned());
+    }
+    advice
+}
+
+fn print(report: &Value, output: &Output) -> anyhow::Result<()> {
+    let text = |name: &str| escape::terminal(report[name].as_str().unwrap_or_default());
+    output.line(&text("provider"))?;
+    for setting in report["settings"].as_array().into_iter().flatten() {
+        let text = |name: &str| escape::terminal(setting[name].as_str().unwrap_or_default());
+        output.line(&format!(
+            "  set              {} = {}, by {}",
+            text("name"),
+            text("value"),
+            text("by")
+        ))?;
+    }
+    if report["usable"] != true {
+        output.line(&format!("  not usable  {}", text("problem")))?;
+        return Ok(());
+    }
+    let models: Vec<&str> =
+        report["models"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let yes_no = |name: &str| if report[name] == true { "yes" } else { "no" };
+    let context = report["context_tokens"].as_u64().map_or("not told".to_owned(), |t| format!("{t} tokens"));
+    output.line(&format!(
+        "  models           {}",
+        if models.is_empty() { "not told".to_owned() } else { escape::terminal(&models.join(", ")) }
+    ))?;
+    output.line(&format!("  context          {context}"))?;
+    output.line(&format!("  schema           {}", text("schema")))?;
+    output.line(&format!("  usage reported   {}", yes_no("usage_reported")))?;
+    output.line(&format!("  cached reported  {}", yes_no("cached_tokens_reported")))?;
+    output.line(&format!("  speed            {} tokens/s", report["tokens_per_second"]))?;
+    for advice in report["advice"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        output.line(&format!("  change           {}", escape::terminal(advice)))?;
+    }
+    Ok(())
+}
+
+/// A short question; both attempts begin with the same words, long enough for any cache block.
+fn prose(attempt: u32) -> Ask {
+    let system = "You answer questions about the weather in one short sentence. ".repeat(24);
+    let question = if attempt == 0 { "What is rain?" } else { "What is snow?" };
+    ask(attempt, system, question, ReplyShape::Free, 48)
+}
+
+fn under_schema() -> Ask {
+    let schema = json!({
+        "type": "object",
+        "properties": {"word": {"type": "string", "enum": [UNLIKELY]}},
+        "required": ["word"],
+        "additionalProperties": false,
+    });
+    let shape = ReplyShape::Json { name: "probe", schema: (&schema).into(), measured: None };
+    ask(
+        2,
+        "You write plain prose.".to_owned(),
+        "What is the capital of France? Answer with a JSON object.",
+        shape,
+        64,
+    )
+}
+
+fn ask(attempt: u32, system: String, question: &str, shape: ReplyShape, max_tokens: u32) -> Ask {
+    let mut conversation = Conversation::new(system);
+    conversation.push(Role::User, question.to_owned());
+    let call = CallId { part: 0, round: 0, agent: 0, draft: 0, step: Step::Think, attempt };
+    let digest = Ask::digest_of(conversation.digest(), &shape, max_tokens, 0.0, 1);
+    let messages = conversation.messages().to_vec();
+    Ask { call, messages, shape, max_tokens, temperature: 0.0, seed: 1, digest }
+}

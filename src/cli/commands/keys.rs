@@ -1,0 +1,125 @@
+//! `consensus keys`.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::approval::{self, Exported, Imported, KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
+use crate::bft::Registry;
+use crate::cli::args::{Format, KeysAction, KeysArgs, RolesetsArgs};
+use crate::cli::error::UsageError;
+use crate::cli::output::Output;
+use crate::config::FileConfig;
+use crate::core::ExitCode;
+use crate::crypto::Digest;
+use crate::protocol::{Params, ProtocolParams};
+use crate::run::{NamedRoleset, read_named};
+use crate::text::escape;
+
+pub(crate) fn keys(args: &KeysArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    match &args.action {
+        KeysAction::Generate { folder, roleset, only: None, rolesets } => {
+            let made = KeyFolder::generate(folder, &reviewers(roleset, rolesets)?)?;
+            let count = made.roster().reviewers.len();
+            output.status(&format!(
+                "{}: a key for each of {count} reviewers and for the orchestrator, which only you can read",
+                folder.display()
+            ));
+            told(&made, folder, output)
+        }
+        KeysAction::Generate { folder, roleset, only: Some(name), rolesets } => {
+            let reviewers = reviewers(roleset, rolesets)?;
+            let own = reviewers.iter().find(|(reviewer, _)| reviewer == name);
+            let domain = own.map(|(_, domain)| domain.as_str()).or((name == ORCHESTRATOR).then_some(""));
+            let domain = domain.ok_or_else(|| {
+                let names: Vec<&str> = reviewers.iter().map(|(name, _)| name.as_str()).collect();
+                UsageError(format!(
+                    "`{roleset}` has no reviewer `{name}`; it has {}, and there is {ORCHESTRATOR}",
+                    names.join(", ")
+                ))
+            })?;
+            let seat = KeyFolder::generate_one(folder, name, domain)?;
+            output.status(&format!("{}: a key for {name}, which only you can read", folder.display()));
+            output.status("its public key is for whoever makes the roster, with `consensus keys join`");
+            if output.format == Format::Text {
+                output.line(&seat.display().to_string())?;
+            } else {
+                output.json(&json!({"seat": seat.display().to_string()}))?;
+            }
+            Ok(ExitCode::Success)
+        }
+        KeysAction::Join { folder, seats, roleset, rolesets } => {
+            let names: Vec<String> =
+                reviewers(roleset, rolesets)?.into_iter().map(|(name, _)| name).collect();
+            told(&KeyFolder::join(folder, &names, seats)?, folder, output)
+        }
+        KeysAction::Export { file, keys } => exported(keys, file, output),
+        KeysAction::Import { file, keys } => imported(keys, file, output),
+    }
+}
+
+fn exported(folder: &Path, file: &Path, output: &Output) -> anyhow::Result<ExitCode> {
+    let Exported { seats, ledgers } = approval::export(folder, file)?;
+    let (place, names) = (file.display().to_string(), seats.join(", "));
+    output.status(&escape::terminal(&format!(
+        "{place}: the keys of {names}, and their {ledgers} ledgers and logs"
+    )));
+    output
+        .status("a reader of it can sign with these keys: move it over a safe way, and remove it afterwards");
+    output
+        .status("use these keys in one place from now on: a copy does not know what is signed in the other");
+    if output.format == Format::Text {
+        output.line(&place)?;
+    } else {
+        output.json(&json!({"file": place, "seats": seats, "ledgers": ledgers}))?;
+    }
+    Ok(ExitCode::Success)
+}
+
+fn imported(folder: &Path, file: &Path, output: &Output) -> anyhow::Result<ExitCode> {
+    let Imported { seats, ledgers } = approval::import(folder, file)?;
+    let place = folder.display().to_string();
+    let keys =
+        if seats.is_empty() { "no new key".to_owned() } else { format!("keys of {}", seats.join(", ")) };
+    output.status(&escape::terminal(&format!(
+        "{place}: {keys}; {ledgers} ledgers and logs are new or have grown"
+    )));
+    if output.format == Format::Text {
+        output.line(&place)?;
+    } else {
+        output.json(&json!({"folder": place, "seats": seats, "ledgers": ledgers}))?;
+    }
+    Ok(ExitCode::Success)
+}
+
+/// The reviewers of a roleset, each with what it fails together with.
+fn reviewers(roleset: &String, rolesets: &RolesetsArgs) -> anyhow::Result<Vec<(String, String)>> {
+    let file = FileConfig::load_to_read()?;
+    let NamedRoleset { name, roleset, .. } =
+        read_named(Some(roleset), rolesets.rolesets_dir.as_ref(), &file)?;
+    if !matches!(roleset.params, Params::Approval(_)) {
+        let why = format!(
+            "keys are for reviewers, and `{name}` is a roleset of `{}`; `reviewers_f1` has four",
+            roleset.params.protocol()
+        );
+        return Err(UsageError(why).into());
+    }
+    // Reviewers without a model of their own are all on the one that a run is given.
+    let domain = |model: &Option<String>| model.clone().unwrap_or_else(|| RUNS_MODEL.to_owned());
+    Ok(roleset.agents.iter().map(|agent| (agent.name.clone(), domain(&agent.model))).collect())
+}
+
+fn told(made: &KeyFolder, folder: &Path, output: &Output) -> anyhow::Result<ExitCode> {
+    if output.format != Format::Text {
+        output.json(&serde_json::to_value(made.roster())?)?;
+        return Ok(ExitCode::Success);
+    }
+    let place = folder.display();
+    output.status(&format!("{place}/{ROSTER_FILE}: the public keys; give it to whoever verifies decisions"));
+    let digest = Registry::new(Digest::ZERO, made.roster().clone())?.digest();
+    output.status(&format!("its digest, the same on every machine: {digest}"));
+    for seat in &made.roster().reviewers {
+        output.line(&format!("{}  {}", seat.key, seat.name))?;
+    }
+    Ok(ExitCode::Success)
+}

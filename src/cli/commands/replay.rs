@@ -1,0 +1,44 @@
+//! `consensus replay`: the run again, from its journal and without any network.
+
+use crate::cli::answer::{print_answer, tell_result};
+use crate::cli::args::Format;
+use crate::cli::args::RunRef;
+use crate::cli::output::Output;
+use crate::cli::progress::ProgressPrinter;
+use crate::config::FileConfig;
+use crate::core::ExitCode;
+use crate::engine::{ReplayError, RunState};
+use crate::journal::{Entry, FILE_NAME, read};
+use crate::report::RunResult;
+use crate::run::restore;
+
+pub(crate) fn replay(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
+    let dir = args.folder(&FileConfig::load_to_read()?)?;
+    let journal = read(&dir.join(FILE_NAME))?;
+    let story = ProgressPrinter::new(*output);
+    let mut state = RunState::open(&journal.records[0]).map_err(|why| ReplayError { line: 1, why })?;
+    for record in &journal.records {
+        // Once the reply is taken its call is not open any more.
+        let charged = match &record.event {
+            Entry::Replied(replied) => Some((replied, state.charge(replied))),
+            Entry::Opened(_)
+            | Entry::Asked(_)
+            | Entry::Found(_)
+            | Entry::Stopped { .. }
+            | Entry::Resumed { .. } => None,
+        };
+        if record.seq > 0 {
+            state.apply(record).map_err(|why| ReplayError { line: record.seq + 1, why })?;
+        }
+        if let Some((replied, usage)) = charged {
+            story.reply(state.agent_name(replied.call.agent), replied, usage, None);
+        }
+        if output.format == Format::Jsonl {
+            output.line(&serde_json::to_string(record)?)?;
+        }
+    }
+    story.finish();
+    let result = RunResult::new(&state, journal.head);
+    tell_result(output, &result, &dir, state.endpoints());
+    print_answer(output, &restore(result, &state, &dir, output), false)
+}

@@ -1,0 +1,43 @@
+//! `consensus resume`.
+
+use std::time::Instant;
+
+use crate::cli::args::ResumeArgs;
+use crate::cli::ending::Ending;
+use crate::cli::output::Output;
+use crate::cli::progress::ProgressPrinter;
+use crate::cli::runtime::block_on;
+use crate::cli::signals;
+use crate::config::FileConfig;
+use crate::core::ExitCode;
+use crate::engine::Engine;
+use crate::journal::Writer;
+use crate::run::{AnswerFile, ResumedRun, prepare_resume};
+
+/// What a signal or the deadline leaves before anything is asked.
+const UNCHANGED: &str = "before the run went on; nothing was asked, and it can be resumed as before";
+
+pub(crate) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let began = Instant::now();
+    let listening = signals::listen(UNCHANGED, args.limits.deadline, output)?;
+    let file = FileConfig::load()?;
+    let dir = args.which.folder(&file)?;
+    block_on(async {
+        let (writer, journal) = Writer::reopen(&dir)?;
+        if journal.torn_bytes > 0 {
+            output.status(&format!("cut a torn last line of {} bytes off the journal", journal.torn_bytes));
+        }
+        let mut copy = AnswerFile::open(args.output.as_deref())?;
+        let ResumedRun { resumption, server, has_ended } =
+            prepare_resume(&args.request(), &file, &journal, &dir, output).await?;
+        let stop = listening.begin();
+        copy.empty()?;
+        let story = ProgressPrinter::new(*output);
+        let mut engine = Engine::resume(writer, &journal, resumption.counted_from(began), &story)?;
+        if has_ended {
+            output.status("the run has ended already; this is its result");
+        }
+        let ending = Ending { dir: &dir, story: &story, copy: &mut copy, args: &args.ending, output };
+        ending.reach(&mut engine, server, stop).await
+    })?
+}

@@ -1,0 +1,42 @@
+//! `consensus run`.
+
+use std::time::Instant;
+
+use crate::cli::args::RunArgs;
+use crate::cli::commands::plan;
+use crate::cli::ending::Ending;
+use crate::cli::output::Output;
+use crate::cli::progress::ProgressPrinter;
+use crate::cli::runtime::block_on;
+use crate::cli::signals;
+use crate::config::FileConfig;
+use crate::core::ExitCode;
+use crate::engine::Engine;
+use crate::run::{AnswerFile, ReadyRun, RunId, introduce, prepare};
+
+/// What a signal or the deadline leaves before anything is asked.
+const UNBEGUN: &str = "before the run began; nothing was asked, and there is nothing to resume";
+
+pub(crate) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    if args.dry_run {
+        return plan::plan(args, output);
+    }
+    let began = Instant::now();
+    let listening = signals::listen(UNBEGUN, args.limits.deadline, output)?;
+    let file = FileConfig::load()?;
+    let id = RunId::new();
+    let request = args.request(&file, id.seed());
+    let dir = request.runs_dir.join(id.to_string());
+    block_on(async {
+        // Before a server is started, which can take minutes.
+        let mut copy = AnswerFile::open(args.output.as_deref())?;
+        let ReadyRun { prepared, server, why } = prepare(&request, &file, &dir, output).await?;
+        let stop = listening.begin();
+        copy.empty()?;
+        introduce(prepared.spec(), why, id, output);
+        let story = ProgressPrinter::new(*output);
+        let mut engine = Engine::start(&dir, &id.to_string(), prepared.counted_from(began), &story)?;
+        let ending = Ending { dir: &dir, story: &story, copy: &mut copy, args: &args.ending, output };
+        ending.reach(&mut engine, server, stop).await
+    })?
+}

@@ -1,0 +1,50 @@
+//! How a run is driven to its end on the command line: its story, its answer, its files, its exit code.
+
+use std::path::Path;
+
+use tokio::sync::watch;
+
+use super::answer::{print_answer, tell_result};
+use super::args::EndArgs;
+use super::metrics;
+use super::output::Output;
+use super::progress::ProgressPrinter;
+use crate::core::ExitCode;
+use crate::engine::{Engine, StopRequest};
+use crate::provider::launch::Launched;
+use crate::run::{AnswerFile, FinishedRun, drive, note_in_session, restore};
+
+/// Where a run leaves what it leaves.
+pub(super) struct Ending<'a> {
+    /// The run's folder.
+    pub(super) dir: &'a Path,
+    pub(super) story: &'a ProgressPrinter,
+    pub(super) copy: &'a mut AnswerFile,
+    pub(super) args: &'a EndArgs,
+    pub(super) output: &'a Output,
+}
+
+impl Ending<'_> {
+    /// Drives the run to its end, and returns the exit code.
+    pub(super) async fn reach(
+        self,
+        engine: &mut Engine<'_>,
+        server: Option<Launched>,
+        stop: watch::Receiver<StopRequest>,
+    ) -> anyhow::Result<ExitCode> {
+        let Self { dir, story, copy, args, output } = self;
+        let ended = drive(engine, server, stop, dir).await;
+        story.finish();
+        let FinishedRun { result, written } = ended?;
+        let state = engine.state();
+        tell_result(output, &result, dir, state.endpoints());
+        let result = restore(result, state, dir, output);
+        // An answer that was paid for is printed, whatever became of its files.
+        let code = print_answer(output, &result, args.fail_on_degraded)?;
+        copy.write(&result)?;
+        note_in_session(state, &result, dir, output);
+        written?;
+        metrics::write(args.metrics.metrics_file.as_deref(), dir, output);
+        Ok(code)
+    }
+}

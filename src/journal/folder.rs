@@ -1,0 +1,14 @@
+//! Folders that only the user can read.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+/// Makes a folder that only the user can read, and those around it, where there is none.
+///
+/// # Errors
+///
+/// Any error of the file system.
+pub fn private_folder(dir: &Path) -> std::io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}

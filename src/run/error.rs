@@ -1,0 +1,87 @@
+//! Why there is no run, or no result of it.
+
+use thiserror::Error;
+
+use super::session::SessionError;
+use crate::config::ConfigError;
+use crate::core::ExitCode;
+use crate::engine::{EngineError, ReplayError};
+use crate::journal::JournalError;
+use crate::protocol::OutcomeKind;
+use crate::provider::launch::LaunchError;
+use crate::retrieval::RetrievalError;
+
+/// Why a run came to no result.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// What was asked for cannot be.
+    #[error("{0}")]
+    Usage(String),
+    /// A roleset, a file or a server is not as it must be.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The run could not go on; its record stands.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The record cannot be read.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The record does not verify.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// The session cannot be read or written.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The model server could not be started.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// The documents cannot be searched.
+    #[error(transparent)]
+    Retrieval(#[from] RetrievalError),
+    /// A run that is taken up again has lost its documents.
+    #[error("the run needs its documents again")]
+    Documents(#[source] Box<RunError>),
+    /// The program cannot start itself.
+    #[error("this program does not know its own file")]
+    OwnFile(#[source] std::io::Error),
+    /// The table of redactions cannot be written.
+    #[error("the table of redactions cannot be written")]
+    Redactions(#[source] std::io::Error),
+    /// The copy of the answer cannot be written.
+    #[error("cannot {action} the copy of the answer")]
+    Copy {
+        /// What failed.
+        action: &'static str,
+        /// What is wrong.
+        source: std::io::Error,
+    },
+    /// The result is there and was recorded, but its files could not be written.
+    #[error("the run ended as `{outcome}`, but its files cannot be written: {why}")]
+    Files {
+        /// How it ended.
+        outcome: OutcomeKind,
+        /// What is wrong.
+        why: std::io::Error,
+    },
+}
+
+impl RunError {
+    /// Returns the code with which the program ends if this ends it.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Usage(_) | Self::Session(_) => ExitCode::Usage,
+            Self::Config(error) => error.exit_code(),
+            Self::Engine(error) => error.exit_code(),
+            Self::Journal(error) => error.exit_code(),
+            Self::Replay(_) => ExitCode::Integrity,
+            Self::Launch(error) => error.exit_code(),
+            Self::Retrieval(error) => error.exit_code(),
+            Self::Documents(error) => error.exit_code(),
+            Self::OwnFile(_) | Self::Redactions(_) | Self::Copy { .. } | Self::Files { .. } => {
+                ExitCode::Internal
+            }
+        }
+    }
+}

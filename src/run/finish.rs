@@ -1,0 +1,74 @@
+//! Driving a run to its end, and what it leaves: its result, its files, its line in a session.
+
+use std::path::Path;
+
+use tokio::sync::watch;
+
+use super::error::RunError;
+use super::folders::folder_of_runs;
+use super::notices::Notices;
+use super::session::Session;
+use crate::engine::{Engine, Redaction, RunState, StopRequest};
+use crate::journal::{FILE_NAME, RunSpec, read};
+use crate::provider::launch::Launched;
+use crate::report::{RunResult, write_run};
+use crate::text::CanonicalKind;
+
+/// A run that has ended or was put down.
+#[derive(Debug)]
+pub struct FinishedRun {
+    /// How it ended.
+    pub result: RunResult,
+    /// Whether its files could be written: an answer that was paid for is printed, whatever became of them.
+    pub written: Result<(), RunError>,
+}
+
+/// Runs an engine to its end, ends the server that was started for it, and writes the run's files into its folder.
+///
+/// # Errors
+///
+/// [`RunError`] if there is no result; the run can be resumed.
+pub async fn drive(
+    engine: &mut Engine<'_>,
+    server: Option<Launched>,
+    stop: watch::Receiver<StopRequest>,
+    dir: &Path,
+) -> Result<FinishedRun, RunError> {
+    let ended = engine.run(stop).await;
+    if let Some(server) = server {
+        server.end().await;
+    }
+    ended?;
+    let result = RunResult::new(engine.state(), engine.journal_head());
+    let records = read(&dir.join(FILE_NAME))?.records;
+    let outcome = result.outcome;
+    let written = write_run(dir, &result, &records).map_err(|why| RunError::Files { outcome, why });
+    Ok(FinishedRun { result, written })
+}
+
+/// Adds the answer with the originals in place of their tokens, where there are any: for its reader alone.
+#[must_use]
+pub fn restore(mut result: RunResult, state: &RunState, dir: &Path, notices: &dyn Notices) -> RunResult {
+    let Some(text) = result.text.as_ref().filter(|_| state.opened().redacted) else { return result };
+    match Redaction::load(dir) {
+        Ok(redaction) if state.opened().setup.canonical.kind == CanonicalKind::Json => {
+            result.restored_text = Some(redaction.redactions().restore_json(text));
+        }
+        Ok(redaction) => result.restored_text = Some(redaction.redactions().restore(text)),
+        Err(why) => notices.warn(&format!("the answer has tokens in place of its originals: {why}")),
+    }
+    result
+}
+
+/// Adds a run to the session that its record names, if it names one and the session does not say so already.
+pub fn note_in_session(state: &RunState, result: &RunResult, dir: &Path, notices: &dyn Notices) {
+    let RunSpec { setup, session: Some(place), .. } = state.opened() else { return };
+    let added = Session::open(&folder_of_runs(dir), &place.name)
+        .and_then(|mut session| session.add(&setup.task.prompt, result));
+    // A run that was paid for ends as it did, also if the next one of its session will not know of it.
+    if let Err(why) = added {
+        notices.warn(&format!(
+            "the run was not added to its session, which `consensus resume` makes up for: {why}"
+        ));
+    }
+}

@@ -1,0 +1,81 @@
+//! Where runs and rolesets are on this machine, and which run a word means.
+
+use std::path::{Path, PathBuf};
+
+use super::error::RunError;
+use crate::config::{DEFAULT_RUNS_DIR, FileConfig, config_folder};
+use crate::journal::FILE_NAME;
+
+/// Returns the folders in which rolesets are looked for, in that order.
+#[must_use]
+pub fn rolesets_folders(flag: Option<&PathBuf>, file: &FileConfig) -> Vec<PathBuf> {
+    let configured = flag.or(file.rolesets_dir.as_ref()).cloned();
+    let user = config_folder().map(|folder| folder.join("rolesets"));
+    configured.into_iter().chain([PathBuf::from("rolesets")]).chain(user).collect()
+}
+
+/// Returns the folder of run folders.
+#[must_use]
+pub fn runs_folder(flag: Option<&PathBuf>, file: &FileConfig) -> PathBuf {
+    flag.or(file.runs_dir.as_ref()).cloned().unwrap_or_else(|| PathBuf::from(DEFAULT_RUNS_DIR))
+}
+
+/// Returns the folder of the run that `name` means, among those in `runs_dir`: an id, the beginning of one, or a run
+/// folder's path. Without a name it is the newest run.
+///
+/// # Errors
+///
+/// [`RunError::Usage`] if there is no such run, or more than one.
+pub fn find_run(name: Option<&str>, runs_dir: &Path) -> Result<PathBuf, RunError> {
+    let folders = run_folders(runs_dir);
+    let Some(name) = name else {
+        return folders.into_iter().next_back().ok_or_else(|| missing(runs_dir, "there is no run"));
+    };
+    let path = Path::new(name);
+    if path.join(FILE_NAME).is_file() {
+        return Ok(path.to_owned());
+    }
+    if path.is_file() && path.file_name().is_some_and(|f| f == FILE_NAME) {
+        return Ok(path.parent().unwrap_or(Path::new(".")).to_owned());
+    }
+    let begins = |folder: &&PathBuf| folder_name(folder).starts_with(name);
+    let mut matching = folders.iter().filter(begins);
+    match (matching.next(), matching.next()) {
+        (Some(folder), None) => Ok(folder.clone()),
+        (Some(_), Some(_)) => {
+            Err(missing(runs_dir, &format!("`{name}` is the beginning of more than one run's id")))
+        }
+        (None, _) => Err(missing(runs_dir, &format!("there is no run `{name}`"))),
+    }
+}
+
+/// Returns every run folder in `dir`, oldest first: ids are ordered by time.
+#[must_use]
+pub fn run_folders(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> =
+        entries.map(|e| e.path()).filter(|p| p.join(FILE_NAME).is_file()).collect();
+    folders.sort();
+    folders
+}
+
+/// Returns the folder in which a run folder lies, and the run's session beside it.
+#[must_use]
+pub fn folder_of_runs(dir: &Path) -> PathBuf {
+    let named =
+        if dir.file_name().is_some() { dir.to_owned() } else { dir.canonicalize().unwrap_or_default() };
+    named.parent().unwrap_or(Path::new("..")).to_owned()
+}
+
+/// Returns a folder's own name.
+#[must_use]
+pub fn folder_name(folder: &Path) -> String {
+    folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn missing(runs_dir: &Path, what: &str) -> RunError {
+    RunError::Usage(format!(
+        "{what} in `{}`; `consensus runs` lists them, --runs-dir looks elsewhere",
+        runs_dir.display()
+    ))
+}

@@ -1,0 +1,45 @@
+//! One run, from what a person means to its result: the one place that makes ready, drives and finishes a run.
+//!
+//! ```text
+//!  RunRequest ──► choose the roleset ──► setup ──► server, endpoints ──► chunk plan ──► PreparedRun ──► Engine
+//!                                                                                                        │
+//!                              result.json, transcript, session ◄──── drive to the end ◄─────────────────┘
+//! ```
+//!
+//! The command line, sessions and the interface for Rust all come through here. What people are to read meanwhile
+//! goes to [`Notices`], which the caller provides; nothing is printed here, and no signal is caught.
+
+mod answer_file;
+mod chunking;
+mod documents;
+mod error;
+mod finish;
+mod folders;
+mod launch;
+mod notices;
+mod parameters;
+mod prepare;
+mod request;
+mod resume;
+mod roleset;
+mod run_id;
+mod servers;
+mod session;
+mod task;
+
+pub use answer_file::AnswerFile;
+pub use documents::open as open_documents;
+pub use error::RunError;
+pub use finish::{FinishedRun, drive, note_in_session, restore};
+pub use folders::{find_run, folder_name, folder_of_runs, rolesets_folders, run_folders, runs_folder};
+pub use launch::{SERVER_LOG, launch};
+pub use notices::{NoNotices, Notices, Waiting};
+pub use parameters::{FlagOverride, ParamChanges};
+pub use prepare::{ReadyRun, RunDraft, draft, introduce, prepare};
+pub use request::{ChunkRequest, MapReduce, MockChoice, RedactRequest, RunRequest, SeatRequest};
+pub use resume::{ResumeRequest, ResumedRun, prepare_resume};
+pub use roleset::{NamedRoleset, RolesetChoice, read_named};
+pub use run_id::RunId;
+pub use servers::{check_prices, mock_script};
+pub use session::{SESSION_DOCUMENT, Session, SessionError, SessionSays};
+pub use task::TaskSource;

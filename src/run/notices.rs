@@ -1,0 +1,44 @@
+//! What a service tells people while it works; its caller decides where that goes.
+
+use std::time::Duration;
+
+/// Where notices go.
+pub trait Notices {
+    /// Takes a line of the story, which may be left out where no story is wanted.
+    fn status(&self, line: &str);
+
+    /// Takes a line that matters also where no story is wanted.
+    fn warn(&self, line: &str);
+
+    /// Takes the beginning of a wait for something outside.
+    fn wait_for(&self, what: &str) -> Box<dyn Waiting + '_>;
+}
+
+/// A wait for something outside.
+pub trait Waiting {
+    /// Takes how long it has taken by now.
+    fn since(&self, after: Duration);
+
+    /// Takes the end of the wait, with a last line.
+    fn done(self: Box<Self>, line: &str);
+}
+
+/// Where there is no reader.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoNotices;
+
+impl Notices for NoNotices {
+    fn status(&self, _line: &str) {}
+
+    fn warn(&self, _line: &str) {}
+
+    fn wait_for(&self, _what: &str) -> Box<dyn Waiting + '_> {
+        Box::new(Self)
+    }
+}
+
+impl Waiting for NoNotices {
+    fn since(&self, _after: Duration) {}
+
+    fn done(self: Box<Self>, _line: &str) {}
+}

@@ -1,0 +1,192 @@
+//! From what a person wants to a run that is ready to start.
+//!
+//! In: a request, the configuration. Out: a [`RunDraft`], for which no server was asked, and from it a [`ReadyRun`]
+//! with its endpoints and, where one was wanted, its own server. Nothing is sent to a model here.
+
+use std::path::Path;
+
+use super::chunking;
+use super::documents;
+use super::error::RunError;
+use super::launch::{SERVER_LOG, launch};
+use super::notices::Notices;
+use super::parameters::refuse;
+use super::request::{MapReduce, RunRequest, SeatRequest};
+use super::roleset::{NamedRoleset, RolesetChoice};
+use super::run_id::RunId;
+use super::servers::{check_prices, mock_script};
+use super::session::{SESSION_DOCUMENT, Session};
+use crate::config::{Chosen, FileConfig, Roleset, Seats, launch_command, resolve_endpoints, seat};
+use crate::core::Endpoint;
+use crate::engine::{PreparedRun, Redaction, RunBuilder};
+use crate::journal::RunSpec;
+use crate::protocol::{Params, ProtocolParams, RunSetup, Task};
+use crate::provider::launch::Launched;
+use crate::text::escape;
+
+/// A run for which no server was asked yet.
+#[derive(Debug)]
+pub struct RunDraft {
+    /// The run as it is by now.
+    pub builder: RunBuilder,
+    /// Its roleset, with the parameters and members that were asked for.
+    pub roleset: Roleset,
+    /// Why it has this roleset, unless it names one.
+    pub why: Option<&'static str>,
+    session: Option<Session>,
+    script: Option<String>,
+}
+
+/// A run that is ready to start, and the server that was started for it.
+#[derive(Debug)]
+pub struct ReadyRun {
+    /// What the engine starts.
+    pub prepared: PreparedRun,
+    /// The server; whoever drives the run ends it.
+    pub server: Option<Launched>,
+    /// Why the run has its roleset, unless it names one.
+    pub why: Option<&'static str>,
+}
+
+/// Makes the setup of a run, and asks no server.
+///
+/// # Errors
+///
+/// [`RunError`]; nothing was started or sent.
+pub fn draft(request: &RunRequest, file: &FileConfig) -> Result<RunDraft, RunError> {
+    // Read once: a script may come from a pipe.
+    let script = mock_script(request.mock.script.as_deref(), request.mock.answer.as_deref())?;
+    let choice = RolesetChoice::new(request, file, script.as_deref())?;
+    let open = |name: &String| Session::open(&request.runs_dir, name);
+    let session = request.session.as_ref().map(open).transpose()?;
+    let NamedRoleset { name, mut roleset, mut packs } = choice.read(request.rolesets_dir.as_ref(), file)?;
+    check_seats(&roleset, request)?;
+    let SeatRequest { members, models, copies, personas } = &request.seats;
+    let is_redacted = redacts(request, &roleset);
+    seat(&mut roleset, &mut packs, &Seats { members, models, copies: *copies, personas, is_redacted })?;
+    request.params.apply(&mut roleset)?;
+    let task = task(request, &roleset, session.as_ref())?;
+    let setup = roleset.setup(&name, &packs, task, request.seed);
+    let builder = RunBuilder::new(setup);
+    let builder = builder.map_err(|why| RunError::Usage(format!("this run cannot be made: {why}")))?;
+    Ok(RunDraft { builder, roleset, why: choice.why, session, script })
+}
+
+/// Refuses flags about members and pieces that say nothing about this kind of roleset.
+fn check_seats(roleset: &Roleset, request: &RunRequest) -> Result<(), RunError> {
+    let SeatRequest { members, models, copies, personas } = &request.seats;
+    if !members.is_empty() || !models.is_empty() || copies.is_some() || !personas.is_empty() {
+        refuse(roleset, "--members, --models, --self-panel or --persona", Params::has_members)?;
+    }
+    if request.chunks.map_reduce == MapReduce::Always {
+        refuse(roleset, "--map-reduce", Params::reads_pieces)?;
+    }
+    Ok(())
+}
+
+/// Reads the task, with what its session holds.
+fn task(request: &RunRequest, roleset: &Roleset, session: Option<&Session>) -> Result<Task, RunError> {
+    let mut task = request.task.read()?;
+    if request.session.is_some() && redacts(request, roleset) {
+        let why = "--session does not go with redaction: its tokens mean something else in every run";
+        return Err(RunError::Usage(why.to_owned()));
+    }
+    if let Some(session) = session {
+        if task.documents.iter().any(|document| document.name == SESSION_DOCUMENT) {
+            return Err(RunError::Usage(format!(
+                "a file of the name `{SESSION_DOCUMENT}` would be taken for what --session holds; give it another name"
+            )));
+        }
+        task.documents.extend(session.document());
+    }
+    task.is_searched = !request.docs.is_empty();
+    if task.is_searched && !matches!(roleset.params, Params::Council(_)) {
+        let why = "--docs goes with rolesets of `council`; a file is given to any run with -f FILE";
+        return Err(RunError::Usage(why.to_owned()));
+    }
+    Ok(task)
+}
+
+impl RunDraft {
+    /// Returns the setup with the pieces in which its documents would be read, as far as that is known without a server.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Usage`] if pieces were asked for, and cannot be.
+    pub fn estimated(self, request: &RunRequest, notices: &dyn Notices) -> Result<RunSetup, RunError> {
+        let is_redacted = redacts(request, &self.roleset);
+        let builder = chunking::planned_by_estimate(self.builder, request, is_redacted, notices)?;
+        Ok(builder.setup().clone())
+    }
+}
+
+/// Makes everything that a run starts from; may ask a server which model it serves.
+///
+/// A server that has to be started first is started with its log in `dir`, the folder that the run will have.
+///
+/// # Errors
+///
+/// [`RunError`]; no model was called.
+pub async fn prepare(
+    request: &RunRequest,
+    file: &FileConfig,
+    dir: &Path,
+    notices: &dyn Notices,
+) -> Result<ReadyRun, RunError> {
+    let RunDraft { mut builder, roleset, why, session, script } = draft(request, file)?;
+    if let Some(redaction) = redaction(request, &roleset, dir)? {
+        builder = builder.with_redaction(redaction);
+    }
+    if let Some((corpus, library)) = documents::open(&request.docs, notices).await? {
+        builder = builder.with_corpus(corpus, library);
+    }
+    if request.mock.is_wanted && script.is_none() {
+        let why = "--mock needs --answer TEXT, or a script with --mock-script FILE";
+        return Err(RunError::Usage(why.to_owned()));
+    }
+    let mut chosen = Chosen { mock_script: script, ..request.servers.clone() };
+    let command = launch_command(&chosen, file, Some(&roleset))?;
+    let server = launch(command.as_ref(), &mut chosen, file, &dir.join(SERVER_LOG), notices).await?;
+    let endpoints = resolve_endpoints(&chosen, file, &roleset).await?;
+    builder = chunking::planned(builder, request, &endpoints, notices).await?;
+    check_prices(request.limits, &endpoints)?;
+    let prepared = builder.in_session(session.as_ref().map(Session::place)).build(endpoints, request.limits);
+    let prepared = prepared.on_server(server.as_ref().map(Launched::lifeline));
+    Ok(ReadyRun { prepared, server, why })
+}
+
+/// Whether anything is to be left out of what leaves this machine.
+fn redacts(request: &RunRequest, roleset: &Roleset) -> bool {
+    let given = &request.redaction;
+    given.is_wanted || !given.patterns.is_empty() || roleset.redact || !roleset.redact_patterns.is_empty()
+}
+
+/// What is to be left out, if anything is.
+fn redaction(request: &RunRequest, roleset: &Roleset, dir: &Path) -> Result<Option<Redaction>, RunError> {
+    if !redacts(request, roleset) {
+        return Ok(None);
+    }
+    let patterns = roleset.redact_patterns.iter().chain(&request.redaction.patterns).cloned().collect();
+    let redaction = Redaction::new(dir, patterns).map_err(RunError::Usage)?;
+    // By its name an agent is told who it is, and whom it talks to.
+    for agent in roleset.agents.iter().chain(&roleset.arbiter) {
+        if redaction.would_change(&agent.name) {
+            return Err(RunError::Usage(format!(
+                "a pattern of --redact-pattern or `redact_patterns` finds the agent's name `{}`",
+                agent.name
+            )));
+        }
+    }
+    Ok(Some(redaction))
+}
+
+/// Tells which run begins, by which roleset and where; `why` says how the roleset was chosen if no flag names it.
+pub fn introduce(spec: &RunSpec, why: Option<&str>, id: RunId, notices: &dyn Notices) {
+    let labels: Vec<String> = spec.endpoints.iter().map(Endpoint::label).collect();
+    let mut distinct = labels.clone();
+    distinct.dedup();
+    let (roleset, seed) = (&spec.setup.roleset, spec.setup.seed);
+    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+    let line = format!("run {id}: {roleset}{why}, seed {seed}, {}", distinct.join(" and "));
+    notices.status(&escape::terminal(&line));
+}

@@ -1,0 +1,99 @@
+//! What a person wants of a run, typed: the flags of `run` say it, and so can a program.
+//!
+//! In: values. Out: the same. Nothing is read, checked or looked up here.
+
+use std::path::PathBuf;
+
+use super::parameters::ParamChanges;
+use super::task::TaskSource;
+use crate::config::Chosen;
+use crate::journal::Limits;
+
+/// One run, as it is wanted.
+#[derive(Clone, Debug, Default)]
+pub struct RunRequest {
+    /// What is asked, and with which documents.
+    pub task: TaskSource,
+    /// Files and folders to search.
+    pub docs: Vec<PathBuf>,
+    /// The roleset's name or path; without one the question chooses.
+    pub roleset: Option<String>,
+    /// A folder with rolesets that is searched first.
+    pub rolesets_dir: Option<PathBuf>,
+    /// Where models are called; the script of mock agents aside.
+    pub servers: Chosen,
+    /// Scripted agents, if they are wanted.
+    pub mock: MockChoice,
+    /// What must not leave the machine.
+    pub redaction: RedactRequest,
+    /// Parameters in place of the roleset's.
+    pub params: ParamChanges,
+    /// Who sits on a panel.
+    pub seats: SeatRequest,
+    /// Whether long documents are read in pieces.
+    pub chunks: ChunkRequest,
+    /// The session that the run belongs to.
+    pub session: Option<String>,
+    /// The seed of every draw.
+    pub seed: u64,
+    /// What the run may use.
+    pub limits: Limits,
+    /// The folder of run folders.
+    pub runs_dir: PathBuf,
+}
+
+/// Scripted agents.
+#[derive(Clone, Debug, Default)]
+pub struct MockChoice {
+    /// Whether they are asked for.
+    pub is_wanted: bool,
+    /// A file with their script; a pipe can be read once.
+    pub script: Option<PathBuf>,
+    /// What they answer, in place of a script.
+    pub answer: Option<String>,
+}
+
+/// What must not leave the machine, besides what the roleset says.
+#[derive(Clone, Debug, Default)]
+pub struct RedactRequest {
+    /// Whether the known forms are replaced.
+    pub is_wanted: bool,
+    /// Regular expressions for more.
+    pub patterns: Vec<String>,
+}
+
+/// Who sits on a panel, in place of the roleset's members or besides them.
+#[derive(Clone, Debug, Default)]
+pub struct SeatRequest {
+    /// The only members that take part.
+    pub members: Vec<String>,
+    /// One member for each of these models.
+    pub models: Vec<String>,
+    /// How many copies of the first member there are.
+    pub copies: Option<usize>,
+    /// Further members.
+    pub personas: Vec<String>,
+}
+
+/// Whether and how long documents are read in pieces.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ChunkRequest {
+    /// When they are.
+    pub map_reduce: MapReduce,
+    /// Tokens of a piece at most, where that was said.
+    pub tokens_max: Option<u64>,
+    /// Pieces that are read at once.
+    pub at_once: u32,
+}
+
+/// When documents are read in pieces.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum MapReduce {
+    /// Where they are too long for the model's context.
+    #[default]
+    Auto,
+    /// Whatever their length is.
+    Always,
+    /// In no case.
+    Never,
+}

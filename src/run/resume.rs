@@ -1,0 +1,101 @@
+//! From a journal to a run that goes on.
+//!
+//! In: the records of a run, and what is said now about its servers and limits. Out: a [`Resumption`]. A journal is
+//! untrusted input: what it names is asked, started or read only as the configuration allows.
+
+use std::path::{Path, PathBuf};
+
+use super::documents;
+use super::error::RunError;
+use super::launch::{SERVER_LOG, launch};
+use super::notices::Notices;
+use super::servers::check_prices;
+use crate::config::{Chosen, FileConfig, launch_command, resumed_endpoints};
+use crate::core::Endpoint;
+use crate::engine::{Redaction, Resumption, RunState};
+use crate::journal::{Journal, Limits};
+use crate::protocol::Outcome;
+use crate::provider::launch::Launched;
+
+/// What is said about a run that is taken up again.
+#[derive(Clone, Debug, Default)]
+pub struct ResumeRequest {
+    /// Where models are called, as far as that is said.
+    pub servers: Chosen,
+    /// Limits, each in place of the one that held before.
+    pub limits: Limits,
+}
+
+/// A run that can go on, and the server that was started for it.
+#[derive(Debug, Default)]
+pub struct ResumedRun {
+    /// What the engine takes up the run with.
+    pub resumption: Resumption,
+    /// The server; whoever drives the run ends it.
+    pub server: Option<Launched>,
+    /// Whether nothing is left to do.
+    pub has_ended: bool,
+}
+
+/// Finds out where models are called from here on, and which limits hold: what is given now over what held before.
+///
+/// # Errors
+///
+/// [`RunError`]; no model was called, and nothing is written.
+pub async fn prepare_resume(
+    request: &ResumeRequest,
+    file: &FileConfig,
+    journal: &Journal,
+    dir: &Path,
+    notices: &dyn Notices,
+) -> Result<ResumedRun, RunError> {
+    let state = RunState::replay(&journal.records)?;
+    if state.outcome().is_some_and(Outcome::is_final) {
+        return Ok(ResumedRun { has_ended: true, ..ResumedRun::default() });
+    }
+    // Before a server is started in vain.
+    let redaction = state.opened().redacted.then(|| Redaction::load(dir)).transpose();
+    let mut redaction =
+        redaction.map_err(|why| RunError::Usage(format!("the run needs its table of redactions: {why}")))?;
+    let places = places(&state, redaction.as_ref());
+    let corpus = documents::open(&places, notices).await;
+    let corpus = corpus.map_err(|why| RunError::Documents(Box::new(why)))?;
+    let mut chosen = request.servers.clone();
+    // A configured server is started again for a run that had one, and for no other.
+    let is_launched = |endpoint: &Endpoint| matches!(endpoint, Endpoint::OpenAi(e) if e.launched);
+    let wants_server = chosen.launch.is_some() || state.endpoints().iter().any(is_launched);
+    let command = if wants_server { launch_command(&chosen, file, None)? } else { None };
+    let server = launch(command.as_ref(), &mut chosen, file, &dir.join(SERVER_LOG), notices).await?;
+    let searches = state.library().is_some();
+    let endpoints = resumed_endpoints(state.endpoints(), searches, &chosen, file).await?;
+    check_prices(request.limits, &endpoints)?;
+    let mut resumption = Resumption::new(limits(request.limits, state.limits()), endpoints)
+        .on_server(server.as_ref().map(Launched::lifeline));
+    if let Some((corpus, mut library)) = corpus {
+        // As it is written: with tokens.
+        if let Some(redaction) = &mut redaction {
+            library = redaction.library(library);
+            redaction.save_if_new().map_err(RunError::Redactions)?;
+        }
+        resumption = resumption.with_corpus(corpus, library);
+    }
+    Ok(ResumedRun { resumption: resumption.with_redaction(redaction), server, has_ended: false })
+}
+
+/// Returns the files and folders that the run searches, by their own names.
+fn places(state: &RunState, redaction: Option<&Redaction>) -> Vec<PathBuf> {
+    let places = state.opened().library.as_ref().map_or(&[][..], |library| &library.places);
+    let original = |place: &PathBuf| match redaction {
+        Some(redaction) => redaction.redactions().restore(&place.to_string_lossy()).into(),
+        None => place.clone(),
+    };
+    places.iter().map(original).collect()
+}
+
+fn limits(given: Limits, before: Limits) -> Limits {
+    Limits {
+        tokens_total_max: given.tokens_total_max.or(before.tokens_total_max),
+        cost_micro_usd_max: given.cost_micro_usd_max.or(before.cost_micro_usd_max),
+        deadline_ms: given.deadline_ms.or(before.deadline_ms),
+    }
+}

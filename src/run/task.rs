@@ -1,0 +1,98 @@
+//! Reading what is asked, from where it was given.
+//!
+//! In: flags' values. Out: a task with its documents. Standard input is read once at most, and no text is longer than
+//! a run can hold.
+
+use std::io::{IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use super::error::RunError;
+use crate::protocol::{Document, Task};
+
+/// What is said when nothing is asked.
+const NO_TASK: &str =
+    "there is no task; give it as an argument, with --prompt TEXT, with --prompt-file FILE, or on stdin";
+
+/// The largest document, in bytes.
+const DOCUMENT_BYTES_MAX: u64 = 16 << 20;
+
+/// Where a task is.
+#[derive(Clone, Debug, Default)]
+pub struct TaskSource {
+    /// What is asked; `-` means standard input.
+    pub prompt: Option<String>,
+    /// A file that holds what is asked.
+    pub prompt_file: Option<PathBuf>,
+    /// Documents; `-` means standard input.
+    pub files: Vec<PathBuf>,
+}
+
+impl TaskSource {
+    /// Reads the task; without a prompt and a file it is on standard input.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Usage`] if there is none, or a file cannot be read.
+    pub fn read(&self) -> Result<Task, RunError> {
+        let wants_stdin = usize::from(self.prompt.as_ref().is_some_and(|text| text == "-"))
+            + usize::from(self.prompt.is_none() && self.prompt_file.is_none())
+            + self.files.iter().filter(|path| path.as_os_str() == "-").count();
+        if wants_stdin > 1 {
+            let why = "stdin can be read only once, as the task or as one document";
+            return Err(RunError::Usage(why.to_owned()));
+        }
+        let prompt = match (self.prompt.as_deref(), &self.prompt_file) {
+            (Some("-"), _) => stdin()?,
+            (Some(text), _) => text.to_owned(),
+            (None, Some(path)) => read(path)?,
+            (None, None) if std::io::stdin().is_terminal() => String::new(),
+            (None, None) => stdin()?,
+        };
+        if prompt.trim().is_empty() {
+            let is_given = self.prompt.is_some() || self.prompt_file.is_some();
+            let why = if is_given { "the task is empty" } else { NO_TASK };
+            return Err(RunError::Usage(why.to_owned()));
+        }
+        let mut documents: Vec<Document> = Vec::new();
+        for path in &self.files {
+            let mut read = document(path)?;
+            // Of two files with one name each must be told from the other.
+            let same = documents.iter().filter(|known| known.name == read.name).count();
+            if same > 0 {
+                read.name = path.display().to_string();
+            }
+            documents.push(read);
+        }
+        Ok(Task { prompt: prompt.trim().to_owned(), documents, is_searched: false })
+    }
+}
+
+fn document(path: &Path) -> Result<Document, RunError> {
+    if path.as_os_str() == "-" {
+        return Ok(Document { name: "stdin".to_owned(), text: stdin()?.into(), redacted: false });
+    }
+    let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("document").to_owned();
+    Ok(Document { name, text: read(path)?.into(), redacted: false })
+}
+
+fn stdin() -> Result<String, RunError> {
+    bounded(std::io::stdin(), "stdin")
+}
+
+/// Reads a file of text that is not too long for a run.
+pub(super) fn read(path: &Path) -> Result<String, RunError> {
+    let name = format!("`{}`", path.display());
+    let file = std::fs::File::open(path).map_err(|e| RunError::Usage(format!("{name}: {e}")))?;
+    bounded(file, &name)
+}
+
+/// Reads text of a bounded size, whatever it comes from.
+fn bounded(source: impl Read, name: &str) -> Result<String, RunError> {
+    let mut bytes = Vec::new();
+    let usage = |why: String| RunError::Usage(format!("{name}: {why}"));
+    source.take(DOCUMENT_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|e| usage(e.to_string()))?;
+    if bytes.len() as u64 > DOCUMENT_BYTES_MAX {
+        return Err(usage(format!("more than {DOCUMENT_BYTES_MAX} bytes do not fit into a run")));
+    }
+    String::from_utf8(bytes).map_err(|_| usage("it is not UTF-8 text".to_owned()))
+}
