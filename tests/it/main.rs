@@ -4,7 +4,6 @@
 
 mod support;
 
-mod approval;
 mod approve;
 mod attacks;
 mod batch;
@@ -37,6 +36,7 @@ mod panel_runs;
 mod peers;
 mod prompts;
 mod provider;
+mod quorum_under_attack;
 mod readme;
 mod redaction;
 mod repository;

@@ -1,7 +1,7 @@
 //! Decisions by quorum under attack: each test is one way to cheat, and what comes of it.
 
-mod court;
-mod posts;
+mod local_cluster;
+mod messages_that_do_not_count;
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use consensus::bft::{
 use consensus::crypto::{Digest, Signature};
 use serde_json::Value as Json;
 
-use court::{Court, approve, key, roster};
+use local_cluster::{Court, approve, key, roster};
 
 const LIAR: NodeId = NodeId::Reviewer(3);
 const FIRST: NodeId = NodeId::Orchestrator(0);
