@@ -70,7 +70,7 @@ fn fake_servers(folder: &Folder, model_server: &Path) -> PathBuf {
 fn every_command_of_the_readme_works() {
     let readme = repository("README.md");
     let server = Server::start(agreeable);
-    let bedrock = Server::start(|request| vec![Act::Send(crate::bedrock::answer(request))]);
+    let bedrock = Server::start(|request| vec![Act::Send(crate::provider::bedrock::answer(request))]);
     let folder = Folder::new();
     folder.write("notes.txt", "Two apples and two more.");
     folder.write("tasks.jsonl", "{\"id\": 1, \"prompt\": \"How much is 2+2?\", \"answer\": 4}\n");

@@ -1,0 +1,7 @@
+//! A quorum of reviewers decides on a change although some of them lie or die, and the change lands once, as the tree that was
+//! decided on.
+
+mod crash_and_catch_up;
+mod decided_tree_lands;
+mod quorum_under_attack;
+mod reviewed_and_landed;
