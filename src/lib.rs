@@ -73,7 +73,7 @@
 //! 4. What only it has to show: `src/report/`.
 //! 5. `src/config/roleset.schema.json` and `src/report/result.schema.json`: its parameters and its section.
 //! 6. `rolesets/`: a roleset, and its packs.
-//! 7. `tests/it/scenarios/`: its transcripts.
+//! 7. `tests/it/transcripts/<new>/`: its transcripts.
 //! 8. `README.md`: when to use it.
 //!
 //! # Invariants

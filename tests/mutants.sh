@@ -3,7 +3,7 @@
 #
 #   tests/mutants.sh
 #
-# Each patch in tests/model/mutants and tests/sim/mutants is a fault, to be found by the one or the other; its first line
+# Each patch in tests/modelcheck/mutants and tests/sim/mutants is a fault, to be found by the one or the other; its first line
 # says which. The protocol is built alone, with the same sources, tests and locked dependencies, so that a fault takes
 # seconds. Exit status 1: a fault was not found.
 set -euo pipefail
@@ -20,7 +20,7 @@ trap 'rm -rf "$tree"' EXIT
 
 cp -r "$root/src/crypto" "$tree/src/crypto"
 cp -r "$root/src/bft" "$tree/src/bft"
-cp -r "$root/tests/model" "$root/tests/sim" "$tree/tests/"
+cp -r "$root/tests/modelcheck" "$root/tests/sim" "$tree/tests/"
 cp "$root/Cargo.lock" "$tree/Cargo.lock"
 printf '%s\n' 'pub mod bft;' 'pub mod crypto;' >"$tree/src/lib.rs"
 dependency() { grep -m 1 "^$1 = " "$root/Cargo.toml"; }
@@ -29,20 +29,20 @@ dependency() { grep -m 1 "^$1 = " "$root/Cargo.toml"; }
     for name in base64 ed25519-dalek serde serde_json serde_json_canonicalizer sha2 thiserror; do dependency "$name"; done
     printf '[dev-dependencies]\n'
     for name in fastrand proptest stateright; do dependency "$name"; done
-    for name in model sim; do printf '[[test]]\nname = "%s"\npath = "tests/%s/main.rs"\n' "$name" "$name"; done
+    for name in modelcheck sim; do printf '[[test]]\nname = "%s"\npath = "tests/%s/main.rs"\n' "$name" "$name"; done
 } >"$tree/Cargo.toml"
 cd "$tree"
 
 try() { # CHECKER
     local words=(every_schedule)
-    if [[ $1 == model ]]; then
+    if [[ $1 == modelcheck ]]; then
         words=(--include-ignored --test-threads 1 four_and_five_reviewers_decide_one_thing_in_one_view four_reviewers_decide_one_thing_in_two_views)
     fi
     CONSENSUS_SIM_SEEDS=0..12000 cargo test --quiet --offline --release --target-dir "${CARGO_TARGET_DIR:-$cache/target}/mutants" \
         --test "$1" -- "${words[@]}" >"$tree/log" 2>&1
 }
 missed=0
-for checker in model sim; do
+for checker in modelcheck sim; do
     try "$checker" || { cat "$tree/log" >&2; echo "mutants: without a fault $checker finds one" >&2; exit 1; }
     for patch in "$root/tests/$checker/mutants/"*.patch; do
         name=$(basename "$patch" .patch)

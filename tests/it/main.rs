@@ -1,50 +1,27 @@
-//! The promises that users rely on, one file each. One binary, so that it links once.
+//! The promises that users rely on. Each folder is one area, and each file has the name of a promise.
+//!
+//! - `cli`: the output and exit codes of commands, the commands of the README, rolesets, and trust in folders.
+//! - `protocol`: the rules of agreement, the prompts, and the replies that are never agreed on.
+//! - `transcripts`: the protocols line by line, with a folder for each of them.
+//! - `run`: the journal of one run, its end by a signal or a kill, its resumption, its documents and its privacy.
+//! - `batch`: many runs, the resumption of all of them, and the proof of their results.
+//! - `provider`: the requests to servers, their faults, the limits of their load, launched servers and keys.
+//! - `approval`: the decisions of a quorum under attack, after crashes, and on real repositories.
+//! - `compatibility`: the records of earlier versions, and the surface that changes only on purpose.
+//! - `attacks`: the list of known attacks, each with the tests that try it.
+//!
+//! All areas are one binary, which links once; `support` holds the code that they share.
 
 #![expect(clippy::unwrap_used, unreachable_pub, reason = "a test that cannot go on should say where")]
 
 mod support;
 
 mod approval;
-mod approve;
 mod attacks;
 mod batch;
-mod batch_again;
-mod batch_input;
-mod batch_verify;
-mod bedrock;
 mod cli;
-mod confidence;
-mod conformance;
-mod default_roleset;
-mod determinism;
-mod docs;
-mod earlier;
-mod faults;
-mod flow;
-mod frozen;
-mod hostile;
-mod interrupt;
-mod journal;
-mod kill;
-mod launch;
-mod linear;
-mod map_reduce;
-mod metrics;
-mod nonsense;
-mod numbers;
-mod panel;
-mod panel_runs;
-mod peers;
-mod prompts;
+mod compatibility;
+mod protocol;
 mod provider;
-mod readme;
-mod redaction;
-mod repository;
-mod rolesets;
-mod scenarios;
-mod secrets;
-mod session;
-mod tasks;
-mod trust;
-mod trust_rolesets;
-mod usage;
+mod run;
+mod transcripts;

@@ -4,11 +4,11 @@
     council.py calibration BIN OUT.jsonl [--only REGEX] [--at-once N] -- FLAGS OF `consensus run`
     council.py report OUT.jsonl...
 
-`veto` gives Ethos answers that are labelled in tests/it/council/veto.jsonl: each task once with an answer that keeps
+`veto` gives Ethos answers that are labelled in tests/live/council/veto.jsonl: each task once with an answer that keeps
 what the task demands, and once with one that breaks it. Pathos and Logos are scripts, Ethos is the model, and there is
 one round, so that nothing but Ethos is measured. A veto counts only with words that stand in their source.
 
-`calibration` runs the tasks of tests/it/tasks that have a known answer through a whole council, and holds the last
+`calibration` runs the tasks of tests/live/tasks that have a known answer through a whole council, and holds the last
 aggregate confidence against whether the answer is right: the Brier score (mean squared error; 0.25 is a coin that says
 one half), and ten bins of confidence with the share that was right in each.
 """
@@ -22,7 +22,7 @@ import sys
 import agreement
 
 ROOT = agreement.ROOT
-LABELLED = ROOT / "tests" / "it" / "council" / "veto.jsonl"
+LABELLED = ROOT / "tests" / "live" / "council" / "veto.jsonl"
 # How the final text of each kind of task is compared; a choice is a letter, as in the roleset of these tasks.
 KINDS = {"number": ["--canonical", "number"], "json": ["--canonical", "json"], "choice": ["--choices", "A,B,C,D"],
          "fact": ["--canonical", "text"]}

@@ -72,7 +72,7 @@ case ${1:-} in
         prepare
         build
         start_server
-        library=$root/tests/it/council/library
+        library=$root/tests/live/council/library
         insist 0 --roleset council_tripartite --docs "$library" --prompt "For how many days at most is an object lent?"
         holds '"120" in result["text"] and any(c["title"].endswith("/loans.md") and "120 days" in c["quote"] for c in result["council"]["citations"])' ||
             die "it is not the right answer, or cites another document"

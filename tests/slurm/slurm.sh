@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Runs run_gpu.job on a real Slurm: one node on loopback, started here and ended here.
 #
-#   tests/slurm/slurm.sh CONSENSUS_BIN MODEL_SERVER_BIN
+#   tests/slurm/slurm.sh CONSENSUS_BIN FAKE_LLM_BIN
 #
 # A batch is submitted as an array of four, each with a model server of the tests (`cargo build --example
-# model_server`). One of them is killed and queued again, and the last one cut; all together must come to what one undisturbed process
+# fake_llm`). One of them is killed and queued again, and the last one cut; all together must come to what one undisturbed process
 # comes to. Then a job with a real model, llama.cpp on the processor in place of vLLM: the word of its limit
 # cuts it, Slurm queues it again, it goes on with the same run, and it must agree and verify. Nothing may be
 # left running.
@@ -14,9 +14,9 @@
 set -euo pipefail
 
 unavailable=69 # EX_UNAVAILABLE
-usage='usage: slurm.sh CONSENSUS_BIN MODEL_SERVER_BIN'
+usage='usage: slurm.sh CONSENSUS_BIN FAKE_LLM_BIN'
 bin=$(realpath "${1:?$usage}")
-model_server=$(realpath "${2:?$usage}")
+fake_llm=$(realpath "${2:?$usage}")
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/consensus/quickstart
 dir=$(mktemp -d)
@@ -143,7 +143,7 @@ array() {
         echo "{\"id\": $task, \"prompt\": \"How much is $task + 0?\", \"answer\": 4}"
     done >"$tasks"
     local flags=(--roleset writer_physicist --model tiny-model --concurrency 8 --quiet)
-    export MODEL=tiny-model LAUNCH="'$model_server' {port} takes=200 {model}"
+    export MODEL=tiny-model LAUNCH="'$fake_llm' {port} takes=200 {model}"
     job=$(sbatch --parsable --array=0-3 --time=10 --cpus-per-task=1 --output="$dir/job-%A-%a.out" \
         --chdir="$dir" "$root/run_gpu.job" batch "$tasks" --out "$dir/batch" "${flags[@]:0:2}" "${flags[@]:4}")
     say "array $job is submitted"
@@ -166,7 +166,7 @@ array() {
     restarts=$(for task in 0 1 2 3; do field Restarts "${job}_$task"; done | tr '\n' ' ')
     [[ $restarts == "0 1 0 1 " ]] || die "tasks were queued again so often: $restarts"
     "$bin" verify "$dir/batch" || die "the batch does not verify"
-    "$bin" batch "$tasks" --out "$dir/whole" "${flags[@]}" --launch "'$model_server' {port} {model}" || die "the batch fails alone"
+    "$bin" batch "$tasks" --out "$dir/whole" "${flags[@]}" --launch "'$fake_llm' {port} {model}" || die "the batch fails alone"
     [[ $(outcomes "$dir/batch" | wc -l) -eq 240 ]] || die "there are $(outcomes "$dir/batch" | wc -l) results"
     diff <(outcomes "$dir/batch") <(outcomes "$dir/whole") >&2 || die "the array came to other results than one process"
     say "passed: an array of 4, one of it killed and one cut, both queued again: $("$bin" batch status "$dir/batch" | tail -n 1)"

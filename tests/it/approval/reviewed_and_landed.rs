@@ -1,11 +1,11 @@
 //! Changes that are reviewed, decided on and landed by the program, on real repositories.
 
-mod apart;
-mod crash;
-mod history;
-mod names;
-mod record;
-mod serving;
+mod crash_while_landing;
+mod distributed;
+mod keys_without_their_ledger;
+mod reviewer_cut_off;
+mod tampered_records;
+mod what_may_be_proposed;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;

@@ -8,7 +8,7 @@ use consensus::journal::Writer;
 use serde_json::{Value, json};
 
 use super::Project;
-use super::apart::{House, NAMES, Serving};
+use super::distributed::{House, NAMES, Serving};
 use crate::support::{Finished, consensus, git};
 
 /// Copies a folder of keys without what they have signed.

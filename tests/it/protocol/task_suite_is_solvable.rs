@@ -8,7 +8,7 @@ use crate::support::{Finished, Folder, consensus};
 
 /// Every task with the name of its roleset, which is the name of its file.
 fn tasks() -> Vec<(String, Value)> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/tasks");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/live/tasks");
     let mut all = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -64,7 +64,7 @@ fn counts_with_hidden_reasoning_are_believed() {
 #[test]
 fn a_journal_of_the_first_rules_believes_every_count() {
     let folder = Folder::new();
-    let fixture = include_str!("../fixtures/v0.1/runs/pair-independent/journal.jsonl");
+    let fixture = include_str!("../../fixtures/v0.1/runs/pair-independent/journal.jsonl");
     let inflated = |line: &str| {
         let mut record: Value = serde_json::from_str(line).unwrap();
         if record["event"]["type"] == "replied" {

@@ -1,6 +1,6 @@
 //! Numbers and choices that look alike and are not: decimal commas, groups of thousands, negated words.
 //!
-//! `numbers.tsv` holds texts as people and models write numbers in thirteen places, and how each rule reads them.
+//! `lookalike_numbers.tsv` holds texts as people and models write numbers in thirteen places, and how each rule reads them.
 
 use std::path::Path;
 
@@ -63,7 +63,7 @@ fn numbers_of_thirteen_places_are_read_as_the_table_says() {
     let rule = |decimal| CanonicalRule { decimal, ..CanonicalKind::Number.into() };
     let rules = [Some(DecimalSign::Point), Some(DecimalSign::Comma), None]
         .map(|decimal| Canonicalizer::new(&rule(decimal), Reading::Strict));
-    let table = include_str!("numbers.tsv");
+    let table = include_str!("lookalike_numbers.tsv");
     let rows: Vec<Vec<&str>> = table
         .lines()
         .filter(|line| !line.starts_with('#'))

@@ -1,6 +1,6 @@
 //! Hostile replies and tasks: none of them ever produces an agreement, a panic or an endless run.
 //!
-//! `hostile/corpus.jsonl` holds one case a line: what Ann says every time (or `blind` and `later`),
+//! `hostile_replies.jsonl` holds one case a line: what Ann says every time (or `blind` and `later`),
 //! what Bob says (by default an honest, final "4"), and part of the refusal that Ann must be sent.
 
 use consensus::protocol::{Ask, Outcome};
@@ -11,7 +11,7 @@ use crate::support::{Play, Tiny, envelope};
 
 #[test]
 fn no_hostile_reply_ever_makes_an_agreement() {
-    let corpus = include_str!("hostile/corpus.jsonl");
+    let corpus = include_str!("hostile_replies.jsonl");
     let cases: Vec<Value> = corpus.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     assert!(cases.len() >= 60, "{} cases", cases.len());
     let wrong: Vec<String> = cases.iter().filter_map(|case| check(case).err()).collect();

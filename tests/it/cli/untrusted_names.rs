@@ -2,8 +2,8 @@
 
 use consensus::config::EMBEDDED_ROLESETS;
 
+use super::untrusted_folder::{cloned, visitor};
 use crate::support::{Finished, Folder, consensus};
-use crate::trust::{cloned, visitor};
 
 #[test]
 fn no_pack_is_a_link_out_of_the_folder() {

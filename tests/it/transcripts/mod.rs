@@ -1,8 +1,8 @@
-//! The protocol as transcripts: `scenarios/*.txt` says who writes what and what follows.
+//! Each protocol has a folder of transcripts, and every `*.txt` in it says who writes what and what follows.
 //!
 //! A line `< Name {…}` answers that agent's open call with an envelope made of these fields (see
 //! `support::envelope`); `< Name raw TEXT` answers word for word. Lines that begin with `>` are what
-//! the machine then does. `CONSENSUS_REWRITE=1 cargo test scenarios` writes them anew.
+//! the machine then does. `CONSENSUS_REWRITE=1 cargo test transcripts` writes them anew.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -17,8 +17,10 @@ use crate::support::{Play, Tiny, envelope, form, member, review};
 
 #[test]
 fn every_scenario_goes_as_written() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/scenarios");
-    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/transcripts");
+    let entries = |folder: &Path| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let folders = entries(&folder).filter(|path| path.is_dir());
+    let mut paths: Vec<_> = folders.flat_map(|folder| entries(&folder)).collect();
     paths.sort();
     assert!(paths.len() >= 20, "{} scenarios", paths.len());
     for path in paths {

@@ -20,7 +20,7 @@ const GONE_MAX: Duration = Duration::from_secs(30);
 
 /// Returns the command of the tests' model server with these behaviours.
 fn command(behaviours: &str) -> String {
-    let program = Path::new(env!("CARGO_BIN_EXE_consensus")).with_file_name("examples").join("model_server");
+    let program = Path::new(env!("CARGO_BIN_EXE_consensus")).with_file_name("examples").join("fake_llm");
     assert!(program.exists(), "`cargo test` builds {}", program.display());
     format!("{} {{port}} {behaviours}", program.display())
 }

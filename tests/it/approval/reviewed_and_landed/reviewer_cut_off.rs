@@ -7,7 +7,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use super::Project;
-use super::apart::{House, NAMES, Serving};
+use super::distributed::{House, NAMES, Serving};
 use crate::support::{Finished, consensus};
 
 #[test]

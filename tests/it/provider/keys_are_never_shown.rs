@@ -5,7 +5,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::bedrock;
+use super::bedrock;
 use crate::support::{
     Act, Finished, Folder, Request, SENSIBLE, Server, completion, consensus, http, model, stream,
 };

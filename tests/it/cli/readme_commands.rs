@@ -55,9 +55,9 @@ fn agreeable(request: &Request) -> Vec<Act> {
 }
 
 /// Makes programs that are called as the servers that can be launched, and answer as the tests' one does.
-fn fake_servers(folder: &Folder, model_server: &Path) -> PathBuf {
+fn fake_servers(folder: &Folder, fake_llm: &Path) -> PathBuf {
     for launcher in consensus::provider::launch::LAUNCHERS {
-        let program = model_server.display();
+        let program = fake_llm.display();
         let script =
             format!("#!/bin/sh\nwhile [ \"$1\" != --port ]; do shift; done\nexec '{program}' \"$2\"\n");
         let path = folder.write(&format!("servers/{}", launcher.name), &script);
@@ -70,7 +70,7 @@ fn fake_servers(folder: &Folder, model_server: &Path) -> PathBuf {
 fn every_command_of_the_readme_works() {
     let readme = repository("README.md");
     let server = Server::start(agreeable);
-    let bedrock = Server::start(|request| vec![Act::Send(crate::bedrock::answer(request))]);
+    let bedrock = Server::start(|request| vec![Act::Send(crate::provider::bedrock::answer(request))]);
     let folder = Folder::new();
     folder.write("notes.txt", "Two apples and two more.");
     folder.write("tasks.jsonl", "{\"id\": 1, \"prompt\": \"How much is 2+2?\", \"answer\": 4}\n");
@@ -82,7 +82,7 @@ fn every_command_of_the_readme_works() {
     folder.write("config/consensus/config.toml", &places);
     folder.write("qwen2.5-1.5b-instruct-q4_k_m.gguf", "weights");
     let program = Path::new(env!("CARGO_BIN_EXE_consensus")).parent().unwrap();
-    let launched = fake_servers(&folder, &program.join("examples").join("model_server"));
+    let launched = fake_servers(&folder, &program.join("examples").join("fake_llm"));
     let path = format!("{}:{}:{}", program.display(), launched.display(), std::env::var("PATH").unwrap());
     let mut count = 0;
     for block in blocks(&readme, "console") {

@@ -10,7 +10,7 @@
 //! here, and left to the tests of the slot: being pulled along by others who have left a view, votes that come before
 //! their proposal, what a reviewer does after a decision, and whether there is one in the end.
 //!
-//! `cargo test --test model` tries one view; `cargo test --release --test model -- --include-ignored --nocapture
+//! `cargo test --test modelcheck` tries one view; `cargo test --release --test modelcheck -- --include-ignored --nocapture
 //! --test-threads 1` up to three, and prints how many states there are.
 
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
-//! A model server as a process of its own, for tests that start and end one.
+//! A fake model server that speaks the OpenAI protocol, as a process that tests start and end.
 //!
-//! Usage: `model_server PORT [BEHAVIOUR...]`. It says who it is on stdout, and answers as the tests'
+//! Usage: `fake_llm PORT [BEHAVIOUR...]`. It says who it is on stdout, and answers as the tests'
 //! sensible model does, except for what its behaviours say:
 //!
 //! - `refuses` ends at once, with a reason;

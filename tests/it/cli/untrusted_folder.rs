@@ -430,7 +430,7 @@ fn a_launched_server_gets_no_key_of_another() {
         "config/consensus/config.toml",
         "[providers.lab]\nbase_url = \"https://lab/v1\"\napi_key_env = \"ANY_VARIABLE\"\n",
     );
-    let program = Path::new(env!("CARGO_BIN_EXE_consensus")).with_file_name("examples").join("model_server");
+    let program = Path::new(env!("CARGO_BIN_EXE_consensus")).with_file_name("examples").join("fake_llm");
     let server = folder.write("serve.sh", &format!("env\nexec '{}' \"$1\"\n", program.display()));
     let launch = format!("sh {} {{port}}", server.display());
     let mut run = visitor(&folder, &["run", "-p", "2+2?", "--launch", &launch]);

@@ -12,7 +12,7 @@ use consensus::engine::{Engine, Observer, RunEvent, StopRequest};
 use consensus::journal::RunSpec;
 use serde_json::Value;
 
-use crate::map_reduce::READER;
+use crate::protocol::long_documents::READER;
 use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, consensus, http, mask, model};
 
 const RUN: &str = "kill-sweep";
@@ -127,7 +127,7 @@ fn kill_at_every_moment(say: fn(&Value) -> String, roleset: &[&str], at_once: us
         folder.write("opened.json", &opened);
         let before = server.chats().len();
         let status = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "kill::child", "--nocapture"])
+            .args(["--exact", "run::resume_after_kill::child", "--nocapture"])
             .env(DIR, folder.path())
             .env(AT, at.to_string())
             .stdout(Stdio::null())

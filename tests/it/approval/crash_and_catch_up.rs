@@ -1,8 +1,8 @@
 //! Reviewers and an orchestrator that each run for themselves, with a log: whether they hear each other through channels or
 //! over the network, and whoever dies on the way.
 
-mod doors;
-mod held;
+mod log_behind_the_branch;
+mod strangers_and_floods;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,0 +1,9 @@
+//! A batch runs every cell once, goes on after a kill, names each line that it cannot run, and proves its results by its
+//! journals.
+
+mod bad_lines_and_full_disks;
+mod each_cell_once;
+mod results_verify;
+mod resume;
+
+pub(crate) use each_cell_once::{MOCK, batch, figures, lines, replies, run_of, tasks};
