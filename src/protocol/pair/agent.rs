@@ -29,14 +29,14 @@ pub(super) struct AgentState {
     pub(super) failed_in_a_row: u32,
     /// Turns in a row in which it kept the floor.
     pub(super) solo: u32,
-    /// Whether it has had a turn in which it saw its peer's text.
-    pub(super) has_talked: bool,
+    /// Its moves since anything last changed.
+    pub(super) idle: u32,
+    /// The furthest that it has had the floor since it last worked alone, as it does in the opening.
+    pub(super) floor: Floor,
     /// Turns in which it worked the task out again.
     pub(super) solo_attempts: u32,
     /// What it found in those turns.
     pub(super) solo_answers: Vec<Answer>,
-    /// Whether it has had its last word.
-    pub(super) had_last_word: bool,
     /// What it has compared against its own text.
     pub(super) compared: Vec<Compared>,
 }
@@ -55,9 +55,9 @@ impl AgentState {
             failed_turns: 0,
             failed_in_a_row: 0,
             solo: 0,
-            has_talked: false,
+            idle: 0,
+            floor: Floor::Alone,
             solo_attempts: 0,
-            had_last_word: false,
             solo_answers: Vec::new(),
             compared: Vec::new(),
         }
@@ -78,6 +78,17 @@ impl AgentState {
     pub(super) fn stands_for(&self) -> Option<usize> {
         self.position.as_ref().and_then(|p| p.proposal)
     }
+}
+
+/// How an agent has the floor.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Floor {
+    /// It works the task out from nothing, without sight of its peer's text.
+    Alone,
+    /// It sees its peer's text.
+    InSight,
+    /// It sees that text in a talk that has come to a standstill, and has its last word.
+    LastWord,
 }
 
 /// An agent's latest valid envelope and what it stands for.

@@ -1,7 +1,7 @@
 //! The most that a run may cost, before anything is spent.
 
+use super::machine::Pair;
 use super::params::{Adopt, PairSetup};
-use super::state::Pair;
 use crate::protocol::contract::{Action, AgentSetup, Event, Protocol, Thinking, WorstCase};
 
 /// Tokens of the controller's own words in one turn, an upper bound of `prompt`'s texts without the packs.

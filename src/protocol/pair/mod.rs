@@ -21,6 +21,18 @@
 //!     ▼
 //! ```
 //!
+//! # States
+//!
+//! | state | leads to |
+//! |---|---|
+//! | `BlindOpening` | more drafts, the first turn, or the end |
+//! | `Speaking` | a comparison, or the end of the turn |
+//! | `Comparing` | the last word, or the end of the turn |
+//! | `Arbitrating` | the turn of the agent that must accept, or the end |
+//!
+//! A state sees its own data and the `Talk`, which all of them share. It returns a `Transition`, and `machine` follows
+//! it; `machine` also decides what the end of a turn leads to.
+//!
 //! # Invariants
 //!
 //! - **Agreement is exact.** Both agents' latest valid envelopes have status SOLVED, carry
@@ -31,25 +43,31 @@
 //! - **Drafts are blind.** No opening prompt contains a word of the peer's, and with `adopt` never
 //!   no other prompt does until an arbiter has chosen: an answer changes only to one that is
 //!   more than half of what its author has found.
-//! - **Nobody swaps.** After the opening one agent moves at a time; who moves first follows from the
+//! - **The agents never swap texts.** After the opening one agent moves at a time; who moves first follows from the
 //!   drafts and the seed (`turn_order`).
 //! - **Every run ends.** Each round is one turn, each turn at most `1 + max_repairs` envelopes and one
 //!   comparison in both orders, a last word one more, and there are at most `max_rounds` rounds.
 
 mod agent;
 mod agreement;
+mod arbitrating;
 mod check;
-mod comparison;
+mod comparing;
 mod cost;
 mod deadlock;
 mod judge_prompt;
 mod machine;
+mod making;
+mod opening;
 mod params;
 mod prompt;
 mod report;
 mod schema;
-mod state;
+mod speaking;
+mod talk;
 mod task_prompt;
+mod transition;
+mod turn_end;
 mod turn_order;
 
 use std::ops::RangeInclusive;
@@ -57,9 +75,9 @@ use std::ops::RangeInclusive;
 use super::contract::{Override, ProtocolParams, Setup, WorstCase};
 use crate::text::Constraint;
 
+pub use machine::Pair;
 pub use params::{Adopt, Drafting, PairParams, PairSetup};
 pub use report::PairSection;
-pub use state::Pair;
 
 impl ProtocolParams for PairParams {
     type Machine = Pair;

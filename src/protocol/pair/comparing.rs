@@ -1,42 +1,34 @@
-//! What an agent weighs before it gives up its text for another: both once more, without their names and in
-//! both orders.
+//! A comparison, as a state: an agent weighs two texts before it gives up its own for the other, both once more, without
+//! their names and in both orders.
 //!
 //! In: the task, the two texts and the agent's replies. Out: two requests, one after the other, and
 //! whether the agent's own text stands. Neither request says whose text is whose, what was said about
 //! them, or that one of them has been accepted: a model that is told so defends it. Each text comes first
 //! once, since the one that comes first is favoured; picked there and nowhere else, it is not found better.
-//! Who finds nothing to choose between them may give way; who says nothing that can be read may not.
+//! An agent that finds nothing to choose between them may give way; an agent that says nothing readable may not.
 //!
 //! It is asked the same before its last word in a talk that has come to a standstill, and told what it found.
 //!
-//! Where no text is taken over, the votes of its own attempts are what an answer is compared by. What is
+//! Where no text is taken over, the votes of its own attempts decide about an answer. An answer that is
 //! found again without sight of the peer's text is no concession, and needs no comparison.
 
-use super::agent::{Answer, Better, Compared};
-use super::check::{Accepted, ReplyCheck, conclusion};
+use super::agent::{Answer, Better, Compared, handle};
+use super::check::{Accepted, Concession, ReplyCheck, conclusion};
 use super::judge_prompt;
-use crate::protocol::contract::{Ask, CallId, Conversation, Reply, ReplyShape, Role, Step};
+use super::talk::Talk;
+use super::transition::Transition;
+use super::turn_end::TurnEnd;
+use crate::protocol::contract::{Action, Ask, CallId, Conversation, Reply, ReplyShape, Role, Step};
 use crate::protocol::turn::{ask, mark};
 
 /// The names under which the two texts are shown, in this order; the first pair that neither text has in it.
 const NAMES: [[&str; 2]; 3] = [["First", "Second"], ["Alpha", "Beta"], ["Left", "Right"]];
 
-/// How a turn went.
-pub(super) enum TurnEnd {
-    /// With a valid envelope.
-    Spoke(Box<Accepted>),
-    /// With an acceptance that its author's own comparison does not bear out.
-    Kept,
-    /// Without a valid envelope.
-    Failed,
-}
-
-/// A comparison under way.
+/// A comparison under way, in the turn of the agent that has the round.
 #[derive(Clone, Debug)]
-pub(super) struct Comparison {
-    pub(super) call: CallId,
-    /// The envelope that gives up the one for the other; none before the agent's last word.
-    pub(super) accepted: Option<Box<Accepted>>,
+pub(super) struct Comparing {
+    call: CallId,
+    purpose: Purpose,
     own: Answer,
     other: Answer,
     names: [&'static str; 2],
@@ -45,34 +37,59 @@ pub(super) struct Comparison {
     said: [Option<Better>; 2],
 }
 
-impl Comparison {
-    /// Holds another text against the author's own, in the turn of `call`.
-    pub(super) fn new(
-        review: &ReplyCheck<'_>,
-        call: CallId,
-        accepted: Option<Box<Accepted>>,
+/// What the agent compares the texts for.
+#[derive(Clone, Debug)]
+enum Purpose {
+    /// To learn whether this envelope counts, which gives up the own text for the other.
+    Concession(Box<Accepted>),
+    /// To be told what it found before its last word.
+    LastWord,
+}
+
+impl Comparing {
+    /// Lets `mover` compare the two texts before its envelope counts, which gives up its own for the other.
+    pub(super) fn before_concession(
+        talk: &Talk,
+        mover: usize,
+        accepted: Box<Accepted>,
         own: Answer,
         other: Answer,
-    ) -> Self {
+    ) -> (Self, Vec<Action>) {
+        Self::new(talk, mover, Purpose::Concession(accepted), own, other)
+    }
+
+    /// Lets `mover` compare its peer's text with its own before its last word, so that it knows what it found.
+    /// Returns none if there is nothing to weigh, or it has been compared.
+    pub(super) fn before_last_word(talk: &Talk, mover: usize) -> Option<(Self, Vec<Action>)> {
+        let review = talk.review(mover, false);
+        let peer = talk.seats[1 - mover].stands_for();
+        let index = peer.filter(|&index| review.acceptable().contains(&handle(index)))?;
+        match review.concession(Some(&talk.proposals[index].answer)) {
+            Concession::Unweighed { own, other } => {
+                Some(Self::new(talk, mover, Purpose::LastWord, own, other))
+            }
+            Concession::None | Concession::OfTheBetter => None,
+        }
+    }
+
+    fn new(talk: &Talk, mover: usize, purpose: Purpose, own: Answer, other: Answer) -> (Self, Vec<Action>) {
         // A second comparison in one turn takes the next two numbers.
-        let earlier = review.seats[review.agent].compared.iter().filter(|w| w.round == call.round);
+        let earlier = talk.seats[mover].compared.iter().filter(|w| w.round == talk.round);
         let attempt = earlier.map(|_| 2).sum();
-        let call = CallId { step: Step::Weigh, attempt, ..call };
+        let call = CallId { attempt, ..talk.call(mover, Step::Weigh) };
         let holds =
             |answer: &Answer, name: &str| words(&answer.shown).any(|word| word.eq_ignore_ascii_case(name));
         let is_free =
             |names: &&[&str; 2]| names.iter().all(|name| !holds(&own, name) && !holds(&other, name));
         let names = *NAMES.iter().find(is_free).unwrap_or(&NAMES[0]);
-        Self { call, accepted, own, other, names, said: [None; 2] }
-    }
-
-    pub(super) fn call(&self) -> CallId {
-        self.call
+        let this = Self { call, purpose, own, other, names, said: [None; 2] };
+        let ask = this.ask(talk);
+        (this, vec![Action::Ask(ask)])
     }
 
     /// Returns the request for the reply that this waits for.
-    pub(super) fn ask(&self, review: &ReplyCheck<'_>) -> Ask {
-        let (setup, agent) = (review.setup, &review.setup.agents[review.agent]);
+    fn ask(&self, talk: &Talk) -> Ask {
+        let (setup, agent) = (&talk.setup, &talk.setup.agents[self.call.agent]);
         let mark = mark(setup.seed, self.call);
         let texts = self.in_order().map(|answer| answer.shown.as_str());
         let mut conversation = Conversation::default();
@@ -80,13 +97,34 @@ impl Comparison {
         ask(self.call, &conversation, ReplyShape::Free, agent.max_tokens, agent.temperature, setup.seed)
     }
 
+    /// Takes a reply. Returns none if it waits for no such call.
+    pub(super) fn reply(&mut self, talk: &mut Talk, call: CallId, reply: &Reply) -> Option<Transition> {
+        if call != self.call {
+            return None;
+        }
+        let Some(compared) = self.compare(&talk.review(call.agent, false), reply) else {
+            return Some(Transition::Stay(vec![Action::Ask(self.ask(talk))]));
+        };
+        let mover = call.agent;
+        talk.seats[mover].compared.push(compared);
+        Some(match &self.purpose {
+            Purpose::LastWord => Transition::LastWord(mover),
+            Purpose::Concession(_) if compared.found == Better::Own => {
+                Transition::EndTurn { mover, ended: TurnEnd::Kept }
+            }
+            Purpose::Concession(accepted) => {
+                Transition::EndTurn { mover, ended: TurnEnd::Spoke(accepted.clone()) }
+            }
+        })
+    }
+
     /// The own text first, then the other way round.
     fn in_order(&self) -> [&Answer; 2] {
         if self.call.attempt.is_multiple_of(2) { [&self.own, &self.other] } else { [&self.other, &self.own] }
     }
 
-    /// Takes a reply. Returns what comes of it all, once both orders are through.
-    pub(super) fn reply(&mut self, review: &ReplyCheck<'_>, reply: &Reply) -> Option<Compared> {
+    /// Takes in what a reply says. Returns what comes of it all, once both orders are through.
+    fn compare(&mut self, review: &ReplyCheck<'_>, reply: &Reply) -> Option<Compared> {
         let verdict = self.verdict(review, &reply.text);
         let is_second = usize::from(!self.call.attempt.is_multiple_of(2));
         self.said[is_second] = verdict;
@@ -96,7 +134,7 @@ impl Comparison {
         self.call.attempt.is_multiple_of(2).then_some(compared)
     }
 
-    /// Returns what came out of both orders. Who picks a text only where it stands first picks the place.
+    /// Returns what came out of both orders. An agent that picks a text only where it stands first picks the place.
     fn found(&self) -> Better {
         match self.said {
             [Some(found), None] | [None, Some(found)] => found,

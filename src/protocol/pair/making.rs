@@ -1,0 +1,106 @@
+//! An envelope in the making: asked for, checked, and asked for again.
+//!
+//! In: the talk, and the replies of one agent in one turn. Out: requests, and at last an accepted envelope or a failed
+//! turn. What either of them leads to is never decided here.
+
+use super::agent::blind_vote;
+use super::check::Accepted;
+use super::prompt::{self, Situation};
+use super::talk::Talk;
+use crate::protocol::contract::{Ask, CallId, Conversation, Reply, Step};
+use crate::protocol::turn::{Draft, TurnProgress, TurnPrompt};
+
+/// An envelope in the making.
+#[derive(Clone, Debug)]
+pub(super) struct Making {
+    draft: Draft,
+    /// Whether its author knows nothing of its peer's text.
+    is_blind: bool,
+}
+
+impl Making {
+    fn new(
+        talk: &mut Talk,
+        is_blind: bool,
+        call: CallId,
+        conversation: Conversation,
+        told: TurnPrompt,
+    ) -> Self {
+        let (review, schemas) = talk.review_with_schemas(call.agent, is_blind);
+        let shape = schemas.shape(&review, None);
+        let draft = Draft::start(review.setup.params.thinking, call, conversation, told, shape);
+        Self { draft, is_blind }
+    }
+
+    /// Starts an envelope by an agent that works the task out from nothing, by its own or its peer's
+    /// method: nothing it said before can be repeated, and no word of its peer's can bend it.
+    pub(super) fn from_nothing(talk: &mut Talk, call: CallId, method: usize) -> Self {
+        let told = prompt::alone(&talk.setup, call.agent);
+        let fresh = Conversation::new(prompt::system(&talk.setup, call.agent, method));
+        Self::new(talk, true, call, fresh, told)
+    }
+
+    /// Starts the envelope of an agent that sees its peer's.
+    pub(super) fn from_talk(talk: &mut Talk, call: CallId, is_first: bool) -> Self {
+        let review = talk.review(call.agent, false);
+        let resampled = talk.seats[0].blind.len() > 1;
+        let tally = resampled.then(|| blind_vote(&talk.seats));
+        let told = prompt::turn(&Situation { review: &review, call, tally, is_first });
+        let conversation = talk.seats[call.agent].conversation.clone();
+        Self::new(talk, false, call, conversation, told)
+    }
+
+    /// Gives up after as many vacuous replies as the rules of the run allow, if they state a number.
+    pub(super) fn give_up_when_vacuous(&mut self, talk: &Talk) {
+        self.draft.give_up_after_vacuous(talk.setup.rules_version.rules().vacuous_max);
+    }
+
+    /// Returns the call that this envelope waits for.
+    pub(super) fn call(&self) -> CallId {
+        self.draft.call()
+    }
+
+    pub(super) fn is_blind(&self) -> bool {
+        self.is_blind
+    }
+
+    /// Returns the request for the reply that this envelope waits for.
+    pub(super) fn ask(&self, talk: &Talk) -> Ask {
+        self.draft.ask(&talk.setup.agents[self.call().agent], talk.setup.seed)
+    }
+
+    /// Takes a reply, and what its author said in its committed draft and in the talk into its conversation.
+    pub(super) fn reply(&mut self, talk: &mut Talk, reply: &Reply) -> TurnProgress<Box<Accepted>> {
+        let call = self.call();
+        if call.step == Step::Think {
+            self.hold_to_thoughts(talk, &reply.text);
+        }
+        let review = talk.review(call.agent, self.is_blind);
+        let (own, max_repairs) = (&talk.setup.agents[call.agent], talk.setup.params.max_repairs);
+        let progress = self
+            .draft
+            .reply(own, talk.setup.seed, max_repairs, reply, |text, thoughts| review.check(text, thoughts));
+        match progress {
+            TurnProgress::Ask(_) => return progress,
+            TurnProgress::Valid(_) => {}
+            TurnProgress::Failed => talk.remark = Some("no valid envelope came in this turn"),
+        }
+        let seat = &mut talk.seats[call.agent];
+        seat.repairs += self.draft.repairs;
+        if call.draft == 0 {
+            seat.conversation = self.draft.clone().into_conversation();
+        }
+        progress
+    }
+
+    /// Lets an envelope offer only the text that its author's thoughts end with, if they end with one.
+    ///
+    /// With both handles before its eyes a small model thought of the one and named the other in 11 of 64 envelopes.
+    fn hold_to_thoughts(&mut self, talk: &mut Talk, thoughts: &str) {
+        let (review, schemas) = talk.review_with_schemas(self.call().agent, self.is_blind);
+        if let Some(decided) = review.decided(thoughts) {
+            let write = prompt::commit(&review, Some(decided));
+            self.draft.recast(write, schemas.shape(&review, Some(decided)));
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The talk of two agents: the part of a `pair` run that all its states share.
+//!
+//! In: positions, failures and an arbiter's choice, as the states find them. Out: what has been said up to now, and what
+//! a reply is checked against. Which state the run is in is not known here.
+
+use super::agent::{AgentState, Answer, Floor, Position, ProposedText};
+use super::check::{Accepted, ReplyCheck};
+use super::params::{Adopt, PairSetup};
+use super::schema::SchemaCache;
+use super::{prompt, task_prompt};
+use crate::protocol::contract::{CallId, Conversation, Step};
+use crate::text::Canonicalizer;
+use crate::text::vacuity::PromptEcho;
+
+/// Why an agent gave up an answer without having seen another.
+const FOUND_ANOTHER: &str = "worked out again from nothing, it found another answer";
+
+/// What all states of a `pair` run share.
+#[derive(Clone, Debug)]
+pub(super) struct Talk {
+    pub(super) setup: PairSetup,
+    canonicalizer: Canonicalizer,
+    told: [PromptEcho; 2],
+    schemas: SchemaCache,
+    pub(super) seats: [AgentState; 2],
+    pub(super) proposals: Vec<ProposedText>,
+    /// Rounds begun.
+    pub(super) round: u32,
+    pub(super) arbiter: ArbiterVerdict,
+    /// What became of the turn that the last reply ended, where its envelope alone does not say.
+    pub(super) remark: Option<&'static str>,
+}
+
+/// What the arbiter has said.
+#[derive(Clone, Debug)]
+pub(super) enum ArbiterVerdict {
+    /// Nothing up to now.
+    Awaited,
+    /// Nothing valid in all its attempts.
+    Failed,
+    /// This proposal is the right one, for this reason.
+    Chose {
+        index: usize,
+        reason: String,
+        /// Which agents have had a turn since.
+        heard: [bool; 2],
+    },
+}
+
+impl ArbiterVerdict {
+    /// Returns the proposal that the arbiter chose.
+    fn choice(&self) -> Option<usize> {
+        match self {
+            Self::Chose { index, .. } => Some(*index),
+            Self::Awaited | Self::Failed => None,
+        }
+    }
+}
+
+/// Returns what each agent is told, to be recognised when it comes back as an answer.
+fn told(setup: &PairSetup) -> [PromptEcho; 2] {
+    let heard = setup.heard(&setup.params.constraints);
+    let own = prompt::own(setup);
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
+    [0, 1].map(|agent| {
+        let alone = prompt::alone(setup, agent);
+        let form = task_prompt::form(setup);
+        let whole = [&setup.agents[agent].pack, &form, &alone.think, &alone.write, &setup.rules];
+        setup.told(&heard, &whole.map(String::as_str), &own)
+    })
+}
+
+impl Talk {
+    /// Makes the talk of a run that has not started.
+    pub(super) fn new(setup: PairSetup) -> Self {
+        let seat = |agent| AgentState::new(Conversation::new(prompt::system(&setup, agent, agent)));
+        Self {
+            canonicalizer: Canonicalizer::new(&setup.canonical, setup.rules_version.rules().reading),
+            told: told(&setup),
+            schemas: SchemaCache::default(),
+            seats: [seat(0), seat(1)],
+            proposals: Vec::new(),
+            round: 0,
+            arbiter: ArbiterVerdict::Awaited,
+            remark: None,
+            setup,
+        }
+    }
+
+    /// Returns the first call of an agent in this round for such a step.
+    pub(super) fn call(&self, agent: usize, step: Step) -> CallId {
+        CallId { part: 0, round: self.round, agent, draft: 0, step, attempt: 0 }
+    }
+
+    /// Returns what a reply of an agent is checked against.
+    pub(super) fn review(&self, agent: usize, blind: bool) -> ReplyCheck<'_> {
+        let Self { setup, canonicalizer, told, seats, proposals, .. } = self;
+        let arbiter_choice = self.arbiter.choice();
+        ReplyCheck { setup, canonicalizer, told, seats, proposals, agent, blind, arbiter_choice }
+    }
+
+    /// Returns the same beside the schemas of the run, to which a new one may be added.
+    pub(super) fn review_with_schemas(
+        &mut self,
+        agent: usize,
+        blind: bool,
+    ) -> (ReplyCheck<'_>, &mut SchemaCache) {
+        let Self { setup, canonicalizer, told, seats, proposals, schemas, .. } = self;
+        let arbiter_choice = self.arbiter.choice();
+        (ReplyCheck { setup, canonicalizer, told, seats, proposals, agent, blind, arbiter_choice }, schemas)
+    }
+
+    /// Whether no agent may see its peer's text: where none is taken over, until an arbiter has put one
+    /// before both.
+    pub(super) fn nothing_is_taken_over(&self) -> bool {
+        self.setup.adopt() == Adopt::Never && self.arbiter.choice().is_none()
+    }
+
+    /// Returns how an agent has the floor while the talk gets on.
+    pub(super) fn floor(&self) -> Floor {
+        if self.nothing_is_taken_over() { Floor::Alone } else { Floor::InSight }
+    }
+
+    /// Makes an accepted envelope the agent's position, and its text a proposal if it is new.
+    pub(super) fn take_position(&mut self, agent: usize, accepted: Accepted) {
+        let Accepted { envelope, answer, adopts } = accepted;
+        let held = self.seats[agent].stands_for();
+        let proposal = match (&answer, adopts) {
+            (None, _) => None,
+            (Some(_), Some(index)) => Some(index),
+            (Some(answer), None) => {
+                let same = |&index: &usize| self.proposals[index].answer.canonical == answer.canonical;
+                Some(held.filter(same).unwrap_or_else(|| self.propose(agent, answer.clone())))
+            }
+        };
+        let seat = &mut self.seats[agent];
+        if let Some(answer) = answer {
+            let previous = seat.last_answer.replace(answer.clone());
+            if previous.is_some_and(|p| p.canonical != answer.canonical) {
+                seat.changes += 1;
+                let change = envelope.meta.as_ref().and_then(|m| m.change.as_ref());
+                let named = change.map(|change| change.detail.clone());
+                seat.why_given_up = named.unwrap_or_else(|| FOUND_ANOTHER.to_owned());
+            }
+        }
+        let took_over = adopts.is_some_and(|index| self.proposals[index].author != agent);
+        let adopted = took_over || held == proposal && seat.position.as_ref().is_some_and(|p| p.adopted);
+        seat.position = Some(Position { envelope, proposal, adopted });
+    }
+
+    fn propose(&mut self, author: usize, answer: Answer) -> usize {
+        self.proposals.push(ProposedText { author, answer });
+        self.proposals.len() - 1
+    }
+
+    pub(super) fn count_failure(&mut self, agent: usize) {
+        self.seats[agent].failed_turns += 1;
+        self.seats[agent].failed_in_a_row += 1;
+    }
+}
