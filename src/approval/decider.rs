@@ -137,13 +137,13 @@ impl Decider<'_> {
             let spans = [phases.proposed, phases.reviewed, began.elapsed()];
             figures(verified, outcome, spans, case.proposal.churn())
         });
-        self.tell(&end, quorum_words::of_votes(self.log.registry(), &end.votes));
+        self.tell(&end, &quorum_words::of_votes(self.log.registry(), &end.votes));
         write_public(&dir.join(DECISION_METRICS_FILE), &(in_json(&end.metrics) + "\n"))?;
         Ok((end, proof))
     }
 
     /// Tells how each reviewer voted who did not approve, and how the decision ended.
-    fn tell(&self, end: &DecisionEnd, quorum: String) {
+    fn tell(&self, end: &DecisionEnd, quorum: &str) {
         for VotedFor { reviewer, opinion, .. } in &end.votes {
             let (kind, reason) = match opinion {
                 Opinion::Approve { .. } => continue,

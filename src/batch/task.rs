@@ -153,7 +153,7 @@ mod tests {
         // A kind that is named alone is that of the command line: its decimals come after a point.
         assert_eq!(task.canonical.unwrap(), CanonicalKind::Number.into());
         assert_eq!(task.documents[0], DocumentLine::File("a.txt".into()));
-        assert!(matches!(&task.documents[1], DocumentLine::Text(document) if document.text == "c"));
+        assert!(matches!(&task.documents[1], DocumentLine::Text(document) if &*document.text == "c"));
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
         // Without these words a script has a number and nothing else.
         OutcomeKind::Failed | OutcomeKind::Budget => output.warn(&ending),
         OutcomeKind::Agreed | OutcomeKind::NoAgreement | OutcomeKind::Vetoed | OutcomeKind::Interrupted => {
-            output.status(&ending)
+            output.status(&ending);
         }
     }
     output.status(&format!(

@@ -36,7 +36,7 @@ fn try_write(path: &Path, run: &Path, output: &Output) -> anyhow::Result<()> {
             Ok(run) if runs.iter().any(|known| known.is_same(&run)) => {}
             Ok(run) => runs.push(run),
             Err(why) => {
-                output.status(&format!("not counted: `{}`: {why}", folder.join(RESULT_FILE).display()))
+                output.status(&format!("not counted: `{}`: {why}", folder.join(RESULT_FILE).display()));
             }
         }
     }

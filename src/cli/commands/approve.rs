@@ -33,8 +33,8 @@ pub(crate) fn approve(args: &ApproveArgs, output: &Output) -> anyhow::Result<Exi
     keep_secrets();
     block_on(async {
         match &args.replica {
-            Some(name) => replica(name, args, output).await,
-            None => propose(args, output).await,
+            Some(name) => Box::pin(replica(name, args, output)).await,
+            None => Box::pin(propose(args, output)).await,
         }
     })?
 }

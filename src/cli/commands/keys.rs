@@ -93,7 +93,7 @@ fn imported(folder: &Path, file: &Path, output: &Output) -> anyhow::Result<ExitC
 }
 
 /// The reviewers of a roleset, each with what it fails together with.
-fn reviewers(roleset: &String, rolesets: &RolesetsArgs) -> anyhow::Result<Vec<(String, String)>> {
+fn reviewers(roleset: &str, rolesets: &RolesetsArgs) -> anyhow::Result<Vec<(String, String)>> {
     let file = FileConfig::load_to_read()?;
     let NamedRoleset { name, roleset, .. } =
         read_named(Some(roleset), rolesets.rolesets_dir.as_ref(), &file)?;

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
+use super::agent::{AgentState, Answer, blind_vote};
+use super::talk::{ArbiterVerdict, Talk};
 use crate::crypto::Digest;
 use crate::protocol::contract::{AgentReport, Degraded, DegradedKind, Dissent, Report};
 use crate::protocol::turn::{ArbiterChoice, no_choice};
-use super::agent::{AgentState, Answer, blind_vote};
-use super::talk::{ArbiterVerdict, Talk};
 
 /// What only `pair` has.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
@@ -38,7 +38,10 @@ fn degraded(talk: &Talk) -> Vec<Degraded> {
         }
         if seat.failed_turns > 0 {
             let turns = seat.failed_turns;
-            add(DegradedKind::FailedTurn, format!("{} wrote no valid envelope in {turns} of its turns", agent.name));
+            add(
+                DegradedKind::FailedTurn,
+                format!("{} wrote no valid envelope in {turns} of its turns", agent.name),
+            );
         }
     }
     let has_failed = matches!(talk.arbiter, ArbiterVerdict::Failed);

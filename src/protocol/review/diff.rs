@@ -260,7 +260,7 @@ mod tests {
     const DIFF: &str = "diff --git a/src/a.rs b/src/a.rs\nindex 1..2 100644\n--- a/src/a.rs\n+++ b/src/a.rs\n@@ -10,3 +10,3 @@ fn f()\n one\n--- two\n+++ three\n four\ndiff --git a/logo.png b/logo.png\nGIT binary patch\nliteral 3\nczzzzz\n\ndiff --git a/new b/new\n--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+x = 1\n";
 
     fn documents(text: &str) -> Vec<Document> {
-        vec![Document { name: "change".to_owned(), text: text.to_owned(), redacted: false }]
+        vec![Document { name: "change".to_owned(), text: text.into(), redacted: false }]
     }
 
     #[test]

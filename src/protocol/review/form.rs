@@ -178,7 +178,7 @@ mod tests {
         "--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n def f(a):\n-    return a + 1\n+    return a - 1\n";
 
     fn part() -> DiffPart {
-        let document = Document { name: "d".to_owned(), text: DIFF.to_owned(), redacted: false };
+        let document = Document { name: "d".to_owned(), text: DIFF.into(), redacted: false };
         parts(&[document], 1500).remove(0)
     }
 
@@ -194,7 +194,7 @@ mod tests {
     fn of_lines_that_look_the_same_the_one_that_is_meant_is_told_by_its_place() {
         let diff =
             "--- a/x\n+++ b/x\n@@ -1 +1,3 @@\n+go();\n a\n+go();\n--- a/y\n+++ b/y\n@@ -0,0 +1 @@\n+go();\n";
-        let document = Document { name: "d".to_owned(), text: diff.to_owned(), redacted: false };
+        let document = Document { name: "d".to_owned(), text: diff.into(), redacted: false };
         let part = parts(&[document], 1500).remove(0);
         for (line, place) in
             [("+go(); (line 3 of x)", ("x", 3)), ("+go(); (line 1 of y)", ("y", 1)), ("go();", ("x", 1))]

@@ -133,7 +133,7 @@ mod tests {
             temperature: 0.5,
             max_tokens: 500,
         };
-        let document = Document { name: "change".to_owned(), text: DIFF.to_owned(), redacted: false };
+        let document = Document { name: "change".to_owned(), text: DIFF.into(), redacted: false };
         let task =
             Task { prompt: "May it be applied?".to_owned(), documents: vec![document], is_searched: false };
         Review::new(ReviewSetup {

@@ -10,6 +10,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use consensus::approval::node::{
+    Addresses, Arrived, Carrier, Connections, Inbox, Node, NodeError, Patience, ReviewerNode, listen,
+};
 use consensus::bft::local_cluster::DecisionProof;
 use consensus::bft::node_machine::NodeAction;
 use consensus::bft::{
@@ -17,9 +20,6 @@ use consensus::bft::{
     Severity, Signed, Signer as _, Statement, Value,
 };
 use consensus::crypto::{Digest, SecretKey, Signature};
-use consensus::peer::{
-    Addresses, Arrived, Carrier, Connections, Inbox, Patience, Peer, PeerError, ReviewerNode, listen,
-};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::{Notify, mpsc};
@@ -131,9 +131,9 @@ impl House {
         self.folder.path().join(format!("{party:?}"))
     }
 
-    fn peer(&self, party: NodeId) -> Peer {
+    fn peer(&self, party: NodeId) -> Node {
         let seal = Seal::new(key(party), Arc::clone(&self.registry)).unwrap();
-        Peer::open(&self.place(party), &self.registry, seal).unwrap()
+        Node::open(&self.place(party), &self.registry, seal).unwrap()
     }
 
     /// Connects all parties with each other.
@@ -324,7 +324,7 @@ fn a_key_whose_log_was_lost_signs_nothing_once_it_learns_of_it() {
                 ended = lost.run(&mut mine, &own, &reviewer, PATIENCE, go_on) => ended,
             }
         });
-        let Err(PeerError::Forgotten { sequence: 1, .. }) = ended else { panic!("{ended:?}") };
+        let Err(NodeError::Forgotten { sequence: 1, .. }) = ended else { panic!("{ended:?}") };
     }
 }
 
@@ -429,7 +429,7 @@ fn a_log_that_was_changed_is_not_gone_on_with_and_a_torn_one_is() {
     let whole = std::fs::read(&log).unwrap();
     let open = || {
         let seal = Seal::new(key(party), Arc::clone(&house.registry)).unwrap();
-        Peer::open(&house.place(party), &house.registry, seal)
+        Node::open(&house.place(party), &house.registry, seal)
     };
     assert_eq!(open().unwrap().known(), 1);
     std::fs::write(&log, &whole[..whole.len() - 10]).unwrap();
@@ -440,13 +440,13 @@ fn a_log_that_was_changed_is_not_gone_on_with_and_a_torn_one_is() {
     let at = whole.len() / 2;
     bent[at] ^= 1;
     std::fs::write(&log, &bent).unwrap();
-    assert!(matches!(open(), Err(PeerError::Journal(_))), "a flipped bit");
+    assert!(matches!(open(), Err(NodeError::Journal(_))), "a flipped bit");
     std::fs::write(&log, &whole).unwrap();
     let held = open().unwrap();
-    assert!(matches!(open(), Err(PeerError::Journal(_))), "it is in use");
+    assert!(matches!(open(), Err(NodeError::Journal(_))), "it is in use");
     drop(held);
     // The same bytes belong to one repository.
     let other = Registry::new(Digest::of(b"another"), house.registry.roster().clone()).unwrap();
     let seal = Seal::new(key(party), Arc::new(other.clone())).unwrap();
-    assert!(matches!(Peer::open(&house.place(party), &Arc::new(other), seal), Err(PeerError::Log { .. })));
+    assert!(matches!(Node::open(&house.place(party), &Arc::new(other), seal), Err(NodeError::Log { .. })));
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use consensus::engine::{Changes, Engine, NoObserver, RunState, StopRequest};
+use consensus::engine::{Engine, NoObserver, Resumption, RunState, StopRequest};
 use consensus::journal::{Entry, FILE_NAME, Journal, JournalError, Writer, read};
 use consensus::protocol::Outcome;
 use consensus::report::RunResult;
@@ -48,11 +48,11 @@ fn reopen(dir: &Path) -> Result<(Writer, Journal), String> {
 fn resume(dir: &Path) -> Result<RunResult, String> {
     let (writer, journal) = reopen(dir)?;
     let mut engine =
-        Engine::resume(writer, &journal, Changes::default(), &NoObserver).map_err(|e| e.to_string())?;
+        Engine::resume(writer, &journal, Resumption::default(), &NoObserver).map_err(|e| e.to_string())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (_keep, stop) = tokio::sync::watch::channel(StopRequest::None);
     runtime.block_on(engine.run(stop)).map_err(|e| e.to_string())?;
-    Ok(RunResult::new(engine.ledger(), engine.journal_head()))
+    Ok(RunResult::new(engine.state(), engine.journal_head()))
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use consensus::engine::{Engine, Observer, RunEvent, StopRequest};
+use consensus::engine::{Engine, Observer, RunBuilder, RunEvent, StopRequest};
 use consensus::journal::RunSpec;
 use consensus::protocol::Outcome;
 use nix::sys::signal::{Signal, kill};
@@ -296,8 +296,8 @@ struct Asker {
 }
 
 impl Observer for Asker {
-    fn notice(&self, moment: RunEvent<'_>) {
-        match moment {
+    fn on_event(&self, event: RunEvent<'_>) {
+        match event {
             RunEvent::Answered { .. } => {
                 self.sender.send_replace(StopRequest::Finish);
             }
@@ -333,12 +333,13 @@ fn a_request_to_stop_that_comes_while_a_reply_is_taken_is_told_once() {
     let first: Value = serde_json::from_str(journal.lines().next().unwrap()).unwrap();
     let mut opened = first["event"].clone();
     opened.as_object_mut().unwrap().shift_remove("type");
-    let opened: RunSpec = serde_json::from_value(opened).unwrap();
+    let spec: RunSpec = serde_json::from_value(opened).unwrap();
+    let prepared = RunBuilder::new(spec.setup).unwrap().build(spec.endpoints, spec.limits);
     let (sender, stop) = watch::channel(StopRequest::None);
     let asker = Asker { sender, told: Cell::new(0) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let outcome = runtime.block_on(async {
-        let mut engine = Engine::start(&folder.path().join("again"), "again", opened, &asker).unwrap();
+        let mut engine = Engine::start(&folder.path().join("again"), "again", prepared, &asker).unwrap();
         engine.run(stop).await.unwrap()
     });
     assert_eq!((outcome, asker.told.get()), (Outcome::Interrupted, 1));

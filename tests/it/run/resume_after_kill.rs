@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use consensus::engine::{Engine, Observer, RunEvent, StopRequest};
+use consensus::engine::{Engine, Observer, RunBuilder, RunEvent, StopRequest};
 use consensus::journal::RunSpec;
 use serde_json::Value;
 
@@ -25,8 +25,8 @@ struct Killer {
 }
 
 impl Observer for Killer {
-    fn notice(&self, moment: RunEvent<'_>) {
-        match moment {
+    fn on_event(&self, event: RunEvent<'_>) {
+        match event {
             RunEvent::Writing
             | RunEvent::Written(_)
             | RunEvent::Calling { .. }
@@ -53,12 +53,13 @@ impl Observer for Killer {
 fn child() {
     let (Some(dir), Ok(at)) = (std::env::var_os(DIR), std::env::var(AT)) else { return };
     let dir = PathBuf::from(dir);
-    let opened: RunSpec = serde_json::from_slice(&std::fs::read(dir.join("opened.json")).unwrap()).unwrap();
+    let spec: RunSpec = serde_json::from_slice(&std::fs::read(dir.join("opened.json")).unwrap()).unwrap();
+    let prepared = RunBuilder::new(spec.setup).unwrap().build(spec.endpoints, spec.limits);
     let killer = Killer { left: Cell::new(at.parse().unwrap()) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (_keep, stop) = tokio::sync::watch::channel(StopRequest::None);
-        let mut engine = Engine::start(&dir.join("runs").join(RUN), RUN, opened, &killer).unwrap();
+        let mut engine = Engine::start(&dir.join("runs").join(RUN), RUN, prepared, &killer).unwrap();
         engine.run(stop).await.unwrap();
     });
 }

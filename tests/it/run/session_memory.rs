@@ -86,7 +86,7 @@ fn a_session_grows_and_forgets_what_is_oldest_first() {
     let long = "x".repeat(5000);
     for number in 1..=4 {
         let result = runtime.block_on(engine.run(&format!("Task {number}: {long}"), Some("s"))).unwrap();
-        assert_eq!((result.outcome, result.text.as_deref()), ("agreed", Some("4")));
+        assert_eq!((result.outcome.name(), result.text.as_deref()), ("agreed", Some("4")));
     }
     let document = Session::open(folder.path(), "s").unwrap().document().unwrap();
     // 12,000 characters hold the last two.
@@ -196,7 +196,7 @@ fn of_a_run_that_was_put_down_and_resumed_the_last_line_counts() {
     assert_eq!(outcomes, ["budget", "agreed", "agreed"]);
     let document = Session::open(&folder.path().join("runs"), "sums").unwrap().document().unwrap();
     let expected = "Asked: What else?\nAgreed on: 4\n\nAsked: How much is 2+2?\nAgreed on: 4";
-    assert_eq!(document.text, expected);
+    assert_eq!(&*document.text, expected);
     for run in [id.as_str(), "--last"] {
         let said = Finished::of(consensus(&folder).args(["verify", run])).exits(0).stdout;
         assert!(said.contains("session      sums: held what the run was given, and says how"), "{said}");

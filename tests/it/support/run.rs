@@ -87,7 +87,7 @@ impl Tiny {
     /// A change by one line.
     pub fn diff() -> Document {
         let text = "diff --git a/sum.py b/sum.py\n--- a/sum.py\n+++ b/sum.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a + b\n+    return b + a\n";
-        Document { name: "change.diff".to_owned(), text: text.to_owned(), redacted: false }
+        Document { name: "change.diff".to_owned(), text: text.into(), redacted: false }
     }
 
     /// So many reviewers of a change.

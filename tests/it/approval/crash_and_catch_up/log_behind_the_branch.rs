@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use consensus::approval::node::{Inbox, Node};
 use consensus::bft::node_machine::NodeAction;
 use consensus::bft::{Letter, NodeId, Post, Seal, Sequence, Signed, Signer as _, Statement};
 use consensus::crypto::Signature;
-use consensus::peer::{Inbox, Peer};
 
 use super::{By, Fixed, House, LEADER, Line, PATIENCE, Wire, approve, block_on, change, key};
 
@@ -25,7 +25,7 @@ fn proposal(house: &House, sequence: Sequence) -> Post<Signature> {
 }
 
 /// Runs it until it has voted, or for a while. Returns at which places it has signed something, and how often it was asked.
-fn signed(peer: &mut Peer, (inbox, wire): &mut (Inbox, Wire)) -> (Vec<Sequence>, usize) {
+fn signed(peer: &mut Node, (inbox, wire): &mut (Inbox, Wire)) -> (Vec<Sequence>, usize) {
     let fixed = Fixed { opinion: approve(), asked: Cell::new(0) };
     let mut places = Vec::new();
     block_on(async {

@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use consensus::approval::node::{Addresses, Carrier as _, Connections, Inbox, Node, listen};
 use consensus::bft::node_machine::NodeAction;
 use consensus::bft::{
     CHANGE_BYTES_MAX, Change, Letter, NodeId, POST_BYTES_MAX, Post, Seal, Signed, Signer as _, Statement,
 };
 use consensus::crypto::{SecretKey, Signature};
-use consensus::peer::{Addresses, Carrier as _, Connections, Inbox, Peer, listen};
 
 use super::{By, Fixed, House, LEADER, Line, PATIENCE, approve, block_on, change, key};
 
@@ -225,7 +225,7 @@ fn whoever_says_more_than_any_decision_needs_fills_nobodys_disk() {
     let fixed = Fixed { opinion: approve(), asked: Cell::new(0) };
     let mut peer = house.peer(me);
     block_on(async {
-        let mut go_on = async |peer: &mut Peer| {
+        let mut go_on = async |peer: &mut Node| {
             let go_on = |_: &NodeAction<Signature>| ControlFlow::Continue(());
             let going_on = peer.run(&mut inbox, &wire, &fixed, PATIENCE, go_on);
             let _ = tokio::time::timeout(Duration::from_millis(300), going_on).await;

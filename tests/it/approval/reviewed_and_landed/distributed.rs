@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::Arc;
 
+use consensus::approval::node::{Addresses, Carrier as _, Connections};
 use consensus::bft::{
     Change, Letter, NodeId, Opinion, Post, Registry, Seal, Signed, Signer as _, Statement, Vote,
 };
 use consensus::crypto::{SecretKey, Signature};
-use consensus::peer::{Addresses, Carrier as _, Connections};
 use consensus::repository::Repository;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
