@@ -34,15 +34,17 @@
 //!   [`provider::launch`] starts a server for a run and ends it on every way out.
 //! - [`retrieval`]: passages of the user's documents, found by an index on disk.
 //! - [`repository`]: changes on a git repository: their trees, their diffs, and how they land.
-//! - [`engine`]: the state of a run, folded from its records, and the loop that drives it.
-//! - [`decision`]: keys, the ledger of a repository's decisions, and the records that prove them.
-//! - [`peer`]: a reviewer, or who proposes, in a process of its own: its log, its clock, its connections.
+//! - [`engine`]: the state of a run, folded from its records; what it starts from, complete; the loop that drives it.
 //! - [`report`]: `result.json` and the transcript.
 //! - [`config`]: environment, files and rolesets turned into a setup.
+//! - [`run`]: one run from what a person wants to its result: the one place that makes a run ready and drives it.
+//! - [`approval`]: a change is reviewed, decided on and landed. Keys, the log of a repository's decisions, the records
+//!   that prove them; [`approval::ProposingNode`] and [`approval::ReviewingNode`] are the two ways in, [`approval::node`] is one who takes part in a process
+//!   of its own.
 //! - [`batch`]: many runs: a matrix of tasks, rolesets, models and seeds. It is divided into shards, and the runs of a
 //!   shard share a journal.
 //! - [`api`]: a run as one call from Rust, and sessions.
-//! - [`cli`]: the subcommands; `settings` turns the flags of a run into its setup.
+//! - [`cli`]: what is typed and printed. `args` turns flags into requests, `commands` has a file for each subcommand.
 //!
 //! # Layers
 //!
@@ -51,10 +53,11 @@
 //!
 //! ```text
 //! cli
-//! api  batch
+//! api  batch  approval
+//! run
 //! config
 //! report
-//! engine  decision  peer
+//! engine
 //! provider  retrieval  repository
 //! journal
 //! protocol::registry

@@ -80,8 +80,8 @@ impl ProposerSeat {
         }
         while node.ended(change.digest()).is_none() {
             let registry = &self.registry;
-            let tell = |want: &NodeAction<Signature>| {
-                match want {
+            let tell = |action: &NodeAction<Signature>| {
+                match action {
                     NodeAction::Late(sequence, _, late) => {
                         let names: Vec<&str> =
                             late.iter().filter_map(|at| registry.name(NodeId::Reviewer(*at))).collect();
@@ -107,7 +107,7 @@ impl ProposerSeat {
                 () = tell_missing(connections, registry, |_| true, notices) => {}
             }
         }
-        let ended = node.ended(change.digest()).and_then(|sequence| node.ruling(sequence, value));
+        let ended = node.ended(change.digest()).and_then(|sequence| node.proof_of(sequence, value));
         ended.ok_or(ApprovalError::Internal("a decision that was told has a proof"))
     }
 }

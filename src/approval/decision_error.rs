@@ -133,7 +133,7 @@ pub enum DecisionError {
     Idle,
     /// The reviewers come to nothing.
     #[error(transparent)]
-    Mistrial(#[from] ClusterError),
+    Cluster(#[from] ClusterError),
     /// A record is not proven.
     #[error("the record does not verify: {0}")]
     NotProven(String),
@@ -159,7 +159,7 @@ impl DecisionError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::File { source, .. } if is_unusable(source.kind()) => ExitCode::Usage,
-            Self::File { .. } | Self::UnderWay(_) | Self::Idle | Self::Mistrial(_) => ExitCode::Internal,
+            Self::File { .. } | Self::UnderWay(_) | Self::Idle | Self::Cluster(_) => ExitCode::Internal,
             Self::KeysAreThere(_)
             | Self::OpenKey(_)
             | Self::Key { .. }

@@ -63,7 +63,7 @@ pub struct Beside<'a> {
 
 impl LandedDecision {
     /// Reads a trailer; `None` if it is under another roster, or no decision has such a place.
-    fn of(trailer: &Trailer, roster: Digest) -> Option<Self> {
+    fn from_trailer(trailer: &Trailer, roster: Digest) -> Option<Self> {
         let digest = |text: &String| text.strip_prefix(SHA256).and_then(|text| text.parse::<Digest>().ok());
         let named = trailer.roster.as_ref();
         if named.is_some_and(|named| digest(named) != Some(roster)) {
@@ -108,8 +108,10 @@ pub fn told(
     since: Option<&Oid>,
 ) -> Result<Vec<LandedDecision>, DecisionError> {
     let trailers = repository.trailers(tip, since)?;
-    let mut told: Vec<LandedDecision> =
-        trailers.iter().filter_map(|trailer| LandedDecision::of(trailer, registry.digest())).collect();
+    let mut told: Vec<LandedDecision> = trailers
+        .iter()
+        .filter_map(|trailer| LandedDecision::from_trailer(trailer, registry.digest()))
+        .collect();
     told.sort_by_key(|told| std::cmp::Reverse(told.sequence));
     Ok(told)
 }
@@ -144,7 +146,7 @@ pub fn compare(
 impl<'a> Beside<'a> {
     /// Nothing is known yet of what is beside the keys; to be compared with this branch.
     #[must_use]
-    pub fn of(branch: &'a str) -> Self {
+    pub fn new(branch: &'a str) -> Self {
         Self { branch, place: Path::new(""), starts_at: None, known: 0, may_learn: false, is_reviewer: false }
     }
 
@@ -189,7 +191,7 @@ mod tests {
 
     fn told(sequence: Sequence, names_roster: bool) -> LandedDecision {
         let commit = Oid::try_from("a".repeat(40)).unwrap();
-        LandedDecision { sequence, change: Some(Digest::of(b"a change")), commit, names_roster }
+        LandedDecision { sequence, change: Some(Digest::new(b"a change")), commit, names_roster }
     }
 
     fn beside(starts_at: Option<Sequence>, is_reviewer: bool, may_learn: bool) -> Beside<'static> {
@@ -222,20 +224,21 @@ mod tests {
 
     #[test]
     fn trailers_of_other_rosters_and_places_that_are_none_tell_nothing() {
-        let roster = Digest::of(b"a roster");
+        let roster = Digest::new(b"a roster");
         let trailer = |sequence, roster: Option<String>| Trailer {
             commit: Oid::try_from("a".repeat(40)).unwrap(),
             sequence,
-            change: Some(format!("sha256:{}", Digest::of(b"a change"))),
+            change: Some(format!("sha256:{}", Digest::new(b"a change"))),
             roster,
         };
-        let named = LandedDecision::of(&trailer(1, Some(format!("sha256:{roster}"))), roster).unwrap();
-        assert!(named.names_roster && named.is(Value::Change(Digest::of(b"a change"))) == LedgerMatch::Same);
+        let named =
+            LandedDecision::from_trailer(&trailer(1, Some(format!("sha256:{roster}"))), roster).unwrap();
+        assert!(named.names_roster && named.is(Value::Change(Digest::new(b"a change"))) == LedgerMatch::Same);
         assert_eq!(named.is(Value::Nothing), LedgerMatch::Other, "what was rejected has not landed");
-        assert!(!LandedDecision::of(&trailer(1, None), roster).unwrap().names_roster);
-        let other = format!("sha256:{}", Digest::of(b"another roster"));
+        assert!(!LandedDecision::from_trailer(&trailer(1, None), roster).unwrap().names_roster);
+        let other = format!("sha256:{}", Digest::new(b"another roster"));
         for trailer in [trailer(1, Some(other)), trailer(0, None), trailer(u64::MAX, None)] {
-            assert_eq!(LandedDecision::of(&trailer, roster), None, "{trailer:?}");
+            assert_eq!(LandedDecision::from_trailer(&trailer, roster), None, "{trailer:?}");
         }
     }
 }

@@ -134,7 +134,7 @@ impl KeyFolder {
     /// By what the ledger of a repository under this roster is told from others.
     #[must_use]
     pub fn ledger_name(registry: &Registry) -> String {
-        let digest = Digest::of(format!("{}\n{}\n", registry.chain(), registry.digest()).as_bytes());
+        let digest = Digest::new(format!("{}\n{}\n", registry.chain(), registry.digest()).as_bytes());
         digest.to_string().chars().take(16).collect()
     }
 

@@ -39,7 +39,7 @@ impl Case {
         // The same commit, however often it is made.
         let commit = repository.commit(&proposal.base, &proposal.tree, &message, proposal.at)?;
         let landing = Landing { branch, from: proposal.base.clone(), to: commit.clone(), with_checkout };
-        let mark = LandingMark::of(ledger.name(), decided.record.sequence);
+        let mark = LandingMark::new(ledger.name(), decided.record.sequence);
         let landed = match repository.settle(&landing, &mark) {
             Ok(true) => Ok(()),
             Ok(false) => repository.land(&landing, &mark),

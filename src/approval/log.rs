@@ -18,7 +18,7 @@ use super::keys::{KeyFolder, ORCHESTRATOR};
 use super::proposal::Proposal;
 use super::record::{DecisionRecord, FIRST_FORM, FORM, Verified};
 use crate::bft::local_cluster::{DecisionProof, LocalCluster};
-use crate::bft::{Letter, ModelAt, ModelOpinion, Opinion, Proof, Registry, Seal, Sequence, Value};
+use crate::bft::{ModelAt, ModelOpinion, Opinion, Proof, Registry, Seal, Sequence, SignedMessage, Value};
 use crate::core::PROGRAM;
 use crate::crypto::{Digest, Signature};
 use crate::journal::{Record as Line, Writer};
@@ -134,7 +134,7 @@ impl Case {
     /// The SHA-256 of what is decided on.
     #[must_use]
     pub fn change(&self) -> Digest {
-        Digest::of(self.change.as_bytes())
+        Digest::new(self.change.as_bytes())
     }
 
     /// Whether a record is of this case. Those who sit apart may have decided on nothing in between, more than once.
@@ -217,11 +217,11 @@ impl DecisionLog {
     /// [`DecisionError`] if a key is missing, or they cannot have decided what is in here.
     pub fn cluster(&self, keys: &KeyFolder) -> Result<LocalCluster<Seal>, DecisionError> {
         let (orchestrator, reviewers) = keys.seals(&self.registry)?;
-        let mut court = LocalCluster::new(self.registry.quorum(), orchestrator, reviewers);
+        let mut cluster = LocalCluster::new(self.registry.quorum(), orchestrator, reviewers);
         for (sequence, proof) in &self.proofs {
-            court.recall(*sequence, proof)?;
+            cluster.recall(*sequence, proof)?;
         }
-        Ok(court)
+        Ok(cluster)
     }
 
     /// The decision that is under way.
@@ -233,7 +233,7 @@ impl DecisionLog {
     /// The mark of the decision that comes next. Where it is in a repository, this ledger is an older copy of another one.
     #[must_use]
     pub fn next_mark(&self) -> LandingMark {
-        LandingMark::of(&self.name, self.next())
+        LandingMark::new(&self.name, self.next())
     }
 
     /// By what it is told from other ledgers of a repository.
@@ -296,13 +296,13 @@ impl DecisionLog {
     /// # Errors
     ///
     /// [`DecisionError`] if it does not verify, or is on something else.
-    pub fn decided(&mut self, ruling: &DecisionProof<Signature>) -> Result<Decided, DecisionError> {
+    pub fn decided(&mut self, decision: &DecisionProof<Signature>) -> Result<Decided, DecisionError> {
         let case = self.case.as_ref().ok_or(DecisionError::Idle)?;
         // Of what version 0.1 began, reviewers who came later may have named their models.
         let has_model =
-            |letter: &Letter<Signature>| letter.opinion.as_ref().is_some_and(|o| o.model.is_some());
-        let form = if ruling.votes.iter().any(has_model) { FORM } else { case.form };
-        let record = DecisionRecord::new(&self.registry, &case.change, ruling, form);
+            |message: &SignedMessage<Signature>| message.opinion.as_ref().is_some_and(|o| o.model.is_some());
+        let form = if decision.votes.iter().any(has_model) { FORM } else { case.form };
+        let record = DecisionRecord::new(&self.registry, &case.change, decision, form);
         record.check(&self.registry)?;
         // What would not be taken when it is read must not be written.
         if !case.fits(&record) {

@@ -1,21 +1,22 @@
-//! A repository's decisions: keys, proposals, the ledger that they are made in, and what proves them.
+//! A change is reviewed, decided on by a quorum, and brought onto its branch: keys, proposals, the log of a repository's decisions,
+//! and what proves them.
 //!
 //! ```text
 //!  keys ──────────────┐
-//!  proposal ──► ledger (fsync) ──► quorum (pure) ─► ledger ──► repository ──► ledger
-//!  opinions ──────────┘              signatures      │            branch        └─ how it ended
-//!                                                    ▼
-//!                                                 record, which anybody with the public keys can verify
+//!  proposal ──► log (fsync) ──► quorum (pure) ─► log ──► repository ──► log
+//!  opinions ──────────┘              signatures    │          branch         └─ how it ended
+//!                                                  ▼
+//!                                               record, which anybody with the public keys can verify
 //! ```
 //!
 //! In go a change that was made ready and what each reviewer thinks of it; out come decisions, in their order, and branches
 //! that are moved. What is needed to sign is durable before anything is signed, and what is needed to move a branch before it
 //! is moved: whoever comes after a crash signs the same again and brings the rest to its end.
 //!
-//! Before any of it, what the branch says of earlier decisions is compared with the ledger: keys that came without theirs sign
-//! nothing. Keys and ledgers move together, as one file.
+//! Before any of it, what the branch says of earlier decisions is compared with the log: keys that came without theirs sign
+//! nothing. Keys and logs move together, as one file.
 //!
-//! [`propose`] and [`serve`] are the two ways in: one proposes a change and has it decided on, the other is one reviewer in a
+//! There are two ways in. A [`ProposingNode`] proposes a change and has it decided on; a [`ReviewingNode`] is one reviewer in a
 //! process of its own. Nothing here counts a vote: that is [`bft`](crate::bft)'s. Nothing is printed, and no signal is caught.
 
 mod cluster;
@@ -53,7 +54,7 @@ pub use keys::{KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
 pub use log::{Case, Decided, DecisionLog, Ended, Sitting};
 pub use portable::{Exported, Imported, export, import};
 pub use proposal::{Proposal, ProposalDraft, Reader};
-pub use propose::{Proposed, ProposingNode};
+pub use propose::{ProposalOutcome, ProposingNode};
 pub use quorum_words::{in_words as quorum_in_words, of_votes as quorum_of_votes};
 pub use recheck::Examined;
 pub use record::{DecisionRecord, Verified, VotedFor};

@@ -313,7 +313,7 @@ fn whole_bytes(bytes: &[u8]) -> usize {
 }
 
 fn digest(files: &BTreeMap<String, String>) -> Digest {
-    Digest::of(&serde_json::to_vec(files).unwrap_or_default())
+    Digest::new(&serde_json::to_vec(files).unwrap_or_default())
 }
 
 fn damaged(file: &Path, why: String) -> DecisionError {

@@ -139,7 +139,7 @@ impl Proposal {
         if proposal.v != VERSION {
             return Err(wrong(format!("its form is {}, and this program reads {VERSION}", proposal.v)));
         }
-        if Digest::of(proposal.diff.as_bytes()) != proposal.diff_sha256 {
+        if Digest::new(proposal.diff.as_bytes()) != proposal.diff_sha256 {
             return Err(wrong("its diff has another digest".to_owned()));
         }
         Ok(proposal)

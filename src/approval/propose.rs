@@ -47,7 +47,7 @@ const OWN_ROLESETS: &str = "each reviewer's own";
 
 /// What became of a change that was proposed.
 #[derive(Debug)]
-pub enum Proposed {
+pub enum ProposalOutcome {
     /// It was decided on.
     Decided(Box<DecisionEnd>),
     /// It is the change that an earlier process began to decide on, which has now ended.
@@ -136,9 +136,13 @@ impl<'a> ProposingNode<'a> {
     /// # Errors
     ///
     /// [`ApprovalError`]; what is durable stays so, and the same words go on with it.
-    pub async fn propose(mut self, mut cut: CutOff, began: Instant) -> Result<Proposed, ApprovalError> {
+    pub async fn propose(
+        mut self,
+        mut cut: CutOff,
+        began: Instant,
+    ) -> Result<ProposalOutcome, ApprovalError> {
         if let Some(end) = self.finish_what_was_begun(&mut cut).await? {
-            return Ok(Proposed::BegunBefore(Box::new(end)));
+            return Ok(ProposalOutcome::BegunBefore(Box::new(end)));
         }
         let candidate = self.given.candidate(&self.decider.repository, &self.site.branch)?;
         let reviewers = Reviewers::read(self.request, &self.file, &self.site.keys)?;
@@ -151,7 +155,7 @@ impl<'a> ProposingNode<'a> {
         let verification = match self.verify(&candidate, &run, &mut cut).await? {
             Some(Checked::Passed(passed)) => Some(passed),
             Some(Checked::Failed { how, said }) => {
-                return Ok(Proposed::Unverified { how, said, log: run.dir.join(VERIFICATION_LOG) });
+                return Ok(ProposalOutcome::Unverified { how, said, log: run.dir.join(VERIFICATION_LOG) });
             }
             None => None,
         };
@@ -243,7 +247,7 @@ impl<'a> ProposingNode<'a> {
         };
         let coverage = self.request.coverage.as_ref().map(read).transpose()?;
         let findings = self.request.findings.as_ref().map(read).transpose()?;
-        let facts = Facts::of(candidate, repository, is_verified, &Reports { coverage, findings })?;
+        let facts = Facts::new(candidate, repository, is_verified, &Reports { coverage, findings })?;
         let reasons = facts.risk.reasons.join("; ");
         self.watcher.status(&escape::terminal(&format!("risk: {} of 100  {reasons}", facts.risk.score)));
         Ok(facts)
@@ -256,7 +260,7 @@ impl<'a> ProposingNode<'a> {
         run: &ProposalRun,
         cut: &mut CutOff,
         began: Instant,
-    ) -> Result<Proposed, ApprovalError> {
+    ) -> Result<ProposalOutcome, ApprovalError> {
         let phases = Phases { proposed: began.elapsed(), ..Phases::default() };
         private_folder(&run.dir).map_err(ApprovalError::file("make the folder", &run.dir))?;
         self.tell_quorum(&quorum_words::declared(&self.site.registry));
@@ -265,7 +269,7 @@ impl<'a> ProposingNode<'a> {
             end = self.decider.decide(proposal, Vec::new(), &id, phases, &mut self.copy) => end?,
             why = cut.heard(UNDER_WAY) => return Err(why),
         };
-        Ok(Proposed::Decided(Box::new(end)))
+        Ok(ProposalOutcome::Decided(Box::new(end)))
     }
 
     /// Has the change reviewed in this process, or takes the review that was made. Returns how long it took until then, besides.
@@ -303,7 +307,7 @@ impl<'a> ProposingNode<'a> {
         &mut self,
         proposal: Proposal,
         reviewed: &TimedReview,
-    ) -> Result<Proposed, ApprovalError> {
+    ) -> Result<ProposalOutcome, ApprovalError> {
         let TimedReview { review, names, phases } = reviewed;
         let ReviewedRun { result, endpoints } = review;
         let models: Vec<_> = endpoints.iter().map(|endpoint| Some(endpoint.model().to_owned())).collect();
@@ -323,7 +327,7 @@ impl<'a> ProposingNode<'a> {
             | OutcomeKind::Failed
             | OutcomeKind::Interrupted) => {
                 let reason = result.reason.clone().unwrap_or_default();
-                return Ok(Proposed::NotReviewed { outcome, reason, run: result.run.clone() });
+                return Ok(ProposalOutcome::NotReviewed { outcome, reason, run: result.run.clone() });
             }
         }
         let labels = endpoints.iter().map(Endpoint::label);
@@ -334,7 +338,7 @@ impl<'a> ProposingNode<'a> {
             opinions.enumerate().map(|(at, opinion)| ModelOpinion { opinion, model: review.model_of(at) });
         let end =
             self.decider.decide(&proposal, opinions.collect(), &result.run, *phases, &mut self.copy).await?;
-        Ok(Proposed::Decided(Box::new(end)))
+        Ok(ProposalOutcome::Decided(Box::new(end)))
     }
 
     fn tell_quorum(&self, models: &[Option<String>]) {

@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn nothing_is_claimed_of_models_that_are_not_known() {
-        let four = Quorum::of(4).unwrap();
+        let four = Quorum::new(4).unwrap();
         let known = |names: &[&str]| names.iter().map(|name| Some((*name).to_owned())).collect::<Vec<_>>();
         assert_eq!(
             in_words(four, &[const { None }; 4]),

@@ -7,7 +7,7 @@ use super::decision_error::DecisionError;
 use super::proposal::Proposal;
 use crate::bft::local_cluster::DecisionProof;
 use crate::bft::{
-    Change, ModelAt, ModelOpinion, Opinion, Post, Proof, Proven, Registry, Roster, RosterEntry, Sequence,
+    Change, ModelAt, ModelOpinion, Opinion, Packet, Proof, Proven, Registry, Roster, RosterEntry, Sequence,
     Statement, Value, Vote,
 };
 use crate::crypto::dsse::DsseEnvelope;
@@ -87,29 +87,29 @@ pub struct Verified {
 }
 
 impl DecisionRecord {
-    /// Makes the record of a ruling on a change, in this form.
+    /// Makes the record of a decision on a change, in this form.
     ///
     /// # Panics
     ///
-    /// Never: a ruling's commits say one thing, by those who are in the roster.
+    /// Never: a decision's commits say one thing, by those who are in the roster.
     #[must_use]
     pub(super) fn new(
         registry: &Registry,
         change: &str,
-        ruling: &DecisionProof<Signature>,
+        decision: &DecisionProof<Signature>,
         form: u32,
     ) -> Self {
-        let write = |letter: &_| {
-            let text = registry.write(&Post::Letter(Clone::clone(letter)));
+        let write = |message: &_| {
+            let text = registry.write(&Packet::Message(Clone::clone(message)));
             serde_json::from_str(&text).expect("what was written as JSON is JSON")
         };
         Self {
             v: form,
             chain: registry.chain(),
-            sequence: ruling.sequence,
-            envelope: registry.envelope(&ruling.proof.commits).expect("a ruling has commits to one thing"),
+            sequence: decision.sequence,
+            envelope: registry.envelope(&decision.proof.commits).expect("a ruling has commits to one thing"),
             change: change.to_owned(),
-            votes: ruling.votes.iter().map(write).collect(),
+            votes: decision.votes.iter().map(write).collect(),
             roster: registry.roster().clone(),
         }
     }
@@ -171,7 +171,7 @@ impl DecisionRecord {
             return Err(DecisionError::OtherRoster { found: own.digest(), expected: registry.digest() });
         }
         let (proven, proof) = self.proof(registry)?;
-        let change = Digest::of(self.change.as_bytes());
+        let change = Digest::new(self.change.as_bytes());
         let proposal = Proposal::read(&self.change)?;
         let approved = match proven.value {
             Value::Change(decided) if decided == change => true,
@@ -231,22 +231,22 @@ impl DecisionRecord {
     ) -> Result<(usize, ModelOpinion), DecisionError> {
         let foreign =
             || DecisionError::NotProven("one of its votes is on something else, or is none".to_owned());
-        let Some(Post::Letter(letter)) = registry.read(&vote.to_string(), |_, _| true)? else {
+        let Some(Packet::Message(message)) = registry.read(&vote.to_string(), |_, _| true)? else {
             return Err(foreign());
         };
         // What was left out as it was read, or written otherwise, would be beyond what anybody has signed.
-        let written = registry.write(&Post::Letter(letter.clone()));
+        let written = registry.write(&Packet::Message(message.clone()));
         let is_whole = serde_json::from_str::<Json>(&written).is_ok_and(|written| written == *vote);
         let is_it = is_whole
-            && letter.signed.sequence == self.sequence
-            && matches!(letter.signed.statement, Statement::Prepare { value, .. } if value == Value::Change(change));
-        let reading = letter.opinion.filter(|_| is_it).ok_or_else(foreign)?;
+            && message.signed.sequence == self.sequence
+            && matches!(message.signed.statement, Statement::Prepare { value, .. } if value == Value::Change(change));
+        let reading = message.opinion.filter(|_| is_it).ok_or_else(foreign)?;
         if self.v == FIRST_FORM && reading.model.is_some() {
             let why = "a vote names its model, which records of the first form never do".to_owned();
             return Err(DecisionError::NotProven(why));
         }
         // Whose key it is was checked: a prepare is a reviewer's.
-        Ok((letter.signed.by, ModelOpinion::clone(&reading)))
+        Ok((message.signed.by, ModelOpinion::clone(&reading)))
     }
 }
 

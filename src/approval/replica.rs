@@ -29,8 +29,8 @@ use super::verification::Checked;
 use super::watcher::ApprovalWatcher;
 use crate::bft::node_machine::NodeAction;
 use crate::bft::{
-    Change, Letter, ModelOpinion, OPINION_BYTES_MAX, Opinion, Post, Registry, Sequence, Severity, Signed,
-    Value, Vote,
+    Change, ModelOpinion, OPINION_BYTES_MAX, Opinion, Packet, Registry, Sequence, Severity, Signed,
+    SignedMessage, Value, Vote,
 };
 use crate::config::FileConfig;
 use crate::crypto::{Digest, Signature};
@@ -112,7 +112,7 @@ pub async fn serve<'a>(
     }
     let seat = Seated::take(name, &keys, &registry, &addresses, request.listen.as_deref()).await?;
     let Seated { mut node, inbox, connections, folder, heard_at } = seat;
-    let place = Beside { place: &folder, starts_at: request.ledger_starts_at, ..Beside::of(&branch) };
+    let place = Beside { place: &folder, starts_at: request.ledger_starts_at, ..Beside::new(&branch) };
     hold(&mut node, &repository, &registry, place, watcher)?;
     let known = node.known();
     watcher.status(&format!("{name}: heard at {heard_at}; decisions known: {known}"));
@@ -145,7 +145,7 @@ impl ReviewingNode<'_> {
         let (registry, watcher) = (&chair.registry, chair.watcher);
         let patience = Patience { review: chair.request.review_timeout, ..Patience::default() };
         let mut failure = None;
-        let tell = |want: &NodeAction<Signature>| match told(want, registry, &chair.folder, watcher) {
+        let tell = |action: &NodeAction<Signature>| match told(action, registry, &chair.folder, watcher) {
             Ok(()) => ControlFlow::Continue(()),
             Err(why) => {
                 failure = Some(why);
@@ -224,12 +224,12 @@ async fn fetch(repository: &Repository, branch: &str, remote: &str, notices: &dy
 
 /// Says what becomes of decisions, and keeps what proves a fraud.
 fn told(
-    want: &NodeAction<Signature>,
+    action: &NodeAction<Signature>,
     registry: &Registry,
     folder: &Path,
     watcher: &dyn ApprovalWatcher,
 ) -> Result<(), ApprovalError> {
-    match want {
+    match action {
         NodeAction::Decide(sequence, proof) => {
             let value = proof.check(registry.quorum()).map(|proven| proven.value);
             let outcome = match value {
@@ -241,11 +241,12 @@ fn told(
         }
         NodeAction::Accuse(pair) => {
             let (first, second) = &**pair;
-            let post =
-                |signed: &Signed<Signature>| registry.write(&Post::Letter(Letter::alone(signed.clone())));
-            let posts = [post(first), post(second)];
-            let text = format!("[{},\n {}]\n", posts[0], posts[1]);
-            let digest = Digest::of(text.as_bytes()).to_string();
+            let packet = |signed: &Signed<Signature>| {
+                registry.write(&Packet::Message(SignedMessage::alone(signed.clone())))
+            };
+            let packets = [packet(first), packet(second)];
+            let text = format!("[{},\n {}]\n", packets[0], packets[1]);
+            let digest = Digest::new(text.as_bytes()).to_string();
             let path = folder.join(format!("accusation-{}-{}.json", first.sequence, &digest[..8]));
             if path.exists() {
                 // It was told of before this process began.

@@ -119,7 +119,7 @@ impl CommandVerification {
         let _ = tokio::time::timeout(GRACE, written).await;
         let said = std::fs::read(log).map_err(DecisionError::file("read", log))?;
         if status.is_some_and(|status| status.success()) && !is_late {
-            let output_sha256 = Digest::of(&said);
+            let output_sha256 = Digest::new(&said);
             return Ok(Checked::Passed(Self { command: command.to_owned(), output_sha256 }));
         }
         let how = match (is_late, status.and_then(|status| status.code())) {

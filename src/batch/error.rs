@@ -78,7 +78,7 @@ pub enum BatchError {
     #[error(
         "calls fail again and again with no answer between them, so no more runs that need them are begun: {why}; once that is mended, the same command goes on with what was under way, and with --retry failed also with what has failed"
     )]
-    InVain {
+    CircuitOpen {
         /// Why the last one failed.
         why: String,
     },
@@ -109,7 +109,7 @@ impl BatchError {
                 ExitCode::Integrity
             }
             Self::Shards { .. } => ExitCode::Usage,
-            Self::InVain { .. } => ExitCode::Provider,
+            Self::CircuitOpen { .. } => ExitCode::Provider,
         }
     }
 

@@ -79,13 +79,13 @@ impl<'a> ResultLines<'a> {
     /// # Errors
     ///
     /// [`BatchError::Results`] for the first line that says something else, or stands behind one of a later end.
-    pub(super) fn check(&mut self, run: Uuid, ledger: &RunState, head: Digest) -> Result<bool, BatchError> {
+    pub(super) fn check(&mut self, run: Uuid, state: &RunState, head: Digest) -> Result<bool, BatchError> {
         let Slot::Occupied(mut slot) = self.runs.entry(run) else { return Ok(false) };
         let Some(file) = &self.file else { return Ok(false) };
         let is_of_this = |place: &Place| place.head == head.leading_u64();
         while is_of_this(&slot.get().next) {
             let place = slot.get().next;
-            compare(file, self.path, place, run, ledger, head)?;
+            compare(file, self.path, place, run, state, head)?;
             if slot.get().later.is_empty() {
                 slot.remove();
                 return Ok(true);
@@ -123,24 +123,24 @@ fn compare(
     path: &Path,
     place: Place,
     run: Uuid,
-    ledger: &RunState,
+    state: &RunState,
     head: Digest,
 ) -> Result<(), BatchError> {
     let mut bytes = vec![0; place.bytes];
     file.read_exact_at(&mut bytes, place.offset).map_err(BatchError::io("read", path))?;
     let said: Map<String, Value> =
         serde_json::from_slice(&bytes).map_err(|why| wrong(path, place, why.to_string()))?;
-    let derived = derived(&said, ledger, head);
+    let derived = derived(&said, state, head);
     for (name, value) in &derived {
         if said.get(name) != Some(value) {
             return Err(wrong(path, place, format!("`{name}` is not what the journal gives")));
         }
     }
-    if !is_named_so(&said, run, ledger) {
+    if !is_named_so(&said, run, state) {
         let why = "its `task`, `model` and `seed` are not those that the run has its id from".to_owned();
         return Err(wrong(path, place, why));
     }
-    let is_final = ledger.outcome().is_some_and(|outcome| outcome.kind().is_final());
+    let is_final = state.outcome().is_some_and(|outcome| outcome.kind().is_final());
     for (name, digest) in RIGHTS {
         let has_text = said_at(&said, digest).is_some_and(Value::is_string);
         let can_be = match said.get(name) {
@@ -162,13 +162,13 @@ fn compare(
 
 /// What a line of a run says, as far as its records give it. Of a run that version 0.1 began the journal does not know by which names
 /// its task and model went; they are what the run's id is made of, and so they are taken from the line and compared with that.
-fn derived(said: &Map<String, Value>, ledger: &RunState, head: Digest) -> Map<String, Value> {
-    let result = serde_json::to_value(RunResult::new(ledger, head)).unwrap_or_default();
+fn derived(said: &Map<String, Value>, state: &RunState, head: Digest) -> Map<String, Value> {
+    let result = serde_json::to_value(RunResult::new(state, head)).unwrap_or_default();
     let mut derived = match result {
         Value::Object(fields) => fields,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
     };
-    let opened = ledger.opened();
+    let opened = state.opened();
     derived.insert("seed".to_owned(), opened.setup.seed.into());
     let labels = match &opened.cell {
         Some(cell) => [
@@ -183,9 +183,9 @@ fn derived(said: &Map<String, Value>, ledger: &RunState, head: Digest) -> Map<St
 }
 
 /// Whether the run's id is made of what the line calls its task and model.
-fn is_named_so(said: &Map<String, Value>, run: Uuid, ledger: &RunState) -> bool {
+fn is_named_so(said: &Map<String, Value>, run: Uuid, state: &RunState) -> bool {
     let name = |name: &str| said.get(name).and_then(Value::as_str);
-    let setup = &ledger.opened().setup;
+    let setup = &state.opened().setup;
     let named = name("task").zip(name("model"));
     named.is_some_and(|(task, model)| run_id(task, &setup.roleset, model, setup.seed) == run)
 }

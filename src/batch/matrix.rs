@@ -43,7 +43,7 @@ impl Column {
     #[must_use]
     pub fn new(model: String, setup: RunSetup, endpoints: Vec<Endpoint>) -> Self {
         let text = serde_json::to_string(&setup).unwrap_or_default();
-        let sha256 = Digest::of(text.as_bytes());
+        let sha256 = Digest::new(text.as_bytes());
         Self { roleset: setup.roleset.clone(), model, setup, sha256, endpoints }
     }
 }
@@ -51,7 +51,7 @@ impl Column {
 /// The id of a run: no other task, roleset, model and seed have the same.
 pub(super) fn run_id(task: &str, roleset: &str, model: &str, seed: u64) -> Uuid {
     let name = serde_json::json!(["batch", 1, task, roleset, model, seed]).to_string();
-    let bytes = Digest::of(name.as_bytes()).as_bytes().first_chunk().copied().unwrap_or_default();
+    let bytes = Digest::new(name.as_bytes()).as_bytes().first_chunk().copied().unwrap_or_default();
     uuid::Builder::from_custom_bytes(bytes).into_uuid()
 }
 
@@ -71,7 +71,7 @@ impl Cell<'_> {
     pub(super) fn made_of(&self) -> Digest {
         let TaskLine { prompt, documents, canonical, .. } = self.task;
         let text = serde_json::json!([prompt, documents, canonical, self.column.sha256]).to_string();
-        Digest::of(text.as_bytes())
+        Digest::new(text.as_bytes())
     }
 
     /// What the run starts from, with these documents.

@@ -60,7 +60,7 @@ pub(super) enum Start {
 /// What is to be done about a cell.
 pub(super) enum Next {
     /// Its run goes on, or begins.
-    Go { strand: RunWriter, start: Start, made_of: Digest },
+    Go { writer: RunWriter, start: Start, made_of: Digest },
     /// Nothing is left to do.
     Done,
     /// It would fail, for this reason, and is left for another time.
@@ -72,13 +72,13 @@ pub(super) struct Common {
     pub(super) options: Options,
     pub(super) clients: Clients,
     pub(super) figures: RefCell<BatchStats>,
-    pub(super) in_vain: RefCell<CircuitBreaker>,
+    pub(super) breaker: RefCell<CircuitBreaker>,
 }
 
 impl Common {
     /// Why a run of this column would fail, if it would.
     pub(super) fn verdict(&self, column: &Column) -> Option<String> {
-        self.in_vain.borrow().verdict(&column.endpoints, &self.clients)
+        self.breaker.borrow().verdict(&column.endpoints, &self.clients)
     }
 }
 
@@ -96,12 +96,12 @@ impl Observer for Meter<'_> {
                 let cost = usage.cost(endpoint.and_then(Endpoint::price));
                 self.common.figures.borrow_mut().count(&usage, cost);
                 if let Some(endpoint) = endpoint {
-                    self.common.in_vain.borrow_mut().answered(endpoint);
+                    self.common.breaker.borrow_mut().answered(endpoint);
                 }
             }
             RunEvent::Failed { call, error } => {
                 if let Some(endpoint) = self.endpoints.get(call.agent) {
-                    self.common.in_vain.borrow_mut().failed(endpoint, error);
+                    self.common.breaker.borrow_mut().failed(endpoint, error);
                 }
             }
             RunEvent::Writing
@@ -150,18 +150,17 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
             let documents = documents(&cell.task.documents, &options.documents).map_err(Unfit::Line)?;
             let prepared = cell.prepared(documents, options.limits).map_err(Unfit::Line)?;
             let start = Start::New(Box::new(prepared));
-            Ok(Next::Go { strand: shard.strand(run), start, made_of: cell.made_of() })
+            Ok(Next::Go { writer: shard.writer(run), start, made_of: cell.made_of() })
         }
         CellState::Begun => {
-            let (strand, records) = shard.take(run)?;
+            let (writer, records) = shard.take(run)?;
             let made_of = made_of(&records);
-            Ok(Next::Go { strand, start: Start::Again(records, cell.column.endpoints.clone()), made_of })
+            Ok(Next::Go { writer, start: Start::Again(records, cell.column.endpoints.clone()), made_of })
         }
         CellState::Unreported => {
-            let (strand, records) = shard.take(run)?;
-            let ledger =
-                RunState::replay(&records).map_err(|why| BatchError::from(EngineError::from(why)))?;
-            let row = ResultLine::new(&cell, made_of(&records), RunResult::new(&ledger, strand.head()));
+            let (writer, records) = shard.take(run)?;
+            let state = RunState::replay(&records).map_err(|why| BatchError::from(EngineError::from(why)))?;
+            let row = ResultLine::new(&cell, made_of(&records), RunResult::new(&state, writer.head()));
             let ending = row.result.outcome;
             shard.add(&row)?;
             let mut figures = figures.borrow_mut();

@@ -64,7 +64,7 @@ pub async fn run(
 ) -> Result<BatchStats, BatchError> {
     // Each run is a task of its own, on this thread: what it waits for wakes it, and no other.
     let (clients, figures) = (Clients::new(options.flow), RefCell::new(BatchStats::new()));
-    let common = Rc::new(Common { options, clients, figures, in_vain: RefCell::default() });
+    let common = Rc::new(Common { options, clients, figures, breaker: RefCell::default() });
     let scheduler = Scheduler {
         shard,
         columns,
@@ -139,11 +139,11 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
     /// Begins the run of a cell, if anything is left to do. Returns whether it is under way.
     fn begin(&mut self, work: Work) -> Result<bool, BatchError> {
         match begin(self.shard, &work, self.common) {
-            Ok(Next::Go { strand, start, made_of }) => {
+            Ok(Next::Go { writer, start, made_of }) => {
                 self.common.figures.borrow_mut().under_way += 1;
                 let (common, stop) = (Rc::clone(self.common), self.stop.clone());
                 let (columns, column) = (Rc::clone(&work.columns), work.column);
-                let run = async move { (work, made_of, run_cell(strand, start, &common, stop).await) };
+                let run = async move { (work, made_of, run_cell(writer, start, &common, stop).await) };
                 self.handles.push((self.running.spawn_local(run), columns, column));
                 return Ok(true);
             }
@@ -233,7 +233,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         let verdicts = cells.map(|cells| cells.columns.iter().map(|column| self.common.verdict(column)));
         let verdict: Option<Vec<String>> = verdicts.and_then(Iterator::collect);
         let why = verdict.and_then(|verdict| verdict.into_iter().next());
-        why.map_or(Ok(()), |why| Err(BatchError::InVain { why }))
+        why.map_or(Ok(()), |why| Err(BatchError::CircuitOpen { why }))
     }
 
     fn so_far(&self) -> BatchStats {
@@ -250,7 +250,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         let figures = self.so_far();
         self.watcher.so_far(&figures);
         match self.left.filter(|_| *self.stop.borrow() == StopRequest::None) {
-            Some(why) => Err(BatchError::InVain { why }),
+            Some(why) => Err(BatchError::CircuitOpen { why }),
             None => Ok(figures),
         }
     }

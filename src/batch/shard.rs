@@ -192,8 +192,8 @@ impl Shard {
     }
 
     /// The part of the journal that is a new run's.
-    pub(super) fn strand(&self, run: Uuid) -> RunWriter {
-        self.journal.strand(&run.to_string(), Digest::ZERO)
+    pub(super) fn writer(&self, run: Uuid) -> RunWriter {
+        self.journal.writer(&run.to_string(), Digest::ZERO)
     }
 
     /// Takes what there is of a run, to go on with it.
@@ -219,7 +219,7 @@ impl Shard {
             records.push(serde_json::from_slice(&bytes).map_err(|why| damaged(why.to_string()))?);
             head = line.sha256;
         }
-        Ok((self.journal.strand(&run.to_string(), head), records))
+        Ok((self.journal.writer(&run.to_string(), head), records))
     }
 
     /// Adds a line of results.

@@ -81,7 +81,7 @@ pub fn feed(source: impl Read + Send + 'static) -> TaskReader {
 /// Eight bytes for each of millions of ids. Of ten millions two have the same with a probability of three in a million; the second
 /// is named then, and stops no other.
 fn mark(id: &str) -> u64 {
-    Digest::of(id.as_bytes()).as_bytes().first_chunk().copied().map_or(0, u64::from_le_bytes)
+    Digest::new(id.as_bytes()).as_bytes().first_chunk().copied().map_or(0, u64::from_le_bytes)
 }
 
 /// A line's length, and its text or what is wrong with it.

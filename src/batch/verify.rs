@@ -36,19 +36,19 @@ pub struct VerifiedBatch {
 
 impl VerifiedBatch {
     fn count(&mut self, run: &Open) {
-        let has_ended = run.ledger.outcome().is_some_and(|outcome| *outcome != Outcome::Interrupted);
+        let has_ended = run.state.outcome().is_some_and(|outcome| *outcome != Outcome::Interrupted);
         *match () {
             () if run.is_told => &mut self.ended,
             () if has_ended => &mut self.untold,
             () => &mut self.open,
         } += 1;
-        self.unlabelled += u64::from(run.ledger.opened().cell.is_none());
+        self.unlabelled += u64::from(run.state.opened().cell.is_none());
     }
 }
 
 /// A run that can go on yet.
 struct Open {
-    ledger: RunState,
+    state: RunState,
     /// Whether it has ended as its line of results says, and nothing has come since then.
     is_told: bool,
 }
@@ -86,18 +86,18 @@ fn verify_shard(folder: &Path, which: ShardOf, verified: &mut VerifiedBatch) -> 
         let this = match open.entry(run) {
             Slot::Occupied(slot) => {
                 let this = slot.into_mut();
-                this.ledger.apply(&record).map_err(|why| why.to_string())?;
+                this.state.apply(&record).map_err(|why| why.to_string())?;
                 this
             }
             Slot::Vacant(slot) => {
-                let ledger = RunState::open(&record).map_err(|why| why.to_string())?;
-                is_of(run, &ledger, which)?;
-                slot.insert(Open { ledger, is_told: false })
+                let state = RunState::open(&record).map_err(|why| why.to_string())?;
+                is_of(run, &state, which)?;
+                slot.insert(Open { state, is_told: false })
             }
         };
         this.is_told = false;
         if let Entry::Stopped { outcome } = &record.event {
-            let told = claims.check(run, &this.ledger, line.sha256);
+            let told = claims.check(run, &this.state, line.sha256);
             this.is_told = told.unwrap_or_else(|why| {
                 differs = differs.take().or(Some(why));
                 false
@@ -118,12 +118,12 @@ fn verify_shard(folder: &Path, which: ShardOf, verified: &mut VerifiedBatch) -> 
 }
 
 /// Checks that a run has its id from what its record calls it, and that this shard is its own.
-fn is_of(run: Uuid, ledger: &RunState, which: ShardOf) -> Result<(), String> {
+fn is_of(run: Uuid, state: &RunState, which: ShardOf) -> Result<(), String> {
     if !which.has(run) {
         return Err(format!("its run belongs to another shard than {which}"));
     }
-    let setup = &ledger.opened().setup;
-    let is_named_so = ledger
+    let setup = &state.opened().setup;
+    let is_named_so = state
         .opened()
         .cell
         .as_ref()

@@ -2,16 +2,16 @@
 
 use thiserror::Error;
 
-/// Longer posts are not read, in bytes. The longest that an honest one writes fits: a change of
+/// Longer packets are not read, in bytes. The longest that an honest one writes fits: a change of
 /// [`CHANGE_BYTES_MAX`](super::CHANGE_BYTES_MAX) every byte of which is escaped by six, and the locks of a hundred
 /// reviewers.
-pub const POST_BYTES_MAX: usize = 20 << 20;
+pub const PACKET_BYTES_MAX: usize = 20 << 20;
 
 /// Longer names of models and endpoints are not read, in bytes, each.
 pub const MODEL_BYTES_MAX: usize = 512;
 
 /// Longer changes are not decided on, in bytes: written as JSON, and with the locks of a hundred reviewers, one fits into a
-/// post however it must be escaped.
+/// packet however it must be escaped.
 pub const CHANGE_BYTES_MAX: usize = 2 << 20;
 
 /// Longer notes and reasons are not read, in bytes.

@@ -1,11 +1,11 @@
 //! All parties in one process: the same reviewers and orchestrator as anywhere, with a queue in place of a network.
 //!
-//! In come decisions that were made before, then a change and what each reviewer thinks of it; out comes a ruling with its
+//! In come decisions that were made before, then a change and what each reviewer thinks of it; out comes a decision with its
 //! proof. There is no time in here: when nothing is on its way any more, the oldest time-out that is awaited comes. The same
 //! inputs give the same signatures, so that whoever has written them down first can begin again after a crash and says
 //! nothing else.
 //!
-//! Whoever holds all keys can make any ruling. What this is worth against reviewers who err or were talked into something is
+//! Whoever holds all keys can make any decision. What this is worth against reviewers who err or were talked into something is
 //! the same as anywhere; against this very process it is worth nothing.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -17,13 +17,13 @@ use super::message::{Value, View};
 use super::model_opinion::ModelOpinion;
 use super::node_id::NodeId;
 use super::node_machine::{NodeAction, NodeInput, NodeMachine};
-use super::post::{Post, Proof, To};
+use super::packet::{Packet, Proof, To};
 use super::proposer::Proposer;
 use super::quorum::Quorum;
 use super::replica::Replica;
-use super::statement::{Change, Letter, Sequence, Signer, Statement};
+use super::statement::{Change, Sequence, SignedMessage, Signer, Statement};
 
-/// A decision takes a few dozen posts for each pair of reviewers; far more than that is an error of this program.
+/// A decision takes a few dozen packets for each pair of reviewers; far more than that is an error of this program.
 const STEPS_MAX: usize = 4_000_000;
 
 /// The one who proposes.
@@ -33,12 +33,12 @@ const ORCHESTRATOR: NodeId = NodeId::Orchestrator(0);
 #[derive(Debug)]
 pub struct LocalCluster<K: Signer> {
     members: BTreeMap<NodeId, NodeMachine<K>>,
-    inbox: VecDeque<(NodeId, NodeId, Post<K::Signature>)>,
+    inbox: VecDeque<(NodeId, NodeId, Packet<K::Signature>)>,
     /// The time-outs that are awaited.
     waits: VecDeque<(NodeId, Sequence, View, Phase)>,
     /// What each reviewer thinks of the change that is being decided on, and on which model.
     opinions: Vec<ModelOpinion>,
-    votes: Vec<Letter<K::Signature>>,
+    votes: Vec<SignedMessage<K::Signature>>,
     told: Option<(Sequence, Value, Proof<K::Signature>)>,
 }
 
@@ -52,7 +52,7 @@ pub struct DecisionProof<S> {
     /// The commits of a quorum.
     pub proof: Proof<S>,
     /// The votes on the change, each with its opinion, in the order of the reviewers.
-    pub votes: Vec<Letter<S>>,
+    pub votes: Vec<SignedMessage<S>>,
 }
 
 /// The parties do not come to a decision, or not to the one that was made before.
@@ -70,7 +70,7 @@ pub enum ClusterError {
 }
 
 impl<K: Signer> LocalCluster<K> {
-    /// A court with these keys, the reviewers' in the order of the roster; nothing has been decided yet.
+    /// A cluster with these keys, the reviewers' in the order of the roster; nothing has been decided yet.
     #[must_use]
     pub fn new(quorum: Quorum, orchestrator: K, reviewers: Vec<K>) -> Self {
         let reviewers = reviewers.into_iter().enumerate();
@@ -103,8 +103,8 @@ impl<K: Signer> LocalCluster<K> {
         if sequence != self.next() {
             return Err(ClusterError::OutOfOrder(sequence));
         }
-        let post = Post::Proof(proof.clone());
-        self.inbox.extend(self.members.keys().map(|to| (ORCHESTRATOR, *to, post.clone())));
+        let packet = Packet::Proof(proof.clone());
+        self.inbox.extend(self.members.keys().map(|to| (ORCHESTRATOR, *to, packet.clone())));
         self.run()?;
         if self.told.take().is_some_and(|(told, ..)| told == sequence) {
             Ok(())
@@ -132,13 +132,14 @@ impl<K: Signer> LocalCluster<K> {
         self.step(ORCHESTRATOR, NodeInput::Submit(change));
         self.run()?;
         let (sequence, decided, proof) = self.told.take().ok_or(ClusterError::Endless)?;
-        let is_on_it = |letter: &&Letter<K::Signature>| {
-            letter.opinion.is_some()
-                && matches!(letter.signed.statement, Statement::Prepare { value: on, .. } if on == value)
+        let is_on_it = |message: &&SignedMessage<K::Signature>| {
+            message.opinion.is_some()
+                && matches!(message.signed.statement, Statement::Prepare { value: on, .. } if on == value)
         };
-        let mut votes: Vec<Letter<K::Signature>> = self.votes.iter().filter(is_on_it).cloned().collect();
-        votes.sort_by_key(|letter| letter.signed.by);
-        votes.dedup_by_key(|letter| letter.signed.by);
+        let mut votes: Vec<SignedMessage<K::Signature>> =
+            self.votes.iter().filter(is_on_it).cloned().collect();
+        votes.sort_by_key(|message| message.signed.by);
+        votes.dedup_by_key(|message| message.signed.by);
         self.waits.clear();
         Ok(DecisionProof { sequence, value: decided, proof, votes })
     }
@@ -146,14 +147,14 @@ impl<K: Signer> LocalCluster<K> {
     /// Delivers until something is told and nothing is on its way.
     fn run(&mut self) -> Result<(), ClusterError> {
         for _ in 0..STEPS_MAX {
-            if let Some((from, to, post)) = self.inbox.pop_front() {
-                match post {
-                    Post::Have(known) => {
+            if let Some((from, to, packet)) = self.inbox.pop_front() {
+                match packet {
+                    Packet::Have(known) => {
                         let wanted = self.members.get(&to).map(|member| member.answer(from, known));
                         self.perform(to, wanted.unwrap_or_default());
                     }
-                    Post::Letter(_) | Post::Proof(_) | Post::Stable(_) => {
-                        self.step(to, NodeInput::Heard(from, post));
+                    Packet::Message(_) | Packet::Proof(_) | Packet::Stable(_) => {
+                        self.step(to, NodeInput::Heard(from, packet));
                     }
                 }
             } else if self.told.is_some() {
@@ -175,11 +176,11 @@ impl<K: Signer> LocalCluster<K> {
     fn perform(&mut self, party: NodeId, wanted: Vec<NodeAction<K::Signature>>) {
         for want in wanted {
             match want {
-                NodeAction::Send(to, post) => {
-                    if let Post::Letter(letter) = &post {
-                        self.votes.extend(letter.opinion.is_some().then(|| letter.clone()));
+                NodeAction::Send(to, packet) => {
+                    if let Packet::Message(message) = &packet {
+                        self.votes.extend(message.opinion.is_some().then(|| message.clone()));
                     }
-                    self.send(party, to, &post);
+                    self.send(party, to, &packet);
                 }
                 NodeAction::Review(sequence, change) => {
                     let NodeId::Reviewer(at) = party else { continue };
@@ -203,9 +204,9 @@ impl<K: Signer> LocalCluster<K> {
         }
     }
 
-    fn send(&mut self, from: NodeId, to: To, post: &Post<K::Signature>) {
+    fn send(&mut self, from: NodeId, to: To, packet: &Packet<K::Signature>) {
         let others = self.members.keys().filter(|party| to.reaches(from, **party));
-        self.inbox.extend(others.map(|to| (from, *to, post.clone())));
+        self.inbox.extend(others.map(|to| (from, *to, packet.clone())));
     }
 }
 
@@ -225,10 +226,10 @@ mod tests {
         };
         let roster =
             Roster { reviewers: (1..=reviewers).map(seat).collect(), orchestrators: vec![seat(200)] };
-        Arc::new(Registry::new(Digest::of(b"a repository"), roster).unwrap())
+        Arc::new(Registry::new(Digest::new(b"a repository"), roster).unwrap())
     }
 
-    fn court(reviewers: u8) -> LocalCluster<Seal> {
+    fn cluster(reviewers: u8) -> LocalCluster<Seal> {
         let registry = registry(reviewers);
         let seal = |seed: u8| Seal::new(SecretKey::from_seed(&[seed; 32]), Arc::clone(&registry)).unwrap().1;
         LocalCluster::new(registry.quorum(), seal(200), (1..=reviewers).map(seal).collect())
@@ -258,9 +259,10 @@ mod tests {
             (3, 1, false),
             (31, 10, true),
         ] {
-            let mut court = court(reviewers);
+            let mut cluster = cluster(reviewers);
             let opinions = (0..reviewers).map(|at| if at < rejecting { no() } else { yes() }).collect();
-            let DecisionProof { sequence, value, votes, proof } = court.decide(change(1), opinions).unwrap();
+            let DecisionProof { sequence, value, votes, proof } =
+                cluster.decide(change(1), opinions).unwrap();
             let expected = if is_approved { change(1).value() } else { Value::Nothing };
             assert_eq!((sequence, value), (1, expected), "{rejecting} of {reviewers}");
             assert_eq!(votes.len(), usize::from(reviewers), "every vote is kept, dissent too");
@@ -273,26 +275,26 @@ mod tests {
 
     #[test]
     fn decisions_are_numbered_and_whoever_begins_again_says_nothing_else() {
-        let mut court = court(4);
+        let mut cluster = cluster(4);
         let mut proofs = Vec::new();
         // Past several checkpoints, so that what lies before is forgotten.
         for number in 1..=3 * CHECKPOINT_EVERY {
             let opinions = if number % 5 == 0 { vec![no(), yes(), no(), yes()] } else { vec![yes(); 4] };
-            let ruling = court.decide(change(number), opinions).unwrap();
-            assert_eq!(ruling.sequence, number);
-            proofs.push(ruling.proof);
+            let decision = cluster.decide(change(number), opinions).unwrap();
+            assert_eq!(decision.sequence, number);
+            proofs.push(decision.proof);
         }
         // Whoever knows all up to a checkpoint may have none itself, and goes no further than its window then.
-        let member = &court.members[&NodeId::Reviewer(0)];
+        let member = &cluster.members[&NodeId::Reviewer(0)];
         let said = member.answer(NodeId::Reviewer(1), 3 * CHECKPOINT_EVERY);
-        assert!(said.iter().any(|want| matches!(want, NodeAction::Send(_, Post::Stable(_)))), "{said:?}");
+        assert!(said.iter().any(|want| matches!(want, NodeAction::Send(_, Packet::Stable(_)))), "{said:?}");
         let last = proofs.pop().unwrap();
-        let mut again = self::court(4);
+        let mut again = self::cluster(4);
         for (sequence, proof) in (1..).zip(&proofs) {
             again.recall(sequence, proof).unwrap();
         }
-        let ruling = again.decide(change(3 * CHECKPOINT_EVERY), vec![yes(); 4]).unwrap();
-        assert_eq!(ruling.proof.commits, last.commits, "the same signatures");
+        let decision = again.decide(change(3 * CHECKPOINT_EVERY), vec![yes(); 4]).unwrap();
+        assert_eq!(decision.proof.commits, last.commits, "the same signatures");
         assert_eq!(again.recall(3, &proofs[2]), Err(ClusterError::OutOfOrder(3)));
     }
 }

@@ -36,8 +36,8 @@ mod model_opinion;
 mod node_id;
 pub mod node_machine;
 mod opinion;
+mod packet;
 mod payload;
-mod post;
 pub mod proposer;
 mod quorum;
 mod refused;
@@ -50,7 +50,7 @@ mod wire;
 
 pub use event::{Decision, Fraud, Phase, SlotAction, SlotInput};
 pub use limits::MODEL_BYTES_MAX;
-pub use limits::POST_BYTES_MAX;
+pub use limits::PACKET_BYTES_MAX;
 pub use limits::{CHANGE_BYTES_MAX, OPINION_BYTES_MAX, TooLong};
 pub use message::{
     Commit, Grounds, LeaderProposal, Lock, Prepare, Reviewer, SlotMessage, Value, View, ViewChange, Vote,
@@ -58,10 +58,10 @@ pub use message::{
 pub use model_opinion::{ModelAt, ModelOpinion, VOTE_TYPE};
 pub use node_id::NodeId;
 pub use opinion::{Opinion, Severity};
+pub use packet::{CHECKPOINT_EVERY, PROOFS_AT_ONCE, Packet, Proof, Proven, To, WINDOW, leader};
 pub use payload::{PREDICATE_TYPE, Seal};
-pub use post::{CHECKPOINT_EVERY, PROOFS_AT_ONCE, Post, Proof, Proven, To, WINDOW, leader};
 pub use quorum::{Quorum, TooFew};
 pub use refused::Refused;
 pub use roster::{Registry, Roster, RosterEntry, RosterFault};
 pub use slot::Slot;
-pub use statement::{Change, Letter, Sequence, Signed, Signer, Statement};
+pub use statement::{Change, Sequence, Signed, SignedMessage, Signer, Statement};

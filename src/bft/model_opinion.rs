@@ -84,7 +84,7 @@ impl ModelOpinion {
         let Self { opinion, model } = self;
         let Some(model) = model else { return opinion.digest() };
         let named = Named { model, opinion, predicate_type: VOTE_TYPE };
-        Digest::of(&serde_json::to_vec(&named).expect("strings and numbers have a JSON form"))
+        Digest::new(&serde_json::to_vec(&named).expect("strings and numbers have a JSON form"))
     }
 
     /// What it counts as.
@@ -116,7 +116,7 @@ mod tests {
             "opinion": yes(),
             "model": {"model": "qwen", "endpoint": "http://127.0.0.1:1/v1"},
         });
-        assert_eq!(Digest::of(&serde_json_canonicalizer::to_vec(&json).unwrap()), reading.digest());
+        assert_eq!(Digest::new(&serde_json_canonicalizer::to_vec(&json).unwrap()), reading.digest());
         let other = |endpoint, model| ModelOpinion::by(ModelAt::new(endpoint, model), yes()).digest();
         assert_ne!(other("http://127.0.0.1:2/v1", "qwen"), reading.digest());
         assert_ne!(other("http://127.0.0.1:1/v1", "llama"), reading.digest());

@@ -8,7 +8,7 @@ use super::event::Phase;
 use super::message::{Reviewer, Value, View};
 use super::model_opinion::ModelOpinion;
 use super::node_id::NodeId;
-use super::post::{Post, Proof, To};
+use super::packet::{Packet, Proof, To};
 use super::proposer::{Proposer, ProposerAction, ProposerInput, Why};
 use super::replica::{Replica, ReplicaAction, ReplicaInput};
 use super::statement::{Change, Sequence, Signed, Signer, Statement};
@@ -29,7 +29,7 @@ pub enum NodeInput<S> {
     /// A change is to be decided on; an orchestrator's.
     Submit(Change),
     /// Something has come from somebody, who may not be its author.
-    Heard(NodeId, Post<S>),
+    Heard(NodeId, Packet<S>),
     /// The change with this digest has been reviewed for this decision; a reviewer's.
     Reviewed(Sequence, Digest, Arc<ModelOpinion>),
     /// The time for a phase is over; that of an orchestrator is [`Phase::PrePrepare`].
@@ -42,7 +42,7 @@ pub enum NodeInput<S> {
 #[derive(Clone, Debug)]
 pub enum NodeAction<S> {
     /// To be sent.
-    Send(To, Post<S>),
+    Send(To, Packet<S>),
     /// To be reviewed.
     Review(Sequence, Change),
     /// The time for a phase begins.
@@ -69,7 +69,7 @@ impl<K: Signer> NodeMachine<K> {
         match self {
             Self::Reviewer(replica) => {
                 let input = match input {
-                    NodeInput::Heard(from, post) => ReplicaInput::Heard(from, post),
+                    NodeInput::Heard(from, packet) => ReplicaInput::Heard(from, packet),
                     NodeInput::Reviewed(sequence, digest, opinion) => {
                         ReplicaInput::Reviewed(sequence, digest, opinion)
                     }
@@ -81,7 +81,7 @@ impl<K: Signer> NodeMachine<K> {
             }
             Self::Orchestrator(orchestrator) => {
                 let input = match input {
-                    NodeInput::Heard(from, post) => ProposerInput::Heard(from, post),
+                    NodeInput::Heard(from, packet) => ProposerInput::Heard(from, packet),
                     NodeInput::Submit(change) => ProposerInput::Submit(change),
                     NodeInput::Expired(sequence, view, _) => ProposerInput::Expired(sequence, view),
                     NodeInput::Again => ProposerInput::Again,
@@ -92,7 +92,7 @@ impl<K: Signer> NodeMachine<K> {
         }
     }
 
-    /// Whether a letter that says this can make a difference here. Its signature need not be checked if not.
+    /// Whether a message that says this can make a difference here. Its signature need not be checked if not.
     #[must_use]
     pub fn wants(&self, sequence: Sequence, statement: &Statement) -> bool {
         match self {
@@ -145,7 +145,7 @@ fn all<S, O: Into<NodeAction<S>>>(outputs: Vec<O>) -> Vec<NodeAction<S>> {
 impl<S> From<ReplicaAction<S>> for NodeAction<S> {
     fn from(output: ReplicaAction<S>) -> Self {
         match output {
-            ReplicaAction::Send(to, post) => Self::Send(to, post),
+            ReplicaAction::Send(to, packet) => Self::Send(to, packet),
             ReplicaAction::Review(sequence, change) => Self::Review(sequence, change),
             ReplicaAction::Wait(sequence, view, phase) => Self::Wait(sequence, view, phase),
             ReplicaAction::Decide(sequence, proof) => Self::Decide(sequence, proof),
@@ -159,7 +159,7 @@ impl<S> From<ReplicaAction<S>> for NodeAction<S> {
 impl<S> From<ProposerAction<S>> for NodeAction<S> {
     fn from(output: ProposerAction<S>) -> Self {
         match output {
-            ProposerAction::Send(to, post) => Self::Send(to, post),
+            ProposerAction::Send(to, packet) => Self::Send(to, packet),
             ProposerAction::Wait(sequence, view) => Self::Wait(sequence, view, Phase::PrePrepare),
             ProposerAction::Late(sequence, view, late) => Self::Late(sequence, view, late),
             ProposerAction::Decide(sequence, value, proof) => Self::Tell(sequence, value, proof),

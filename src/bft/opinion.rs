@@ -55,7 +55,7 @@ impl Opinion {
     /// Never: it has a JSON form.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        Digest::of(&serde_json::to_vec(self).expect("strings and numbers have a JSON form"))
+        Digest::new(&serde_json::to_vec(self).expect("strings and numbers have a JSON form"))
     }
 
     /// How long its text is, in bytes.

@@ -159,12 +159,12 @@ mod tests {
             domain: "a model".to_owned(),
         };
         let roster = Roster { reviewers: (0..4).map(seat).collect(), orchestrators: vec![seat(9)] };
-        Registry::new(Digest::of(b"a repository"), roster).unwrap()
+        Registry::new(Digest::new(b"a repository"), roster).unwrap()
     }
 
     fn statements() -> impl Strategy<Value = Statement> {
         let value = prop_oneof![
-            any::<u8>().prop_map(|seed| Value::Change(Digest::of(&[seed]))),
+            any::<u8>().prop_map(|seed| Value::Change(Digest::new(&[seed]))),
             Just(Value::Nothing)
         ];
         let vote =
@@ -175,12 +175,12 @@ mod tests {
                 1 => Statement::Want { value },
                 2 => Statement::Acknowledge { value, view },
                 3 => {
-                    let opinion = (vote != Vote::Follow).then(|| Digest::of(b"opinion"));
+                    let opinion = (vote != Vote::Follow).then(|| Digest::new(b"opinion"));
                     Statement::Prepare { opinion, value, view, vote }
                 }
                 4 => Statement::Commit(Commit { view, value }),
                 5 => Statement::ViewChange { lock: locked.map(|view| (view, value)), view },
-                _ => Statement::Checkpoint { head: Digest::of(b"head") },
+                _ => Statement::Checkpoint { head: Digest::new(b"head") },
             },
         )
     }
@@ -199,7 +199,7 @@ mod tests {
         #[test]
         fn an_opinion_is_written_as_canonical_json(opinion in opinions()) {
             let value = serde_json::to_value(&opinion).unwrap();
-            prop_assert_eq!(Digest::of(&serde_json_canonicalizer::to_vec(&value).unwrap()), opinion.digest());
+            prop_assert_eq!(Digest::new(&serde_json_canonicalizer::to_vec(&value).unwrap()), opinion.digest());
         }
     }
 

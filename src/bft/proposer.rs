@@ -1,6 +1,6 @@
 //! An orchestrator: it numbers changes, proposes them in the views that are its own, and hears what is decided.
 //!
-//! In come changes, posts of reviewers and time-outs; out go proposals, and decisions in their order, each once. It has no
+//! In come changes, packets of reviewers and time-outs; out go proposals, and decisions in their order, each once. It has no
 //! vote. Like a reviewer it is what was put in: put in again, in the same order, it proposes nothing else.
 //!
 //! A change that was submitted is decided on, or comes back with the reason: where a place goes to something else, it
@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use super::message::{Commit, LeaderProposal, Reviewer, Value, View, Vote};
 use super::node_id::NodeId;
-use super::post::{Commits, PROOFS_AT_ONCE, Post, Proof, To, WINDOW, leader};
+use super::packet::{Commits, PROOFS_AT_ONCE, Packet, Proof, To, WINDOW, leader};
 use super::quorum::Quorum;
-use super::statement::{Change, Letter, Sequence, Signed, Signer, Statement};
+use super::statement::{Change, Sequence, Signed, SignedMessage, Signer, Statement};
 use crate::crypto::Digest;
 
 /// So many decisions are under way at once. Half of what reviewers allow: their checkpoints may be late.
@@ -31,7 +31,7 @@ pub enum ProposerInput<S> {
     /// A change is to be decided on.
     Submit(Change),
     /// Something has come from somebody. What somebody says it has changes nothing here: see [`Proposer::answer`].
-    Heard(NodeId, Post<S>),
+    Heard(NodeId, Packet<S>),
     /// The time to acknowledge the proposal of a view is over.
     Expired(Sequence, View),
     /// What was said may be lost: it is time to say it again.
@@ -42,7 +42,7 @@ pub enum ProposerInput<S> {
 #[derive(Clone, Debug)]
 pub enum ProposerAction<S> {
     /// To be sent.
-    Send(To, Post<S>),
+    Send(To, Packet<S>),
     /// The time to acknowledge the proposal of a view begins.
     Wait(Sequence, View),
     /// These reviewers have not acknowledged the proposal of a view in time; it has been sent to them again.
@@ -81,10 +81,10 @@ struct Job<S> {
     changes: BTreeMap<Digest, Change>,
     wanted: Option<Digest>,
     /// The last view that each reviewer has gone to, with a lock that holds or none.
-    left: BTreeMap<Reviewer, (View, Letter<S>)>,
+    left: BTreeMap<Reviewer, (View, SignedMessage<S>)>,
     commits: Commits<S>,
     /// The last of its proposals, and who has it.
-    proposal: Option<(View, Letter<S>)>,
+    proposal: Option<(View, SignedMessage<S>)>,
     acknowledged: BTreeSet<Reviewer>,
     decision: Option<(Value, Proof<S>)>,
 }
@@ -184,9 +184,9 @@ impl<K: Signer> Proposer<K> {
             ProposerInput::Submit(change) => {
                 self.waiting.push_back(Wish { change, tries: 0, against: BTreeSet::new() });
             }
-            ProposerInput::Heard(_, Post::Letter(letter)) => self.letter(&letter, &mut out),
-            ProposerInput::Heard(_, Post::Proof(proof)) => self.proof(proof),
-            ProposerInput::Heard(_, Post::Stable(_) | Post::Have(_)) => {}
+            ProposerInput::Heard(_, Packet::Message(message)) => self.message(&message, &mut out),
+            ProposerInput::Heard(_, Packet::Proof(proof)) => self.proof(proof),
+            ProposerInput::Heard(_, Packet::Stable(_) | Packet::Have(_)) => {}
             ProposerInput::Expired(sequence, view) => self.late(sequence, view, &mut out),
             ProposerInput::Again => self.again(&mut out),
         }
@@ -195,7 +195,7 @@ impl<K: Signer> Proposer<K> {
         out
     }
 
-    /// Whether a letter that says this, or a proof of it, can make a difference here. Its signature need not be checked if not.
+    /// Whether a message that says this, or a proof of it, can make a difference here. Its signature need not be checked if not.
     #[must_use]
     pub fn wants(&self, sequence: Sequence, statement: &Statement) -> bool {
         let is_about_it = !matches!(statement, Statement::Checkpoint { .. });
@@ -228,8 +228,12 @@ impl<K: Signer> Proposer<K> {
         Signed { by: self.me, sequence, statement, signature }
     }
 
-    fn letter(&mut self, letter: &Letter<K::Signature>, out: &mut Vec<ProposerAction<K::Signature>>) {
-        let Letter { signed, change, .. } = letter;
+    fn message(
+        &mut self,
+        message: &SignedMessage<K::Signature>,
+        out: &mut Vec<ProposerAction<K::Signature>>,
+    ) {
+        let SignedMessage { signed, change, .. } = message;
         let (sequence, by, quorum, orchestrators) =
             (signed.sequence, signed.by, self.quorum, self.orchestrators);
         if !self.is_open(sequence) {
@@ -239,12 +243,12 @@ impl<K: Signer> Proposer<K> {
         let is_reviewer = by < quorum.reviewers();
         match &signed.statement {
             Statement::PrePrepare { view, value } => {
-                if by == leader(sequence, *view, orchestrators) && letter.has(*value) {
+                if by == leader(sequence, *view, orchestrators) && message.has(*value) {
                     job.learn(change.as_ref());
                 }
             }
             Statement::Want { value: Value::Change(digest) } => {
-                if job.wanted.is_none() && letter.has(Value::Change(*digest)) {
+                if job.wanted.is_none() && message.has(Value::Change(*digest)) {
                     job.learn(change.as_ref());
                     job.wanted = job.changes.contains_key(digest).then_some(*digest);
                     self.open(sequence, out);
@@ -277,14 +281,14 @@ impl<K: Signer> Proposer<K> {
                 let view = *view;
                 let is_news = job.left.get(&by).is_none_or(|(last, _)| *last < view);
                 // One whose grounds were lost on the way would stand in the way of the whole.
-                if let Some((_, change)) = letter.view_change(sequence).filter(|_| is_news)
+                if let Some((_, change)) = message.view_change(sequence).filter(|_| is_news)
                     && change.lock.as_ref().is_none_or(|lock| {
-                        lock.holds(quorum) && (letter.has(lock.value) || job.change(lock.value).is_some())
+                        lock.holds(quorum) && (message.has(lock.value) || job.change(lock.value).is_some())
                     })
                 {
-                    let locked = letter.change.iter().filter(|_| change.lock.is_some());
+                    let locked = message.change.iter().filter(|_| change.lock.is_some());
                     job.changes.extend(locked.map(|change| (change.digest(), change.clone())));
-                    job.left.insert(by, (view, letter.bare()));
+                    job.left.insert(by, (view, message.bare()));
                     self.lead(sequence, view, out);
                 }
             }
@@ -331,8 +335,8 @@ impl<K: Signer> Proposer<K> {
             return;
         }
         let here = job.left.values().filter(|(other, _)| *other == view);
-        let grounds: Vec<Letter<K::Signature>> = here.map(|(_, letter)| letter.clone()).collect();
-        let said = grounds.iter().filter_map(|letter| letter.view_change(sequence)).collect();
+        let grounds: Vec<SignedMessage<K::Signature>> = here.map(|(_, message)| message.clone()).collect();
+        let said = grounds.iter().filter_map(|message| message.view_change(sequence)).collect();
         if let Some(proposal) = LeaderProposal::after(view, said, job.choice(quorum), quorum) {
             self.propose(sequence, view, proposal.value, grounds.into(), out);
         }
@@ -343,18 +347,19 @@ impl<K: Signer> Proposer<K> {
         sequence: Sequence,
         view: View,
         value: Value,
-        grounds: Arc<[Letter<K::Signature>]>,
+        grounds: Arc<[SignedMessage<K::Signature>]>,
         out: &mut Vec<ProposerAction<K::Signature>>,
     ) {
         let signed = self.sign(sequence, Statement::PrePrepare { value, view });
         let Some(job) = self.jobs.get_mut(&sequence) else { return };
-        let letter = Letter { change: job.change(value).cloned(), grounds, ..Letter::alone(signed) };
+        let message =
+            SignedMessage { change: job.change(value).cloned(), grounds, ..SignedMessage::alone(signed) };
         if let Some(wish) = job.wish.as_mut().filter(|wish| wish.change.value() == value) {
             wish.tries += 1;
         }
-        job.proposal = Some((view, letter.clone()));
+        job.proposal = Some((view, message.clone()));
         job.acknowledged.clear();
-        out.push(ProposerAction::Send(To::All, Post::Letter(letter)));
+        out.push(ProposerAction::Send(To::All, Packet::Message(message)));
         out.push(ProposerAction::Wait(sequence, view));
     }
 
@@ -403,7 +408,10 @@ impl<K: Signer> Proposer<K> {
         let change = self.jobs.get(&sequence).and_then(|job| Some(job.wish.as_ref()?.change.clone()));
         let value = change.as_ref().map_or(Value::Nothing, Change::value);
         let signed = self.sign(sequence, Statement::Want { value });
-        out.push(ProposerAction::Send(To::All, Post::Letter(Letter { change, ..Letter::alone(signed) })));
+        out.push(ProposerAction::Send(
+            To::All,
+            Packet::Message(SignedMessage { change, ..SignedMessage::alone(signed) }),
+        ));
     }
 
     /// What is sent to somebody who knows all decisions up to one. It may be the only one who has heard a quorum: liars tell it
@@ -416,23 +424,23 @@ impl<K: Signer> Proposer<K> {
         }
         let after = self.jobs.range(known.saturating_add(1)..);
         let decided = after.filter_map(|(_, job)| job.decision.as_ref()).take(PROOFS_AT_ONCE);
-        let posts = decided.map(|(_, proof)| Post::Proof(proof.clone()));
-        out.extend(posts.map(|post| ProposerAction::Send(To::One(to), post)));
+        let packets = decided.map(|(_, proof)| Packet::Proof(proof.clone()));
+        out.extend(packets.map(|packet| ProposerAction::Send(To::One(to), packet)));
         out
     }
 
     fn late(&mut self, sequence: Sequence, view: View, out: &mut Vec<ProposerAction<K::Signature>>) {
         let reviewers = self.quorum.reviewers();
         let Some(job) = self.jobs.get(&sequence).filter(|job| job.decision.is_none()) else { return };
-        let Some((_, letter)) = job.proposal.as_ref().filter(|(own, _)| *own == view) else { return };
+        let Some((_, message)) = job.proposal.as_ref().filter(|(own, _)| *own == view) else { return };
         let late: Vec<Reviewer> = (0..reviewers).filter(|by| !job.acknowledged.contains(by)).collect();
         if late.is_empty() {
             return;
         }
-        let post = |by: &Reviewer| {
-            ProposerAction::Send(To::One(NodeId::Reviewer(*by)), Post::Letter(letter.clone()))
+        let packet = |by: &Reviewer| {
+            ProposerAction::Send(To::One(NodeId::Reviewer(*by)), Packet::Message(message.clone()))
         };
-        out.extend(late.iter().map(post));
+        out.extend(late.iter().map(packet));
         out.push(ProposerAction::Late(sequence, view, late));
     }
 
@@ -447,10 +455,12 @@ impl<K: Signer> Proposer<K> {
                 continue;
             }
             match job.and_then(|job| job.proposal.as_ref()) {
-                Some((_, letter)) => out.push(ProposerAction::Send(To::All, Post::Letter(letter.clone()))),
+                Some((_, message)) => {
+                    out.push(ProposerAction::Send(To::All, Packet::Message(message.clone())));
+                }
                 None => self.want(sequence, out),
             }
         }
-        out.push(ProposerAction::Send(To::Reviewers, Post::Have(self.told)));
+        out.push(ProposerAction::Send(To::Reviewers, Packet::Have(self.told)));
     }
 }

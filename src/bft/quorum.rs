@@ -25,7 +25,7 @@ impl Quorum {
     /// # Errors
     ///
     /// [`TooFew`] if there are none.
-    pub fn of(reviewers: usize) -> Result<Self, TooFew> {
+    pub fn new(reviewers: usize) -> Result<Self, TooFew> {
         if reviewers == 0 { Err(TooFew) } else { Ok(Self { reviewers }) }
     }
 
@@ -98,15 +98,15 @@ mod tests {
             (31, 10, 21, 11),
             (100, 33, 67, 34),
         ] {
-            let quorum = Quorum::of(n).unwrap();
+            let quorum = Quorum::new(n).unwrap();
             assert_eq!((quorum.faults(), quorum.size(), quorum.blocking()), (f, q, blocking), "n = {n}");
         }
-        assert_eq!(Quorum::of(0), Err(TooFew));
+        assert_eq!(Quorum::new(0), Err(TooFew));
     }
 
     #[test]
     fn reviewers_on_one_model_fail_together() {
-        let seven = Quorum::of(7).unwrap();
+        let seven = Quorum::new(7).unwrap();
         assert_eq!(seven.faulty_domains(&[1; 7], 0), 2);
         assert_eq!(seven.faulty_domains(&[2, 2, 1, 1, 1], 0), 1, "the largest of them may be the one");
         assert_eq!(seven.faulty_domains(&[7], 0), 0, "all on one model: none may fail");
@@ -114,17 +114,17 @@ mod tests {
 
     #[test]
     fn reviewers_on_unknown_models_may_all_fail_together_and_with_those_of_a_known_one() {
-        let seven = Quorum::of(7).unwrap();
+        let seven = Quorum::new(7).unwrap();
         assert_eq!(seven.faulty_domains(&[], 7), 0);
         assert_eq!(seven.faulty_domains(&[1; 6], 1), 1, "the unknown one may share a model");
         assert_eq!(seven.faulty_domains(&[1; 5], 2), 0);
-        assert_eq!(Quorum::of(1).unwrap().faulty_domains(&[], 1), 0);
+        assert_eq!(Quorum::new(1).unwrap().faulty_domains(&[], 1), 0);
     }
 
     proptest! {
         #[test]
         fn two_quorums_share_an_honest_reviewer_and_the_honest_ones_are_a_quorum(n in 1_usize..400) {
-            let quorum = Quorum::of(n).unwrap();
+            let quorum = Quorum::new(n).unwrap();
             let shared = 2 * quorum.size() - n;
             prop_assert!(shared > quorum.faults());
             prop_assert!(n - quorum.faults() >= quorum.size() || quorum.faults() == 0);

@@ -2,19 +2,19 @@
 
 use thiserror::Error;
 
-use super::limits::{MODEL_BYTES_MAX, OPINION_BYTES_MAX, POST_BYTES_MAX, TooLong};
+use super::limits::{MODEL_BYTES_MAX, OPINION_BYTES_MAX, PACKET_BYTES_MAX, TooLong};
 use super::node_id::NodeId;
 use crate::crypto::Digest;
 use crate::crypto::dsse::NotAnEnvelope;
 
-/// Why a post is not read.
+/// Why a packet is not read.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 pub enum Refused {
     /// It is too long to be read.
-    #[error("the post has {0} bytes, and {POST_BYTES_MAX} are read at most")]
+    #[error("the packet has {0} bytes, and {PACKET_BYTES_MAX} are read at most")]
     TooLong(usize),
-    /// It is no post.
-    #[error("the post cannot be read: {0}")]
+    /// It is no packet.
+    #[error("the packet cannot be read: {0}")]
     Unreadable(String),
     /// Its envelope is none.
     #[error(transparent)]

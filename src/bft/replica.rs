@@ -1,6 +1,6 @@
 //! A reviewer: its part in all decisions that are under way.
 //!
-//! In come letters whose signatures have been checked, opinions and time-outs; out go posts, wishes for a review,
+//! In come messages whose signatures have been checked, opinions and time-outs; out go packets, wishes for a review,
 //! decisions, and proof of those who said two things. Decisions are independent of each other; what is known of all of
 //! them up to a place is a chain, and after every few of them reviewers sign its head, so that what lies before can be
 //! forgotten.
@@ -15,18 +15,20 @@ use super::event::{Decision, Fraud, Phase, SlotAction, SlotInput};
 use super::message::{Reviewer, SlotMessage, Value, View, ViewChange};
 use super::model_opinion::ModelOpinion;
 use super::node_id::NodeId;
-use super::post::{CHECKPOINT_EVERY, PROOFS_AT_ONCE, Post, Proof, To, WINDOW, is_quorum_on_the_same, leader};
+use super::packet::{
+    CHECKPOINT_EVERY, PROOFS_AT_ONCE, Packet, Proof, To, WINDOW, is_quorum_on_the_same, leader,
+};
 use super::quorum::Quorum;
 use super::slot_evidence::{SlotEvidence, proof_of, say, sign};
-use super::statement::{Change, Letter, Sequence, Signed, Signer, Statement};
+use super::statement::{Change, Sequence, Signed, SignedMessage, Signer, Statement};
 use crate::crypto::Digest;
 
 /// What happens to a reviewer.
 #[derive(Clone, Debug)]
 pub enum ReplicaInput<S> {
-    /// Something has come from somebody. Who wrote a letter is in it; who sent it may be another. What somebody says it has
+    /// Something has come from somebody. Who wrote a message is in it; who sent it may be another. What somebody says it has
     /// changes nothing here: see [`Replica::answer`].
-    Heard(NodeId, Post<S>),
+    Heard(NodeId, Packet<S>),
     /// The change with this digest has been reviewed for this decision; the first opinion stays.
     Reviewed(Sequence, Digest, Arc<ModelOpinion>),
     /// The time for a phase is over. The time should double from view to view, up to some bound, so that all meet in one
@@ -40,7 +42,7 @@ pub enum ReplicaInput<S> {
 #[derive(Clone, Debug)]
 pub enum ReplicaAction<S> {
     /// To be sent.
-    Send(To, Post<S>),
+    Send(To, Packet<S>),
     /// To be reviewed.
     Review(Sequence, Change),
     /// The time for a phase begins.
@@ -105,10 +107,10 @@ impl<K: Signer> Replica<K> {
     pub fn step(&mut self, input: ReplicaInput<K::Signature>) -> Vec<ReplicaAction<K::Signature>> {
         let mut out = Vec::new();
         match input {
-            ReplicaInput::Heard(from, Post::Letter(letter)) => self.letter(from, &letter, &mut out),
-            ReplicaInput::Heard(_, Post::Proof(proof)) => self.proof(proof, &mut out),
-            ReplicaInput::Heard(_, Post::Stable(signed)) => self.stable(signed, &mut out),
-            ReplicaInput::Heard(_, Post::Have(_)) => {}
+            ReplicaInput::Heard(from, Packet::Message(message)) => self.message(from, &message, &mut out),
+            ReplicaInput::Heard(_, Packet::Proof(proof)) => self.proof(proof, &mut out),
+            ReplicaInput::Heard(_, Packet::Stable(signed)) => self.stable(signed, &mut out),
+            ReplicaInput::Heard(_, Packet::Have(_)) => {}
             ReplicaInput::Reviewed(sequence, digest, opinion) => {
                 if let Some(instance) = self.instances.get_mut(&sequence) {
                     let vote = opinion.vote();
@@ -127,7 +129,7 @@ impl<K: Signer> Replica<K> {
         out
     }
 
-    /// Whether a letter that says this can make a difference here. Its signature need not be checked if not: what comes
+    /// Whether a message that says this can make a difference here. Its signature need not be checked if not: what comes
     /// after a decision, or for a place that nobody has reached.
     #[must_use]
     pub fn wants(&self, sequence: Sequence, statement: &Statement) -> bool {
@@ -157,13 +159,13 @@ impl<K: Signer> Replica<K> {
         out
     }
 
-    fn letter(
+    fn message(
         &mut self,
         from: NodeId,
-        letter: &Letter<K::Signature>,
+        message: &SignedMessage<K::Signature>,
         out: &mut Vec<ReplicaAction<K::Signature>>,
     ) {
-        let Letter { signed, .. } = letter;
+        let SignedMessage { signed, .. } = message;
         let sequence = signed.sequence;
         if !self.wants(sequence, &signed.statement) {
             return;
@@ -179,22 +181,22 @@ impl<K: Signer> Replica<K> {
         match &signed.statement {
             Statement::PrePrepare { view, .. } => {
                 let is_his = signed.by == leader(sequence, *view, self.orchestrators);
-                if let Some(proposal) = letter.proposal().filter(|_| is_his) {
-                    self.run(sequence, SlotInput::Proposed(proposal), Some(letter), out);
+                if let Some(proposal) = message.proposal().filter(|_| is_his) {
+                    self.run(sequence, SlotInput::Proposed(proposal), Some(message), out);
                 }
             }
             Statement::Prepare { view, .. } => {
                 let is_heard = instance.slot.hears_votes(*view) && signed.by < quorum.reviewers();
-                if let Some(message) = signed.statement.message().filter(|_| is_heard) {
-                    instance.prepares.entry((*view, signed.by)).or_insert_with(|| letter.bare());
-                    self.run(sequence, SlotInput::Said(signed.by, message), Some(letter), out);
+                if let Some(said) = signed.statement.message().filter(|_| is_heard) {
+                    instance.prepares.entry((*view, signed.by)).or_insert_with(|| message.bare());
+                    self.run(sequence, SlotInput::Said(signed.by, said), Some(message), out);
                 }
             }
             Statement::Commit(commit) => {
                 if instance.slot.is_near(commit.view) && signed.by < quorum.reviewers() {
                     instance.commits.keep(commit.view, signed);
-                    let message = SlotMessage::Commit(*commit);
-                    self.run(sequence, SlotInput::Said(signed.by, message), Some(letter), out);
+                    let said = SlotMessage::Commit(*commit);
+                    self.run(sequence, SlotInput::Said(signed.by, said), Some(message), out);
                 }
             }
             Statement::ViewChange { view, .. } => {
@@ -209,13 +211,13 @@ impl<K: Signer> Replica<K> {
         }
     }
 
-    /// Puts something into a decision, and what it says itself as well, until all is said. `cause` is the letter that
+    /// Puts something into a decision, and what it says itself as well, until all is said. `cause` is the message that
     /// is put in.
     fn run(
         &mut self,
         sequence: Sequence,
         input: SlotInput,
-        cause: Option<&Letter<K::Signature>>,
+        cause: Option<&SignedMessage<K::Signature>>,
         out: &mut Vec<ReplicaAction<K::Signature>>,
     ) {
         let quorum = self.quorum;
@@ -226,26 +228,29 @@ impl<K: Signer> Replica<K> {
             for wanted in instance.slot.step(input) {
                 match wanted {
                     SlotAction::Acknowledge(view, value) => {
-                        let Some(letter) = cause else { continue };
+                        let Some(message) = cause else { continue };
                         instance.is_wanted = true;
-                        instance.proposals.insert(view, letter.signed.clone());
-                        let change = letter.change.iter().map(|change| (change.digest(), change.clone()));
+                        instance.proposals.insert(view, message.signed.clone());
+                        let change = message.change.iter().map(|change| (change.digest(), change.clone()));
                         instance.changes.extend(change);
                         let statement = Statement::Acknowledge { view, value };
                         let own = sign(&self.key, self.me, sequence, statement);
-                        instance.own.push((view, Letter::alone(own.clone())));
-                        let author = NodeId::Orchestrator(letter.signed.by);
-                        out.push(ReplicaAction::Send(To::One(author), Post::Letter(Letter::alone(own))));
+                        instance.own.push((view, SignedMessage::alone(own.clone())));
+                        let author = NodeId::Orchestrator(message.signed.by);
+                        out.push(ReplicaAction::Send(
+                            To::One(author),
+                            Packet::Message(SignedMessage::alone(own)),
+                        ));
                     }
                     SlotAction::Review(digest) => {
                         let change = instance.changes.get(&digest).cloned();
                         out.extend(change.map(|change| ReplicaAction::Review(sequence, change)));
                     }
-                    SlotAction::Say(message) => {
-                        let (view, letter) = say(&self.key, self.me, sequence, instance, &message);
-                        instance.own.push((view, letter.clone()));
-                        out.push(ReplicaAction::Send(To::All, Post::Letter(letter)));
-                        inputs.push_back(SlotInput::Said(self.me, message));
+                    SlotAction::Say(said) => {
+                        let (view, message) = say(&self.key, self.me, sequence, instance, &said);
+                        instance.own.push((view, message.clone()));
+                        out.push(ReplicaAction::Send(To::All, Packet::Message(message)));
+                        inputs.push_back(SlotInput::Said(self.me, said));
                     }
                     SlotAction::Decide(decision) => {
                         let proof = proof_of(instance, &decision);
@@ -256,11 +261,11 @@ impl<K: Signer> Replica<K> {
                         let first = match fraud {
                             Fraud::Proposals(view, ..) => instance.proposals.get(&view).cloned(),
                             Fraud::Prepares(by, first, _) => {
-                                instance.prepares.get(&(first.view, by)).map(|letter| letter.signed.clone())
+                                instance.prepares.get(&(first.view, by)).map(|message| message.signed.clone())
                             }
                             Fraud::Commits(by, first, _) => instance.commits.first(first.view, by).cloned(),
                         };
-                        let pair = first.zip(cause.map(|letter| letter.signed.clone()));
+                        let pair = first.zip(cause.map(|message| message.signed.clone()));
                         out.extend(pair.map(|pair| ReplicaAction::Accuse(Box::new(pair))));
                     }
                 }
@@ -324,7 +329,10 @@ impl<K: Signer> Replica<K> {
             if sequence.is_multiple_of(CHECKPOINT_EVERY) {
                 let statement = Statement::Checkpoint { head: self.known.1 };
                 let signed = sign(&self.key, self.me, sequence, statement);
-                out.push(ReplicaAction::Send(To::Reviewers, Post::Letter(Letter::alone(signed.clone()))));
+                out.push(ReplicaAction::Send(
+                    To::Reviewers,
+                    Packet::Message(SignedMessage::alone(signed.clone())),
+                ));
                 self.checkpoint(&signed, out);
             }
         }
@@ -380,7 +388,7 @@ impl<K: Signer> Replica<K> {
             // A reviewer goes on from there. One that knows just as much may have no checkpoint yet, and then takes nothing that
             // lies beyond its window.
             NodeId::Reviewer(_) if *sequence > 0 && known <= *sequence => {
-                out.push(ReplicaAction::Send(To::One(to), Post::Stable(signed.clone())));
+                out.push(ReplicaAction::Send(To::One(to), Packet::Stable(signed.clone())));
             }
             // An orchestrator misses nothing out.
             NodeId::Orchestrator(_) if known < *sequence => out.push(ReplicaAction::Recall(to, known)),
@@ -398,29 +406,30 @@ impl<K: Signer> Replica<K> {
         let own = open.flat_map(|instance| {
             let view = instance.slot.view();
             // Votes of views that were left are for the record alone.
-            let matters =
-                move |(other, letter): &&(View, Letter<_>)| *other >= view || letter.opinion.is_none();
-            instance.own.iter().filter(matters).map(|(_, letter)| letter)
+            let matters = move |(other, message): &&(View, SignedMessage<_>)| {
+                *other >= view || message.opinion.is_none()
+            };
+            instance.own.iter().filter(matters).map(|(_, message)| message)
         });
-        out.extend(own.map(|letter| ReplicaAction::Send(To::All, Post::Letter(letter.clone()))));
+        out.extend(own.map(|message| ReplicaAction::Send(To::All, Packet::Message(message.clone()))));
         let checkpoints = self.checkpoints.values().filter_map(|of_place| of_place.get(&self.me));
-        let letters = checkpoints.map(|signed| Post::Letter(Letter::alone(signed.clone())));
-        out.extend(letters.map(|letter| ReplicaAction::Send(To::Reviewers, letter)));
-        out.push(ReplicaAction::Send(To::All, Post::Have(self.known.0)));
+        let messages = checkpoints.map(|signed| Packet::Message(SignedMessage::alone(signed.clone())));
+        out.extend(messages.map(|message| ReplicaAction::Send(To::Reviewers, message)));
+        out.push(ReplicaAction::Send(To::All, Packet::Have(self.known.0)));
     }
 }
 
 /// What is sent to whoever does not know of a decision: its proof, and to an orchestrator first what this reviewer thought, which
 /// is for the record and may not have come.
 fn decided<S: Clone>(instance: &SlotEvidence<S>, to: NodeId) -> Vec<ReplicaAction<S>> {
-    let votes = instance.own.iter().map(|(_, letter)| letter).filter(|letter| letter.opinion.is_some());
-    let votes = votes.filter(|_| matches!(to, NodeId::Orchestrator(_))).cloned().map(Post::Letter);
-    let posts = votes.chain(instance.proof.clone().map(Post::Proof));
-    posts.map(|post| ReplicaAction::Send(To::One(to), post)).collect()
+    let votes = instance.own.iter().map(|(_, message)| message).filter(|message| message.opinion.is_some());
+    let votes = votes.filter(|_| matches!(to, NodeId::Orchestrator(_))).cloned().map(Packet::Message);
+    let packets = votes.chain(instance.proof.clone().map(Packet::Proof));
+    packets.map(|packet| ReplicaAction::Send(To::One(to), packet)).collect()
 }
 
 /// The next link of the chain of decisions: the SHA-256 of the last link, the place and the value, one a line.
 #[must_use]
 pub fn link(head: Digest, sequence: Sequence, value: Value) -> Digest {
-    Digest::of(format!("{head}\n{sequence}\n{value}\n").as_bytes())
+    Digest::new(format!("{head}\n{sequence}\n{value}\n").as_bytes())
 }

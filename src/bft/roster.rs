@@ -69,7 +69,7 @@ impl Registry {
     ///
     /// Never: a roster has a JSON form.
     pub fn new(chain: Digest, roster: Roster) -> Result<Self, RosterFault> {
-        let quorum = Quorum::of(roster.reviewers.len())?;
+        let quorum = Quorum::new(roster.reviewers.len())?;
         if roster.orchestrators.is_empty() {
             return Err(RosterFault::NoOrchestrators);
         }
@@ -85,7 +85,7 @@ impl Registry {
             parties.insert(seat.key.id(), party);
         }
         let text = serde_json_canonicalizer::to_vec(&roster).expect("names and keys have a JSON form");
-        Ok(Self { chain, digest: Digest::of(&text), quorum, parties, roster })
+        Ok(Self { chain, digest: Digest::new(&text), quorum, parties, roster })
     }
 
     /// The repository's identity.

@@ -9,10 +9,10 @@ use super::event::{Decision, Phase};
 use super::message::{Commit, Prepare, Reviewer, SlotMessage, Value, View, ViewChange, Vote};
 use super::model_opinion::ModelOpinion;
 use super::opinion::Opinion;
-use super::post::{Commits, Proof};
+use super::packet::{Commits, Proof};
 use super::quorum::Quorum;
 use super::slot::Slot;
-use super::statement::{Change, Letter, Sequence, Signed, Signer, Statement};
+use super::statement::{Change, Sequence, Signed, SignedMessage, Signer, Statement};
 use crate::crypto::Digest;
 
 /// Why a reviewer has no opinion on one change more.
@@ -25,12 +25,12 @@ pub(super) struct SlotEvidence<S> {
     pub(super) changes: BTreeMap<Digest, Change>,
     pub(super) opinions: BTreeMap<Digest, Arc<ModelOpinion>>,
     pub(super) proposals: BTreeMap<View, Signed<S>>,
-    pub(super) prepares: BTreeMap<(View, Reviewer), Letter<S>>,
+    pub(super) prepares: BTreeMap<(View, Reviewer), SignedMessage<S>>,
     pub(super) commits: Commits<S>,
     /// The votes behind its lock.
-    pub(super) locked_by: Arc<[Letter<S>]>,
+    pub(super) locked_by: Arc<[SignedMessage<S>]>,
     /// What it has said itself, by view.
-    pub(super) own: Vec<(View, Letter<S>)>,
+    pub(super) own: Vec<(View, SignedMessage<S>)>,
     /// Whether somebody who may has asked for a decision: until then nobody waits for one.
     pub(super) is_wanted: bool,
     pub(super) waits: Option<(View, Phase)>,
@@ -74,7 +74,7 @@ impl<S: Clone> SlotEvidence<S> {
         self.prepares.clear();
         self.commits = Commits::default();
         self.locked_by = Arc::new([]);
-        self.own.retain(|(_, letter)| letter.opinion.is_some());
+        self.own.retain(|(_, message)| message.opinion.is_some());
     }
 
     /// Forgets what belongs to views that were left.
@@ -88,7 +88,7 @@ impl<S: Clone> SlotEvidence<S> {
             self.prepares.retain(|(other, _), _| *other >= view);
         }
         let mut told = BTreeSet::new();
-        self.own.retain(|(other, letter)| match letter.signed.statement {
+        self.own.retain(|(other, message)| match message.signed.statement {
             Statement::Commit(_) => true,
             // What it thinks is kept for the record, once for each change.
             Statement::Prepare { opinion: Some(_), value, .. } => told.insert(value) || *other >= view,
@@ -112,14 +112,14 @@ pub(super) fn sign<K: Signer>(
     Signed { by, sequence, statement, signature }
 }
 
-/// Makes a letter of what a reviewer says, and keeps it as what it has heard from itself.
+/// Makes a message of what a reviewer says, and keeps it as what it has heard from itself.
 pub(super) fn say<K: Signer>(
     key: &K,
     me: Reviewer,
     sequence: Sequence,
     instance: &mut SlotEvidence<K::Signature>,
     message: &SlotMessage,
-) -> (View, Letter<K::Signature>) {
+) -> (View, SignedMessage<K::Signature>) {
     match message {
         SlotMessage::Prepare(Prepare { view, value, vote }) => {
             let known = |digest| instance.opinions.get(&digest).filter(|opinion| opinion.vote() == *vote);
@@ -134,9 +134,9 @@ pub(super) fn say<K: Signer>(
             };
             let digest = opinion.as_ref().map(|opinion| opinion.digest());
             let statement = Statement::Prepare { view: *view, value: *value, vote: *vote, opinion: digest };
-            let letter = Letter::alone(sign(key, me, sequence, statement));
-            instance.prepares.insert((*view, me), letter.clone());
-            (*view, Letter { opinion, ..letter })
+            let message = SignedMessage::alone(sign(key, me, sequence, statement));
+            instance.prepares.insert((*view, me), message.clone());
+            (*view, SignedMessage { opinion, ..message })
         }
         SlotMessage::Commit(commit) => {
             let locked = instance.slot.lock().map(|lock| &lock.approvers);
@@ -145,14 +145,14 @@ pub(super) fn say<K: Signer>(
             instance.locked_by = votes.cloned().collect();
             let signed = sign(key, me, sequence, Statement::Commit(*commit));
             instance.commits.keep(commit.view, &signed);
-            (commit.view, Letter::alone(signed))
+            (commit.view, SignedMessage::alone(signed))
         }
         SlotMessage::ViewChange(ViewChange { view, lock }) => {
             let lock = lock.as_ref().map(|lock| (lock.view, lock.value));
             let signed = sign(key, me, sequence, Statement::ViewChange { view: *view, lock });
             let change = lock.and_then(|(_, value)| instance.change(value));
             let grounds = if lock.is_some() { instance.locked_by.clone() } else { Arc::new([]) };
-            (*view, Letter { signed, change, opinion: None, grounds })
+            (*view, SignedMessage { signed, change, opinion: None, grounds })
         }
     }
 }

@@ -53,7 +53,7 @@ pub enum Statement {
     },
     /// A reviewer votes.
     Prepare {
-        /// The digest of what it thinks, and on which model; nothing, if it follows. Both travel beside the first letter alone:
+        /// The digest of what it thinks, and on which model; nothing, if it follows. Both travel beside the first message alone:
         /// what a lock shows to others is short, however much there is to say.
         opinion: Option<Digest>,
         /// On this value.
@@ -94,7 +94,7 @@ pub struct Signed<S> {
 
 /// A statement and what it rests on.
 #[derive(Clone, Debug)]
-pub struct Letter<S> {
+pub struct SignedMessage<S> {
     /// The statement.
     pub signed: Signed<S>,
     /// The change that is proposed, wanted, or that a quorum has approved.
@@ -102,7 +102,7 @@ pub struct Letter<S> {
     /// Of a vote, what its author thinks, and on which model.
     pub opinion: Option<Arc<ModelOpinion>>,
     /// Why a view begins with this proposal: view changes. Why a reviewer is locked: votes.
-    pub grounds: Arc<[Letter<S>]>,
+    pub grounds: Arc<[SignedMessage<S>]>,
 }
 
 /// Where statements are signed: with a key, which is the edge's.
@@ -126,7 +126,7 @@ impl Change {
         if text.len() > CHANGE_BYTES_MAX {
             return Err(TooLong(text.len()));
         }
-        Ok(Self { text: text.into(), digest: Digest::of(text.as_bytes()) })
+        Ok(Self { text: text.into(), digest: Digest::new(text.as_bytes()) })
     }
 
     /// The text.
@@ -183,7 +183,7 @@ impl<S> Signed<S> {
     }
 }
 
-impl<S: Clone> Letter<S> {
+impl<S: Clone> SignedMessage<S> {
     /// A statement that rests on nothing else.
     #[must_use]
     pub fn alone(signed: Signed<S>) -> Self {
@@ -201,7 +201,7 @@ impl<S: Clone> Letter<S> {
     /// Reads a proposal, if it is one and the change is in it.
     pub(super) fn proposal(&self) -> Option<LeaderProposal> {
         let Statement::PrePrepare { view, value } = self.signed.statement else { return None };
-        let left = || self.grounds.iter().filter_map(|letter| letter.view_change(self.signed.sequence));
+        let left = || self.grounds.iter().filter_map(|message| message.view_change(self.signed.sequence));
         let grounds = match view {
             0 => Grounds::First,
             _ => Grounds::Left(left().collect()),
@@ -218,18 +218,19 @@ impl<S: Clone> Letter<S> {
     /// Reads a view change of this decision, with the votes behind its lock.
     pub(super) fn view_change(&self, sequence: Sequence) -> Option<(Reviewer, ViewChange)> {
         let Statement::ViewChange { view, lock } = self.signed.statement else { return None };
-        let approver = |letter: &Self, lock: (View, Value)| {
-            let Some(SlotMessage::Prepare(Prepare { view, value, vote })) = letter.signed.statement.message()
+        let approver = |message: &Self, lock: (View, Value)| {
+            let Some(SlotMessage::Prepare(Prepare { view, value, vote })) =
+                message.signed.statement.message()
             else {
                 return None;
             };
             let counts = matches!(vote, Vote::Approve | Vote::Follow)
                 && (view, value) == lock
-                && letter.signed.sequence == sequence;
-            counts.then_some(letter.signed.by)
+                && message.signed.sequence == sequence;
+            counts.then_some(message.signed.by)
         };
         let lock = lock.map(|lock| {
-            let approvers = self.grounds.iter().filter_map(|letter| approver(letter, lock)).collect();
+            let approvers = self.grounds.iter().filter_map(|message| approver(message, lock)).collect();
             Lock { view: lock.0, value: lock.1, approvers }
         });
         (self.signed.sequence == sequence).then_some((self.signed.by, ViewChange { view, lock }))

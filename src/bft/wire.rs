@@ -1,4 +1,4 @@
-//! Posts as JSON: signed envelopes, which are read only if they belong here.
+//! Packets as JSON: signed envelopes, which are read only if they belong here.
 //!
 //! Whatever is read has been signed by a key of the roster, for this repository, this roster and one place in the order of
 //! decisions, over the very bytes that would be written for it; what nobody knows has no place in it.
@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::limits::{OPINION_BYTES_MAX, POST_BYTES_MAX};
+use super::limits::{OPINION_BYTES_MAX, PACKET_BYTES_MAX};
 use super::message::{Commit, Vote};
 use super::model_opinion::{ModelAt, ModelOpinion};
 use super::node_id::NodeId;
 use super::opinion::Opinion;
+use super::packet::{Packet, Proof};
 use super::payload::{SEQUENCE_END, read};
-use super::post::{Post, Proof};
 use super::refused::Refused;
 use super::roster::Registry;
-use super::statement::{Change, Letter, Sequence, Signed, Statement};
+use super::statement::{Change, Sequence, Signed, SignedMessage, Statement};
 use crate::crypto::Signature;
 use crate::crypto::dsse::{self, DsseEnvelope};
 
@@ -137,42 +137,42 @@ impl Registry {
         Ok(opened)
     }
 
-    /// Writes a post.
+    /// Writes a packet.
     ///
     /// # Panics
     ///
-    /// If the post was not made under this roster.
+    /// If the packet was not made under this roster.
     #[must_use]
-    pub fn write(&self, post: &Post<Signature>) -> String {
+    pub fn write(&self, packet: &Packet<Signature>) -> String {
         let envelope = |signed: &[Signed<Signature>]| {
             self.envelope(signed).expect("it says one thing, by those who are in the roster")
         };
-        let wire = match post {
-            Post::Letter(letter) => WirePost::Letter(self.write_letter(letter)),
-            Post::Proof(Proof { change, commits }) => WirePost::Proof(WireProof {
+        let wire = match packet {
+            Packet::Message(message) => WirePost::Letter(self.write_message(message)),
+            Packet::Proof(Proof { change, commits }) => WirePost::Proof(WireProof {
                 envelope: envelope(commits),
                 change: change.as_ref().map(|change| change.text().to_owned()),
             }),
-            Post::Stable(signed) => WirePost::Stable(envelope(signed)),
-            Post::Have(sequence) => WirePost::Have(*sequence),
+            Packet::Stable(signed) => WirePost::Stable(envelope(signed)),
+            Packet::Have(sequence) => WirePost::Have(*sequence),
         };
         serde_json::to_string(&wire).expect("strings and numbers have a JSON form")
     }
 
-    fn write_letter(&self, letter: &Letter<Signature>) -> WireLetter {
-        let Letter { signed, change, opinion, grounds } = letter;
+    fn write_message(&self, message: &SignedMessage<Signature>) -> WireLetter {
+        let SignedMessage { signed, change, opinion, grounds } = message;
         WireLetter {
             envelope: self.envelope(std::slice::from_ref(signed)).expect("its author is in the roster"),
             change: change.as_ref().map(|change| change.text().to_owned()),
             opinion: opinion.as_ref().map(|reading| reading.opinion.clone()),
             model: opinion.as_ref().and_then(|reading| reading.model.clone()),
-            grounds: grounds.iter().map(|letter| self.write_letter(letter)).collect(),
+            grounds: grounds.iter().map(|message| self.write_message(message)).collect(),
         }
     }
 
-    /// Reads a post; `None` if it is one that its reader does not want, whose signatures are not looked at then.
+    /// Reads a packet; `None` if it is one that its reader does not want, whose signatures are not looked at then.
     ///
-    /// Of what a letter rests on, whatever is refused or does not belong to it is left out: what one liar adds, or somebody on the
+    /// Of what a message rests on, whatever is refused or does not belong to it is left out: what one liar adds, or somebody on the
     /// way, spoils nothing.
     ///
     /// # Errors
@@ -182,8 +182,8 @@ impl Registry {
         &self,
         text: &str,
         is_wanted: impl Fn(Sequence, &Statement) -> bool,
-    ) -> Result<Option<Post<Signature>>, Refused> {
-        if text.len() > POST_BYTES_MAX {
+    ) -> Result<Option<Packet<Signature>>, Refused> {
+        if text.len() > PACKET_BYTES_MAX {
             return Err(Refused::TooLong(text.len()));
         }
         let wanted = |envelope: &DsseEnvelope| {
@@ -193,40 +193,44 @@ impl Registry {
         };
         let unreadable = |e: serde_json::Error| Refused::Unreadable(e.to_string());
         Ok(match serde_json::from_str(text).map_err(unreadable)? {
-            WirePost::Letter(letter) => match wanted(&letter.envelope)? {
-                Some(examined) => Some(Post::Letter(self.read_letter(letter, &examined)?)),
+            WirePost::Letter(message) => match wanted(&message.envelope)? {
+                Some(examined) => Some(Packet::Message(self.read_message(message, &examined)?)),
                 None => None,
             },
             WirePost::Proof(WireProof { envelope, change }) => match wanted(&envelope)? {
                 Some(examined) => {
                     let change = read_change(change, &examined.statement)?;
-                    Some(Post::Proof(Proof { change, commits: self.verify(&envelope, &examined)? }))
+                    Some(Packet::Proof(Proof { change, commits: self.verify(&envelope, &examined)? }))
                 }
                 None => None,
             },
             // However far ahead it is: whoever was away for long goes on from there.
             WirePost::Stable(envelope) => {
                 let examined = self.examine(&envelope)?;
-                Some(Post::Stable(self.verify(&envelope, &examined)?))
+                Some(Packet::Stable(self.verify(&envelope, &examined)?))
             }
-            WirePost::Have(sequence) => Some(Post::Have(sequence)),
+            WirePost::Have(sequence) => Some(Packet::Have(sequence)),
         })
     }
 
-    fn read_letter(&self, letter: WireLetter, examined: &Examined) -> Result<Letter<Signature>, Refused> {
+    fn read_message(
+        &self,
+        message: WireLetter,
+        examined: &Examined,
+    ) -> Result<SignedMessage<Signature>, Refused> {
         let [signed]: [Signed<Signature>; 1] = self
-            .verify(&letter.envelope, examined)?
+            .verify(&message.envelope, examined)?
             .try_into()
-            .map_err(|_| Refused::Unreadable("a letter has one signature".to_owned()))?;
-        let change = read_change(letter.change, &signed.statement)?;
-        let opinion = read_opinion(letter.opinion, letter.model, &signed.statement)?;
-        let grounds = self.read_grounds(letter.grounds, examined);
-        Ok(Letter { signed, change, opinion, grounds })
+            .map_err(|_| Refused::Unreadable("a message has one signature".to_owned()))?;
+        let change = read_change(message.change, &signed.statement)?;
+        let opinion = read_opinion(message.opinion, message.model, &signed.statement)?;
+        let grounds = self.read_grounds(message.grounds, examined);
+        Ok(SignedMessage { signed, change, opinion, grounds })
     }
 
-    /// Reads what a letter rests on: view changes to the view of a proposal, votes for the value of a lock. One by each
+    /// Reads what a message rests on: view changes to the view of a proposal, votes for the value of a lock. One by each
     /// author, and no more than there are reviewers.
-    fn read_grounds(&self, grounds: Vec<WireLetter>, on: &Examined) -> Arc<[Letter<Signature>]> {
+    fn read_grounds(&self, grounds: Vec<WireLetter>, on: &Examined) -> Arc<[SignedMessage<Signature>]> {
         let belongs = |other: &Examined| {
             let is_it = match (&on.statement, &other.statement) {
                 (Statement::PrePrepare { view, .. }, Statement::ViewChange { view: other, .. }) => {
@@ -250,9 +254,9 @@ impl Registry {
             tries -= 1;
             // The change of a lock stands beside the proposal, where it matters.
             let bare = WireLetter { change: None, opinion: None, model: None, ..ground };
-            let Ok(letter) = self.read_letter(bare, &examined) else { continue };
-            if authors.insert(letter.signed.by) {
-                read.push(letter);
+            let Ok(message) = self.read_message(bare, &examined) else { continue };
+            if authors.insert(message.signed.by) {
+                read.push(message);
             }
         }
         read.into()

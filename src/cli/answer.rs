@@ -65,8 +65,8 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
         output.status(&format!("other answer: {} ({}): {text}", dissent.agent, dissent.stage));
     }
     let mut section = &result.section;
-    if let Section::MapReduce(spread) = section {
-        section = spread.answer.as_deref().unwrap_or(section);
+    if let Section::MapReduce(read) = section {
+        section = read.answer.as_deref().unwrap_or(section);
     }
     if let Section::Panel(panel) = section {
         tell_panel(output, panel);

@@ -99,7 +99,7 @@ impl TomlDocument {
 
     /// Returns the SHA-256 of the file's bytes.
     pub(super) fn digest(&self) -> Digest {
-        Digest::of(self.text.as_bytes())
+        Digest::new(self.text.as_bytes())
     }
 
     /// Returns what the file says, without the outermost keys that `is_kept` refuses.

@@ -49,7 +49,7 @@ pub fn explain(
         };
         is_of_provider && !known.contains(&setting.name())
     };
-    told.extend(file.settings().filter(holds).map(Sourced::of));
+    told.extend(file.settings().filter(holds).map(Sourced::from_setting));
     Ok(told)
 }
 

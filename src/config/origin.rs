@@ -85,7 +85,7 @@ impl Sourced {
         Self { name: name.to_owned(), value: value.to_string(), origin }
     }
 
-    pub(super) fn of(setting: &Setting) -> Self {
+    pub(super) fn from_setting(setting: &Setting) -> Self {
         Self::new(&setting.name(), &setting.value, Origin::File(setting.place()))
     }
 }

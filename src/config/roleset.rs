@@ -150,7 +150,7 @@ impl Roleset {
             params: self.params.clone(),
             rules: self.params.rules().to_owned(),
             rules_version: RulesVersion::NEWEST,
-            spread: None,
+            chunk_plan: None,
         }
     }
 }

@@ -77,7 +77,7 @@ impl Sources {
         let user = FileConfig::of_user()?;
         let document = TomlDocument::read(Path::new(PROJECT_FILE))?;
         let project = document.as_ref().map(FileConfig::parse).transpose()?.unwrap_or_default();
-        let claims = Claims::of(Path::new("."), document.as_ref(), &project, &user)?;
+        let claims = Claims::new(Path::new("."), document.as_ref(), &project, &user)?;
         Ok(Self { user, project, document, claims })
     }
 }

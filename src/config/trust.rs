@@ -73,11 +73,11 @@ impl Claims {
         let file = folder.join(PROJECT_FILE);
         let document = TomlDocument::read(file.strip_prefix(".").unwrap_or(&file))?;
         let config = document.as_ref().map(FileConfig::parse).transpose()?.unwrap_or_default();
-        Self::of(folder, document.as_ref(), &config, user)
+        Self::new(folder, document.as_ref(), &config, user)
     }
 
     /// As [`Self::of_folder`], of a file that was read and parsed already.
-    pub(super) fn of(
+    pub(super) fn new(
         folder: &Path,
         document: Option<&TomlDocument>,
         config: &FileConfig,
@@ -195,7 +195,7 @@ fn models_elsewhere(folder: &Path, user: &FileConfig) -> Vec<(PathBuf, Digest, S
         let agents = roleset["agents"].as_array().into_iter().flatten().chain([&roleset["arbiter"]]);
         let models =
             agents.filter_map(|agent| agent["model"].as_str()).filter(|model| is_elsewhere(model, user));
-        let says = Digest::of(text.as_bytes());
+        let says = Digest::new(text.as_bytes());
         found.extend(models.map(|model| (file.clone(), says, model.to_owned())));
     }
     found
@@ -232,9 +232,9 @@ fn digest(files: Vec<(PathBuf, Digest)>, mut links: Vec<(PathBuf, PathBuf)>) -> 
     links.sort();
     links.dedup();
     for (link, target) in links {
-        entry("link", &link, Digest::of(target.as_os_str().as_encoded_bytes()));
+        entry("link", &link, Digest::new(target.as_os_str().as_encoded_bytes()));
     }
-    Digest::of(&listing)
+    Digest::new(&listing)
 }
 
 fn without_links(folder: &Path) -> Result<PathBuf, ConfigError> {

@@ -17,7 +17,7 @@ impl Digest {
 
     /// Returns the SHA-256 of `bytes`.
     #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn new(bytes: &[u8]) -> Self {
         Self(sha2::Sha256::digest(bytes).into())
     }
 
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn the_digest_of_4_is_the_published_one() {
-        let digest = Digest::of(b"4");
+        let digest = Digest::new(b"4");
         let hex = "4b227777d4dd1fc61c6f884f48641d02b4d121d3fd328cb08b5531fcacdabf8a";
         assert_eq!(digest.to_string(), hex);
         assert_eq!(hex.parse(), Ok(digest));

@@ -120,7 +120,7 @@ impl PublicKey {
     /// The SHA-256 of its bytes: a short name, which proves nothing.
     #[must_use]
     pub fn id(&self) -> Digest {
-        Digest::of(self.as_bytes())
+        Digest::new(self.as_bytes())
     }
 
     /// Writes it in PEM form (SPKI), for other tools.

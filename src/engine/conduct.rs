@@ -1,6 +1,6 @@
 //! What a recorded reply shows of its server: whether it holds replies to their schema, and whether its counts of tokens can be.
 //!
-//! In: a call and the record of its reply. Out: facts for the ledger, the same from a live run and from its journal. Nothing here
+//! In: a call and the record of its reply. Out: facts for the state, the same from a live run and from its journal. Nothing here
 //! changes a record, and nothing here decides what becomes of a reply.
 
 use crate::core::{Price, Structured, Usage};

@@ -11,16 +11,16 @@ use crate::protocol::{Params, Section, Step};
 use crate::text::escape;
 
 /// Logs that a run begins.
-pub(super) fn begun(ledger: &RunState) {
-    if is_council(ledger) {
-        let prompt = escape::excerpt(&ledger.opened().setup.task.prompt);
+pub(super) fn begun(state: &RunState) {
+    if is_council(state) {
+        let prompt = escape::excerpt(&state.opened().setup.task.prompt);
         info!("Starting consensus process for prompt: \"{prompt}\"");
         debug!("=== Starting Round 1 ===");
     }
 }
 
 /// Logs a reply, and the verdict if it completes a round; `before` is how many rounds were complete.
-pub(super) fn replied(ledger: &RunState, replied: &Replied, took: Duration, before: usize) {
+pub(super) fn replied(state: &RunState, replied: &Replied, took: Duration, before: usize) {
     if replied.call.step == Step::Envelope {
         let measured = replied.reply.yes.map(|yes| f64::from(yes) / 10_000.0);
         let said = || {
@@ -29,10 +29,10 @@ pub(super) fn replied(ledger: &RunState, replied: &Replied, took: Duration, befo
         };
         let confidence =
             measured.or_else(said).map_or_else(|| "none".to_owned(), |confidence| format!("{confidence:.2}"));
-        let (name, ms) = (ledger.agent_name(replied.call.agent), took.as_millis());
+        let (name, ms) = (state.agent_name(replied.call.agent), took.as_millis());
         debug!("{name} completed in {ms}ms (confidence: {confidence})");
     }
-    let Section::Council(section) = ledger.report().section else { return };
+    let Section::Council(section) = state.report().section else { return };
     let Some(round) = section.rounds.last().filter(|_| section.rounds.len() > before) else { return };
     let aggregate = section.weights.aggregate(round.confidences);
     info!("Aggregate confidence: {aggregate} (threshold: {})", section.threshold);
@@ -50,14 +50,14 @@ pub(super) fn replied(ledger: &RunState, replied: &Replied, took: Duration, befo
 }
 
 /// Returns how many rounds of a council are complete; none, if the run is no council.
-pub(super) fn rounds(ledger: &RunState) -> Option<usize> {
-    if !is_council(ledger) {
+pub(super) fn rounds(state: &RunState) -> Option<usize> {
+    if !is_council(state) {
         return None;
     }
-    let Section::Council(section) = ledger.report().section else { return None };
+    let Section::Council(section) = state.report().section else { return None };
     Some(section.rounds.len())
 }
 
-fn is_council(ledger: &RunState) -> bool {
-    matches!(ledger.opened().setup.params, Params::Council(_))
+fn is_council(state: &RunState) -> bool {
+    matches!(state.opened().setup.params, Params::Council(_))
 }

@@ -93,7 +93,7 @@ impl RunBuilder {
     /// [`BadSetup`] if the plan does not fit the task.
     pub fn with_chunks(mut self, plan: ChunkPlan) -> Result<Self, BadSetup> {
         plan.out_of_range(&self.setup.task).map_or(Ok(()), |why| Err(BadSetup::OutOfRange(why)))?;
-        self.setup.spread = Some(plan);
+        self.setup.chunk_plan = Some(plan);
         Ok(self)
     }
 

@@ -1,6 +1,6 @@
 //! The state of a run, folded from its journal record by record.
 //!
-//! In: records, live or read back. Out: what is owed, what was spent, how it ended. The ledger knows
+//! In: records, live or read back. Out: what is owed, what was spent, how it ended. The state knows
 //! no clock and no file. It trusts nothing: a record that could not have come from this run, such as
 //! a prompt that the machine did not issue or an end that it did not reach, is a [`Mismatch`].
 
@@ -90,7 +90,7 @@ impl RunState {
             return Err(Mismatch::Endpoints);
         }
         let known = opened.endpoints.iter().all(|e| e.price().is_some());
-        let mut ledger = Self {
+        let mut state = Self {
             machine: opened.setup.clone().machine(),
             budget: Budget::new(opened.limits),
             limits: opened.limits,
@@ -114,15 +114,15 @@ impl RunState {
             away: Duration::ZERO,
         };
         if let Some(library) = &opened.library {
-            ledger.note_library(library);
+            state.note_library(library);
         }
         if opened.redacted {
             let setup = serde_json::to_string(&opened.setup).unwrap_or_default();
-            ledger.tokens.extend(redact::tokens(&setup).map(str::to_owned));
+            state.tokens.extend(redact::tokens(&setup).map(str::to_owned));
         }
-        let actions = ledger.machine.step(&Event::Started)?;
-        ledger.take_actions(actions);
-        Ok(ledger)
+        let actions = state.machine.step(&Event::Started)?;
+        state.take_actions(actions);
+        Ok(state)
     }
 
     /// Folds a whole journal.

@@ -39,7 +39,7 @@ impl Chain {
             out.truncate(start);
             return Err(why.into());
         }
-        *self = Self { lines: self.lines + 1, head: Digest::of(&out[start..]) };
+        *self = Self { lines: self.lines + 1, head: Digest::new(&out[start..]) };
         out.push(b'\n');
         Ok(record)
     }
@@ -60,7 +60,7 @@ impl Chain {
         if record.seq != self.lines {
             return Err(format!("it is numbered {}", record.seq));
         }
-        *self = Self { lines: self.lines + 1, head: Digest::of(line) };
+        *self = Self { lines: self.lines + 1, head: Digest::new(line) };
         Ok(record)
     }
 }

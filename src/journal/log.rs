@@ -22,7 +22,7 @@ impl Log {
     pub fn append(&mut self, entry: Entry) -> Result<Record, JournalError> {
         match self {
             Self::Own(writer) => writer.append(entry),
-            Self::Shared(strand) => strand.append(entry),
+            Self::Shared(writer) => writer.append(entry),
         }
     }
 
@@ -35,7 +35,7 @@ impl Log {
         match self {
             // It writes each record by itself.
             Self::Own(_) => Ok(()),
-            Self::Shared(strand) => strand.written().await,
+            Self::Shared(writer) => writer.written().await,
         }
     }
 
@@ -47,7 +47,7 @@ impl Log {
     pub async fn sync(&self) -> Result<(), JournalError> {
         match self {
             Self::Own(writer) => writer.sync(),
-            Self::Shared(strand) => strand.sync().await,
+            Self::Shared(writer) => writer.sync().await,
         }
     }
 
@@ -56,7 +56,7 @@ impl Log {
     pub fn head(&self) -> Digest {
         match self {
             Self::Own(writer) => writer.head(),
-            Self::Shared(strand) => strand.head(),
+            Self::Shared(writer) => writer.head(),
         }
     }
 }

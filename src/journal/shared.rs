@@ -139,7 +139,7 @@ impl SharedJournal {
 
     /// The part of a run, which may have records in it: the SHA-256 of its last line, or zeros.
     #[must_use]
-    pub fn strand(&self, run: &str, head: Digest) -> RunWriter {
+    pub fn writer(&self, run: &str, head: Digest) -> RunWriter {
         RunWriter { shared: Arc::clone(&self.shared), run: run.to_owned(), head, lines: 0 }
     }
 }

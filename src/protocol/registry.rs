@@ -144,14 +144,14 @@ impl ProtocolParams for Params {
     }
 
     fn machine(setup: Setup<Self>) -> Machine {
-        if let Some(spread) = setup.spread.clone() {
-            return Box::new(Listed(MapReduce::new(setup, spread)));
+        if let Some(chunk_plan) = setup.chunk_plan.clone() {
+            return Box::new(Listed(MapReduce::new(setup, chunk_plan)));
         }
         each!(setup.params.clone(), params => Box::new(Listed(setup.with_params(params).machine())))
     }
 
     fn worst_case(setup: &Setup<Self>) -> WorstCase {
-        if setup.spread.is_some() {
+        if setup.chunk_plan.is_some() {
             return map_reduce::worst_case(setup);
         }
         each!(setup.params.clone(), params => setup.clone().with_params(params).worst_case())

@@ -29,11 +29,11 @@ impl Clients {
         match endpoint {
             Endpoint::OpenAi(endpoint) => {
                 let known = self.openai.borrow();
-                known.iter().find(|(of, _)| of == &**endpoint)?.1.gate()?.lost(outs)
+                known.iter().find(|(of, _)| of == &**endpoint)?.1.admission()?.lost(outs)
             }
             Endpoint::Bedrock(endpoint) => {
                 let known = self.bedrock.borrow();
-                known.iter().find(|(of, _)| of == &**endpoint)?.1.gate()?.lost(outs)
+                known.iter().find(|(of, _)| of == &**endpoint)?.1.admission()?.lost(outs)
             }
             Endpoint::Mock(_) => None,
         }

@@ -52,8 +52,12 @@ impl Provider {
     /// that is none.
     pub fn new(endpoint: &Endpoint, agent: &str, clients: &Clients) -> Result<Self, ProviderError> {
         Ok(match endpoint {
-            Endpoint::OpenAi(endpoint) => Self::OpenAi(Box::new(OpenAi::over(clients.openai(endpoint)?))),
-            Endpoint::Bedrock(endpoint) => Self::Bedrock(Box::new(Bedrock::over(clients.bedrock(endpoint)?))),
+            Endpoint::OpenAi(endpoint) => {
+                Self::OpenAi(Box::new(OpenAi::with_client(clients.openai(endpoint)?)))
+            }
+            Endpoint::Bedrock(endpoint) => {
+                Self::Bedrock(Box::new(Bedrock::with_connection(clients.bedrock(endpoint)?)))
+            }
             Endpoint::Mock(endpoint) => Self::Mock(Mock::new(endpoint, agent)?),
         })
     }

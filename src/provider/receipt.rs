@@ -23,7 +23,7 @@ pub(super) struct Parts {
 
 impl Parts {
     /// Starts with the request's name in the header `name` of an answer.
-    pub(super) fn of(response: &Response, name: &str) -> Self {
+    pub(super) fn new(response: &Response, name: &str) -> Self {
         let value = response.headers().get(name).and_then(|value| value.to_str().ok());
         Self { request_id: value.map(str::to_owned), ..Self::default() }
     }

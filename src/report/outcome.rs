@@ -37,15 +37,15 @@ pub struct ConsensusOutcome {
 impl ConsensusOutcome {
     /// Reads the outcome of a run; none, if it is no council or no round has been decided.
     #[must_use]
-    pub fn new(ledger: &RunState) -> Option<Self> {
-        let Section::Council(section) = ledger.report().section else { return None };
+    pub fn new(state: &RunState) -> Option<Self> {
+        let Section::Council(section) = state.report().section else { return None };
         let CouncilSection { content, reasoning, threshold, mut rounds, .. } = *section;
         let last = rounds.pop()?;
-        let how = match ledger.verdict() {
+        let how = match state.verdict() {
             Some(Outcome::Agreed { how, .. }) => Some(*how),
             Some(_) | None => None,
         };
-        let busy = |member: Member| ledger.busy().get(member.index()).copied().unwrap_or_default();
+        let busy = |member: Member| state.busy().get(member.index()).copied().unwrap_or_default();
         Some(Self {
             result: last.result,
             content: content.unwrap_or_default(),
@@ -54,7 +54,7 @@ impl ConsensusOutcome {
             logos_response: last.response,
             ethos_response: last.verification,
             durations: Member::ALL.map(busy),
-            total_duration: between(&ledger.started_at, &ledger.ended_at),
+            total_duration: between(&state.started_at, &state.ended_at),
             threshold,
             is_arbitrated: how == Some(How::Arbitrated),
             is_agreed: how.is_some(),

@@ -101,13 +101,13 @@ pub struct Timing {
 }
 
 impl RunResult {
-    /// Makes the result of a run from its journal's ledger and head.
+    /// Makes the result of a run from its journal's state and head.
     #[must_use]
-    pub fn new(ledger: &RunState, journal_head: Digest) -> Self {
-        let mut report = ledger.report();
-        complete(&mut report.section, ledger.endpoints());
-        let opened = ledger.opened();
-        let outcome = ledger.outcome().or(ledger.verdict()).cloned().unwrap_or(Outcome::Interrupted);
+    pub fn new(state: &RunState, journal_head: Digest) -> Self {
+        let mut report = state.report();
+        complete(&mut report.section, state.endpoints());
+        let opened = state.opened();
+        let outcome = state.outcome().or(state.verdict()).cloned().unwrap_or(Outcome::Interrupted);
         let (how, text, sha256) = match &outcome {
             Outcome::Agreed { how, text, sha256 } => (Some(*how), Some(text.clone()), Some(*sha256)),
             Outcome::NoAgreement { .. }
@@ -116,11 +116,11 @@ impl RunResult {
             | Outcome::Failed { .. }
             | Outcome::Interrupted => (None, None, None),
         };
-        let totals = ledger.totals();
-        let agents = report.agents.into_iter().zip(ledger.endpoints());
+        let totals = state.totals();
+        let agents = report.agents.into_iter().zip(state.endpoints());
         Self {
             v: 1,
-            run: ledger.run().to_owned(),
+            run: state.run().to_owned(),
             protocol: opened.setup.params.protocol(),
             roleset: opened.setup.roleset.clone(),
             outcome: outcome.kind(),
@@ -143,7 +143,7 @@ impl RunResult {
                 calls: totals.calls,
                 cost_micro_usd: totals.cost_micro_usd,
             },
-            timing: timing(ledger),
+            timing: timing(state),
             section: report.section,
             journal_head,
         }
@@ -188,13 +188,13 @@ fn reason(outcome: &Outcome) -> Option<String> {
     }
 }
 
-fn timing(ledger: &RunState) -> Timing {
+fn timing(state: &RunState) -> Timing {
     let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     Timing {
-        started_at: ledger.started_at.clone(),
-        ended_at: ledger.ended_at.clone(),
-        total_ms: ms(between(&ledger.started_at, &ledger.ended_at).saturating_sub(ledger.away)),
-        agents_ms: ledger.busy().iter().copied().map(ms).collect(),
+        started_at: state.started_at.clone(),
+        ended_at: state.ended_at.clone(),
+        total_ms: ms(between(&state.started_at, &state.ended_at).saturating_sub(state.away)),
+        agents_ms: state.busy().iter().copied().map(ms).collect(),
     }
 }
 
@@ -227,4 +227,47 @@ pub fn write_whole(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
         // The new file is of no use to anybody; the error that matters is the first.
         let _ = std::fs::remove_file(&temporary);
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::protocol::DegradedKind;
+    use crate::report::RESULT_SCHEMA;
+
+    /// Returns the kind after this one; none after the last.
+    fn after(kind: DegradedKind) -> Option<DegradedKind> {
+        use DegradedKind::*;
+        Some(match kind {
+            BlindDraftMissing => FailedTurn,
+            FailedTurn => PieceLost,
+            PieceLost => FactUnproven,
+            FactUnproven => FactsLeftOut,
+            FactsLeftOut => Objection,
+            Objection => VoidBallot,
+            VoidBallot => NoReview,
+            NoReview => StructuredOutput,
+            StructuredOutput => SchemaIgnored,
+            SchemaIgnored => ModelChanged,
+            ModelChanged => UsageEstimated,
+            UsageEstimated => UsageImplausible,
+            UsageImplausible => KeyInReply,
+            KeyInReply => FalseQuote,
+            FalseQuote => DocumentLost,
+            DocumentLost => DocumentsChanged,
+            DocumentsChanged => BentToken,
+            BentToken => ConfidenceNotMeasured,
+            ConfidenceNotMeasured => return None,
+        })
+    }
+
+    #[test]
+    fn the_schema_of_results_has_every_kind_of_loss() {
+        let schema: serde_json::Value = serde_json::from_str(RESULT_SCHEMA).unwrap();
+        let known =
+            schema["properties"]["degraded"]["items"]["properties"]["kind"]["enum"].as_array().unwrap();
+        let kinds = std::iter::successors(Some(DegradedKind::BlindDraftMissing), |kind| after(*kind));
+        let missing: Vec<&str> =
+            kinds.map(DegradedKind::name).filter(|name| !known.iter().any(|k| k == name)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
 }

@@ -47,7 +47,7 @@ fn result(rule: &str, finding: &Finding) -> Value {
         "level": level,
         "message": {"text": problem},
         "locations": [{"physicalLocation": place}],
-        "partialFingerprints": {"primaryLocationLineHash": Digest::of(format!("{path}\n{quote}").as_bytes())},
+        "partialFingerprints": {"primaryLocationLineHash": Digest::new(format!("{path}\n{quote}").as_bytes())},
         "properties": {"severity": severity},
     })
 }

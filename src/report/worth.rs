@@ -21,8 +21,8 @@ const OF_SERVERS: [DegradedKind; 3] =
 pub fn worth(result: &RunResult, endpoints: &[Endpoint]) -> Option<String> {
     let agents = &endpoints[..result.agents.len().min(endpoints.len())];
     let is_degraded = result.degraded.iter().any(|loss| !OF_SERVERS.contains(&loss.kind));
-    let group = Group::of(&result.section);
-    let worth = result.how.map(|how| Worth { how, group, voices: Voices::of(agents), is_degraded });
+    let group = Group::from_section(&result.section);
+    let worth = result.how.map(|how| Worth { how, group, voices: Voices::new(agents), is_degraded });
     worth.map(|worth| worth.to_string())
 }
 
@@ -80,13 +80,13 @@ impl Strength {
 
 impl Group {
     /// A document that was read in pieces is answered by the group that read it.
-    fn of(section: &Section) -> Self {
+    fn from_section(section: &Section) -> Self {
         match section {
             Section::Pair(_) => Self::Pair,
             Section::Council(_) => Self::Council,
             Section::Panel(_) => Self::Panel,
             Section::Approval(_) => Self::Reviewers,
-            Section::MapReduce(spread) => spread.answer.as_deref().map_or(Self::Pair, Self::of),
+            Section::MapReduce(read) => read.answer.as_deref().map_or(Self::Pair, Self::from_section),
         }
     }
 
@@ -100,7 +100,7 @@ impl Group {
 }
 
 impl Voices {
-    fn of(agents: &[Endpoint]) -> Self {
+    fn new(agents: &[Endpoint]) -> Self {
         let scripts = agents.iter().filter(|agent| matches!(agent, Endpoint::Mock(_))).count();
         let is_one_model = agents.windows(2).all(|two| two[0].model() == two[1].model());
         match (scripts, is_one_model) {
@@ -229,7 +229,7 @@ mod tests {
             (vec![script(), script()], Voices::Scripts),
             (vec![script(), served(here, "m")], Voices::SomeScripts),
         ] {
-            assert_eq!(Voices::of(&agents), expected, "{agents:?}");
+            assert_eq!(Voices::new(&agents), expected, "{agents:?}");
         }
     }
 }

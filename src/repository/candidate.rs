@@ -66,7 +66,7 @@ impl Candidate {
     /// The SHA-256 of its diff.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        Digest::of(&self.diff)
+        Digest::new(&self.diff)
     }
 }
 

@@ -189,7 +189,7 @@ impl Repository {
         let text = String::from_utf8_lossy(&out);
         let mut roots: Vec<&str> = text.lines().collect();
         roots.sort_unstable();
-        Ok(Digest::of(roots.join("\n").as_bytes()))
+        Ok(Digest::new(roots.join("\n").as_bytes()))
     }
 
     /// The text of a file in a commit or a tree.

@@ -32,7 +32,7 @@ pub struct Landing {
 impl LandingMark {
     /// The mark of the decision at this place in the ledger of this name: every ledger counts from the beginning.
     #[must_use]
-    pub fn of(ledger: &str, sequence: u64) -> Self {
+    pub fn new(ledger: &str, sequence: u64) -> Self {
         Self(format!("refs/consensus/{ledger}/{sequence}"))
     }
 }

@@ -5,7 +5,7 @@
 
 use super::error::RunError;
 use super::notices::Notices;
-use super::request::{MapReduce, RunRequest};
+use super::request::{ReadInPieces, RunRequest};
 use crate::core::Endpoint;
 use crate::engine::RunBuilder;
 use crate::protocol::contract::{Chunk, ChunkPlan};
@@ -41,9 +41,9 @@ pub(super) async fn planned(
 ) -> Result<RunBuilder, RunError> {
     let setup = builder.setup();
     let estimate = length(setup);
-    let is_asked_for = request.chunks.map_reduce == MapReduce::Always;
+    let is_asked_for = request.chunks.map_reduce == ReadInPieces::Always;
     let is_out_of_question =
-        request.chunks.map_reduce == MapReduce::Never || !is_asked_for && estimate < LONG;
+        request.chunks.map_reduce == ReadInPieces::Never || !is_asked_for && estimate < LONG;
     if is_review(setup) || is_out_of_question {
         return Ok(builder);
     }
@@ -111,8 +111,8 @@ pub(super) fn planned_by_estimate(
     }
     let estimate = length(setup);
     match request.chunks.map_reduce {
-        MapReduce::Never => return Ok(builder),
-        MapReduce::Auto => {
+        ReadInPieces::Never => return Ok(builder),
+        ReadInPieces::Auto => {
             if estimate >= LONG && obstacle(request, setup, is_redacted).is_none() {
                 notices.warn(&format!(
                     "the documents have about {estimate} tokens: where that is more than half of the model's context, they are read in pieces, which --map-reduce plans"
@@ -120,7 +120,7 @@ pub(super) fn planned_by_estimate(
             }
             return Ok(builder);
         }
-        MapReduce::Always => {}
+        ReadInPieces::Always => {}
     }
     if let Some(why) = obstacle(request, setup, is_redacted) {
         return Err(RunError::Usage(format!("--map-reduce {why}")));

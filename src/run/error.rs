@@ -1,5 +1,7 @@
 //! Why there is no run, or no result of it.
 
+use std::path::PathBuf;
+
 use thiserror::Error;
 
 use super::session::SessionError;
@@ -57,12 +59,14 @@ pub enum RunError {
         source: std::io::Error,
     },
     /// The result is there and was recorded, but its files could not be written.
-    #[error("the run ended as `{outcome}`, but its files cannot be written: {why}")]
+    #[error("cannot write into `{}`; the run has ended as `{outcome}`", dir.display())]
     Files {
+        /// The run's folder.
+        dir: PathBuf,
         /// How it ended.
         outcome: OutcomeKind,
         /// What is wrong.
-        why: std::io::Error,
+        source: std::io::Error,
     },
 }
 

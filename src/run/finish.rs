@@ -41,8 +41,9 @@ pub async fn drive(
     ended?;
     let result = RunResult::new(engine.state(), engine.journal_head());
     let records = read(&dir.join(FILE_NAME))?.records;
-    let outcome = result.outcome;
-    let written = write_run(dir, &result, &records).map_err(|why| RunError::Files { outcome, why });
+    let (outcome, dir) = (result.outcome, dir.to_owned());
+    let written = write_run(&dir, &result, &records);
+    let written = written.map_err(|source| RunError::Files { dir, outcome, source });
     Ok(FinishedRun { result, written })
 }
 

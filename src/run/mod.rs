@@ -36,7 +36,7 @@ pub use launch::{SERVER_LOG, launch};
 pub use notices::{NoNotices, Notices, Waiting};
 pub use parameters::{FlagOverride, ParamChanges};
 pub use prepare::{ReadyRun, RunDraft, draft, introduce, prepare};
-pub use request::{ChunkRequest, MapReduce, MockChoice, RedactRequest, RunRequest, SeatRequest};
+pub use request::{ChunkRequest, MockChoice, ReadInPieces, RedactRequest, RunRequest, SeatRequest};
 pub use resume::{ResumeRequest, ResumedRun, prepare_resume};
 pub use roleset::{NamedRoleset, RolesetChoice, read_named};
 pub use run_id::RunId;

@@ -11,7 +11,7 @@ use super::error::RunError;
 use super::launch::{SERVER_LOG, launch};
 use super::notices::Notices;
 use super::parameters::refuse;
-use super::request::{MapReduce, RunRequest, SeatRequest};
+use super::request::{ReadInPieces, RunRequest, SeatRequest};
 use super::roleset::{NamedRoleset, RolesetChoice};
 use super::run_id::RunId;
 use super::servers::{check_prices, mock_script};
@@ -78,7 +78,7 @@ fn check_seats(roleset: &Roleset, request: &RunRequest) -> Result<(), RunError> 
     if !members.is_empty() || !models.is_empty() || copies.is_some() || !personas.is_empty() {
         refuse(roleset, "--members, --models, --self-panel or --persona", Params::has_members)?;
     }
-    if request.chunks.map_reduce == MapReduce::Always {
+    if request.chunks.map_reduce == ReadInPieces::Always {
         refuse(roleset, "--map-reduce", Params::reads_pieces)?;
     }
     Ok(())

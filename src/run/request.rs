@@ -79,7 +79,7 @@ pub struct SeatRequest {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ChunkRequest {
     /// When they are.
-    pub map_reduce: MapReduce,
+    pub map_reduce: ReadInPieces,
     /// Tokens of a piece at most, where that was said.
     pub tokens_max: Option<u64>,
     /// Pieces that are read at once.
@@ -88,7 +88,7 @@ pub struct ChunkRequest {
 
 /// When documents are read in pieces.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum MapReduce {
+pub enum ReadInPieces {
     /// Where they are too long for the model's context.
     #[default]
     Auto,

@@ -194,7 +194,7 @@ impl Canonicalizer {
             CanonicalKind::Choice => self.choose(text)?,
             CanonicalKind::Verbatim => text.to_owned(),
         };
-        let digest = Digest::of(text.as_bytes());
+        let digest = Digest::new(text.as_bytes());
         Ok(Canonical { text, digest })
     }
 

@@ -126,7 +126,7 @@ impl DecimalSign {
 
 impl<'a> Parts<'a> {
     /// Cuts a text into the parts of a number; returns nothing if there is no way to do so.
-    fn of(text: &'a str, sign: DecimalSign) -> Option<Self> {
+    fn from_text(text: &'a str, sign: DecimalSign) -> Option<Self> {
         // U+2212 is the minus sign that typeset text uses.
         let (negative, unsigned) = match text.strip_prefix(['-', '−']) {
             Some(rest) => (true, rest),
@@ -157,7 +157,7 @@ impl Decimal {
     }
 
     fn read(text: &str, sign: DecimalSign, groups: DigitGroups) -> Option<Self> {
-        let Parts { negative, whole, fraction, exponent } = Parts::of(text, sign)?;
+        let Parts { negative, whole, fraction, exponent } = Parts::from_text(text, sign)?;
         let between = sign.other().as_char();
         let is_single = fraction.is_empty() && whole.matches(between).count() == 1;
         if groups == DigitGroups::Unambiguous && is_single {
@@ -271,7 +271,7 @@ fn why_not(text: &str, sign: DecimalSign) -> NotANumber {
 fn without_separators(text: &str, sign: DecimalSign) -> Option<String> {
     let is_separator = |c: char| c == sign.other().as_char() || SEPARATORS.contains(&c);
     let separator = text.chars().find(|c| is_separator(*c))?;
-    let groups: Vec<&str> = Parts::of(text, sign)?.whole.split(separator).collect();
+    let groups: Vec<&str> = Parts::from_text(text, sign)?.whole.split(separator).collect();
     let (last, others) = groups.split_last()?;
     let (first, middle) = others.split_first()?;
     let is_row =

@@ -101,7 +101,7 @@ static SCHEMAS: LazyLock<Memo<SchemaText>> = LazyLock::new(|| Memo::new(1024));
 impl Decoder {
     /// Returns what does not change from turn to turn, nor between runs of one roleset.
     #[must_use]
-    pub fn of(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Arc<Self> {
+    pub fn shared(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Arc<Self> {
         DECODERS.get(&format!("{canonicalizer:?} {ask:?}"), || Arc::new(Self::new(canonicalizer, ask)))
     }
 

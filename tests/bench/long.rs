@@ -32,7 +32,7 @@ fn journal(folder: &Path) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let began = Instant::now();
     let work = async |run: usize| -> Result<()> {
-        let mut strand = shared.strand(&run.to_string(), Digest::ZERO);
+        let mut strand = shared.writer(&run.to_string(), Digest::ZERO);
         for _ in 0..EACH {
             strand.append(record.clone())?;
             strand.sync().await?;

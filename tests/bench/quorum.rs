@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use consensus::bft::proposer::{Proposer, ProposerAction, ProposerInput};
 use consensus::bft::replica::{Replica, ReplicaAction, ReplicaInput};
 use consensus::bft::{
-    Change, ModelOpinion, NodeId, Opinion, Post, Registry, Roster, RosterEntry, Seal, Sequence, Signer,
+    Change, ModelOpinion, NodeId, Opinion, Packet, Registry, Roster, RosterEntry, Seal, Sequence, Signer,
     Statement, To, Value,
 };
 use consensus::crypto::{Digest, SecretKey, Signature};
@@ -20,16 +20,16 @@ use crate::{Result, row};
 /// How long each row is measured.
 const MEASURED: Duration = Duration::from_millis(1500);
 
-/// How a post gets from one to the other.
+/// How a packet gets from one to the other.
 trait Mail<K: Signer> {
     type Sealed: Clone;
 
-    fn seal(&self, post: Post<K::Signature>) -> Self::Sealed;
+    fn seal(&self, packet: Packet<K::Signature>) -> Self::Sealed;
     fn open(
         &self,
         sealed: &Self::Sealed,
         is_wanted: impl Fn(Sequence, &Statement) -> bool,
-    ) -> Option<Post<K::Signature>>;
+    ) -> Option<Packet<K::Signature>>;
 }
 
 /// As signed bytes, which everybody verifies.
@@ -38,15 +38,15 @@ struct Bytes(Arc<Registry>);
 impl Mail<Seal> for Bytes {
     type Sealed = Arc<str>;
 
-    fn seal(&self, post: Post<Signature>) -> Arc<str> {
-        self.0.write(&post).into()
+    fn seal(&self, packet: Packet<Signature>) -> Arc<str> {
+        self.0.write(&packet).into()
     }
 
     fn open(
         &self,
         sealed: &Arc<str>,
         is_wanted: impl Fn(Sequence, &Statement) -> bool,
-    ) -> Option<Post<Signature>> {
+    ) -> Option<Packet<Signature>> {
         self.0.read(sealed, is_wanted).ok()?
     }
 }
@@ -55,17 +55,17 @@ impl Mail<Seal> for Bytes {
 struct Once(Arc<Registry>);
 
 impl Mail<Seal> for Once {
-    type Sealed = Option<Post<Signature>>;
+    type Sealed = Option<Packet<Signature>>;
 
-    fn seal(&self, post: Post<Signature>) -> Option<Post<Signature>> {
-        self.0.read(&self.0.write(&post), |_, _| true).ok()?
+    fn seal(&self, packet: Packet<Signature>) -> Option<Packet<Signature>> {
+        self.0.read(&self.0.write(&packet), |_, _| true).ok()?
     }
 
     fn open(
         &self,
         sealed: &Self::Sealed,
         _: impl Fn(Sequence, &Statement) -> bool,
-    ) -> Option<Post<Signature>> {
+    ) -> Option<Packet<Signature>> {
         sealed.clone()
     }
 }
@@ -83,13 +83,13 @@ impl Signer for NoKey {
 }
 
 impl Mail<NoKey> for Plain {
-    type Sealed = Post<()>;
+    type Sealed = Packet<()>;
 
-    fn seal(&self, post: Post<()>) -> Post<()> {
-        post
+    fn seal(&self, packet: Packet<()>) -> Packet<()> {
+        packet
     }
 
-    fn open(&self, sealed: &Post<()>, _: impl Fn(Sequence, &Statement) -> bool) -> Option<Post<()>> {
+    fn open(&self, sealed: &Packet<()>, _: impl Fn(Sequence, &Statement) -> bool) -> Option<Packet<()>> {
         Some(sealed.clone())
     }
 }
@@ -104,8 +104,8 @@ struct Hall<K: Signer, M: Mail<K>> {
 }
 
 impl<K: Signer, M: Mail<K>> Hall<K, M> {
-    fn broadcast(&mut self, from: NodeId, to: To, post: Post<K::Signature>) {
-        let sealed = self.mail.seal(post);
+    fn broadcast(&mut self, from: NodeId, to: To, packet: Packet<K::Signature>) {
+        let sealed = self.mail.seal(packet);
         if let To::One(to) = to {
             return self.inbox.push_back((from, to, sealed));
         }
@@ -119,8 +119,8 @@ impl<K: Signer, M: Mail<K>> Hall<K, M> {
     fn lead(&mut self, input: ProposerInput<K::Signature>) {
         for wanted in self.orchestrator.step(input) {
             match wanted {
-                ProposerAction::Send(to, post) => {
-                    self.broadcast(NodeId::Orchestrator(0), to, post);
+                ProposerAction::Send(to, packet) => {
+                    self.broadcast(NodeId::Orchestrator(0), to, packet);
                 }
                 ProposerAction::Decide(_, value, _) => {
                     assert_ne!(value, Value::Nothing, "all approve");
@@ -137,7 +137,7 @@ impl<K: Signer, M: Mail<K>> Hall<K, M> {
     fn review(&mut self, at: usize, input: ReplicaInput<K::Signature>) {
         for wanted in self.reviewers[at].step(input) {
             match wanted {
-                ReplicaAction::Send(to, post) => self.broadcast(NodeId::Reviewer(at), to, post),
+                ReplicaAction::Send(to, packet) => self.broadcast(NodeId::Reviewer(at), to, packet),
                 ReplicaAction::Review(sequence, change) => {
                     let opinion = Arc::clone(&self.opinion);
                     self.review(at, ReplicaInput::Reviewed(sequence, change.digest(), opinion));
@@ -161,10 +161,10 @@ impl<K: Signer, M: Mail<K>> Hall<K, M> {
                 NodeId::Reviewer(at) => self.reviewers[at].wants(sequence, statement),
                 NodeId::Orchestrator(_) => self.orchestrator.wants(sequence, statement),
             };
-            let Some(post) = self.mail.open(&sealed, is_wanted) else { continue };
+            let Some(packet) = self.mail.open(&sealed, is_wanted) else { continue };
             match to {
-                NodeId::Reviewer(at) => self.review(at, ReplicaInput::Heard(from, post)),
-                NodeId::Orchestrator(_) => self.lead(ProposerInput::Heard(from, post)),
+                NodeId::Reviewer(at) => self.review(at, ReplicaInput::Heard(from, packet)),
+                NodeId::Orchestrator(_) => self.lead(ProposerInput::Heard(from, packet)),
             }
             if self.told > before {
                 took = took.or(Some(began.elapsed()));
@@ -175,7 +175,7 @@ impl<K: Signer, M: Mail<K>> Hall<K, M> {
 }
 
 fn hall<K: Signer, M: Mail<K>>(mail: M, count: usize, key: impl Fn(NodeId) -> K) -> Result<Hall<K, M>> {
-    let quorum = consensus::bft::Quorum::of(count)?;
+    let quorum = consensus::bft::Quorum::new(count)?;
     Ok(Hall {
         mail,
         reviewers: (0..count).map(|at| Replica::new(key(NodeId::Reviewer(at)), at, quorum, 1)).collect(),
@@ -203,7 +203,7 @@ fn secret(party: NodeId) -> SecretKey {
         NodeId::Reviewer(at) => at + 1,
         NodeId::Orchestrator(_) => 0,
     };
-    SecretKey::from_seed(Digest::of(&number.to_le_bytes()).as_bytes())
+    SecretKey::from_seed(Digest::new(&number.to_le_bytes()).as_bytes())
 }
 
 fn registry(count: usize) -> Result<Arc<Registry>> {
@@ -216,7 +216,7 @@ fn registry(count: usize) -> Result<Arc<Registry>> {
         reviewers: (0..count).map(|at| seat(NodeId::Reviewer(at))).collect(),
         orchestrators: vec![seat(NodeId::Orchestrator(0))],
     };
-    Ok(Arc::new(Registry::new(Digest::of(b"a repository"), roster)?))
+    Ok(Arc::new(Registry::new(Digest::new(b"a repository"), roster)?))
 }
 
 /// Seconds that it takes to sign, and to verify, a message as long as a vote.

@@ -98,7 +98,7 @@ impl PartialEq for World {
 }
 
 fn values() -> [Value; 3] {
-    [Value::Change(Digest::of(b"a")), Value::Change(Digest::of(b"b")), Value::Nothing]
+    [Value::Change(Digest::new(b"a")), Value::Change(Digest::new(b"b")), Value::Nothing]
 }
 
 fn index(value: Value) -> usize {
@@ -357,7 +357,7 @@ impl Model for Approval {
 
 /// Tries everything, and prints how much that was.
 fn check(reviewers: usize, views: View, is_whole: bool) {
-    let quorum = Quorum::of(reviewers).expect("there are some");
+    let quorum = Quorum::new(reviewers).expect("there are some");
     let began = Instant::now();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let checker = Approval { quorum, views, is_whole }

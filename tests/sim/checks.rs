@@ -6,7 +6,7 @@ use consensus::bft::proposer::Why;
 use consensus::bft::{Change, Commit, NodeId, Quorum, Reviewer, Sequence, Statement, Value, View, Vote};
 use consensus::crypto::Digest;
 
-use crate::nodes::{Post, Proof, Signed};
+use crate::nodes::{Packet, Proof, Signed};
 
 /// What a statement is one of: an honest author makes one of each.
 type Kind = (u8, View);
@@ -38,12 +38,12 @@ impl Checks {
         }
     }
 
-    /// An honest one sends this, in its own name if it is a letter.
-    pub(crate) fn sends(&mut self, party: NodeId, post: &Post) -> Result<(), String> {
-        match post {
-            Post::Letter(letter) if kind(&letter.signed).0 == party => self.says(&letter.signed),
-            Post::Letter(letter) => Err(format!("{party:?} sends what is not its own: {letter:?}")),
-            Post::Proof(_) | Post::Stable(_) | Post::Have(_) => Ok(()),
+    /// An honest one sends this, in its own name if it is a message.
+    pub(crate) fn sends(&mut self, party: NodeId, packet: &Packet) -> Result<(), String> {
+        match packet {
+            Packet::Message(message) if kind(&message.signed).0 == party => self.says(&message.signed),
+            Packet::Message(message) => Err(format!("{party:?} sends what is not its own: {message:?}")),
+            Packet::Proof(_) | Packet::Stable(_) | Packet::Have(_) => Ok(()),
         }
     }
 

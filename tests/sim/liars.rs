@@ -8,7 +8,7 @@ use consensus::bft::{
 use consensus::crypto::Digest;
 use fastrand::Rng;
 
-use crate::nodes::{Letter, Post, Proof, Signed};
+use crate::nodes::{Packet, Proof, Signed, SignedMessage};
 
 /// So much of what others say is kept, to be sent again where it does harm.
 const KEPT: usize = 48;
@@ -29,14 +29,14 @@ pub(crate) struct Script {
     me: NodeId,
     reviewers: usize,
     orchestrators: usize,
-    seen: Vec<Letter>,
+    seen: Vec<SignedMessage>,
     values: BTreeMap<Sequence, Vec<Value>>,
     changes: Vec<Change>,
     next: Sequence,
 }
 
 /// What is sent to whom.
-type Sent = Vec<(NodeId, Post)>;
+type Sent = Vec<(NodeId, Packet)>;
 
 impl Script {
     pub(crate) fn new(way: Way, me: NodeId, reviewers: usize, orchestrators: usize) -> Self {
@@ -52,9 +52,9 @@ impl Script {
         }
     }
 
-    fn letter(&self, sequence: Sequence, statement: Statement) -> Letter {
+    fn message(&self, sequence: Sequence, statement: Statement) -> SignedMessage {
         let (NodeId::Reviewer(by) | NodeId::Orchestrator(by)) = self.me;
-        Letter::alone(Signed { by, sequence, statement, signature: () })
+        SignedMessage::alone(Signed { by, sequence, statement, signature: () })
     }
 
     fn everybody(&self) -> impl Iterator<Item = NodeId> + use<> {
@@ -79,12 +79,12 @@ impl Script {
         let of_two = |rng: &mut Rng| if rng.bool() { change.clone() } else { other.clone() };
         let tell = |to: NodeId| {
             let shown = of_two(rng);
-            let mut letter = self.letter(sequence, Statement::PrePrepare { view: 0, value: shown.value() });
+            let mut message = self.message(sequence, Statement::PrePrepare { view: 0, value: shown.value() });
             // Another change than the one that is signed, or none.
-            letter.change =
+            message.change =
                 if rng.u8(..) < 20 { None } else { Some(of_two(rng)).filter(|_| rng.u8(..) < 40) };
-            letter.change = letter.change.or(Some(shown)).filter(|_| rng.u8(..) > 10);
-            (to, Post::Letter(letter))
+            message.change = message.change.or(Some(shown)).filter(|_| rng.u8(..) > 10);
+            (to, Packet::Message(message))
         };
         self.everybody().map(tell).collect()
     }
@@ -99,37 +99,37 @@ impl Script {
             NodeId::Reviewer(_) => Statement::ViewChange { view: rng.u32(1..3), lock: None },
             NodeId::Orchestrator(_) => Statement::Want { value: Value::Nothing },
         };
-        let letter = self.letter(sequence, statement);
-        self.everybody().map(|to| (to, Post::Letter(letter.clone()))).collect()
+        let message = self.message(sequence, statement);
+        self.everybody().map(|to| (to, Packet::Message(message.clone()))).collect()
     }
 
     /// Lies about what it hears.
-    pub(crate) fn hear(&mut self, post: &Post, rng: &mut Rng) -> Sent {
-        let Post::Letter(letter) = post else { return Vec::new() };
-        let sequence = letter.signed.sequence;
+    pub(crate) fn hear(&mut self, packet: &Packet, rng: &mut Rng) -> Sent {
+        let Packet::Message(message) = packet else { return Vec::new() };
+        let sequence = message.signed.sequence;
         if self.way == Way::Silent {
             return Vec::new();
         }
         if self.seen.len() < KEPT {
-            self.seen.push(letter.clone());
+            self.seen.push(message.clone());
         } else {
             let index = rng.usize(..KEPT);
-            self.seen[index] = letter.clone();
+            self.seen[index] = message.clone();
         }
         if let Statement::PrePrepare { value, .. } | Statement::Acknowledge { value, .. } =
-            letter.signed.statement
+            message.signed.statement
         {
             let values = self.values.entry(sequence).or_default();
             if !values.contains(&value) && values.len() < 4 {
                 values.push(value);
             }
             if self.changes.len() < 16 {
-                self.changes.extend(letter.change.clone());
+                self.changes.extend(message.change.clone());
             }
         }
         let mut sent = match self.me {
-            NodeId::Reviewer(_) => self.vote(letter, rng),
-            NodeId::Orchestrator(me) => self.propose(me, letter, rng),
+            NodeId::Reviewer(_) => self.vote(message, rng),
+            NodeId::Orchestrator(me) => self.propose(me, message, rng),
         };
         if rng.u8(..) < 8 {
             let to = self.anybody(rng);
@@ -140,11 +140,11 @@ impl Script {
             let old = rng.choice(&self.seen).cloned();
             // Sometimes without what it rests on, which nobody has signed.
             let old = old.map(|old| match rng.u8(..4) {
-                0 => Letter { grounds: [].into(), ..old },
-                1 => Letter { change: None, ..old },
+                0 => SignedMessage { grounds: [].into(), ..old },
+                1 => SignedMessage { change: None, ..old },
                 _ => old,
             });
-            sent.extend(old.map(|old| (to, Post::Letter(old))));
+            sent.extend(old.map(|old| (to, Packet::Message(old))));
         }
         sent
     }
@@ -155,19 +155,23 @@ impl Script {
     }
 
     /// Claims that something is decided, or known to all, with its own word many times.
-    fn forge(&self, sequence: Sequence, rng: &mut Rng) -> Post {
+    fn forge(&self, sequence: Sequence, rng: &mut Rng) -> Packet {
         let value = self.any_value(sequence, rng);
         let (sequence, statement) = if rng.bool() {
             (sequence, Statement::Commit(Commit { view: rng.u32(..3), value }))
         } else {
             let every = consensus::bft::CHECKPOINT_EVERY;
-            (sequence.next_multiple_of(every), Statement::Checkpoint { head: Digest::of(b"a lie") })
+            (sequence.next_multiple_of(every), Statement::Checkpoint { head: Digest::new(b"a lie") })
         };
-        let signed = vec![self.letter(sequence, statement).signed; self.reviewers];
-        if rng.bool() { Post::Proof(Proof { change: None, commits: signed }) } else { Post::Stable(signed) }
+        let signed = vec![self.message(sequence, statement).signed; self.reviewers];
+        if rng.bool() {
+            Packet::Proof(Proof { change: None, commits: signed })
+        } else {
+            Packet::Stable(signed)
+        }
     }
 
-    fn vote(&self, heard: &Letter, rng: &mut Rng) -> Sent {
+    fn vote(&self, heard: &SignedMessage, rng: &mut Rng) -> Sent {
         let sequence = heard.signed.sequence;
         let mut sent = Vec::new();
         match heard.signed.statement {
@@ -183,31 +187,31 @@ impl Script {
                     let vote = opinion.as_ref().map_or(Vote::Follow, Opinion::vote);
                     let opinion = opinion.map(|opinion| opinion.digest());
                     let vote = Statement::Prepare { view, value, vote, opinion };
-                    sent.push((to, Post::Letter(self.letter(sequence, vote))));
+                    sent.push((to, Packet::Message(self.message(sequence, vote))));
                     if rng.bool() {
                         let commit = Commit { view, value: self.any_value(sequence, rng) };
-                        sent.push((to, Post::Letter(self.letter(sequence, Statement::Commit(commit)))));
+                        sent.push((to, Packet::Message(self.message(sequence, Statement::Commit(commit)))));
                     }
                 }
             }
             Statement::ViewChange { view, .. } => {
                 let view = if rng.u8(..) < 20 { view + rng.u32(..2000) } else { view };
                 for to in self.everybody() {
-                    sent.push((to, Post::Letter(self.leave(sequence, view, rng))));
+                    sent.push((to, Packet::Message(self.leave(sequence, view, rng))));
                 }
             }
             Statement::Prepare { view, .. } | Statement::Commit(Commit { view, .. }) if rng.u8(..) < 60 => {
                 let view = if rng.u8(..) < 40 { view + rng.u32(..40) } else { view };
                 let commit = Commit { view, value: self.any_value(sequence, rng) };
                 let to = self.anybody(rng);
-                sent.push((to, Post::Letter(self.letter(sequence, Statement::Commit(commit)))));
+                sent.push((to, Packet::Message(self.message(sequence, Statement::Commit(commit)))));
             }
             Statement::Checkpoint { .. } => {
-                let link = Digest::of(&[rng.u8(..3)]);
+                let link = Digest::new(&[rng.u8(..3)]);
                 let to = self.anybody(rng);
-                let lie =
-                    self.letter(sequence + u64::from(rng.u8(..2)) * 16, Statement::Checkpoint { head: link });
-                sent.push((to, Post::Letter(lie)));
+                let lie = self
+                    .message(sequence + u64::from(rng.u8(..2)) * 16, Statement::Checkpoint { head: link });
+                sent.push((to, Packet::Message(lie)));
             }
             Statement::Prepare { .. }
             | Statement::Commit(_)
@@ -218,43 +222,43 @@ impl Script {
     }
 
     /// Leaves for a view with no lock, with one that nobody approved, or with one that was.
-    fn leave(&self, sequence: Sequence, view: View, rng: &mut Rng) -> Letter {
+    fn leave(&self, sequence: Sequence, view: View, rng: &mut Rng) -> SignedMessage {
         if rng.bool() {
-            return self.letter(sequence, Statement::ViewChange { view, lock: None });
+            return self.message(sequence, Statement::ViewChange { view, lock: None });
         }
         let value = self.any_value(sequence, rng);
         let of = rng.u32(..view.clamp(1, 4));
-        let mut letter = self.letter(sequence, Statement::ViewChange { view, lock: Some((of, value)) });
-        let is_vote = |other: &&Letter| matches!(other.signed.statement, Statement::Prepare { .. });
-        let mut votes: Vec<Letter> = self.seen.iter().filter(is_vote).cloned().collect();
+        let mut message = self.message(sequence, Statement::ViewChange { view, lock: Some((of, value)) });
+        let is_vote = |other: &&SignedMessage| matches!(other.signed.statement, Statement::Prepare { .. });
+        let mut votes: Vec<SignedMessage> = self.seen.iter().filter(is_vote).cloned().collect();
         let vote = Vote::Approve;
         let opinion = Some(Opinion::Approve { confidence: 1, notes: String::new() }.digest());
-        let own = self.letter(sequence, Statement::Prepare { view: of, value, vote, opinion });
+        let own = self.message(sequence, Statement::Prepare { view: of, value, vote, opinion });
         votes.extend((0..rng.u8(..4)).map(|_| own.clone()));
-        letter.change = self.changes.iter().find(|change| change.value() == value).cloned();
-        letter.grounds = votes.into();
-        letter
+        message.change = self.changes.iter().find(|change| change.value() == value).cloned();
+        message.grounds = votes.into();
+        message
     }
 
-    fn propose(&self, me: usize, heard: &Letter, rng: &mut Rng) -> Sent {
+    fn propose(&self, me: usize, heard: &SignedMessage, rng: &mut Rng) -> Sent {
         let Statement::ViewChange { view, .. } = heard.signed.statement else { return Vec::new() };
         let sequence = heard.signed.sequence;
         // Sometimes in a view that is another's.
         if leader(sequence, view, self.orchestrators) != me && rng.u8(..) > 20 {
             return Vec::new();
         }
-        let of_view = |letter: &&Letter| {
-            letter.signed.sequence == sequence
-                && matches!(letter.signed.statement, Statement::ViewChange { view: other, .. } if other == view)
+        let of_view = |message: &&SignedMessage| {
+            message.signed.sequence == sequence
+                && matches!(message.signed.statement, Statement::ViewChange { view: other, .. } if other == view)
         };
-        let left: Vec<Letter> = self.seen.iter().filter(of_view).cloned().collect();
+        let left: Vec<SignedMessage> = self.seen.iter().filter(of_view).cloned().collect();
         let tell = |to: NodeId| {
             let shown = rng.choice(&self.changes).cloned().filter(|_| rng.u8(..) > 60);
             let value = shown.as_ref().map_or(Value::Nothing, Change::value);
-            let mut letter = self.letter(sequence, Statement::PrePrepare { view, value });
-            letter.change = shown;
-            letter.grounds = left.iter().filter(|_| rng.u8(..) > 40).cloned().collect();
-            (to, Post::Letter(letter))
+            let mut message = self.message(sequence, Statement::PrePrepare { view, value });
+            message.change = shown;
+            message.grounds = left.iter().filter(|_| rng.u8(..) > 40).cloned().collect();
+            (to, Packet::Message(message))
         };
         self.everybody().map(tell).collect()
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use consensus::bft::node_machine::NodeMachine;
 use consensus::bft::{PROOFS_AT_ONCE, Sequence, Signer, Statement};
 
-/// Signatures are ideal: whoever writes a letter is who it says, since nobody here writes in another's name.
+/// Signatures are ideal: whoever writes a message is who it says, since nobody here writes in another's name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Name;
 
@@ -15,8 +15,8 @@ impl Signer for Name {
     fn sign(&self, _: Sequence, _: &Statement) {}
 }
 
-pub(crate) type Letter = consensus::bft::Letter<()>;
-pub(crate) type Post = consensus::bft::Post<()>;
+pub(crate) type SignedMessage = consensus::bft::SignedMessage<()>;
+pub(crate) type Packet = consensus::bft::Packet<()>;
 pub(crate) type Proof = consensus::bft::Proof<()>;
 pub(crate) type Signed = consensus::bft::Signed<()>;
 
@@ -88,9 +88,9 @@ impl Machine {
         (said, self.mind.resume())
     }
 
-    /// Decisions after one that it has kept, as posts.
-    pub(crate) fn recall(&self, after: Sequence) -> Vec<Post> {
+    /// Decisions after one that it has kept, as packets.
+    pub(crate) fn recall(&self, after: Sequence) -> Vec<Packet> {
         let kept = self.kept.range(after.saturating_add(1)..).take(PROOFS_AT_ONCE);
-        kept.map(|(_, proof)| Post::Proof(proof.clone())).collect()
+        kept.map(|(_, proof)| Packet::Proof(proof.clone())).collect()
     }
 }

@@ -11,7 +11,7 @@ use fastrand::Rng;
 
 use crate::checks::Checks;
 use crate::liars::Script;
-use crate::nodes::{Death, Input, Machine, Post, Proof, Want};
+use crate::nodes::{Death, Input, Machine, Packet, Proof, Want};
 
 /// When the world grows calm, in milliseconds.
 const CALM: u64 = 5000;
@@ -61,7 +61,7 @@ enum Alarm {
 
 #[derive(Clone, Debug)]
 enum Event {
-    Deliver { from: NodeId, to: NodeId, post: Post },
+    Deliver { from: NodeId, to: NodeId, packet: Packet },
     Ring { of: NodeId, copy: usize, life: u32, alarm: Alarm },
     Start { of: NodeId, copy: usize },
     Submit(Change),
@@ -179,7 +179,7 @@ impl World {
 
     fn happen(&mut self, event: Event) -> Result<(), String> {
         match event {
-            Event::Deliver { from, to, post } => self.deliver(from, to, &post),
+            Event::Deliver { from, to, packet } => self.deliver(from, to, &packet),
             Event::Ring { of, copy, life, alarm } => self.ring(of, copy, life, alarm),
             Event::Start { of, copy } => self.start(of, copy),
             Event::Submit(change) => {
@@ -212,20 +212,20 @@ impl World {
         }
     }
 
-    fn deliver(&mut self, from: NodeId, to: NodeId, post: &Post) -> Result<(), String> {
+    fn deliver(&mut self, from: NodeId, to: NodeId, packet: &Packet) -> Result<(), String> {
         let is_lie = self.liars.contains(&from);
         let copies = match self.members.get_mut(&to) {
             // Liars do not talk to each other: they would never end.
             Some(Member::Script(_)) if is_lie => return Ok(()),
             Some(Member::Script(script)) => {
-                let sent = script.hear(post, &mut self.rng);
+                let sent = script.hear(packet, &mut self.rng);
                 self.lie(to, sent);
                 return Ok(());
             }
             Some(Member::Machines(machines)) => machines.len(),
             None => return Ok(()),
         };
-        if let Post::Have(known) = post {
+        if let Packet::Have(known) = packet {
             let machine = self.machine(to, 0).filter(|machine| machine.is_up);
             let wants = machine.map(|machine| machine.mind.answer(from, *known)).unwrap_or_default();
             return self.want(to, 0, wants, false);
@@ -233,7 +233,7 @@ impl World {
         for copy in 0..copies {
             // Of two machines with one name sometimes one hears, sometimes both.
             if copy == 0 || self.rng.bool() {
-                self.step(to, copy, Input::Heard(from, post.clone()))?;
+                self.step(to, copy, Input::Heard(from, packet.clone()))?;
             }
         }
         Ok(())
@@ -271,9 +271,9 @@ impl World {
         Ok(())
     }
 
-    fn lie(&mut self, from: NodeId, sent: Vec<(NodeId, Post)>) {
-        for (to, post) in sent.into_iter().filter(|(to, _)| *to != from) {
-            self.send(from, to, post);
+    fn lie(&mut self, from: NodeId, sent: Vec<(NodeId, Packet)>) {
+        for (to, packet) in sent.into_iter().filter(|(to, _)| *to != from) {
+            self.send(from, to, packet);
         }
     }
 
@@ -283,7 +283,7 @@ impl World {
         let dies = dies && !matches!(input, Input::Submit(_));
         let death = dies.then(|| if self.rng.bool() { Death::Torn } else { Death::Written });
         let Some(machine) = self.machine(of, copy).filter(|machine| machine.is_up) else { return Ok(()) };
-        let is_proof = matches!(input, Input::Heard(_, Post::Proof(_) | Post::Stable(_)));
+        let is_proof = matches!(input, Input::Heard(_, Packet::Proof(_) | Packet::Stable(_)));
         let before = machine.mind.known();
         let wants = machine.step(input, death);
         let has_learned = is_proof && death.is_none() && machine.mind.known() > before;
@@ -311,12 +311,12 @@ impl World {
         let is_honest = !self.liars.contains(&of);
         for want in wants {
             match want {
-                Want::Send(to, post) => {
+                Want::Send(to, packet) => {
                     if is_honest {
-                        self.checks.sends(of, &post)?;
+                        self.checks.sends(of, &packet)?;
                     }
                     if !is_replay {
-                        self.broadcast(of, to, &post);
+                        self.broadcast(of, to, &packet);
                     }
                 }
                 Want::Decide(sequence, proof) => {
@@ -355,9 +355,9 @@ impl World {
                     self.checks.returns(&change, &why)?;
                 }
                 Want::Recall(to, after) if !is_replay => {
-                    let posts = self.machine(of, copy).map(|machine| machine.recall(after));
-                    for post in posts.unwrap_or_default() {
-                        self.send(of, to, post);
+                    let packets = self.machine(of, copy).map(|machine| machine.recall(after));
+                    for packet in packets.unwrap_or_default() {
+                        self.send(of, to, packet);
                     }
                 }
                 Want::Accuse(_)
@@ -434,7 +434,7 @@ impl World {
         Opinion::Reject { reason: String::new(), severity: Severity::High }
     }
 
-    fn broadcast(&mut self, from: NodeId, to: To, post: &Post) {
+    fn broadcast(&mut self, from: NodeId, to: To, packet: &Packet) {
         let is_reviewer = |party: &NodeId| matches!(party, NodeId::Reviewer(_));
         let all = self.members.keys().copied();
         let to: Vec<NodeId> = match to {
@@ -443,23 +443,23 @@ impl World {
             To::Reviewers => all.filter(is_reviewer).collect(),
         };
         for to in to.into_iter().filter(|to| *to != from) {
-            self.send(from, to, post.clone());
+            self.send(from, to, packet.clone());
         }
     }
 
-    fn send(&mut self, from: NodeId, to: NodeId, post: Post) {
+    fn send(&mut self, from: NodeId, to: NodeId, packet: Packet) {
         if self.is_calm {
             let delay = self.rng.u64(1..20);
-            return self.at(delay, Event::Deliver { from, to, post });
+            return self.at(delay, Event::Deliver { from, to, packet });
         }
         if self.cut.contains(&(from, to)) || self.rng.f64() < self.weather.lost {
             return;
         }
         if self.rng.f64() < self.weather.doubled {
             let delay = self.rng.u64(1..=4 * self.weather.delay);
-            self.at(delay, Event::Deliver { from, to, post: post.clone() });
+            self.at(delay, Event::Deliver { from, to, packet: packet.clone() });
         }
         let delay = self.rng.u64(1..=self.weather.delay);
-        self.at(delay, Event::Deliver { from, to, post });
+        self.at(delay, Event::Deliver { from, to, packet });
     }
 }

@@ -29,7 +29,7 @@ pub struct Coverage {
 
 impl Coverage {
     /// Reads a report on the tree that a change makes, of which these lines are new.
-    pub(super) fn of(text: &str, added: &[(String, u64)]) -> Result<Self, DecisionError> {
+    pub(super) fn from_lcov(text: &str, added: &[(String, u64)]) -> Result<Self, DecisionError> {
         let wrong = |why: String| DecisionError::Unreadable { path: "the coverage report".into(), why };
         let mut counts: BTreeMap<u64, BTreeMap<String, u64>> = BTreeMap::new();
         let mut file = String::new();
@@ -59,7 +59,7 @@ impl Coverage {
             lines: new.len() as u64,
             covered: new.iter().filter(|(.., count)| *count > 0).count() as u64,
             uncovered: uncovered.take(NAMED_MAX).map(place).collect(),
-            report_sha256: Digest::of(text.as_bytes()),
+            report_sha256: Digest::new(text.as_bytes()),
         })
     }
 }
@@ -73,11 +73,11 @@ mod tests {
         let report = "TN:\nSF:/build/src/a.rs\nDA:1,3\nDA:2,0\nDA:9,0\nend_of_record\nSF:src/b.rs\nDA:1,1\nend_of_record\n";
         let added = [("src/a.rs", 1), ("src/a.rs", 2), ("src/a.rs", 3), ("b.rs", 1), ("other.rs", 1)];
         let added = added.map(|(path, line)| (path.to_owned(), line));
-        let coverage = Coverage::of(report, &added).unwrap();
+        let coverage = Coverage::from_lcov(report, &added).unwrap();
         assert_eq!((coverage.lines, coverage.covered), (3, 2));
         assert_eq!(coverage.uncovered, [Located { path: "src/a.rs".to_owned(), line: 2 }]);
         for none in ["", "no report", "{}", "DA:x,y\n"] {
-            assert!(Coverage::of(none, &added).is_err(), "{none}");
+            assert!(Coverage::from_lcov(none, &added).is_err(), "{none}");
         }
     }
 }

@@ -37,7 +37,7 @@ type Versions = BTreeMap<String, BTreeSet<String>>;
 impl Lockfile {
     /// Whether a file is one, by its name.
     #[must_use]
-    pub fn of(path: &str) -> Option<Self> {
+    pub fn from_path(path: &str) -> Option<Self> {
         match path.rsplit('/').next().unwrap_or_default() {
             "Cargo.lock" | "poetry.lock" | "uv.lock" => Some(Self::Toml),
             "package-lock.json" | "npm-shrinkwrap.json" => Some(Self::Npm),
@@ -134,7 +134,7 @@ mod tests {
             ),
         ];
         for (file, before, after) in cases {
-            let changes = Lockfile::of(file).unwrap().changes(file, before, after);
+            let changes = Lockfile::from_path(file).unwrap().changes(file, before, after);
             let told: Vec<(&str, String, String)> = changes
                 .iter()
                 .map(|change| {
@@ -145,7 +145,7 @@ mod tests {
             let wanted = [("a", "1.0.0", "1.1.0"), ("b", "2.0.0", ""), ("c", "", "3.0.0")];
             assert_eq!(told, wanted.map(|(name, a, b)| (name, a.to_owned(), b.to_owned())), "{file}");
         }
-        assert_eq!(Lockfile::of("src/lock.rs"), None);
+        assert_eq!(Lockfile::from_path("src/lock.rs"), None);
         assert!(Lockfile::Toml.changes("Cargo.lock", "no toml [", "").is_empty());
     }
 }

@@ -35,7 +35,7 @@ pub struct ToolFindings {
 
 impl ToolFindings {
     /// Reads a report on the tree that a change makes, of which these lines are new.
-    pub(super) fn of(text: &str, added: &[(String, u64)]) -> Result<Self, DecisionError> {
+    pub(super) fn from_sarif(text: &str, added: &[(String, u64)]) -> Result<Self, DecisionError> {
         let wrong = |why: &str| {
             let why = format!("it is no SARIF log: {why}");
             DecisionError::Unreadable { path: "the report of findings".into(), why }
@@ -49,7 +49,7 @@ impl ToolFindings {
             warnings: 0,
             notes: 0,
             told: Vec::new(),
-            report_sha256: Digest::of(text.as_bytes()),
+            report_sha256: Digest::new(text.as_bytes()),
         };
         let mut new: BTreeMap<u64, Vec<&String>> = BTreeMap::new();
         for (path, line) in added {
@@ -106,11 +106,11 @@ mod tests {
         ];
         let log = json!({"version": "2.1.0", "runs": [{"tool": {"driver": {"name": "a linter"}}, "results": results}]});
         let added = [1, 2, 3].map(|line| ("src/a.rs".to_owned(), line));
-        let found = ToolFindings::of(&log.to_string(), &added).unwrap();
+        let found = ToolFindings::from_sarif(&log.to_string(), &added).unwrap();
         assert_eq!((found.total, found.errors, found.warnings, found.notes), (5, 1, 1, 1));
         assert_eq!((found.told.len(), found.tools.as_slice()), (3, &["a linter".to_owned()][..]));
         for none in ["", "{}", "[]", "{\"runs\":[{}]}"] {
-            assert!(ToolFindings::of(none, &added).is_err(), "{none}");
+            assert!(ToolFindings::from_sarif(none, &added).is_err(), "{none}");
         }
     }
 }

@@ -49,18 +49,20 @@ impl Facts {
     /// # Errors
     ///
     /// [`DecisionError`] if a report is none, or git cannot be asked.
-    pub fn of(
+    pub fn new(
         candidate: &Candidate,
         repository: &Repository,
         is_verified: bool,
         reports: &Reports,
     ) -> Result<Self, DecisionError> {
         let added = crate::protocol::review::added_lines(&String::from_utf8_lossy(&candidate.diff));
-        let coverage = reports.coverage.as_deref().map(|text| Coverage::of(text, &added)).transpose()?;
-        let findings = reports.findings.as_deref().map(|text| ToolFindings::of(text, &added)).transpose()?;
+        let coverage =
+            reports.coverage.as_deref().map(|text| Coverage::from_lcov(text, &added)).transpose()?;
+        let findings =
+            reports.findings.as_deref().map(|text| ToolFindings::from_sarif(text, &added)).transpose()?;
         let dependencies = dependencies_of(candidate, repository)?;
         let risk =
-            Risk::of(&candidate.files, &dependencies, coverage.as_ref(), findings.as_ref(), is_verified);
+            Risk::new(&candidate.files, &dependencies, coverage.as_ref(), findings.as_ref(), is_verified);
         Ok(Self { dependencies, coverage, findings, risk })
     }
 
@@ -78,7 +80,7 @@ impl Facts {
         let Self { dependencies, coverage, findings, risk } = self;
         let (coverage, findings) = (coverage.as_ref(), findings.as_ref());
         let known = dependencies_of(candidate, repository)?;
-        Ok(*risk == Risk::of(&candidate.files, &known, coverage, findings, is_verified)
+        Ok(*risk == Risk::new(&candidate.files, &known, coverage, findings, is_verified)
             && *dependencies == known)
     }
 }
@@ -90,7 +92,7 @@ fn dependencies_of(
 ) -> Result<Vec<DependencyChange>, DecisionError> {
     let mut changes = Vec::new();
     for file in &candidate.files {
-        let Some(kind) = Lockfile::of(&file.path) else { continue };
+        let Some(kind) = Lockfile::from_path(&file.path) else { continue };
         let read = |side: Option<FileKind>, tree| {
             // What a link leads to is another file.
             let is_file = matches!(side, Some(FileKind::File | FileKind::Program));

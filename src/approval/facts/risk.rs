@@ -41,7 +41,7 @@ fn is_sensitive(path: &str) -> bool {
 }
 
 impl Risk {
-    pub(super) fn of(
+    pub(super) fn new(
         files: &[FileChange],
         dependencies: &[DependencyChange],
         coverage: Option<&Coverage>,
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_small_tested_change_has_none_and_each_reason_says_its_part() {
-        assert_eq!(Risk::of(&[file("a.rs", 5)], &[], None, None, true), Risk { score: 0, reasons: vec![] });
+        assert_eq!(Risk::new(&[file("a.rs", 5)], &[], None, None, true), Risk { score: 0, reasons: vec![] });
         let new = DependencyChange {
             file: "Cargo.lock".to_owned(),
             name: "x".to_owned(),
@@ -138,7 +138,7 @@ mod tests {
         let coverage =
             Coverage { lines: 4, covered: 1, uncovered: vec![], report_sha256: crate::crypto::Digest::ZERO };
         let files = [file(".github/workflows/ci.yml", 500)];
-        let risk = Risk::of(&files, &[new], Some(&coverage), None, false);
+        let risk = Risk::new(&files, &[new], Some(&coverage), None, false);
         assert_eq!(
             risk.reasons,
             [

@@ -1,6 +1,6 @@
-//! Posts over HTTP: a door through which those of the roster come, and connections to each of them.
+//! Packets over HTTP: a door through which those of the roster come, and connections to each of them.
 //!
-//! One request brings one post; the answer says only that it was heard. What cannot be brought is lost, since whoever says it
+//! One request brings one packet; the answer says only that it was heard. What cannot be brought is lost, since whoever says it
 //! says it again.
 
 use std::collections::BTreeMap;
@@ -28,13 +28,13 @@ use super::error::NodeError;
 use super::inbox::{Arrived, Inbox};
 use super::runner::Carrier;
 use super::tls;
-use crate::bft::{NodeId, POST_BYTES_MAX, Registry};
+use crate::bft::{NodeId, PACKET_BYTES_MAX, Registry};
 use crate::crypto::{PublicKey, SecretKey};
 
 /// The version of the protocol that this program speaks. Since 2 a vote names the model that formed it.
 pub const VERSION: u32 = 2;
 
-/// Where posts are brought to. Another version has another place, and answers that it knows nothing of this one.
+/// Where packets are brought to. Another version has another place, and answers that it knows nothing of this one.
 const PATH: &str = "/v2/posts";
 
 /// The header of an answer that says which version was spoken. Version 1 had none.
@@ -43,7 +43,7 @@ const VERSION_HEADER: &str = "consensus-protocol";
 /// How long anybody may take to show a key.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 
-/// How long one post may take, and how long a connection may be idle.
+/// How long one packet may take, and how long a connection may be idle.
 const POST_MAX: Duration = Duration::from_mins(1);
 
 /// How long an idle connection is kept by who has made it: less than the other end keeps it.
@@ -58,11 +58,11 @@ const HANDSHAKES_MAX: usize = 512;
 /// So many connections of each party are heard at once; further ones are closed.
 const CONNECTIONS_EACH: usize = 4;
 
-/// So many posts wait at most, of one party to be read, or to be sent to one party.
+/// So many packets wait at most, of one party to be read, or to be sent to one party.
 const WAITING_MAX: usize = 256;
 
 /// The same in KiB: two of the longest.
-const WAITING_KIB_MAX: usize = 2 * POST_BYTES_MAX / 1024;
+const WAITING_KIB_MAX: usize = 2 * PACKET_BYTES_MAX / 1024;
 
 /// Where each party is, by name: `host:port`.
 #[derive(Clone, Debug, Default)]
@@ -75,13 +75,13 @@ pub struct Connections(BTreeMap<NodeId, Outbox>);
 /// What waits for one party.
 #[derive(Debug)]
 struct Outbox {
-    posts: mpsc::Sender<(Arc<str>, OwnedSemaphorePermit)>,
+    packets: mpsc::Sender<(Arc<str>, OwnedSemaphorePermit)>,
     room: Arc<Semaphore>,
-    /// Why the last post did not come to it, if it did not.
+    /// Why the last packet did not come to it, if it did not.
     failure: watch::Receiver<Option<Unreached>>,
 }
 
-/// Why a post did not come to a party.
+/// Why a packet did not come to a party.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Unreached {
     /// The connection or the answer was none, in the words of what noticed it.
@@ -109,7 +109,7 @@ impl fmt::Display for Unreached {
 #[derive(Clone, Debug)]
 struct Door {
     party: NodeId,
-    posts: mpsc::Sender<Arrived>,
+    packets: mpsc::Sender<Arrived>,
     room: Arc<Semaphore>,
     connections: Arc<Semaphore>,
 }
@@ -162,12 +162,12 @@ impl FromIterator<(String, String)> for Addresses {
 }
 
 impl Carrier for Connections {
-    fn send(&self, to: NodeId, post: &Arc<str>) {
-        let Some(Outbox { posts, room, .. }) = self.0.get(&to) else { return };
-        let place = Arc::clone(room).try_acquire_many_owned(kib(post.len()));
-        let sent = place.ok().and_then(|place| posts.try_send((Arc::clone(post), place)).ok());
+    fn send(&self, to: NodeId, packet: &Arc<str>) {
+        let Some(Outbox { packets, room, .. }) = self.0.get(&to) else { return };
+        let place = Arc::clone(room).try_acquire_many_owned(kib(packet.len()));
+        let sent = place.ok().and_then(|place| packets.try_send((Arc::clone(packet), place)).ok());
         if sent.is_none() {
-            debug!("a post to {to:?} is dropped: too many wait");
+            debug!("a packet to {to:?} is dropped: too many wait");
         }
     }
 }
@@ -202,11 +202,11 @@ impl Connections {
                 .timeout(POST_MAX)
                 .build()
                 .map_err(|why| NodeError::Tls(why.to_string()))?;
-            let (posts, waiting) = mpsc::channel(WAITING_MAX);
+            let (packets, waiting) = mpsc::channel(WAITING_MAX);
             let (state, failure) = watch::channel(None);
             tokio::spawn(bring(client, url, waiting, state));
             let room = Arc::new(Semaphore::new(WAITING_KIB_MAX));
-            outboxes.insert(party, Outbox { posts, room, failure });
+            outboxes.insert(party, Outbox { packets, room, failure });
         }
         Ok(Self(outboxes))
     }
@@ -226,15 +226,15 @@ fn kib(bytes: usize) -> u32 {
     u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX)
 }
 
-/// Brings posts to one party, one after the other.
+/// Brings packets to one party, one after the other.
 async fn bring(
     client: reqwest::Client,
     url: Url,
-    mut posts: mpsc::Receiver<(Arc<str>, OwnedSemaphorePermit)>,
+    mut packets: mpsc::Receiver<(Arc<str>, OwnedSemaphorePermit)>,
     state: watch::Sender<Option<Unreached>>,
 ) {
-    while let Some((post, _place)) = posts.recv().await {
-        let bring = || client.post(url.clone()).body(post.as_bytes().to_vec()).send();
+    while let Some((packet, _place)) = packets.recv().await {
+        let bring = || client.post(url.clone()).body(packet.as_bytes().to_vec()).send();
         let mut said = bring().await;
         // A connection that was kept may be one to a process that is gone.
         if said.as_ref().is_err_and(|why| !why.is_connect() && !why.is_timeout()) {
@@ -242,16 +242,16 @@ async fn bring(
         }
         let other = said.as_ref().ok().and_then(other_version);
         let failure = said.and_then(reqwest::Response::error_for_status).err().map(|why| {
-            debug!("a post to {url} is lost: {why:?}");
+            debug!("a packet to {url} is lost: {why:?}");
             // Nobody is there: those that wait are older than what will be said again.
-            while why.is_connect() && posts.try_recv().is_ok() {}
+            while why.is_connect() && packets.try_recv().is_ok() {}
             other.map_or_else(|| Unreached::Lost(innermost(&why)), Unreached::OtherVersion)
         });
         let _ = state.send(failure);
     }
 }
 
-/// Which other version of the protocol an answer is by: one that knows nothing of the place where posts are brought to.
+/// Which other version of the protocol an answer is by: one that knows nothing of the place where packets are brought to.
 fn other_version(response: &reqwest::Response) -> Option<u32> {
     let named = response.headers().get(VERSION_HEADER);
     let version = match named {
@@ -270,7 +270,7 @@ fn innermost(why: &reqwest::Error) -> String {
     cause.to_string()
 }
 
-/// Hears those of the roster at an address. Returns where posts come out, and the address, whose port the system chooses
+/// Hears those of the roster at an address. Returns where packets come out, and the address, whose port the system chooses
 /// if it is 0. Ends when nobody takes them any more.
 ///
 /// # Errors
@@ -289,14 +289,14 @@ pub async fn listen(
     let local = listener.local_addr().map_err(wrong)?;
     let (inbox, doors) = Inbox::new(keys.keys().copied(), WAITING_MAX);
     let mut by_key = BTreeMap::new();
-    for (party, posts) in doors {
+    for (party, packets) in doors {
         let (room, connections) = (Semaphore::new(WAITING_KIB_MAX), Semaphore::new(CONNECTIONS_EACH));
-        let door = Door { party, posts, room: Arc::new(room), connections: Arc::new(connections) };
+        let door = Door { party, packets, room: Arc::new(room), connections: Arc::new(connections) };
         by_key.extend(keys.get(&party).map(|key| (key.to_der(), door)));
     }
     let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
     let by_key = Arc::new(by_key);
-    let is_over = by_key.values().next().map(|door| door.posts.clone());
+    let is_over = by_key.values().next().map(|door| door.packets.clone());
     tokio::spawn(async move {
         loop {
             let Ok(place) = Arc::clone(&handshakes).acquire_owned().await else { return };
@@ -320,10 +320,10 @@ pub async fn listen(
     Ok((inbox, local))
 }
 
-/// Resolves when nobody takes posts any more.
-async fn closed(posts: Option<&mpsc::Sender<Arrived>>) {
-    match posts {
-        Some(posts) => posts.closed().await,
+/// Resolves when nobody takes packets any more.
+async fn closed(packets: Option<&mpsc::Sender<Arrived>>) {
+    match packets {
+        Some(packets) => packets.closed().await,
         None => std::future::pending().await,
     }
 }
@@ -367,12 +367,12 @@ async fn hear(request: Request<Incoming>, door: Door) -> Result<Response<Empty<B
     Ok(response)
 }
 
-/// Takes one post. Whoever has too many waiting waits: this party alone.
+/// Takes one packet. Whoever has too many waiting waits: this party alone.
 async fn take(body: Incoming, door: &Door) -> StatusCode {
     let Some(length) = body.size_hint().exact().and_then(|length| usize::try_from(length).ok()) else {
         return StatusCode::LENGTH_REQUIRED;
     };
-    if length > POST_BYTES_MAX {
+    if length > PACKET_BYTES_MAX {
         return StatusCode::PAYLOAD_TOO_LARGE;
     }
     let Ok(room) = Arc::clone(&door.room).acquire_many_owned(kib(length)).await else {
@@ -380,7 +380,7 @@ async fn take(body: Incoming, door: &Door) -> StatusCode {
     };
     let Ok(body) = body.collect().await else { return StatusCode::BAD_REQUEST };
     let Ok(text) = String::from_utf8(body.to_bytes().into()) else { return StatusCode::BAD_REQUEST };
-    match door.posts.send(Arrived::with_room(text, room)).await {
+    match door.packets.send(Arrived::with_room(text, room)).await {
         Ok(()) => StatusCode::ACCEPTED,
         Err(_) => StatusCode::SERVICE_UNAVAILABLE,
     }

@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{self, Receiver};
 
 use crate::bft::NodeId;
 
-/// A post as it came, with the room that it takes of its party's; given back when it is read.
+/// A packet as it came, with the room that it takes of its party's; given back when it is read.
 #[derive(Debug)]
 pub struct Arrived {
     /// Its text.
@@ -38,7 +38,7 @@ impl Arrived {
 }
 
 impl Inbox {
-    /// An inbox of these parties, each with a queue for so many posts; returns where each one's are put.
+    /// An inbox of these parties, each with a queue for so many packets; returns where each one's are put.
     #[must_use]
     pub fn new(
         parties: impl IntoIterator<Item = NodeId>,
@@ -53,7 +53,7 @@ impl Inbox {
         (Self { queues, turn: 0 }, doors)
     }
 
-    /// Waits for posts, and takes up to so many, one of each party in turn. None if nobody can send any more.
+    /// Waits for packets, and takes up to so many, one of each party in turn. None if nobody can send any more.
     pub async fn take(&mut self, most: usize) -> Vec<(NodeId, String)> {
         poll_fn(|context| {
             let mut taken = Vec::new();

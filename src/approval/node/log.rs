@@ -1,6 +1,6 @@
 //! What has happened to one who takes part, in the order in which it has heard of it: all that there is to remember.
 //!
-//! A post that comes again, which is what most do that wait for something, is written down once and named by its digest.
+//! A packet that comes again, which is what most do that wait for something, is written down once and named by its digest.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,12 +12,12 @@ use serde_json::value::RawValue;
 use super::error::NodeError;
 use crate::bft::node_machine::NodeInput;
 use crate::bft::{
-    Change, ModelAt, ModelOpinion, NodeId, Opinion, Phase, Post, Registry, Sequence, Statement, View,
+    Change, ModelAt, ModelOpinion, NodeId, Opinion, Packet, Phase, Registry, Sequence, Statement, View,
 };
 use crate::crypto::{Digest, Signature};
 use crate::journal::{FILE_NAME, JournalError, Writer};
 
-/// What a line takes that names a post that came before, in bytes, about.
+/// What a line takes that names a packet that came before, in bytes, about.
 const AGAIN_BYTES: usize = 300;
 
 /// What happened.
@@ -27,11 +27,11 @@ enum Entry {
     Submitted(String),
     Heard {
         from: NodeId,
-        post: Box<RawValue>,
+        packet: Box<RawValue>,
     },
     HeardAgain {
         from: NodeId,
-        post: Digest,
+        packet: Digest,
     },
     Reviewed {
         sequence: Sequence,
@@ -54,8 +54,8 @@ enum Entry {
 pub(super) enum News {
     /// A change is to be decided on.
     Submitted(Change),
-    /// A post, as it was read: what else was in its text is nobody's, and not remembered.
-    Heard(NodeId, Box<Post<Signature>>),
+    /// A packet, as it was read: what else was in its text is nobody's, and not remembered.
+    Heard(NodeId, Box<Packet<Signature>>),
     /// A review has ended.
     Reviewed(Sequence, Digest, Arc<ModelOpinion>),
     /// The time for a phase is over.
@@ -66,17 +66,17 @@ pub(super) enum News {
 #[derive(Debug)]
 pub(super) struct NodeLog {
     writer: Writer,
-    /// The posts of decisions that are under way, by who has sent them and the digest of their text.
+    /// The packets of decisions that are under way, by who has sent them and the digest of their text.
     heard: BTreeMap<(NodeId, Digest), Kept>,
     starts_at: Option<Sequence>,
 }
 
-/// A post that may come again.
+/// A packet that may come again.
 #[derive(Clone, Debug)]
 struct Kept {
     sequence: Sequence,
     is_checkpoint: bool,
-    post: Post<Signature>,
+    packet: Packet<Signature>,
 }
 
 /// What was written down.
@@ -92,7 +92,7 @@ impl From<News> for NodeInput<Signature> {
     fn from(news: News) -> Self {
         match news {
             News::Submitted(change) => Self::Submit(change),
-            News::Heard(from, post) => Self::Heard(from, *post),
+            News::Heard(from, packet) => Self::Heard(from, *packet),
             News::Reviewed(sequence, digest, opinion) => Self::Reviewed(sequence, digest, opinion),
             News::Expired(sequence, view, phase) => Self::Expired(sequence, view, phase),
         }
@@ -123,15 +123,15 @@ impl NodeLog {
     fn read(&mut self, entry: Entry, registry: &Registry) -> Result<Option<NodeInput<Signature>>, String> {
         Ok(Some(match entry {
             Entry::Submitted(text) => NodeInput::Submit(Change::new(&text).map_err(|why| why.to_string())?),
-            Entry::Heard { from, post } => {
-                let read = registry.read(post.get(), |_, _| true).map_err(|why| why.to_string())?;
-                let read = read.ok_or("its post is none")?;
+            Entry::Heard { from, packet } => {
+                let read = registry.read(packet.get(), |_, _| true).map_err(|why| why.to_string())?;
+                let read = read.ok_or("its packet is none")?;
                 self.keep(from, &read, &registry.write(&read));
                 NodeInput::Heard(from, read)
             }
-            Entry::HeardAgain { from, post } => {
-                let kept = self.heard.get(&(from, post)).ok_or("it repeats what is not there")?;
-                NodeInput::Heard(from, kept.post.clone())
+            Entry::HeardAgain { from, packet } => {
+                let kept = self.heard.get(&(from, packet)).ok_or("it repeats what is not there")?;
+                NodeInput::Heard(from, kept.packet.clone())
             }
             Entry::Reviewed { sequence, change, opinion, model } => {
                 NodeInput::Reviewed(sequence, change, Arc::new(ModelOpinion { opinion, model }))
@@ -171,18 +171,18 @@ impl NodeLog {
         for one in news {
             let entry = match one {
                 News::Submitted(change) => Entry::Submitted(change.text().to_owned()),
-                News::Heard(from, post) => {
-                    let text = registry.write(post);
-                    let digest = Digest::of(text.as_bytes());
+                News::Heard(from, packet) => {
+                    let text = registry.write(packet);
+                    let digest = Digest::new(text.as_bytes());
                     let bytes = written.of.entry(*from).or_default();
                     if self.heard.contains_key(&(*from, digest)) {
                         *bytes += AGAIN_BYTES;
-                        Entry::HeardAgain { from: *from, post: digest }
+                        Entry::HeardAgain { from: *from, packet: digest }
                     } else {
                         *bytes += text.len();
-                        self.keep(*from, post, &text);
+                        self.keep(*from, packet, &text);
                         written.is_new = true;
-                        Entry::Heard { from: *from, post: RawValue::from_string(text).map_err(not_json)? }
+                        Entry::Heard { from: *from, packet: RawValue::from_string(text).map_err(not_json)? }
                     }
                 }
                 News::Reviewed(sequence, change, reading) => {
@@ -200,17 +200,17 @@ impl NodeLog {
         Ok(written)
     }
 
-    fn keep(&mut self, from: NodeId, post: &Post<Signature>, text: &str) {
-        let (sequence, is_checkpoint) = match post {
-            Post::Letter(letter) => {
-                let signed = &letter.signed;
+    fn keep(&mut self, from: NodeId, packet: &Packet<Signature>, text: &str) {
+        let (sequence, is_checkpoint) = match packet {
+            Packet::Message(message) => {
+                let signed = &message.signed;
                 (signed.sequence, matches!(signed.statement, Statement::Checkpoint { .. }))
             }
-            Post::Proof(proof) => (proof.commits.first().map_or(0, |signed| signed.sequence), false),
-            Post::Stable(_) | Post::Have(_) => return,
+            Packet::Proof(proof) => (proof.commits.first().map_or(0, |signed| signed.sequence), false),
+            Packet::Stable(_) | Packet::Have(_) => return,
         };
-        let kept = Kept { sequence, is_checkpoint, post: post.clone() };
-        self.heard.insert((from, Digest::of(text.as_bytes())), kept);
+        let kept = Kept { sequence, is_checkpoint, packet: packet.clone() };
+        self.heard.insert((from, Digest::new(text.as_bytes())), kept);
     }
 
     /// Whatever is about decisions that are known does not matter any more, and checkpoints when a quorum has signed one.

@@ -1,7 +1,7 @@
 //! One who takes part, in a process of its own: its log, its clock and its connections to the others.
 //!
 //! ```text
-//!  posts of others ──TLS──► inbox ─┐                       ┌─► outbox ──TLS──► the others
+//!  packets of others ──TLS──► inbox ─┐                       ┌─► outbox ──TLS──► the others
 //!  reviews that have ended ────────┼─► log (fsync) ─► node (pure)
 //!  time-outs ──────────────────────┘                       └─► reviews to make, decisions to tell
 //! ```
@@ -12,7 +12,7 @@
 //!
 //! Both ends of a connection prove who they are by the very keys of the roster (raw public keys, RFC 7250, in TLS 1.3): there
 //! are no certificates, no names and nobody who could vouch for a stranger. Whoever is not in the roster cannot even send.
-//! What is said does not rest on that: every post is signed for itself, whoever brings it.
+//! What is said does not rest on that: every packet is signed for itself, whoever brings it.
 //!
 //! Nothing in here knows what a change is, how it is reviewed or where it lands.
 

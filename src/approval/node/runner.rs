@@ -19,12 +19,12 @@ use crate::bft::node_machine::{NodeAction, NodeInput, NodeMachine};
 use crate::bft::proposer::Proposer;
 use crate::bft::replica::Replica;
 use crate::bft::{
-    Change, Letter, ModelOpinion, NodeId, Opinion, PROOFS_AT_ONCE, Post, Proof, Registry, Seal, Sequence,
-    Signed, Statement, To, Value,
+    Change, ModelOpinion, NodeId, Opinion, PROOFS_AT_ONCE, Packet, Proof, Registry, Seal, Sequence, Signed,
+    SignedMessage, Statement, To, Value,
 };
 use crate::crypto::{Digest, Signature};
 
-/// So many posts are written down together, with one sync.
+/// So many packets are written down together, with one sync.
 const AT_ONCE: usize = 64;
 
 /// What was missed is sent to one party so often at most.
@@ -34,10 +34,10 @@ const ANSWER_EVERY: std::time::Duration = std::time::Duration::from_millis(200);
 /// longest change with its locks fits several times.
 const SAYS_MAX: usize = 64 << 20;
 
-/// How posts get to others.
+/// How packets get to others.
 pub trait Carrier {
-    /// Puts a post on its way to a party; it may be lost.
-    fn send(&self, to: NodeId, post: &Arc<str>);
+    /// Puts a packet on its way to a party; it may be lost.
+    fn send(&self, to: NodeId, packet: &Arc<str>);
 }
 
 /// Whoever has an opinion on changes.
@@ -56,7 +56,7 @@ pub struct Node {
     /// Decisions, for those who have missed them.
     kept: BTreeMap<Sequence, Proof<Signature>>,
     /// The votes that were heard, each with its opinion.
-    votes: BTreeMap<Sequence, BTreeMap<(usize, Value), Letter<Signature>>>,
+    votes: BTreeMap<Sequence, BTreeMap<(usize, Value), SignedMessage<Signature>>>,
     /// The changes that were submitted, and at which places they ended: decided on, or given up.
     submitted: BTreeMap<Digest, Option<Sequence>>,
     /// What is wanted and was not done yet.
@@ -114,10 +114,10 @@ impl Node {
         };
         for input in inputs {
             peer.note_input(&input);
-            for want in peer.member.step(input) {
-                peer.note_want(&want);
+            for action in peer.member.step(input) {
+                peer.note_action(&action);
                 // Whoever has died in between has not told of it.
-                peer.owed.extend(matches!(want, NodeAction::Accuse(_)).then_some(want));
+                peer.owed.extend(matches!(action, NodeAction::Accuse(_)).then_some(action));
             }
         }
         peer.log.forget(peer.member.known(), peer.stable);
@@ -195,10 +195,10 @@ impl Node {
 
     /// What was decided at a place, with the votes on a change that were heard; `None` if it is not known.
     #[must_use]
-    pub fn ruling(&self, sequence: Sequence, on: Value) -> Option<DecisionProof<Signature>> {
+    pub fn proof_of(&self, sequence: Sequence, on: Value) -> Option<DecisionProof<Signature>> {
         let proof = self.kept.get(&sequence)?.clone();
         let value = proof.check(self.registry.quorum())?.value;
-        let is_on_it = |letter: &&Letter<Signature>| matches!(letter.signed.statement, Statement::Prepare { value, .. } if value == on);
+        let is_on_it = |message: &&SignedMessage<Signature>| matches!(message.signed.statement, Statement::Prepare { value, .. } if value == on);
         let votes = self.votes.get(&sequence).into_iter().flat_map(BTreeMap::values);
         Some(DecisionProof { sequence, value, proof, votes: votes.filter(is_on_it).cloned().collect() })
     }
@@ -223,11 +223,11 @@ impl Node {
         wanted.extend(self.member.resume());
         loop {
             let mut is_enough = false;
-            for want in wanted {
-                self.note_want(&want);
-                is_enough |= tell(&want).is_break();
-                match want {
-                    NodeAction::Send(to, post) => self.send(carrier, to, &post),
+            for action in wanted {
+                self.note_action(&action);
+                is_enough |= tell(&action).is_break();
+                match action {
+                    NodeAction::Send(to, packet) => self.send(carrier, to, &packet),
                     NodeAction::Review(sequence, _) if self.holds(sequence) => {}
                     NodeAction::Review(sequence, change) => reviews.push(async move {
                         let reading = reviewer.review(sequence, &change).await;
@@ -242,7 +242,7 @@ impl Node {
                     NodeAction::Recall(to, after) => {
                         let missed = self.kept.range(after.saturating_add(1)..).take(PROOFS_AT_ONCE);
                         for (_, proof) in missed {
-                            self.send(carrier, To::One(to), &Post::Proof(proof.clone()));
+                            self.send(carrier, To::One(to), &Packet::Proof(proof.clone()));
                         }
                     }
                     NodeAction::Return(..)
@@ -257,11 +257,11 @@ impl Node {
             let mut news = Vec::new();
             wanted = Vec::new();
             tokio::select! {
-                posts = inbox.take(AT_ONCE) => {
-                    if posts.is_empty() {
+                packets = inbox.take(AT_ONCE) => {
+                    if packets.is_empty() {
                         return Ok(());
                     }
-                    for (from, text) in posts {
+                    for (from, text) in packets {
                         wanted.extend(self.hear(from, &text, &mut news)?);
                     }
                 }
@@ -287,7 +287,7 @@ impl Node {
         }
     }
 
-    /// Reads a post. What makes no difference to what is remembered is answered at once; the rest is news.
+    /// Reads a packet. What makes no difference to what is remembered is answered at once; the rest is news.
     fn hear(
         &mut self,
         from: NodeId,
@@ -296,34 +296,34 @@ impl Node {
     ) -> Result<Vec<NodeAction<Signature>>, NodeError> {
         let member = &self.member;
         let read = self.registry.read(text, |sequence, statement| member.wants(sequence, statement));
-        let post = match read {
-            Ok(Some(post)) if post.is_proven(self.registry.quorum()) => post,
+        let packet = match read {
+            Ok(Some(packet)) if packet.is_proven(self.registry.quorum()) => packet,
             Ok(_) => return Ok(Vec::new()),
             Err(why) => {
-                debug!("a post of {} is not read: {why}", self.registry.name(from).unwrap_or_default());
+                debug!("a packet of {} is not read: {why}", self.registry.name(from).unwrap_or_default());
                 return Ok(Vec::new());
             }
         };
-        self.remembers(&post)?;
-        if self.is_held(&post) {
+        self.remembers(&packet)?;
+        if self.is_held(&packet) {
             debug!(
-                "a letter of {} is not heard: its place is held",
+                "a message of {} is not heard: its place is held",
                 self.registry.name(from).unwrap_or_default()
             );
             return Ok(Vec::new());
         }
-        if self.is_over(&post) {
+        if self.is_over(&packet) {
             let now = Instant::now();
             let is_soon = |before: &Instant| now.duration_since(*before) < ANSWER_EVERY;
-            let kind = (from, matches!(post, Post::Have(_)));
+            let kind = (from, matches!(packet, Packet::Have(_)));
             if self.answered.get(&kind).is_some_and(is_soon) {
                 return Ok(Vec::new());
             }
             self.answered.insert(kind, now);
-            return Ok(match post {
-                Post::Have(known) => self.member.answer(from, known),
-                Post::Letter(_) | Post::Proof(_) | Post::Stable(_) => {
-                    self.member.step(NodeInput::Heard(from, post))
+            return Ok(match packet {
+                Packet::Have(known) => self.member.answer(from, known),
+                Packet::Message(_) | Packet::Proof(_) | Packet::Stable(_) => {
+                    self.member.step(NodeInput::Heard(from, packet))
                 }
             });
         }
@@ -331,52 +331,52 @@ impl Node {
             debug!("{} says too much for one decision", self.registry.name(from).unwrap_or_default());
             return Ok(Vec::new());
         }
-        news.push(News::Heard(from, Box::new(post)));
+        news.push(News::Heard(from, Box::new(packet)));
         Ok(Vec::new())
     }
 
-    /// Whether a post would have something signed at a place at which nothing is.
-    fn is_held(&self, post: &Post<Signature>) -> bool {
-        match post {
-            Post::Letter(letter) => {
-                self.holds(letter.signed.sequence)
-                    && !matches!(letter.signed.statement, Statement::Checkpoint { .. })
+    /// Whether a packet would have something signed at a place at which nothing is.
+    fn is_held(&self, packet: &Packet<Signature>) -> bool {
+        match packet {
+            Packet::Message(message) => {
+                self.holds(message.signed.sequence)
+                    && !matches!(message.signed.statement, Statement::Checkpoint { .. })
             }
-            Post::Proof(_) | Post::Stable(_) | Post::Have(_) => false,
+            Packet::Proof(_) | Packet::Stable(_) | Packet::Have(_) => false,
         }
     }
 
-    /// Whether a post is about something that is decided and known here, so that nothing changes by it.
-    fn is_over(&self, post: &Post<Signature>) -> bool {
+    /// Whether a packet is about something that is decided and known here, so that nothing changes by it.
+    fn is_over(&self, packet: &Packet<Signature>) -> bool {
         let known = self.member.known();
-        match post {
-            Post::Letter(letter) => {
-                letter.signed.sequence <= known
-                    && !matches!(letter.signed.statement, Statement::Checkpoint { .. })
+        match packet {
+            Packet::Message(message) => {
+                message.signed.sequence <= known
+                    && !matches!(message.signed.statement, Statement::Checkpoint { .. })
             }
-            Post::Proof(proof) => proof.commits.first().is_some_and(|signed| signed.sequence <= known),
+            Packet::Proof(proof) => proof.commits.first().is_some_and(|signed| signed.sequence <= known),
             // An orchestrator has no checkpoints.
-            Post::Stable(signed) => {
+            Packet::Stable(signed) => {
                 matches!(self.me, NodeId::Orchestrator(_))
                     || signed.first().is_some_and(|signed| signed.sequence <= self.stable)
             }
-            Post::Have(_) => true,
+            Packet::Have(_) => true,
         }
     }
 
     /// Refuses to go on where somebody shows what this very key has signed and this log does not have. Whoever lost the end of a
     /// log, or runs a copy, learns of it here, before it contradicts itself.
-    fn remembers(&self, post: &Post<Signature>) -> Result<(), NodeError> {
+    fn remembers(&self, packet: &Packet<Signature>) -> Result<(), NodeError> {
         let mut shown: Vec<&Signed<Signature>> = Vec::new();
-        match post {
-            Post::Letter(letter) => {
-                let grounds = letter.grounds.iter();
+        match packet {
+            Packet::Message(message) => {
+                let grounds = message.grounds.iter();
                 let deeper = grounds.clone().flat_map(|ground| ground.grounds.iter());
-                shown.extend(grounds.chain(deeper).chain([letter]).map(|letter| &letter.signed));
+                shown.extend(grounds.chain(deeper).chain([message]).map(|message| &message.signed));
             }
-            Post::Proof(proof) => shown.extend(&proof.commits),
-            Post::Stable(signed) => shown.extend(signed),
-            Post::Have(_) => {}
+            Packet::Proof(proof) => shown.extend(&proof.commits),
+            Packet::Stable(signed) => shown.extend(signed),
+            Packet::Have(_) => {}
         }
         // What an orchestrator would like is said again without being written down, and binds nobody.
         let binds = |signed: &&Signed<Signature>| {
@@ -417,8 +417,8 @@ impl Node {
         Ok((wanted, written.is_new))
     }
 
-    fn send(&self, carrier: &impl Carrier, to: To, post: &Post<Signature>) {
-        let text: Arc<str> = self.registry.write(post).into();
+    fn send(&self, carrier: &impl Carrier, to: To, packet: &Packet<Signature>) {
+        let text: Arc<str> = self.registry.write(packet).into();
         for party in self.registry.seats().map(|(party, _)| party).filter(|party| to.reaches(self.me, *party))
         {
             carrier.send(party, &text);
@@ -427,30 +427,30 @@ impl Node {
 
     fn note_input(&mut self, input: &NodeInput<Signature>) {
         match input {
-            NodeInput::Heard(_, Post::Letter(letter)) if letter.opinion.is_some() => {
-                let Statement::Prepare { value, .. } = letter.signed.statement else { return };
-                let of_place = self.votes.entry(letter.signed.sequence).or_default();
-                of_place.entry((letter.signed.by, value)).or_insert_with(|| letter.clone());
+            NodeInput::Heard(_, Packet::Message(message)) if message.opinion.is_some() => {
+                let Statement::Prepare { value, .. } = message.signed.statement else { return };
+                let of_place = self.votes.entry(message.signed.sequence).or_default();
+                of_place.entry((message.signed.by, value)).or_insert_with(|| message.clone());
             }
             NodeInput::Submit(change) => _ = self.submitted.insert(change.digest(), None),
             NodeInput::Heard(..) | NodeInput::Reviewed(..) | NodeInput::Expired(..) | NodeInput::Again => {}
         }
     }
 
-    fn note_want(&mut self, want: &NodeAction<Signature>) {
-        if let NodeAction::Decide(sequence, proof) | NodeAction::Tell(sequence, _, proof) = want {
+    fn note_action(&mut self, action: &NodeAction<Signature>) {
+        if let NodeAction::Decide(sequence, proof) | NodeAction::Tell(sequence, _, proof) = action {
             self.kept.insert(*sequence, proof.clone());
         }
-        if let NodeAction::Stable(sequence, _) = want {
+        if let NodeAction::Stable(sequence, _) = action {
             self.stable = *sequence;
             self.signed.retain(|(signed, _)| signed > sequence);
         }
-        if let NodeAction::Send(_, Post::Letter(letter)) = want
-            && letter.signed.author() == self.me
+        if let NodeAction::Send(_, Packet::Message(message)) = action
+            && message.signed.author() == self.me
         {
-            self.signed.insert(key_of(&letter.signed));
+            self.signed.insert(key_of(&message.signed));
         }
-        let ended = match want {
+        let ended = match action {
             NodeAction::Tell(sequence, Value::Change(digest), _) => Some((*sequence, *digest)),
             NodeAction::Return(sequence, change, _) => Some((*sequence, change.digest())),
             NodeAction::Tell(_, Value::Nothing, _)
@@ -471,7 +471,7 @@ impl Node {
 
 /// What tells a statement from all others of its author.
 fn key_of(signed: &Signed<Signature>) -> (Sequence, Digest) {
-    (signed.sequence, Digest::of(&signed.signature.to_bytes()))
+    (signed.sequence, Digest::new(&signed.signature.to_bytes()))
 }
 
 /// Has no opinion: an orchestrator is never asked for one.

@@ -4,11 +4,11 @@ use super::*;
 use crate::bft::message::Grounds;
 
 fn four() -> Slot {
-    Slot::new(Quorum::of(4).unwrap())
+    Slot::new(Quorum::new(4).unwrap())
 }
 
 fn change(name: &str) -> Value {
-    Value::Change(Digest::of(name.as_bytes()))
+    Value::Change(Digest::new(name.as_bytes()))
 }
 
 fn first(value: Value) -> SlotInput {
@@ -35,7 +35,7 @@ fn play(slot: &mut Slot, inputs: impl IntoIterator<Item = SlotInput>) -> Vec<Slo
 
 #[test]
 fn a_change_is_reviewed_once_and_voted_on_once() {
-    let (mut slot, a) = (four(), Digest::of(b"a"));
+    let (mut slot, a) = (four(), Digest::new(b"a"));
     let out = slot.step(first(Value::Change(a)));
     assert_eq!(out, [SlotAction::Acknowledge(0, Value::Change(a)), SlotAction::Review(a)]);
     assert!(slot.step(first(Value::Change(a))).is_empty(), "the same proposal says nothing new");
@@ -50,7 +50,7 @@ fn a_change_is_reviewed_once_and_voted_on_once() {
 #[test]
 fn whoever_dissents_still_reports_what_a_quorum_approved() {
     let (mut slot, a) = (four(), change("a"));
-    play(&mut slot, [first(a), SlotInput::Reviewed(Digest::of(b"a"), Vote::Reject)]);
+    play(&mut slot, [first(a), SlotInput::Reviewed(Digest::new(b"a"), Vote::Reject)]);
     let out = play(&mut slot, (1..4).map(|from| prepare(from, 0, a, Vote::Approve)));
     assert_eq!(said(&out), [SlotMessage::Commit(Commit { view: 0, value: a })]);
 }
@@ -97,7 +97,7 @@ fn to_follow_is_no_approval_of_a_change_that_nobody_has_approved() {
 
 #[test]
 fn the_next_view_must_propose_what_a_quorum_has_approved() {
-    let quorum = Quorum::of(4).unwrap();
+    let quorum = Quorum::new(4).unwrap();
     let (a, b) = (change("a"), change("b"));
     let lock = |view, value| Lock { view, value, approvers: (0..3).collect() };
     let left = |lock: Option<Lock>| ViewChange { view: 2, lock };
@@ -114,7 +114,7 @@ fn the_next_view_must_propose_what_a_quorum_has_approved() {
 
 #[test]
 fn a_lock_that_does_not_hold_hides_no_other() {
-    let quorum = Quorum::of(4).unwrap();
+    let quorum = Quorum::new(4).unwrap();
     let a = change("a");
     let forged = Lock { view: 1, value: change("b"), approvers: [1, 2].into() };
     let strangers = Lock { view: 1, value: change("b"), approvers: [1, 7, 8].into() };
@@ -141,7 +141,7 @@ fn nothing_is_said_in_a_view_that_was_left() {
     play(&mut slot, [first(a), SlotInput::Expired(0)]);
     let late = (0..4).map(|from| prepare(from, 0, a, Vote::Approve));
     assert!(play(&mut slot, late).is_empty());
-    assert!(slot.step(SlotInput::Reviewed(Digest::of(b"a"), Vote::Approve)).is_empty());
+    assert!(slot.step(SlotInput::Reviewed(Digest::new(b"a"), Vote::Approve)).is_empty());
     assert!(slot.step(SlotInput::Expired(0)).is_empty() && slot.view() == 1, "views only go forward");
     let out = play(&mut slot, (0..3).map(|from| commit(from, 0, a)));
     assert!(
@@ -168,7 +168,7 @@ fn a_liar_who_commits_to_something_else_keeps_nobody_from_a_decision() {
 
 #[test]
 fn whoever_was_away_comes_back_into_a_view_that_a_quorum_has_gone_to() {
-    let (mut slot, quorum) = (four(), Quorum::of(4).unwrap());
+    let (mut slot, quorum) = (four(), Quorum::new(4).unwrap());
     let said = (0..3).map(|from| (from, ViewChange { view: 900, lock: None })).collect();
     let proposal = LeaderProposal::after(900, said, Value::Nothing, quorum).unwrap();
     let out = slot.step(SlotInput::Proposed(proposal));
@@ -178,7 +178,7 @@ fn whoever_was_away_comes_back_into_a_view_that_a_quorum_has_gone_to() {
 
 #[test]
 fn orchestrators_that_propose_without_end_are_not_remembered_without_end() {
-    let (mut slot, quorum) = (four(), Quorum::of(4).unwrap());
+    let (mut slot, quorum) = (four(), Quorum::new(4).unwrap());
     let mut reviews = 0;
     for view in 1..200 {
         let said = (0..3).map(|from| (from, ViewChange { view, lock: None })).collect();

@@ -10,8 +10,8 @@ use crate::core::BasisPoints;
 use crate::journal::Limits;
 use crate::protocol::{Override, Thinking};
 use crate::run::{
-    ChunkRequest, FlagOverride, MapReduce, MockChoice, ParamChanges, RedactRequest, RunRequest, SeatRequest,
-    TaskSource, runs_folder,
+    ChunkRequest, FlagOverride, MockChoice, ParamChanges, ReadInPieces, RedactRequest, RunRequest,
+    SeatRequest, TaskSource, runs_folder,
 };
 use crate::text::{CanonicalKind, Constraint};
 
@@ -59,7 +59,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) seats: SeatArgs,
     #[command(flatten)]
-    pub(crate) spread: SpreadArgs,
+    pub(crate) chunks: ChunkArgs,
     /// Let the agents know what was asked and agreed on in this session before, and add this run to it.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["redact", "redact_pattern"])]
     pub(crate) session: Option<String>,
@@ -158,7 +158,7 @@ pub(crate) struct SeatArgs {
 /// Documents that are too long for one prompt.
 #[derive(Args, Clone, Copy, Debug)]
 #[command(next_help_heading = "Long documents")]
-pub(crate) struct SpreadArgs {
+pub(crate) struct ChunkArgs {
     /// Read the documents (-f) in pieces, each by a run of its own, and answer from the facts that were found, with
     /// the place of each. `auto`: where they are longer than half the context that the server tells.
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "always")]
@@ -301,9 +301,9 @@ impl RunArgs {
                 personas: persona.clone(),
             },
             chunks: ChunkRequest {
-                map_reduce: self.spread.map_reduce.into(),
-                tokens_max: self.spread.piece_tokens,
-                at_once: self.spread.at_once,
+                map_reduce: self.chunks.map_reduce.into(),
+                tokens_max: self.chunks.piece_tokens,
+                at_once: self.chunks.at_once,
             },
             session: self.session.clone(),
             seed: self.seed.unwrap_or(seed),
@@ -377,7 +377,7 @@ impl ParamArgs {
     }
 }
 
-impl From<WhenArg> for MapReduce {
+impl From<WhenArg> for ReadInPieces {
     fn from(arg: WhenArg) -> Self {
         match arg {
             WhenArg::Auto => Self::Auto,

@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::approval::{
-    ApprovalRequest, ApprovalWatcher, CutOff, DecisionEnd, Proposed, ProposingNode, serve,
+    ApprovalRequest, ApprovalWatcher, CutOff, DecisionEnd, ProposalOutcome, ProposingNode, serve,
 };
 use crate::bft::{Sequence, Value};
 use crate::cli::answer::{exit_code, tell_result};
@@ -49,10 +49,10 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
     let cut = CutOff { stop: listening.begin(), deadline: args.limits.deadline.map(|after| began + after) };
     let proposed = node.propose(cut, began).await?;
     let (code, run) = match proposed {
-        Proposed::BegunBefore(end) => return decided(&end, output),
-        Proposed::Unverified { how, said, log } => return unverified(&how, &said, &log, output),
-        Proposed::Decided(end) => (decided(&end, output)?, end.run),
-        Proposed::NotReviewed { outcome, reason, run } => {
+        ProposalOutcome::BegunBefore(end) => return decided(&end, output),
+        ProposalOutcome::Unverified { how, said, log } => return unverified(&how, &said, &log, output),
+        ProposalOutcome::Decided(end) => (decided(&end, output)?, end.run),
+        ProposalOutcome::NotReviewed { outcome, reason, run } => {
             (not_reviewed(outcome, &reason, &run, output)?, run)
         }
     };

@@ -76,7 +76,8 @@ fn check(all: &[FoundRoleset], output: &Output) -> anyhow::Result<ExitCode> {
         match check_roleset(found) {
             Ok((roleset, _)) if output.format == Format::Text => {
                 output.line(&format!("ok  {}  {}", found.name, found.source))?;
-                if let (Params::Approval(_), Ok(quorum)) = (&roleset.params, Quorum::of(roleset.agents.len()))
+                if let (Params::Approval(_), Ok(quorum)) =
+                    (&roleset.params, Quorum::new(roleset.agents.len()))
                 {
                     // Those that name none are all on the one that a run is given.
                     let model = |agent: &RolesetAgent| Some(agent.model.clone().unwrap_or_default());

@@ -6,6 +6,7 @@
 mod action;
 mod answer;
 mod call_id;
+mod chunk_plan;
 mod conversation;
 mod cost;
 mod event;
@@ -16,12 +17,12 @@ mod parameters;
 mod report;
 mod rules_version;
 mod setup;
-mod spread;
 mod task;
 
 pub use action::{Action, Ask, ReplyShape, Search};
 pub(crate) use answer::{Answer, example, with_text};
 pub use call_id::{CallId, Step};
+pub use chunk_plan::{Chunk, ChunkPlan};
 pub use conversation::{Conversation, Message, Role};
 pub use cost::WorstCase;
 pub(crate) use cost::{QUOTED, tokens};
@@ -34,5 +35,4 @@ pub use report::{AgentReport, BlindVote, Degraded, DegradedKind, Dissent, Report
 pub use rules_version::RulesVersion;
 pub(crate) use rules_version::{Opening, UsageRule};
 pub use setup::{AgentSetup, BadSetup, Setup, Thinking};
-pub use spread::{Chunk, ChunkPlan};
 pub use task::{Document, Task};

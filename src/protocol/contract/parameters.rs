@@ -118,10 +118,10 @@ impl<P: ProtocolParams> Setup<P> {
         if !self.everybody().all(|agent| is_good(&agent.name)) {
             return Err(BadSetup::Name);
         }
-        if let Some(why) = self.params.unreadable(&self.task, self.spread.is_some()) {
+        if let Some(why) = self.params.unreadable(&self.task, self.chunk_plan.is_some()) {
             return Err(BadSetup::Unreadable(why));
         }
-        let spread = self.spread.as_ref().and_then(|spread| spread.out_of_range(&self.task));
-        self.params.out_of_range().or(spread).map_or(Ok(()), |name| Err(BadSetup::OutOfRange(name)))
+        let chunk_plan = self.chunk_plan.as_ref().and_then(|chunk_plan| chunk_plan.out_of_range(&self.task));
+        self.params.out_of_range().or(chunk_plan).map_or(Ok(()), |name| Err(BadSetup::OutOfRange(name)))
     }
 }

@@ -47,7 +47,7 @@ pub struct BlindVote {
 
 impl BlindVote {
     /// Counts drafts, of which some came to nothing; the vote goes to a text only if no other has as many.
-    pub(crate) fn of<'a>(drafts: impl IntoIterator<Item = Option<&'a Answer>>) -> Self {
+    pub(crate) fn from_drafts<'a>(drafts: impl IntoIterator<Item = Option<&'a Answer>>) -> Self {
         let mut tally: Vec<Tally> = Vec::new();
         let mut missing = 0;
         for draft in drafts {

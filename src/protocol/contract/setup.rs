@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::chunk_plan::ChunkPlan;
 use super::rules_version::{Opening, RulesVersion};
-use super::spread::ChunkPlan;
 use super::task::Task;
 use crate::text::vacuity::{self, EchoRule, PromptEcho, PromptWords};
 use crate::text::{CanonicalRule, Constraint};
@@ -39,8 +39,8 @@ pub struct Setup<P> {
     #[serde(default, skip_serializing_if = "RulesVersion::is_first")]
     pub rules_version: RulesVersion,
     /// How documents that are too long for one prompt are shared out among runs of the protocol, if they are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spread: Option<ChunkPlan>,
+    #[serde(default, rename = "spread", skip_serializing_if = "Option::is_none")]
+    pub chunk_plan: Option<ChunkPlan>,
 }
 
 /// A setup that no run may have.
@@ -119,8 +119,10 @@ impl<P> Setup<P> {
 
     /// Returns the same run with other parameters.
     pub(crate) fn with_params<Q>(self, params: Q) -> Setup<Q> {
-        let Self { roleset, task, seed, agents, arbiter, canonical, rules, rules_version, spread, .. } = self;
-        Setup { roleset, task, seed, agents, arbiter, canonical, params, rules, rules_version, spread }
+        let Self {
+            roleset, task, seed, agents, arbiter, canonical, rules, rules_version, chunk_plan, ..
+        } = self;
+        Setup { roleset, task, seed, agents, arbiter, canonical, params, rules, rules_version, chunk_plan }
     }
 }
 

@@ -62,8 +62,8 @@ impl Council {
     fn blind_vote(&self) -> BlindVote {
         match &self.blind {
             Blind::Awaited => BlindVote::default(),
-            Blind::Missing => BlindVote::of([None]),
-            Blind::Given(answer) => BlindVote::of([Some(answer)]),
+            Blind::Missing => BlindVote::from_drafts([None]),
+            Blind::Given(answer) => BlindVote::from_drafts([Some(answer)]),
         }
     }
 

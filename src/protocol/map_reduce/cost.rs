@@ -12,17 +12,17 @@ const BYTES_A_TOKEN: u64 = 3;
 #[must_use]
 pub fn worst_case<P: ProtocolParams>(setup: &Setup<P>) -> WorstCase {
     let mut total = WorstCase::default();
-    let Some(spread) = &setup.spread else { return total };
-    for index in 0..spread.pieces.len() {
+    let Some(chunk_plan) = &setup.chunk_plan else { return total };
+    for index in 0..chunk_plan.pieces.len() {
         add(&mut total, part_setup(setup, &Job::Read(index), &Shown::default()).worst_case());
     }
-    let facts = Shown { text: bytes(spread.tokens_max), ..Shown::default() };
+    let facts = Shown { text: bytes(chunk_plan.tokens_max), ..Shown::default() };
     let merge = part_setup(setup, &Job::Merge(vec![1]), &facts).worst_case();
     // Every reader names as many sentences as it may, and every one is as long as any can be.
     let name = setup.task.documents.iter().map(|document| tokens(&document.name)).max().unwrap_or(0);
     let of_one = (SENTENCE_BYTES_MAX as u64).div_ceil(BYTES_A_TOKEN) + name;
-    let count = (QUOTES_MAX * spread.pieces.len()) as u64;
-    if count.saturating_mul(of_one) > spread.tokens_max {
+    let count = (QUOTES_MAX * chunk_plan.pieces.len()) as u64;
+    if count.saturating_mul(of_one) > chunk_plan.tokens_max {
         // Every run leaves out one fact at least; and when one has come to nothing, its step is the last.
         for _ in 0..count {
             add(&mut total, merge);

@@ -25,7 +25,7 @@ pub(super) fn part_setup<P: ProtocolParams>(setup: &Setup<P>, job: &Job, shown: 
     let (prompt, document, form) = match job {
         Job::Read(index) => {
             let (name, text) = piece(setup, *index);
-            let count = setup.spread.as_ref().map_or(0, |spread| spread.pieces.len());
+            let count = setup.chunk_plan.as_ref().map_or(0, |chunk_plan| chunk_plan.pieces.len());
             (
                 prompt::read(question, index + 1, count),
                 Document { name, text: text.into(), redacted: false },
@@ -53,14 +53,14 @@ pub(super) fn part_setup<P: ProtocolParams>(setup: &Setup<P>, job: &Job, shown: 
         params,
         rules: setup.rules.clone(),
         rules_version: setup.rules_version,
-        spread: None,
+        chunk_plan: None,
     }
 }
 
 /// Returns a piece's document and text.
 fn piece<P>(setup: &Setup<P>, index: usize) -> (String, &str) {
-    let spread = setup.spread.as_ref();
-    let found = spread.and_then(|spread| spread.pieces.get(index)).and_then(|piece| {
+    let chunk_plan = setup.chunk_plan.as_ref();
+    let found = chunk_plan.and_then(|chunk_plan| chunk_plan.pieces.get(index)).and_then(|piece| {
         let document = setup.task.documents.get(piece.document)?;
         Some((document.name.clone(), document.text.get(piece.start..piece.end)?))
     });
@@ -72,7 +72,7 @@ impl<P: ProtocolParams> MapReduce<P> {
     /// Begins as many runs as there may be at once.
     fn begin(&mut self) -> Result<Vec<Action>, Unexpected> {
         let mut actions = Vec::new();
-        while self.open.len() < self.spread.at_once as usize {
+        while self.open.len() < self.chunk_plan.at_once as usize {
             let Some(job) = self.waiting.pop_front() else { break };
             self.parts += 1;
             let part = self.parts;
@@ -164,14 +164,14 @@ impl<P: ProtocolParams> MapReduce<P> {
 
     /// Returns the places of the sentences that begin in a piece: each is offered where it begins, and whole.
     fn offered(&self, index: usize) -> &[Range<usize>] {
-        let Chunk { document, start, end } = self.spread.pieces[index];
+        let Chunk { document, start, end } = self.chunk_plan.pieces[index];
         let all = &self.sentences[document];
         let at = |byte| all.partition_point(|place| place.start < byte);
         &all[at(start)..at(end)]
     }
 
     fn offer(&self, index: usize) -> Shown {
-        let text = &self.setup.task.documents[self.spread.pieces[index].document].text;
+        let text = &self.setup.task.documents[self.chunk_plan.pieces[index].document].text;
         let sentences = self.offered(index).iter().map(|place| one_line(&text[place.clone()])).collect();
         Shown { sentences, ..Shown::default() }
     }
@@ -192,7 +192,7 @@ impl<P: ProtocolParams> MapReduce<P> {
 
     fn has_read(&mut self, index: usize, outcome: &Outcome) {
         self.pieces[index].outcome = Some(outcome.kind());
-        let Chunk { document, start, end } = self.spread.pieces[index];
+        let Chunk { document, start, end } = self.chunk_plan.pieces[index];
         let Document { name, text, .. } = &self.setup.task.documents[document];
         let Outcome::Agreed { text: said, .. } = outcome else {
             let why = format!(
@@ -249,7 +249,7 @@ impl<P: ProtocolParams> MapReduce<P> {
             let reason = NoAgreement::NothingFound;
             return Ok(vec![Action::Finish(Outcome::NoAgreement { reason })]);
         }
-        if self.length(&self.facts) > self.spread.tokens_max {
+        if self.length(&self.facts) > self.chunk_plan.tokens_max {
             let (groups, alone): (Vec<_>, Vec<_>) =
                 self.groups().into_iter().partition(|group| group.len() > 1);
             if !self.is_stuck && !groups.is_empty() {
@@ -268,7 +268,7 @@ impl<P: ProtocolParams> MapReduce<P> {
     fn number(&mut self) {
         let mut known = BTreeSet::new();
         for (piece, found) in std::mem::take(&mut self.read) {
-            let document = self.spread.pieces[piece].document;
+            let document = self.chunk_plan.pieces[piece].document;
             let is_new = |finding: &Fact| known.insert((document, finding.start, finding.end));
             self.findings.extend(found.into_iter().filter(is_new));
         }
@@ -295,7 +295,7 @@ impl<P: ProtocolParams> MapReduce<P> {
                 group.push(*fact);
             } else {
                 groups.push(vec![*fact]);
-                room = self.spread.tokens_max;
+                room = self.chunk_plan.tokens_max;
             }
             room = room.saturating_sub(length);
         }
@@ -304,7 +304,7 @@ impl<P: ProtocolParams> MapReduce<P> {
 
     /// Keeps as many facts as fit into one prompt, and tells how many do not.
     fn leave_out(&mut self) {
-        let mut room = self.spread.tokens_max;
+        let mut room = self.chunk_plan.tokens_max;
         let (mut kept, mut count) = (Vec::new(), 0);
         for fact in std::mem::take(&mut self.facts) {
             let length = self.length_of(fact);

@@ -44,7 +44,7 @@ pub(super) struct Open<M> {
 /// One run of `map_reduce`; see the module's documentation.
 pub struct MapReduce<P: ProtocolParams> {
     pub(super) setup: Setup<P>,
-    pub(super) spread: ChunkPlan,
+    pub(super) chunk_plan: ChunkPlan,
     /// Where the sentences of each document stand.
     pub(super) sentences: Vec<Vec<Range<usize>>>,
     pub(super) open: BTreeMap<u32, Open<P::Machine>>,
@@ -79,7 +79,7 @@ pub struct MapReduce<P: ProtocolParams> {
 impl<P: ProtocolParams> MapReduce<P> {
     /// Makes the machine of a setup that is spread and passes [`Setup::check`].
     #[must_use]
-    pub fn new(setup: Setup<P>, spread: ChunkPlan) -> Self {
+    pub fn new(setup: Setup<P>, chunk_plan: ChunkPlan) -> Self {
         let report = |piece: &Chunk| PieceReport {
             document: setup.task.documents.get(piece.document).map_or_else(String::new, |d| d.name.clone()),
             start: piece.start,
@@ -90,13 +90,13 @@ impl<P: ProtocolParams> MapReduce<P> {
         Self {
             sentences: documents.map(|document| sentences(&document.text)).collect(),
             open: BTreeMap::new(),
-            waiting: (0..spread.pieces.len()).map(Job::Read).collect(),
+            waiting: (0..chunk_plan.pieces.len()).map(Job::Read).collect(),
             parts: 0,
             facts: Vec::new(),
             merged: BTreeMap::new(),
             alone: Vec::new(),
             is_stuck: false,
-            pieces: spread.pieces.iter().map(report).collect(),
+            pieces: chunk_plan.pieces.iter().map(report).collect(),
             read: BTreeMap::new(),
             findings: Vec::new(),
             merges: 0,
@@ -108,7 +108,7 @@ impl<P: ProtocolParams> MapReduce<P> {
             answered: None,
             remark: None,
             setup,
-            spread,
+            chunk_plan,
         }
     }
 

@@ -140,5 +140,5 @@ pub(super) fn index_of(handle: &str) -> Option<usize> {
 
 /// Counts all blind drafts.
 pub(super) fn blind_vote(seats: &[AgentState; 2]) -> BlindVote {
-    BlindVote::of(seats.iter().flat_map(|seat| &seat.blind).map(Option::as_ref))
+    BlindVote::from_drafts(seats.iter().flat_map(|seat| &seat.blind).map(Option::as_ref))
 }

@@ -24,7 +24,7 @@ impl SchemaCache {
         let text_chars_max = own.text_chars_max();
         let thinking = setup.params.thinking == Thinking::Field;
         let make = || {
-            Decoder::of(
+            Decoder::shared(
                 review.canonicalizer,
                 &Decoding {
                     role: &own.name,

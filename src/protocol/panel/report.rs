@@ -140,7 +140,7 @@ impl Panel {
         let first = self.iterations.first();
         let drafts = first.into_iter().flat_map(|first| first.answers.iter().map(Option::as_ref));
         let is_over = first.is_some_and(|first| !first.lineups.is_empty()) || self.outcome.is_some();
-        BlindVote::of(drafts.filter(|draft| is_over || draft.is_some()))
+        BlindVote::from_drafts(drafts.filter(|draft| is_over || draft.is_some()))
     }
 
     fn placed(&self, iteration: u32, of: &Iteration, tallied: &Tallied) -> Option<Placed> {

@@ -140,7 +140,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn digest(text: &str) -> Digest {
-        Digest::of(text.as_bytes())
+        Digest::new(text.as_bytes())
     }
 
     fn tallied(member: usize, sum: u32, ballots: u32, open: u32) -> Tallied {

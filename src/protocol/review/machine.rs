@@ -81,7 +81,7 @@ impl Review {
         let approving = opinions.iter().flatten().filter(|opinion| opinion.vote() == Vote::Approve).count();
         if self.quorum().is_some_and(|quorum| approving >= quorum.size()) {
             let text = APPROVED.to_owned();
-            let sha256 = Digest::of(text.as_bytes());
+            let sha256 = Digest::new(text.as_bytes());
             return Outcome::Agreed { how: How::Independent, text, sha256 };
         }
         Outcome::NoAgreement { reason: NoAgreement::NoQuorum }
@@ -146,7 +146,7 @@ mod tests {
             params: ApprovalParams { veto, thinking: Thinking::None, ..ApprovalParams::default() },
             rules: RULES.to_owned(),
             rules_version: RulesVersion::NEWEST,
-            spread: None,
+            chunk_plan: None,
         })
     }
 

@@ -78,7 +78,7 @@ impl Review {
         let votes: Vec<Option<&str>> = votes.collect();
         let tally = |text: &str| Tally {
             text: text.to_owned(),
-            sha256: Digest::of(text.as_bytes()),
+            sha256: Digest::new(text.as_bytes()),
             votes: u32::try_from(votes.iter().filter(|vote| **vote == Some(text)).count())
                 .unwrap_or(u32::MAX),
         };
@@ -100,7 +100,7 @@ impl Review {
         AgentReport {
             name: self.setup.agents[at].name.clone(),
             status: None,
-            sha256: text.as_ref().map(|text| Digest::of(text.as_bytes())),
+            sha256: text.as_ref().map(|text| Digest::new(text.as_bytes())),
             text,
             changes: 0,
             repairs: self.repairs[at],
@@ -117,7 +117,7 @@ impl Review {
             agent: self.setup.agents[at].name.clone(),
             stage: "review",
             text: text.to_owned(),
-            sha256: Digest::of(text.as_bytes()),
+            sha256: Digest::new(text.as_bytes()),
             why: reason.clone(),
         })
     }

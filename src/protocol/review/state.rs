@@ -50,7 +50,7 @@ impl Review {
 
     /// How many must approve.
     pub(super) fn quorum(&self) -> Option<Quorum> {
-        Quorum::of(self.setup.agents.len()).ok()
+        Quorum::new(self.setup.agents.len()).ok()
     }
 
     /// What a reviewer has found so far.

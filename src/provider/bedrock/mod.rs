@@ -21,7 +21,7 @@ use sign::SigV4Signer;
 
 use super::completion::{Completion, OnProgress, Quitting};
 use super::http::{Http, bearer};
-use super::load::{Gate, Home, Pass};
+use super::load::{Admission, Home, Permit};
 use super::receipt::Parts;
 use super::retry::RetryPolicy;
 use super::{Flow, ProviderError};
@@ -55,13 +55,13 @@ pub(super) struct BedrockConnection {
     /// None where a key stands in place of a signature.
     signer: Option<SigV4Signer>,
     url: Url,
-    gate: Option<Gate>,
+    admission: Option<Admission>,
 }
 
 impl BedrockConnection {
     /// The way to the service, if there is anything to decide on it.
-    pub(super) fn gate(&self) -> Option<&Gate> {
-        self.gate.as_ref()
+    pub(super) fn admission(&self) -> Option<&Admission> {
+        self.admission.as_ref()
     }
 
     /// Makes the client; connects to nothing yet.
@@ -81,8 +81,8 @@ impl BedrockConnection {
         let action = if endpoint.stream { "converse-stream" } else { "converse" };
         let url = Url::parse(&format!("{}/model/{model}/{action}", endpoint.base_url))
             .map_err(|e| ProviderError::Setup(format!("base URL `{}`: {e}", endpoint.base_url)))?;
-        let gate = Gate::of([&endpoint.base_url].into_iter(), flow, endpoint.calls_at_once);
-        Ok(Self { http, endpoint, signer, url, gate })
+        let admission = Admission::new([&endpoint.base_url].into_iter(), flow, endpoint.calls_at_once);
+        Ok(Self { http, endpoint, signer, url, admission })
     }
 
     /// The error of a request that was never sent, since the run is being ended.
@@ -97,7 +97,7 @@ impl BedrockConnection {
         structured: Option<Structured>,
         progress: OnProgress<'_>,
         requests: &Cell<u32>,
-        pass: Option<&Pass<'_>>,
+        permit: Option<&Permit<'_>>,
     ) -> Result<Completion, ProviderError> {
         let request = wire::ConverseRequest::new(ask, structured);
         let body = serde_json::to_vec(&request)
@@ -111,7 +111,7 @@ impl BedrockConnection {
             request = request.headers(signed?);
         }
         let read = async |response| {
-            pass.filter(|_| self.endpoint.stream).into_iter().for_each(Pass::answered);
+            permit.filter(|_| self.endpoint.stream).into_iter().for_each(Permit::answered);
             self.collect(response, progress).await
         };
         let collected = self.http.exchange(request.body(body), self.endpoint.stream, requests, read).await?;
@@ -127,7 +127,7 @@ impl BedrockConnection {
         if kind.starts_with(EVENT_STREAM) {
             return stream::collect(&self.http, response, progress).await;
         }
-        let receipt = Parts::of(&response, stream::REQUEST_ID);
+        let receipt = Parts::new(&response, stream::REQUEST_ID);
         let body = self.http.body(response).await?;
         Collected::whole(&body, receipt, &self.http.secrets()).map_err(|why| self.http.bad(why))
     }
@@ -140,11 +140,11 @@ impl Bedrock {
     ///
     /// [`ProviderError::Setup`].
     pub fn new(endpoint: BedrockEndpoint) -> Result<Self, ProviderError> {
-        Ok(Self::over(Rc::new(BedrockConnection::new(endpoint, None)?)))
+        Ok(Self::with_connection(Rc::new(BedrockConnection::new(endpoint, None)?)))
     }
 
     /// Calls a model over connections that others share.
-    pub(super) fn over(client: Rc<BedrockConnection>) -> Self {
+    pub(super) fn with_connection(client: Rc<BedrockConnection>) -> Self {
         let retry = RetryPolicy::new(client.endpoint.retries);
         let structured = Cell::new(Structured::JsonSchema);
         Self { client, retry, structured, home: Home::default() }
@@ -174,10 +174,10 @@ impl Bedrock {
             };
             let once = || async {
                 let client = &self.client;
-                let send = async |pass: Option<&Pass<'_>>| {
-                    client.converse(ask, structured, progress, &requests, pass).await
+                let send = async |permit: Option<&Permit<'_>>| {
+                    client.converse(ask, structured, progress, &requests, permit).await
                 };
-                let done = self.home.send(client.gate(), self.retry.quit(), send).await;
+                let done = self.home.send(client.admission(), self.retry.quit(), send).await;
                 done.unwrap_or_else(|| Err(client.given_up()))
             };
             match self.retry.run(once).await {

@@ -110,7 +110,7 @@ impl SigV4Signer {
         encoded.set_path(&url.path().replace('%', "%25"));
         let request = ::http::Request::post(encoded.as_str())
             .header(CONTENT_TYPE, JSON)
-            .header("x-amz-content-sha256", Digest::of(body).to_string())
+            .header("x-amz-content-sha256", Digest::new(body).to_string())
             .body(())
             .map_err(|e| setup(e.to_string()))?;
         let (mut parts, ()) = request.into_parts();

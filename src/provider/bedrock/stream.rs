@@ -21,7 +21,7 @@ pub(super) async fn collect(
     response: Response,
     progress: OnProgress<'_>,
 ) -> Result<Collected, ProviderError> {
-    let mut collected = Collected::new(Parts::of(&response, REQUEST_ID));
+    let mut collected = Collected::new(Parts::new(&response, REQUEST_ID));
     let (mut decoder, mut buffer) = (MessageFrameDecoder::new(), BytesMut::new());
     let mut parts = std::pin::pin!(http.parts(response));
     while let Some(part) = parts.next().await {

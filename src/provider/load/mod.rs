@@ -35,7 +35,7 @@ pub struct Flow {
 
 /// The way to the servers of one provider.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct Admission {
     pool: Mutex<Pool>,
     /// Whoever is first in the line holds it, and looks for room.
     line: tokio::sync::Mutex<()>,
@@ -46,8 +46,8 @@ pub(super) struct Gate {
 
 /// Leave to send one request; its room is free again when this is dropped.
 #[derive(Debug)]
-pub(super) struct Pass<'a> {
-    gate: &'a Gate,
+pub(super) struct Permit<'a> {
+    admission: &'a Admission,
     server: usize,
     sent: Instant,
     /// When the answer began.
@@ -60,29 +60,29 @@ pub(super) struct Pass<'a> {
 pub(super) struct Home(Cell<Option<usize>>);
 
 impl Home {
-    /// Sends a request of this conversation once its turn has come, and notes how it went; without a gate it is its turn at once, and
+    /// Sends a request of this conversation once its turn has come, and notes how it went; without a admission it is its turn at once, and
     /// the server is the first. `None` if `quit` comes before: nothing was sent, and nothing will be.
     pub(super) async fn send<T>(
         &self,
-        gate: Option<&Gate>,
+        admission: Option<&Admission>,
         quit: impl Future<Output = ()>,
-        send: impl AsyncFnOnce(Option<&Pass<'_>>) -> Result<T, ProviderError>,
+        send: impl AsyncFnOnce(Option<&Permit<'_>>) -> Result<T, ProviderError>,
     ) -> Option<Result<T, ProviderError>> {
-        let Some(gate) = gate else { return Some(send(None).await) };
-        let pass = tokio::select! {
-            pass = gate.enter(self.0.get()) => pass,
+        let Some(admission) = admission else { return Some(send(None).await) };
+        let permit = tokio::select! {
+            permit = admission.enter(self.0.get()) => permit,
             () = quit => return None,
         };
-        self.0.set(Some(pass.server));
-        let result = send(Some(&pass)).await;
-        pass.end(&result);
+        self.0.set(Some(permit.server));
+        let result = send(Some(&permit)).await;
+        permit.end(&result);
         Some(result)
     }
 }
 
-impl Gate {
+impl Admission {
     /// A way to these servers, if there is anything to decide: how many requests at once, or which of several.
-    pub(super) fn of(
+    pub(super) fn new(
         base_urls: impl Iterator<Item = impl AsRef<str>>,
         flow: Option<Flow>,
         calls_at_once: Option<NonZeroU32>,
@@ -109,7 +109,7 @@ impl Gate {
     }
 
     /// Waits for leave to send a request of a conversation that was on the server `home`.
-    async fn enter(&self, home: Option<usize>) -> Pass<'_> {
+    async fn enter(&self, home: Option<usize>) -> Permit<'_> {
         let _first = self.line.lock().await;
         loop {
             let freed = self.freed.notified();
@@ -119,7 +119,7 @@ impl Gate {
                 (pool.take(now, home), pool.next_trial(now))
             };
             if let Some(server) = server {
-                return Pass { gate: self, server, sent: now, answered: Cell::new(None), end: None };
+                return Permit { admission: self, server, sent: now, answered: Cell::new(None), end: None };
             }
             tokio::select! {
                 () = freed => {}
@@ -129,7 +129,7 @@ impl Gate {
     }
 }
 
-impl Pass<'_> {
+impl Permit<'_> {
     /// Which server it is for.
     pub(super) fn server(&self) -> usize {
         self.server
@@ -149,21 +149,21 @@ impl Pass<'_> {
                 let end = end_of(error);
                 // Another server may take the key, or have the model, that this one refuses.
                 let is_its_own = end == End::Well(LoadSign::Nothing) && error.is_of_all();
-                if is_its_own && self.gate.pool().is_choice() { End::Ill } else { end }
+                if is_its_own && self.admission.pool().is_choice() { End::Ill } else { end }
             }
         });
         if let (Some(End::Ill), Err(error)) = (self.end, result) {
-            *self.gate.fault.lock().unwrap_or_else(PoisonError::into_inner) = error.to_string();
+            *self.admission.fault.lock().unwrap_or_else(PoisonError::into_inner) = error.to_string();
         }
     }
 }
 
-impl Drop for Pass<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         // One that was given up says nothing of its server.
         let end = self.end.unwrap_or(End::Well(LoadSign::Nothing));
-        self.gate.pool().give(self.server, Instant::now(), self.sent, end);
-        self.gate.freed.notify_one();
+        self.admission.pool().give(self.server, Instant::now(), self.sent, end);
+        self.admission.freed.notify_one();
     }
 }
 

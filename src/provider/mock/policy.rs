@@ -36,7 +36,7 @@ pub(super) struct Policy {
 impl Policy {
     /// Returns what this agent replies.
     pub(super) fn reply(&self, ask: &Ask) -> String {
-        let room = Room::of(ask);
+        let room = Room::from_ask(ask);
         match ask.call.step {
             Step::Think => return format!("The answer is {}.", self.answer),
             Step::Weigh => return self.weigh(),
@@ -238,7 +238,7 @@ fn unknown_check() -> Value {
 }
 
 fn neutral_envelope(ask: &Ask) -> Value {
-    let room = Room::of(ask);
+    let room = Room::from_ask(ask);
     let mut envelope = json!({
         "role": room.role,
         "domain": room.domain,
@@ -276,7 +276,7 @@ struct Room {
 }
 
 impl Room {
-    fn of(ask: &Ask) -> Self {
+    fn from_ask(ask: &Ask) -> Self {
         let ReplyShape::Json { schema, .. } = &ask.shape else { return Self::default() };
         let schema = schema.to_value();
         let fields = &schema["anyOf"][0]["properties"];

@@ -15,7 +15,7 @@ use crate::core::{OpenAiEndpoint, Structured, Timeouts};
 use crate::protocol::{Ask, ReplyShape};
 use crate::provider::completion::{Completion, OnProgress};
 use crate::provider::http::{Http, StreamFault, bearer};
-use crate::provider::load::{Gate, Pass};
+use crate::provider::load::{Admission, Permit};
 use crate::provider::receipt::Parts;
 use crate::provider::{Flow, ProviderError};
 
@@ -55,7 +55,7 @@ const END_WAIT: Duration = Duration::from_millis(100);
 pub(in crate::provider) struct Client {
     /// The servers, of which the first is asked what they are.
     servers: Vec<Http>,
-    gate: Option<Gate>,
+    admission: Option<Admission>,
     endpoint: OpenAiEndpoint,
     manners: Mutex<Manners>,
 }
@@ -80,9 +80,9 @@ impl Client {
         let denied = "; check the API key (OPENAI_API_KEY or `api_key_env`)";
         let server = |url| Http::new(url, endpoint.timeouts, headers.clone(), key.clone(), denied);
         let servers = endpoint.base_urls().map(server).collect::<Result<Vec<Http>, ProviderError>>()?;
-        let gate = Gate::of(endpoint.base_urls(), flow, endpoint.calls_at_once);
+        let admission = Admission::new(endpoint.base_urls(), flow, endpoint.calls_at_once);
         let manners = Manners { structured: Structured::JsonSchema, new_limit_name: false, measures: true };
-        Ok(Self { servers, gate, endpoint, manners: Mutex::new(manners) })
+        Ok(Self { servers, admission, endpoint, manners: Mutex::new(manners) })
     }
 
     /// Returns the base URL, for messages.
@@ -116,8 +116,8 @@ impl Client {
     }
 
     /// The way to the servers, if there is anything to decide on it.
-    pub(in crate::provider) fn gate(&self) -> Option<&Gate> {
-        self.gate.as_ref()
+    pub(in crate::provider) fn admission(&self) -> Option<&Admission> {
+        self.admission.as_ref()
     }
 
     /// The error of a request that was never sent, since the run is being ended.
@@ -132,9 +132,9 @@ impl Client {
         form: RequestForm,
         progress: OnProgress<'_>,
         requests: &Cell<u32>,
-        pass: Option<&Pass<'_>>,
+        permit: Option<&Permit<'_>>,
     ) -> Result<Completion, ProviderError> {
-        let http = &self.servers[pass.map_or(0, Pass::server)];
+        let http = &self.servers[permit.map_or(0, Permit::server)];
         let request = ChatRequest {
             model: &self.endpoint.model,
             messages: &ask.messages,
@@ -156,7 +156,7 @@ impl Client {
         let post = http.post(http.path(&["chat", "completions"]));
         let post = post.header(CONTENT_TYPE, "application/json").body(request.body());
         let read = async |response| {
-            pass.filter(|_| self.endpoint.stream).into_iter().for_each(Pass::answered);
+            permit.filter(|_| self.endpoint.stream).into_iter().for_each(Permit::answered);
             collect(http, response, progress).await
         };
         let collected = http.exchange(post, self.endpoint.stream, requests, read).await?;
@@ -181,7 +181,7 @@ async fn collect(
     progress: OnProgress<'_>,
 ) -> Result<CollectedChunks, ProviderError> {
     let kind = response.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or("");
-    let mut collected = CollectedChunks::new(Parts::of(&response, REQUEST_ID));
+    let mut collected = CollectedChunks::new(Parts::new(&response, REQUEST_ID));
     let secrets = http.secrets();
     if !kind.starts_with("text/event-stream") {
         let body = http.body(response).await?;

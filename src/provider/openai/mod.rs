@@ -20,7 +20,7 @@ use client::RequestForm;
 use super::ProviderError;
 use super::completion::{Completion, OnProgress, Quitting};
 use super::launch::Lifeline;
-use super::load::{Home, Pass};
+use super::load::{Home, Permit};
 use super::retry::RetryPolicy;
 use crate::core::{OpenAiEndpoint, Structured};
 use crate::protocol::{Ask, ReplyShape};
@@ -51,11 +51,11 @@ impl OpenAi {
     ///
     /// [`ProviderError::Setup`].
     pub fn new(endpoint: OpenAiEndpoint) -> Result<Self, ProviderError> {
-        Ok(Self::over(Rc::new(Client::new(endpoint, None)?)))
+        Ok(Self::with_client(Rc::new(Client::new(endpoint, None)?)))
     }
 
     /// Calls a server over connections that others share.
-    pub(super) fn over(client: Rc<Client>) -> Self {
+    pub(super) fn with_client(client: Rc<Client>) -> Self {
         Self {
             retry: RetryPolicy::new(client.retries()),
             client,
@@ -150,10 +150,10 @@ impl OpenAi {
                 measured: ask.shape.measured().filter(|_| manners.measures),
             };
             let once = || async {
-                let send = async |pass: Option<&Pass<'_>>| {
-                    self.client.complete(ask, form, progress, requests, pass).await
+                let send = async |permit: Option<&Permit<'_>>| {
+                    self.client.complete(ask, form, progress, requests, permit).await
                 };
-                let done = self.home.send(self.client.gate(), self.retry.quit(), send).await;
+                let done = self.home.send(self.client.admission(), self.retry.quit(), send).await;
                 done.unwrap_or_else(|| Err(self.client.given_up()))
             };
             match self.retry.run(once).await {

@@ -16,8 +16,8 @@ use consensus::approval::node::{
 use consensus::bft::local_cluster::DecisionProof;
 use consensus::bft::node_machine::NodeAction;
 use consensus::bft::{
-    Change, Letter, ModelOpinion, NodeId, Opinion, Post, Registry, Roster, RosterEntry, Seal, Sequence,
-    Severity, Signed, Signer as _, Statement, Value,
+    Change, ModelOpinion, NodeId, Opinion, Packet, Registry, Roster, RosterEntry, Seal, Sequence, Severity,
+    Signed, SignedMessage, Signer as _, Statement, Value,
 };
 use consensus::crypto::{Digest, SecretKey, Signature};
 use futures_util::StreamExt as _;
@@ -50,7 +50,7 @@ enum Line {
     Network(Connections),
 }
 
-/// What a party sends through; it can be cut after so many posts.
+/// What a party sends through; it can be cut after so many packets.
 struct Wire {
     line: Line,
     left: Cell<usize>,
@@ -58,15 +58,15 @@ struct Wire {
 }
 
 impl Carrier for Wire {
-    fn send(&self, to: NodeId, post: &Arc<str>) {
+    fn send(&self, to: NodeId, packet: &Arc<str>) {
         match self.left.get() {
             0 => return self.cut.notify_one(),
             left => self.left.set(left - 1),
         }
         match &self.line {
             // What is full loses, as a network does.
-            Line::Channels(me, doors) => drop(doors[&(to, *me)].try_send(post.to_string().into())),
-            Line::Network(connections) => connections.send(to, post),
+            Line::Channels(me, doors) => drop(doors[&(to, *me)].try_send(packet.to_string().into())),
+            Line::Network(connections) => connections.send(to, packet),
         }
     }
 }
@@ -119,7 +119,7 @@ impl House {
         };
         let reviewers = (0..4).map(|at| seat(NodeId::Reviewer(at))).collect();
         let roster = Roster { reviewers, orchestrators: vec![seat(LEADER)] };
-        let registry = Registry::new(Digest::of(b"a repository"), roster).unwrap();
+        let registry = Registry::new(Digest::new(b"a repository"), roster).unwrap();
         Self { folder: Folder::new(), registry: Arc::new(registry) }
     }
 
@@ -193,7 +193,7 @@ impl House {
         }
         let (mut inbox, wire) = wires.remove(&LEADER).unwrap();
         let mut leader = self.peer(LEADER);
-        let mut rulings = Vec::new();
+        let mut decisions = Vec::new();
         for change in changes {
             let ended = Cell::new(None);
             leader.submit(change.clone()).unwrap();
@@ -212,10 +212,10 @@ impl House {
                 ended = leader.run(&mut inbox, &wire, &(), PATIENCE, tell) => ended.unwrap(),
                 ended = running.next() => panic!("a reviewer has ended: {ended:?}"),
             }
-            rulings.push(leader.ruling(ended.get().unwrap(), change.value()).unwrap());
+            decisions.push(leader.proof_of(ended.get().unwrap(), change.value()).unwrap());
         }
         drop(running);
-        (rulings, fixed.iter().map(|reviewer| reviewer.asked.get()).collect())
+        (decisions, fixed.iter().map(|reviewer| reviewer.asked.get()).collect())
     }
     /// Runs a reviewer with two others until it knows these decisions, which come after the last checkpoint.
     async fn catch_up(&self, by: By, late: NodeId, last: std::ops::RangeInclusive<Sequence>) {
@@ -263,13 +263,13 @@ fn a_quorum_decides_wherever_its_members_are() {
         ];
         for (opinions, is_approved) in cases {
             let house = House::new();
-            let (rulings, asked) = block_on(house.decide(by, &opinions, &[change(1)]));
-            let ruling = &rulings[0];
+            let (decisions, asked) = block_on(house.decide(by, &opinions, &[change(1)]));
+            let decision = &decisions[0];
             let expected = if is_approved { change(1).value() } else { Value::Nothing };
-            assert_eq!(ruling.value, expected, "{by:?}: {opinions:?}");
+            assert_eq!(decision.value, expected, "{by:?}: {opinions:?}");
             assert!(asked.iter().all(|asked| *asked <= 1), "{by:?}: nobody is asked twice: {asked:?}");
-            assert_eq!(ruling.proof.check(house.registry.quorum()).unwrap().value, expected);
-            let envelope = house.registry.envelope(&ruling.proof.commits).unwrap();
+            assert_eq!(decision.proof.check(house.registry.quorum()).unwrap().value, expected);
+            let envelope = house.registry.envelope(&decision.proof.commits).unwrap();
             assert!(house.registry.open(&envelope).is_ok(), "whoever has the public keys can check it");
         }
     }
@@ -281,14 +281,14 @@ fn whoever_was_away_learns_what_was_decided_meanwhile() {
         let house = House::new();
         let away = [Some(approve()), Some(approve()), Some(approve()), None];
         let changes: Vec<Change> = (1..=20).map(change).collect();
-        let (rulings, _) = block_on(house.decide(by, &away, &changes));
-        assert!(rulings.iter().zip(&changes).all(|(ruling, change)| ruling.value == change.value()));
+        let (decisions, _) = block_on(house.decide(by, &away, &changes));
+        assert!(decisions.iter().zip(&changes).all(|(decision, change)| decision.value == change.value()));
         block_on(house.catch_up(by, NodeId::Reviewer(3), 17..=20));
         assert_eq!(house.peer(NodeId::Reviewer(3)).known(), 20, "{by:?}");
         // It is needed now, since another one is away.
         let other = [None, Some(approve()), Some(approve()), Some(approve())];
-        let (rulings, _) = block_on(house.decide(by, &other, &[change(21)]));
-        assert_eq!((rulings[0].sequence, rulings[0].value), (21, change(21).value()), "{by:?}");
+        let (decisions, _) = block_on(house.decide(by, &other, &[change(21)]));
+        assert_eq!((decisions[0].sequence, decisions[0].value), (21, change(21).value()), "{by:?}");
     }
 }
 
@@ -334,26 +334,26 @@ fn what_an_orchestrator_would_like_is_said_to_it_again_without_harm() {
     let (_, seal) = Seal::new(key(LEADER), Arc::clone(&house.registry)).unwrap();
     let statement = Statement::Want { value: change(1).value() };
     let signature = seal.sign(1, &statement);
-    let want = Letter {
+    let want = SignedMessage {
         change: Some(change(1)),
-        ..Letter::alone(Signed { by: 0, sequence: 1, statement, signature })
+        ..SignedMessage::alone(Signed { by: 0, sequence: 1, statement, signature })
     };
     let mut wires = block_on(house.wires(By::Channels));
     let (mut inbox, wire) = wires.remove(&LEADER).unwrap();
     let Line::Channels(_, doors) = &wire.line else { unreachable!() };
     // Its log was lost since; a wish binds nobody, as a proposal does.
     let door = &doors[&(LEADER, NodeId::Reviewer(0))];
-    door.try_send(house.registry.write(&Post::Letter(want)).into()).unwrap();
+    door.try_send(house.registry.write(&Packet::Message(want)).into()).unwrap();
     let mut leader = house.peer(LEADER);
     block_on(leader.run(&mut inbox, &wire, &(), PATIENCE, |want| {
-        let is_proposal = matches!(want, NodeAction::Send(_, Post::Letter(letter))
-            if matches!(letter.signed.statement, Statement::PrePrepare { .. }));
+        let is_proposal = matches!(want, NodeAction::Send(_, Packet::Message(message))
+            if matches!(message.signed.statement, Statement::PrePrepare { .. }));
         if is_proposal { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }))
     .unwrap();
 }
 
-/// Runs four reviewers, of whom one stops for good after so many posts and comes back. Returns how often it was asked, and
+/// Runs four reviewers, of whom one stops for good after so many packets and comes back. Returns how often it was asked, and
 /// whether it has stopped.
 async fn with_a_death(house: &House, by: By, after: usize) -> (usize, bool) {
     let mut wires = house.wires(by).await;
@@ -446,7 +446,7 @@ fn a_log_that_was_changed_is_not_gone_on_with_and_a_torn_one_is() {
     assert!(matches!(open(), Err(NodeError::Journal(_))), "it is in use");
     drop(held);
     // The same bytes belong to one repository.
-    let other = Registry::new(Digest::of(b"another"), house.registry.roster().clone()).unwrap();
+    let other = Registry::new(Digest::new(b"another"), house.registry.roster().clone()).unwrap();
     let seal = Seal::new(key(party), Arc::new(other.clone())).unwrap();
     assert!(matches!(Node::open(&house.place(party), &Arc::new(other), seal), Err(NodeError::Log { .. })));
 }

@@ -324,7 +324,7 @@ fn a_lock_that_was_left_is_named_and_not_taken_away() {
 }
 
 fn mark_of(sequence: u64) -> LandingMark {
-    LandingMark::of("a-ledger", sequence)
+    LandingMark::new("a-ledger", sequence)
 }
 
 #[test]

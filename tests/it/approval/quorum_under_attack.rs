@@ -8,13 +8,13 @@ use std::sync::Arc;
 use consensus::bft::proposer;
 use consensus::bft::replica::{Replica, ReplicaAction, ReplicaInput};
 use consensus::bft::{
-    CHANGE_BYTES_MAX, Change, Commit, Letter, NodeId, OPINION_BYTES_MAX, Opinion, Post, Refused, Registry,
-    RosterFault, Seal, Severity, Statement, TooLong, Value, leader,
+    CHANGE_BYTES_MAX, Change, Commit, NodeId, OPINION_BYTES_MAX, Opinion, Packet, Refused, Registry,
+    RosterFault, Seal, Severity, SignedMessage, Statement, TooLong, Value, leader,
 };
 use consensus::crypto::{Digest, Signature};
 use serde_json::Value as Json;
 
-use local_cluster::{Court, approve, key, roster};
+use local_cluster::{TestCluster, approve, key, roster};
 
 const LIAR: NodeId = NodeId::Reviewer(3);
 const FIRST: NodeId = NodeId::Orchestrator(0);
@@ -43,222 +43,226 @@ fn commit(view: u32, value: Value) -> Statement {
     Statement::Commit(Commit { view, value })
 }
 
-fn propose(court: &Court, view: u32, change: &Change) -> Letter<Signature> {
-    let by = NodeId::Orchestrator(leader(1, view, court.orchestrators.len()));
-    let letter = court.says(by, 1, Statement::PrePrepare { view, value: change.value() });
-    Letter { change: Some(change.clone()), ..letter }
+fn propose(cluster: &TestCluster, view: u32, change: &Change) -> SignedMessage<Signature> {
+    let by = NodeId::Orchestrator(leader(1, view, cluster.orchestrators.len()));
+    let message = cluster.says(by, 1, Statement::PrePrepare { view, value: change.value() });
+    SignedMessage { change: Some(change.clone()), ..message }
 }
 
-/// A court in which the last reviewer is a liar, who does nothing by itself.
-fn with_liar() -> Court {
-    let mut court = Court::new(4, 1);
-    court.liars.insert(LIAR);
-    court
+/// A cluster in which the last reviewer is a liar, who does nothing by itself.
+fn with_liar() -> TestCluster {
+    let mut cluster = TestCluster::new(4, 1);
+    cluster.liars.insert(LIAR);
+    cluster
 }
 
 #[test]
 fn a_change_that_all_approve_is_decided_by_each_and_told_once() {
-    let mut court = Court::new(4, 1);
-    court.submit("the change");
-    court.submit("another change");
-    court.run();
-    assert_eq!(court.told, [(1, a().value()), (2, b().value())]);
-    assert_eq!((court.outcome(1), court.outcome(2)), (Some(a().value()), Some(b().value())));
-    assert_eq!(court.reviews, 8, "each change is reviewed once by each");
-    assert!(court.refused.is_empty() && court.accused.is_empty());
+    let mut cluster = TestCluster::new(4, 1);
+    cluster.submit("the change");
+    cluster.submit("another change");
+    cluster.run();
+    assert_eq!(cluster.told, [(1, a().value()), (2, b().value())]);
+    assert_eq!((cluster.outcome(1), cluster.outcome(2)), (Some(a().value()), Some(b().value())));
+    assert_eq!(cluster.reviews, 8, "each change is reviewed once by each");
+    assert!(cluster.refused.is_empty() && cluster.accused.is_empty());
 }
 
 #[test]
 fn an_orchestrator_who_shows_two_changes_gets_at_most_one_and_is_accused() {
-    let mut court = Court::new(4, 2);
-    let (first, second) = (propose(&court, 0, &a()), propose(&court, 0, &b()));
+    let mut cluster = TestCluster::new(4, 2);
+    let (first, second) = (propose(&cluster, 0, &a()), propose(&cluster, 0, &b()));
     for at in 0..4 {
-        let letter = if at < 2 { &first } else { &second };
-        court.send(FIRST, NodeId::Reviewer(at), letter.clone());
+        let message = if at < 2 { &first } else { &second };
+        cluster.send(FIRST, NodeId::Reviewer(at), message.clone());
     }
-    court.run();
-    assert_eq!(court.outcome(1), None, "neither has three votes");
-    court.tell(FIRST, &first);
-    court.run();
-    assert_eq!(court.accused.len(), 2, "by each that has seen the other");
-    assert!(court.accused.iter().all(|(one, other)| one.statement != other.statement && one.by == 1));
-    court.expire();
-    assert_eq!(court.outcome(1), Some(Value::Nothing));
+    cluster.run();
+    assert_eq!(cluster.outcome(1), None, "neither has three votes");
+    cluster.tell(FIRST, &first);
+    cluster.run();
+    assert_eq!(cluster.accused.len(), 2, "by each that has seen the other");
+    assert!(cluster.accused.iter().all(|(one, other)| one.statement != other.statement && one.by == 1));
+    cluster.expire();
+    assert_eq!(cluster.outcome(1), Some(Value::Nothing));
 }
 
 #[test]
 fn a_reviewer_who_tells_each_something_else_splits_nobody_and_is_accused() {
-    let mut court = with_liar();
-    court.opinions[0] = reject();
-    court.submit("the change");
+    let mut cluster = with_liar();
+    cluster.opinions[0] = reject();
+    cluster.submit("the change");
     for at in 0..3 {
         let opinion = if at == 0 { approve() } else { reject() };
-        let letter = court.says(LIAR, 1, vote(0, &a(), &opinion));
-        court.send(LIAR, NodeId::Reviewer(at), letter);
+        let message = cluster.says(LIAR, 1, vote(0, &a(), &opinion));
+        cluster.send(LIAR, NodeId::Reviewer(at), message);
     }
-    let other = court.says(LIAR, 1, vote(0, &a(), &approve()));
-    court.tell(LIAR, &other);
-    court.run();
-    assert!(court.accused.iter().all(|(one, other)| one.by == 3 && other.by == 3));
-    assert_eq!(court.accused.len(), 2, "by each that has heard both");
-    court.expire();
-    assert!(court.outcome(1).is_some(), "one way or the other, the same for all");
+    let other = cluster.says(LIAR, 1, vote(0, &a(), &approve()));
+    cluster.tell(LIAR, &other);
+    cluster.run();
+    assert!(cluster.accused.iter().all(|(one, other)| one.by == 3 && other.by == 3));
+    assert_eq!(cluster.accused.len(), 2, "by each that has heard both");
+    cluster.expire();
+    assert!(cluster.outcome(1).is_some(), "one way or the other, the same for all");
 }
 
 #[test]
 fn the_same_commit_many_times_counts_once() {
-    let mut court = with_liar();
-    court.away.insert(NodeId::Reviewer(2));
-    court.submit("the change");
-    court.run();
-    let letter = court.says(LIAR, 1, commit(0, a().value()));
+    let mut cluster = with_liar();
+    cluster.away.insert(NodeId::Reviewer(2));
+    cluster.submit("the change");
+    cluster.run();
+    let message = cluster.says(LIAR, 1, commit(0, a().value()));
     for _ in 0..9 {
-        court.tell(LIAR, &letter);
+        cluster.tell(LIAR, &message);
     }
-    court.run();
-    assert!(court.decided.is_empty() && court.accused.is_empty());
+    cluster.run();
+    assert!(cluster.decided.is_empty() && cluster.accused.is_empty());
     // In one proof it is refused.
-    let signed = letter.signed;
-    let envelope = court.registry.envelope(&[signed.clone(), signed.clone(), signed]).unwrap();
-    let refused = court.registry.open(&envelope).unwrap_err();
+    let signed = message.signed;
+    let envelope = cluster.registry.envelope(&[signed.clone(), signed.clone(), signed]).unwrap();
+    let refused = cluster.registry.open(&envelope).unwrap_err();
     assert_eq!(refused, Refused::Twice(key(LIAR).public().id()));
 }
 
 #[test]
 fn a_vote_is_not_withdrawn_by_one_that_is_forged() {
-    let mut court = with_liar();
-    court.opinions[0] = reject();
-    court.submit("the change");
-    let good = court.says(LIAR, 1, vote(0, &a(), &approve()));
-    let mut forged = court.says(LIAR, 1, vote(0, &a(), &reject()));
+    let mut cluster = with_liar();
+    cluster.opinions[0] = reject();
+    cluster.submit("the change");
+    let good = cluster.says(LIAR, 1, vote(0, &a(), &approve()));
+    let mut forged = cluster.says(LIAR, 1, vote(0, &a(), &reject()));
     forged.signed.signature = good.signed.signature;
-    court.tell(LIAR, &good);
-    court.tell(LIAR, &forged);
-    court.run();
-    assert!(court.refused.contains(&Refused::Forged(LIAR)));
-    assert_eq!(court.outcome(1), Some(a().value()), "with the vote that is in its name");
+    cluster.tell(LIAR, &good);
+    cluster.tell(LIAR, &forged);
+    cluster.run();
+    assert!(cluster.refused.contains(&Refused::Forged(LIAR)));
+    assert_eq!(cluster.outcome(1), Some(a().value()), "with the vote that is in its name");
 }
 
 #[test]
 fn an_old_view_change_takes_nobody_back() {
-    let mut court = Court::new(4, 1);
-    court.opinions = vec![abstain(); 4];
-    court.submit("the change");
-    court.run();
-    assert_eq!(court.outcome(1), Some(Value::Nothing), "in the next view");
-    let old: Vec<_> = court.sent.clone();
-    court.submit("another change");
-    court.run();
-    let before = format!("{:?}", court.reviewers);
+    let mut cluster = TestCluster::new(4, 1);
+    cluster.opinions = vec![abstain(); 4];
+    cluster.submit("the change");
+    cluster.run();
+    assert_eq!(cluster.outcome(1), Some(Value::Nothing), "in the next view");
+    let old: Vec<_> = cluster.sent.clone();
+    cluster.submit("another change");
+    cluster.run();
+    let before = format!("{:?}", cluster.reviewers);
     for (from, to, text) in old {
-        court.post(from, to, &text);
+        cluster.packet(from, to, &text);
     }
-    court.run();
-    assert_eq!(format!("{:?}", court.reviewers), before, "all of it again changes nothing");
-    assert_eq!(court.outcome(1), Some(Value::Nothing));
+    cluster.run();
+    assert_eq!(format!("{:?}", cluster.reviewers), before, "all of it again changes nothing");
+    assert_eq!(cluster.outcome(1), Some(Value::Nothing));
 }
 
 #[test]
 fn a_new_view_begins_with_what_a_quorum_approved_and_with_nothing_else() {
-    let mut court = Court::new(4, 1);
+    let mut cluster = TestCluster::new(4, 1);
     // All vote for the change; nobody hears of the commits.
-    court.submit("the change");
-    court.run();
+    cluster.submit("the change");
+    cluster.run();
     let votes: Vec<_> =
-        (0..3).map(|at| court.says(NodeId::Reviewer(at), 1, vote(0, &a(), &approve()))).collect();
-    let leave = |court: &Court, at: usize, lock: Option<&Change>, grounds: &[Letter<Signature>]| {
-        let statement = Statement::ViewChange { view: 1, lock: lock.map(|change| (0, change.value())) };
-        let letter = court.says(NodeId::Reviewer(at), 1, statement);
-        Letter { change: lock.cloned(), grounds: grounds.into(), ..letter }
-    };
-    let locked = leave(&court, 0, Some(&a()), &votes);
-    let free: Vec<_> = (1..4).map(|at| leave(&court, at, None, &[])).collect();
+        (0..3).map(|at| cluster.says(NodeId::Reviewer(at), 1, vote(0, &a(), &approve()))).collect();
+    let leave =
+        |cluster: &TestCluster, at: usize, lock: Option<&Change>, grounds: &[SignedMessage<Signature>]| {
+            let statement = Statement::ViewChange { view: 1, lock: lock.map(|change| (0, change.value())) };
+            let message = cluster.says(NodeId::Reviewer(at), 1, statement);
+            SignedMessage { change: lock.cloned(), grounds: grounds.into(), ..message }
+        };
+    let locked = leave(&cluster, 0, Some(&a()), &votes);
+    let free: Vec<_> = (1..4).map(|at| leave(&cluster, at, None, &[])).collect();
     let twice = [votes[0].clone(), votes[0].clone(), votes[0].clone()];
     let others: Vec<_> =
-        (0..3).map(|at| court.says(NodeId::Reviewer(at), 1, vote(0, &b(), &reject()))).collect();
-    let takes = |court: &Court, change: &Change, grounds: Vec<Letter<Signature>>| {
-        let (_, seal) = Seal::new(key(NodeId::Reviewer(0)), Arc::clone(&court.registry)).unwrap();
-        let mut fresh = Replica::new(seal, 0, court.registry.quorum(), 1);
-        let letter = Letter { grounds: grounds.into(), ..propose(court, 1, change) };
-        let post =
-            court.registry.read(&court.registry.write(&Post::Letter(letter)), |_, _| true).unwrap().unwrap();
-        fresh.step(ReplicaInput::Heard(FIRST, post)).iter().any(|out| {
-            matches!(out, ReplicaAction::Send(_, Post::Letter(letter))
-                if matches!(letter.signed.statement, Statement::Acknowledge { .. }))
+        (0..3).map(|at| cluster.says(NodeId::Reviewer(at), 1, vote(0, &b(), &reject()))).collect();
+    let takes = |cluster: &TestCluster, change: &Change, grounds: Vec<SignedMessage<Signature>>| {
+        let (_, seal) = Seal::new(key(NodeId::Reviewer(0)), Arc::clone(&cluster.registry)).unwrap();
+        let mut fresh = Replica::new(seal, 0, cluster.registry.quorum(), 1);
+        let message = SignedMessage { grounds: grounds.into(), ..propose(cluster, 1, change) };
+        let packet = cluster
+            .registry
+            .read(&cluster.registry.write(&Packet::Message(message)), |_, _| true)
+            .unwrap()
+            .unwrap();
+        fresh.step(ReplicaInput::Heard(FIRST, packet)).iter().any(|out| {
+            matches!(out, ReplicaAction::Send(_, Packet::Message(message))
+                if matches!(message.signed.statement, Statement::Acknowledge { .. }))
         })
     };
-    let with = |first: Letter<Signature>| [vec![first], free.clone()].concat();
-    assert!(takes(&court, &a(), with(locked.clone())));
-    assert!(!takes(&court, &b(), with(locked.clone())), "the lock is not to be passed over");
-    assert!(!takes(&court, &b(), free[..2].to_vec()), "two are no quorum");
-    assert!(!takes(&court, &b(), vec![free[0].clone(), free[0].clone(), free[0].clone()]));
+    let with = |first: SignedMessage<Signature>| [vec![first], free.clone()].concat();
+    assert!(takes(&cluster, &a(), with(locked.clone())));
+    assert!(!takes(&cluster, &b(), with(locked.clone())), "the lock is not to be passed over");
+    assert!(!takes(&cluster, &b(), free[..2].to_vec()), "two are no quorum");
+    assert!(!takes(&cluster, &b(), vec![free[0].clone(), free[0].clone(), free[0].clone()]));
     for bad in [
-        leave(&court, 0, Some(&b()), &[]),
-        leave(&court, 0, Some(&b()), &votes),
-        leave(&court, 0, Some(&b()), &others),
-        leave(&court, 0, Some(&a()), &twice),
+        leave(&cluster, 0, Some(&b()), &[]),
+        leave(&cluster, 0, Some(&b()), &votes),
+        leave(&cluster, 0, Some(&b()), &others),
+        leave(&cluster, 0, Some(&a()), &twice),
     ] {
         assert!(
-            takes(&court, &b(), with(bad.clone())),
+            takes(&cluster, &b(), with(bad.clone())),
             "{bad:?} is a lie, and hides nothing that others say"
         );
         let alone = vec![bad, free[0].clone(), free[1].clone()];
-        assert!(!takes(&court, &b(), alone), "and does not count");
+        assert!(!takes(&cluster, &b(), alone), "and does not count");
     }
 }
 
 #[test]
 fn a_reviewer_who_helps_and_then_is_silent_stops_nobody() {
-    let mut court = with_liar();
-    court.opinions[0] = reject();
-    court.submit("the change");
-    let letter = court.says(LIAR, 1, vote(0, &a(), &approve()));
-    court.tell(LIAR, &letter);
-    court.run();
-    assert_eq!(court.outcome(1), Some(a().value()), "whoever dissents commits too");
+    let mut cluster = with_liar();
+    cluster.opinions[0] = reject();
+    cluster.submit("the change");
+    let message = cluster.says(LIAR, 1, vote(0, &a(), &approve()));
+    cluster.tell(LIAR, &message);
+    cluster.run();
+    assert_eq!(cluster.outcome(1), Some(a().value()), "whoever dissents commits too");
 }
 
 #[test]
 fn with_f_silent_there_is_a_decision_and_with_more_there_is_none_until_they_are_back() {
-    let mut court = with_liar();
-    court.submit("the change");
-    court.run();
-    assert_eq!(court.outcome(1), Some(a().value()));
-    court.away.insert(NodeId::Reviewer(2));
-    court.submit("another change");
-    court.run();
+    let mut cluster = with_liar();
+    cluster.submit("the change");
+    cluster.run();
+    assert_eq!(cluster.outcome(1), Some(a().value()));
+    cluster.away.insert(NodeId::Reviewer(2));
+    cluster.submit("another change");
+    cluster.run();
     for _ in 0..3 {
-        court.expire();
-        court.again();
+        cluster.expire();
+        cluster.again();
     }
-    assert_eq!((court.outcome(2), court.told.len()), (None, 1));
-    court.away.clear();
-    court.liars.clear();
+    assert_eq!((cluster.outcome(2), cluster.told.len()), (None, 1));
+    cluster.away.clear();
+    cluster.liars.clear();
     for _ in 0..3 {
-        court.again();
-        court.expire();
+        cluster.again();
+        cluster.expire();
     }
-    assert!(court.outcome(2).is_some(), "whoever comes back makes it go on");
-    assert_eq!(court.outcome(1), Some(a().value()), "and learns what it has missed");
+    assert!(cluster.outcome(2).is_some(), "whoever comes back makes it go on");
+    assert_eq!(cluster.outcome(1), Some(a().value()), "and learns what it has missed");
 }
 
 #[test]
 fn a_double_voter_cannot_have_it_both_rejected_and_approved() {
-    let mut court = with_liar();
-    court.opinions[0] = reject();
-    court.submit("the change");
+    let mut cluster = with_liar();
+    cluster.opinions[0] = reject();
+    cluster.submit("the change");
     let (yes, no) =
-        (court.says(LIAR, 1, vote(0, &a(), &approve())), court.says(LIAR, 1, vote(0, &a(), &reject())));
+        (cluster.says(LIAR, 1, vote(0, &a(), &approve())), cluster.says(LIAR, 1, vote(0, &a(), &reject())));
     for at in 0..3 {
-        let letter = if at == 1 { &yes } else { &no };
-        court.send(LIAR, NodeId::Reviewer(at), letter.clone());
+        let message = if at == 1 { &yes } else { &no };
+        cluster.send(LIAR, NodeId::Reviewer(at), message.clone());
     }
-    court.run();
+    cluster.run();
     for _ in 0..3 {
-        court.expire();
-        court.again();
+        cluster.expire();
+        cluster.again();
     }
-    assert!(court.outcome(1).is_some(), "one outcome, which the court itself compares");
+    assert!(cluster.outcome(1).is_some(), "one outcome, which the court itself compares");
 }
 
 #[test]
@@ -268,33 +272,33 @@ fn abstentions_and_a_quorum_less_one_approve_nothing() {
         vec![approve(), approve(), abstain(), abstain()],
         vec![approve(), approve(), reject(), abstain()],
     ] {
-        let mut court = Court::new(4, 1);
-        court.opinions = opinions;
-        court.submit("the change");
-        court.run();
-        assert_eq!(court.outcome(1), Some(Value::Nothing));
-        assert_eq!(court.told, [(1, Value::Nothing)]);
+        let mut cluster = TestCluster::new(4, 1);
+        cluster.opinions = opinions;
+        cluster.submit("the change");
+        cluster.run();
+        assert_eq!(cluster.outcome(1), Some(Value::Nothing));
+        assert_eq!(cluster.told, [(1, Value::Nothing)]);
     }
 }
 
 #[test]
 fn whoever_starts_again_says_the_same_bytes_and_asks_no_model_twice() {
-    let mut court = Court::new(4, 1);
-    court.opinions[1] = reject();
-    court.submit("the change");
-    court.run();
+    let mut cluster = TestCluster::new(4, 1);
+    cluster.opinions[1] = reject();
+    cluster.submit("the change");
+    cluster.run();
     for at in 0..4 {
-        let (_, seal) = Seal::new(key(NodeId::Reviewer(at)), Arc::clone(&court.registry)).unwrap();
-        let mut again = Replica::new(seal, at, court.registry.quorum(), 1);
+        let (_, seal) = Seal::new(key(NodeId::Reviewer(at)), Arc::clone(&cluster.registry)).unwrap();
+        let mut again = Replica::new(seal, at, cluster.registry.quorum(), 1);
         let mut said = Vec::new();
-        for input in &court.inputs[&at] {
+        for input in &cluster.inputs[&at] {
             for out in again.step(input.clone()) {
-                if let ReplicaAction::Send(_, post) = out {
-                    said.push(court.registry.write(&post));
+                if let ReplicaAction::Send(_, packet) = out {
+                    said.push(cluster.registry.write(&packet));
                 }
             }
         }
-        let mut before: Vec<String> = court
+        let mut before: Vec<String> = cluster
             .sent
             .iter()
             .filter(|(from, ..)| *from == NodeId::Reviewer(at))
@@ -306,10 +310,10 @@ fn whoever_starts_again_says_the_same_bytes_and_asks_no_model_twice() {
     }
     // Before its opinion is known it asks for it, and after that it does not.
     let at = 0;
-    let (_, seal) = Seal::new(key(NodeId::Reviewer(at)), Arc::clone(&court.registry)).unwrap();
-    let mut again = Replica::new(seal, at, court.registry.quorum(), 1);
+    let (_, seal) = Seal::new(key(NodeId::Reviewer(at)), Arc::clone(&cluster.registry)).unwrap();
+    let mut again = Replica::new(seal, at, cluster.registry.quorum(), 1);
     let is_review = |out: &ReplicaAction<Signature>| matches!(out, ReplicaAction::Review(..));
-    for input in &court.inputs[&at] {
+    for input in &cluster.inputs[&at] {
         let is_reviewed = matches!(input, ReplicaInput::Reviewed(..));
         let asked = again.resume().iter().any(is_review);
         again.step(input.clone());
@@ -319,52 +323,52 @@ fn whoever_starts_again_says_the_same_bytes_and_asks_no_model_twice() {
 
 #[test]
 fn a_flood_of_numbers_that_nobody_has_reached_is_not_remembered() {
-    let mut court = with_liar();
-    court.submit("the change");
-    court.run();
-    let size = |court: &Court| format!("{:?}", court.reviewers[0]).len();
-    let before = size(&court);
-    let template = court.says(LIAR, 1, commit(0, a().value()));
+    let mut cluster = with_liar();
+    cluster.submit("the change");
+    cluster.run();
+    let size = |cluster: &TestCluster| format!("{:?}", cluster.reviewers[0]).len();
+    let before = size(&cluster);
+    let template = cluster.says(LIAR, 1, commit(0, a().value()));
     for number in 0..100_000_u64 {
-        // Signatures are not what is attacked here: the letters go in as if they had been checked.
-        let mut letter = template.clone();
+        // Signatures are not what is attacked here: the messages go in as if they had been checked.
+        let mut message = template.clone();
         let view = u32::try_from(number % 50_000).unwrap() + 17;
-        letter.signed.sequence = if number % 2 == 0 { 2 } else { 66 + number * 1_000_003 };
-        letter.signed.statement = match number % 3 {
+        message.signed.sequence = if number % 2 == 0 { 2 } else { 66 + number * 1_000_003 };
+        message.signed.statement = match number % 3 {
             0 => commit(view, a().value()),
             1 => vote(view, &a(), &approve()),
-            _ => Statement::Checkpoint { head: Digest::of(&number.to_le_bytes()) },
+            _ => Statement::Checkpoint { head: Digest::new(&number.to_le_bytes()) },
         };
-        court.reviewers[0].step(ReplicaInput::Heard(LIAR, Post::Letter(letter)));
+        cluster.reviewers[0].step(ReplicaInput::Heard(LIAR, Packet::Message(message)));
     }
-    assert!(size(&court) < before + 2000, "{} bytes more", size(&court) - before);
-    court.submit("another change");
-    court.run();
-    assert_eq!(court.outcome(2), Some(b().value()), "and the next decision is made");
+    assert!(size(&cluster) < before + 2000, "{} bytes more", size(&cluster) - before);
+    cluster.submit("another change");
+    cluster.run();
+    assert_eq!(cluster.outcome(2), Some(b().value()), "and the next decision is made");
 }
 
 #[test]
 fn a_change_is_refused_by_name_or_gets_another_place() {
-    let mut court = Court::new(4, 1);
-    court.opinions = vec![reject(), reject(), approve(), approve()];
-    court.submit("the change");
-    court.run();
+    let mut cluster = TestCluster::new(4, 1);
+    cluster.opinions = vec![reject(), reject(), approve(), approve()];
+    cluster.submit("the change");
+    cluster.run();
     let by = [0, 1].into();
-    assert_eq!(court.returned, [("the change".to_owned(), proposer::Why::Refused(by))]);
-    assert_eq!(court.orchestrators[0].pending(), 0);
+    assert_eq!(cluster.returned, [("the change".to_owned(), proposer::Why::Refused(by))]);
+    assert_eq!(cluster.orchestrators[0].pending(), 0);
     // A place that reviewers have left already goes to nothing, and the change to the next.
-    court.opinions = vec![approve(); 4];
+    cluster.opinions = vec![approve(); 4];
     for at in 0..4 {
-        let letter = court.says(NodeId::Reviewer(at), 2, Statement::ViewChange { view: 1, lock: None });
-        court.send(NodeId::Reviewer(at), FIRST, letter);
+        let message = cluster.says(NodeId::Reviewer(at), 2, Statement::ViewChange { view: 1, lock: None });
+        cluster.send(NodeId::Reviewer(at), FIRST, message);
     }
-    court.run();
-    court.submit("another change");
-    court.run();
+    cluster.run();
+    cluster.submit("another change");
+    cluster.run();
     for _ in 0..3 {
-        court.again();
-        court.expire();
+        cluster.again();
+        cluster.expire();
     }
-    assert_eq!(court.outcome(3), Some(b().value()));
-    assert!(court.accused.is_empty(), "nobody has proposed twice in a view");
+    assert_eq!(cluster.outcome(3), Some(b().value()));
+    assert!(cluster.accused.is_empty(), "nobody has proposed twice in a view");
 }

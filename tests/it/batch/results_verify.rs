@@ -253,7 +253,7 @@ fn a_batch_of_the_first_version_verifies_and_its_names_cannot_be_changed_either(
         }
         record["prev"] = json!(prev);
         let line = record.to_string();
-        prev = Digest::of(line.as_bytes());
+        prev = Digest::new(line.as_bytes());
         heads.insert(run_of(&record), prev);
         journal.extend([&line, "\n"]);
     }

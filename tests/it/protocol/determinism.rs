@@ -125,7 +125,8 @@ fn any_spread() -> impl Strategy<Value = RunSetup> {
             let text = "How much is 2+2? It is four, and was always. ".repeat(count);
             let length = text.len() / count;
             let piece = |n: usize| Chunk { document: 0, start: n * length, end: (n + 1) * length };
-            setup.spread = Some(ChunkPlan { pieces: (0..count).map(piece).collect(), tokens_max, at_once });
+            setup.chunk_plan =
+                Some(ChunkPlan { pieces: (0..count).map(piece).collect(), tokens_max, at_once });
             setup.task.documents =
                 vec![Document { name: "sums.txt".to_owned(), text: text.into(), redacted: false }];
             setup.check().unwrap();

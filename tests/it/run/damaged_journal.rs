@@ -205,7 +205,7 @@ fn the_results_head_is_the_digest_of_the_last_line() {
     let folder = finished_run();
     let journal = journal_of(&folder);
     let last = journal.split(|&b| b == b'\n').rev().nth(1).unwrap();
-    let digest = consensus::crypto::Digest::of(last).to_string();
+    let digest = consensus::crypto::Digest::new(last).to_string();
     assert_eq!(folder.result()["journal_head"], digest.as_str());
 }
 

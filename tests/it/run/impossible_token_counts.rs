@@ -88,7 +88,7 @@ fn rechained(journal: &str) -> String {
     for line in journal.lines() {
         let (before, _) = line.rsplit_once("\"prev\":\"").unwrap();
         let line = format!("{before}\"prev\":\"{prev}\"}}");
-        prev = consensus::crypto::Digest::of(line.as_bytes());
+        prev = consensus::crypto::Digest::new(line.as_bytes());
         out.extend([&line, "\n"]);
     }
     out

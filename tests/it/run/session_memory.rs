@@ -262,7 +262,7 @@ fn a_record_that_tells_of_another_past_than_its_session_does_not_verify() {
     for record in &mut records {
         record["prev"] = json!(prev);
         let line = record.to_string();
-        prev = Digest::of(line.as_bytes());
+        prev = Digest::new(line.as_bytes());
         forged.extend([&line, "\n"]);
     }
     std::fs::write(&journal, forged).unwrap();

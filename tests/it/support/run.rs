@@ -36,7 +36,7 @@ impl Tiny {
             params: PairParams { thinking: Thinking::None, ..PairParams::default() },
             rules: PairParams::default().rules().to_owned(),
             rules_version: RulesVersion::NEWEST,
-            spread: None,
+            chunk_plan: None,
         }
     }
 
@@ -58,7 +58,7 @@ impl Tiny {
             params: CouncilParams { thinking: Thinking::None, ..CouncilParams::default() },
             rules: CouncilParams::default().rules().to_owned(),
             rules_version: RulesVersion::NEWEST,
-            spread: None,
+            chunk_plan: None,
         }
     }
 
@@ -80,7 +80,7 @@ impl Tiny {
             params: PanelParams { thinking: Thinking::None, ..PanelParams::default() },
             rules: PanelParams::default().rules().to_owned(),
             rules_version: RulesVersion::NEWEST,
-            spread: None,
+            chunk_plan: None,
         }
     }
 
@@ -113,7 +113,7 @@ impl Tiny {
             params: ApprovalParams { thinking: Thinking::None, ..ApprovalParams::default() },
             rules: ApprovalParams::default().rules().to_owned(),
             rules_version: RulesVersion::NEWEST,
-            spread: None,
+            chunk_plan: None,
         }
     }
 

@@ -17,7 +17,7 @@ impl World {
         let mut rng = Rng::with_seed(seed);
         let is_long = rng.u8(..) < 4;
         let reviewers = if is_long { 4 } else { pick(&mut rng, [4, 4, 7, 10]) };
-        let quorum = Quorum::of(reviewers).expect("there are reviewers");
+        let quorum = Quorum::new(reviewers).expect("there are reviewers");
         let orchestrators = rng.usize(1..=3);
         let lying = rng.usize(..=quorum.faults());
         let mut liars: BTreeSet<NodeId> =

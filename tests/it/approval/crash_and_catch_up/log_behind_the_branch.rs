@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use consensus::approval::node::{Inbox, Node};
 use consensus::bft::node_machine::NodeAction;
-use consensus::bft::{Letter, NodeId, Post, Seal, Sequence, Signed, Signer as _, Statement};
+use consensus::bft::{NodeId, Packet, Seal, Sequence, Signed, SignedMessage, Signer as _, Statement};
 use consensus::crypto::Signature;
 
 use super::{By, Fixed, House, LEADER, Line, PATIENCE, Wire, approve, block_on, change, key};
@@ -15,13 +15,13 @@ use super::{By, Fixed, House, LEADER, Line, PATIENCE, Wire, approve, block_on, c
 const LATE: NodeId = NodeId::Reviewer(3);
 
 /// What the one who proposes says first of a place.
-fn proposal(house: &House, sequence: Sequence) -> Post<Signature> {
+fn proposal(house: &House, sequence: Sequence) -> Packet<Signature> {
     let change = change(usize::try_from(sequence).unwrap());
     let seal = Seal::new(key(LEADER), Arc::clone(&house.registry)).unwrap().1;
     let statement = Statement::PrePrepare { value: change.value(), view: 0 };
     let signature = seal.sign(sequence, &statement);
-    let letter = Letter::alone(Signed { by: 0, sequence, statement, signature });
-    Post::Letter(Letter { change: Some(change), ..letter })
+    let message = SignedMessage::alone(Signed { by: 0, sequence, statement, signature });
+    Packet::Message(SignedMessage { change: Some(change), ..message })
 }
 
 /// Runs it until it has voted, or for a while. Returns at which places it has signed something, and how often it was asked.
@@ -30,9 +30,11 @@ fn signed(peer: &mut Node, (inbox, wire): &mut (Inbox, Wire)) -> (Vec<Sequence>,
     let mut places = Vec::new();
     block_on(async {
         let tell = |want: &NodeAction<Signature>| {
-            let NodeAction::Send(_, Post::Letter(letter)) = want else { return ControlFlow::Continue(()) };
-            places.push(letter.signed.sequence);
-            if letter.opinion.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            let NodeAction::Send(_, Packet::Message(message)) = want else {
+                return ControlFlow::Continue(());
+            };
+            places.push(message.signed.sequence);
+            if message.opinion.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let running = peer.run(inbox, wire, &fixed, PATIENCE, tell);
         let _ = tokio::time::timeout(Duration::from_millis(600), running).await;
@@ -45,12 +47,12 @@ fn signed(peer: &mut Node, (inbox, wire): &mut (Inbox, Wire)) -> (Vec<Sequence>,
 fn a_reviewer_signs_nothing_at_a_place_that_a_branch_has_decided_until_it_knows_how() {
     let house = House::new();
     let away = [Some(approve()), Some(approve()), Some(approve()), None];
-    let (rulings, _) = block_on(house.decide(By::Channels, &away, &[change(1)]));
+    let (decisions, _) = block_on(house.decide(By::Channels, &away, &[change(1)]));
     let mut wires = block_on(house.wires(By::Channels));
     let mut own = wires.remove(&LATE).unwrap();
-    let send = |wire: &Wire, post: &Post<Signature>| {
+    let send = |wire: &Wire, packet: &Packet<Signature>| {
         let Line::Channels(_, doors) = &wire.line else { unreachable!() };
-        doors[&(LATE, LEADER)].try_send(house.registry.write(post).into()).unwrap();
+        doors[&(LATE, LEADER)].try_send(house.registry.write(packet).into()).unwrap();
     };
     let mut late = house.peer(LATE);
     assert!(late.is_new());
@@ -62,7 +64,7 @@ fn a_reviewer_signs_nothing_at_a_place_that_a_branch_has_decided_until_it_knows_
     let mut late = house.peer(LATE);
     late.hold(1);
     send(&own.1, &proposal(&house, 1));
-    send(&own.1, &Post::Proof(rulings[0].proof.clone()));
+    send(&own.1, &Packet::Proof(decisions[0].proof.clone()));
     send(&own.1, &proposal(&house, 2));
     assert_eq!(signed(&mut late, &mut own), (vec![2], 1));
     assert_eq!((late.known(), late.value_at(1)), (1, Some(change(1).value())));

@@ -9,7 +9,8 @@ use std::time::Duration;
 use consensus::approval::node::{Addresses, Carrier as _, Connections, Inbox, Node, listen};
 use consensus::bft::node_machine::NodeAction;
 use consensus::bft::{
-    CHANGE_BYTES_MAX, Change, Letter, NodeId, POST_BYTES_MAX, Post, Seal, Signed, Signer as _, Statement,
+    CHANGE_BYTES_MAX, Change, NodeId, PACKET_BYTES_MAX, Packet, Seal, Signed, SignedMessage, Signer as _,
+    Statement,
 };
 use consensus::crypto::{SecretKey, Signature};
 
@@ -27,13 +28,13 @@ fn strangers_are_not_heard_and_nothing_is_said_to_them() {
         let at = places(&address.port().to_string());
         // Somebody with a key that the roster does not have; somebody of the roster; and the same to another's door.
         let stranger = SecretKey::from_seed(&[99; 32]);
-        let post: Arc<str> = "{\"have\":7}".into();
-        Connections::open(&stranger, LEADER, &house.registry, &at).unwrap().send(me, &post);
+        let packet: Arc<str> = "{\"have\":7}".into();
+        Connections::open(&stranger, LEADER, &house.registry, &at).unwrap().send(me, &packet);
         let known = Connections::open(&key(LEADER), LEADER, &house.registry, &at).unwrap();
         // At this door is another than the one who is meant: nothing is said.
         known.send(NodeId::Reviewer(1), &"{\"have\":8}".into());
-        known.send(me, &post);
-        assert_eq!(inbox.take(9).await, [(LEADER, post.to_string())]);
+        known.send(me, &packet);
+        assert_eq!(inbox.take(9).await, [(LEADER, packet.to_string())]);
         // Without a key, or without TLS, there is no answer at all.
         let bare = tokio::net::TcpStream::connect(address).await.unwrap();
         bare.writable().await.unwrap();
@@ -90,11 +91,11 @@ fn a_post_that_is_written_oddly_spoils_no_log() {
     let seal = Seal::new(key(LEADER), Arc::clone(&house.registry)).unwrap().1;
     let statement = Statement::PrePrepare { value: change(1).value(), view: 0 };
     let signature = seal.sign(1, &statement);
-    let letter = Letter {
+    let message = SignedMessage {
         change: Some(change(1)),
-        ..Letter::alone(Signed { by: 0, sequence: 1, statement, signature })
+        ..SignedMessage::alone(Signed { by: 0, sequence: 1, statement, signature })
     };
-    let plain = house.registry.write(&Post::Letter(letter));
+    let plain = house.registry.write(&Packet::Message(message));
     let nested = format!("{}{}", "[".repeat(40), "]".repeat(40));
     let odd = [
         plain.replacen("{\"letter\":{", "{\"letter\":\n{", 1),
@@ -115,7 +116,8 @@ fn a_post_that_is_written_oddly_spoils_no_log() {
     let mut peer = house.peer(me);
     let mut votes = 0;
     block_on(peer.run(&mut inbox, &wire, &fixed, PATIENCE, |want| {
-        let is_vote = matches!(want, NodeAction::Send(_, Post::Letter(letter)) if letter.opinion.is_some());
+        let is_vote =
+            matches!(want, NodeAction::Send(_, Packet::Message(message)) if message.opinion.is_some());
         votes += usize::from(is_vote);
         if is_vote { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }))
@@ -195,7 +197,7 @@ fn nobody_has_more_than_four_connections_and_what_is_too_long_is_not_taken() {
         };
         assert_eq!(heard, [(LEADER, "{\"have\":6}".to_owned())]);
 
-        four[0].send(me, &" ".repeat(POST_BYTES_MAX + 1).into());
+        four[0].send(me, &" ".repeat(PACKET_BYTES_MAX + 1).into());
         has_failed(&four[0]).await;
         four[0].send(me, &"{\"have\":7}".into());
         assert_eq!(inbox.take(1).await, [(LEADER, "{\"have\":7}".to_owned())], "the long one is not there");
@@ -216,9 +218,9 @@ fn whoever_says_more_than_any_decision_needs_fills_nobodys_disk() {
             let change = Change::new(&format!("{number} {}", "x".repeat(CHANGE_BYTES_MAX - 10))).unwrap();
             let statement = Statement::PrePrepare { value: change.value(), view: 0 };
             let signature = seal.sign(1, &statement);
-            let letter = Letter::alone(Signed { by: 0, sequence: 1, statement, signature });
-            let post = Post::Letter(Letter { change: Some(change), ..letter });
-            doors[&(me, LEADER)].try_send(house.registry.write(&post).into()).unwrap();
+            let message = SignedMessage::alone(Signed { by: 0, sequence: 1, statement, signature });
+            let packet = Packet::Message(SignedMessage { change: Some(change), ..message });
+            doors[&(me, LEADER)].try_send(house.registry.write(&packet).into()).unwrap();
         }
     };
     let log = || std::fs::metadata(house.place(me).join("journal.jsonl")).unwrap().len();

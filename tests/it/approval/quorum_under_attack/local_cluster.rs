@@ -1,4 +1,4 @@
-//! Reviewers and orchestrators with keys, who hear each other's posts as the bytes that would travel.
+//! Reviewers and orchestrators with keys, who hear each other's packets as the bytes that would travel.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 use consensus::bft::proposer::{self, Proposer, ProposerAction, ProposerInput};
 use consensus::bft::replica::{Replica, ReplicaAction, ReplicaInput};
 use consensus::bft::{
-    Change, Letter, NodeId, Opinion, Phase, Post, Refused, Registry, Roster, RosterEntry, Seal, Sequence,
-    Signed, Signer, Statement, To, Value, View,
+    Change, NodeId, Opinion, Packet, Phase, Refused, Registry, Roster, RosterEntry, Seal, Sequence, Signed,
+    SignedMessage, Signer, Statement, To, Value, View,
 };
 use consensus::crypto::{Digest, SecretKey, Signature};
 
 pub type Pair = (Signed<Signature>, Signed<Signature>);
 
 /// Those who are honest, and what they have said.
-pub struct Court {
+pub struct TestCluster {
     pub registry: Arc<Registry>,
     pub reviewers: Vec<Replica<Seal>>,
     pub orchestrators: Vec<Proposer<Seal>>,
@@ -38,7 +38,7 @@ pub struct Court {
     pub inputs: BTreeMap<usize, Vec<ReplicaInput<Signature>>>,
 }
 
-/// The key of a party, the same in every court.
+/// The key of a party, the same in every cluster.
 pub fn key(party: NodeId) -> SecretKey {
     let seed = match party {
         NodeId::Reviewer(at) => u8::try_from(at).unwrap(),
@@ -63,9 +63,9 @@ pub fn approve() -> Opinion {
     Opinion::Approve { confidence: 9000, notes: "looks right".to_owned() }
 }
 
-impl Court {
+impl TestCluster {
     pub fn new(reviewers: usize, orchestrators: usize) -> Self {
-        let registry = Registry::new(Digest::of(b"a repository"), roster(reviewers, orchestrators)).unwrap();
+        let registry = Registry::new(Digest::new(b"a repository"), roster(reviewers, orchestrators)).unwrap();
         let (registry, quorum) = (Arc::new(registry), registry_quorum(reviewers));
         let seal = |party| Seal::new(key(party), Arc::clone(&registry)).unwrap().1;
         Self {
@@ -98,27 +98,27 @@ impl Court {
     }
 
     /// A statement in a party's name.
-    pub fn says(&self, party: NodeId, sequence: Sequence, statement: Statement) -> Letter<Signature> {
+    pub fn says(&self, party: NodeId, sequence: Sequence, statement: Statement) -> SignedMessage<Signature> {
         let (_, seal) = Seal::new(key(party), Arc::clone(&self.registry)).unwrap();
         let (NodeId::Reviewer(by) | NodeId::Orchestrator(by)) = party;
         let signature = seal.sign(sequence, &statement);
-        Letter::alone(Signed { by, sequence, statement, signature })
+        SignedMessage::alone(Signed { by, sequence, statement, signature })
     }
 
     /// Puts bytes on their way.
-    pub fn post(&mut self, from: NodeId, to: NodeId, text: &str) {
+    pub fn packet(&mut self, from: NodeId, to: NodeId, text: &str) {
         self.inbox.push_back((from, to, text.into()));
     }
 
-    pub fn send(&mut self, from: NodeId, to: NodeId, letter: Letter<Signature>) {
-        let text = self.registry.write(&Post::Letter(letter));
-        self.post(from, to, &text);
+    pub fn send(&mut self, from: NodeId, to: NodeId, message: SignedMessage<Signature>) {
+        let text = self.registry.write(&Packet::Message(message));
+        self.packet(from, to, &text);
     }
 
     /// To all reviewers.
-    pub fn tell(&mut self, from: NodeId, letter: &Letter<Signature>) {
+    pub fn tell(&mut self, from: NodeId, message: &SignedMessage<Signature>) {
         for at in 0..self.reviewers.len() {
-            self.send(from, NodeId::Reviewer(at), letter.clone());
+            self.send(from, NodeId::Reviewer(at), message.clone());
         }
     }
 
@@ -139,11 +139,11 @@ impl Court {
             });
             match read {
                 Ok(None) => {}
-                Ok(Some(Post::Have(known))) => self.answer(from, to, known),
-                Ok(Some(post)) => match to {
-                    NodeId::Reviewer(at) => self.review(at, ReplicaInput::Heard(from, post)),
+                Ok(Some(Packet::Have(known))) => self.answer(from, to, known),
+                Ok(Some(packet)) => match to {
+                    NodeId::Reviewer(at) => self.review(at, ReplicaInput::Heard(from, packet)),
                     NodeId::Orchestrator(at) => {
-                        let out = self.orchestrators[at].step(ProposerInput::Heard(from, post));
+                        let out = self.orchestrators[at].step(ProposerInput::Heard(from, packet));
                         self.lead_out(at, out);
                     }
                 },
@@ -159,7 +159,7 @@ impl Court {
             self.inputs.entry(at).or_default().push(input.clone());
             for wanted in self.reviewers[at].step(input) {
                 match wanted {
-                    ReplicaAction::Send(to, post) => self.broadcast(NodeId::Reviewer(at), to, &post),
+                    ReplicaAction::Send(to, packet) => self.broadcast(NodeId::Reviewer(at), to, &packet),
                     ReplicaAction::Review(sequence, change) => {
                         self.reviews += 1;
                         let opinion = Arc::new(self.opinions[at].clone().into());
@@ -183,8 +183,8 @@ impl Court {
     fn lead_out(&mut self, at: usize, out: Vec<ProposerAction<Signature>>) {
         for wanted in out {
             match wanted {
-                ProposerAction::Send(to, post) => {
-                    self.broadcast(NodeId::Orchestrator(at), to, &post);
+                ProposerAction::Send(to, packet) => {
+                    self.broadcast(NodeId::Orchestrator(at), to, &packet);
                 }
                 ProposerAction::Decide(sequence, value, _) => self.told.push((sequence, value)),
                 ProposerAction::Return(_, change, why) => {
@@ -199,8 +199,8 @@ impl Court {
         match to {
             NodeId::Reviewer(at) => {
                 for wanted in self.reviewers[at].answer(from, known) {
-                    if let ReplicaAction::Send(to_whom, post) = wanted {
-                        self.broadcast(to, to_whom, &post);
+                    if let ReplicaAction::Send(to_whom, packet) = wanted {
+                        self.broadcast(to, to_whom, &packet);
                     }
                 }
             }
@@ -211,8 +211,8 @@ impl Court {
         }
     }
 
-    fn broadcast(&mut self, from: NodeId, to: To, post: &Post<Signature>) {
-        let text: Arc<str> = self.registry.write(post).into();
+    fn broadcast(&mut self, from: NodeId, to: To, packet: &Packet<Signature>) {
+        let text: Arc<str> = self.registry.write(packet).into();
         let to = match to {
             To::One(party) => vec![party],
             To::All => self.parties(),
@@ -260,5 +260,5 @@ impl Court {
 }
 
 fn registry_quorum(reviewers: usize) -> consensus::bft::Quorum {
-    consensus::bft::Quorum::of(reviewers).unwrap()
+    consensus::bft::Quorum::new(reviewers).unwrap()
 }

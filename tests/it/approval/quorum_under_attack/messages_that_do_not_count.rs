@@ -4,18 +4,18 @@ use super::*;
 
 #[test]
 fn a_change_with_another_text_than_the_digest_says_is_not_read() {
-    let mut court = Court::new(4, 1);
-    let letter = Letter { change: Some(b()), ..propose(&court, 0, &a()) };
-    court.tell(FIRST, &letter);
-    court.tell(FIRST, &Letter { change: None, ..letter.clone() });
-    court.run();
-    assert_eq!(court.refused, vec![Refused::OtherChange(b().digest()); 4]);
-    assert_eq!(court.reviews, 0, "nor is one that is not there at all");
+    let mut cluster = TestCluster::new(4, 1);
+    let message = SignedMessage { change: Some(b()), ..propose(&cluster, 0, &a()) };
+    cluster.tell(FIRST, &message);
+    cluster.tell(FIRST, &SignedMessage { change: None, ..message.clone() });
+    cluster.run();
+    assert_eq!(cluster.refused, vec![Refused::OtherChange(b().digest()); 4]);
+    assert_eq!(cluster.reviews, 0, "nor is one that is not there at all");
 }
 
 #[test]
 fn nobody_has_two_seats() {
-    let chain = Digest::of(b"a repository");
+    let chain = Digest::new(b"a repository");
     let mut same_key = roster(4, 1);
     same_key.reviewers[2].key = same_key.reviewers[0].key;
     assert!(matches!(Registry::new(chain, same_key), Err(RosterFault::SameKey(..))));
@@ -37,36 +37,36 @@ fn nobody_has_two_seats() {
 
 #[test]
 fn a_proof_with_a_stranger_or_from_another_roster_is_none() {
-    let court = Court::new(4, 1);
-    let commits = |court: &Court| -> Vec<_> {
-        (0..3).map(|at| court.says(NodeId::Reviewer(at), 1, commit(0, a().value())).signed).collect()
+    let cluster = TestCluster::new(4, 1);
+    let commits = |cluster: &TestCluster| -> Vec<_> {
+        (0..3).map(|at| cluster.says(NodeId::Reviewer(at), 1, commit(0, a().value())).signed).collect()
     };
-    let proof = commits(&court);
-    let good = court.registry.envelope(&proof).unwrap();
-    assert_eq!(court.registry.open(&good).unwrap().len(), 3);
-    let five = Court::new(5, 1);
+    let proof = commits(&cluster);
+    let good = cluster.registry.envelope(&proof).unwrap();
+    assert_eq!(cluster.registry.open(&good).unwrap().len(), 3);
+    let five = TestCluster::new(5, 1);
     let fifth = five.says(NodeId::Reviewer(4), 1, commit(0, a().value())).signed;
     let with_stranger: Vec<_> = commits(&five).into_iter().chain([fifth]).collect();
     let envelope = five.registry.envelope(&with_stranger).unwrap();
-    assert_eq!(court.registry.open(&envelope), Err(Refused::OtherRoster(five.registry.digest())));
+    assert_eq!(cluster.registry.open(&envelope), Err(Refused::OtherRoster(five.registry.digest())));
     // The stranger's signature under this roster.
     let text = serde_json::to_string(&good).unwrap();
     let known = key(NodeId::Reviewer(2)).public().id().to_string();
     let stranger = key(NodeId::Reviewer(4)).public().id();
     let bent = serde_json::from_str(&text.replace(&known, &stranger.to_string())).unwrap();
-    assert_eq!(court.registry.open(&bent), Err(Refused::Stranger(stranger)));
+    assert_eq!(cluster.registry.open(&bent), Err(Refused::Stranger(stranger)));
     let orchestrator = key(FIRST).public().id();
     let bent = serde_json::from_str(&text.replace(&known, &orchestrator.to_string())).unwrap();
-    assert_eq!(court.registry.open(&bent), Err(Refused::NotItsPart(FIRST)));
+    assert_eq!(cluster.registry.open(&bent), Err(Refused::NotItsPart(FIRST)));
 }
 
 #[test]
 fn what_was_said_elsewhere_counts_for_nothing_here() {
-    let court = Court::new(4, 1);
-    let other = Registry::new(Digest::of(b"another repository"), roster(4, 1)).unwrap();
-    let signed = court.says(NodeId::Reviewer(0), 1, commit(0, a().value())).signed;
-    let envelope = court.registry.envelope(&[signed]).unwrap();
-    assert_eq!(other.open(&envelope), Err(Refused::OtherChain(court.registry.chain())));
+    let cluster = TestCluster::new(4, 1);
+    let other = Registry::new(Digest::new(b"another repository"), roster(4, 1)).unwrap();
+    let signed = cluster.says(NodeId::Reviewer(0), 1, commit(0, a().value())).signed;
+    let envelope = cluster.registry.envelope(&[signed]).unwrap();
+    assert_eq!(other.open(&envelope), Err(Refused::OtherChain(cluster.registry.chain())));
     // Another place, another view, another kind of statement, another spelling.
     let read: Json = serde_json::to_value(&envelope).unwrap();
     let payload = String::from_utf8(envelope.payload().unwrap()).unwrap();
@@ -82,94 +82,98 @@ fn what_was_said_elsewhere_counts_for_nothing_here() {
         let signatures = envelope.signatures().unwrap();
         let bent =
             consensus::crypto::dsse::DsseEnvelope::new(envelope.payload_type(), bent.as_bytes(), &signatures);
-        assert_eq!(court.registry.open(&bent), Err(why), "{to}");
+        assert_eq!(cluster.registry.open(&bent), Err(why), "{to}");
     }
     let text = read.to_string().replace("in-toto", "something");
     let bent = serde_json::from_str(&text).unwrap();
-    assert!(matches!(court.registry.open(&bent), Err(Refused::Unreadable(_))));
+    assert!(matches!(cluster.registry.open(&bent), Err(Refused::Unreadable(_))));
 }
 
 #[test]
 fn one_wrong_signature_spoils_its_own_statement_alone() {
-    let mut court = Court::new(7, 1);
-    court.away.extend((0..7).map(NodeId::Reviewer));
+    let mut cluster = TestCluster::new(7, 1);
+    cluster.away.extend((0..7).map(NodeId::Reviewer));
     let value = a().value();
-    let mut letters: Vec<_> =
-        (1..7).map(|at| court.says(NodeId::Reviewer(at), 1, commit(0, value))).collect();
-    letters[2].signed.signature = letters[0].signed.signature;
-    court.away.clear();
-    for (at, letter) in letters.into_iter().enumerate() {
-        court.send(NodeId::Reviewer(at + 1), NodeId::Reviewer(0), letter);
+    let mut messages: Vec<_> =
+        (1..7).map(|at| cluster.says(NodeId::Reviewer(at), 1, commit(0, value))).collect();
+    messages[2].signed.signature = messages[0].signed.signature;
+    cluster.away.clear();
+    for (at, message) in messages.into_iter().enumerate() {
+        cluster.send(NodeId::Reviewer(at + 1), NodeId::Reviewer(0), message);
     }
-    court.run();
-    assert_eq!(court.refused, [Refused::Forged(NodeId::Reviewer(3))]);
-    assert_eq!(court.decided.get(&(0, 1)), Some(&value), "five of seven are a quorum");
+    cluster.run();
+    assert_eq!(cluster.refused, [Refused::Forged(NodeId::Reviewer(3))]);
+    assert_eq!(cluster.decided.get(&(0, 1)), Some(&value), "five of seven are a quorum");
 }
 
 #[test]
 fn whoever_says_a_lot_keeps_nobody_from_a_decision() {
-    let mut court = with_liar();
-    court.opinions[2] = reject();
-    court.submit("the change");
+    let mut cluster = with_liar();
+    cluster.opinions[2] = reject();
+    cluster.submit("the change");
     let long = |bytes: usize| Opinion::Approve { confidence: 9000, notes: "x".repeat(bytes) };
     // As long as may be read: it counts, and what it says is in no lock.
     let most = long(OPINION_BYTES_MAX);
-    let letter = court.says(LIAR, 1, vote(0, &a(), &most));
-    let letter = Letter { opinion: Some(Arc::new(most.into())), ..letter };
+    let message = cluster.says(LIAR, 1, vote(0, &a(), &most));
+    let message = SignedMessage { opinion: Some(Arc::new(most.into())), ..message };
     for at in 0..2 {
-        court.send(LIAR, NodeId::Reviewer(at), letter.clone());
+        cluster.send(LIAR, NodeId::Reviewer(at), message.clone());
     }
     let more = long(OPINION_BYTES_MAX + 1);
-    let too_long = court.says(LIAR, 1, vote(0, &a(), &more));
-    court.send(LIAR, NodeId::Reviewer(2), Letter { opinion: Some(Arc::new(more.into())), ..too_long });
-    let other = Letter { opinion: Some(Arc::new(reject().into())), ..letter };
-    court.send(LIAR, NodeId::Reviewer(2), other);
-    court.run();
-    assert!(court.refused.contains(&Refused::LongOpinion(OPINION_BYTES_MAX + 1)));
-    assert!(court.refused.contains(&Refused::OtherOpinion(reject().digest())));
-    assert_eq!(court.outcome(1), None, "two are locked, and the third has not heard enough");
-    court.expire();
-    assert_eq!(court.outcome(1), Some(a().value()), "the next view begins with their lock");
-    let longest = court.sent.iter().map(|(.., text)| text.len()).max().unwrap();
+    let too_long = cluster.says(LIAR, 1, vote(0, &a(), &more));
+    cluster.send(
+        LIAR,
+        NodeId::Reviewer(2),
+        SignedMessage { opinion: Some(Arc::new(more.into())), ..too_long },
+    );
+    let other = SignedMessage { opinion: Some(Arc::new(reject().into())), ..message };
+    cluster.send(LIAR, NodeId::Reviewer(2), other);
+    cluster.run();
+    assert!(cluster.refused.contains(&Refused::LongOpinion(OPINION_BYTES_MAX + 1)));
+    assert!(cluster.refused.contains(&Refused::OtherOpinion(reject().digest())));
+    assert_eq!(cluster.outcome(1), None, "two are locked, and the third has not heard enough");
+    cluster.expire();
+    assert_eq!(cluster.outcome(1), Some(a().value()), "the next view begins with their lock");
+    let longest = cluster.sent.iter().map(|(.., text)| text.len()).max().unwrap();
     assert!(longest < 2 * OPINION_BYTES_MAX, "{longest}");
 }
 
 #[test]
 fn what_was_stripped_or_padded_on_the_way_does_not_stand_in_the_way_of_the_whole() {
-    let mut court = with_liar();
-    court.submit("the change");
-    court.away.insert(FIRST);
-    let vote_of_liar = court.says(LIAR, 1, vote(0, &a(), &approve()));
-    court.run();
-    court.away.clear();
+    let mut cluster = with_liar();
+    cluster.submit("the change");
+    cluster.away.insert(FIRST);
+    let vote_of_liar = cluster.says(LIAR, 1, vote(0, &a(), &approve()));
+    cluster.run();
+    cluster.away.clear();
     let votes: Vec<_> =
-        (0..3).map(|at| court.says(NodeId::Reviewer(at), 1, vote(0, &a(), &approve()))).collect();
+        (0..3).map(|at| cluster.says(NodeId::Reviewer(at), 1, vote(0, &a(), &approve()))).collect();
     let lock = Statement::ViewChange { view: 1, lock: Some((0, a().value())) };
-    let whole = |court: &Court, at| Letter {
+    let whole = |cluster: &TestCluster, at| SignedMessage {
         grounds: votes.clone().into(),
         change: Some(a()),
-        ..court.says(NodeId::Reviewer(at), 1, lock.clone())
+        ..cluster.says(NodeId::Reviewer(at), 1, lock.clone())
     };
-    let locked = whole(&court, 0);
-    let stripped = Letter { grounds: [].into(), ..locked.clone() };
+    let locked = whole(&cluster, 0);
+    let stripped = SignedMessage { grounds: [].into(), ..locked.clone() };
     let junk: Vec<_> = std::iter::repeat_n(vote_of_liar, 2000).collect();
-    let padded = Letter { grounds: [junk, votes.clone()].concat().into(), ..locked.clone() };
-    let unlocked = |court: &Court, at| Letter {
+    let padded = SignedMessage { grounds: [junk, votes.clone()].concat().into(), ..locked.clone() };
+    let unlocked = |cluster: &TestCluster, at| SignedMessage {
         grounds: votes.clone().into(),
-        ..court.says(NodeId::Reviewer(at), 1, Statement::ViewChange { view: 1, lock: None })
+        ..cluster.says(NodeId::Reviewer(at), 1, Statement::ViewChange { view: 1, lock: None })
     };
-    court.send(LIAR, FIRST, stripped);
+    cluster.send(LIAR, FIRST, stripped);
     for at in 1..3 {
-        let letter = unlocked(&court, at);
-        court.send(LIAR, FIRST, letter);
+        let message = unlocked(&cluster, at);
+        cluster.send(LIAR, FIRST, message);
     }
-    court.send(LIAR, FIRST, padded.clone());
-    court.send(NodeId::Reviewer(0), FIRST, locked);
-    court.run();
-    assert_eq!(court.outcome(1), Some(a().value()), "it is what the next view begins with");
-    // What does not belong to a letter is not even verified.
-    let text = court.registry.write(&Post::Letter(padded));
-    let Some(Post::Letter(read)) = court.registry.read(&text, |_, _| true).unwrap() else {
+    cluster.send(LIAR, FIRST, padded.clone());
+    cluster.send(NodeId::Reviewer(0), FIRST, locked);
+    cluster.run();
+    assert_eq!(cluster.outcome(1), Some(a().value()), "it is what the next view begins with");
+    // What does not belong to a message is not even verified.
+    let text = cluster.registry.write(&Packet::Message(padded));
+    let Some(Packet::Message(read)) = cluster.registry.read(&text, |_, _| true).unwrap() else {
         panic!("a letter")
     };
     assert!(read.grounds.len() <= 4, "one by each author");
@@ -180,26 +184,26 @@ fn a_change_that_is_too_long_is_refused_before_anybody_is_asked() {
     assert!(Change::new(&"x".repeat(CHANGE_BYTES_MAX)).is_ok());
     assert_eq!(Change::new(&"x".repeat(CHANGE_BYTES_MAX + 1)).unwrap_err(), TooLong(CHANGE_BYTES_MAX + 1));
     // The longest there is, of what takes most room, gets through, and in a later view too.
-    let mut court = Court::new(4, 1);
+    let mut cluster = TestCluster::new(4, 1);
     let longest = "\u{1}".repeat(CHANGE_BYTES_MAX);
-    court.submit(&longest);
-    court.run();
+    cluster.submit(&longest);
+    cluster.run();
     let value = Change::new(&longest).unwrap().value();
-    assert_eq!(court.outcome(1), Some(value));
-    assert!(court.refused.is_empty(), "{:?}", court.refused);
+    assert_eq!(cluster.outcome(1), Some(value));
+    assert!(cluster.refused.is_empty(), "{:?}", cluster.refused);
 }
 
 #[test]
 fn what_cannot_be_read_is_refused_and_says_why() {
-    let court = Court::new(4, 1);
-    let long = "x".repeat(consensus::bft::POST_BYTES_MAX + 1);
-    assert!(matches!(court.registry.read(&long, |_, _| true), Err(Refused::TooLong(_))));
+    let cluster = TestCluster::new(4, 1);
+    let long = "x".repeat(consensus::bft::PACKET_BYTES_MAX + 1);
+    assert!(matches!(cluster.registry.read(&long, |_, _| true), Err(Refused::TooLong(_))));
     for text in
         ["", "{}", "{\"have\":-1}", "{\"have\":1,\"have\":2}", "{\"letter\":{\"envelope\":{}}}", "[1]"]
     {
-        let refused = court.registry.read(text, |_, _| true).unwrap_err();
+        let refused = cluster.registry.read(text, |_, _| true).unwrap_err();
         assert!(matches!(refused, Refused::Unreadable(_)), "{text}: {refused}");
     }
     let deep = format!("{}{}", "{\"letter\":{\"grounds\":[".repeat(500), "]}}".repeat(500));
-    assert!(matches!(court.registry.read(&deep, |_, _| true), Err(Refused::Unreadable(_))));
+    assert!(matches!(cluster.registry.read(&deep, |_, _| true), Err(Refused::Unreadable(_))));
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use consensus::approval::node::{Addresses, Carrier as _, Connections};
 use consensus::bft::{
-    Change, Letter, NodeId, Opinion, Post, Registry, Seal, Signed, Signer as _, Statement, Vote,
+    Change, NodeId, Opinion, Packet, Registry, Seal, Signed, SignedMessage, Signer as _, Statement, Vote,
 };
 use consensus::crypto::{SecretKey, Signature};
 use consensus::repository::Repository;
@@ -348,20 +348,20 @@ impl Liar {
         Self { me, key, seal, registry, addresses }
     }
 
-    fn says(&self, sequence: u64, statement: Statement) -> Letter<Signature> {
+    fn says(&self, sequence: u64, statement: Statement) -> SignedMessage<Signature> {
         let (NodeId::Reviewer(by) | NodeId::Orchestrator(by)) = self.me;
         let signature = self.seal.sign(sequence, &statement);
-        Letter::alone(Signed { by, sequence, statement, signature })
+        SignedMessage::alone(Signed { by, sequence, statement, signature })
     }
 
-    /// Sends letters to a reviewer while something else is waited for.
-    fn send(&self, to: usize, letters: &[Letter<Signature>], until: impl FnOnce()) {
+    /// Sends messages to a reviewer while something else is waited for.
+    fn send(&self, to: usize, messages: &[SignedMessage<Signature>], until: impl FnOnce()) {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let _inside = runtime.enter();
         let connections = Connections::open(&self.key, self.me, &self.registry, &self.addresses).unwrap();
-        for letter in letters {
-            let text = self.registry.write(&Post::Letter(letter.clone()));
+        for message in messages {
+            let text = self.registry.write(&Packet::Message(message.clone()));
             connections.send(NodeId::Reviewer(to), &text.into());
         }
         until();
@@ -375,11 +375,11 @@ fn whoever_signs_two_things_is_proven_to_have_done_so() {
     let (quality, proposer) = (Liar::new(&house, "Quality"), Liar::new(&house, "orchestrator"));
     let change = Change::new("a change").unwrap();
     let proposal = proposer.says(1, Statement::PrePrepare { value: change.value(), view: 0 });
-    let proposal = Letter { change: Some(change.clone()), ..proposal };
+    let proposal = SignedMessage { change: Some(change.clone()), ..proposal };
     let vote = |vote, opinion: &Opinion| {
         let statement =
             Statement::Prepare { opinion: Some(opinion.digest()), value: change.value(), view: 0, vote };
-        Letter { opinion: Some(Arc::new(opinion.clone().into())), ..quality.says(1, statement) }
+        SignedMessage { opinion: Some(Arc::new(opinion.clone().into())), ..quality.says(1, statement) }
     };
     let yes = Opinion::Approve { confidence: 1, notes: String::new() };
     let no = Opinion::Abstain { reason: String::new() };
@@ -391,8 +391,8 @@ fn whoever_signs_two_things_is_proven_to_have_done_so() {
     let path = line.trim().split("both are in ").nth(1).unwrap();
     let text = std::fs::read_to_string(house.project.folder.path().join(path)).unwrap();
     let pair: [Value; 2] = serde_json::from_str(&text).unwrap();
-    let read = pair.map(|post| quality.registry.read(&post.to_string(), |_, _| true).unwrap().unwrap());
-    let [Post::Letter(first), Post::Letter(second)] = read else { panic!("{text}") };
+    let read = pair.map(|packet| quality.registry.read(&packet.to_string(), |_, _| true).unwrap().unwrap());
+    let [Packet::Message(first), Packet::Message(second)] = read else { panic!("{text}") };
     assert_eq!((first.signed.by, second.signed.by), (0, 0), "both are signed by the liar");
     assert_ne!(first.signed.statement, second.signed.statement);
 }
@@ -409,10 +409,10 @@ fn a_proposal_whose_tree_is_not_what_its_diff_makes_is_rejected_by_all_who_look(
     let change = Change::new(&proposal.to_string()).unwrap();
     let mut security = house.serve("Security", &["--mock"]);
     let proposer = Liar::new(&house, "orchestrator");
-    let letter = proposer.says(1, Statement::PrePrepare { value: change.value(), view: 0 });
-    let letter = Letter { change: Some(change), ..letter };
+    let message = proposer.says(1, Statement::PrePrepare { value: change.value(), view: 0 });
+    let message = SignedMessage { change: Some(change), ..message };
     let said = "decision 1: rejected (critical): its diff is not what leads to its tree";
-    proposer.send(1, &[letter], || _ = security.wait_for(said));
+    proposer.send(1, &[message], || _ = security.wait_for(said));
 }
 
 #[test]

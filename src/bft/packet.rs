@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::message::{Commit, Reviewer, Value, View};
 use super::node_id::NodeId;
 use super::quorum::Quorum;
-use super::statement::{Change, Letter, Sequence, Signed, Statement};
+use super::statement::{Change, Sequence, Signed, SignedMessage, Statement};
 
 /// So many decisions may be under way at once, counted from the last checkpoint: whoever numbers beyond wants to be
 /// remembered without end.
@@ -53,9 +53,9 @@ impl To {
 
 /// What is sent.
 #[derive(Clone, Debug)]
-pub enum Post<S> {
+pub enum Packet<S> {
     /// A statement with its grounds.
-    Letter(Letter<S>),
+    Message(SignedMessage<S>),
     /// A decision.
     Proof(Proof<S>),
     /// A checkpoint that a quorum has signed.
@@ -65,12 +65,12 @@ pub enum Post<S> {
     Have(Sequence),
 }
 
-impl<S> Post<S> {
-    /// Whether it proves what it says: letters are for those who count them, and the rest needs a quorum.
+impl<S> Packet<S> {
+    /// Whether it proves what it says: messages are for those who count them, and the rest needs a quorum.
     #[must_use]
     pub fn is_proven(&self, quorum: Quorum) -> bool {
         match self {
-            Self::Letter(_) | Self::Have(_) => true,
+            Self::Message(_) | Self::Have(_) => true,
             Self::Proof(proof) => proof.check(quorum).is_some(),
             Self::Stable(signed) => is_quorum_on_the_same(signed, quorum),
         }
