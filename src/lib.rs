@@ -37,7 +37,7 @@
 //! - [`engine`]: the state of a run, folded from its records; what it starts from, complete; the loop that drives it.
 //! - [`report`]: `result.json` and the transcript.
 //! - [`config`]: environment, files and rolesets turned into a setup.
-//! - [`run`]: one run from what a person wants to its result: the one place that makes a run ready and drives it.
+//! - [`run`]: one run, from the request of a person to its result.
 //! - [`approval`]: a change is reviewed, decided on and landed. Keys, the log of a repository's decisions, the records
 //!   that prove them; [`approval::ProposingNode`] and [`approval::ReviewingNode`] are the two ways in, [`approval::node`] is one who takes part in a process
 //!   of its own.
@@ -72,11 +72,12 @@
 //!
 //! 1. `src/protocol/<new>/`: its machine, its parameters with [`protocol::ProtocolParams`], its section of a report.
 //! 2. `src/protocol/registry.rs`: a line in each `enum`, in `each` and in `defaults`, and its two conversions.
-//! 3. `src/protocol/mod.rs`: its module, and its line in the layers and the code map above.
-//! 4. What only it has to show: `src/report/`.
-//! 5. `src/config/roleset.schema.json` and `src/report/result.schema.json`: its parameters and its section.
-//! 6. `rolesets/`: a roleset, and its packs.
-//! 7. `tests/it/transcripts/<new>/`: its transcripts.
+//! 3. `src/protocol/mod.rs`: its module; and above, in this file, its place in the code map and the layers.
+//! 4. `src/report/`: its line in `transcript.rs` and in `worth.rs`, where the compiler asks for it, and what only it shows.
+//! 5. `src/config/roleset.schema.json`, with its name in the list that tells `pair` from the others, and
+//!    `src/report/result.schema.json`: its parameters and its section.
+//! 6. `rolesets/`: a roleset and its packs, which `src/config/embedded.rs` puts into the program.
+//! 7. `tests/it/transcripts/<new>/`: its transcripts, and its smallest setup in the driver beside them.
 //! 8. `README.md`: when to use it.
 //!
 //! # Invariants

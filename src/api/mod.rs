@@ -3,7 +3,7 @@
 //! In: a roleset's name, where its models are called, and a prompt. Out: the same result that the command line
 //! prints, with the same record beside it. Nothing is printed, no signal is caught, and no environment or
 //! configuration file is read. What the command line can do besides (launching servers, documents, redaction) is
-//! made of the same parts, which are public: [`crate::config`], [`crate::engine`], [`crate::report`].
+//! made of the same parts, which are public: [`crate::run`], [`crate::config`], [`crate::engine`], [`crate::report`].
 
 pub use crate::run::{RunError, SESSION_DOCUMENT, Session, SessionError, SessionSays};
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use super::error::ApprovalError;
 use super::keys::{KeyFolder, ORCHESTRATOR};
-use super::log::{DecisionLog, Sitting};
+use super::log::{DecisionLog, Placement};
 use super::node::{Addresses, Patience};
 use super::seat::{Seated, tell_missing};
 use crate::bft::local_cluster::{DecisionProof, LocalCluster};
 use crate::bft::node_machine::NodeAction;
-use crate::bft::{Change, ModelOpinion, NodeId, Registry, Seal};
+use crate::bft::{Change, Membership, ModelOpinion, NodeId, Seal};
 use crate::crypto::Signature;
 use crate::run::Notices;
 
@@ -26,19 +26,19 @@ pub(super) enum Cluster {
 /// The one who proposes, among the others.
 pub(super) struct ProposerSeat {
     seat: Seated,
-    registry: Arc<Registry>,
+    membership: Arc<Membership>,
 }
 
 impl Cluster {
-    pub(super) fn sitting(addresses: Option<&Addresses>) -> Sitting {
-        if addresses.is_some() { Sitting::Apart } else { Sitting::Together }
+    pub(super) fn placement(addresses: Option<&Addresses>) -> Placement {
+        if addresses.is_some() { Placement::Distributed } else { Placement::Local }
     }
 
     /// Opens the cluster of a log of decisions. `listen` is where the one who proposes is heard, if not where the addresses say.
     pub(super) async fn open(
         log: &DecisionLog,
         keys: &KeyFolder,
-        registry: &Arc<Registry>,
+        membership: &Arc<Membership>,
         addresses: Option<&Addresses>,
         listen_at: Option<&str>,
         notices: &dyn Notices,
@@ -48,9 +48,9 @@ impl Cluster {
                 .status("keys: all are in this process, so that this proves nothing against whoever runs it");
             return Ok(Self::Local(Box::new(log.cluster(keys)?)));
         };
-        let seat = Seated::take(ORCHESTRATOR, keys, registry, addresses, listen_at).await?;
-        let registry = Arc::clone(registry);
-        Ok(Self::Distributed(Box::new(ProposerSeat { seat, registry })))
+        let seat = Seated::take(ORCHESTRATOR, keys, membership, addresses, listen_at).await?;
+        let membership = Arc::clone(membership);
+        Ok(Self::Distributed(Box::new(ProposerSeat { seat, membership })))
     }
 
     /// Has a change decided on; the same again, if that was begun before.
@@ -79,12 +79,12 @@ impl ProposerSeat {
             node.submit(change.clone())?;
         }
         while node.ended(change.digest()).is_none() {
-            let registry = &self.registry;
+            let membership = &self.membership;
             let tell = |action: &NodeAction<Signature>| {
                 match action {
                     NodeAction::Late(sequence, _, late) => {
                         let names: Vec<&str> =
-                            late.iter().filter_map(|at| registry.name(NodeId::Reviewer(*at))).collect();
+                            late.iter().filter_map(|at| membership.name(NodeId::Reviewer(*at))).collect();
                         notices.status(&format!(
                             "decision {sequence}: not heard of yet by {}; it is sent again",
                             names.join(", ")
@@ -104,7 +104,7 @@ impl ProposerSeat {
             let running = pin!(node.run(inbox, connections, &(), Patience::default(), tell));
             tokio::select! {
                 ended = running => ended?,
-                () = tell_missing(connections, registry, |_| true, notices) => {}
+                () = tell_missing(connections, membership, |_| true, notices) => {}
             }
         }
         let ended = node.ended(change.digest()).and_then(|sequence| node.proof_of(sequence, value));

@@ -40,11 +40,11 @@ pub(super) struct Decider<'a> {
 
 /// How long it took until a change could be decided on.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Phases {
+pub(super) struct Phases {
     /// To make it ready, and to verify it.
-    pub proposed: Duration,
+    pub(super) proposed: Duration,
     /// To review it here.
-    pub reviewed: Duration,
+    pub(super) reviewed: Duration,
 }
 
 /// How a decision ended.
@@ -82,7 +82,7 @@ pub struct DecisionEnd {
 
 impl Decider<'_> {
     /// Brings a decision that an earlier process has begun to its end. Returns what was decided on, and how it ended.
-    /// The proof comes as text besides.
+    /// The third part is the proof, as text.
     pub(super) async fn finish_what_was_begun(
         &mut self,
     ) -> Result<Option<(Proposal, DecisionEnd, String)>, ApprovalError> {
@@ -137,7 +137,7 @@ impl Decider<'_> {
             let spans = [phases.proposed, phases.reviewed, began.elapsed()];
             figures(verified, outcome, spans, case.proposal.churn())
         });
-        self.tell(&end, &quorum_words::of_votes(self.log.registry(), &end.votes));
+        self.tell(&end, &quorum_words::of_votes(self.log.membership(), &end.votes));
         write_public(&dir.join(DECISION_METRICS_FILE), &(in_json(&end.metrics) + "\n"))?;
         Ok((end, proof))
     }

@@ -53,7 +53,7 @@ pub enum DecisionError {
         "these keys have decided in {other}: `{}`; nothing here knows what they have signed there, so that they go on as they began",
         place.display()
     )]
-    Sitting {
+    Placement {
         /// What is there.
         place: PathBuf,
         /// Where they have.
@@ -165,7 +165,7 @@ impl DecisionError {
             | Self::Key { .. }
             | Self::OtherKey { .. }
             | Self::Unreadable { .. }
-            | Self::Sitting { .. }
+            | Self::Placement { .. }
             | Self::NotInLedger(_)
             | Self::StartsElsewhere { .. }
             | Self::NoKeys(_)

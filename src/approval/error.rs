@@ -19,7 +19,7 @@ use crate::run::RunError;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ApprovalError {
-    /// What was asked for cannot be.
+    /// The request cannot be carried out.
     #[error("{0}")]
     Usage(String),
     /// A signal came, at this point.
@@ -41,6 +41,12 @@ pub enum ApprovalError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A reviewer cannot note which run reviews a change. Others read why, so that no path is in it.
+    #[error("cannot note which run reviews it")]
+    Note(#[source] std::io::Error),
+    /// A decision cannot be printed.
+    #[error("cannot print what was decided")]
+    Printed(#[source] std::io::Error),
     /// The program cannot start itself.
     #[error("this program cannot be found")]
     OwnFile(#[source] std::io::Error),
@@ -73,9 +79,12 @@ impl ApprovalError {
             Self::Interrupted(_) => ExitCode::Interrupted,
             Self::TooLate(_) => ExitCode::Budget,
             Self::NotEnded(_, why) => why.exit_code(),
-            Self::File { .. } | Self::OwnFile(_) | Self::Internal(_) | Self::NoReview(_) => {
-                ExitCode::Internal
-            }
+            Self::File { .. }
+            | Self::Note(_)
+            | Self::Printed(_)
+            | Self::OwnFile(_)
+            | Self::Internal(_)
+            | Self::NoReview(_) => ExitCode::Internal,
             Self::Decision(error) => error.exit_code(),
             Self::Node(error) => error.exit_code(),
             Self::Repository(error) => error.exit_code(),

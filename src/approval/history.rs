@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::decision_error::DecisionError;
 use super::not_in_ledger::NotInLedger;
-use crate::bft::{Registry, Sequence, Value};
+use crate::bft::{Membership, Sequence, Value};
 use crate::crypto::Digest;
 use crate::repository::{Oid, Repository, Trailer};
 
@@ -103,14 +103,14 @@ impl LandedDecision {
 /// [`DecisionError`] if git cannot be asked.
 pub fn told(
     repository: &Repository,
-    registry: &Registry,
+    membership: &Membership,
     tip: &Oid,
     since: Option<&Oid>,
 ) -> Result<Vec<LandedDecision>, DecisionError> {
     let trailers = repository.trailers(tip, since)?;
     let mut told: Vec<LandedDecision> = trailers
         .iter()
-        .filter_map(|trailer| LandedDecision::from_trailer(trailer, registry.digest()))
+        .filter_map(|trailer| LandedDecision::from_trailer(trailer, membership.digest()))
         .collect();
     told.sort_by_key(|told| std::cmp::Reverse(told.sequence));
     Ok(told)

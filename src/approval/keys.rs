@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::decision_error::DecisionError;
-use crate::bft::{NodeId, Registry, Roster, RosterEntry, RosterFault, Seal};
+use crate::bft::{Membership, NodeId, Roster, RosterEntry, RosterFault, Seal};
 use crate::crypto::{Digest, SecretKey};
 use crate::journal::{FILE_NAME, private_folder};
 
@@ -105,7 +105,7 @@ impl KeyFolder {
     /// Writes the roster, with which a folder is complete.
     fn write(folder: &Path, roster: Roster) -> Result<Self, DecisionError> {
         // It says so before anything is signed, if two have one name.
-        Registry::new(Digest::ZERO, roster.clone())?;
+        Membership::new(Digest::ZERO, roster.clone())?;
         let text = serde_json::to_string_pretty(&roster).unwrap_or_default() + "\n";
         write_new(&folder.join(ROSTER_FILE), &text, 0o644)?;
         File::open(folder)
@@ -133,8 +133,8 @@ impl KeyFolder {
 
     /// By what the ledger of a repository under this roster is told from others.
     #[must_use]
-    pub fn ledger_name(registry: &Registry) -> String {
-        let digest = Digest::new(format!("{}\n{}\n", registry.chain(), registry.digest()).as_bytes());
+    pub fn ledger_name(membership: &Membership) -> String {
+        let digest = Digest::new(format!("{}\n{}\n", membership.chain(), membership.digest()).as_bytes());
         digest.to_string().chars().take(16).collect()
     }
 
@@ -142,12 +142,12 @@ impl KeyFolder {
     ///
     /// # Errors
     ///
-    /// [`DecisionError::Sitting`] if they have signed in processes of their own.
-    pub fn together(&self, registry: &Registry) -> Result<PathBuf, DecisionError> {
-        let folder = self.folder.join(DECISIONS).join(Self::ledger_name(registry));
+    /// [`DecisionError::Placement`] if they have signed in processes of their own.
+    pub fn local_folder(&self, membership: &Membership) -> Result<PathBuf, DecisionError> {
+        let folder = self.folder.join(DECISIONS).join(Self::ledger_name(membership));
         let apart = folder.join(APART);
         if apart.exists() {
-            return Err(DecisionError::Sitting { place: apart, other: "processes of their own (--peers)" });
+            return Err(DecisionError::Placement { place: apart, other: "processes of their own (--peers)" });
         }
         Ok(folder)
     }
@@ -156,12 +156,12 @@ impl KeyFolder {
     ///
     /// # Errors
     ///
-    /// [`DecisionError::Sitting`] if they have signed all in one.
-    pub fn apart(&self, registry: &Registry) -> Result<PathBuf, DecisionError> {
-        let folder = self.folder.join(DECISIONS).join(Self::ledger_name(registry));
+    /// [`DecisionError::Placement`] if they have signed all in one.
+    pub fn distributed_folder(&self, membership: &Membership) -> Result<PathBuf, DecisionError> {
+        let folder = self.folder.join(DECISIONS).join(Self::ledger_name(membership));
         let together = folder.join(FILE_NAME);
         if std::fs::metadata(&together).is_ok_and(|file| file.len() > 0) {
-            return Err(DecisionError::Sitting { place: together, other: "one process (without --peers)" });
+            return Err(DecisionError::Placement { place: together, other: "one process (without --peers)" });
         }
         Ok(folder.join(APART))
     }
@@ -171,15 +171,15 @@ impl KeyFolder {
     /// # Errors
     ///
     /// [`DecisionError`] if the roster does not have it, its key is not here, or it has signed in one process with others.
-    pub fn apart_as(
+    pub fn seat(
         &self,
         name: &str,
-        registry: &Arc<Registry>,
+        membership: &Arc<Membership>,
     ) -> Result<(SecretKey, NodeId, Seal, PathBuf), DecisionError> {
-        let own = registry.seats().map(|(_, seat)| seat).find(|seat| seat.name == name);
+        let own = membership.seats().map(|(_, seat)| seat).find(|seat| seat.name == name);
         let own = own.ok_or_else(|| DecisionError::NoSeat(name.to_owned()))?;
-        let (key, party, seal) = self.seal(own, registry)?;
-        Ok((key, party, seal, self.apart(registry)?.join(plain(name))))
+        let (key, party, seal) = self.seal(own, membership)?;
+        Ok((key, party, seal, self.distributed_folder(membership)?.join(plain(name))))
     }
 
     /// Those of the roster whose secret keys are here, with the text of each key, after its owner's rights to it were checked.
@@ -201,10 +201,10 @@ impl KeyFolder {
     /// # Errors
     ///
     /// [`DecisionError`] if a key is missing, is another's, or can be read by others.
-    pub fn seals(&self, registry: &Arc<Registry>) -> Result<(Seal, Vec<Seal>), DecisionError> {
+    pub fn seals(&self, membership: &Arc<Membership>) -> Result<(Seal, Vec<Seal>), DecisionError> {
         let Roster { reviewers, orchestrators } = &self.roster;
-        let seal = |seat: &RosterEntry| self.seal(seat, registry).map(|(_, _, seal)| seal);
-        // A roster without one is none, and a registry was made of it.
+        let seal = |seat: &RosterEntry| self.seal(seat, membership).map(|(_, _, seal)| seal);
+        // A roster without one is none, and a membership was made of it.
         let orchestrator = orchestrators.first().ok_or(RosterFault::NoOrchestrators)?;
         Ok((seal(orchestrator)?, reviewers.iter().map(seal).collect::<Result<_, _>>()?))
     }
@@ -212,12 +212,12 @@ impl KeyFolder {
     fn seal(
         &self,
         seat: &RosterEntry,
-        registry: &Arc<Registry>,
+        membership: &Arc<Membership>,
     ) -> Result<(SecretKey, NodeId, Seal), DecisionError> {
         let path = key_file(&self.folder, &seat.name);
         let other = || DecisionError::OtherKey { path, name: seat.name.clone() };
         let key = self.key(seat)?;
-        let (party, own) = Seal::new(key.clone(), Arc::clone(registry)).ok_or_else(other)?;
+        let (party, own) = Seal::new(key.clone(), Arc::clone(membership)).ok_or_else(other)?;
         Ok((key, party, own))
     }
 

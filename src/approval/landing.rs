@@ -8,8 +8,8 @@ use crate::repository::{ChangeSource, Landing, LandingMark, Repository, Reposito
 impl Case {
     /// Brings the approved change onto its branch; a landing that was begun before is brought to its end.
     ///
-    /// The branch may have gone on since: then it stays where it is, and why is returned. A work tree in which it is checked
-    /// out is brought along `with_checkout`, and stands in the way without.
+    /// The branch may have gone on since: then it stays where it is, and why is returned. Where it is
+    /// checked out, `with_checkout` says that the files are brought along; without it a checkout is an error.
     ///
     /// # Errors
     ///
@@ -34,7 +34,7 @@ impl Case {
             return Err(DecisionError::NotProven(why));
         }
         let branch = repository.branch(&proposal.branch)?;
-        let roster = self.names_its_roster().then(|| ledger.registry().digest());
+        let roster = self.names_its_roster().then(|| ledger.membership().digest());
         let message = proposal.commit_message(decided.record.sequence, self.change(), roster, &approvers);
         // The same commit, however often it is made.
         let commit = repository.commit(&proposal.base, &proposal.tree, &message, proposal.at)?;

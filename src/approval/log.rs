@@ -18,7 +18,7 @@ use super::keys::{KeyFolder, ORCHESTRATOR};
 use super::proposal::Proposal;
 use super::record::{DecisionRecord, FIRST_FORM, FORM, Verified};
 use crate::bft::local_cluster::{DecisionProof, LocalCluster};
-use crate::bft::{ModelAt, ModelOpinion, Opinion, Proof, Registry, Seal, Sequence, SignedMessage, Value};
+use crate::bft::{Membership, ModelAt, ModelOpinion, Opinion, Proof, Seal, Sequence, SignedMessage, Value};
 use crate::core::PROGRAM;
 use crate::crypto::{Digest, Signature};
 use crate::journal::{Record as Line, Writer};
@@ -101,11 +101,11 @@ pub struct Case {
 
 /// Where those who take part are.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Sitting {
+pub enum Placement {
     /// All are in this process.
-    Together,
+    Local,
     /// Each is in a process of its own.
-    Apart,
+    Distributed,
 }
 
 /// What was decided, with its proof, and what that proves.
@@ -123,7 +123,7 @@ pub struct DecisionLog {
     name: String,
     folder: PathBuf,
     writer: Writer,
-    registry: Arc<Registry>,
+    membership: Arc<Membership>,
     /// The decisions so far.
     proofs: Vec<(Sequence, Proof<Signature>)>,
     case: Option<Case>,
@@ -177,26 +177,30 @@ impl DecisionLog {
     /// # Errors
     ///
     /// [`DecisionError`] if it is in use, does not verify, or the keys sit otherwise.
-    pub fn open(registry: &Arc<Registry>, keys: &KeyFolder, sitting: Sitting) -> Result<Self, DecisionError> {
+    pub fn open(
+        membership: &Arc<Membership>,
+        keys: &KeyFolder,
+        placement: Placement,
+    ) -> Result<Self, DecisionError> {
         // Whoever has no keys leaves no ledger.
-        match sitting {
-            Sitting::Together => _ = keys.seals(registry)?,
-            Sitting::Apart => _ = keys.apart_as(ORCHESTRATOR, registry)?,
+        match placement {
+            Placement::Local => _ = keys.seals(membership)?,
+            Placement::Distributed => _ = keys.seat(ORCHESTRATOR, membership)?,
         }
-        let place = || match sitting {
-            Sitting::Together => keys.together(registry),
-            Sitting::Apart => keys.apart(registry),
+        let place = || match placement {
+            Placement::Local => keys.local_folder(membership),
+            Placement::Distributed => keys.distributed_folder(membership),
         };
         let folder = place()?;
-        let (writer, lines) = Writer::open::<Entry>(&folder, &registry.chain().to_string())?;
+        let (writer, lines) = Writer::open::<Entry>(&folder, &membership.chain().to_string())?;
         // Somebody may have begun otherwise meanwhile: whoever comes second sees it.
         place()?;
-        let name = KeyFolder::ledger_name(registry);
+        let name = KeyFolder::ledger_name(membership);
         let mut ledger = Self {
             name,
             folder,
             writer,
-            registry: Arc::clone(registry),
+            membership: Arc::clone(membership),
             proofs: Vec::new(),
             case: None,
             starts_at: None,
@@ -216,8 +220,8 @@ impl DecisionLog {
     ///
     /// [`DecisionError`] if a key is missing, or they cannot have decided what is in here.
     pub fn cluster(&self, keys: &KeyFolder) -> Result<LocalCluster<Seal>, DecisionError> {
-        let (orchestrator, reviewers) = keys.seals(&self.registry)?;
-        let mut cluster = LocalCluster::new(self.registry.quorum(), orchestrator, reviewers);
+        let (orchestrator, reviewers) = keys.seals(&self.membership)?;
+        let mut cluster = LocalCluster::new(self.membership.quorum(), orchestrator, reviewers);
         for (sequence, proof) in &self.proofs {
             cluster.recall(*sequence, proof)?;
         }
@@ -244,8 +248,8 @@ impl DecisionLog {
 
     /// Who takes part.
     #[must_use]
-    pub fn registry(&self) -> &Registry {
-        &self.registry
+    pub fn membership(&self) -> &Membership {
+        &self.membership
     }
 
     /// The place of the next decision, at the earliest.
@@ -302,8 +306,8 @@ impl DecisionLog {
         let has_model =
             |message: &SignedMessage<Signature>| message.opinion.as_ref().is_some_and(|o| o.model.is_some());
         let form = if decision.votes.iter().any(has_model) { FORM } else { case.form };
-        let record = DecisionRecord::new(&self.registry, &case.change, decision, form);
-        record.check(&self.registry)?;
+        let record = DecisionRecord::new(&self.membership, &case.change, decision, form);
+        record.check(&self.membership)?;
         // What would not be taken when it is read must not be written.
         if !case.fits(&record) {
             return Err(DecisionError::NotProven(OTHER_CASE.to_owned()));
@@ -344,7 +348,7 @@ impl DecisionLog {
             return Err(DecisionError::StartsElsewhere { known, given });
         }
         let tip = repository.commit_of(branch)?;
-        let told = told(repository, &self.registry, &tip, None)?;
+        let told = told(repository, &self.membership, &tip, None)?;
         let beside = Beside {
             branch,
             place: &self.folder,
@@ -365,7 +369,7 @@ impl DecisionLog {
         let is_at = |(sequence, _): &&(Sequence, Proof<Signature>)| *sequence == told.sequence;
         if let Some((_, proof)) = self.proofs.iter().find(is_at) {
             return told
-                .is(proof.check(self.registry.quorum()).map_or(Value::Nothing, |proven| proven.value));
+                .is(proof.check(self.membership.quorum()).map_or(Value::Nothing, |proven| proven.value));
         }
         let is_under_way = |case: &Case| case.sequence <= told.sequence && told.change == Some(case.change());
         if self.case.as_ref().is_some_and(is_under_way) { LedgerMatch::Same } else { LedgerMatch::Nothing }
@@ -389,7 +393,7 @@ impl DecisionLog {
     /// Takes what a line says.
     fn follow(&mut self, line: Line<Entry>) -> Result<(), DecisionError> {
         let wrong = |why: &str| DecisionError::NotProven(why.to_owned());
-        if line.run != self.registry.chain().to_string() {
+        if line.run != self.membership.chain().to_string() {
             return Err(wrong("it is of another repository"));
         }
         match line.event {
@@ -411,7 +415,7 @@ impl DecisionLog {
                 Ok(())
             }
             Entry::Decided { record } => {
-                let (verified, proof) = record.check(&self.registry)?;
+                let (verified, proof) = record.check(&self.membership)?;
                 let case = self.case.as_mut().filter(|case| case.fits(&record));
                 let case = case.ok_or_else(|| wrong(OTHER_CASE))?;
                 case.sequence = record.sequence;

@@ -17,7 +17,8 @@
 //! nothing. Keys and logs move together, as one file.
 //!
 //! There are two ways in. A [`ProposingNode`] proposes a change and has it decided on; a [`ReviewingNode`] is one reviewer in a
-//! process of its own. Nothing here counts a vote: that is [`bft`](crate::bft)'s. Nothing is printed, and no signal is caught.
+//! process of its own. Votes are counted by [`bft`](crate::bft) alone; here a record is checked for the votes that it needs. Nothing is
+//! printed, and no signal is caught.
 
 mod cluster;
 mod decider;
@@ -46,19 +47,19 @@ mod site;
 mod verification;
 mod watcher;
 
-pub use decider::{DecisionEnd, Phases};
+pub use decider::DecisionEnd;
 pub use decision_error::DecisionError;
 pub use error::ApprovalError;
 pub use history::{Beside, LandedDecision, LedgerMatch, compare, told};
 pub use keys::{KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
-pub use log::{Case, Decided, DecisionLog, Ended, Sitting};
+pub use log::{Case, Decided, DecisionLog, Ended, Placement};
 pub use portable::{Exported, Imported, export, import};
 pub use proposal::{Proposal, ProposalDraft, Reader};
-pub use propose::{ProposalOutcome, ProposingNode};
+pub use propose::{ProposalOutcome, ProposingNode, UNBEGUN};
 pub use quorum_words::{in_words as quorum_in_words, of_votes as quorum_of_votes};
 pub use recheck::Examined;
 pub use record::{DecisionRecord, Verified, VotedFor};
-pub use replica::{ReviewingNode, serve};
+pub use replica::ReviewingNode;
 pub use request::{ApprovalRequest, CutOff};
-pub use verification::{Checked, CommandVerification, VERIFICATION_LOG};
+pub use verification::{Checked, CommandVerification};
 pub use watcher::ApprovalWatcher;

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::decision_error::DecisionError;
 use super::keys::{APART, DECISIONS, KeyFolder, ROSTER_FILE, make_folder, plain, write_new};
-use crate::bft::{Registry, Roster};
+use crate::bft::{Membership, Roster};
 use crate::crypto::{Digest, SecretKey};
 use crate::journal::FILE_NAME;
 
@@ -161,7 +161,7 @@ impl Bundle {
     /// Why its keys are not those of its roster, if they are not.
     fn fault(&self) -> Option<String> {
         let Some(roster) = self.roster() else { return Some("it has no roster".to_owned()) };
-        if let Err(why) = Registry::new(Digest::ZERO, roster.clone()) {
+        if let Err(why) = Membership::new(Digest::ZERO, roster.clone()) {
             return Some(why.to_string());
         }
         let seats = || roster.reviewers.iter().chain(&roster.orchestrators);

@@ -22,7 +22,7 @@ use super::reviewers::Reviewers;
 use super::site::{DecisionSite, verified};
 use super::verification::{Checked, CommandVerification, VERIFICATION_LOG};
 use super::watcher::ApprovalWatcher;
-use crate::bft::{ModelOpinion, Registry};
+use crate::bft::{Membership, ModelOpinion};
 use crate::config::FileConfig;
 use crate::core::Endpoint;
 use crate::engine::RunBuilder;
@@ -34,9 +34,9 @@ use crate::run::{AnswerFile, RunId};
 use crate::text::escape;
 
 /// What a signal or a deadline leaves before the review.
-const UNBEGUN: &str = "before anybody was asked; nothing was decided";
+pub const UNBEGUN: &str = "before anybody was asked; nothing was decided";
 
-/// What one leaves of a decision among processes.
+/// What a signal or a deadline leaves of a decision among processes.
 const UNDER_WAY: &str = "while others decide; the same command goes on with it, and so do they";
 
 /// What a signal leaves of a change that was reviewed.
@@ -84,10 +84,10 @@ pub struct ProposingNode<'a> {
     copy: AnswerFile,
 }
 
-/// What of the site is not the decider's.
+/// The part of the site that the decider does not hold.
 struct ProposedSite {
     branch: String,
-    registry: Arc<Registry>,
+    membership: Arc<Membership>,
     keys: KeyFolder,
     is_distributed: bool,
 }
@@ -112,26 +112,26 @@ impl<'a> ProposingNode<'a> {
     /// [`ApprovalError`].
     pub async fn open(
         request: &'a ApprovalRequest,
-        copy: AnswerFile,
         file: FileConfig,
         watcher: &'a dyn ApprovalWatcher,
     ) -> Result<Self, ApprovalError> {
-        let DecisionSite { repository, branch, keys, registry, addresses } = DecisionSite::open(request)?;
+        let DecisionSite { repository, branch, keys, membership, addresses } = DecisionSite::open(request)?;
         let addresses = addresses.as_ref();
-        let mut log = DecisionLog::open(&registry, &keys, Cluster::sitting(addresses))?;
+        let mut log = DecisionLog::open(&membership, &keys, Cluster::placement(addresses))?;
         // Keys that were copied without their log sign nothing, nor end what was begun.
         log.agrees_with(&repository, &branch, request.ledger_starts_at)?;
         let given = GivenChange::read(&request.change, &repository)?;
+        let copy = AnswerFile::open(request.output.as_deref())?;
         let listen_at = request.listen.as_deref();
-        let cluster = Cluster::open(&log, &keys, &registry, addresses, listen_at, watcher).await?;
+        let cluster = Cluster::open(&log, &keys, &membership, addresses, listen_at, watcher).await?;
         let runs = request.runs_dir.clone();
         let with_checkout = request.with_checkout;
         let decider = Decider { repository, log, cluster, with_checkout, runs, notices: watcher };
-        let site = ProposedSite { branch, registry, keys, is_distributed: addresses.is_some() };
+        let site = ProposedSite { branch, membership, keys, is_distributed: addresses.is_some() };
         Ok(Self { request, watcher, file, decider, site, given, copy })
     }
 
-    /// Proposes the change, and has it decided on; `began` is when the program did.
+    /// Proposes the change, and has it decided on; `began` is when the program began.
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ impl<'a> ProposingNode<'a> {
         let roleset = if self.site.is_distributed { OWN_ROLESETS } else { &builder.setup().roleset };
         let proposal = self.draft(&candidate, &run, roleset.to_owned(), verification)?;
         if self.site.is_distributed {
-            self.decide_apart(&proposal, &run, &mut cut, began).await
+            self.decide_distributed(&proposal, &run, &mut cut, began).await
         } else {
             let reviewed = self.reviewed(&run, &reviewers, builder, &mut cut, began).await?;
             self.decide_reviewed(proposal, &reviewed).await
@@ -213,7 +213,7 @@ impl<'a> ProposingNode<'a> {
         }
     }
 
-    /// Says what is proposed.
+    /// Makes the proposal.
     fn draft(
         &self,
         candidate: &Candidate,
@@ -253,8 +253,8 @@ impl<'a> ProposingNode<'a> {
         Ok(facts)
     }
 
-    /// Has reviewers decide that are in processes of their own.
-    async fn decide_apart(
+    /// Lets reviewers decide who are in processes of their own.
+    async fn decide_distributed(
         &mut self,
         proposal: &Proposal,
         run: &ProposalRun,
@@ -263,7 +263,7 @@ impl<'a> ProposingNode<'a> {
     ) -> Result<ProposalOutcome, ApprovalError> {
         let phases = Phases { proposed: began.elapsed(), ..Phases::default() };
         private_folder(&run.dir).map_err(ApprovalError::file("make the folder", &run.dir))?;
-        self.tell_quorum(&quorum_words::declared(&self.site.registry));
+        self.tell_quorum(&quorum_words::declared(&self.site.membership));
         let id = run.id.to_string();
         let end = tokio::select! {
             end = self.decider.decide(proposal, Vec::new(), &id, phases, &mut self.copy) => end?,
@@ -342,7 +342,7 @@ impl<'a> ProposingNode<'a> {
     }
 
     fn tell_quorum(&self, models: &[Option<String>]) {
-        let quorum = quorum_words::in_words(self.site.registry.quorum(), models);
+        let quorum = quorum_words::in_words(self.site.membership.quorum(), models);
         self.watcher.status(&escape::terminal(&format!("quorum: {quorum}")));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::keys::RUNS_MODEL;
 use super::record::VotedFor;
-use crate::bft::{Quorum, Registry};
+use crate::bft::{Membership, Quorum};
 
 /// How many must approve, how many reviewers may be faulty, and how many of their models: reviewers on one model err together,
 /// whatever their keys are. `models` has one for each reviewer; none, where it is unknown.
@@ -22,19 +22,19 @@ pub fn in_words(quorum: Quorum, models: &[Option<String>]) -> String {
 
 /// The same of what was decided, by the models that reviewers have signed with their votes.
 #[must_use]
-pub fn of_votes(registry: &Registry, votes: &[VotedFor]) -> String {
+pub fn of_votes(membership: &Membership, votes: &[VotedFor]) -> String {
     let signed = |name: &str| {
         let vote = votes.iter().find(|vote| vote.reviewer == name)?;
         Some(vote.signed_model.as_ref()?.model.clone())
     };
-    let seats = registry.roster().reviewers.iter();
+    let seats = membership.roster().reviewers.iter();
     let models: Vec<Option<String>> = seats.map(|seat| signed(&seat.name)).collect();
-    in_words(registry.quorum(), &models)
+    in_words(membership.quorum(), &models)
 }
 
 /// The models that a roster declares, before any vote names one: unknown where it says only that a run gives it.
-pub(super) fn declared(registry: &Registry) -> Vec<Option<String>> {
-    let domains = registry.roster().reviewers.iter().map(|seat| seat.domain.clone());
+pub(super) fn declared(membership: &Membership) -> Vec<Option<String>> {
+    let domains = membership.roster().reviewers.iter().map(|seat| seat.domain.clone());
     domains.map(|domain| Some(domain).filter(|domain| domain != RUNS_MODEL)).collect()
 }
 

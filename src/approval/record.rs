@@ -7,7 +7,7 @@ use super::decision_error::DecisionError;
 use super::proposal::Proposal;
 use crate::bft::local_cluster::DecisionProof;
 use crate::bft::{
-    Change, ModelAt, ModelOpinion, Opinion, Packet, Proof, Proven, Registry, Roster, RosterEntry, Sequence,
+    Change, Membership, ModelAt, ModelOpinion, Opinion, Packet, Proof, Proven, Roster, RosterEntry, Sequence,
     Statement, Value, Vote,
 };
 use crate::crypto::dsse::DsseEnvelope;
@@ -94,23 +94,25 @@ impl DecisionRecord {
     /// Never: a decision's commits say one thing, by those who are in the roster.
     #[must_use]
     pub(super) fn new(
-        registry: &Registry,
+        membership: &Membership,
         change: &str,
         decision: &DecisionProof<Signature>,
         form: u32,
     ) -> Self {
         let write = |message: &_| {
-            let text = registry.write(&Packet::Message(Clone::clone(message)));
+            let text = membership.write(&Packet::Message(Clone::clone(message)));
             serde_json::from_str(&text).expect("what was written as JSON is JSON")
         };
         Self {
             v: form,
-            chain: registry.chain(),
+            chain: membership.chain(),
             sequence: decision.sequence,
-            envelope: registry.envelope(&decision.proof.commits).expect("a ruling has commits to one thing"),
+            envelope: membership
+                .envelope(&decision.proof.commits)
+                .expect("a decision has commits to one thing"),
             change: change.to_owned(),
             votes: decision.votes.iter().map(write).collect(),
-            roster: registry.roster().clone(),
+            roster: membership.roster().clone(),
         }
     }
 
@@ -134,10 +136,10 @@ impl DecisionRecord {
     }
 
     /// Returns what was decided, and what proves it, if the signatures of a quorum of this roster are there.
-    fn proof(&self, registry: &Registry) -> Result<(Proven, Proof<Signature>), DecisionError> {
-        let proof = Proof { change: None, commits: registry.open(&self.envelope)? };
-        let proven = proof.check(registry.quorum()).ok_or_else(|| {
-            let (found, wanted) = (proof.commits.len(), registry.quorum().size());
+    fn proof(&self, membership: &Membership) -> Result<(Proven, Proof<Signature>), DecisionError> {
+        let proof = Proof { change: None, commits: membership.open(&self.envelope)? };
+        let proven = proof.check(membership.quorum()).ok_or_else(|| {
+            let (found, wanted) = (proof.commits.len(), membership.quorum().size());
             DecisionError::NotProven(format!(
                 "it has {found} signatures on a decision, and {wanted} are needed"
             ))
@@ -158,19 +160,22 @@ impl DecisionRecord {
     ///
     /// [`DecisionError`] says what is wrong: a signature, a digest, or a vote that does not belong to it.
     pub fn verify(&self, roster: &Roster) -> Result<Verified, DecisionError> {
-        let registry = Registry::new(self.chain, roster.clone())?;
-        self.check(&registry).map(|(verified, _)| verified)
+        let membership = Membership::new(self.chain, roster.clone())?;
+        self.check(&membership).map(|(verified, _)| verified)
     }
 
     /// The same with the roster of one repository; returns the proof as well.
-    pub(super) fn check(&self, registry: &Registry) -> Result<(Verified, Proof<Signature>), DecisionError> {
-        let roster = registry.roster();
+    pub(super) fn check(
+        &self,
+        membership: &Membership,
+    ) -> Result<(Verified, Proof<Signature>), DecisionError> {
+        let roster = membership.roster();
         if self.roster != *roster {
-            let own = Registry::new(self.chain, self.roster.clone())
+            let own = Membership::new(self.chain, self.roster.clone())
                 .map_err(|why| DecisionError::NotProven(why.to_string()))?;
-            return Err(DecisionError::OtherRoster { found: own.digest(), expected: registry.digest() });
+            return Err(DecisionError::OtherRoster { found: own.digest(), expected: membership.digest() });
         }
-        let (proven, proof) = self.proof(registry)?;
+        let (proven, proof) = self.proof(membership)?;
         let change = Digest::new(self.change.as_bytes());
         let proposal = Proposal::read(&self.change)?;
         let approved = match proven.value {
@@ -184,7 +189,7 @@ impl DecisionRecord {
         let name = |at: usize| roster.reviewers.get(at).map_or_else(String::new, |seat| seat.name.clone());
         let mut votes: Vec<(usize, VotedFor)> = Vec::new();
         for vote in &self.votes {
-            let (by, ModelOpinion { opinion, model: signed_model }) = self.vote(registry, vote, change)?;
+            let (by, ModelOpinion { opinion, model: signed_model }) = self.vote(membership, vote, change)?;
             if votes.iter().any(|(known, _)| *known == by) {
                 return Err(DecisionError::NotProven(format!("`{}` votes twice", name(by))));
             }
@@ -200,12 +205,12 @@ impl DecisionRecord {
         }
         // Nobody's dissent is left out, where all had voted before anything was decided.
         if !proposal.reviewers.is_empty() {
-            complete(registry, approved, &votes)?;
+            complete(membership, approved, &votes)?;
         }
         let has_voted = |seat: &&RosterEntry| votes.iter().any(|(_, vote)| vote.reviewer == seat.name);
         let silent = roster.reviewers.iter().filter(|seat| !has_voted(seat)).map(|seat| seat.name.clone());
         // Of what was not approved: one honest reviewer at least has voted on it at this place.
-        let is_proven = approved || votes.len() > registry.quorum().faults();
+        let is_proven = approved || votes.len() > membership.quorum().faults();
         let verified = Verified {
             chain: self.chain,
             sequence: self.sequence,
@@ -215,7 +220,7 @@ impl DecisionRecord {
             base: is_proven.then(|| proposal.base.clone()),
             tree: is_proven.then(|| proposal.tree.clone()),
             signed_by: proof.commits.iter().map(|signed| name(signed.by)).collect(),
-            quorum: registry.quorum().size(),
+            quorum: membership.quorum().size(),
             silent: silent.collect(),
             votes: votes.into_iter().map(|(_, vote)| vote).collect(),
         };
@@ -225,17 +230,17 @@ impl DecisionRecord {
     /// Reads one vote, which must be on this change at this place.
     fn vote(
         &self,
-        registry: &Registry,
+        membership: &Membership,
         vote: &Json,
         change: Digest,
     ) -> Result<(usize, ModelOpinion), DecisionError> {
         let foreign =
             || DecisionError::NotProven("one of its votes is on something else, or is none".to_owned());
-        let Some(Packet::Message(message)) = registry.read(&vote.to_string(), |_, _| true)? else {
+        let Some(Packet::Message(message)) = membership.read(&vote.to_string(), |_, _| true)? else {
             return Err(foreign());
         };
         // What was left out as it was read, or written otherwise, would be beyond what anybody has signed.
-        let written = registry.write(&Packet::Message(message.clone()));
+        let written = membership.write(&Packet::Message(message.clone()));
         let is_whole = serde_json::from_str::<Json>(&written).is_ok_and(|written| written == *vote);
         let is_it = is_whole
             && message.signed.sequence == self.sequence
@@ -251,9 +256,13 @@ impl DecisionRecord {
 }
 
 /// Whether the votes of all reviewers are there, and could have led to the decision.
-fn complete(registry: &Registry, approved: bool, votes: &[(usize, VotedFor)]) -> Result<(), DecisionError> {
+fn complete(
+    membership: &Membership,
+    approved: bool,
+    votes: &[(usize, VotedFor)],
+) -> Result<(), DecisionError> {
     let wrong = |why: String| Err(DecisionError::NotProven(why));
-    let quorum = registry.quorum();
+    let quorum = membership.quorum();
     if votes.len() != quorum.reviewers() {
         return wrong(format!("it has the votes of {} of {} reviewers", votes.len(), quorum.reviewers()));
     }

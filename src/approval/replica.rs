@@ -29,7 +29,7 @@ use super::verification::Checked;
 use super::watcher::ApprovalWatcher;
 use crate::bft::node_machine::NodeAction;
 use crate::bft::{
-    Change, ModelOpinion, OPINION_BYTES_MAX, Opinion, Packet, Registry, Sequence, Severity, Signed,
+    Change, Membership, ModelOpinion, OPINION_BYTES_MAX, Opinion, Packet, Sequence, Severity, Signed,
     SignedMessage, Value, Vote,
 };
 use crate::config::FileConfig;
@@ -53,7 +53,7 @@ struct ReplicaReviewer<'a> {
     file: FileConfig,
     repository: Repository,
     branch: String,
-    registry: Arc<Registry>,
+    membership: Arc<Membership>,
     /// Where its owner has said that its log starts.
     starts_at: Option<Sequence>,
     /// The last place that the branch tells of, when it was at this commit.
@@ -74,7 +74,7 @@ pub struct ReviewingNode<'a> {
     node: Node,
     inbox: Inbox,
     connections: Connections,
-    chair: ReplicaReviewer<'a>,
+    reviewer: ReplicaReviewer<'a>,
 }
 
 impl std::fmt::Debug for ReviewingNode<'_> {
@@ -83,69 +83,70 @@ impl std::fmt::Debug for ReviewingNode<'_> {
     }
 }
 
-/// Makes a reviewer of this name ready to take part: it is heard, and its log agrees with its branch. `stop` is where a request to
-/// stop will come.
-///
-/// # Errors
-///
-/// [`ApprovalError`]; nothing was signed.
-pub async fn serve<'a>(
-    name: &str,
-    request: &'a ApprovalRequest,
-    file: FileConfig,
-    stop: watch::Receiver<StopRequest>,
-    watcher: &'a dyn ApprovalWatcher,
-) -> Result<ReviewingNode<'a>, ApprovalError> {
-    let DecisionSite { repository, branch, keys, registry, addresses } = DecisionSite::open(request)?;
-    let needs_peers = || ApprovalError::Usage("--replica needs --peers".to_owned());
-    let addresses = addresses.ok_or_else(needs_peers)?;
-    if name == ORCHESTRATOR {
-        let why = format!("`{name}` proposes and has no vote: leave --replica away, and give a --change");
-        return Err(ApprovalError::Usage(why));
+impl<'a> ReviewingNode<'a> {
+    /// Makes a reviewer of this name ready to take part: it is heard, and its log agrees with its branch. `stop` is where a request to
+    /// stop will come.
+    ///
+    /// # Errors
+    ///
+    /// [`ApprovalError`]; nothing was signed.
+    pub async fn open(
+        name: &str,
+        request: &'a ApprovalRequest,
+        file: FileConfig,
+        stop: watch::Receiver<StopRequest>,
+        watcher: &'a dyn ApprovalWatcher,
+    ) -> Result<Self, ApprovalError> {
+        let DecisionSite { repository, branch, keys, membership, addresses } = DecisionSite::open(request)?;
+        let needs_peers = || ApprovalError::Usage("--replica needs --peers".to_owned());
+        let addresses = addresses.ok_or_else(needs_peers)?;
+        if name == ORCHESTRATOR {
+            let why = format!("`{name}` proposes and has no vote: leave --replica away, and give a --change");
+            return Err(ApprovalError::Usage(why));
+        }
+        let reviewers = Reviewers::read(request, &file, &keys)?.only(name);
+        reviewers.rules_are_of(&repository, &repository.commit_of(&branch)?, request)?;
+        if let Some(remote) = &request.fetch {
+            // Git does not fetch into files that somebody works on.
+            repository.not_checked_out(&branch)?;
+            fetch(&repository, &branch, remote, watcher).await;
+        }
+        let seat = Seated::take(name, &keys, &membership, &addresses, request.listen.as_deref()).await?;
+        let Seated { mut node, inbox, connections, folder, heard_at } = seat;
+        let place = Beside { place: &folder, starts_at: request.ledger_starts_at, ..Beside::new(&branch) };
+        hold(&mut node, &repository, &membership, place, watcher)?;
+        let known = node.known();
+        watcher.status(&format!("{name}: heard at {heard_at}; decisions known: {known}"));
+        let reviewer = ReplicaReviewer {
+            request,
+            file,
+            repository,
+            branch,
+            membership,
+            starts_at: node.starts_at(),
+            landed: RefCell::new(None),
+            reviewers,
+            runs: request.runs_dir.clone(),
+            folder,
+            stop,
+            turn: Semaphore::new(1),
+            watcher,
+        };
+        Ok(Self { name: name.to_owned(), node, inbox, connections, reviewer })
     }
-    let reviewers = Reviewers::read(request, &file, &keys)?.only(name);
-    reviewers.rules_are_of(&repository, &repository.commit_of(&branch)?, request)?;
-    if let Some(remote) = &request.fetch {
-        // Git does not fetch into files that somebody works on.
-        repository.not_checked_out(&branch)?;
-        fetch(&repository, &branch, remote, watcher).await;
-    }
-    let seat = Seated::take(name, &keys, &registry, &addresses, request.listen.as_deref()).await?;
-    let Seated { mut node, inbox, connections, folder, heard_at } = seat;
-    let place = Beside { place: &folder, starts_at: request.ledger_starts_at, ..Beside::new(&branch) };
-    hold(&mut node, &repository, &registry, place, watcher)?;
-    let known = node.known();
-    watcher.status(&format!("{name}: heard at {heard_at}; decisions known: {known}"));
-    let chair = ReplicaReviewer {
-        request,
-        file,
-        repository,
-        branch,
-        registry,
-        starts_at: node.starts_at(),
-        landed: RefCell::new(None),
-        reviewers,
-        runs: request.runs_dir.clone(),
-        folder,
-        stop,
-        turn: Semaphore::new(1),
-        watcher,
-    };
-    Ok(ReviewingNode { name: name.to_owned(), node, inbox, connections, chair })
-}
 
-impl ReviewingNode<'_> {
     /// Takes part until a signal comes, or the deadline. Returns whether a signal came.
     ///
     /// # Errors
     ///
     /// [`ApprovalError`] if it cannot go on.
     pub async fn run(self, cut: CutOff) -> Result<bool, ApprovalError> {
-        let Self { mut node, mut inbox, connections, chair, .. } = self;
-        let (registry, watcher) = (&chair.registry, chair.watcher);
-        let patience = Patience { review: chair.request.review_timeout, ..Patience::default() };
+        let Self { mut node, mut inbox, connections, reviewer, .. } = self;
+        let (membership, watcher) = (&reviewer.membership, reviewer.watcher);
+        let patience = Patience { review: reviewer.request.review_timeout, ..Patience::default() };
         let mut failure = None;
-        let tell = |action: &NodeAction<Signature>| match told(action, registry, &chair.folder, watcher) {
+        let tell = |action: &NodeAction<Signature>| match told(action, membership, &reviewer.folder, watcher)
+        {
             Ok(()) => ControlFlow::Continue(()),
             Err(why) => {
                 failure = Some(why);
@@ -157,11 +158,11 @@ impl ReviewingNode<'_> {
             biased;
             _ = stop.changed() => true,
             () = passed(deadline) => false,
-            ended = node.run(&mut inbox, &connections, &chair, patience, tell) => {
+            ended = node.run(&mut inbox, &connections, &reviewer, patience, tell) => {
                 ended?;
                 false
             }
-            () = tell_missing(&connections, registry, is_other_version, watcher) => false,
+            () = tell_missing(&connections, membership, is_other_version, watcher) => false,
         };
         failure.map_or(Ok(is_stopped), Err)
     }
@@ -172,7 +173,7 @@ impl ReviewingNode<'_> {
 fn hold(
     node: &mut Node,
     repository: &Repository,
-    registry: &Registry,
+    membership: &Membership,
     place: Beside<'_>,
     notices: &dyn Notices,
 ) -> Result<(), ApprovalError> {
@@ -180,7 +181,7 @@ fn hold(
     if let (Some(sequence), Some(_)) = (said, node.starts_at()) {
         node.start_at(sequence)?;
     }
-    let told = told_by(repository, registry, &repository.commit_of(branch)?, None)?;
+    let told = told_by(repository, membership, &repository.commit_of(branch)?, None)?;
     let starts_at = node.starts_at().or(said);
     let beside = Beside { starts_at, known, may_learn: !node.is_new(), is_reviewer: true, ..place };
     let unknown = compare(&told, &beside, |told| match node.value_at(told.sequence) {
@@ -225,24 +226,24 @@ async fn fetch(repository: &Repository, branch: &str, remote: &str, notices: &dy
 /// Says what becomes of decisions, and keeps what proves a fraud.
 fn told(
     action: &NodeAction<Signature>,
-    registry: &Registry,
+    membership: &Membership,
     folder: &Path,
     watcher: &dyn ApprovalWatcher,
 ) -> Result<(), ApprovalError> {
     match action {
         NodeAction::Decide(sequence, proof) => {
-            let value = proof.check(registry.quorum()).map(|proven| proven.value);
+            let value = proof.check(membership.quorum()).map(|proven| proven.value);
             let outcome = match value {
                 Some(Value::Change(digest)) => format!("approved: {digest}"),
                 Some(Value::Nothing) | None => "not approved".to_owned(),
             };
             watcher.status(&format!("decision {sequence}: {outcome}"));
-            watcher.decided(*sequence, value);
+            watcher.decided(*sequence, value).map_err(ApprovalError::Printed)?;
         }
         NodeAction::Accuse(pair) => {
             let (first, second) = &**pair;
             let packet = |signed: &Signed<Signature>| {
-                registry.write(&Packet::Message(SignedMessage::alone(signed.clone())))
+                membership.write(&Packet::Message(SignedMessage::alone(signed.clone())))
             };
             let packets = [packet(first), packet(second)];
             let text = format!("[{},\n {}]\n", packets[0], packets[1]);
@@ -254,7 +255,7 @@ fn told(
             }
             write_public(&path, &text)?;
             let (sequence, place) = (first.sequence, path.display());
-            let name = registry.name(first.author()).unwrap_or_default();
+            let name = membership.name(first.author()).unwrap_or_default();
             watcher.warn(&escape::terminal(&format!(
                 "decision {sequence}: {name} has signed two things of which an honest one signs one; both are in {place}"
             )));
@@ -328,7 +329,7 @@ impl ReplicaReviewer<'_> {
             Some(since) if self.repository.is_ancestor(&since, &tip)? => Some(since),
             Some(_) | None => None,
         };
-        let told = told_by(&self.repository, &self.registry, &tip, since.as_ref())?;
+        let told = told_by(&self.repository, &self.membership, &tip, since.as_ref())?;
         let told = told.iter().find(|told| !told.is_others(self.starts_at)).map_or(0, |told| told.sequence);
         let last = last.max(told);
         self.landed.replace(Some((tip, last)));
@@ -362,8 +363,7 @@ impl ReplicaReviewer<'_> {
             noted.and_then(|id: RunId| Some((id, begun(&self.runs.join(id.to_string()), builder.setup())?)));
         let (id, earlier) = earlier.map_or_else(|| (new, None), |(id, run)| (id, Some(run)));
         let dir = self.runs.join(id.to_string());
-        write_whole(&note, &format!("{id}\n"), 0o600)
-            .map_err(ApprovalError::file("note which run reviews it in", &note))?;
+        write_whole(&note, &format!("{id}\n"), 0o600).map_err(ApprovalError::Note)?;
         let ready = self.reviewers.prepare(self.request, &self.file, builder, &dir, self.watcher).await?;
         let place = ReviewPlace { dir: &dir, id, began: Instant::now() };
         let reviewed = review(ready, earlier, place, self.stop.clone(), self.watcher).await?;

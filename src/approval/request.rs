@@ -1,4 +1,4 @@
-//! What a person wants of a decision, typed: the flags of `approve` say it, and so can a program.
+//! A request for a decision, typed: the flags of `approve` say it, and so can a program.
 //!
 //! In: values. Out: the same. Nothing is read, checked or looked up here.
 
@@ -63,13 +63,15 @@ pub struct ApprovalRequest {
     pub limits: Limits,
     /// The folder of run folders.
     pub runs_dir: PathBuf,
+    /// A file for a copy of the record.
+    pub output: Option<PathBuf>,
     /// The run of a review that was made before.
     pub review: Option<String>,
     /// Where the findings are written, as SARIF.
     pub sarif: Option<PathBuf>,
 }
 
-/// What can cut a decision off: a signal, or a deadline.
+/// The ways in which a decision can be cut off: a signal, or a deadline.
 #[derive(Clone, Debug)]
 pub struct CutOff {
     /// Where a request to stop comes.

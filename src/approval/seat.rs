@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::error::ApprovalError;
 use super::keys::KeyFolder;
 use super::node::{Addresses, Connections, Inbox, Node, Unreached, listen};
-use crate::bft::Registry;
+use crate::bft::Membership;
 use crate::run::Notices;
 use crate::text::escape;
 
@@ -31,17 +31,17 @@ impl Seated {
     pub(super) async fn take(
         name: &str,
         keys: &KeyFolder,
-        registry: &Arc<Registry>,
+        membership: &Arc<Membership>,
         addresses: &Addresses,
         listen_at: Option<&str>,
     ) -> Result<Self, ApprovalError> {
-        let (key, me, seal, folder) = keys.apart_as(name, registry)?;
-        let connections = Connections::open(&key, me, registry, addresses)?;
+        let (key, me, seal, folder) = keys.seat(name, membership)?;
+        let connections = Connections::open(&key, me, membership, addresses)?;
         let address = listen_at.map_or_else(|| addresses.of(name), Ok)?;
-        let (inbox, heard_at) = listen(address, &key, registry).await?;
-        let node = Node::open(&folder, registry, (me, seal))?;
-        // Somebody may have begun in one process meanwhile: whoever comes second sees it.
-        keys.apart(registry)?;
+        let (inbox, heard_at) = listen(address, &key, membership).await?;
+        let node = Node::open(&folder, membership, (me, seal))?;
+        // Another process may have begun with all keys meanwhile: the second of the two sees it.
+        keys.distributed_folder(membership)?;
         Ok(Self { node, inbox, connections, folder, heard_at })
     }
 }
@@ -49,7 +49,7 @@ impl Seated {
 /// Says of others, those of `is_told`, why they do not hear, whenever that changes; never ends.
 pub(super) async fn tell_missing(
     connections: &Connections,
-    registry: &Registry,
+    membership: &Membership,
     is_told: impl Fn(&Unreached) -> bool,
     notices: &dyn Notices,
 ) {
@@ -62,7 +62,7 @@ pub(super) async fn tell_missing(
             continue;
         }
         for (party, why) in &missing {
-            let name = registry.name(*party).unwrap_or_default();
+            let name = membership.name(*party).unwrap_or_default();
             notices.warn(&escape::terminal(&format!("{name} {why}")));
         }
         told = missing;

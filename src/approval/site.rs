@@ -8,7 +8,7 @@ use super::keys::KeyFolder;
 use super::node::Addresses;
 use super::request::ApprovalRequest;
 use super::verification::{Checked, CommandVerification, VERIFICATION_LOG};
-use crate::bft::Registry;
+use crate::bft::Membership;
 use crate::journal::private_folder;
 use crate::repository::{Oid, Repository};
 use crate::run::Notices;
@@ -19,7 +19,7 @@ pub(super) struct DecisionSite {
     pub(super) repository: Repository,
     pub(super) branch: String,
     pub(super) keys: KeyFolder,
-    pub(super) registry: Arc<Registry>,
+    pub(super) membership: Arc<Membership>,
     pub(super) addresses: Option<Addresses>,
 }
 
@@ -29,10 +29,10 @@ impl DecisionSite {
         let branch = repository.branch(&request.base)?;
         let keys = KeyFolder::open(&request.keys)?;
         let chain = repository.identity(&repository.commit_of(&branch)?)?;
-        let registry = Arc::new(Registry::new(chain, keys.roster().clone())?);
+        let membership = Arc::new(Membership::new(chain, keys.roster().clone())?);
         let addresses = request.peers.as_deref().map(Addresses::read).transpose()?;
-        addresses.iter().try_for_each(|addresses| addresses.check(&registry))?;
-        Ok(Self { repository, branch, keys, registry, addresses })
+        addresses.iter().try_for_each(|addresses| addresses.check(&membership))?;
+        Ok(Self { repository, branch, keys, membership, addresses })
     }
 }
 

@@ -33,7 +33,7 @@ const ENVIRONMENT: [&str; 12] = [
 ];
 
 /// What the command that verifies a change has said, inside a run folder.
-pub const VERIFICATION_LOG: &str = "verification.log";
+pub(super) const VERIFICATION_LOG: &str = "verification.log";
 
 /// How long the guard may take to end a command whose time is over.
 const GRACE: Duration = Duration::from_secs(20);

@@ -1,4 +1,4 @@
-//! What a decision tells people while it is made; the caller decides where that goes.
+//! The story of a decision while it is made, told to people; the caller decides where that goes.
 
 use std::path::Path;
 
@@ -16,7 +16,11 @@ pub trait ApprovalWatcher: Notices {
     /// Takes how a review has ended, with its folder and where its models were called.
     fn reviewed(&self, result: &RunResult, dir: &Path, endpoints: &[Endpoint]);
 
-    /// Takes what a reviewer in a process of its own has learned to be decided at this place; none, if nothing was
-    /// approved there.
-    fn decided(&self, sequence: Sequence, value: Option<Value>);
+    /// Takes the value that a reviewer in a process of its own has learned to be decided at this place; none, if the proof
+    /// of it does not hold.
+    ///
+    /// # Errors
+    ///
+    /// Any error in writing it, which ends the reviewer.
+    fn decided(&self, sequence: Sequence, value: Option<Value>) -> std::io::Result<()>;
 }

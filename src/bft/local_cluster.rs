@@ -168,14 +168,14 @@ impl<K: Signer> LocalCluster<K> {
     }
 
     fn step(&mut self, party: NodeId, input: NodeInput<K::Signature>) {
-        let wanted = self.members.get_mut(&party).map(|member| member.step(input));
-        self.perform(party, wanted.unwrap_or_default());
+        let actions = self.members.get_mut(&party).map(|member| member.step(input));
+        self.perform(party, actions.unwrap_or_default());
     }
 
-    /// Does what a party wants.
-    fn perform(&mut self, party: NodeId, wanted: Vec<NodeAction<K::Signature>>) {
-        for want in wanted {
-            match want {
+    /// Performs the actions of a party.
+    fn perform(&mut self, party: NodeId, actions: Vec<NodeAction<K::Signature>>) {
+        for action in actions {
+            match action {
                 NodeAction::Send(to, packet) => {
                     if let Packet::Message(message) = &packet {
                         self.votes.extend(message.opinion.is_some().then(|| message.clone()));
@@ -214,11 +214,11 @@ impl<K: Signer> LocalCluster<K> {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::{CHECKPOINT_EVERY, Opinion, Registry, Roster, RosterEntry, Seal, Severity};
+    use super::super::{CHECKPOINT_EVERY, Membership, Opinion, Roster, RosterEntry, Seal, Severity};
     use super::*;
     use crate::crypto::{Digest, SecretKey};
 
-    fn registry(reviewers: u8) -> Arc<Registry> {
+    fn membership(reviewers: u8) -> Arc<Membership> {
         let seat = |seed: u8| RosterEntry {
             name: format!("seat {seed}"),
             key: SecretKey::from_seed(&[seed; 32]).public(),
@@ -226,13 +226,14 @@ mod tests {
         };
         let roster =
             Roster { reviewers: (1..=reviewers).map(seat).collect(), orchestrators: vec![seat(200)] };
-        Arc::new(Registry::new(Digest::new(b"a repository"), roster).unwrap())
+        Arc::new(Membership::new(Digest::new(b"a repository"), roster).unwrap())
     }
 
     fn cluster(reviewers: u8) -> LocalCluster<Seal> {
-        let registry = registry(reviewers);
-        let seal = |seed: u8| Seal::new(SecretKey::from_seed(&[seed; 32]), Arc::clone(&registry)).unwrap().1;
-        LocalCluster::new(registry.quorum(), seal(200), (1..=reviewers).map(seal).collect())
+        let membership = membership(reviewers);
+        let seal =
+            |seed: u8| Seal::new(SecretKey::from_seed(&[seed; 32]), Arc::clone(&membership)).unwrap().1;
+        LocalCluster::new(membership.quorum(), seal(200), (1..=reviewers).map(seal).collect())
     }
 
     fn yes() -> Opinion {
@@ -266,10 +267,10 @@ mod tests {
             let expected = if is_approved { change(1).value() } else { Value::Nothing };
             assert_eq!((sequence, value), (1, expected), "{rejecting} of {reviewers}");
             assert_eq!(votes.len(), usize::from(reviewers), "every vote is kept, dissent too");
-            let registry = registry(reviewers);
-            assert_eq!(proof.check(registry.quorum()).unwrap().value, value);
-            let envelope = registry.envelope(&proof.commits).unwrap();
-            assert!(registry.open(&envelope).is_ok(), "whoever has the public keys can check it");
+            let membership = membership(reviewers);
+            assert_eq!(proof.check(membership.quorum()).unwrap().value, value);
+            let envelope = membership.envelope(&proof.commits).unwrap();
+            assert!(membership.open(&envelope).is_ok(), "whoever has the public keys can check it");
         }
     }
 

@@ -62,6 +62,6 @@ pub use packet::{CHECKPOINT_EVERY, PROOFS_AT_ONCE, Packet, Proof, Proven, To, WI
 pub use payload::{PREDICATE_TYPE, Seal};
 pub use quorum::{Quorum, TooFew};
 pub use refused::Refused;
-pub use roster::{Registry, Roster, RosterEntry, RosterFault};
+pub use roster::{Membership, Roster, RosterEntry, RosterFault};
 pub use slot::Slot;
 pub use statement::{Change, Sequence, Signed, SignedMessage, Signer, Statement};

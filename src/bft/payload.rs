@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::message::{Commit, Value, View};
 use super::node_id::NodeId;
 use super::refused::Refused;
-use super::roster::Registry;
+use super::roster::Membership;
 use super::statement::{Sequence, Signer, Statement};
 use crate::crypto::{Digest, SecretKey, Signature, dsse};
 
@@ -34,7 +34,7 @@ pub(super) const SEQUENCE_END: Sequence = 1 << 53;
 #[derive(Clone, Debug)]
 pub struct Seal {
     key: SecretKey,
-    registry: Arc<Registry>,
+    membership: Arc<Membership>,
 }
 
 /// The fields of these are in alphabetical order.
@@ -79,9 +79,9 @@ struct SubjectDigest {
 impl Seal {
     /// Signs with this key under this roster. `None` if the roster does not have it.
     #[must_use]
-    pub fn new(key: SecretKey, registry: Arc<Registry>) -> Option<(NodeId, Self)> {
-        let party = registry.party(key.public().id())?;
-        Some((party, Self { key, registry }))
+    pub fn new(key: SecretKey, membership: Arc<Membership>) -> Option<(NodeId, Self)> {
+        let party = membership.party(key.public().id())?;
+        Some((party, Self { key, membership }))
     }
 }
 
@@ -89,12 +89,12 @@ impl Signer for Seal {
     type Signature = Signature;
 
     fn sign(&self, sequence: Sequence, statement: &Statement) -> Signature {
-        let (payload_type, payload) = self.registry.payload(sequence, statement);
+        let (payload_type, payload) = self.membership.payload(sequence, statement);
         dsse::sign(&self.key, payload_type, &payload)
     }
 }
 
-impl Registry {
+impl Membership {
     /// The bytes of a statement, and their type.
     pub(super) fn payload(&self, sequence: Sequence, statement: &Statement) -> (&'static str, Vec<u8>) {
         let (chain, roster) = (self.chain(), self.digest());
@@ -152,14 +152,14 @@ mod tests {
     use crate::bft::RosterEntry;
     use proptest::prelude::*;
 
-    fn registry() -> Registry {
+    fn membership() -> Membership {
         let seat = |seed: u8| RosterEntry {
             name: format!("seat {seed}"),
             key: SecretKey::from_seed(&[seed; 32]).public(),
             domain: "a model".to_owned(),
         };
         let roster = Roster { reviewers: (0..4).map(seat).collect(), orchestrators: vec![seat(9)] };
-        Registry::new(Digest::new(b"a repository"), roster).unwrap()
+        Membership::new(Digest::new(b"a repository"), roster).unwrap()
     }
 
     fn statements() -> impl Strategy<Value = Statement> {
@@ -209,11 +209,11 @@ mod tests {
             statement in statements(),
             sequence in 0..SEQUENCE_END,
         ) {
-            let registry = registry();
-            let (payload_type, bytes) = registry.payload(sequence, &statement);
+            let membership = membership();
+            let (payload_type, bytes) = membership.payload(sequence, &statement);
             let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
             prop_assert_eq!(serde_json_canonicalizer::to_vec(&value).unwrap(), bytes.clone());
-            let known = (registry.chain(), registry.digest(), sequence, statement);
+            let known = (membership.chain(), membership.digest(), sequence, statement);
             prop_assert_eq!(read(payload_type, &bytes).unwrap(), known);
         }
     }

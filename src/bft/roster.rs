@@ -50,7 +50,7 @@ pub enum RosterFault {
 
 /// The roster of one repository: what every signature is bound to.
 #[derive(Clone, Debug)]
-pub struct Registry {
+pub struct Membership {
     chain: Digest,
     roster: Roster,
     digest: Digest,
@@ -58,7 +58,7 @@ pub struct Registry {
     parties: BTreeMap<Digest, NodeId>,
 }
 
-impl Registry {
+impl Membership {
     /// The roster for the repository with this identity.
     ///
     /// # Errors

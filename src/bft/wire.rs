@@ -16,7 +16,7 @@ use super::opinion::Opinion;
 use super::packet::{Packet, Proof};
 use super::payload::{SEQUENCE_END, read};
 use super::refused::Refused;
-use super::roster::Registry;
+use super::roster::Membership;
 use super::statement::{Change, Sequence, Signed, SignedMessage, Statement};
 use crate::crypto::Signature;
 use crate::crypto::dsse::{self, DsseEnvelope};
@@ -60,7 +60,7 @@ struct WireProof {
     change: Option<String>,
 }
 
-impl Registry {
+impl Membership {
     /// Puts statements that say the same into one envelope. `None` if there are none, or they differ.
     #[must_use]
     pub fn envelope(&self, signed: &[Signed<Signature>]) -> Option<DsseEnvelope> {

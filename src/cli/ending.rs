@@ -14,7 +14,7 @@ use crate::engine::{Engine, StopRequest};
 use crate::provider::launch::Launched;
 use crate::run::{AnswerFile, FinishedRun, drive, note_in_session, restore};
 
-/// Where a run leaves what it leaves.
+/// The places in which a run leaves its story, its answer and its files.
 pub(super) struct Ending<'a> {
     /// The run's folder.
     pub(super) dir: &'a Path,

@@ -3,6 +3,7 @@
 use crate::approval::node::NodeError;
 use crate::approval::{ApprovalError, DecisionError};
 use crate::batch::BatchError;
+use crate::bft::RosterFault;
 use crate::config::ConfigError;
 use crate::core::ExitCode;
 use crate::engine::{EngineError, ReplayError};
@@ -46,6 +47,7 @@ fn of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<ExitCode> {
         .or_else(|| own(ExitCode::Integrity, cause.is::<IntegrityError>()))
         .or_else(|| cause.downcast_ref().map(ApprovalError::exit_code))
         .or_else(|| cause.downcast_ref().map(RunError::exit_code))
+        .or_else(|| own(ExitCode::Usage, cause.is::<RosterFault>()))
         .or_else(|| cause.is::<ReplayError>().then_some(ExitCode::Integrity))
         .or_else(|| cause.downcast_ref().map(ConfigError::exit_code))
         .or_else(|| cause.downcast_ref().map(EngineError::exit_code))

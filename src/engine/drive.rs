@@ -17,7 +17,7 @@ use super::run_state::{RunState, tokens_max};
 use crate::core::{Endpoint, PROGRAM};
 use crate::engine::ReplayError;
 use crate::journal::{
-    Asked, Entry, Found, Journal, Limits, Log, Record, Replied, RunSpec, RunWriter, Writer, private_folder,
+    Asked, Entry, Found, Journal, Limits, Log, Record, Replied, RunSpec, RunWriter, Writer,
 };
 use crate::protocol::{Ask, CallId, Outcome, Passage, RunSetup, Search};
 use crate::provider::{Clients, Completion, Provider, ProviderError};
@@ -54,9 +54,7 @@ impl<'a> Engine<'a> {
         let PreparedRun { spec, mut tools } = prepared;
         let providers = providers(&spec.setup, &spec.endpoints, &Clients::default())?;
         // Before anything with a token in it is written or sent.
-        if let Some(redaction) = &mut tools.redaction {
-            private_folder(dir).and_then(|()| redaction.save()).map_err(EngineError::Redaction)?;
-        }
+        tools.save_redactions()?;
         let written = Self::write_opening(dir, run, spec, observer);
         if let (Err(_), Some(redaction)) = (&written, &tools.redaction) {
             redaction.discard();
@@ -95,8 +93,9 @@ impl<'a> Engine<'a> {
         clients: &Clients,
         observer: &'a dyn Observer,
     ) -> Result<Self, EngineError> {
-        let PreparedRun { spec, tools } = prepared;
+        let PreparedRun { spec, mut tools } = prepared;
         let providers = providers(&spec.setup, &spec.endpoints, clients)?;
+        tools.save_redactions()?;
         observer.on_event(RunEvent::Writing);
         let record = writer.append(Entry::Opened(Box::new(spec)))?;
         Self::begun(Log::Shared(writer), &record, providers, tools, observer)
@@ -412,7 +411,7 @@ fn redacted(
             found.push(passage);
         }
     }
-    redaction.save_if_new().map_err(EngineError::Redaction)?;
+    redaction.save_if_new().map_err(|source| redaction.unwritten(source))?;
     Ok(found)
 }
 

@@ -1,5 +1,7 @@
 //! The errors of the engine.
 
+use std::path::PathBuf;
+
 use thiserror::Error;
 
 use super::mismatch::ReplayError;
@@ -22,8 +24,13 @@ pub enum EngineError {
     #[error(transparent)]
     Retrieval(#[from] RetrievalError),
     /// The table of redactions cannot be written; nothing has left the machine.
-    #[error("the table of what was redacted cannot be written: {0}")]
-    Redaction(std::io::Error),
+    #[error("cannot write the table of what was redacted, `{}`", path.display())]
+    Redaction {
+        /// The table.
+        path: PathBuf,
+        /// What is wrong.
+        source: std::io::Error,
+    },
     /// The run was redacted, and needs its table to go on.
     #[error("this run is redacted, and cannot go on without its table of redactions")]
     NoRedaction,
@@ -50,7 +57,7 @@ impl EngineError {
             Self::Provider { why, .. } => why.exit_code(),
             Self::Retrieval(error) => error.exit_code(),
             Self::NoCorpus | Self::NoRedaction => ExitCode::Usage,
-            Self::Redaction(_) => ExitCode::Internal,
+            Self::Redaction { .. } => ExitCode::Internal,
         }
     }
 }

@@ -1,12 +1,12 @@
 //! What a run starts from, complete: its record, and what it is lent while it runs.
 //!
 //! In: a setup, and then, one by one, whatever else belongs to the run. Out: a [`PreparedRun`], which is all that
-//! [`Engine::start`](super::Engine::start) takes. The setup is checked here and nowhere else on the way to a start, and
-//! a record that promises documents or redaction cannot be made without them. Nothing is read, written or asked here.
+//! [`Engine::start`](super::Engine::start) takes. The setup is checked here, and as a record by the
+//! [`RunState`](super::RunState), which trusts none; a record that promises documents or redaction cannot be made without them. Nothing is read, written or asked here.
 
 use std::time::Instant;
 
-use super::Redaction;
+use super::{EngineError, Redaction};
 use crate::core::{Endpoint, PROGRAM};
 use crate::journal::{InBatch, InSession, Library, Limits, RunSpec};
 use crate::protocol::{BadSetup, ChunkPlan, RunSetup};
@@ -41,6 +41,14 @@ pub(super) struct Tools {
     pub(super) lifeline: Option<Lifeline>,
     /// From when on a deadline counts.
     pub(super) began: Option<Instant>,
+}
+
+impl Tools {
+    /// Writes the table of what was redacted, if there is one, into its folder.
+    pub(super) fn save_redactions(&mut self) -> Result<(), EngineError> {
+        let Some(redaction) = &mut self.redaction else { return Ok(()) };
+        redaction.save_in_its_folder().map_err(|source| redaction.unwritten(source))
+    }
 }
 
 impl RunBuilder {
@@ -90,10 +98,10 @@ impl RunBuilder {
     ///
     /// # Errors
     ///
-    /// [`BadSetup`] if the plan does not fit the task.
+    /// [`BadSetup`] if the plan does not fit the task, or its protocol reads no pieces.
     pub fn with_chunks(mut self, plan: ChunkPlan) -> Result<Self, BadSetup> {
-        plan.out_of_range(&self.setup.task).map_or(Ok(()), |why| Err(BadSetup::OutOfRange(why)))?;
         self.setup.chunk_plan = Some(plan);
+        self.setup.check()?;
         Ok(self)
     }
 
@@ -159,7 +167,7 @@ impl Resumption {
         Self { limits: Some(limits), endpoints: Some(endpoints), ..Self::default() }
     }
 
-    /// Lends the run the table by which it was redacted; it comes before the documents.
+    /// Lends the run the table by which it was redacted.
     #[must_use]
     pub fn with_redaction(mut self, redaction: Option<Redaction>) -> Self {
         self.tools.redaction = redaction;

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::error::EngineError;
 use crate::crypto::{Digest, Hasher};
-use crate::journal::{Library, REDACTIONS_FILE};
+use crate::journal::{Library, REDACTIONS_FILE, private_folder};
 use crate::protocol::{Passage, RunSetup};
 use crate::text::redact::{Redactions, Redactor};
 
@@ -148,6 +149,17 @@ impl Redaction {
         }
         self.saved = count;
         Ok(())
+    }
+
+    /// Writes the table as [`Redaction::save`] does, and makes its folder before.
+    pub(super) fn save_in_its_folder(&mut self) -> std::io::Result<()> {
+        self.path.parent().map_or(Ok(()), private_folder)?;
+        self.save()
+    }
+
+    /// Returns the error of a table that cannot be written.
+    pub(super) fn unwritten(&self, source: std::io::Error) -> EngineError {
+        EngineError::Redaction { path: self.path.clone(), source }
     }
 
     /// Removes the table of a run that has not begun.

@@ -14,7 +14,7 @@
 //! Lines wait there for a common write, but for those of calls. In every journal a call is in the system's hands before its request
 //! leaves: no death of the process hides a call that was paid for.
 //!
-//! This module never interprets a record: what follows from one is decided by the engine's ledger.
+//! This module never interprets a record: what follows from one is decided by the engine's run state.
 //!
 //! # Compatibility
 //!

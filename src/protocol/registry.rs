@@ -1,4 +1,4 @@
-//! The protocols that there are: the only file that chooses among them.
+//! The protocols that there are: the only file that lists them all.
 //!
 //! In: a setup with the parameters of one of them. Out: its machine, its report and the most that a run can cost. A
 //! protocol is added by a line in each `enum`, in `each` and in `defaults`, and by its two conversions.

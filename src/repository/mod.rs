@@ -8,8 +8,9 @@
 //! ```
 //!
 //! In go names of branches, patches and places; out come object names, files and diffs. Git itself does the work, and is
-//! asked with settings of our own, so that what a user or a system has configured, hooks among it, changes no tree. No
-//! work tree of the user's is ever touched, and a branch that is checked out somewhere is not moved under it.
+//! asked with settings of our own, so that what a user or a system has configured, hooks among it, changes no tree. A
+//! work tree of the user's is touched only where that was asked for and nothing in it was changed; without that, a branch that is
+//! checked out somewhere is not moved.
 //!
 //! A branch and the mark of the decision that moved it are moved in one transaction of git's: whoever comes after a crash
 //! sees by the two what was done, and brings it to its end.

@@ -15,15 +15,14 @@ use crate::text::escape;
 ///
 /// # Errors
 ///
-/// [`RunError::Retrieval`].
+/// [`RunError::Retrieval`], [`RunError::OwnFile`], [`RunError::Thread`].
 pub async fn open(places: &[PathBuf], notices: &dyn Notices) -> Result<Option<(Corpus, Library)>, RunError> {
     if places.is_empty() {
         return Ok(None);
     }
     let owned = places.to_owned();
     let opened = tokio::task::spawn_blocking(move || index(&owned)).await;
-    // A panic of that thread is one of this program.
-    let (corpus, updated) = opened.unwrap_or_else(|why| std::panic::resume_unwind(why.into_panic()))?;
+    let (corpus, updated) = opened.map_err(RunError::Thread)??;
     notices.status(&format!(
         "documents: {} passages in {} files, {} of them read now",
         updated.passages, updated.files, updated.read

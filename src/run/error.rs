@@ -17,7 +17,7 @@ use crate::retrieval::RetrievalError;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// What was asked for cannot be.
+    /// The request cannot be carried out.
     #[error("{0}")]
     Usage(String),
     /// A roleset, a file or a server is not as it must be.
@@ -32,9 +32,9 @@ pub enum RunError {
     /// The record does not verify.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// The session cannot be read or written.
-    #[error(transparent)]
-    Session(#[from] SessionError),
+    /// The session cannot be read or written. Its words name the cause.
+    #[error("{0}")]
+    Session(SessionError),
     /// The model server could not be started.
     #[error(transparent)]
     Launch(#[from] LaunchError),
@@ -44,6 +44,9 @@ pub enum RunError {
     /// A run that is taken up again has lost its documents.
     #[error("the run needs its documents again")]
     Documents(#[source] Box<RunError>),
+    /// The thread that reads documents has failed.
+    #[error("the documents could not be read")]
+    Thread(#[source] tokio::task::JoinError),
     /// The program cannot start itself.
     #[error("this program does not know its own file")]
     OwnFile(#[source] std::io::Error),
@@ -59,7 +62,7 @@ pub enum RunError {
         source: std::io::Error,
     },
     /// The result is there and was recorded, but its files could not be written.
-    #[error("cannot write into `{}`; the run has ended as `{outcome}`", dir.display())]
+    #[error("cannot write into `{}`", dir.display())]
     Files {
         /// The run's folder.
         dir: PathBuf,
@@ -68,6 +71,12 @@ pub enum RunError {
         /// What is wrong.
         source: std::io::Error,
     },
+}
+
+impl From<SessionError> for RunError {
+    fn from(why: SessionError) -> Self {
+        Self::Session(why)
+    }
 }
 
 impl RunError {
@@ -83,9 +92,11 @@ impl RunError {
             Self::Launch(error) => error.exit_code(),
             Self::Retrieval(error) => error.exit_code(),
             Self::Documents(error) => error.exit_code(),
-            Self::OwnFile(_) | Self::Redactions(_) | Self::Copy { .. } | Self::Files { .. } => {
-                ExitCode::Internal
-            }
+            Self::Thread(_)
+            | Self::OwnFile(_)
+            | Self::Redactions(_)
+            | Self::Copy { .. }
+            | Self::Files { .. } => ExitCode::Internal,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! One run, from what a person means to its result: the one place that makes ready, drives and finishes a run.
+//! One run, from the request of a person to its result: the run is made ready, driven, and finished. A batch, which makes its
+//! runs ready in its own columns, uses the parts.
 //!
 //! ```text
 //!  RunRequest ──► choose the roleset ──► setup ──► server, endpoints ──► chunk plan ──► PreparedRun ──► Engine
@@ -6,8 +7,7 @@
 //!                              result.json, transcript, session ◄──── drive to the end ◄─────────────────┘
 //! ```
 //!
-//! The command line, sessions and the interface for Rust all come through here. What people are to read meanwhile
-//! goes to [`Notices`], which the caller provides; nothing is printed here, and no signal is caught.
+//! The story for people goes to [`Notices`], which the caller provides; nothing is printed here, and no signal is caught.
 
 mod answer_file;
 mod chunking;
@@ -33,7 +33,7 @@ pub use error::RunError;
 pub use finish::{FinishedRun, drive, note_in_session, restore};
 pub use folders::{find_run, folder_name, folder_of_runs, rolesets_folders, run_folders, runs_folder};
 pub use launch::{SERVER_LOG, launch};
-pub use notices::{NoNotices, Notices, Waiting};
+pub use notices::{Notices, Waiting};
 pub use parameters::{FlagOverride, ParamChanges};
 pub use prepare::{ReadyRun, RunDraft, draft, introduce, prepare};
 pub use request::{ChunkRequest, MockChoice, ReadInPieces, RedactRequest, RunRequest, SeatRequest};

@@ -22,23 +22,3 @@ pub trait Waiting {
     /// Takes the end of the wait, with a last line.
     fn done(self: Box<Self>, line: &str);
 }
-
-/// Where there is no reader.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoNotices;
-
-impl Notices for NoNotices {
-    fn status(&self, _line: &str) {}
-
-    fn warn(&self, _line: &str) {}
-
-    fn wait_for(&self, _what: &str) -> Box<dyn Waiting + '_> {
-        Box::new(Self)
-    }
-}
-
-impl Waiting for NoNotices {
-    fn since(&self, _after: Duration) {}
-
-    fn done(self: Box<Self>, _line: &str) {}
-}

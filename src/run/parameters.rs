@@ -55,13 +55,18 @@ impl ParamChanges {
     /// [`RunError::Config`] with every mistake in what comes of it.
     pub fn apply(&self, roleset: &mut Roleset) -> Result<(), RunError> {
         self.check(roleset)?;
+        self.put(roleset)
+    }
+
+    /// Puts them in place of the roleset's, which takes them.
+    pub(super) fn put(&self, roleset: &mut Roleset) -> Result<(), RunError> {
         override_params(roleset, self)?;
         let problems = check_meaning(roleset);
         if problems.is_empty() { Ok(()) } else { Err(ConfigError::Roleset(problems).into()) }
     }
 
     /// Refuses parameters that this kind of roleset has not.
-    fn check(&self, roleset: &Roleset) -> Result<(), RunError> {
+    pub(super) fn check(&self, roleset: &Roleset) -> Result<(), RunError> {
         for FlagOverride { flag, change } in &self.overrides {
             refuse(roleset, flag, |params| params.clone().apply(change))?;
         }

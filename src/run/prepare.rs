@@ -1,7 +1,8 @@
 //! From what a person wants to a run that is ready to start.
 //!
 //! In: a request, the configuration. Out: a [`RunDraft`], for which no server was asked, and from it a [`ReadyRun`]
-//! with its endpoints and, where one was wanted, its own server. Nothing is sent to a model here.
+//! with its endpoints and, where one was wanted, its own server. No model is asked here;
+//! a server may count the tokens of the documents.
 
 use std::path::Path;
 
@@ -42,7 +43,7 @@ pub struct RunDraft {
 pub struct ReadyRun {
     /// What the engine starts.
     pub prepared: PreparedRun,
-    /// The server; whoever drives the run ends it.
+    /// The server, which ends with the run.
     pub server: Option<Launched>,
     /// Why the run has its roleset, unless it names one.
     pub why: Option<&'static str>,
@@ -61,10 +62,11 @@ pub fn draft(request: &RunRequest, file: &FileConfig) -> Result<RunDraft, RunErr
     let session = request.session.as_ref().map(open).transpose()?;
     let NamedRoleset { name, mut roleset, mut packs } = choice.read(request.rolesets_dir.as_ref(), file)?;
     check_seats(&roleset, request)?;
+    request.params.check(&roleset)?;
     let SeatRequest { members, models, copies, personas } = &request.seats;
     let is_redacted = redacts(request, &roleset);
     seat(&mut roleset, &mut packs, &Seats { members, models, copies: *copies, personas, is_redacted })?;
-    request.params.apply(&mut roleset)?;
+    request.params.put(&mut roleset)?;
     let task = task(request, &roleset, session.as_ref())?;
     let setup = roleset.setup(&name, &packs, task, request.seed);
     let builder = RunBuilder::new(setup);

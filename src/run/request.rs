@@ -1,4 +1,4 @@
-//! What a person wants of a run, typed: the flags of `run` say it, and so can a program.
+//! A request for a run, typed: the flags of `run` say it, and so can a program.
 //!
 //! In: values. Out: the same. Nothing is read, checked or looked up here.
 

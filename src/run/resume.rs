@@ -31,7 +31,7 @@ pub struct ResumeRequest {
 pub struct ResumedRun {
     /// What the engine takes up the run with.
     pub resumption: Resumption,
-    /// The server; whoever drives the run ends it.
+    /// The server, which ends with the run.
     pub server: Option<Launched>,
     /// Whether nothing is left to do.
     pub has_ended: bool,
@@ -41,7 +41,7 @@ pub struct ResumedRun {
 ///
 /// # Errors
 ///
-/// [`RunError`]; no model was called, and nothing is written.
+/// [`RunError`]; no model was called, and the record stays as it was.
 pub async fn prepare_resume(
     request: &ResumeRequest,
     file: &FileConfig,

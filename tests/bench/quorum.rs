@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use consensus::bft::proposer::{Proposer, ProposerAction, ProposerInput};
 use consensus::bft::replica::{Replica, ReplicaAction, ReplicaInput};
 use consensus::bft::{
-    Change, ModelOpinion, NodeId, Opinion, Packet, Registry, Roster, RosterEntry, Seal, Sequence, Signer,
+    Change, Membership, ModelOpinion, NodeId, Opinion, Packet, Roster, RosterEntry, Seal, Sequence, Signer,
     Statement, To, Value,
 };
 use consensus::crypto::{Digest, SecretKey, Signature};
@@ -33,7 +33,7 @@ trait Mail<K: Signer> {
 }
 
 /// As signed bytes, which everybody verifies.
-struct Bytes(Arc<Registry>);
+struct Bytes(Arc<Membership>);
 
 impl Mail<Seal> for Bytes {
     type Sealed = Arc<str>;
@@ -52,7 +52,7 @@ impl Mail<Seal> for Bytes {
 }
 
 /// As signed bytes, which one process verifies once for all who are in it.
-struct Once(Arc<Registry>);
+struct Once(Arc<Membership>);
 
 impl Mail<Seal> for Once {
     type Sealed = Option<Packet<Signature>>;
@@ -206,7 +206,7 @@ fn secret(party: NodeId) -> SecretKey {
     SecretKey::from_seed(Digest::new(&number.to_le_bytes()).as_bytes())
 }
 
-fn registry(count: usize) -> Result<Arc<Registry>> {
+fn membership(count: usize) -> Result<Arc<Membership>> {
     let seat = |party: NodeId| RosterEntry {
         name: format!("{party:?}"),
         key: secret(party).public(),
@@ -216,7 +216,7 @@ fn registry(count: usize) -> Result<Arc<Registry>> {
         reviewers: (0..count).map(|at| seat(NodeId::Reviewer(at))).collect(),
         orchestrators: vec![seat(NodeId::Orchestrator(0))],
     };
-    Ok(Arc::new(Registry::new(Digest::new(b"a repository"), roster)?))
+    Ok(Arc::new(Membership::new(Digest::new(b"a repository"), roster)?))
 }
 
 /// Seconds that it takes to sign, and to verify, a message as long as a vote.
@@ -243,15 +243,15 @@ pub(crate) fn measure() -> Result<()> {
     row("Ed25519: verifications a second", 1.0 / verify, None);
     for count in [4, 7, 31, 100] {
         let n = count as f64;
-        let registry = registry(count)?;
-        let seal = |party| Seal::new(secret(party), Arc::clone(&registry)).expect("it is in the roster").1;
+        let membership = membership(count)?;
+        let seal = |party| Seal::new(secret(party), Arc::clone(&membership)).expect("it is in the roster").1;
         // Everybody signs what it says twice, and verifies what all say.
         let bound = 1.0 / ((2.0 * n * n + n) * verify + (2.0 * n + 1.0) * sign);
-        let (each, median, slowest) = rate(hall(Bytes(Arc::clone(&registry)), count, seal)?);
+        let (each, median, slowest) = rate(hall(Bytes(Arc::clone(&membership)), count, seal)?);
         row(&format!("{count} reviewers: decisions a second, beside the signatures"), each, Some(bound));
         row(&format!("{count} reviewers: ms a decision, p50"), median, None);
         row(&format!("{count} reviewers: ms a decision, p99"), slowest, None);
-        let (once, ..) = rate(hall(Once(Arc::clone(&registry)), count, seal)?);
+        let (once, ..) = rate(hall(Once(Arc::clone(&membership)), count, seal)?);
         row(&format!("{count} reviewers: each post verified once for all"), once, Some(bound));
         let (unsigned, ..) = rate(hall(Plain, count, |_| NoKey)?);
         row(&format!("{count} reviewers: unsigned"), unsigned, None);

@@ -28,7 +28,7 @@ use super::error::NodeError;
 use super::inbox::{Arrived, Inbox};
 use super::runner::Carrier;
 use super::tls;
-use crate::bft::{NodeId, PACKET_BYTES_MAX, Registry};
+use crate::bft::{Membership, NodeId, PACKET_BYTES_MAX};
 use crate::crypto::{PublicKey, SecretKey};
 
 /// The version of the protocol that this program speaks. Since 2 a vote names the model that formed it.
@@ -44,7 +44,7 @@ const VERSION_HEADER: &str = "consensus-protocol";
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 
 /// How long one packet may take, and how long a connection may be idle.
-const POST_MAX: Duration = Duration::from_mins(1);
+const PACKET_MAX: Duration = Duration::from_mins(1);
 
 /// How long an idle connection is kept by who has made it: less than the other end keeps it.
 const IDLE_MAX: Duration = Duration::from_secs(30);
@@ -131,14 +131,14 @@ impl Addresses {
     /// # Errors
     ///
     /// [`NodeError::NoAddress`], [`NodeError::Unknown`] or [`NodeError::SamePlace`].
-    pub fn check(&self, registry: &Registry) -> Result<(), NodeError> {
+    pub fn check(&self, membership: &Membership) -> Result<(), NodeError> {
         let mut known: BTreeMap<&str, &str> = BTreeMap::new();
-        for (_, seat) in registry.seats() {
+        for (_, seat) in membership.seats() {
             if let Some(other) = known.insert(self.of(&seat.name)?, &seat.name) {
                 return Err(NodeError::SamePlace(other.to_owned(), seat.name.clone()));
             }
         }
-        let is_known = |name: &&String| registry.seats().any(|(_, seat)| seat.name == **name);
+        let is_known = |name: &&String| membership.seats().any(|(_, seat)| seat.name == **name);
         match self.0.keys().find(|name| !is_known(name)) {
             Some(name) => Err(NodeError::Unknown(name.clone())),
             None => Ok(()),
@@ -181,12 +181,12 @@ impl Connections {
     pub fn open(
         key: &SecretKey,
         me: NodeId,
-        registry: &Registry,
+        membership: &Membership,
         addresses: &Addresses,
     ) -> Result<Self, NodeError> {
         let own = tls::own(key)?;
         let mut outboxes = BTreeMap::new();
-        for (party, seat) in registry.seats().filter(|(party, _)| *party != me) {
+        for (party, seat) in membership.seats().filter(|(party, _)| *party != me) {
             let address = addresses.of(&seat.name)?;
             let no_place = || NodeError::NoPlace(address.to_owned());
             let url = Url::parse(&format!("https://{address}{PATH}")).map_err(|_| no_place())?;
@@ -199,7 +199,7 @@ impl Connections {
                 .redirect(reqwest::redirect::Policy::none())
                 .connect_timeout(CONNECT_MAX)
                 .pool_idle_timeout(IDLE_MAX)
-                .timeout(POST_MAX)
+                .timeout(PACKET_MAX)
                 .build()
                 .map_err(|why| NodeError::Tls(why.to_string()))?;
             let (packets, waiting) = mpsc::channel(WAITING_MAX);
@@ -279,10 +279,11 @@ fn innermost(why: &reqwest::Error) -> String {
 pub async fn listen(
     address: &str,
     key: &SecretKey,
-    registry: &Registry,
+    membership: &Membership,
 ) -> Result<(Inbox, SocketAddr), NodeError> {
     let wrong = |source| NodeError::Listen { address: address.to_owned(), source };
-    let keys: BTreeMap<NodeId, PublicKey> = registry.seats().map(|(party, seat)| (party, seat.key)).collect();
+    let keys: BTreeMap<NodeId, PublicKey> =
+        membership.seats().map(|(party, seat)| (party, seat.key)).collect();
     let known: Vec<PublicKey> = keys.values().copied().collect();
     let acceptor = TlsAcceptor::from(Arc::new(tls::server(&tls::own(key)?, &known)?));
     let listener = TcpListener::bind(address).await.map_err(wrong)?;
@@ -348,7 +349,7 @@ async fn serve(
     let hear = service_fn(move |request| hear(request, door.clone()));
     http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(POST_MAX)
+        .header_read_timeout(PACKET_MAX)
         .serve_connection(TokioIo::new(stream), hear)
         .await
         .map_err(|why| why.to_string())
@@ -358,7 +359,7 @@ async fn hear(request: Request<Incoming>, door: Door) -> Result<Response<Empty<B
     let status = if request.method() != Method::POST || request.uri().path() != PATH {
         StatusCode::NOT_FOUND
     } else {
-        let taken = tokio::time::timeout(POST_MAX, take(request.into_body(), &door)).await;
+        let taken = tokio::time::timeout(PACKET_MAX, take(request.into_body(), &door)).await;
         taken.unwrap_or(StatusCode::REQUEST_TIMEOUT)
     };
     let mut response = Response::new(Empty::new());
@@ -421,7 +422,7 @@ mod tests {
         };
         let (me, other) = (NodeId::Orchestrator(0), NodeId::Reviewer(0));
         let roster = Roster { reviewers: vec![seat("Quality", 1)], orchestrators: vec![seat("me", 2)] };
-        let registry = Registry::new(Digest::ZERO, roster).unwrap();
+        let membership = Membership::new(Digest::ZERO, roster).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let said = |version| {
             runtime.block_on(async {
@@ -432,7 +433,7 @@ mod tests {
                 tokio::spawn(answer_as(version, listener, TlsAcceptor::from(Arc::new(server))));
                 let places = [("Quality", address), ("me", "127.0.0.1:1".to_owned())];
                 let places = places.into_iter().map(|(name, place)| (name.to_owned(), place)).collect();
-                let connections = Connections::open(&key(2), me, &registry, &places).unwrap();
+                let connections = Connections::open(&key(2), me, &membership, &places).unwrap();
                 connections.send(other, &"{\"have\":1}".into());
                 let mut failure = connections.0[&other].failure.clone();
                 failure.changed().await.unwrap();

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::error::NodeError;
 use crate::bft::node_machine::NodeInput;
 use crate::bft::{
-    Change, ModelAt, ModelOpinion, NodeId, Opinion, Packet, Phase, Registry, Sequence, Statement, View,
+    Change, Membership, ModelAt, ModelOpinion, NodeId, Opinion, Packet, Phase, Sequence, Statement, View,
 };
 use crate::crypto::{Digest, Signature};
 use crate::journal::{FILE_NAME, JournalError, Writer};
@@ -27,10 +27,12 @@ enum Entry {
     Submitted(String),
     Heard {
         from: NodeId,
+        #[serde(rename = "post")]
         packet: Box<RawValue>,
     },
     HeardAgain {
         from: NodeId,
+        #[serde(rename = "post")]
         packet: Digest,
     },
     Reviewed {
@@ -103,30 +105,34 @@ impl NodeLog {
     /// Opens a log, or makes one; returns what is in it, to be put in again.
     pub(super) fn open(
         folder: &Path,
-        registry: &Registry,
+        membership: &Membership,
     ) -> Result<(Self, Vec<NodeInput<Signature>>), NodeError> {
-        let (writer, lines) = Writer::open::<Entry>(folder, &registry.chain().to_string())?;
+        let (writer, lines) = Writer::open::<Entry>(folder, &membership.chain().to_string())?;
         let mut log = Self { writer, heard: BTreeMap::new(), starts_at: None };
         let mut inputs = Vec::new();
         for line in lines {
             let wrong =
                 |why: String| NodeError::Log { path: folder.join(FILE_NAME), line: line.seq + 1, why };
-            if line.run != registry.chain().to_string() {
+            if line.run != membership.chain().to_string() {
                 return Err(wrong("it is of another repository".to_owned()));
             }
-            inputs.extend(log.read(line.event, registry).map_err(wrong)?);
+            inputs.extend(log.read(line.event, membership).map_err(wrong)?);
         }
         Ok((log, inputs))
     }
 
     /// Reads a line; most are inputs.
-    fn read(&mut self, entry: Entry, registry: &Registry) -> Result<Option<NodeInput<Signature>>, String> {
+    fn read(
+        &mut self,
+        entry: Entry,
+        membership: &Membership,
+    ) -> Result<Option<NodeInput<Signature>>, String> {
         Ok(Some(match entry {
             Entry::Submitted(text) => NodeInput::Submit(Change::new(&text).map_err(|why| why.to_string())?),
             Entry::Heard { from, packet } => {
-                let read = registry.read(packet.get(), |_, _| true).map_err(|why| why.to_string())?;
+                let read = membership.read(packet.get(), |_, _| true).map_err(|why| why.to_string())?;
                 let read = read.ok_or("its packet is none")?;
-                self.keep(from, &read, &registry.write(&read));
+                self.keep(from, &read, &membership.write(&read));
                 NodeInput::Heard(from, read)
             }
             Entry::HeardAgain { from, packet } => {
@@ -166,13 +172,13 @@ impl NodeLog {
     }
 
     /// Writes down what comes; durable when this returns.
-    pub(super) fn write(&mut self, news: &[News], registry: &Registry) -> Result<Written, NodeError> {
+    pub(super) fn write(&mut self, news: &[News], membership: &Membership) -> Result<Written, NodeError> {
         let mut written = Written::default();
         for one in news {
             let entry = match one {
                 News::Submitted(change) => Entry::Submitted(change.text().to_owned()),
                 News::Heard(from, packet) => {
-                    let text = registry.write(packet);
+                    let text = membership.write(packet);
                     let digest = Digest::new(text.as_bytes());
                     let bytes = written.of.entry(*from).or_default();
                     if self.heard.contains_key(&(*from, digest)) {

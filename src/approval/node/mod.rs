@@ -1,7 +1,7 @@
 //! One who takes part, in a process of its own: its log, its clock and its connections to the others.
 //!
 //! ```text
-//!  packets of others ──TLS──► inbox ─┐                       ┌─► outbox ──TLS──► the others
+//!  packets of others ─TLS─► inbox ─┐                       ┌─► outbox ──TLS──► the others
 //!  reviews that have ended ────────┼─► log (fsync) ─► node (pure)
 //!  time-outs ──────────────────────┘                       └─► reviews to make, decisions to tell
 //! ```

@@ -19,7 +19,7 @@ use crate::bft::node_machine::{NodeAction, NodeInput, NodeMachine};
 use crate::bft::proposer::Proposer;
 use crate::bft::replica::Replica;
 use crate::bft::{
-    Change, ModelOpinion, NodeId, Opinion, PROOFS_AT_ONCE, Packet, Proof, Registry, Seal, Sequence, Signed,
+    Change, Membership, ModelOpinion, NodeId, Opinion, PROOFS_AT_ONCE, Packet, Proof, Seal, Sequence, Signed,
     SignedMessage, Statement, To, Value,
 };
 use crate::crypto::{Digest, Signature};
@@ -50,7 +50,7 @@ pub trait ReviewerNode {
 #[derive(Debug)]
 pub struct Node {
     me: NodeId,
-    registry: Arc<Registry>,
+    membership: Arc<Membership>,
     member: NodeMachine<Seal>,
     log: NodeLog,
     /// Decisions, for those who have missed them.
@@ -84,20 +84,20 @@ impl Node {
     /// [`NodeError`] if the log is in use or cannot be trusted.
     pub fn open(
         folder: &Path,
-        registry: &Arc<Registry>,
+        membership: &Arc<Membership>,
         (me, seal): (NodeId, Seal),
     ) -> Result<Self, NodeError> {
-        let (quorum, orchestrators) = (registry.quorum(), registry.roster().orchestrators.len());
+        let (quorum, orchestrators) = (membership.quorum(), membership.roster().orchestrators.len());
         let member = match me {
             NodeId::Reviewer(at) => NodeMachine::Reviewer(Replica::new(seal, at, quorum, orchestrators)),
             NodeId::Orchestrator(at) => {
                 NodeMachine::Orchestrator(Proposer::new(seal, at, quorum, orchestrators))
             }
         };
-        let (log, inputs) = NodeLog::open(folder, registry)?;
-        let mut peer = Self {
+        let (log, inputs) = NodeLog::open(folder, membership)?;
+        let mut node = Self {
             me,
-            registry: Arc::clone(registry),
+            membership: Arc::clone(membership),
             member,
             log,
             kept: BTreeMap::new(),
@@ -113,15 +113,15 @@ impl Node {
             held: 0,
         };
         for input in inputs {
-            peer.note_input(&input);
-            for action in peer.member.step(input) {
-                peer.note_action(&action);
+            node.note_input(&input);
+            for action in node.member.step(input) {
+                node.note_action(&action);
                 // Whoever has died in between has not told of it.
-                peer.owed.extend(matches!(action, NodeAction::Accuse(_)).then_some(action));
+                node.owed.extend(matches!(action, NodeAction::Accuse(_)).then_some(action));
             }
         }
-        peer.log.forget(peer.member.known(), peer.stable);
-        Ok(peer)
+        node.log.forget(node.member.known(), node.stable);
+        Ok(node)
     }
 
     /// All decisions up to this one are known.
@@ -155,7 +155,7 @@ impl Node {
     /// What was decided at a place, if its proof is here. A place that is known by a checkpoint alone has none.
     #[must_use]
     pub fn value_at(&self, sequence: Sequence) -> Option<Value> {
-        Some(self.kept.get(&sequence)?.check(self.registry.quorum())?.value)
+        Some(self.kept.get(&sequence)?.check(self.membership.quorum())?.value)
     }
 
     /// Signs nothing at places up to this one, until others have shown what was decided there: a branch says that they are
@@ -197,7 +197,7 @@ impl Node {
     #[must_use]
     pub fn proof_of(&self, sequence: Sequence, on: Value) -> Option<DecisionProof<Signature>> {
         let proof = self.kept.get(&sequence)?.clone();
-        let value = proof.check(self.registry.quorum())?.value;
+        let value = proof.check(self.membership.quorum())?.value;
         let is_on_it = |message: &&SignedMessage<Signature>| matches!(message.signed.statement, Statement::Prepare { value, .. } if value == on);
         let votes = self.votes.get(&sequence).into_iter().flat_map(BTreeMap::values);
         Some(DecisionProof { sequence, value, proof, votes: votes.filter(is_on_it).cloned().collect() })
@@ -295,12 +295,12 @@ impl Node {
         news: &mut Vec<News>,
     ) -> Result<Vec<NodeAction<Signature>>, NodeError> {
         let member = &self.member;
-        let read = self.registry.read(text, |sequence, statement| member.wants(sequence, statement));
+        let read = self.membership.read(text, |sequence, statement| member.wants(sequence, statement));
         let packet = match read {
-            Ok(Some(packet)) if packet.is_proven(self.registry.quorum()) => packet,
+            Ok(Some(packet)) if packet.is_proven(self.membership.quorum()) => packet,
             Ok(_) => return Ok(Vec::new()),
             Err(why) => {
-                debug!("a packet of {} is not read: {why}", self.registry.name(from).unwrap_or_default());
+                debug!("a packet of {} is not read: {why}", self.membership.name(from).unwrap_or_default());
                 return Ok(Vec::new());
             }
         };
@@ -308,7 +308,7 @@ impl Node {
         if self.is_held(&packet) {
             debug!(
                 "a message of {} is not heard: its place is held",
-                self.registry.name(from).unwrap_or_default()
+                self.membership.name(from).unwrap_or_default()
             );
             return Ok(Vec::new());
         }
@@ -328,7 +328,7 @@ impl Node {
             });
         }
         if self.said.get(&from).is_some_and(|said| *said > SAYS_MAX) {
-            debug!("{} says too much for one decision", self.registry.name(from).unwrap_or_default());
+            debug!("{} says too much for one decision", self.membership.name(from).unwrap_or_default());
             return Ok(Vec::new());
         }
         news.push(News::Heard(from, Box::new(packet)));
@@ -388,7 +388,7 @@ impl Node {
         match own.find(|signed| !self.signed.contains(&key_of(signed))) {
             None => Ok(()),
             Some(signed) => Err(NodeError::Forgotten {
-                name: self.registry.name(self.me).unwrap_or_default().to_owned(),
+                name: self.membership.name(self.me).unwrap_or_default().to_owned(),
                 sequence: signed.sequence,
                 path: self.folder.clone(),
             }),
@@ -400,7 +400,7 @@ impl Node {
         if news.is_empty() {
             return Ok((Vec::new(), false));
         }
-        let written = self.log.write(&news, &self.registry)?;
+        let written = self.log.write(&news, &self.membership)?;
         for (party, bytes) in written.of {
             *self.said.entry(party).or_default() += bytes;
         }
@@ -418,8 +418,9 @@ impl Node {
     }
 
     fn send(&self, carrier: &impl Carrier, to: To, packet: &Packet<Signature>) {
-        let text: Arc<str> = self.registry.write(packet).into();
-        for party in self.registry.seats().map(|(party, _)| party).filter(|party| to.reaches(self.me, *party))
+        let text: Arc<str> = self.membership.write(packet).into();
+        for party in
+            self.membership.seats().map(|(party, _)| party).filter(|party| to.reaches(self.me, *party))
         {
             carrier.send(party, &text);
         }

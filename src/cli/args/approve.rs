@@ -146,6 +146,7 @@ impl ApproveArgs {
             seed: self.seed,
             limits: self.limits.limits(),
             runs_dir: runs_folder(self.runs.runs_dir.as_ref(), file),
+            output: self.output.clone(),
             review: self.review.clone(),
             sarif: self.sarif.clone(),
         }

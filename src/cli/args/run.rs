@@ -349,11 +349,12 @@ impl LimitArgs {
 }
 
 impl ParamArgs {
-    /// Returns what each flag changes: the one list of flags that become parameters of a protocol.
+    /// Returns what each flag changes: the one list of flags whose values are parameters of a protocol. What `--weights-from`
+    /// names is read where parameters are set.
     pub(crate) fn changes(&self) -> ParamChanges {
         let is_formed = !self.constraints.is_empty() || self.canonical.is_some() || !self.choices.is_empty();
         let given = [
-            // Of the ways to think one is not every protocol's.
+            // One way to think, in a field, is not taken by every protocol.
             ("--thinking field", self.thinking.map(|thinking| Override::Thinking(thinking.into()))),
             ("--resample", self.resample.map(Override::Resample)),
             ("--confidence", self.confidence.map(|from| Override::MeasuredConfidence(from.is_measured()))),

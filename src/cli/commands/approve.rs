@@ -6,7 +6,8 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::approval::{
-    ApprovalRequest, ApprovalWatcher, CutOff, DecisionEnd, ProposalOutcome, ProposingNode, serve,
+    ApprovalRequest, ApprovalWatcher, CutOff, DecisionEnd, ProposalOutcome, ProposingNode, ReviewingNode,
+    UNBEGUN,
 };
 use crate::bft::{Sequence, Value};
 use crate::cli::answer::{exit_code, tell_result};
@@ -20,11 +21,7 @@ use crate::core::{Endpoint, ExitCode};
 use crate::engine::Observer;
 use crate::protocol::OutcomeKind;
 use crate::report::{DecisionOutcome, RunResult};
-use crate::run::AnswerFile;
 use crate::text::escape;
-
-/// What a signal or a deadline leaves before the review.
-const UNBEGUN: &str = "before anybody was asked; nothing was decided";
 
 /// What a signal leaves of a reviewer that does not listen yet.
 const UNSEATED: &str = "before this reviewer took part; it signed nothing";
@@ -44,8 +41,7 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
     let listening = signals::listen(UNBEGUN, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
     let request = args.request(&file);
-    let copy = AnswerFile::open(args.output.as_deref())?;
-    let node = ProposingNode::open(&request, copy, file, output).await?;
+    let node = ProposingNode::open(&request, file, output).await?;
     let cut = CutOff { stop: listening.begin(), deadline: args.limits.deadline.map(|after| began + after) };
     let proposed = node.propose(cut, began).await?;
     let (code, run) = match proposed {
@@ -66,7 +62,7 @@ async fn replica(name: &str, args: &ApproveArgs, output: &Output) -> anyhow::Res
     let listening = signals::listen(UNSEATED, None, output)?;
     let file = FileConfig::load()?;
     let request: ApprovalRequest = args.request(&file);
-    let node = serve(name, &request, file, listening.stop(), output).await?;
+    let node = ReviewingNode::open(name, &request, file, listening.stop(), output).await?;
     let cut = CutOff { stop: listening.begin(), deadline: args.limits.deadline.map(|after| began + after) };
     let is_stopped = node.run(cut).await?;
     Ok(if is_stopped { ExitCode::Interrupted } else { ExitCode::Success })
@@ -122,11 +118,11 @@ impl ApprovalWatcher for Output {
         tell_result(self, result, dir, endpoints);
     }
 
-    fn decided(&self, sequence: Sequence, value: Option<Value>) {
-        if self.format != Format::Text {
-            // A reader that left is no error.
-            let _ = self.json(&json!({"sequence": sequence, "value": value}));
+    fn decided(&self, sequence: Sequence, value: Option<Value>) -> std::io::Result<()> {
+        if self.format == Format::Text {
+            return Ok(());
         }
+        self.json(&json!({"sequence": sequence, "value": value})).map_err(std::io::Error::other)
     }
 }
 

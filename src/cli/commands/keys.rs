@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::approval::{self, Exported, Imported, KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
-use crate::bft::Registry;
+use crate::bft::Membership;
 use crate::cli::args::{Format, KeysAction, KeysArgs, RolesetsArgs};
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
@@ -116,7 +116,7 @@ fn told(made: &KeyFolder, folder: &Path, output: &Output) -> anyhow::Result<Exit
     }
     let place = folder.display();
     output.status(&format!("{place}/{ROSTER_FILE}: the public keys; give it to whoever verifies decisions"));
-    let digest = Registry::new(Digest::ZERO, made.roster().clone())?.digest();
+    let digest = Membership::new(Digest::ZERO, made.roster().clone())?.digest();
     output.status(&format!("its digest, the same on every machine: {digest}"));
     for seat in &made.roster().reviewers {
         output.line(&format!("{}  {}", seat.key, seat.name))?;

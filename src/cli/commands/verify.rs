@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::api::{Session, SessionSays};
 use crate::approval::{DecisionError, DecisionRecord, KeyFolder, Verified, VotedFor, quorum_of_votes};
 use crate::batch;
-use crate::bft::{Opinion, Registry};
+use crate::bft::{Membership, Opinion};
 use crate::cli::args::{Format, RunRef, VerifyArgs};
 use crate::cli::error::{IntegrityError, UsageError};
 use crate::cli::output::Output;
@@ -135,8 +135,8 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
     }
     // Records of version 0.1 do not say it.
     if votes.iter().any(|vote| vote.signed_model.is_some()) {
-        let registry = Registry::new(*chain, roster.roster().clone())?;
-        let bears = quorum_of_votes(&registry, votes);
+        let membership = Membership::new(*chain, roster.roster().clone())?;
+        let bears = quorum_of_votes(&membership, votes);
         output.line(&escape::terminal(&format!("  quorum       {bears}")))?;
     }
     Ok(ExitCode::Success)

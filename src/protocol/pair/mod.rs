@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  opening            both draft blind, in parallel (round 1)
+//!     ├─ both SOLVED, marked, equal digests ─────────────────► agreed
 //!     │ drafts differ and `resample` > 0: both draft blind `resample` more times
 //!     ▼
 //!  turn               one agent has the floor: it sees the peer's envelope as data, or, where no
@@ -40,8 +41,8 @@
 //!   (`agreement`).
 //! - **Only an agent's own envelope speaks for it.** A reply is taken as it stands or refused
 //!   (`check`); the machine fills in nothing but the digest.
-//! - **Drafts are blind.** No opening prompt contains a word of the peer's, and with `adopt` never
-//!   no other prompt does until an arbiter has chosen: an answer changes only to one that is
+//! - **Drafts are blind.** No opening prompt contains a word of the peer's. With `adopt` at `never`
+//!   no other prompt does either, until an arbiter has chosen: an answer changes only to one that is
 //!   more than half of what its author has found.
 //! - **The agents never swap texts.** After the opening one agent moves at a time; who moves first follows from the
 //!   drafts and the seed (`turn_order`).

@@ -1,6 +1,6 @@
 //! Flow control: how many requests a server gets at once, and which of several gets the next one.
 //!
-//! In: requests that want to be sent, and how each of them went. Out: a pass to one server, in the order in which requests have come.
+//! In: requests that want to be sent, and how each of them went. Out: a permit for one server, in the order in which requests have come.
 //! What is decided is decided by [`Limit`] and [`Pool`], which know no clock; here it is awaited. Nothing is known of what a
 //! request is about, but which server its conversation was on before.
 
@@ -60,7 +60,7 @@ pub(super) struct Permit<'a> {
 pub(super) struct Home(Cell<Option<usize>>);
 
 impl Home {
-    /// Sends a request of this conversation once its turn has come, and notes how it went; without a admission it is its turn at once, and
+    /// Sends a request of this conversation once its turn has come, and notes how it went; without an admission its turn is at once, and
     /// the server is the first. `None` if `quit` comes before: nothing was sent, and nothing will be.
     pub(super) async fn send<T>(
         &self,

@@ -16,7 +16,7 @@ use consensus::approval::node::{
 use consensus::bft::local_cluster::DecisionProof;
 use consensus::bft::node_machine::NodeAction;
 use consensus::bft::{
-    Change, ModelOpinion, NodeId, Opinion, Packet, Registry, Roster, RosterEntry, Seal, Sequence, Severity,
+    Change, Membership, ModelOpinion, NodeId, Opinion, Packet, Roster, RosterEntry, Seal, Sequence, Severity,
     Signed, SignedMessage, Signer as _, Statement, Value,
 };
 use consensus::crypto::{Digest, SecretKey, Signature};
@@ -107,7 +107,7 @@ fn change(number: usize) -> Change {
 /// Four reviewers and an orchestrator, each with a folder.
 struct House {
     folder: Folder,
-    registry: Arc<Registry>,
+    membership: Arc<Membership>,
 }
 
 impl House {
@@ -119,12 +119,12 @@ impl House {
         };
         let reviewers = (0..4).map(|at| seat(NodeId::Reviewer(at))).collect();
         let roster = Roster { reviewers, orchestrators: vec![seat(LEADER)] };
-        let registry = Registry::new(Digest::new(b"a repository"), roster).unwrap();
-        Self { folder: Folder::new(), registry: Arc::new(registry) }
+        let membership = Membership::new(Digest::new(b"a repository"), roster).unwrap();
+        Self { folder: Folder::new(), membership: Arc::new(membership) }
     }
 
     fn parties(&self) -> Vec<NodeId> {
-        self.registry.seats().map(|(party, _)| party).collect()
+        self.membership.seats().map(|(party, _)| party).collect()
     }
 
     fn place(&self, party: NodeId) -> std::path::PathBuf {
@@ -132,8 +132,8 @@ impl House {
     }
 
     fn peer(&self, party: NodeId) -> Node {
-        let seal = Seal::new(key(party), Arc::clone(&self.registry)).unwrap();
-        Node::open(&self.place(party), &self.registry, seal).unwrap()
+        let seal = Seal::new(key(party), Arc::clone(&self.membership)).unwrap();
+        Node::open(&self.place(party), &self.membership, seal).unwrap()
     }
 
     /// Connects all parties with each other.
@@ -147,7 +147,8 @@ impl House {
                     inbox
                 }
                 By::Network => {
-                    let (inbox, address) = listen("127.0.0.1:0", &key(party), &self.registry).await.unwrap();
+                    let (inbox, address) =
+                        listen("127.0.0.1:0", &key(party), &self.membership).await.unwrap();
                     places.push((format!("{party:?}"), address.to_string()));
                     inbox
                 }
@@ -158,9 +159,9 @@ impl House {
         let wire = |party| {
             let line = match by {
                 By::Channels => Line::Channels(party, senders.clone()),
-                By::Network => {
-                    Line::Network(Connections::open(&key(party), party, &self.registry, &addresses).unwrap())
-                }
+                By::Network => Line::Network(
+                    Connections::open(&key(party), party, &self.membership, &addresses).unwrap(),
+                ),
             };
             Wire { line, left: Cell::new(usize::MAX), cut: Notify::new() }
         };
@@ -268,9 +269,9 @@ fn a_quorum_decides_wherever_its_members_are() {
             let expected = if is_approved { change(1).value() } else { Value::Nothing };
             assert_eq!(decision.value, expected, "{by:?}: {opinions:?}");
             assert!(asked.iter().all(|asked| *asked <= 1), "{by:?}: nobody is asked twice: {asked:?}");
-            assert_eq!(decision.proof.check(house.registry.quorum()).unwrap().value, expected);
-            let envelope = house.registry.envelope(&decision.proof.commits).unwrap();
-            assert!(house.registry.open(&envelope).is_ok(), "whoever has the public keys can check it");
+            assert_eq!(decision.proof.check(house.membership.quorum()).unwrap().value, expected);
+            let envelope = house.membership.envelope(&decision.proof.commits).unwrap();
+            assert!(house.membership.open(&envelope).is_ok(), "whoever has the public keys can check it");
         }
     }
 }
@@ -331,7 +332,7 @@ fn a_key_whose_log_was_lost_signs_nothing_once_it_learns_of_it() {
 #[test]
 fn what_an_orchestrator_would_like_is_said_to_it_again_without_harm() {
     let house = House::new();
-    let (_, seal) = Seal::new(key(LEADER), Arc::clone(&house.registry)).unwrap();
+    let (_, seal) = Seal::new(key(LEADER), Arc::clone(&house.membership)).unwrap();
     let statement = Statement::Want { value: change(1).value() };
     let signature = seal.sign(1, &statement);
     let want = SignedMessage {
@@ -343,7 +344,7 @@ fn what_an_orchestrator_would_like_is_said_to_it_again_without_harm() {
     let Line::Channels(_, doors) = &wire.line else { unreachable!() };
     // Its log was lost since; a wish binds nobody, as a proposal does.
     let door = &doors[&(LEADER, NodeId::Reviewer(0))];
-    door.try_send(house.registry.write(&Packet::Message(want)).into()).unwrap();
+    door.try_send(house.membership.write(&Packet::Message(want)).into()).unwrap();
     let mut leader = house.peer(LEADER);
     block_on(leader.run(&mut inbox, &wire, &(), PATIENCE, |want| {
         let is_proposal = matches!(want, NodeAction::Send(_, Packet::Message(message))
@@ -414,7 +415,7 @@ fn a_reviewer_that_dies_after_any_post_says_the_same_and_is_asked_once() {
             let house = House::new();
             let (asked, has_died) = block_on(with_a_death(&house, by, after));
             // A review that has not ended when its process does is made again; here it ends at once.
-            assert!(asked == 1 || asked == 2 && has_died, "{by:?}, after {after} posts: {asked}");
+            assert!(asked == 1 || asked == 2 && has_died, "{by:?}, after {after} packets: {asked}");
         }
     }
 }
@@ -428,8 +429,8 @@ fn a_log_that_was_changed_is_not_gone_on_with_and_a_torn_one_is() {
     let log = house.place(party).join("journal.jsonl");
     let whole = std::fs::read(&log).unwrap();
     let open = || {
-        let seal = Seal::new(key(party), Arc::clone(&house.registry)).unwrap();
-        Node::open(&house.place(party), &house.registry, seal)
+        let seal = Seal::new(key(party), Arc::clone(&house.membership)).unwrap();
+        Node::open(&house.place(party), &house.membership, seal)
     };
     assert_eq!(open().unwrap().known(), 1);
     std::fs::write(&log, &whole[..whole.len() - 10]).unwrap();
@@ -446,7 +447,7 @@ fn a_log_that_was_changed_is_not_gone_on_with_and_a_torn_one_is() {
     assert!(matches!(open(), Err(NodeError::Journal(_))), "it is in use");
     drop(held);
     // The same bytes belong to one repository.
-    let other = Registry::new(Digest::new(b"another"), house.registry.roster().clone()).unwrap();
+    let other = Membership::new(Digest::new(b"another"), house.membership.roster().clone()).unwrap();
     let seal = Seal::new(key(party), Arc::new(other.clone())).unwrap();
     assert!(matches!(Node::open(&house.place(party), &Arc::new(other), seal), Err(NodeError::Log { .. })));
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use consensus::bft::proposer;
 use consensus::bft::replica::{Replica, ReplicaAction, ReplicaInput};
 use consensus::bft::{
-    CHANGE_BYTES_MAX, Change, Commit, NodeId, OPINION_BYTES_MAX, Opinion, Packet, Refused, Registry,
+    CHANGE_BYTES_MAX, Change, Commit, Membership, NodeId, OPINION_BYTES_MAX, Opinion, Packet, Refused,
     RosterFault, Seal, Severity, SignedMessage, Statement, TooLong, Value, leader,
 };
 use consensus::crypto::{Digest, Signature};
@@ -119,8 +119,8 @@ fn the_same_commit_many_times_counts_once() {
     assert!(cluster.decided.is_empty() && cluster.accused.is_empty());
     // In one proof it is refused.
     let signed = message.signed;
-    let envelope = cluster.registry.envelope(&[signed.clone(), signed.clone(), signed]).unwrap();
-    let refused = cluster.registry.open(&envelope).unwrap_err();
+    let envelope = cluster.membership.envelope(&[signed.clone(), signed.clone(), signed]).unwrap();
+    let refused = cluster.membership.open(&envelope).unwrap_err();
     assert_eq!(refused, Refused::Twice(key(LIAR).public().id()));
 }
 
@@ -178,12 +178,12 @@ fn a_new_view_begins_with_what_a_quorum_approved_and_with_nothing_else() {
     let others: Vec<_> =
         (0..3).map(|at| cluster.says(NodeId::Reviewer(at), 1, vote(0, &b(), &reject()))).collect();
     let takes = |cluster: &TestCluster, change: &Change, grounds: Vec<SignedMessage<Signature>>| {
-        let (_, seal) = Seal::new(key(NodeId::Reviewer(0)), Arc::clone(&cluster.registry)).unwrap();
-        let mut fresh = Replica::new(seal, 0, cluster.registry.quorum(), 1);
+        let (_, seal) = Seal::new(key(NodeId::Reviewer(0)), Arc::clone(&cluster.membership)).unwrap();
+        let mut fresh = Replica::new(seal, 0, cluster.membership.quorum(), 1);
         let message = SignedMessage { grounds: grounds.into(), ..propose(cluster, 1, change) };
         let packet = cluster
-            .registry
-            .read(&cluster.registry.write(&Packet::Message(message)), |_, _| true)
+            .membership
+            .read(&cluster.membership.write(&Packet::Message(message)), |_, _| true)
             .unwrap()
             .unwrap();
         fresh.step(ReplicaInput::Heard(FIRST, packet)).iter().any(|out| {
@@ -262,7 +262,7 @@ fn a_double_voter_cannot_have_it_both_rejected_and_approved() {
         cluster.expire();
         cluster.again();
     }
-    assert!(cluster.outcome(1).is_some(), "one outcome, which the court itself compares");
+    assert!(cluster.outcome(1).is_some(), "one outcome, which the cluster itself compares");
 }
 
 #[test]
@@ -288,13 +288,13 @@ fn whoever_starts_again_says_the_same_bytes_and_asks_no_model_twice() {
     cluster.submit("the change");
     cluster.run();
     for at in 0..4 {
-        let (_, seal) = Seal::new(key(NodeId::Reviewer(at)), Arc::clone(&cluster.registry)).unwrap();
-        let mut again = Replica::new(seal, at, cluster.registry.quorum(), 1);
+        let (_, seal) = Seal::new(key(NodeId::Reviewer(at)), Arc::clone(&cluster.membership)).unwrap();
+        let mut again = Replica::new(seal, at, cluster.membership.quorum(), 1);
         let mut said = Vec::new();
         for input in &cluster.inputs[&at] {
             for out in again.step(input.clone()) {
                 if let ReplicaAction::Send(_, packet) = out {
-                    said.push(cluster.registry.write(&packet));
+                    said.push(cluster.membership.write(&packet));
                 }
             }
         }
@@ -310,8 +310,8 @@ fn whoever_starts_again_says_the_same_bytes_and_asks_no_model_twice() {
     }
     // Before its opinion is known it asks for it, and after that it does not.
     let at = 0;
-    let (_, seal) = Seal::new(key(NodeId::Reviewer(at)), Arc::clone(&cluster.registry)).unwrap();
-    let mut again = Replica::new(seal, at, cluster.registry.quorum(), 1);
+    let (_, seal) = Seal::new(key(NodeId::Reviewer(at)), Arc::clone(&cluster.membership)).unwrap();
+    let mut again = Replica::new(seal, at, cluster.membership.quorum(), 1);
     let is_review = |out: &ReplicaAction<Signature>| matches!(out, ReplicaAction::Review(..));
     for input in &cluster.inputs[&at] {
         let is_reviewed = matches!(input, ReplicaInput::Reviewed(..));

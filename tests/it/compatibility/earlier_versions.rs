@@ -4,8 +4,13 @@
 //! `tests/fixtures` holds the records, a folder for each version of the rules; `make.sh` there says how they were made.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use consensus::approval::KeyFolder;
+use consensus::approval::node::Node;
+use consensus::bft::Membership;
 use serde_json::Value;
 
 use crate::support::{Finished, Folder, consensus};
@@ -218,5 +223,26 @@ fn a_session_goes_on() {
         let seen = records(&newest)[0]["event"]["setup"]["task"]["documents"].to_string();
         assert!(seen.contains("How much is 2+2?") && seen.contains("And twice that?"), "{seen}");
         call(&folder, &["verify"], &newest).exits(0);
+    }
+}
+
+#[test]
+fn the_log_of_a_node_is_read_again() {
+    let nodes = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/rules-2/nodes");
+    let folder = Folder::new();
+    for name in ["Quality", "Security", "Performance", "Compatibility", "orchestrator"] {
+        let own = folder.path().join(name);
+        copy(&nodes.join(name), &own);
+        // Git does not keep it from other readers.
+        let key = own.join(format!("{name}.key"));
+        std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let keys = KeyFolder::open(&own).unwrap();
+        let log = std::fs::read_dir(own.join("decisions")).unwrap().next().unwrap().unwrap().path();
+        let log = records(&log.join("peers").join(name));
+        let chain = log[0]["run"].as_str().unwrap().parse().unwrap();
+        let membership = Arc::new(Membership::new(chain, keys.roster().clone()).unwrap());
+        let (_, me, seal, place) = keys.seat(name, &membership).unwrap();
+        let node = Node::open(&place, &membership, (me, seal)).unwrap();
+        assert_eq!(node.known(), 1, "{name}");
     }
 }

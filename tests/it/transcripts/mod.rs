@@ -115,7 +115,7 @@ fn set(setup: &mut RunSetup, name: &str, value: &str) {
     match (name, &mut setup.params) {
         ("protocol", _) if value == "panel" => *setup = Tiny::panel().into(),
         ("protocol", _) if value == "approval" => *setup = Tiny::approval(4).into(),
-        ("protocol", _) => *setup = Tiny::council().into(),
+        ("protocol", _) if value == "council" => *setup = Tiny::council().into(),
         ("prompt", _) => value.clone_into(&mut setup.task.prompt),
         ("seed", _) => setup.seed = value.parse().unwrap(),
         ("arbiter", _) => setup.arbiter = Some(Tiny::arbiter()),

@@ -17,7 +17,7 @@ const LATE: NodeId = NodeId::Reviewer(3);
 /// What the one who proposes says first of a place.
 fn proposal(house: &House, sequence: Sequence) -> Packet<Signature> {
     let change = change(usize::try_from(sequence).unwrap());
-    let seal = Seal::new(key(LEADER), Arc::clone(&house.registry)).unwrap().1;
+    let seal = Seal::new(key(LEADER), Arc::clone(&house.membership)).unwrap().1;
     let statement = Statement::PrePrepare { value: change.value(), view: 0 };
     let signature = seal.sign(sequence, &statement);
     let message = SignedMessage::alone(Signed { by: 0, sequence, statement, signature });
@@ -52,7 +52,7 @@ fn a_reviewer_signs_nothing_at_a_place_that_a_branch_has_decided_until_it_knows_
     let mut own = wires.remove(&LATE).unwrap();
     let send = |wire: &Wire, packet: &Packet<Signature>| {
         let Line::Channels(_, doors) = &wire.line else { unreachable!() };
-        doors[&(LATE, LEADER)].try_send(house.registry.write(packet).into()).unwrap();
+        doors[&(LATE, LEADER)].try_send(house.membership.write(packet).into()).unwrap();
     };
     let mut late = house.peer(LATE);
     assert!(late.is_new());

@@ -21,7 +21,7 @@ fn strangers_are_not_heard_and_nothing_is_said_to_them() {
     let house = House::new();
     block_on(async {
         let me = NodeId::Reviewer(0);
-        let (mut inbox, address) = listen("127.0.0.1:0", &key(me), &house.registry).await.unwrap();
+        let (mut inbox, address) = listen("127.0.0.1:0", &key(me), &house.membership).await.unwrap();
         let places = |port: &str| -> Addresses {
             house.parties().iter().map(|party| (format!("{party:?}"), format!("127.0.0.1:{port}"))).collect()
         };
@@ -29,8 +29,8 @@ fn strangers_are_not_heard_and_nothing_is_said_to_them() {
         // Somebody with a key that the roster does not have; somebody of the roster; and the same to another's door.
         let stranger = SecretKey::from_seed(&[99; 32]);
         let packet: Arc<str> = "{\"have\":7}".into();
-        Connections::open(&stranger, LEADER, &house.registry, &at).unwrap().send(me, &packet);
-        let known = Connections::open(&key(LEADER), LEADER, &house.registry, &at).unwrap();
+        Connections::open(&stranger, LEADER, &house.membership, &at).unwrap().send(me, &packet);
+        let known = Connections::open(&key(LEADER), LEADER, &house.membership, &at).unwrap();
         // At this door is another than the one who is meant: nothing is said.
         known.send(NodeId::Reviewer(1), &"{\"have\":8}".into());
         known.send(me, &packet);
@@ -88,14 +88,14 @@ fn nobody_of_the_roster_is_brought_down_by_what_another_sends() {
 fn a_post_that_is_written_oddly_spoils_no_log() {
     let house = House::new();
     let me = NodeId::Reviewer(0);
-    let seal = Seal::new(key(LEADER), Arc::clone(&house.registry)).unwrap().1;
+    let seal = Seal::new(key(LEADER), Arc::clone(&house.membership)).unwrap().1;
     let statement = Statement::PrePrepare { value: change(1).value(), view: 0 };
     let signature = seal.sign(1, &statement);
     let message = SignedMessage {
         change: Some(change(1)),
         ..SignedMessage::alone(Signed { by: 0, sequence: 1, statement, signature })
     };
-    let plain = house.registry.write(&Packet::Message(message));
+    let plain = house.membership.write(&Packet::Message(message));
     let nested = format!("{}{}", "[".repeat(40), "]".repeat(40));
     let odd = [
         plain.replacen("{\"letter\":{", "{\"letter\":\n{", 1),
@@ -134,14 +134,14 @@ fn silent_strangers_keep_nobody_from_being_heard() {
     let house = House::new();
     block_on(async {
         let me = NodeId::Reviewer(0);
-        let (mut inbox, address) = listen("127.0.0.1:0", &key(me), &house.registry).await.unwrap();
+        let (mut inbox, address) = listen("127.0.0.1:0", &key(me), &house.membership).await.unwrap();
         let mut silent = Vec::new();
         for _ in 0..100 {
             silent.push(tokio::net::TcpStream::connect(address).await.unwrap());
         }
         let places =
             house.parties().iter().map(|party| (format!("{party:?}"), address.to_string())).collect();
-        let connections = Connections::open(&key(LEADER), LEADER, &house.registry, &places).unwrap();
+        let connections = Connections::open(&key(LEADER), LEADER, &house.membership, &places).unwrap();
         connections.send(me, &"{\"have\":1}".into());
         assert_eq!(inbox.take(1).await, [(LEADER, "{\"have\":1}".to_owned())]);
     });
@@ -168,10 +168,10 @@ fn nobody_has_more_than_four_connections_and_what_is_too_long_is_not_taken() {
     let house = House::new();
     block_on(async {
         let me = NodeId::Reviewer(0);
-        let (mut inbox, address) = listen("127.0.0.1:0", &key(me), &house.registry).await.unwrap();
+        let (mut inbox, address) = listen("127.0.0.1:0", &key(me), &house.membership).await.unwrap();
         let places =
             house.parties().iter().map(|party| (format!("{party:?}"), address.to_string())).collect();
-        let open = || Connections::open(&key(LEADER), LEADER, &house.registry, &places).unwrap();
+        let open = || Connections::open(&key(LEADER), LEADER, &house.membership, &places).unwrap();
         let has_failed = async |connections: &Connections| {
             while !connections.unreachable().iter().any(|(party, _)| *party == me) {
                 tokio::task::yield_now().await;
@@ -211,7 +211,7 @@ fn whoever_says_more_than_any_decision_needs_fills_nobodys_disk() {
     let mut wires = block_on(house.wires(By::Channels));
     let (mut inbox, wire) = wires.remove(&me).unwrap();
     let Line::Channels(_, doors) = &wire.line else { unreachable!() };
-    let seal = Seal::new(key(LEADER), Arc::clone(&house.registry)).unwrap().1;
+    let seal = Seal::new(key(LEADER), Arc::clone(&house.membership)).unwrap().1;
     // As many proposals at one place as it likes.
     let flood = |numbers: std::ops::Range<usize>| {
         for number in numbers {
@@ -220,7 +220,7 @@ fn whoever_says_more_than_any_decision_needs_fills_nobodys_disk() {
             let signature = seal.sign(1, &statement);
             let message = SignedMessage::alone(Signed { by: 0, sequence: 1, statement, signature });
             let packet = Packet::Message(SignedMessage { change: Some(change), ..message });
-            doors[&(me, LEADER)].try_send(house.registry.write(&packet).into()).unwrap();
+            doors[&(me, LEADER)].try_send(house.membership.write(&packet).into()).unwrap();
         }
     };
     let log = || std::fs::metadata(house.place(me).join("journal.jsonl")).unwrap().len();

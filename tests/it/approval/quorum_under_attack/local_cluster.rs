@@ -6,7 +6,7 @@ use std::sync::Arc;
 use consensus::bft::proposer::{self, Proposer, ProposerAction, ProposerInput};
 use consensus::bft::replica::{Replica, ReplicaAction, ReplicaInput};
 use consensus::bft::{
-    Change, NodeId, Opinion, Packet, Phase, Refused, Registry, Roster, RosterEntry, Seal, Sequence, Signed,
+    Change, Membership, NodeId, Opinion, Packet, Phase, Refused, Roster, RosterEntry, Seal, Sequence, Signed,
     SignedMessage, Signer, Statement, To, Value, View,
 };
 use consensus::crypto::{Digest, SecretKey, Signature};
@@ -15,7 +15,7 @@ pub type Pair = (Signed<Signature>, Signed<Signature>);
 
 /// Those who are honest, and what they have said.
 pub struct TestCluster {
-    pub registry: Arc<Registry>,
+    pub membership: Arc<Membership>,
     pub reviewers: Vec<Replica<Seal>>,
     pub orchestrators: Vec<Proposer<Seal>>,
     /// What each reviewer thinks of everything.
@@ -65,9 +65,10 @@ pub fn approve() -> Opinion {
 
 impl TestCluster {
     pub fn new(reviewers: usize, orchestrators: usize) -> Self {
-        let registry = Registry::new(Digest::new(b"a repository"), roster(reviewers, orchestrators)).unwrap();
-        let (registry, quorum) = (Arc::new(registry), registry_quorum(reviewers));
-        let seal = |party| Seal::new(key(party), Arc::clone(&registry)).unwrap().1;
+        let membership =
+            Membership::new(Digest::new(b"a repository"), roster(reviewers, orchestrators)).unwrap();
+        let (membership, quorum) = (Arc::new(membership), registry_quorum(reviewers));
+        let seal = |party| Seal::new(key(party), Arc::clone(&membership)).unwrap().1;
         Self {
             reviewers: (0..reviewers)
                 .map(|at| Replica::new(seal(NodeId::Reviewer(at)), at, quorum, orchestrators))
@@ -88,7 +89,7 @@ impl TestCluster {
             inbox: VecDeque::new(),
             waits: Vec::new(),
             inputs: BTreeMap::new(),
-            registry,
+            membership,
         }
     }
 
@@ -99,7 +100,7 @@ impl TestCluster {
 
     /// A statement in a party's name.
     pub fn says(&self, party: NodeId, sequence: Sequence, statement: Statement) -> SignedMessage<Signature> {
-        let (_, seal) = Seal::new(key(party), Arc::clone(&self.registry)).unwrap();
+        let (_, seal) = Seal::new(key(party), Arc::clone(&self.membership)).unwrap();
         let (NodeId::Reviewer(by) | NodeId::Orchestrator(by)) = party;
         let signature = seal.sign(sequence, &statement);
         SignedMessage::alone(Signed { by, sequence, statement, signature })
@@ -111,7 +112,7 @@ impl TestCluster {
     }
 
     pub fn send(&mut self, from: NodeId, to: NodeId, message: SignedMessage<Signature>) {
-        let text = self.registry.write(&Packet::Message(message));
+        let text = self.membership.write(&Packet::Message(message));
         self.packet(from, to, &text);
     }
 
@@ -133,7 +134,7 @@ impl TestCluster {
             if self.away.contains(&from) || self.away.contains(&to) || self.liars.contains(&to) {
                 continue;
             }
-            let read = self.registry.read(&text, |sequence, statement| match to {
+            let read = self.membership.read(&text, |sequence, statement| match to {
                 NodeId::Reviewer(at) => self.reviewers[at].wants(sequence, statement),
                 NodeId::Orchestrator(at) => self.orchestrators[at].wants(sequence, statement),
             });
@@ -169,7 +170,7 @@ impl TestCluster {
                         self.waits.push((at, sequence, view, phase));
                     }
                     ReplicaAction::Decide(sequence, proof) => {
-                        let proven = proof.check(self.registry.quorum()).unwrap();
+                        let proven = proof.check(self.membership.quorum()).unwrap();
                         let before = self.decided.insert((at, sequence), proven.value);
                         assert!(before.is_none(), "a decision is final");
                     }
@@ -212,7 +213,7 @@ impl TestCluster {
     }
 
     fn broadcast(&mut self, from: NodeId, to: To, packet: &Packet<Signature>) {
-        let text: Arc<str> = self.registry.write(packet).into();
+        let text: Arc<str> = self.membership.write(packet).into();
         let to = match to {
             To::One(party) => vec![party],
             To::All => self.parties(),

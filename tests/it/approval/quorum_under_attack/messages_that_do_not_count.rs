@@ -18,18 +18,18 @@ fn nobody_has_two_seats() {
     let chain = Digest::new(b"a repository");
     let mut same_key = roster(4, 1);
     same_key.reviewers[2].key = same_key.reviewers[0].key;
-    assert!(matches!(Registry::new(chain, same_key), Err(RosterFault::SameKey(..))));
+    assert!(matches!(Membership::new(chain, same_key), Err(RosterFault::SameKey(..))));
     let mut voting = roster(4, 1);
     voting.orchestrators[0].key = voting.reviewers[0].key;
     assert!(
-        matches!(Registry::new(chain, voting), Err(RosterFault::SameKey(..))),
+        matches!(Membership::new(chain, voting), Err(RosterFault::SameKey(..))),
         "who proposes has no vote"
     );
     let mut same_name = roster(4, 1);
     same_name.reviewers[2].name = same_name.reviewers[0].name.clone();
-    assert!(matches!(Registry::new(chain, same_name), Err(RosterFault::SameName(_))));
-    assert!(matches!(Registry::new(chain, roster(0, 1)), Err(RosterFault::NoReviewers(_))));
-    assert!(matches!(Registry::new(chain, roster(4, 0)), Err(RosterFault::NoOrchestrators)));
+    assert!(matches!(Membership::new(chain, same_name), Err(RosterFault::SameName(_))));
+    assert!(matches!(Membership::new(chain, roster(0, 1)), Err(RosterFault::NoReviewers(_))));
+    assert!(matches!(Membership::new(chain, roster(4, 0)), Err(RosterFault::NoOrchestrators)));
     let weak = serde_json::to_string(&roster(1, 1)).unwrap();
     let weak = weak.replace(&key(NodeId::Reviewer(0)).public().to_string(), &"0".repeat(64));
     assert!(serde_json::from_str::<consensus::bft::Roster>(&weak).is_err());
@@ -42,31 +42,31 @@ fn a_proof_with_a_stranger_or_from_another_roster_is_none() {
         (0..3).map(|at| cluster.says(NodeId::Reviewer(at), 1, commit(0, a().value())).signed).collect()
     };
     let proof = commits(&cluster);
-    let good = cluster.registry.envelope(&proof).unwrap();
-    assert_eq!(cluster.registry.open(&good).unwrap().len(), 3);
+    let good = cluster.membership.envelope(&proof).unwrap();
+    assert_eq!(cluster.membership.open(&good).unwrap().len(), 3);
     let five = TestCluster::new(5, 1);
     let fifth = five.says(NodeId::Reviewer(4), 1, commit(0, a().value())).signed;
     let with_stranger: Vec<_> = commits(&five).into_iter().chain([fifth]).collect();
-    let envelope = five.registry.envelope(&with_stranger).unwrap();
-    assert_eq!(cluster.registry.open(&envelope), Err(Refused::OtherRoster(five.registry.digest())));
+    let envelope = five.membership.envelope(&with_stranger).unwrap();
+    assert_eq!(cluster.membership.open(&envelope), Err(Refused::OtherRoster(five.membership.digest())));
     // The stranger's signature under this roster.
     let text = serde_json::to_string(&good).unwrap();
     let known = key(NodeId::Reviewer(2)).public().id().to_string();
     let stranger = key(NodeId::Reviewer(4)).public().id();
     let bent = serde_json::from_str(&text.replace(&known, &stranger.to_string())).unwrap();
-    assert_eq!(cluster.registry.open(&bent), Err(Refused::Stranger(stranger)));
+    assert_eq!(cluster.membership.open(&bent), Err(Refused::Stranger(stranger)));
     let orchestrator = key(FIRST).public().id();
     let bent = serde_json::from_str(&text.replace(&known, &orchestrator.to_string())).unwrap();
-    assert_eq!(cluster.registry.open(&bent), Err(Refused::NotItsPart(FIRST)));
+    assert_eq!(cluster.membership.open(&bent), Err(Refused::NotItsPart(FIRST)));
 }
 
 #[test]
 fn what_was_said_elsewhere_counts_for_nothing_here() {
     let cluster = TestCluster::new(4, 1);
-    let other = Registry::new(Digest::new(b"another repository"), roster(4, 1)).unwrap();
+    let other = Membership::new(Digest::new(b"another repository"), roster(4, 1)).unwrap();
     let signed = cluster.says(NodeId::Reviewer(0), 1, commit(0, a().value())).signed;
-    let envelope = cluster.registry.envelope(&[signed]).unwrap();
-    assert_eq!(other.open(&envelope), Err(Refused::OtherChain(cluster.registry.chain())));
+    let envelope = cluster.membership.envelope(&[signed]).unwrap();
+    assert_eq!(other.open(&envelope), Err(Refused::OtherChain(cluster.membership.chain())));
     // Another place, another view, another kind of statement, another spelling.
     let read: Json = serde_json::to_value(&envelope).unwrap();
     let payload = String::from_utf8(envelope.payload().unwrap()).unwrap();
@@ -82,11 +82,11 @@ fn what_was_said_elsewhere_counts_for_nothing_here() {
         let signatures = envelope.signatures().unwrap();
         let bent =
             consensus::crypto::dsse::DsseEnvelope::new(envelope.payload_type(), bent.as_bytes(), &signatures);
-        assert_eq!(cluster.registry.open(&bent), Err(why), "{to}");
+        assert_eq!(cluster.membership.open(&bent), Err(why), "{to}");
     }
     let text = read.to_string().replace("in-toto", "something");
     let bent = serde_json::from_str(&text).unwrap();
-    assert!(matches!(cluster.registry.open(&bent), Err(Refused::Unreadable(_))));
+    assert!(matches!(cluster.membership.open(&bent), Err(Refused::Unreadable(_))));
 }
 
 #[test]
@@ -172,8 +172,8 @@ fn what_was_stripped_or_padded_on_the_way_does_not_stand_in_the_way_of_the_whole
     cluster.run();
     assert_eq!(cluster.outcome(1), Some(a().value()), "it is what the next view begins with");
     // What does not belong to a message is not even verified.
-    let text = cluster.registry.write(&Packet::Message(padded));
-    let Some(Packet::Message(read)) = cluster.registry.read(&text, |_, _| true).unwrap() else {
+    let text = cluster.membership.write(&Packet::Message(padded));
+    let Some(Packet::Message(read)) = cluster.membership.read(&text, |_, _| true).unwrap() else {
         panic!("a letter")
     };
     assert!(read.grounds.len() <= 4, "one by each author");
@@ -197,13 +197,13 @@ fn a_change_that_is_too_long_is_refused_before_anybody_is_asked() {
 fn what_cannot_be_read_is_refused_and_says_why() {
     let cluster = TestCluster::new(4, 1);
     let long = "x".repeat(consensus::bft::PACKET_BYTES_MAX + 1);
-    assert!(matches!(cluster.registry.read(&long, |_, _| true), Err(Refused::TooLong(_))));
+    assert!(matches!(cluster.membership.read(&long, |_, _| true), Err(Refused::TooLong(_))));
     for text in
         ["", "{}", "{\"have\":-1}", "{\"have\":1,\"have\":2}", "{\"letter\":{\"envelope\":{}}}", "[1]"]
     {
-        let refused = cluster.registry.read(text, |_, _| true).unwrap_err();
+        let refused = cluster.membership.read(text, |_, _| true).unwrap_err();
         assert!(matches!(refused, Refused::Unreadable(_)), "{text}: {refused}");
     }
     let deep = format!("{}{}", "{\"letter\":{\"grounds\":[".repeat(500), "]}}".repeat(500));
-    assert!(matches!(cluster.registry.read(&deep, |_, _| true), Err(Refused::Unreadable(_))));
+    assert!(matches!(cluster.membership.read(&deep, |_, _| true), Err(Refused::Unreadable(_))));
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use consensus::approval::node::{Addresses, Carrier as _, Connections};
 use consensus::bft::{
-    Change, NodeId, Opinion, Packet, Registry, Seal, Signed, SignedMessage, Signer as _, Statement, Vote,
+    Change, Membership, NodeId, Opinion, Packet, Seal, Signed, SignedMessage, Signer as _, Statement, Vote,
 };
 use consensus::crypto::{SecretKey, Signature};
 use consensus::repository::Repository;
@@ -331,7 +331,7 @@ struct Liar {
     me: NodeId,
     key: SecretKey,
     seal: Seal,
-    registry: Arc<Registry>,
+    membership: Arc<Membership>,
     addresses: Addresses,
 }
 
@@ -340,12 +340,12 @@ impl Liar {
         let repository = Repository::open(&house.project.path()).unwrap();
         let chain = repository.identity(&repository.commit_of("refs/heads/main").unwrap()).unwrap();
         let roster = std::fs::read_to_string(house.path("of/Quality/roster.json")).unwrap();
-        let registry = Arc::new(Registry::new(chain, serde_json::from_str(&roster).unwrap()).unwrap());
+        let membership = Arc::new(Membership::new(chain, serde_json::from_str(&roster).unwrap()).unwrap());
         let pem = std::fs::read_to_string(house.path(&format!("of/{name}/{name}.key"))).unwrap();
         let key = SecretKey::from_pem(&pem).unwrap();
-        let (me, seal) = Seal::new(key.clone(), Arc::clone(&registry)).unwrap();
+        let (me, seal) = Seal::new(key.clone(), Arc::clone(&membership)).unwrap();
         let addresses = Addresses::read(&house.path("peers.toml")).unwrap();
-        Self { me, key, seal, registry, addresses }
+        Self { me, key, seal, membership, addresses }
     }
 
     fn says(&self, sequence: u64, statement: Statement) -> SignedMessage<Signature> {
@@ -359,9 +359,9 @@ impl Liar {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let _inside = runtime.enter();
-        let connections = Connections::open(&self.key, self.me, &self.registry, &self.addresses).unwrap();
+        let connections = Connections::open(&self.key, self.me, &self.membership, &self.addresses).unwrap();
         for message in messages {
-            let text = self.registry.write(&Packet::Message(message.clone()));
+            let text = self.membership.write(&Packet::Message(message.clone()));
             connections.send(NodeId::Reviewer(to), &text.into());
         }
         until();
@@ -391,7 +391,7 @@ fn whoever_signs_two_things_is_proven_to_have_done_so() {
     let path = line.trim().split("both are in ").nth(1).unwrap();
     let text = std::fs::read_to_string(house.project.folder.path().join(path)).unwrap();
     let pair: [Value; 2] = serde_json::from_str(&text).unwrap();
-    let read = pair.map(|packet| quality.registry.read(&packet.to_string(), |_, _| true).unwrap().unwrap());
+    let read = pair.map(|packet| quality.membership.read(&packet.to_string(), |_, _| true).unwrap().unwrap());
     let [Packet::Message(first), Packet::Message(second)] = read else { panic!("{text}") };
     assert_eq!((first.signed.by, second.signed.by), (0, 0), "both are signed by the liar");
     assert_ne!(first.signed.statement, second.signed.statement);
