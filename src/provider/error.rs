@@ -70,6 +70,14 @@ pub enum ProviderError {
         /// What is wrong with it.
         why: String,
     },
+    /// The server's answer was cut or bent on its way.
+    #[error("{url} sent a damaged answer: {why}")]
+    Damaged {
+        /// The base URL.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The server that this program started is gone.
     #[error(transparent)]
     Launch(Box<LaunchError>),
@@ -95,6 +103,7 @@ impl ProviderError {
             | Self::Status { .. }
             | Self::Overflow { .. }
             | Self::BadAnswer { .. }
+            | Self::Damaged { .. }
             | Self::TooLarge { .. } => ExitCode::Provider,
         }
     }
@@ -119,9 +128,16 @@ impl ProviderError {
             Self::Setup(_)
             | Self::Overflow { .. }
             | Self::BadAnswer { .. }
+            | Self::Damaged { .. }
             | Self::Launch(_)
             | Self::TooLarge { .. } => false,
         }
+    }
+
+    /// Returns true if the answer came damaged, so that asking once more may bring it whole.
+    #[must_use]
+    pub fn is_damaged(&self) -> bool {
+        matches!(self, Self::Damaged { .. })
     }
 
     /// Returns true if it says something of the server, or of who asks, and nothing of what was asked: any other request would
@@ -131,7 +147,9 @@ impl ProviderError {
         match self {
             Self::Setup(_) | Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Launch(_) => true,
             Self::Status { status, .. } => !matches!(status, 400 | 413 | 422),
-            Self::Overflow { .. } | Self::BadAnswer { .. } | Self::TooLarge { .. } => false,
+            Self::Overflow { .. } | Self::BadAnswer { .. } | Self::Damaged { .. } | Self::TooLarge { .. } => {
+                false
+            }
         }
     }
 
@@ -151,6 +169,7 @@ impl ProviderError {
             | Self::TimedOut { .. }
             | Self::Overflow { .. }
             | Self::BadAnswer { .. }
+            | Self::Damaged { .. }
             | Self::Launch(_)
             | Self::TooLarge { .. } => None,
         }

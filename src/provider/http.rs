@@ -11,11 +11,11 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
-use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response, Url};
 use serde_json::Value;
 
@@ -209,7 +209,7 @@ impl Http {
         if (200..300).contains(&status) {
             return Ok(response);
         }
-        let retry_after = retry_after(response.headers());
+        let retry_after = retry_after(response.headers(), SystemTime::now());
         let body = self.body(response).await.unwrap_or_default();
         let message = self.redact(error_message(&self.secrets().in_message(&body)));
         let url = self.base_url.clone();
@@ -237,7 +237,7 @@ impl Http {
         while let Some(part) = parts.next().await {
             bytes.extend_from_slice(&part.map_err(|fault| self.fault(&fault))?);
         }
-        String::from_utf8(bytes).map_err(|_| self.bad("it is not UTF-8".to_owned()))
+        String::from_utf8(bytes).map_err(|_| self.damaged("it is not UTF-8".to_owned()))
     }
 
     /// Returns the bytes of a response as they come, bounded in number and in the time between two
@@ -284,6 +284,11 @@ impl Http {
     /// Returns the error of an answer that is not what the interface promises.
     pub(super) fn bad(&self, why: String) -> ProviderError {
         ProviderError::BadAnswer { url: self.base_url.clone(), why: self.redact(why) }
+    }
+
+    /// Returns the error of an answer that was cut or bent on its way.
+    pub(super) fn damaged(&self, why: String) -> ProviderError {
+        ProviderError::Damaged { url: self.base_url.clone(), why: self.redact(why) }
     }
 
     /// Returns the error of a status that came inside an answer which began well.
@@ -437,10 +442,21 @@ fn is_overflow(body: &str) -> bool {
     .any(|sign| lower.contains(sign))
 }
 
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
-    // The other form, an HTTP date, is rare among model servers and falls back to our own delay.
-    text.trim().parse().ok().map(Duration::from_secs)
+/// Returns how long a server asks to wait: milliseconds in its own header, as OpenAI sends them, or else seconds or a date in
+/// the standard one (RFC 9110, section 10.2.3). A number that no wait can have is the longest wait.
+fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    let number = |text: &str, unit: f64| {
+        let amount: f64 = text.parse().ok().filter(|amount: &f64| *amount >= 0.0)?;
+        Some(Duration::try_from_secs_f64(amount * unit).unwrap_or(Duration::MAX))
+    };
+    if let Some(wait) = text("retry-after-ms").and_then(|text| number(text, 0.001)) {
+        return Some(wait);
+    }
+    let text = text("retry-after")?;
+    let date = || httpdate::parse_http_date(text).ok();
+    // A date that has passed asks for no wait.
+    number(text, 1.0).or_else(|| Some(date()?.duration_since(now).unwrap_or(Duration::ZERO)))
 }
 
 /// Returns a client for a service that hands out credentials.
@@ -464,4 +480,39 @@ fn no_certificates() -> rustls::ClientConfig {
         .expect("ring supports the default protocol versions")
         .with_root_certificates(rustls::RootCertStore::empty())
         .with_no_client_auth()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_may_say_in_every_usual_form_how_long_to_wait() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        let in_ten = httpdate::fmt_http_date(now + Duration::from_secs(10));
+        let gone = httpdate::fmt_http_date(now - Duration::from_secs(10));
+        let seconds = |seconds: f64| Some(Duration::from_secs_f64(seconds));
+        let table: [(&str, &str, Option<Duration>); 11] = [
+            ("retry-after", "5", seconds(5.0)),
+            ("retry-after", " 5.0 ", seconds(5.0)),
+            ("retry-after", "0.25", seconds(0.25)),
+            ("retry-after", "18446744073709551616", Some(Duration::MAX)),
+            ("retry-after", "1e300", Some(Duration::MAX)),
+            ("retry-after", &in_ten, seconds(10.0)),
+            ("retry-after", &gone, seconds(0.0)),
+            ("retry-after", "-1", None),
+            ("retry-after", "soon", None),
+            ("retry-after-ms", "1500", seconds(1.5)),
+            ("x-other", "5", None),
+        ];
+        for (name, value, expected) in table {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, HeaderValue::from_str(value).unwrap());
+            assert_eq!(retry_after(&headers, now), expected, "{name}: {value}");
+        }
+        let mut both = HeaderMap::new();
+        both.insert("retry-after", HeaderValue::from_static("7"));
+        both.insert("retry-after-ms", HeaderValue::from_static("250"));
+        assert_eq!(retry_after(&both, now), seconds(0.25), "the finer one counts");
+    }
 }

@@ -2,9 +2,9 @@
 //!
 //! In: one attempt as a closure, and how often it may be repeated. Out: its result, or the last fault. Waits grow,
 //! a server's Retry-After is obeyed up to a limit, and no attempt is begun once the run is being ended; one that
-//! is under way is still awaited. Which faults pass is the error's to say.
+//! is under way is still awaited. The error says which faults pass; an answer that came damaged is asked for again once.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
 use std::time::Duration;
 
@@ -42,6 +42,11 @@ impl RetryPolicy {
     ) -> Result<T, ProviderError> {
         // The fault of the last attempt, while the next one is waited for.
         let failed = RefCell::new(None);
+        // A damaged answer was paid for: it is asked for again once.
+        let has_been_damaged = Cell::new(false);
+        let is_worth_it = |error: &ProviderError| {
+            error.is_retryable() || error.is_damaged() && !has_been_damaged.replace(true)
+        };
         let is_quitting = || self.quitting.get().is_some_and(|quitting| *quitting.borrow());
         let once = || {
             failed.take();
@@ -55,7 +60,7 @@ impl RetryPolicy {
         let attempted = once
             .retry(backoff)
             .sleep(tokio::time::sleep)
-            .when(|error: &ProviderError| error.is_retryable() && !is_quitting())
+            .when(|error: &ProviderError| is_worth_it(error) && !is_quitting())
             .adjust(|error, planned| {
                 let wait = error.retry_after().map(|wait| wait.min(RETRY_AFTER_MAX));
                 planned.map(|planned| wait.unwrap_or(planned))

@@ -179,6 +179,7 @@ fn end_of(error: &ProviderError) -> End {
         | ProviderError::Launch(_)
         | ProviderError::Overflow { .. }
         | ProviderError::BadAnswer { .. }
+        | ProviderError::Damaged { .. }
         | ProviderError::TooLarge { .. } => End::Well(LoadSign::Nothing),
     }
 }

@@ -1,7 +1,7 @@
 //! Putting a reply together from what a server sends, whole or in parts.
 
 use super::logprobs::{self, Token};
-use super::wire::{Body, Delta, WireUsage};
+use super::wire::{Body, Content, Delta, WireUsage};
 use crate::core::Usage;
 use crate::protocol::{Ask, Finish, Reply};
 use crate::provider::ProviderError;
@@ -32,6 +32,8 @@ pub(super) struct CollectedChunks {
 pub(super) enum Unusable {
     /// Something of another form.
     Form(String),
+    /// JSON that ends too early.
+    Cut(String),
     /// An error with an HTTP status, inside an answer that began well.
     Status(u16, String),
 }
@@ -44,9 +46,11 @@ impl CollectedChunks {
 
     /// Adds a whole completion or one chunk; keys are taken out of what is quoted of an unusable one.
     pub(super) fn add(&mut self, json: &str, secrets: &Secrets) -> Result<(), Unusable> {
-        let part: Body = serde_json::from_str(json).map_err(|e| {
+        // Some programs begin every text with this mark.
+        let part: Body = serde_json::from_str(json.trim_start_matches('\u{FEFF}')).map_err(|e| {
             let excerpt = escape::excerpt(&secrets.in_message(json));
-            Unusable::Form(format!("it is no chat completion ({e}): `{excerpt}`"))
+            let why = format!("it is no chat completion ({e}): `{excerpt}`");
+            if e.is_eof() { Unusable::Cut(why) } else { Unusable::Form(why) }
         })?;
         if let Some(error) = part.error.filter(|e| !e.is_null()) {
             let status = error["code"].as_u64().and_then(|code| u16::try_from(code).ok());
@@ -73,7 +77,7 @@ impl CollectedChunks {
     }
 
     fn say(&mut self, said: Delta) {
-        let content = said.content.unwrap_or_default();
+        let content = said.content.map(Content::into_text).unwrap_or_default();
         let reasoning = said.reasoning_content.or(said.reasoning).unwrap_or_default();
         self.parts += u64::from(!content.is_empty() || !reasoning.is_empty());
         self.text.push_str(&content);

@@ -180,10 +180,13 @@ async fn collect(
     response: Response,
     progress: OnProgress<'_>,
 ) -> Result<CollectedChunks, ProviderError> {
-    let kind = response.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or("");
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    // The names of media types are the same in capitals (RFC 9110, section 8.3.1).
+    let is_stream =
+        kind.split(';').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("text/event-stream"));
     let mut collected = CollectedChunks::new(Parts::new(&response, REQUEST_ID));
     let secrets = http.secrets();
-    if !kind.starts_with("text/event-stream") {
+    if !is_stream {
         let body = http.body(response).await?;
         collected.add(&body, &secrets).map_err(|why| unusable(http, why))?;
         return Ok(collected);
@@ -210,21 +213,15 @@ async fn collect(
 }
 
 fn stream_error(http: &Http, error: &sse_stream::Error) -> ProviderError {
-    let fault = match error {
-        sse_stream::Error::Body(fault) => fault.downcast_ref::<StreamFault>(),
-        sse_stream::Error::InvalidLine
-        | sse_stream::Error::DuplicatedEventLine
-        | sse_stream::Error::DuplicatedIdLine
-        | sse_stream::Error::DuplicatedRetry
-        | sse_stream::Error::Utf8Parse(_)
-        | sse_stream::Error::IntParse(_) => None,
-    };
-    fault.map_or_else(|| http.bad(error.to_string()), |fault| http.fault(fault))
+    // What is no fault of the connection is text that is not UTF-8.
+    let sse_stream::Error::Body(fault) = error else { return http.damaged(error.to_string()) };
+    fault.downcast_ref::<StreamFault>().map_or_else(|| http.bad(error.to_string()), |fault| http.fault(fault))
 }
 
 fn unusable(http: &Http, why: Unusable) -> ProviderError {
     match why {
         Unusable::Form(why) => http.bad(why),
+        Unusable::Cut(why) => http.damaged(why),
         Unusable::Status(status, message) => http.late_status(status, message),
     }
 }

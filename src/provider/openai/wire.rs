@@ -96,6 +96,7 @@ pub(super) struct Choice {
     pub(super) message: Option<Delta>,
     /// In a chunk.
     pub(super) delta: Option<Delta>,
+    #[serde(deserialize_with = "lenient")]
     pub(super) finish_reason: Option<String>,
     #[serde(deserialize_with = "logprobs")]
     pub(super) logprobs: Option<Logprobs>,
@@ -104,12 +105,35 @@ pub(super) struct Choice {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Delta {
-    pub(super) content: Option<String>,
+    pub(super) content: Option<Content>,
     pub(super) refusal: Option<String>,
     /// llama.cpp, DeepSeek, older vLLM.
     pub(super) reasoning_content: Option<String>,
     /// Newer vLLM, OpenRouter, Ollama.
     pub(super) reasoning: Option<String>,
+}
+
+/// The text of a reply: whole, or in parts, of which those that are text count.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum Content {
+    Whole(String),
+    Parts(Vec<ContentPart>),
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ContentPart {
+    text: Option<String>,
+}
+
+impl Content {
+    pub(super) fn into_text(self) -> String {
+        match self {
+            Self::Whole(text) => text,
+            Self::Parts(parts) => parts.into_iter().filter_map(|part| part.text).collect(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Default, Deserialize)]

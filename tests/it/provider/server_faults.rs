@@ -273,3 +273,63 @@ fn a_failed_run_goes_on_when_the_server_is_back() {
     assert_eq!(blind, 0, "no durable reply was asked for again");
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 }
+
+/// Answers with a stream in which each event has these lines besides its data.
+fn streamed(content_type: &str, lines: &str) -> Finished {
+    let (content_type, lines) = (content_type.to_owned(), lines.to_owned());
+    let server = Server::start(move |request: &Request| {
+        let reply = json!({"choices": [{"delta": {"content": SENSIBLE(&request.json())}}]});
+        let end = json!({"choices": [{"delta": {}, "finish_reason": "stop"}]});
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n");
+        let events = format!("{lines}data: {reply}\n\n{lines}data: {end}\n\ndata: [DONE]\n\n");
+        vec![Act::Send([head.into_bytes(), events.into_bytes()].concat())]
+    });
+    run(&Folder::new(), &server)
+}
+
+#[test]
+fn a_stream_is_read_as_the_standard_says() {
+    for lines in [
+        "retry: abc\n",
+        "retry: 5\nretry: 6\n",
+        "foo: bar\n",
+        "a line without a colon\n",
+        "data\n",
+        "event: a\nevent: b\n",
+        "id: 1\nid: 2\n",
+        ": a comment\n",
+    ] {
+        assert_eq!(streamed("text/event-stream", lines).exits(0).stdout, "4\n", "{lines:?}");
+    }
+    for name in ["Text/Event-Stream", "TEXT/EVENT-STREAM; charset=utf-8"] {
+        assert_eq!(streamed(name, "").exits(0).stdout, "4\n", "{name}");
+    }
+}
+
+#[test]
+fn a_reply_in_parts_is_read_as_one_text() {
+    let folder = Folder::new();
+    let server = Server::start(|request: &Request| {
+        let text = SENSIBLE(&request.json());
+        let (first, second) = text.split_at(text.floor_char_boundary(text.len() / 2));
+        let parts =
+            json!([{"type": "text", "text": first}, {"type": "image"}, {"type": "text", "text": second}]);
+        let body = json!({"choices": [{"message": {"content": parts}, "finish_reason": 7}]});
+        // Some programs begin every text with this mark.
+        let body = format!("\u{feff}{body}");
+        vec![Act::Send(http("200 OK", "content-type: application/json\r\n", body.as_bytes()))]
+    });
+    assert_eq!(run(&folder, &server).exits(0).stdout, "4\n");
+}
+
+#[test]
+fn an_answer_that_came_damaged_is_asked_for_again_once() {
+    let bent = || vec![Act::Send(http("200 OK", "", b"{\"choices\":\"\xff\xfe\"}"))];
+    let cut = || vec![Act::Send(http("200 OK", "", b"{\"choices\":[{\"message\":{\"content\":\"So"))];
+    recovers(1, bent);
+    recovers(1, cut);
+    // One that is damaged each time is no accident of the way.
+    let requests = fails("sent a damaged answer", move |_| cut());
+    let calls = requests.iter().filter(|request| request.path.ends_with("/chat/completions")).count();
+    assert_eq!(calls, 4, "each of two agents asks twice");
+}
