@@ -22,6 +22,7 @@
 //!
 //! - [`core`]: plain data that the journal, the providers and the protocols share: endpoints, usage, exit codes.
 //! - [`crypto`]: digests, signatures and canonical JSON.
+//! - [`files`]: reading within a limit, writing whole, private folders.
 //! - [`text`]: what models write. Envelope, schema, extraction, canonical forms, vacuity, quoting.
 //! - [`protocol`]: state machines. `contract` says what one is, `turn` holds what they share, and `registry` alone
 //!   lists them: [`protocol::pair`], two agents with a dual stop; [`protocol::council`], intent, answer and
@@ -60,6 +61,7 @@
 //! engine
 //! provider  retrieval  repository
 //! journal
+//! files
 //! protocol::registry
 //! protocol::pair  protocol::council  protocol::panel  protocol::review  protocol::map_reduce
 //! protocol::turn
@@ -127,6 +129,7 @@ pub mod config;
 pub mod core;
 pub mod crypto;
 pub mod engine;
+pub mod files;
 pub mod journal;
 pub mod protocol;
 pub mod provider;

@@ -9,14 +9,14 @@ use serde::Serialize;
 use super::cluster::Cluster;
 use super::error::ApprovalError;
 use super::facts::Facts;
-use super::log::{Case, Decided, DecisionLog, Ended};
+use super::log::{Case, Decided, DecisionLog, Ended, LandedCase};
 use super::proposal::Proposal;
 use super::quorum_words;
 use super::record::{Verified, VotedFor};
 use crate::bft::{ModelOpinion, Opinion, Sequence};
 use crate::crypto::Digest;
-use crate::journal::private_folder;
-use crate::report::{DECISION_METRICS_FILE, DecisionMetrics, DecisionOutcome, write_whole};
+use crate::files::{private_folder, write_whole};
+use crate::report::{DECISION_METRICS_FILE, DecisionMetrics, DecisionOutcome};
 use crate::repository::{Oid, Repository};
 use crate::run::{AnswerFile, Notices};
 use crate::text::escape;
@@ -108,6 +108,17 @@ impl Decider<'_> {
         let (end, proof) = self.conclude(phases).await?;
         copy.write_text(&proof)?;
         Ok(end)
+    }
+
+    /// Returns how the decision ended by which a change has landed before, and the proof, as text.
+    pub(super) fn landed_before(&self, landed: &LandedCase) -> (DecisionEnd, String) {
+        let LandedCase { case, decided, commit } = landed;
+        let ended = Ended::Landed { commit: commit.clone() };
+        let file = self.runs.join(&case.run).join(DECISION_FILE);
+        let end = end(case, decided.clone(), ended, &file, |outcome, verified| {
+            figures(verified, outcome, [Duration::ZERO; 3], case.proposal.churn())
+        });
+        (end, in_json(&decided.record))
     }
 
     /// Has the case that is open decided on, does what follows, and closes it. Returns the proof as well.

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use super::decision_error::DecisionError;
 use crate::bft::{Membership, NodeId, Roster, RosterEntry, RosterFault, Seal};
 use crate::crypto::{Digest, SecretKey};
-use crate::journal::{FILE_NAME, private_folder};
+use crate::files::{SMALL_BYTES_MAX, private_folder, read_text};
+use crate::journal::FILE_NAME;
 
 /// The file with the public keys.
 pub const ROSTER_FILE: &str = "roster.json";
@@ -81,7 +82,7 @@ impl KeyFolder {
     pub fn join(folder: &Path, reviewers: &[String], files: &[PathBuf]) -> Result<Self, DecisionError> {
         let mut seats = Vec::new();
         for path in files {
-            let text = std::fs::read_to_string(path).map_err(DecisionError::file("read", path))?;
+            let text = read_text(path, SMALL_BYTES_MAX).map_err(DecisionError::file("read", path))?;
             let seat: RosterEntry = serde_json::from_str(&text)
                 .map_err(|why| DecisionError::Unreadable { path: path.clone(), why: why.to_string() })?;
             if seats.iter().any(|known: &RosterEntry| known.name == seat.name) {
@@ -125,7 +126,7 @@ impl KeyFolder {
             let why = "it is not there; `consensus keys generate` makes keys".to_owned();
             return Err(DecisionError::Unreadable { path, why });
         }
-        let text = std::fs::read_to_string(&path).map_err(DecisionError::file("read", &path))?;
+        let text = read_text(&path, SMALL_BYTES_MAX).map_err(DecisionError::file("read", &path))?;
         let roster = serde_json::from_str(&text)
             .map_err(|why| DecisionError::Unreadable { path: path.clone(), why: why.to_string() })?;
         Ok(Self { folder: folder.to_owned(), roster })
@@ -225,7 +226,7 @@ impl KeyFolder {
         let path = key_file(&self.folder, &seat.name);
         let read = || {
             let mode = std::fs::metadata(&path)?.permissions().mode();
-            Ok((mode, std::fs::read_to_string(&path)?))
+            Ok((mode, read_text(&path, SMALL_BYTES_MAX)?))
         };
         let (mode, text) = read().map_err(DecisionError::file("read the key", &path))?;
         if mode & 0o077 != 0 {

@@ -7,6 +7,7 @@
 //! sit together in one process have one; where each has a process, the one who proposes has another, and each its own log.
 //! The same keys never do both, since neither knows what was signed in the other.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -127,8 +128,24 @@ pub struct DecisionLog {
     /// The decisions so far.
     proofs: Vec<(Sequence, Proof<Signature>)>,
     case: Option<Case>,
+    /// The last changes that have landed, the newest last.
+    landed: VecDeque<LandedCase>,
     starts_at: Option<Sequence>,
 }
+
+/// A change that has landed.
+#[derive(Clone, Debug)]
+pub struct LandedCase {
+    /// What was decided on.
+    pub case: Case,
+    /// The decision, with its proof.
+    pub decided: Decided,
+    /// The commit on the branch.
+    pub commit: Oid,
+}
+
+/// So many changes that have landed are remembered, so that one that is proposed again is known.
+const LANDED_MAX: usize = 16;
 
 impl Case {
     /// The SHA-256 of what is decided on.
@@ -203,6 +220,7 @@ impl DecisionLog {
             membership: Arc::clone(membership),
             proofs: Vec::new(),
             case: None,
+            landed: VecDeque::new(),
             starts_at: None,
         };
         for line in lines {
@@ -232,6 +250,11 @@ impl DecisionLog {
     #[must_use]
     pub fn case(&self) -> Option<&Case> {
         self.case.as_ref()
+    }
+
+    /// The last changes that have landed, the newest first.
+    pub fn landed(&self) -> impl Iterator<Item = &LandedCase> {
+        self.landed.iter().rev()
     }
 
     /// The mark of the decision that comes next. Where it is in a repository, this ledger is an older copy of another one.
@@ -423,12 +446,13 @@ impl DecisionLog {
                 case.decided = Some(Decided { record: *record, verified });
                 Ok(())
             }
-            Entry::Closed { sequence, .. } => {
-                let is_it = |case: &Case| case.sequence == sequence && case.decided.is_some();
-                if !self.case.as_ref().is_some_and(is_it) {
-                    return Err(wrong("it closes what was not decided"));
+            Entry::Closed { sequence, ended } => {
+                let is_it = |case: &mut Case| case.sequence == sequence && case.decided.is_some();
+                let case = self.case.take_if(is_it).ok_or_else(|| wrong("it closes what was not decided"))?;
+                if let (Some(decided), Ended::Landed { commit }) = (case.decided.clone(), ended) {
+                    self.landed.push_back(LandedCase { case, decided, commit });
+                    self.landed.drain(..self.landed.len().saturating_sub(LANDED_MAX));
                 }
-                self.case = None;
                 Ok(())
             }
             Entry::StartsAt { sequence } => match self.starts_at.replace(sequence) {

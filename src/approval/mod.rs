@@ -52,7 +52,7 @@ pub use decision_error::DecisionError;
 pub use error::ApprovalError;
 pub use history::{Beside, LandedDecision, LedgerMatch, compare, told};
 pub use keys::{KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
-pub use log::{Case, Decided, DecisionLog, Ended, Placement};
+pub use log::{Case, Decided, DecisionLog, Ended, LandedCase, Placement};
 pub use portable::{Exported, Imported, export, import};
 pub use proposal::{Proposal, ProposalDraft, Reader};
 pub use propose::{ProposalOutcome, ProposingNode, UNBEGUN};

@@ -20,6 +20,8 @@ use super::decision_error::DecisionError;
 use super::keys::{APART, DECISIONS, KeyFolder, ROSTER_FILE, make_folder, plain, write_new};
 use crate::bft::{Membership, Roster};
 use crate::crypto::{Digest, SecretKey};
+use crate::files;
+use crate::files::{LARGE_BYTES_MAX, SMALL_BYTES_MAX, read_text};
 use crate::journal::FILE_NAME;
 
 /// The form that this program writes.
@@ -88,7 +90,7 @@ pub fn export(folder: &Path, file: &Path) -> Result<Exported, DecisionError> {
     }
     let mut files = BTreeMap::new();
     let roster = folder.join(ROSTER_FILE);
-    let text = std::fs::read_to_string(&roster).map_err(DecisionError::file("read", &roster))?;
+    let text = read_text(&roster, SMALL_BYTES_MAX).map_err(DecisionError::file("read", &roster))?;
     files.insert(ROSTER_FILE.to_owned(), text);
     let mut seats = Vec::new();
     for (seat, pem) in held {
@@ -106,7 +108,7 @@ pub fn export(folder: &Path, file: &Path) -> Result<Exported, DecisionError> {
             ledgers += 1;
             text
         } else {
-            std::fs::read_to_string(&path).map_err(DecisionError::file("read", &path))?
+            read_text(&path, LARGE_BYTES_MAX).map_err(DecisionError::file("read", &path))?
         };
         files.insert(name, text);
     }
@@ -183,7 +185,7 @@ fn read(file: &Path) -> Result<Bundle, DecisionError> {
     if about.is_file() && about.permissions().mode() & 0o077 != 0 {
         return Err(DecisionError::OpenKey(file.to_owned()));
     }
-    let bytes = std::fs::read(file).map_err(DecisionError::file("read", file))?;
+    let bytes = files::read(file, LARGE_BYTES_MAX).map_err(DecisionError::file("read", file))?;
     let bundle: Bundle = serde_json::from_slice(&bytes).map_err(|why| damaged(file, why.to_string()))?;
     if bundle.v != VERSION {
         return Err(damaged(file, format!("its form is {}, and this program reads {VERSION}", bundle.v)));
@@ -204,7 +206,7 @@ fn act(kind: Kind, path: &Path, text: &str) -> Result<Act, DecisionError> {
     }
     let clash = |why| DecisionError::Clash { path: path.to_owned(), why };
     if kind != Kind::Ledger {
-        let here = std::fs::read(path).map_err(DecisionError::file("read", path))?;
+        let here = files::read(path, LARGE_BYTES_MAX).map_err(DecisionError::file("read", path))?;
         let is_roster = |text: &str| serde_json::from_str::<Roster>(text).ok();
         let is_same = here == text.as_bytes()
             || kind == Kind::Roster && is_roster(&String::from_utf8_lossy(&here)) == is_roster(text);

@@ -13,7 +13,7 @@ use super::error::ApprovalError;
 use super::facts::{Facts, Reports};
 use super::given_change::GivenChange;
 use super::keys::KeyFolder;
-use super::log::DecisionLog;
+use super::log::{DecisionLog, LandedCase};
 use super::proposal::{Proposal, ProposalDraft, Reader};
 use super::quorum_words;
 use super::request::{ApprovalRequest, CutOff};
@@ -26,10 +26,10 @@ use crate::bft::{Membership, ModelOpinion};
 use crate::config::FileConfig;
 use crate::core::Endpoint;
 use crate::engine::RunBuilder;
-use crate::journal::private_folder;
+use crate::files::{LARGE_BYTES_MAX, private_folder, read_text};
 use crate::protocol::{OutcomeKind, Section};
 use crate::report::sarif;
-use crate::repository::{Candidate, Repository};
+use crate::repository::{Candidate, Repository, RepositoryError};
 use crate::run::{AnswerFile, RunId};
 use crate::text::escape;
 
@@ -52,6 +52,8 @@ pub enum ProposalOutcome {
     Decided(Box<DecisionEnd>),
     /// It is the change that an earlier process began to decide on, which has now ended.
     BegunBefore(Box<DecisionEnd>),
+    /// It has landed before: a process that was killed after that had said nothing of it.
+    LandedBefore(Box<DecisionEnd>),
     /// Its review was not whole, or stops it: it was not proposed.
     NotReviewed {
         /// How the review ended.
@@ -144,7 +146,15 @@ impl<'a> ProposingNode<'a> {
         if let Some(end) = self.finish_what_was_begun(&mut cut).await? {
             return Ok(ProposalOutcome::BegunBefore(Box::new(end)));
         }
-        let candidate = self.given.candidate(&self.decider.repository, &self.site.branch)?;
+        let candidate = match self.given.candidate(&self.decider.repository, &self.site.branch) {
+            Err(why @ (RepositoryError::DoesNotApply { .. } | RepositoryError::Nothing(_))) => {
+                let (end, proof) = self.landed_before().ok_or(why)?;
+                self.copy.empty()?;
+                self.copy.write_text(&proof)?;
+                return Ok(ProposalOutcome::LandedBefore(Box::new(end)));
+            }
+            candidate => candidate?,
+        };
         let reviewers = Reviewers::read(self.request, &self.file, &self.site.keys)?;
         reviewers.rules_are_of(&self.decider.repository, &candidate.base, self.request)?;
         let id = RunId::new();
@@ -187,6 +197,17 @@ impl<'a> ProposingNode<'a> {
         self.copy.empty()?;
         self.copy.write_text(&proof)?;
         Ok(Some(end))
+    }
+
+    /// Finds the decision by which this very change has landed, among the last ones.
+    fn landed_before(&self) -> Option<(DecisionEnd, String)> {
+        let Decider { repository, log, .. } = &self.decider;
+        let is_it = |landed: &&LandedCase| {
+            let proposal = &landed.case.proposal;
+            let again = self.given.candidate(repository, proposal.base.as_str());
+            proposal.branch == self.site.branch && again.is_ok_and(|again| again.tree == proposal.tree)
+        };
+        log.landed().find(is_it).map(|landed| self.decider.landed_before(landed))
     }
 
     /// Checks what can be known before anybody is paid for a review that could not land, and before a key signs twice at one place.
@@ -242,7 +263,7 @@ impl<'a> ProposingNode<'a> {
         is_verified: bool,
     ) -> Result<Facts, ApprovalError> {
         let read = |path: &PathBuf| {
-            let read = std::fs::read_to_string(path);
+            let read = read_text(path, LARGE_BYTES_MAX);
             read.map_err(|why| ApprovalError::Usage(format!("cannot read `{}`: {why}", path.display())))
         };
         let coverage = self.request.coverage.as_ref().map(read).transpose()?;

@@ -35,8 +35,8 @@ use crate::bft::{
 use crate::config::FileConfig;
 use crate::crypto::{Digest, Signature};
 use crate::engine::StopRequest;
+use crate::files::{SMALL_BYTES_MAX, read_text, write_whole};
 use crate::protocol::Section;
-use crate::report::write_whole;
 use crate::repository::{Oid, Repository};
 use crate::run::{Notices, RunId};
 use crate::text::escape;
@@ -210,9 +210,16 @@ fn is_other_version(why: &Unreached) -> bool {
     }
 }
 
+/// Git takes the path of a remote to begin in its own folder; a person means the folder that one stands in.
+fn from_here(remote: &str) -> String {
+    let is_path = remote.contains('/') && !remote.contains("://");
+    let place = Path::new(remote).canonicalize().ok().filter(|place| is_path && place.is_dir());
+    place.map_or_else(|| remote.to_owned(), |place| place.display().to_string())
+}
+
 /// Gets what has landed elsewhere; a copy that cannot may have it already.
 async fn fetch(repository: &Repository, branch: &str, remote: &str, notices: &dyn Notices) {
-    let mut git = Command::from(repository.fetch(remote, branch));
+    let mut git = Command::from(repository.fetch(&from_here(remote), branch));
     git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
     let why = match tokio::time::timeout(FETCH_MAX, git.output()).await {
         Ok(Ok(said)) if said.status.success() => return,
@@ -358,7 +365,7 @@ impl ReplicaReviewer<'_> {
         let builder = self.reviewers.draft(self.request, &candidate.diff, new)?;
         // A review that was begun before this process was killed is gone on with, in its own run.
         let note = self.folder.join(format!("review-{}", change.digest()));
-        let noted = std::fs::read_to_string(&note).ok().and_then(|id| RunId::from_text(&id));
+        let noted = read_text(&note, SMALL_BYTES_MAX).ok().and_then(|id| RunId::from_text(&id));
         let earlier =
             noted.and_then(|id: RunId| Some((id, begun(&self.runs.join(id.to_string()), builder.setup())?)));
         let (id, earlier) = earlier.map_or_else(|| (new, None), |(id, run)| (id, Some(run)));

@@ -9,7 +9,7 @@ use super::node::Addresses;
 use super::request::ApprovalRequest;
 use super::verification::{Checked, CommandVerification, VERIFICATION_LOG};
 use crate::bft::Membership;
-use crate::journal::private_folder;
+use crate::files::private_folder;
 use crate::repository::{Oid, Repository};
 use crate::run::Notices;
 use crate::text::escape;

@@ -14,6 +14,7 @@ use tokio::process::Command;
 
 use super::decision_error::DecisionError;
 use crate::crypto::Digest;
+use crate::files::Scratch;
 use crate::repository::{Oid, Repository};
 
 /// What of the environment a command sees.
@@ -83,16 +84,20 @@ impl CommandVerification {
         time: Duration,
         log: &Path,
     ) -> Result<Checked, DecisionError> {
-        let folder = Scratch::new()?;
-        repository.export(tree, &folder.0)?;
+        let parent = std::env::temp_dir();
+        let folder =
+            Scratch::new(&parent, "tree").map_err(DecisionError::file("make a folder in", &parent))?;
+        repository.export(tree, folder.path())?;
         let file = std::fs::File::create(log).map_err(DecisionError::file("write", log))?;
         let (said, says) = std::io::pipe().map_err(DecisionError::file("make a pipe for", log))?;
         let says_too = says.try_clone().map_err(DecisionError::file("make a pipe for", log))?;
         let written = tokio::task::spawn_blocking(move || keep(said, file));
         let kept = ENVIRONMENT.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
         let mut child = Command::new(guard)
-            .args(["guard", "--", "sh", "-c", command])
-            .current_dir(&folder.0)
+            .args(["guard", "--remove"])
+            .arg(folder.path())
+            .args(["--", "sh", "-c", command])
+            .current_dir(folder.path())
             .env_clear()
             .envs(kept)
             .stdin(Stdio::piped())
@@ -137,26 +142,4 @@ fn keep(mut said: std::io::PipeReader, mut log: std::fs::File) -> std::io::Resul
     std::io::copy(&mut said.by_ref().take(LOG_BYTES_MAX), &mut log)?;
     std::io::copy(&mut said, &mut std::io::sink())?;
     Ok(())
-}
-
-/// A folder of nobody else's, which goes when it is not needed any more.
-struct Scratch(std::path::PathBuf);
-
-impl Scratch {
-    fn new() -> Result<Self, DecisionError> {
-        use std::os::unix::fs::DirBuilderExt as _;
-        let path = std::env::temp_dir().join(format!("consensus-tree-{}", uuid::Uuid::new_v4()));
-        std::fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&path)
-            .map_err(DecisionError::file("make the folder", &path))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What cannot be removed is in the system's folder for such things.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

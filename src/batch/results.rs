@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::BufReader;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::error::BatchError;
 use super::shard;
 use crate::crypto::Digest;
+use crate::files::read_line;
 use crate::protocol::OutcomeKind;
 
 /// One run, as its row says it.
@@ -141,7 +142,7 @@ pub(super) fn lines(
     let (mut line, mut number, mut offset) = (Vec::new(), 0, 0);
     loop {
         line.clear();
-        let bytes = lines.read_until(b'\n', &mut line).map_err(BatchError::io("read", path))?;
+        let bytes = read_line(&mut lines, &mut line).map_err(BatchError::io("read", path))?;
         // What is being written at this moment is no line yet.
         if line.last() != Some(&b'\n') {
             return Ok(());

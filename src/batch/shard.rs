@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufReader, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -18,9 +18,9 @@ use super::error::BatchError;
 use super::result_line::{Known, ResultLine};
 use super::shard_id::{SHARDS_MAX, ShardOf};
 use crate::crypto::Digest;
+use crate::files::{SMALL_BYTES_MAX, read, read_line, write_whole};
 use crate::journal::{Entry, JournalError, LockedJournal, PlacedRecord, Record, RunWriter, SharedJournal};
 use crate::protocol::OutcomeKind;
-use crate::report::write_whole;
 
 /// The file that says what a batch is made of.
 const BATCH_FILE: &str = "batch.json";
@@ -285,7 +285,7 @@ pub(super) fn known(
     let (mut line, mut whole, mut number) = (Vec::new(), 0, 0);
     loop {
         line.clear();
-        let count = lines.read_until(b'\n', &mut line).map_err(BatchError::io("read", path))?;
+        let count = read_line(&mut lines, &mut line).map_err(BatchError::io("read", path))?;
         if line.pop_if(|last| *last == b'\n').is_none() {
             break;
         }
@@ -311,7 +311,7 @@ pub fn is_batch(folder: &Path) -> bool {
 /// Reads how many shards the batch in this folder has.
 pub(super) fn count(folder: &Path) -> Result<u64, BatchError> {
     let path = folder.join(BATCH_FILE);
-    let bytes = std::fs::read(&path).map_err(BatchError::io("read", &path))?;
+    let bytes = read(&path, SMALL_BYTES_MAX).map_err(BatchError::io("read", &path))?;
     let wrong = |why: String| BatchError::Manifest { path: path.clone(), why };
     let Manifest { v, shards } = serde_json::from_slice(&bytes).map_err(|why| wrong(why.to_string()))?;
     if v != VERSION {

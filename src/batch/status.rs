@@ -12,7 +12,7 @@ use super::batch_stats::{BatchStats, EndCounts};
 use super::error::BatchError;
 use super::shard;
 use super::shard_id::ShardOf;
-use crate::report::write_whole;
+use crate::files::{SMALL_BYTES_MAX, read_text, write_whole};
 
 /// What a shard's process says while it runs, in `progress-I.json`, or `progress.json` where there is but one shard.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -85,7 +85,7 @@ pub fn status(folder: &Path) -> Result<Vec<ShardStatus>, BatchError> {
             ended.add(outcome, right);
         }
         let text =
-            std::fs::read_to_string(folder.join(ShardOf { index, count }.file_name("progress", "json")));
+            read_text(&folder.join(ShardOf { index, count }.file_name("progress", "json")), SMALL_BYTES_MAX);
         let progress = text.ok().and_then(|text| serde_json::from_str(&text).ok());
         Ok(ShardStatus { index, ended, progress, is_live: is_live(&shard::journal_file(folder, index)) })
     };

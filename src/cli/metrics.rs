@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::output::Output;
-use crate::report::{Counted, DECISION_METRICS_FILE, DecisionMetrics, RESULT_FILE, metrics, write_whole};
+use crate::files::{LARGE_BYTES_MAX, SMALL_BYTES_MAX, read_text, write_whole};
+use crate::report::{Counted, DECISION_METRICS_FILE, DecisionMetrics, RESULT_FILE, metrics};
 use crate::run::run_folders;
 
 /// Who may read it: also the exporter, which is another user.
@@ -30,7 +31,7 @@ fn try_write(path: &Path, run: &Path, output: &Output) -> anyhow::Result<()> {
     let all = run.parent().unwrap_or(&run);
     for folder in run_folders(all) {
         // A run without a result is under way, or its process died: it counts when it is resumed.
-        let Ok(text) = std::fs::read_to_string(folder.join(RESULT_FILE)) else { continue };
+        let Ok(text) = read_text(&folder.join(RESULT_FILE), LARGE_BYTES_MAX) else { continue };
         match serde_json::from_str::<Counted>(&text) {
             // A copy of a run's folder is the same run.
             Ok(run) if runs.iter().any(|known| known.is_same(&run)) => {}
@@ -48,7 +49,7 @@ fn decisions(all: &Path, output: &Output) -> Vec<DecisionMetrics> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
         let path = entry.path().join(DECISION_METRICS_FILE);
-        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        let Ok(text) = read_text(&path, SMALL_BYTES_MAX) else { continue };
         match serde_json::from_str(&text) {
             Ok(decision) => found.push(decision),
             Err(why) => output.status(&format!("not counted: `{}`: {why}", path.display())),

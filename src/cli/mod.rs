@@ -16,9 +16,11 @@ mod runtime;
 mod signals;
 
 use std::ffi::OsString;
+use std::time::SystemTime;
 
 use args::{Cli, Command};
 use clap::Parser;
+use error::UsageError;
 use output::Output;
 
 use crate::core::ExitCode;
@@ -45,7 +47,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     };
     let output = Output::new(&cli.global);
     output.start_logging();
-    let result = dispatch(&cli, &output);
+    let result = check_clock(SystemTime::now()).and_then(|()| dispatch(&cli, &output));
     match result {
         Ok(ExitCode::Success) if signals::was_heard() => {
             output.warn("a signal came too late to stop this command; its output is whole, and its exit code is that of a signal");
@@ -58,6 +60,15 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             code.into()
         }
     }
+}
+
+/// Refuses a clock that stands before 1970: records and ids could not say when they were made.
+fn check_clock(now: SystemTime) -> anyhow::Result<()> {
+    if now < SystemTime::UNIX_EPOCH {
+        let why = "the clock of this machine says that it is before 1970; set it first";
+        return Err(UsageError(why.to_owned()).into());
+    }
+    Ok(())
 }
 
 fn dispatch(cli: &Cli, output: &Output) -> anyhow::Result<ExitCode> {
@@ -84,5 +95,20 @@ fn dispatch(cli: &Cli, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Guard(args) => commands::children::run_guard(args),
         Command::Leash(args) => commands::children::run_leash(args),
         Command::ReadPdf(args) => commands::docs::read_pdf(args, output),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_clock_before_1970_is_an_error_with_words() {
+        let why = check_clock(SystemTime::UNIX_EPOCH - Duration::from_secs(1)).unwrap_err();
+        assert!(why.to_string().contains("before 1970"), "{why}");
+        assert_eq!(error::exit_code(&why), ExitCode::Usage);
+        assert!(check_clock(SystemTime::UNIX_EPOCH).is_ok());
     }
 }

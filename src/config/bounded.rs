@@ -3,15 +3,12 @@
 //! In: a path. Out: its text, or an error of the system with words. A device that never ends is not read for ever. No roleset or pack is
 //! read through a link that leads out of the working folder: one from elsewhere could put any file of its user into a prompt.
 
-use std::fs::File;
-use std::io::{Error, ErrorKind, Read as _};
+use std::io::{Error, ErrorKind};
 use std::path::Path;
 
 use super::folders::config_folder;
 use super::reach::reach;
-
-/// The longest configuration file, roleset or pack, in bytes.
-const BYTES_MAX: u64 = 1 << 20;
+use crate::files::{SMALL_BYTES_MAX, read_text};
 
 /// Reads a roleset or a pack.
 ///
@@ -32,13 +29,7 @@ pub(super) fn read_of_roleset(path: &Path) -> std::io::Result<String> {
 ///
 /// Any error in reading it; it is too long ([`ErrorKind::FileTooLarge`]), or it is not UTF-8 ([`ErrorKind::InvalidData`]).
 pub(super) fn read_to_string(path: &Path) -> std::io::Result<String> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > BYTES_MAX {
-        let why = format!("it is longer than {BYTES_MAX} bytes, the most that is read of such a file");
-        return Err(Error::new(ErrorKind::FileTooLarge, why));
-    }
-    String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
+    read_text(path, SMALL_BYTES_MAX)
 }
 
 /// Whether a path that begins in the working folder ends outside of it. The user's own configuration may link to wherever it likes.

@@ -9,6 +9,7 @@ use super::error::{ConfigError, Problem};
 use super::nearest::did_you_mean;
 use super::packs::Packs;
 use super::roleset::Roleset;
+use crate::files::{SMALL_BYTES_MAX, read};
 
 /// Where a roleset was found.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -135,7 +136,7 @@ pub fn copy_roleset(found: &FoundRoleset, folder: &Path) -> Result<PathBuf, Conf
         files.push((folder.join("packs").join(&agent.pack), pack));
     }
     // Whatever cannot be read is taken to differ.
-    let differs = |(path, text): &&(PathBuf, String)| match std::fs::read(path) {
+    let differs = |(path, text): &&(PathBuf, String)| match read(path, SMALL_BYTES_MAX) {
         Ok(now) => now != text.as_bytes(),
         Err(why) => why.kind() != std::io::ErrorKind::NotFound,
     };

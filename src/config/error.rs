@@ -113,6 +113,14 @@ impl ConfigError {
     }
 }
 
+/// The mistakes that are named at most; the others show once these are mended.
+const NAMED_MAX: usize = 20;
+
 fn list(problems: &[Problem]) -> String {
-    problems.iter().fold(String::new(), |list, problem| list + "\n  " + &problem.to_string())
+    let named = problems.iter().take(NAMED_MAX);
+    let list = named.fold(String::new(), |list, problem| list + "\n  " + &problem.to_string());
+    match problems.len().saturating_sub(NAMED_MAX) {
+        0 => list,
+        more => format!("{list}\n  and {more} more"),
+    }
 }

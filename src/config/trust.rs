@@ -23,9 +23,8 @@ use super::folders::{PROJECT_FILE, config_folder};
 use super::reach::{Reach, reach};
 use crate::core::{BEDROCK, PRESETS};
 use crate::crypto::Digest;
-use crate::journal::private_folder;
+use crate::files::{SMALL_BYTES_MAX, private_folder, read_text, write_whole};
 use crate::provider::is_loopback;
-use crate::report::write_whole;
 
 /// The variable whose value, a digest, makes the folder with that digest a trusted one.
 pub const TRUST_VARIABLE: &str = "CONSENSUS_TRUST";
@@ -275,7 +274,7 @@ impl TrustStore {
     /// [`ConfigError::Read`], or [`ConfigError::File`] if the list is damaged.
     pub fn folders(&self) -> Result<BTreeMap<PathBuf, Digest>, ConfigError> {
         let path = self.path();
-        let text = match std::fs::read_to_string(&path) {
+        let text = match read_text(&path, SMALL_BYTES_MAX) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
             Err(source) => return Err(ConfigError::Read { path, source }),

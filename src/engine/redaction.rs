@@ -13,7 +13,8 @@ use uuid::Uuid;
 
 use super::error::EngineError;
 use crate::crypto::{Digest, Hasher};
-use crate::journal::{Library, REDACTIONS_FILE, private_folder};
+use crate::files::{LARGE_BYTES_MAX, private_folder, read_text};
+use crate::journal::{Library, REDACTIONS_FILE};
 use crate::protocol::{Passage, RunSetup};
 use crate::text::redact::{Redactions, Redactor};
 
@@ -57,7 +58,8 @@ impl Redaction {
     pub fn load(dir: &Path) -> Result<Self, String> {
         let path = dir.join(REDACTIONS_FILE);
         let name = path.display();
-        let text = std::fs::read_to_string(&path).map_err(|why| format!("`{name}` cannot be read: {why}"))?;
+        let text =
+            read_text(&path, LARGE_BYTES_MAX).map_err(|why| format!("`{name}` cannot be read: {why}"))?;
         let table = serde_json::from_str(&text).map_err(|why| format!("`{name}` is damaged: {why}"))?;
         Self::go_on(dir, table)
     }

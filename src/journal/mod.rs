@@ -24,7 +24,6 @@
 mod chain;
 mod entry;
 mod error;
-mod folder;
 mod log;
 mod reader;
 mod shared;
@@ -33,7 +32,6 @@ mod writer;
 pub(crate) use entry::between;
 pub use entry::{Asked, Entry, Found, InBatch, InSession, Library, Limits, Record, Replied, RunSpec};
 pub use error::JournalError;
-pub use folder::private_folder;
 pub use log::Log;
 pub use reader::{Journal, PlacedRecord, read, read_shared};
 pub use shared::{LockedJournal, RunWriter, SharedJournal};

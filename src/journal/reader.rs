@@ -1,7 +1,7 @@
 //! Reading a journal back, and trusting nothing in it until its chain holds.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use super::chain::Chain;
 use super::{Entry, JournalError, Record};
 use crate::crypto::Digest;
+use crate::files::read_line;
 
 /// A journal whose chain holds.
 #[derive(Clone, Debug)]
@@ -100,7 +101,7 @@ pub(super) fn walk<E: DeserializeOwned>(
     let (mut line, mut walked) = (Vec::new(), Walked::default());
     loop {
         line.clear();
-        let count = lines.read_until(b'\n', &mut line);
+        let count = read_line(&mut lines, &mut line);
         let count =
             count.map_err(|source| JournalError::Io { action: "read", path: path.to_owned(), source })?;
         if line.pop_if(|last| *last == b'\n').is_none() {

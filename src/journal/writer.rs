@@ -10,10 +10,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::chain::Chain;
-use super::folder::private_folder;
 use super::reader::Walked;
 use super::{FILE_NAME, Journal, JournalError, Record, read};
 use crate::crypto::Digest;
+use crate::files::private_folder;
 
 /// Longer than anybody needs who looks whether a journal is being written.
 const LOOK: Duration = Duration::from_millis(20);

@@ -20,6 +20,7 @@ use reqwest::{Client, RequestBuilder, Response, Url};
 use serde_json::Value;
 
 use super::ProviderError;
+use super::retry_after::retry_after;
 use super::secret::Secrets;
 use crate::core::Timeouts;
 
@@ -442,23 +443,6 @@ fn is_overflow(body: &str) -> bool {
     .any(|sign| lower.contains(sign))
 }
 
-/// Returns how long a server asks to wait: milliseconds in its own header, as OpenAI sends them, or else seconds or a date in
-/// the standard one (RFC 9110, section 10.2.3). A number that no wait can have is the longest wait.
-fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
-    let number = |text: &str, unit: f64| {
-        let amount: f64 = text.parse().ok().filter(|amount: &f64| *amount >= 0.0)?;
-        Some(Duration::try_from_secs_f64(amount * unit).unwrap_or(Duration::MAX))
-    };
-    if let Some(wait) = text("retry-after-ms").and_then(|text| number(text, 0.001)) {
-        return Some(wait);
-    }
-    let text = text("retry-after")?;
-    let date = || httpdate::parse_http_date(text).ok();
-    // A date that has passed asks for no wait.
-    number(text, 1.0).or_else(|| Some(date()?.duration_since(now).unwrap_or(Duration::ZERO)))
-}
-
 /// Returns a client for a service that hands out credentials.
 pub(super) fn for_credentials(host: &str, wait: Duration) -> reqwest::Result<Client> {
     install_crypto();
@@ -480,39 +464,4 @@ fn no_certificates() -> rustls::ClientConfig {
         .expect("ring supports the default protocol versions")
         .with_root_certificates(rustls::RootCertStore::empty())
         .with_no_client_auth()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_may_say_in_every_usual_form_how_long_to_wait() {
-        let now = SystemTime::UNIX_EPOCH + Duration::from_hours(500_000);
-        let in_ten = httpdate::fmt_http_date(now + Duration::from_secs(10));
-        let gone = httpdate::fmt_http_date(now - Duration::from_secs(10));
-        let seconds = |seconds: f64| Some(Duration::from_secs_f64(seconds));
-        let table: [(&str, &str, Option<Duration>); 11] = [
-            ("retry-after", "5", seconds(5.0)),
-            ("retry-after", " 5.0 ", seconds(5.0)),
-            ("retry-after", "0.25", seconds(0.25)),
-            ("retry-after", "18446744073709551616", Some(Duration::MAX)),
-            ("retry-after", "1e300", Some(Duration::MAX)),
-            ("retry-after", &in_ten, seconds(10.0)),
-            ("retry-after", &gone, seconds(0.0)),
-            ("retry-after", "-1", None),
-            ("retry-after", "soon", None),
-            ("retry-after-ms", "1500", seconds(1.5)),
-            ("x-other", "5", None),
-        ];
-        for (name, value, expected) in table {
-            let mut headers = HeaderMap::new();
-            headers.insert(name, HeaderValue::from_str(value).unwrap());
-            assert_eq!(retry_after(&headers, now), expected, "{name}: {value}");
-        }
-        let mut both = HeaderMap::new();
-        both.insert("retry-after", HeaderValue::from_static("7"));
-        both.insert("retry-after-ms", HeaderValue::from_static("250"));
-        assert_eq!(retry_after(&both, now), seconds(0.25), "the finer one counts");
-    }
 }

@@ -17,6 +17,7 @@ mod mock;
 mod openai;
 mod receipt;
 mod retry;
+mod retry_after;
 mod secret;
 
 pub use bedrock::Bedrock;

@@ -15,7 +15,7 @@ mod worth;
 pub use decision::{DECISION_METRICS_FILE, DecisionMetrics, DecisionOutcome};
 pub use metrics::{Counted, metrics};
 pub use outcome::ConsensusOutcome;
-pub use result::{AgentResult, RunResult, Timing, UsageResult, write_run, write_whole};
+pub use result::{AgentResult, RunResult, Timing, UsageResult, write_run};
 pub use sarif::sarif;
 pub use transcript::transcript;
 pub use worth::worth;

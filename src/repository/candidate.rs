@@ -8,6 +8,7 @@ use super::error::RepositoryError;
 use super::git::{GitCall, Repository};
 use super::oid::Oid;
 use crate::crypto::Digest;
+use crate::files::Scratch;
 
 /// Where a change comes from.
 #[derive(Clone, Copy, Debug)]
@@ -101,7 +102,7 @@ impl Repository {
     }
 
     fn apply(&self, base: &Oid, patch: &[u8]) -> Result<Oid, RepositoryError> {
-        Self::with_index(|index| {
+        self.with_index(|index| {
             self.must(&GitCall { index: Some(index), ..GitCall::words(&["read-tree", base.as_str()]) })?;
             let words = ["apply", "--cached", "--whitespace=nowarn", "-"];
             let said = self.ask(&GitCall { index: Some(index), input: patch, ..GitCall::words(&words) })?;
@@ -124,13 +125,14 @@ impl Repository {
         })
     }
 
-    /// Lends an index that is nobody's.
-    fn with_index<T>(act: impl FnOnce(&Path) -> Result<T, RepositoryError>) -> Result<T, RepositoryError> {
-        let index = std::env::temp_dir().join(format!("consensus-index-{}", uuid::Uuid::new_v4()));
-        let done = act(&index);
-        // It may never have come into being, and is of no use to anybody.
-        let _ = std::fs::remove_file(&index);
-        done
+    /// Lends an index of its own, in a private folder of the repository's `.git`.
+    fn with_index<T>(
+        &self,
+        act: impl FnOnce(&Path) -> Result<T, RepositoryError>,
+    ) -> Result<T, RepositoryError> {
+        let scratch = Scratch::new(&self.folder, "index");
+        let scratch = scratch.map_err(|why| RepositoryError::File(self.folder.clone(), why))?;
+        act(&scratch.path().join("index"))
     }
 
     /// Writes a tree's files into an empty folder, for a program that is to look at them: there is no repository in it.
@@ -140,7 +142,7 @@ impl Repository {
     /// [`RepositoryError`] if git cannot write them.
     pub fn export(&self, tree: &Oid, folder: &Path) -> Result<(), RepositoryError> {
         let prefix = format!("--prefix={}/", folder.display());
-        Self::with_index(|index| {
+        self.with_index(|index| {
             self.must(&GitCall { index: Some(index), ..GitCall::words(&["read-tree", tree.as_str()]) })?;
             let place = [("GIT_WORK_TREE", folder.as_os_str())];
             let words = ["checkout-index", "--all", "--force", &prefix];

@@ -10,12 +10,15 @@ use super::oid::Oid;
 use crate::crypto::Digest;
 
 /// Whatever a user, a system or a repository has set that would change a tree, run something or wait for somebody.
-const SETTINGS: [&str; 11] = [
+const SETTINGS: [&str; 13] = [
     "apply.ignoreWhitespace=no",
     "apply.whitespace=nowarn",
     "core.autocrlf=false",
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
+    // A name that other systems take for `.git` is one here too.
+    "core.protectHFS=true",
+    "core.protectNTFS=true",
     "core.quotePath=false",
     "commit.gpgSign=false",
     "diff.external=",

@@ -16,7 +16,7 @@ pub const READ_PDF: &str = "read-pdf";
 const CPU_SECONDS_MAX: u64 = 60;
 
 /// Memory that one file may take, in bytes.
-const MEMORY_BYTES_MAX: u64 = 2 << 30;
+const MEMORY_BYTES_MAX: u64 = 512 << 20;
 
 /// The most text of one file, in bytes.
 const TEXT_BYTES_MAX: u64 = 64 << 20;

@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::crypto::{Digest, Hasher};
-use crate::journal::{InSession, RunSpec, SESSIONS_FOLDER, private_folder};
+use crate::files::{LARGE_BYTES_MAX, private_folder, read};
+use crate::journal::{InSession, RunSpec, SESSIONS_FOLDER};
 use crate::protocol::{Document, Outcome};
 use crate::report::RunResult;
 use crate::text::escape;
@@ -123,7 +124,7 @@ impl Session {
             let source = std::io::Error::other("it is a link; put the file itself in its place");
             return Err(SessionError::File { path, source });
         }
-        let bytes = match std::fs::read(&path) {
+        let bytes = match read(&path, LARGE_BYTES_MAX) {
             Ok(bytes) => Some(bytes),
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => None,
             Err(source) => return Err(SessionError::File { path, source }),

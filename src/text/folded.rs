@@ -9,6 +9,9 @@ use std::ops::Range;
 /// Stands in a [`Folded::unbroken`] text for white space that is more than one space: the end of a line, a column.
 pub(super) const GAP: char = '\u{1F}';
 
+/// Bytes that are looked at at once.
+const BLOCK: usize = 64;
+
 /// A folded text.
 pub(super) struct Folded {
     text: String,
@@ -23,7 +26,7 @@ impl Folded {
         let mut at = 0;
         while at < text.len() {
             let rest = &text[at..];
-            let plain = rest.bytes().position(|byte| !is_plain(byte)).unwrap_or(rest.len());
+            let plain = plain_run(rest.as_bytes());
             if plain > 0 {
                 folded.push(&rest[..plain], at);
                 at += plain;
@@ -46,9 +49,9 @@ impl Folded {
         let mut at = 0;
         while at < self.text.len() {
             let rest = &self.text[at..];
-            let word = rest.find(is_space).unwrap_or(rest.len());
+            let word = rest.bytes().position(is_space).unwrap_or(rest.len());
             unbroken.push(&rest[..word], at);
-            let space = rest[word..].find(|c| !is_space(c)).unwrap_or(rest.len() - word);
+            let space = rest[word..].bytes().position(|byte| !is_space(byte)).unwrap_or(rest.len() - word);
             match &rest[word..word + space] {
                 "" => {}
                 " " => unbroken.push(" ", at + word),
@@ -58,6 +61,13 @@ impl Folded {
         }
         unbroken.end(self.text.len());
         unbroken
+    }
+
+    /// Whether there is any white space in it that is more than one space.
+    pub(super) fn has_gaps(&self) -> bool {
+        let is_break = |byte: &u8| matches!(byte, b'\n' | b'\r' | b'\t');
+        let has_break = |block: &[u8]| block.iter().fold(false, |any, byte| any | is_break(byte));
+        self.text.as_bytes().chunks(BLOCK).any(has_break) || self.text.contains("  ")
     }
 
     /// Returns the folded text.
@@ -100,14 +110,22 @@ impl Folded {
     }
 }
 
+/// Returns how many bytes stay as they are until one does not. Most texts are plain for long: whole blocks are looked at at once.
+fn plain_run(bytes: &[u8]) -> usize {
+    let is_all_plain = |block: &&[u8]| block.iter().fold(true, |all, byte| all & is_plain(*byte));
+    let whole = BLOCK * bytes.chunks_exact(BLOCK).take_while(is_all_plain).count();
+    let rest = &bytes[whole..];
+    whole + rest.iter().position(|byte| !is_plain(*byte)).unwrap_or(rest.len())
+}
+
 /// Whether a byte is a character that stays as it is.
 fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t')
 }
 
-/// Whether a character of a folded text is white space.
-fn is_space(c: char) -> bool {
-    matches!(c, ' ' | '\n' | '\r' | '\t')
+/// Whether a byte of a folded text is white space, which has one byte there.
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
 /// Returns the character that stands for this one, unless it cannot be seen.

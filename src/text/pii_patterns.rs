@@ -9,7 +9,6 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::folded::GAP;
 use super::{numbers, secrets};
 
 /// The form of a token, which stands for something already.
@@ -48,12 +47,9 @@ pub(super) fn find(text: &str) -> Vec<(Range<usize>, &'static str)> {
     kinds.into_iter().flat_map(|(word, places)| places.into_iter().map(move |place| (place, word))).collect()
 }
 
-/// Returns what stands torn over the end of a line, or over columns, in a [`super::folded::Folded::unbroken`] text: by
+/// Returns what stands torn over the end of a line, or over columns, in a [`super::folded::Folded::unbroken`] text that has such gaps: by
 /// stricter forms than what stands in one line.
 pub(super) fn find_torn(text: &str) -> Vec<(Range<usize>, &'static str)> {
-    if !text.contains(GAP) {
-        return Vec::new();
-    }
     let [_, _, email] = &*FORMS;
     let has_email = text.contains("@\u{1F}");
     let emails = has_email.then(|| email.find_iter(text)).into_iter().flatten();

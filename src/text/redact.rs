@@ -142,9 +142,13 @@ impl Redactor {
             *place = folded.unfold(place);
         }
         // Lines and columns tear what belongs together.
-        let unbroken = folded.unbroken();
-        let torn = pii_patterns::find_torn(unbroken.text());
-        found.extend(torn.into_iter().map(|(place, word)| (folded.unfold(&unbroken.unfold(&place)), word)));
+        if folded.has_gaps() {
+            let unbroken = folded.unbroken();
+            let torn = pii_patterns::find_torn(unbroken.text());
+            found.extend(
+                torn.into_iter().map(|(place, word)| (folded.unfold(&unbroken.unfold(&place)), word)),
+            );
+        }
         // By themselves too: a pattern may say `^` and `$`, and mean the text's own ends.
         if !self.own.is_empty() {
             let alone = Folded::new(&text[part.clone()]);

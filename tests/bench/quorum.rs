@@ -252,7 +252,7 @@ pub(crate) fn measure() -> Result<()> {
         row(&format!("{count} reviewers: ms a decision, p50"), median, None);
         row(&format!("{count} reviewers: ms a decision, p99"), slowest, None);
         let (once, ..) = rate(hall(Once(Arc::clone(&membership)), count, seal)?);
-        row(&format!("{count} reviewers: each post verified once for all"), once, Some(bound));
+        row(&format!("{count} reviewers: each message verified once for all"), once, Some(bound));
         let (unsigned, ..) = rate(hall(Plain, count, |_| NoKey)?);
         row(&format!("{count} reviewers: unsigned"), unsigned, None);
     }

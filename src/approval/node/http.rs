@@ -30,6 +30,7 @@ use super::runner::Carrier;
 use super::tls;
 use crate::bft::{Membership, NodeId, PACKET_BYTES_MAX};
 use crate::crypto::{PublicKey, SecretKey};
+use crate::files::{SMALL_BYTES_MAX, read_text};
 
 /// The version of the protocol that this program speaks. Since 2 a vote names the model that formed it.
 pub const VERSION: u32 = 2;
@@ -122,7 +123,7 @@ impl Addresses {
     /// [`NodeError::Addresses`] if it cannot be read, or says something else.
     pub fn read(path: &Path) -> Result<Self, NodeError> {
         let wrong = |why: String| NodeError::Addresses { path: path.to_owned(), why };
-        let text = std::fs::read_to_string(path).map_err(|why| wrong(why.to_string()))?;
+        let text = read_text(path, SMALL_BYTES_MAX).map_err(|why| wrong(why.to_string()))?;
         toml::from_str(&text).map(Self).map_err(|why| wrong(why.to_string()))
     }
 

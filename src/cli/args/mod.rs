@@ -371,6 +371,9 @@ pub(crate) struct ReadPdfArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct GuardArgs {
+    /// A folder that goes when the command has ended, also if the process that started it was killed.
+    #[arg(long)]
+    pub(crate) remove: Option<PathBuf>,
     /// The command.
     #[arg(required = true, last = true)]
     pub(crate) command: Vec<String>,

@@ -46,6 +46,10 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
     let proposed = node.propose(cut, began).await?;
     let (code, run) = match proposed {
         ProposalOutcome::BegunBefore(end) => return decided(&end, output),
+        ProposalOutcome::LandedBefore(end) => {
+            output.warn(&format!("decision {} has landed this change already", end.sequence));
+            return decided(&end, output);
+        }
         ProposalOutcome::Unverified { how, said, log } => return unverified(&how, &said, &log, output),
         ProposalOutcome::Decided(end) => (decided(&end, output)?, end.run),
         ProposalOutcome::NotReviewed { outcome, reason, run } => {

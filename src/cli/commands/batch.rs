@@ -16,7 +16,8 @@ use crate::cli::signals;
 use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::engine::StopRequest;
-use crate::journal::{Limits, private_folder};
+use crate::files::private_folder;
+use crate::journal::Limits;
 use crate::provider::Flow;
 use crate::provider::launch::Launched;
 

@@ -8,6 +8,10 @@ use crate::provider::launch::{guard, leash};
 pub(crate) fn run_guard(args: &GuardArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let code = runtime.block_on(guard(&args.command)).unwrap_or_else(|error| not_started(args, &error));
+    if let Some(folder) = &args.remove {
+        // The process that has made it may have removed it already.
+        let _ = std::fs::remove_dir_all(folder);
+    }
     // A thread may still wait for standard input.
     std::process::exit(code.into())
 }

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use crate::api::{Session, SessionSays};
 use crate::approval::{DecisionError, DecisionRecord, KeyFolder, Verified, VotedFor, quorum_of_votes};
-use crate::batch;
 use crate::bft::{Membership, Opinion};
 use crate::cli::args::{Format, RunRef, VerifyArgs};
 use crate::cli::error::{IntegrityError, UsageError};
@@ -17,11 +16,13 @@ use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::crypto::Digest;
 use crate::engine::RunState;
+use crate::files::LARGE_BYTES_MAX;
 use crate::journal::{Entry, FILE_NAME, Journal, read};
 use crate::protocol::Outcome;
 use crate::report::{RESULT_FILE, RunResult};
 use crate::run::folder_of_runs;
 use crate::text::escape;
+use crate::{batch, files};
 
 /// What no record of a run can prove.
 const NOT_COVERED: [&str; 5] = ["endpoint", "model", "tokens", "cost", "times"];
@@ -97,7 +98,8 @@ fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::R
         return Err(UsageError(why.to_owned()).into());
     };
     let roster = roster(keys)?;
-    let bytes = std::fs::read(file).with_context(|| format!("cannot read `{}`", file.display()))?;
+    let bytes =
+        files::read(file, LARGE_BYTES_MAX).with_context(|| format!("cannot read `{}`", file.display()))?;
     let text = String::from_utf8(bytes)
         .map_err(|_| IntegrityError(format!("`{}` is no record: it is not UTF-8", file.display())))?;
     let verified = DecisionRecord::read(&text)?.verify(roster.roster())?;
@@ -147,7 +149,7 @@ fn verify_run(which: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
     let journal = read(&dir.join(FILE_NAME))?;
     let state = RunState::replay(&journal.records)?;
     let result = RunResult::new(&state, journal.head);
-    let stored = match std::fs::read(dir.join(RESULT_FILE)) {
+    let stored = match files::read(&dir.join(RESULT_FILE), LARGE_BYTES_MAX) {
         Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
         Err(e) => return Err(IntegrityError(format!("result.json cannot be read: {e}")).into()),

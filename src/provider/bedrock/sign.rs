@@ -4,6 +4,7 @@
 //! `~/.aws` (keys, single sign-on, a process, a role), a web identity, a container or the machine's metadata, in
 //! that order; they are kept until they expire, and leave this module only to be taken out of what the service says.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,8 +17,8 @@ use reqwest::Url;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
 use crate::crypto::Digest;
-use crate::provider::ProviderError;
-use crate::provider::http;
+use crate::files::{SMALL_BYTES_MAX, read};
+use crate::provider::{ProviderError, http};
 
 /// The type of a request's body.
 pub(super) const JSON: &str = "application/json";
@@ -136,7 +137,8 @@ struct Local;
 
 impl FileRead for Local {
     async fn file_read(&self, path: &str) -> Result<Vec<u8>> {
-        std::fs::read(path).map_err(|e| Error::config_invalid(format!("cannot read {path}")).with_source(e))
+        read(Path::new(path), SMALL_BYTES_MAX)
+            .map_err(|e| Error::config_invalid(format!("cannot read {path}")).with_source(e))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Chat completions: one request, and the reply put together from its answer.
 
 use std::cell::Cell;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use sse_stream::SseStream;
 use super::answer::{CollectedChunks, Unusable};
 use super::wire::{ChatRequest, NamedSchema, ResponseFormat, StreamOptions};
 use crate::core::{OpenAiEndpoint, Structured, Timeouts};
+use crate::files::{SMALL_BYTES_MAX, read_text};
 use crate::protocol::{Ask, ReplyShape};
 use crate::provider::completion::{Completion, OnProgress};
 use crate::provider::http::{Http, StreamFault, bearer};
@@ -248,7 +250,7 @@ fn read_key(endpoint: &OpenAiEndpoint) -> Result<Option<String>, ProviderError> 
         tracing::warn!("`{name}` is not set, so {} is called without a key", endpoint.base_url);
     }
     let Some(path) = &endpoint.api_key_file else { return Ok(None) };
-    let read = std::fs::read_to_string(path);
+    let read = read_text(Path::new(path), SMALL_BYTES_MAX);
     let key = read.map_err(|e| ProviderError::Setup(format!("cannot read the key file `{path}`: {e}")))?;
     Ok(Some(key.trim().to_owned()))
 }

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use consensus::journal::Writer;
 use serde_json::Value;
@@ -292,4 +293,50 @@ fn a_lock_that_a_killed_git_has_left_is_named_and_the_change_lands_once_it_is_go
         assert_eq!((&said["outcome"], &said["commit"]), (&landed["outcome"], &landed["commit"]), "{said}");
         assert_eq!(project.main(), landed["commit"].as_str().unwrap());
     }
+}
+
+#[test]
+fn a_change_that_has_landed_is_said_to_have_landed_when_it_is_proposed_again() {
+    let project = Project::new();
+    let base = project.main();
+    let patch = project.git(&["diff", "main", "fix"]);
+    project.folder.write("fix.patch", &(patch + "\n"));
+    let landed = project.said(&["--change", "fix", "-o", "proof.json"], 0);
+    let read = |name: &str| std::fs::read_to_string(project.folder.path().join(name)).unwrap();
+    for change in ["fix", "fix.patch"] {
+        let again = project.said(&["--change", change, "-o", "again.json"], 0);
+        assert_eq!(read("again.json"), read("proof.json"), "{change}");
+        for key in ["outcome", "sequence", "commit", "votes", "run", "decision"] {
+            assert_eq!(again[key], landed[key], "{change}: {key}");
+        }
+    }
+    assert_eq!(project.git(&["rev-list", "--count", &format!("{base}..main")]), "1");
+}
+
+#[test]
+fn a_kill_leaves_nothing_of_the_change_in_the_temp_folder() {
+    let project = Project::new();
+    let (temp, started) = (project.folder.path().join("temp"), project.folder.path().join("started"));
+    std::fs::create_dir(&temp).unwrap();
+    let verify = format!("touch '{}'; exec sleep 60", started.display());
+    let mut approve = project.approve(&["--change", "fix", "--verify", &verify]);
+    let mut approve =
+        approve.env("TMPDIR", &temp).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !started.exists() {
+        std::thread::yield_now();
+    }
+    assert_eq!(std::fs::read_dir(&temp).unwrap().count(), 1, "the files of the change");
+    approve.kill().unwrap();
+    approve.wait().unwrap();
+    // The process that guards the command ends it, and removes its folder then.
+    let began = Instant::now();
+    while std::fs::read_dir(&temp).unwrap().count() > 0 {
+        assert!(began.elapsed() < Duration::from_mins(1), "{:?}", std::fs::read_dir(&temp).unwrap().next());
+        std::thread::yield_now();
+    }
+    let git = project.path().join(".git");
+    let left = std::fs::read_dir(git)
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("consensus-"));
+    assert_eq!(left.count(), 0);
 }

@@ -1,0 +1,67 @@
+//! Reading up to a limit.
+
+use std::fs::File;
+use std::io::{BufRead, Error, ErrorKind, Read as _, Result};
+use std::path::Path;
+
+/// The longest file that a person writes, such as a configuration, a roleset or a key, in bytes.
+pub const SMALL_BYTES_MAX: u64 = 1 << 20;
+
+/// The longest file that a program writes whole, such as a result or a report of another tool, in bytes.
+pub const LARGE_BYTES_MAX: u64 = 64 << 20;
+
+/// The longest line of a journal or of results, in bytes: the first line of a journal holds all documents of its run.
+pub const LINE_BYTES_MAX: u64 = 1 << 30;
+
+/// Reads a file of at most `bytes_max` bytes.
+///
+/// # Errors
+///
+/// Any error in reading it, and [`ErrorKind::FileTooLarge`].
+pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max {
+        return Err(too_large("it", bytes_max, "the most that is read of such a file"));
+    }
+    Ok(bytes)
+}
+
+/// Reads a file of text of at most `bytes_max` bytes.
+///
+/// # Errors
+///
+/// As [`read()`], and [`ErrorKind::InvalidData`] if it is not UTF-8.
+pub fn read_text(path: &Path, bytes_max: u64) -> Result<String> {
+    let text = String::from_utf8(read(path, bytes_max)?);
+    text.map_err(|_| Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
+}
+
+/// Adds the next line, with its line break, to `line`, and returns its length; 0 at the end.
+///
+/// # Errors
+///
+/// Any error in reading it, and [`ErrorKind::FileTooLarge`] if it is longer than [`LINE_BYTES_MAX`].
+pub fn read_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> Result<usize> {
+    let count = lines.take(LINE_BYTES_MAX + 1).read_until(b'\n', line)?;
+    if count as u64 > LINE_BYTES_MAX {
+        return Err(too_large("a line of it", LINE_BYTES_MAX, "the most that is read of one"));
+    }
+    Ok(count)
+}
+
+fn too_large(what: &str, bytes_max: u64, why: &str) -> Error {
+    Error::new(ErrorKind::FileTooLarge, format!("{what} is longer than {bytes_max} bytes, {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_never_ends_is_refused_by_its_limit() {
+        let why = read_text(Path::new("/dev/zero"), 4096).unwrap_err();
+        assert_eq!(why.kind(), ErrorKind::FileTooLarge);
+        assert!(why.to_string().contains("4096 bytes"), "{why}");
+    }
+}

@@ -1,0 +1,14 @@
+//! Files: read within a limit, written whole, in folders that only the user can read and that go when they are not needed.
+//!
+//! In: a path. Out: bytes, or an error of the system; where a file is too long, the error names the limit. A device that
+//! never ends is not read for ever. Nothing here knows what a file is for.
+
+mod bounded;
+mod folder;
+mod scratch;
+mod whole;
+
+pub use bounded::{LARGE_BYTES_MAX, LINE_BYTES_MAX, SMALL_BYTES_MAX, read, read_line, read_text};
+pub use folder::private_folder;
+pub use scratch::Scratch;
+pub use whole::write_whole;
