@@ -3,15 +3,16 @@
 use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::error::ApprovalError;
 use super::keys::{KeyFolder, ORCHESTRATOR};
 use super::log::{DecisionLog, Placement};
-use super::node::{Addresses, Patience};
+use super::node::{Addresses, Connections, Patience};
 use super::seat::{Seated, tell_missing};
 use crate::bft::local_cluster::{DecisionProof, LocalCluster};
 use crate::bft::node_machine::NodeAction;
-use crate::bft::{Change, Membership, ModelOpinion, NodeId, Seal};
+use crate::bft::{Change, Membership, ModelOpinion, NodeId, Reviewer, Seal};
 use crate::crypto::Signature;
 use crate::run::Notices;
 
@@ -28,6 +29,9 @@ pub(super) struct ProposerSeat {
     seat: Seated,
     membership: Arc<Membership>,
 }
+
+/// The votes on a change are waited for so long after it was decided on, since a record shows them.
+const LATE_VOTES_MAX: Duration = Duration::from_secs(2);
 
 impl Cluster {
     pub(super) fn placement(addresses: Option<&Addresses>) -> Placement {
@@ -74,12 +78,11 @@ impl ProposerSeat {
         notices: &dyn Notices,
     ) -> Result<DecisionProof<Signature>, ApprovalError> {
         let value = change.value();
-        let Seated { node, inbox, connections, .. } = &mut self.seat;
+        let Self { seat: Seated { node, inbox, connections, .. }, membership } = self;
         if !node.has_submitted(change.digest()) {
             node.submit(change.clone())?;
         }
         while node.ended(change.digest()).is_none() {
-            let membership = &self.membership;
             let tell = |action: &NodeAction<Signature>| {
                 match action {
                     NodeAction::Late(sequence, _, late) => {
@@ -107,7 +110,20 @@ impl ProposerSeat {
                 () = tell_missing(connections, membership, |_| true, notices) => {}
             }
         }
+        let reached = reviewers_in_reach(connections, membership);
+        let votes = node.hear_votes(&change, &reached, inbox, connections);
+        // Its record goes without those that have not come by then.
+        if let Ok(heard) = tokio::time::timeout(LATE_VOTES_MAX, votes).await {
+            heard?;
+        }
         let ended = node.ended(change.digest()).and_then(|sequence| node.proof_of(sequence, value));
         ended.ok_or(ApprovalError::Internal("a decision that was told has a proof"))
     }
+}
+
+/// The reviewers that packets have come to: no vote of others can be waited for.
+fn reviewers_in_reach(connections: &Connections, membership: &Membership) -> Vec<Reviewer> {
+    let missing: Vec<NodeId> = connections.unreachable().into_iter().map(|(party, _)| party).collect();
+    let reviewers = 0..membership.quorum().reviewers();
+    reviewers.filter(|by| !missing.contains(&NodeId::Reviewer(*by))).collect()
 }

@@ -19,8 +19,8 @@ use crate::bft::node_machine::{NodeAction, NodeInput, NodeMachine};
 use crate::bft::proposer::Proposer;
 use crate::bft::replica::Replica;
 use crate::bft::{
-    Change, Membership, ModelOpinion, NodeId, Opinion, PROOFS_AT_ONCE, Packet, Proof, Seal, Sequence, Signed,
-    SignedMessage, Statement, To, Value,
+    Change, Membership, ModelOpinion, NodeId, Opinion, PROOFS_AT_ONCE, Packet, Proof, Reviewer, Seal,
+    Sequence, Signed, SignedMessage, Statement, To, Value,
 };
 use crate::crypto::{Digest, Signature};
 
@@ -29,6 +29,9 @@ const AT_ONCE: usize = 64;
 
 /// What was missed is sent to one party so often at most.
 const ANSWER_EVERY: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// Votes that have not come are asked for so often: less often than they are answered.
+const ASK_EVERY: std::time::Duration = std::time::Duration::from_millis(400);
 
 /// So much of what one party says is written down until the next decision, in bytes; what it says beyond is not heard. The
 /// longest change with its locks fits several times.
@@ -203,6 +206,46 @@ impl Node {
         Some(DecisionProof { sequence, value, proof, votes: votes.filter(is_on_it).cloned().collect() })
     }
 
+    /// Asks for the votes of these reviewers on a change that has ended, and hears them until all are there. They are for the
+    /// record alone: a decision is known as soon as one packet proves it, which may come before the votes of others do.
+    /// Can be dropped at any moment.
+    ///
+    /// # Errors
+    ///
+    /// [`NodeError`] if something cannot be written down.
+    pub async fn hear_votes(
+        &mut self,
+        change: &Change,
+        reviewers: &[Reviewer],
+        inbox: &mut Inbox,
+        carrier: &impl Carrier,
+    ) -> Result<(), NodeError> {
+        let Some(sequence) = self.ended(change.digest()) else { return Ok(()) };
+        let has_all = |node: &Self| reviewers.iter().all(|by| node.has_vote(sequence, *by, change.value()));
+        let mut asks = tokio::time::interval(ASK_EVERY);
+        while !has_all(self) {
+            tokio::select! {
+                packets = inbox.take(AT_ONCE) => {
+                    if packets.is_empty() {
+                        return Ok(());
+                    }
+                    let mut news = Vec::new();
+                    let mut wanted = self.hear_all(packets, &mut news)?;
+                    wanted.extend(self.take(news)?.0);
+                    for action in wanted {
+                        self.note_action(&action);
+                        self.deliver(carrier, &action);
+                    }
+                }
+                // Reviewers answer whoever knows less with their votes, and with the proof.
+                _ = asks.tick() => {
+                    self.send(carrier, To::Reviewers, &Packet::Have(sequence.saturating_sub(1)));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Takes part, until `tell` has heard enough of what it wants, or nothing can be heard any more. Can be dropped at any
     /// moment, and run again.
     ///
@@ -226,8 +269,8 @@ impl Node {
             for action in wanted {
                 self.note_action(&action);
                 is_enough |= tell(&action).is_break();
+                self.deliver(carrier, &action);
                 match action {
-                    NodeAction::Send(to, packet) => self.send(carrier, to, &packet),
                     NodeAction::Review(sequence, _) if self.holds(sequence) => {}
                     NodeAction::Review(sequence, change) => reviews.push(async move {
                         let reading = reviewer.review(sequence, &change).await;
@@ -239,13 +282,9 @@ impl Node {
                     NodeAction::Decide(sequence, _) | NodeAction::Tell(sequence, ..) => {
                         clock.forget(sequence);
                     }
-                    NodeAction::Recall(to, after) => {
-                        let missed = self.kept.range(after.saturating_add(1)..).take(PROOFS_AT_ONCE);
-                        for (_, proof) in missed {
-                            self.send(carrier, To::One(to), &Packet::Proof(proof.clone()));
-                        }
-                    }
-                    NodeAction::Return(..)
+                    NodeAction::Send(..)
+                    | NodeAction::Recall(..)
+                    | NodeAction::Return(..)
                     | NodeAction::Late(..)
                     | NodeAction::Stable(..)
                     | NodeAction::Accuse(_) => {}
@@ -261,9 +300,7 @@ impl Node {
                     if packets.is_empty() {
                         return Ok(());
                     }
-                    for (from, text) in packets {
-                        wanted.extend(self.hear(from, &text, &mut news)?);
-                    }
+                    wanted = self.hear_all(packets, &mut news)?;
                 }
                 Some(review) = reviews.next() => news.push(review),
                 () = tokio::time::sleep_until(clock.next()) => {
@@ -287,6 +324,19 @@ impl Node {
         }
     }
 
+    /// Reads packets, each as its party's.
+    fn hear_all(
+        &mut self,
+        packets: Vec<(NodeId, String)>,
+        news: &mut Vec<News>,
+    ) -> Result<Vec<NodeAction<Signature>>, NodeError> {
+        let mut wanted = Vec::new();
+        for (from, text) in packets {
+            wanted.extend(self.hear(from, &text, news)?);
+        }
+        Ok(wanted)
+    }
+
     /// Reads a packet. What makes no difference to what is remembered is answered at once; the rest is news.
     fn hear(
         &mut self,
@@ -294,8 +344,9 @@ impl Node {
         text: &str,
         news: &mut Vec<News>,
     ) -> Result<Vec<NodeAction<Signature>>, NodeError> {
-        let member = &self.member;
-        let read = self.membership.read(text, |sequence, statement| member.wants(sequence, statement));
+        let read = self.membership.read(text, |sequence, statement| {
+            self.member.wants(sequence, statement) || self.voted_late(sequence, statement).is_some()
+        });
         let packet = match read {
             Ok(Some(packet)) if packet.is_proven(self.membership.quorum()) => packet,
             Ok(_) => return Ok(Vec::new()),
@@ -335,6 +386,17 @@ impl Node {
         Ok(Vec::new())
     }
 
+    /// The value that a statement is a vote on, if that is a change of its own which has ended at this place.
+    fn voted_late(&self, sequence: Sequence, statement: &Statement) -> Option<Value> {
+        let Statement::Prepare { value, .. } = statement else { return None };
+        let Value::Change(digest) = value else { return None };
+        (self.ended(*digest) == Some(sequence)).then_some(*value)
+    }
+
+    fn has_vote(&self, sequence: Sequence, by: Reviewer, value: Value) -> bool {
+        self.votes.get(&sequence).is_some_and(|votes| votes.contains_key(&(by, value)))
+    }
+
     /// Whether a packet would have something signed at a place at which nothing is.
     fn is_held(&self, packet: &Packet<Signature>) -> bool {
         match packet {
@@ -350,9 +412,13 @@ impl Node {
     fn is_over(&self, packet: &Packet<Signature>) -> bool {
         let known = self.member.known();
         match packet {
-            Packet::Message(message) => {
-                message.signed.sequence <= known
-                    && !matches!(message.signed.statement, Statement::Checkpoint { .. })
+            Packet::Message(SignedMessage { signed, opinion, .. }) => {
+                // A vote that is missing is for the record, however late it comes.
+                let is_missing =
+                    |value| opinion.is_some() && !self.has_vote(signed.sequence, signed.by, value);
+                signed.sequence <= known
+                    && !matches!(signed.statement, Statement::Checkpoint { .. })
+                    && !self.voted_late(signed.sequence, &signed.statement).is_some_and(is_missing)
             }
             Packet::Proof(proof) => proof.commits.first().is_some_and(|signed| signed.sequence <= known),
             // An orchestrator has no checkpoints.
@@ -415,6 +481,27 @@ impl Node {
         }
         self.log.forget(self.member.known(), self.stable);
         Ok((wanted, written.is_new))
+    }
+
+    /// Sends what an action would have sent.
+    fn deliver(&self, carrier: &impl Carrier, action: &NodeAction<Signature>) {
+        match action {
+            NodeAction::Send(to, packet) => self.send(carrier, *to, packet),
+            NodeAction::Recall(to, after) => {
+                let missed = self.kept.range(after.saturating_add(1)..).take(PROOFS_AT_ONCE);
+                for (_, proof) in missed {
+                    self.send(carrier, To::One(*to), &Packet::Proof(proof.clone()));
+                }
+            }
+            NodeAction::Review(..)
+            | NodeAction::Wait(..)
+            | NodeAction::Decide(..)
+            | NodeAction::Tell(..)
+            | NodeAction::Return(..)
+            | NodeAction::Late(..)
+            | NodeAction::Stable(..)
+            | NodeAction::Accuse(_) => {}
+        }
     }
 
     fn send(&self, carrier: &impl Carrier, to: To, packet: &Packet<Signature>) {
