@@ -40,8 +40,8 @@
 //! - [`config`]: environment, files and rolesets turned into a setup.
 //! - [`run`]: one run, from the request of a person to its result.
 //! - [`approval`]: a change is reviewed, decided on and landed. Keys, the log of a repository's decisions, the records
-//!   that prove them; [`approval::ProposingNode`] and [`approval::ReviewingNode`] are the two ways in, [`approval::node`] is one who takes part in a process
-//!   of its own.
+//!   that prove them. [`approval::ProposingNode`] and [`approval::ReviewingNode`] are the two ways in; with
+//!   [`approval::node`] each key takes part from a process of its own.
 //! - [`batch`]: many runs: a matrix of tasks, rolesets, models and seeds. It is divided into shards, and the runs of a
 //!   shard share a journal.
 //! - [`api`]: a run as one call from Rust, and sessions.

@@ -5,8 +5,6 @@
 //! configuration file is read. What the command line can do besides (launching servers, documents, redaction) is
 //! made of the same parts, which are public: [`crate::run`], [`crate::config`], [`crate::engine`], [`crate::report`].
 
-pub use crate::run::{RunError, SESSION_DOCUMENT, Session, SessionError, SessionSays};
-
 use std::path::{Path, PathBuf};
 
 use tokio::sync::watch;
@@ -18,6 +16,7 @@ use crate::journal::Limits;
 use crate::protocol::Task;
 use crate::report::RunResult;
 use crate::run::{FinishedRun, RunId, drive};
+pub use crate::run::{RunError, SESSION_DOCUMENT, Session, SessionError, SessionSays};
 
 /// A roleset with its models: answers prompts, and records each run.
 ///
@@ -111,9 +110,7 @@ impl ConsensusEngine {
         let task = Task { prompt: prompt.trim().to_owned(), documents, is_searched: false };
         let id = RunId::new();
         let setup = self.roleset.setup(&self.name, &self.packs, task, self.seed.unwrap_or(id.seed()));
-        let builder = RunBuilder::new(setup)
-            .map_err(|why| RunError::Usage(format!("this run cannot be made: {why}")))?
-            .in_session(session.as_ref().map(Session::place));
+        let builder = RunBuilder::new(setup)?.in_session(session.as_ref().map(Session::place));
         let prepared = builder.build(self.endpoints.clone(), self.limits);
         let dir = self.folder.join(id.to_string());
         let mut engine = Engine::start(&dir, &id.to_string(), prepared, &NoObserver)?;

@@ -1,5 +1,5 @@
-//! Deciding on a change and bringing it onto its branch: the log of decisions is written before each step, so that a later process
-//! brings what this one began to its end.
+//! Deciding on a change and bringing it onto its branch: the log of decisions is written before each step, so that a
+//! later process can finish what this one began.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Proposing a change: it is made ready, verified, reviewed, decided on, and brought onto its branch.
 //!
-//! In: a request and the configuration. Out: how it ended, with everything durable on the way. What an earlier process has begun is
-//! brought to its end first.
+//! In: a request and the configuration. Out: how it ended, with everything durable on the way. A decision that an
+//! earlier process has begun is brought to its end first.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The reviewers of a roleset: whether they are those of the keys, by whose rules they judge, and the run in which they read a
-//! change.
+//! The reviewers of a roleset: whether they are those of the keys, by whose rules they judge, and the run in which they
+//! read a change.
 
 use std::path::Path;
 

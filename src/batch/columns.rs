@@ -68,9 +68,7 @@ impl OpenColumns {
     ) -> Result<(Self, Option<Launched>), RunError> {
         let usage = |why: &str| RunError::Usage(why.to_owned());
         let mock = &request.mock;
-        if mock.is_wanted && mock.answer.is_none() && mock.script.is_none() {
-            return Err(usage("--mock needs --answer TEXT, or a script with --mock-script FILE"));
-        }
+        mock.has_answers()?;
         let script = mock_script(mock.script.as_deref(), mock.answer.as_deref())?;
         let mut chosen = Chosen { mock_script: script, ..request.servers.clone() };
         let models = models(chosen.model.as_deref());
@@ -153,7 +151,7 @@ impl Columns for OpenColumns {
         let columns = self.of_roleset(Some(name)).await;
         let columns = columns.map(Rc::from).map_err(|why| format!("{:#}", anyhow::Error::from(why)));
         let mut named = self.named.borrow_mut();
-        // A file of tasks may name any number that nobody has.
+        // A file of tasks may name any number of rolesets that are not there.
         if named.len() < NAMED_MAX {
             named.insert(name.to_owned(), columns.clone());
         }

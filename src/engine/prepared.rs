@@ -1,8 +1,9 @@
-//! What a run starts from, complete: its record, and what it is lent while it runs.
+//! A run before it starts, complete: its first record, and the tools that it uses while it runs.
 //!
-//! In: a setup, and then, one by one, whatever else belongs to the run. Out: a [`PreparedRun`], which is all that
-//! [`Engine::start`](super::Engine::start) takes. The setup is checked here, and as a record by the
-//! [`RunState`](super::RunState), which trusts none; a record that promises documents or redaction cannot be made without them. Nothing is read, written or asked here.
+//! In: a setup, and then, one by one, the other parts of the run. Out: a [`PreparedRun`], which is all that
+//! [`Engine::start`](super::Engine::start) takes. The setup is checked here, and once more as a record by the
+//! [`RunState`](super::RunState), which trusts none. A record that promises documents or redaction cannot be made
+//! without them. Nothing is read, written or asked here.
 
 use std::time::Instant;
 
@@ -30,7 +31,7 @@ pub struct PreparedRun {
     pub(super) tools: Tools,
 }
 
-/// What a run is lent while it runs, and its record does not hold.
+/// The tools that a run uses while it runs; its record does not hold them.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     /// The documents to search.
@@ -151,7 +152,7 @@ impl PreparedRun {
     }
 }
 
-/// How a run is taken up again: what is another than before, and what it is lent.
+/// How a run is taken up again: its changes, and its tools.
 #[derive(Debug, Default)]
 pub struct Resumption {
     pub(super) limits: Option<Limits>,

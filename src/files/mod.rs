@@ -1,4 +1,5 @@
-//! Files: read within a limit, written whole, in folders that only the user can read and that go when they are not needed.
+//! Files: read within a limit, written whole, in folders that only the user can read and that go when they are not
+//! needed.
 //!
 //! In: a path. Out: bytes, or an error of the system; where a file is too long, the error names the limit. A device that
 //! never ends is not read for ever. Nothing here knows what a file is for.

@@ -13,7 +13,7 @@ use crate::protocol::{Params, RunSetup};
 use crate::provider::OpenAi;
 use crate::retrieval::pieces;
 
-/// Below so many tokens nobody is asked how much fits.
+/// The fewest tokens for which a server is asked how much fits.
 const LONG: u64 = 2_000;
 
 /// Tokens of a piece where the server does not say how many fit into a context.
@@ -22,7 +22,7 @@ const PIECE_TOKENS: u64 = 2_000;
 /// The most tokens of a piece that are chosen without being told: readers find more in less.
 const PIECE_TOKENS_MAX: u64 = 8_000;
 
-/// Bytes of a token where nobody counts: most texts have more.
+/// Bytes of a token where no server counts: most texts have more.
 const BYTES_A_TOKEN: f64 = 3.0;
 
 /// Texts that are counted to learn how long a token is, and their length in bytes.
@@ -137,7 +137,7 @@ fn take(
     tokens_max: u64,
 ) -> Result<RunBuilder, RunError> {
     let plan = ChunkPlan { pieces, tokens_max, at_once: request.chunks.at_once };
-    builder.with_chunks(plan).map_err(|why| RunError::Usage(format!("this run cannot be made: {why}")))
+    Ok(builder.with_chunks(plan)?)
 }
 
 /// What keeps these documents from being read in pieces, if anything does.

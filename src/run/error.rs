@@ -9,7 +9,7 @@ use crate::config::ConfigError;
 use crate::core::ExitCode;
 use crate::engine::{EngineError, ReplayError};
 use crate::journal::JournalError;
-use crate::protocol::OutcomeKind;
+use crate::protocol::{BadSetup, OutcomeKind};
 use crate::provider::launch::LaunchError;
 use crate::retrieval::RetrievalError;
 
@@ -20,6 +20,9 @@ pub enum RunError {
     /// The request cannot be carried out.
     #[error("{0}")]
     Usage(String),
+    /// There is no run of this setup.
+    #[error("this run cannot be made")]
+    Setup(#[from] BadSetup),
     /// A roleset, a file or a server is not as it must be.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -84,7 +87,7 @@ impl RunError {
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Usage(_) | Self::Session(_) => ExitCode::Usage,
+            Self::Usage(_) | Self::Setup(_) | Self::Session(_) => ExitCode::Usage,
             Self::Config(error) => error.exit_code(),
             Self::Engine(error) => error.exit_code(),
             Self::Journal(error) => error.exit_code(),

@@ -1,4 +1,4 @@
-//! Driving a run to its end, and what it leaves: its result, its files, its line in a session.
+//! Driving a run to its end, and keeping its result: in its files, and in its line of a session.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! One run, from the request of a person to its result: the run is made ready, driven, and finished. A batch, which makes its
-//! runs ready in its own columns, uses the parts.
+//! One run, from the request of a person to its result: the run is made ready, driven, and finished. A batch, which
+//! makes its runs ready in its own columns, uses the parts.
 //!
 //! ```text
 //!  RunRequest ──► choose the roleset ──► setup ──► server, endpoints ──► chunk plan ──► PreparedRun ──► Engine

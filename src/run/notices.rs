@@ -1,4 +1,4 @@
-//! What a service tells people while it works; its caller decides where that goes.
+//! Notices for people while a service works; its caller decides where they go.
 
 use std::time::Duration;
 

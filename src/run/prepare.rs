@@ -1,8 +1,8 @@
-//! From what a person wants to a run that is ready to start.
+//! Making a run ready to start, from the request of a person.
 //!
 //! In: a request, the configuration. Out: a [`RunDraft`], for which no server was asked, and from it a [`ReadyRun`]
-//! with its endpoints and, where one was wanted, its own server. No model is asked here;
-//! a server may count the tokens of the documents.
+//! with its endpoints and, where one was wanted, its own server. No model is asked here; a server may count the tokens
+//! of the documents.
 
 use std::path::Path;
 
@@ -69,8 +69,7 @@ pub fn draft(request: &RunRequest, file: &FileConfig) -> Result<RunDraft, RunErr
     request.params.put(&mut roleset)?;
     let task = task(request, &roleset, session.as_ref())?;
     let setup = roleset.setup(&name, &packs, task, request.seed);
-    let builder = RunBuilder::new(setup);
-    let builder = builder.map_err(|why| RunError::Usage(format!("this run cannot be made: {why}")))?;
+    let builder = RunBuilder::new(setup)?;
     Ok(RunDraft { builder, roleset, why: choice.why, session, script })
 }
 
@@ -142,10 +141,7 @@ pub async fn prepare(
     if let Some((corpus, library)) = documents::open(&request.docs, notices).await? {
         builder = builder.with_corpus(corpus, library);
     }
-    if request.mock.is_wanted && script.is_none() {
-        let why = "--mock needs --answer TEXT, or a script with --mock-script FILE";
-        return Err(RunError::Usage(why.to_owned()));
-    }
+    request.mock.has_answers()?;
     let mut chosen = Chosen { mock_script: script, ..request.servers.clone() };
     let command = launch_command(&chosen, file, Some(&roleset))?;
     let server = launch(command.as_ref(), &mut chosen, file, &dir.join(SERVER_LOG), notices).await?;

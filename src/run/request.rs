@@ -1,9 +1,10 @@
 //! A request for a run, typed: the flags of `run` say it, and so can a program.
 //!
-//! In: values. Out: the same. Nothing is read, checked or looked up here.
+//! In: values. Out: the same. Nothing is read or looked up here.
 
 use std::path::PathBuf;
 
+use super::error::RunError;
 use super::parameters::ParamChanges;
 use super::task::TaskSource;
 use crate::config::Chosen;
@@ -51,6 +52,21 @@ pub struct MockChoice {
     pub script: Option<PathBuf>,
     /// What they answer, in place of a script.
     pub answer: Option<String>,
+}
+
+impl MockChoice {
+    /// Refuses scripted agents that are asked for and have nothing to say.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Usage`], with the flags that are missing.
+    pub fn has_answers(&self) -> Result<(), RunError> {
+        if self.is_wanted && self.answer.is_none() && self.script.is_none() {
+            let why = "--mock needs --answer TEXT, or a script with --mock-script FILE";
+            return Err(RunError::Usage(why.to_owned()));
+        }
+        Ok(())
+    }
 }
 
 /// What must not leave the machine, besides what the roleset says.

@@ -1,4 +1,4 @@
-//! What has to be known of servers before a run: the script of mock agents, and prices where a limit needs them.
+//! The script of mock agents, and the prices that a cost limit needs: both are known before a run starts.
 
 use std::path::Path;
 
