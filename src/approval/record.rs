@@ -81,8 +81,8 @@ pub struct Verified {
     pub quorum: usize,
     /// How each has voted.
     pub votes: Vec<VotedFor>,
-    /// Whose votes are not in it. Nobody's, if all sat together; of those who sit apart, who had not voted when it was
-    /// decided, and whom somebody has left out.
+    /// The reviewers whose votes are not in it: none, if all sat together. Of those who sit apart, some may not have voted
+    /// by the time that it was made, and its maker may have left some out.
     pub silent: Vec<String>,
 }
 

@@ -23,6 +23,7 @@ mod inbox;
 mod log;
 mod runner;
 mod tls;
+mod votes;
 
 pub use clock::Patience;
 pub use error::NodeError;

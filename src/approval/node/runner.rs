@@ -8,34 +8,29 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::Instant;
-use tracing::debug;
 
 use super::clock::{Clock, Patience, Rings};
 use super::error::NodeError;
 use super::inbox::Inbox;
 use super::log::{News, NodeLog};
+use super::votes::Votes;
 use crate::bft::local_cluster::DecisionProof;
 use crate::bft::node_machine::{NodeAction, NodeInput, NodeMachine};
 use crate::bft::proposer::Proposer;
 use crate::bft::replica::Replica;
 use crate::bft::{
     Change, Membership, ModelOpinion, NodeId, Opinion, PROOFS_AT_ONCE, Packet, Proof, Reviewer, Seal,
-    Sequence, Signed, SignedMessage, Statement, To, Value,
+    Sequence, Signed, To, Value,
 };
 use crate::crypto::{Digest, Signature};
+
+mod hearing;
 
 /// So many packets are written down together, with one sync.
 const AT_ONCE: usize = 64;
 
-/// What was missed is sent to one party so often at most.
-const ANSWER_EVERY: std::time::Duration = std::time::Duration::from_millis(200);
-
 /// Votes that have not come are asked for so often: less often than they are answered.
 const ASK_EVERY: std::time::Duration = std::time::Duration::from_millis(400);
-
-/// So much of what one party says is written down until the next decision, in bytes; what it says beyond is not heard. The
-/// longest change with its locks fits several times.
-const SAYS_MAX: usize = 64 << 20;
 
 /// How packets get to others.
 pub trait Carrier {
@@ -59,7 +54,7 @@ pub struct Node {
     /// Decisions, for those who have missed them.
     kept: BTreeMap<Sequence, Proof<Signature>>,
     /// The votes that were heard, each with its opinion.
-    votes: BTreeMap<Sequence, BTreeMap<(usize, Value), SignedMessage<Signature>>>,
+    votes: Votes,
     /// The changes that were submitted, and at which places they ended: decided on, or given up.
     submitted: BTreeMap<Digest, Option<Sequence>>,
     /// What is wanted and was not done yet.
@@ -104,7 +99,7 @@ impl Node {
             member,
             log,
             kept: BTreeMap::new(),
-            votes: BTreeMap::new(),
+            votes: Votes::default(),
             submitted: BTreeMap::new(),
             owed: Vec::new(),
             answered: BTreeMap::new(),
@@ -201,9 +196,7 @@ impl Node {
     pub fn proof_of(&self, sequence: Sequence, on: Value) -> Option<DecisionProof<Signature>> {
         let proof = self.kept.get(&sequence)?.clone();
         let value = proof.check(self.membership.quorum())?.value;
-        let is_on_it = |message: &&SignedMessage<Signature>| matches!(message.signed.statement, Statement::Prepare { value, .. } if value == on);
-        let votes = self.votes.get(&sequence).into_iter().flat_map(BTreeMap::values);
-        Some(DecisionProof { sequence, value, proof, votes: votes.filter(is_on_it).cloned().collect() })
+        Some(DecisionProof { sequence, value, proof, votes: self.votes.on(sequence, on) })
     }
 
     /// Asks for the votes of these reviewers on a change that has ended, and hears them until all are there. They are for the
@@ -221,7 +214,7 @@ impl Node {
         carrier: &impl Carrier,
     ) -> Result<(), NodeError> {
         let Some(sequence) = self.ended(change.digest()) else { return Ok(()) };
-        let has_all = |node: &Self| reviewers.iter().all(|by| node.has_vote(sequence, *by, change.value()));
+        let has_all = |node: &Self| reviewers.iter().all(|by| node.votes.has(sequence, *by, change.value()));
         let mut asks = tokio::time::interval(ASK_EVERY);
         while !has_all(self) {
             tokio::select! {
@@ -324,143 +317,6 @@ impl Node {
         }
     }
 
-    /// Reads packets, each as its party's.
-    fn hear_all(
-        &mut self,
-        packets: Vec<(NodeId, String)>,
-        news: &mut Vec<News>,
-    ) -> Result<Vec<NodeAction<Signature>>, NodeError> {
-        let mut wanted = Vec::new();
-        for (from, text) in packets {
-            wanted.extend(self.hear(from, &text, news)?);
-        }
-        Ok(wanted)
-    }
-
-    /// Reads a packet. What makes no difference to what is remembered is answered at once; the rest is news.
-    fn hear(
-        &mut self,
-        from: NodeId,
-        text: &str,
-        news: &mut Vec<News>,
-    ) -> Result<Vec<NodeAction<Signature>>, NodeError> {
-        let read = self.membership.read(text, |sequence, statement| {
-            self.member.wants(sequence, statement) || self.voted_late(sequence, statement).is_some()
-        });
-        let packet = match read {
-            Ok(Some(packet)) if packet.is_proven(self.membership.quorum()) => packet,
-            Ok(_) => return Ok(Vec::new()),
-            Err(why) => {
-                debug!("a packet of {} is not read: {why}", self.membership.name(from).unwrap_or_default());
-                return Ok(Vec::new());
-            }
-        };
-        self.remembers(&packet)?;
-        if self.is_held(&packet) {
-            debug!(
-                "a message of {} is not heard: its place is held",
-                self.membership.name(from).unwrap_or_default()
-            );
-            return Ok(Vec::new());
-        }
-        if self.is_over(&packet) {
-            let now = Instant::now();
-            let is_soon = |before: &Instant| now.duration_since(*before) < ANSWER_EVERY;
-            let kind = (from, matches!(packet, Packet::Have(_)));
-            if self.answered.get(&kind).is_some_and(is_soon) {
-                return Ok(Vec::new());
-            }
-            self.answered.insert(kind, now);
-            return Ok(match packet {
-                Packet::Have(known) => self.member.answer(from, known),
-                Packet::Message(_) | Packet::Proof(_) | Packet::Stable(_) => {
-                    self.member.step(NodeInput::Heard(from, packet))
-                }
-            });
-        }
-        if self.said.get(&from).is_some_and(|said| *said > SAYS_MAX) {
-            debug!("{} says too much for one decision", self.membership.name(from).unwrap_or_default());
-            return Ok(Vec::new());
-        }
-        news.push(News::Heard(from, Box::new(packet)));
-        Ok(Vec::new())
-    }
-
-    /// The value that a statement is a vote on, if that is a change of its own which has ended at this place.
-    fn voted_late(&self, sequence: Sequence, statement: &Statement) -> Option<Value> {
-        let Statement::Prepare { value, .. } = statement else { return None };
-        let Value::Change(digest) = value else { return None };
-        (self.ended(*digest) == Some(sequence)).then_some(*value)
-    }
-
-    fn has_vote(&self, sequence: Sequence, by: Reviewer, value: Value) -> bool {
-        self.votes.get(&sequence).is_some_and(|votes| votes.contains_key(&(by, value)))
-    }
-
-    /// Whether a packet would have something signed at a place at which nothing is.
-    fn is_held(&self, packet: &Packet<Signature>) -> bool {
-        match packet {
-            Packet::Message(message) => {
-                self.holds(message.signed.sequence)
-                    && !matches!(message.signed.statement, Statement::Checkpoint { .. })
-            }
-            Packet::Proof(_) | Packet::Stable(_) | Packet::Have(_) => false,
-        }
-    }
-
-    /// Whether a packet is about something that is decided and known here, so that nothing changes by it.
-    fn is_over(&self, packet: &Packet<Signature>) -> bool {
-        let known = self.member.known();
-        match packet {
-            Packet::Message(SignedMessage { signed, opinion, .. }) => {
-                // A vote that is missing is for the record, however late it comes.
-                let is_missing =
-                    |value| opinion.is_some() && !self.has_vote(signed.sequence, signed.by, value);
-                signed.sequence <= known
-                    && !matches!(signed.statement, Statement::Checkpoint { .. })
-                    && !self.voted_late(signed.sequence, &signed.statement).is_some_and(is_missing)
-            }
-            Packet::Proof(proof) => proof.commits.first().is_some_and(|signed| signed.sequence <= known),
-            // An orchestrator has no checkpoints.
-            Packet::Stable(signed) => {
-                matches!(self.me, NodeId::Orchestrator(_))
-                    || signed.first().is_some_and(|signed| signed.sequence <= self.stable)
-            }
-            Packet::Have(_) => true,
-        }
-    }
-
-    /// Refuses to go on where somebody shows what this very key has signed and this log does not have. Whoever lost the end of a
-    /// log, or runs a copy, learns of it here, before it contradicts itself.
-    fn remembers(&self, packet: &Packet<Signature>) -> Result<(), NodeError> {
-        let mut shown: Vec<&Signed<Signature>> = Vec::new();
-        match packet {
-            Packet::Message(message) => {
-                let grounds = message.grounds.iter();
-                let deeper = grounds.clone().flat_map(|ground| ground.grounds.iter());
-                shown.extend(grounds.chain(deeper).chain([message]).map(|message| &message.signed));
-            }
-            Packet::Proof(proof) => shown.extend(&proof.commits),
-            Packet::Stable(signed) => shown.extend(signed),
-            Packet::Have(_) => {}
-        }
-        // What an orchestrator would like is said again without being written down, and binds nobody.
-        let binds = |signed: &&Signed<Signature>| {
-            signed.author() == self.me
-                && signed.sequence > self.stable
-                && !matches!(signed.statement, Statement::Want { .. })
-        };
-        let mut own = shown.into_iter().filter(binds);
-        match own.find(|signed| !self.signed.contains(&key_of(signed))) {
-            None => Ok(()),
-            Some(signed) => Err(NodeError::Forgotten {
-                name: self.membership.name(self.me).unwrap_or_default().to_owned(),
-                sequence: signed.sequence,
-                path: self.folder.clone(),
-            }),
-        }
-    }
-
     /// Writes down what comes, and goes on from there. Returns what is wanted then, and whether anything had not come before.
     fn take(&mut self, news: Vec<News>) -> Result<(Vec<NodeAction<Signature>>, bool), NodeError> {
         if news.is_empty() {
@@ -485,22 +341,13 @@ impl Node {
 
     /// Sends what an action would have sent.
     fn deliver(&self, carrier: &impl Carrier, action: &NodeAction<Signature>) {
-        match action {
-            NodeAction::Send(to, packet) => self.send(carrier, *to, packet),
-            NodeAction::Recall(to, after) => {
-                let missed = self.kept.range(after.saturating_add(1)..).take(PROOFS_AT_ONCE);
-                for (_, proof) in missed {
-                    self.send(carrier, To::One(*to), &Packet::Proof(proof.clone()));
-                }
+        if let NodeAction::Send(to, packet) = action {
+            self.send(carrier, *to, packet);
+        }
+        if let NodeAction::Recall(to, after) = action {
+            for (_, proof) in self.kept.range(after.saturating_add(1)..).take(PROOFS_AT_ONCE) {
+                self.send(carrier, To::One(*to), &Packet::Proof(proof.clone()));
             }
-            NodeAction::Review(..)
-            | NodeAction::Wait(..)
-            | NodeAction::Decide(..)
-            | NodeAction::Tell(..)
-            | NodeAction::Return(..)
-            | NodeAction::Late(..)
-            | NodeAction::Stable(..)
-            | NodeAction::Accuse(_) => {}
         }
     }
 
@@ -515,11 +362,7 @@ impl Node {
 
     fn note_input(&mut self, input: &NodeInput<Signature>) {
         match input {
-            NodeInput::Heard(_, Packet::Message(message)) if message.opinion.is_some() => {
-                let Statement::Prepare { value, .. } = message.signed.statement else { return };
-                let of_place = self.votes.entry(message.signed.sequence).or_default();
-                of_place.entry((message.signed.by, value)).or_insert_with(|| message.clone());
-            }
+            NodeInput::Heard(_, Packet::Message(message)) => self.votes.keep(message),
             NodeInput::Submit(change) => _ = self.submitted.insert(change.digest(), None),
             NodeInput::Heard(..) | NodeInput::Reviewed(..) | NodeInput::Expired(..) | NodeInput::Again => {}
         }
