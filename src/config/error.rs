@@ -124,3 +124,19 @@ fn list(problems: &[Problem]) -> String {
         more => format!("{list}\n  and {more} more"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_mistakes_the_first_are_named_and_the_rest_are_counted() {
+        let problem =
+            |at: usize| Problem { file: "r.json".to_owned(), at: format!("/{at}"), message: "no".to_owned() };
+        let text = |count: usize| ConfigError::Roleset((0..count).map(problem).collect()).to_string();
+        assert_eq!(text(20).matches("r.json").count(), 20);
+        assert!(!text(20).contains("more"));
+        assert_eq!(text(23).matches("r.json").count(), 20);
+        assert!(text(23).ends_with("and 3 more"), "{}", text(23));
+    }
+}

@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use consensus::engine::{Engine, EngineError, NoObserver, Resumption};
+use consensus::journal::Writer;
 use serde_json::{Value, json};
 
 use crate::support::{Finished, Folder, SENSIBLE, Server, consensus, model};
@@ -146,6 +148,25 @@ fn a_run_goes_on_only_with_its_table() {
     assert!(refused.stderr.contains("table of redactions"), "{}", refused.stderr);
     std::fs::rename(&kept, &table).unwrap();
     assert_eq!(Finished::of(consensus(&folder).args(resume)).exits(0).stdout, format!("{ADDRESS}\n"));
+}
+
+#[test]
+fn a_program_that_resumes_a_run_without_its_table_or_documents_leaves_the_journal_as_it_was() {
+    let folder = Folder::new();
+    folder.write("docs/staff.md", "The keeper of the lighthouse is Ann.\n");
+    let stops = ["--mock", "--answer", "Ann", "--prompt", "Who?", "--max-tokens-total", "10"];
+    let refusal = |words: &[&str]| {
+        Finished::of(consensus(&folder).arg("run").args(words).args(stops)).exits(5);
+        let file = folder.run().join("journal.jsonl");
+        let before = std::fs::read(&file).unwrap();
+        let (writer, journal) = Writer::reopen(&folder.run()).unwrap();
+        let why = Engine::resume(writer, &journal, Resumption::default(), &NoObserver).unwrap_err();
+        assert_eq!(std::fs::read(&file).unwrap(), before, "{why}");
+        std::fs::remove_dir_all(folder.run()).unwrap();
+        why
+    };
+    assert!(matches!(refusal(&["--redact"]), EngineError::NoRedaction));
+    assert!(matches!(refusal(&["--roleset", "council_tripartite", "--docs", "docs"]), EngineError::NoCorpus));
 }
 
 #[test]
