@@ -12,7 +12,7 @@ use super::nearest::did_you_mean;
 use super::packs::{COMPARING, Packs, pack_parts};
 use super::roleset::{Roleset, RolesetAgent};
 use crate::protocol::{Params, ProtocolParams, RulesVersion};
-use crate::text::redact::{Redactions, Redactor};
+use crate::text::redact::{Redactions, Redactor, Regions};
 use crate::text::{CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, escape, schema};
 
 /// The largest pack, in bytes; more would crowd out the task.
@@ -111,6 +111,9 @@ pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
     }
     if let Err((pattern, why)) = Redactor::new(&roleset.redact_patterns, Redactions::default()) {
         report("/redact_patterns", format!("`{pattern}` is no pattern: {why}"));
+    }
+    if let Err(why) = Regions::try_from(roleset.redact_regions.clone()) {
+        report("/redact_regions", why.to_string());
     }
     let mut names: Vec<String> = Vec::new();
     for (at, agent) in agents(roleset) {

@@ -25,6 +25,8 @@ pub struct Roleset {
     pub redact: bool,
     /// Regular expressions for what is replaced besides known forms.
     pub redact_patterns: Vec<String>,
+    /// Regions whose national phone numbers are replaced, in place of the default ones.
+    pub redact_regions: Vec<String>,
 }
 
 /// A roleset as its file writes it.
@@ -49,6 +51,8 @@ struct RolesetFile {
     redact: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     redact_patterns: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    redact_regions: Vec<String>,
 }
 
 impl TryFrom<RolesetFile> for Roleset {
@@ -56,17 +60,27 @@ impl TryFrom<RolesetFile> for Roleset {
 
     fn try_from(file: RolesetFile) -> Result<Self, Self::Error> {
         let RolesetFile { description, protocol, agents, arbiter, canonical, mut params, .. } = file;
-        let (redact, redact_patterns) = (file.redact, file.redact_patterns);
+        let (redact, redact_patterns, redact_regions) =
+            (file.redact, file.redact_patterns, file.redact_regions);
         let agents = file.self_panel.map_or(agents.clone(), |copies| self_panel(&agents, copies));
         params.insert("protocol".to_owned(), protocol.into());
         let params = serde_json::from_value(params.into())?;
-        Ok(Self { description, agents, arbiter, canonical, params, redact, redact_patterns })
+        Ok(Self { description, agents, arbiter, canonical, params, redact, redact_patterns, redact_regions })
     }
 }
 
 impl From<Roleset> for RolesetFile {
     fn from(roleset: Roleset) -> Self {
-        let Roleset { description, agents, arbiter, canonical, params, redact, redact_patterns } = roleset;
+        let Roleset {
+            description,
+            agents,
+            arbiter,
+            canonical,
+            params,
+            redact,
+            redact_patterns,
+            redact_regions,
+        } = roleset;
         let protocol = params.protocol().to_owned();
         // Parameters are plain data, which always have a JSON form.
         let mut params = serde_json::to_value(params).unwrap_or_default();
@@ -83,6 +97,7 @@ impl From<Roleset> for RolesetFile {
             params,
             redact,
             redact_patterns,
+            redact_regions,
         }
     }
 }

@@ -16,13 +16,14 @@ use crate::crypto::{Digest, Hasher};
 use crate::files::{LARGE_BYTES_MAX, private_folder, read_text};
 use crate::journal::{Library, REDACTIONS_FILE};
 use crate::protocol::{Passage, RunSetup};
-use crate::text::redact::{Redactions, Redactor};
+use crate::text::redact::{Redactions, Redactor, Regions};
 
 /// The redactions of one run.
 #[derive(Debug)]
 pub struct Redaction {
     redactor: Redactor,
     patterns: Vec<String>,
+    regions: Regions,
     salt: String,
     path: PathBuf,
     /// How many tokens the file has.
@@ -34,6 +35,9 @@ pub struct Redaction {
 #[serde(deny_unknown_fields)]
 struct Table {
     patterns: Vec<String>,
+    /// Whose national phone numbers are looked for.
+    #[serde(default)]
+    regions: Regions,
     /// What keeps a digest in the journal from telling whether a guess at the documents is right.
     #[serde(default)]
     salt: String,
@@ -46,8 +50,8 @@ impl Redaction {
     /// # Errors
     ///
     /// In words, if a pattern is no regular expression.
-    pub fn new(dir: &Path, patterns: Vec<String>) -> Result<Self, String> {
-        Self::go_on(dir, Table { patterns, salt: Uuid::new_v4().to_string(), ..Table::default() })
+    pub fn new(dir: &Path, patterns: Vec<String>, regions: Regions) -> Result<Self, String> {
+        Self::go_on(dir, Table { patterns, regions, salt: Uuid::new_v4().to_string(), ..Table::default() })
     }
 
     /// Reads the table of a run that was put down.
@@ -64,11 +68,12 @@ impl Redaction {
         Self::go_on(dir, table)
     }
 
-    fn go_on(dir: &Path, Table { patterns, salt, originals }: Table) -> Result<Self, String> {
+    fn go_on(dir: &Path, Table { patterns, regions, salt, originals }: Table) -> Result<Self, String> {
         let redactor = Redactor::new(&patterns, originals)
-            .map_err(|(pattern, why)| format!("`{pattern}` is no pattern: {why}"))?;
+            .map_err(|(pattern, why)| format!("`{pattern}` is no pattern: {why}"))?
+            .with_regions(regions.clone());
         let saved = redactor.redactions().count();
-        Ok(Self { redactor, patterns, salt, path: dir.join(REDACTIONS_FILE), saved })
+        Ok(Self { redactor, patterns, regions, salt, path: dir.join(REDACTIONS_FILE), saved })
     }
 
     /// Returns the setup with tokens in place of what must not leave the machine; [`Redaction::save`] comes next.
@@ -138,7 +143,12 @@ impl Redaction {
     pub fn save(&mut self) -> std::io::Result<()> {
         let originals = self.redactor.redactions().clone();
         let count = originals.count();
-        let table = Table { patterns: self.patterns.clone(), salt: self.salt.clone(), originals };
+        let table = Table {
+            patterns: self.patterns.clone(),
+            regions: self.regions.clone(),
+            salt: self.salt.clone(),
+            originals,
+        };
         let temporary = self.path.with_extension("json.new");
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;

@@ -24,6 +24,7 @@ use crate::journal::RunSpec;
 use crate::protocol::{Params, ProtocolParams, RunSetup, Task};
 use crate::provider::launch::Launched;
 use crate::text::escape;
+use crate::text::redact::Regions;
 
 /// A run for which no server was asked yet.
 #[derive(Debug)]
@@ -156,7 +157,11 @@ pub async fn prepare(
 /// Whether anything is to be left out of what leaves this machine.
 fn redacts(request: &RunRequest, roleset: &Roleset) -> bool {
     let given = &request.redaction;
-    given.is_wanted || !given.patterns.is_empty() || roleset.redact || !roleset.redact_patterns.is_empty()
+    given.is_wanted
+        || !given.patterns.is_empty()
+        || !given.regions.is_empty()
+        || roleset.redact
+        || !roleset.redact_patterns.is_empty()
 }
 
 /// What is to be left out, if anything is.
@@ -165,7 +170,12 @@ fn redaction(request: &RunRequest, roleset: &Roleset, dir: &Path) -> Result<Opti
         return Ok(None);
     }
     let patterns = roleset.redact_patterns.iter().chain(&request.redaction.patterns).cloned().collect();
-    let redaction = Redaction::new(dir, patterns).map_err(RunError::Usage)?;
+    let regions = [&request.redaction.regions, &roleset.redact_regions];
+    let regions = match regions.into_iter().find(|codes| !codes.is_empty()) {
+        Some(codes) => Regions::try_from(codes.clone()).map_err(|why| RunError::Usage(why.to_string()))?,
+        None => Regions::default(),
+    };
+    let redaction = Redaction::new(dir, patterns, regions).map_err(RunError::Usage)?;
     // By its name an agent is told who it is, and whom it talks to.
     for agent in roleset.agents.iter().chain(&roleset.arbiter) {
         if redaction.would_change(&agent.name) {

@@ -76,6 +76,8 @@ pub struct RedactRequest {
     pub is_wanted: bool,
     /// Regular expressions for more.
     pub patterns: Vec<String>,
+    /// Regions whose national phone numbers are known, in place of those of the roleset or the default ones.
+    pub regions: Vec<String>,
 }
 
 /// Who sits on a panel, in place of the roleset's members or besides them.

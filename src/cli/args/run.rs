@@ -61,7 +61,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) chunks: ChunkArgs,
     /// Let the agents know what was asked and agreed on in this session before, and add this run to it.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["redact", "redact_pattern"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["redact", "redact_pattern", "redact_region"])]
     pub(crate) session: Option<String>,
     /// Seed of every draw; the same seed, and the same replies in the same order, give the same run.
     #[arg(long)]
@@ -181,13 +181,17 @@ pub(crate) enum WhenArg {
 /// What must not leave the machine.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RedactArgs {
-    /// Send tokens such as `[EMAIL_1]` in place of e-mail addresses, phone numbers, IBANs, card numbers, IP
-    /// addresses and secrets, and put the originals back in the answer.
+    /// Send tokens such as `[EMAIL_1]` in place of e-mail addresses, phone numbers, IBANs, card numbers, national
+    /// ids, IP addresses and secrets, and put the originals back in the answer.
     #[arg(long)]
     pub(crate) redact: bool,
     /// Redact whatever this regular expression finds as well; may be given more than once.
     #[arg(long, value_name = "REGEX", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) redact_pattern: Vec<String>,
+    /// Redact the national phone numbers of these regions, such as NL,US, in place of those of the twelve that are looked
+    /// for otherwise: BR, CN, DE, ES, FR, GB, IN, IT, JP, NL, PL and US.
+    #[arg(long, value_name = "REGION", value_delimiter = ',')]
+    pub(crate) redact_region: Vec<String>,
 }
 
 /// Where models are called.
@@ -291,6 +295,7 @@ impl RunArgs {
             redaction: RedactRequest {
                 is_wanted: self.redaction.redact,
                 patterns: self.redaction.redact_pattern.clone(),
+                regions: self.redaction.redact_region.clone(),
             },
             params: self.params.changes(),
             seats: SeatRequest {

@@ -1,13 +1,24 @@
 //! What must not leave the machine is replaced by a token, and put back at the end.
 //!
 //! In: texts. Out: the same texts with a token such as `[EMAIL_1]` in place of each e-mail address, phone
-//! number, IBAN, card number, IP address, secret, and whatever the user's own patterns find; and the table that
+//! number, IBAN, card number, national id, IP address, secret, and whatever the user's own patterns find; and the table that
 //! turns tokens back. The same original has the same token in all texts, so that a model can still tell whether
 //! two of them are one. What is written like a token is replaced as well, so that putting back is always exact:
 //! every token in a redacted text is one of the table's.
 //!
-//! What is found is found by its form (`shapes`): a name or a street is not, unless a pattern of the
+//! What is found is found by its form (`kinds`): a name or a street is not, unless a pattern of the
 //! user's finds it. Nothing is guessed at the end either: a token that a model has bent is left as it is, and told.
+
+mod emails;
+mod folded;
+mod keys;
+mod kinds;
+mod national_ids;
+mod numbers;
+mod phones;
+mod places;
+mod secrets;
+mod torn;
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,15 +29,15 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use serde::{Deserialize, Serialize};
 
-use super::folded::Folded;
-use super::pii_patterns;
+use folded::Folded;
+pub use phones::{Regions, UnknownRegion};
 
 /// The word in the tokens of what the user's own patterns find.
 const OWN: &str = "PRIVATE";
 
 /// A token, as it is written.
 static TOKEN: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(pii_patterns::TOKEN).expect("the form is a constant, and tests use it"));
+    LazyLock::new(|| Regex::new(kinds::TOKEN).expect("the form is a constant, and tests use it"));
 
 /// A token as a model may have bent it: in other letters or with other signs inside its brackets, or without them.
 static BENT: LazyLock<Regex> = LazyLock::new(|| {
@@ -37,7 +48,7 @@ static BENT: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 fn words() -> impl Iterator<Item = &'static str> {
-    pii_patterns::WORDS.into_iter().chain([OWN])
+    kinds::WORDS.into_iter().chain([OWN])
 }
 
 /// Tokens and what they stand for.
@@ -65,6 +76,7 @@ impl Original {
 #[derive(Clone, Debug)]
 pub struct Redactor {
     own: Vec<Regex>,
+    regions: Regions,
     redactions: Redactions,
     /// The table the other way round: for each word its originals, and the numbers of their tokens.
     tokens: BTreeMap<&'static str, BTreeMap<Original, u64>>,
@@ -94,7 +106,14 @@ impl Redactor {
             let highest = numbers.entry(word).or_insert(0);
             *highest = number.max(*highest);
         }
-        Ok(Self { own, redactions, tokens, numbers })
+        Ok(Self { own, regions: Regions::default(), redactions, tokens, numbers })
+    }
+
+    /// The same with the national phone numbers of these regions in place of the default ones.
+    #[must_use]
+    pub fn with_regions(mut self, regions: Regions) -> Self {
+        self.regions = regions;
+        self
     }
 
     /// Returns the table of everything replaced so far.
@@ -134,7 +153,7 @@ impl Redactor {
     fn find(&self, text: &str, part: Range<usize>) -> Vec<(Range<usize>, &'static str)> {
         // What cannot be seen hides nothing, and what looks like a space is one.
         let folded = Folded::new(text);
-        let mut found = pii_patterns::find(folded.text());
+        let mut found = kinds::find(folded.text(), &self.regions);
         for place in self.find_own(folded.text()) {
             found.push((place, OWN));
         }
@@ -144,9 +163,9 @@ impl Redactor {
         // Lines and columns tear what belongs together.
         if folded.has_gaps() {
             let unbroken = folded.unbroken();
-            let torn = pii_patterns::find_torn(unbroken.text());
+            let parts = torn::find(unbroken.text());
             found.extend(
-                torn.into_iter().map(|(place, word)| (folded.unfold(&unbroken.unfold(&place)), word)),
+                parts.into_iter().map(|(place, word)| (folded.unfold(&unbroken.unfold(&place)), word)),
             );
         }
         // By themselves too: a pattern may say `^` and `$`, and mean the text's own ends.

@@ -1,4 +1,4 @@
-//! Secrets: keys by their known beginnings, and what stands beside a word that says that it is secret.
+//! Secrets beside a word that says that they are secret: a password by its name, a cookie, a PIN.
 //!
 //! In: a folded text. Out: places in it. Each form is searched for by itself, so that one that fails late is not tried
 //! again after each match of another. A value of any length is measured by code that passes each byte once. The time is
@@ -9,43 +9,37 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// A form of a key: what every text with one contains, and the form, of which the group `part`, if there is one, is
-/// the secret.
-const KEYS: [(&str, &str); 9] = [
-    // Private keys, also if only their beginning is there.
-    (
-        "-----BEGIN ",
-        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?s:.)*?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?s:.)*)",
-    ),
-    // Lines from the middle of one.
-    ("", r"(?:^|\s)(?:[A-Za-z0-9+/=]{60,76}\s+){2,}[A-Za-z0-9+/=]*"),
-    (
-        "",
-        r"(?x) (?-u:\b)(?: sk-[A-Za-z0-9_-]{16,} | [sr]k_(?:live|test)_[A-Za-z0-9]{10,} | gh[pousr]_[A-Za-z0-9]{30,}
-        | github_pat_[A-Za-z0-9_]{22,} | glpat-[A-Za-z0-9_-]{20,} | xox[a-z]-[A-Za-z0-9-]{10,}
-        | A[KS]IA[0-9A-Z]{16} | AIza[0-9A-Za-z_-]{35} | GOCSPX-[A-Za-z0-9_-]{20,} | ya29\.[A-Za-z0-9_-]{10,}
-        | hf_[A-Za-z0-9]{30,} | npm_[A-Za-z0-9]{36} | pypi-[A-Za-z0-9_-]{50,} | gsk_[A-Za-z0-9]{20,}
-        | dop_v1_[a-f0-9]{40,} | whsec_[A-Za-z0-9+/=]{16,} )",
-    ),
-    (":AA", r"(?-u:\b)[0-9]{8,10}:AA[A-Za-z0-9_-]{30,}"),
-    ("eyJ", r"(?-u:\b)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
-    ("SG.", r"(?-u:\b)SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
-    ("://", r"[a-zA-Z]://[^\s/:@]*:(?<part>[^\s/]+)@"),
-    (
-        "",
-        r#"(?i:(?-u:\b)(?:bearer|basic|authorization["']?\s*[:=]\s*["']?[a-z]+))\s+(?<part>[A-Za-z0-9._~+/-]{16,}=*)"#,
-    ),
-    ("curl", r#"(?-u:\b)curl\s[^\n]*?(?:-u|--user)[ =]["']?[^\s:]+:(?<part>[^\s"']+)"#),
-];
-
-/// A name that says that its value is secret, up to the value.
+/// A name that says that its value is secret, up to the value; `password` also in the languages of Europe and East Asia.
 const NAME: &str = r#"(?xi)
     (?: passwor[dt] | passwd | passphrase | passcode | (?:(?-u:\b)|[a-z]_)pass | pwd | (?-u:\b)pw | secret | (?-i:[A-Z]_KEY)
-      | (?:secret|private|account|api|access|auth|signing|encryption)[\ _-]?key | token )
+      | (?:secret|private|account|api|access|auth|signing|encryption)[\ _-]?key | token
+      | mot\ de\ passe | contraseña | contrasenya | (?-u:\b)senha | kennwort | wachtwoord | lösenord | adgangskode | salasana
+      | (?-u:\b)has[łl]o | parola | (?-u:\b)jelszó | şifre | парол[ья] | κωδικός | 密码 | 密碼 | 口令 | パスワード | 비밀번호 )
     (?: ["']?\s*(?: := | => | [:=] )\s* | ["']?> )"#;
 
 /// A sentence that tells a password, up to the password.
-const SPOKEN: &str = r#"(?i)passw?(?:ord|code|phrase)\s+is\s+["']?"#;
+const SPOKEN: &str =
+    r#"(?i)(?:passw?(?:ord|code|phrase|ort)\s+(?:is|ist)|mot de passe\s+est|contraseña\s+es)\s+["']?"#;
+
+/// What each text with such a secret contains, and its form, of which the group `part` is the secret.
+const SHAPES: [(&str, &str); 6] = [
+    // Words of a phrase, up to the end of the line or of the clause.
+    (
+        "",
+        r#"(?i)(?:pass[ _-]?phrase|(?:recovery|seed|backup)[ _-]?phrase|mnemonic)["']?\s*(?:=>|:=|[:=]|(?-u:\b)is(?-u:\b))\s*["']?(?<part>\pL+(?:[ -]\pL+){2,24})"#,
+    ),
+    ("", r#"(?i)passwor[dt]["']?\s*[:=]\s*["']?(?<part>[a-z]{3,}(?:[ -][a-z]{3,}){3,7})["']?\s*(?:\n|\z)"#),
+    (
+        "",
+        r#"(?i)(?-u:\b)(?:pin|cvv|cvc|otp)(?:[ -]?code)?["']?\s*(?:=>|:=|[:=]|(?-u:\b)is(?-u:\b))\s*["']?(?<part>[0-9]{3,8})(?-u:\b)"#,
+    ),
+    (
+        "ookie",
+        r#"(?i)(?-u:\b)(?:set-)?cookie["']?\s*[:=]\s*["']?(?<part>[\w.-]+=[^\s"';]+(?: *; *[^\n"']+)?)"#,
+    ),
+    ("machine", r"(?-u:\b)machine\s+\S+\s+login\s+\S+\s+password\s+(?<part>\S+)"),
+    ("login", r"(?-u:\b)login\s+\S+\s+password\s+(?<part>\S+)"),
+];
 
 /// A flag with a secret, up to the secret.
 const FLAG: &str = r"(?i)--[a-z-]*(?:password|token|secret|key)\s+";
@@ -80,32 +74,8 @@ fn regex(form: &str) -> Regex {
     Regex::new(form).expect("the forms are constants, and a test uses each")
 }
 
-/// Returns keys, also those of which only a part is there.
-pub(super) fn keys(text: &str) -> Vec<Range<usize>> {
-    static FORMS: LazyLock<Vec<(&str, Regex)>> =
-        LazyLock::new(|| KEYS.map(|(hint, form)| (hint, regex(form))).into());
-    let mut found: Vec<_> = torn_key(text).into_iter().collect();
-    for (_, form) in FORMS.iter().filter(|(hint, _)| text.contains(hint)) {
-        if form.captures_len() == 1 {
-            found.extend(form.find_iter(text).map(|place| place.range()));
-        } else {
-            let parts = form.captures_iter(text).filter_map(|captures| captures.name("part"));
-            found.extend(parts.map(|part| part.range()));
-        }
-    }
-    found
-}
-
-/// Returns where the rest of a private key stands whose beginning is in an earlier part of the text.
-fn torn_key(text: &str) -> Option<Range<usize>> {
-    static END: LazyLock<Regex> = LazyLock::new(|| regex("-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"));
-    let end = END.find(text)?;
-    let has_begun = text[..end.start()].contains("-----BEGIN ");
-    (!has_begun).then(|| 0..end.end())
-}
-
 /// Returns what stands beside a word that says that it is secret.
-pub(super) fn named(text: &str) -> Vec<Range<usize>> {
+pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     static NAMES: LazyLock<Regex> = LazyLock::new(|| regex(NAME));
     let mut found = Vec::new();
     let (mut at, mut run_end) = (0, 0);
@@ -124,7 +94,18 @@ pub(super) fn named(text: &str) -> Vec<Range<usize>> {
     }
     found.extend(spoken(text));
     found.extend(flags(text));
+    found.extend(shaped(text));
     found
+}
+
+/// Returns the secrets of [`SHAPES`].
+fn shaped(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
+    static FORMS: LazyLock<Vec<(&str, Regex)>> =
+        LazyLock::new(|| SHAPES.map(|(hint, form)| (hint, regex(form))).into());
+    let forms = FORMS.iter().filter(|(hint, _)| text.contains(hint));
+    let parts =
+        forms.flat_map(|(_, form)| form.captures_iter(text)).filter_map(|captures| captures.name("part"));
+    parts.map(|part| part.range())
 }
 
 /// Returns a value in quotes, without them; it ends in its line.
@@ -196,7 +177,7 @@ mod tests {
     use super::*;
 
     fn values(text: &str) -> Vec<&str> {
-        named(text).into_iter().map(|place| &text[place]).collect()
+        find(text).into_iter().map(|place| &text[place]).collect()
     }
 
     #[test]

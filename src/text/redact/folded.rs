@@ -9,8 +9,18 @@ use std::ops::Range;
 /// Stands in a [`Folded::unbroken`] text for white space that is more than one space: the end of a line, a column.
 pub(super) const GAP: char = '\u{1F}';
 
+/// The same as a byte.
+pub(super) const GAP_BYTE: u8 = 0x1F;
+
 /// Bytes that are looked at at once.
 const BLOCK: usize = 64;
+
+/// The zeros of the scripts in which numbers are written most, but for the Latin one: Arabic, Persian, Devanagari, Bengali,
+/// Gurmukhi, Gujarati, Tamil, Telugu, Kannada, Malayalam, Thai, Lao, Burmese, Khmer. Nine more digits follow each.
+const ZEROS: [char; 14] = [
+    '\u{660}', '\u{6F0}', '\u{966}', '\u{9E6}', '\u{A66}', '\u{AE6}', '\u{BE6}', '\u{C66}', '\u{CE6}',
+    '\u{D66}', '\u{E50}', '\u{ED0}', '\u{1040}', '\u{17E0}',
+];
 
 /// A folded text.
 pub(super) struct Folded {
@@ -133,13 +143,20 @@ fn fold(c: char) -> Option<char> {
     match c {
         '\n' | '\r' | '\t' => Some(c),
         '\u{2028}' | '\u{2029}' => Some('\n'),
-        c if super::escape::is_invisible(c) => None,
+        c if crate::text::escape::is_invisible(c) => None,
         '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{FE58}' | '\u{FE63}' | '\u{FF0D}' => Some('-'),
         // Full-width letters, digits and signs.
         '\u{FF01}'..='\u{FF5E}' => Some(char::from_u32(u32::from(c) - 0xFEE0).unwrap_or(c)),
         c if c.is_whitespace() => Some(' '),
-        c => Some(c),
+        c => Some(ascii_digit(c).unwrap_or(c)),
     }
+}
+
+/// Returns the digit that a digit of another script stands for.
+fn ascii_digit(c: char) -> Option<char> {
+    let zero =
+        ZEROS.iter().find(|zero| (u32::from(**zero)..u32::from(**zero) + 10).contains(&u32::from(c)))?;
+    char::from_digit(u32::from(c) - u32::from(*zero), 10)
 }
 
 #[cfg(test)]

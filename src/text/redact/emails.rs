@@ -1,0 +1,53 @@
+//! E-mail addresses, also as people write them so that programs do not find them.
+//!
+//! In: a folded text. Out: places in it. The time is linear in the text, whatever it says.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// An address with its sign, which pages write as an entity and links by its number. A host without a dot counts if it is
+/// one of those that networks of their own have, or if the user is one that every host has: `react@next` is no address.
+const PLAIN: &str = r#"(?x)
+    (?: [\w.%+'-]+ | "[^"\n]{1,64}" )
+    (?: @ | %40 | &\#0*64; | &\#[xX]0*40; | &commat; )
+    (?: (?:localhost|localdomain|intranet|internal|corp|lan|mailhost)(?-u:\b) | [\w-]+(?:\.[\w-]+)*\.(?:xn--[\w-]+|\p{L}{2,}) )
+  | (?-u:\b)(?:root|admin|administrator|postmaster|webmaster|mailer-daemon)@[A-Za-z][\w-]*"#;
+
+/// An address of which the sign or the dots stand apart or are words. A bare `at` needs a `dot` behind it.
+const APART: &str = r"(?xi)
+    [\w.%+'-]+ (?:
+        \ ?@\ ? [\w-]+(?:\ ?\.\ ?[\w-]+)*\.[a-z]{2,}(?-u:\b)
+      | \ ? [\[\(\{<] \ ?(?:at|@|ät)\ ? [\]\)\}>] \ ? [\w-]+
+        (?: (?: \ ? [\[\(\{<] \ ?(?:dot|\.|punkt)\ ? [\]\)\}>] \ ? | \ dot\  | \. ) [\w-]+ ){1,4}
+      | \ at\  [\w-]+ (?: (?: \ dot\  | \ ? [\[\(\{<] \ ?dot\ ? [\]\)\}>] \ ? ) [\w-]+ ){0,3} (?: \ dot\  | \ ? [\[\(\{<] \ ?dot\ ? [\]\)\}>] \ ? ) [a-z]{2,}
+    )(?-u:\b)";
+
+/// An address that a gap tears.
+const TORN: &str = r"[\w.%+'-]+@\x1F[\w-]+(?:\.[\w-]+)*\.\p{L}{2,}";
+
+/// Returns the places of the addresses.
+pub(super) fn find(text: &str) -> Vec<Range<usize>> {
+    static FORMS: LazyLock<[Regex; 2]> = LazyLock::new(|| [PLAIN, APART].map(regex));
+    let [plain, apart] = &*FORMS;
+    let has_sign = ["@", "%40", "64;", "40;", "&commat;"].iter().any(|sign| text.contains(sign));
+    let is_apart = has_sign
+        || ["at]", "at)", "at }", "at>", "at ]", " at ", "AT]", "AT)", " AT "]
+            .iter()
+            .any(|sign| text.contains(sign));
+    let plain = has_sign.then(|| plain.find_iter(text)).into_iter().flatten();
+    let apart = is_apart.then(|| apart.find_iter(text)).into_iter().flatten();
+    plain.chain(apart).map(|place| place.range()).collect()
+}
+
+/// Returns the places of the addresses that gaps tear, of a [`super::folded::Folded::unbroken`] text.
+pub(super) fn torn(text: &str) -> Vec<Range<usize>> {
+    static FORM: LazyLock<Regex> = LazyLock::new(|| regex(TORN));
+    let has_sign = text.contains("@\u{1F}");
+    has_sign.then(|| FORM.find_iter(text)).into_iter().flatten().map(|place| place.range()).collect()
+}
+
+fn regex(form: &str) -> Regex {
+    Regex::new(form).expect("the forms are constants, and a test uses each")
+}

@@ -1,0 +1,350 @@
+//! Keys and tokens, by the forms in which their issuers write them.
+//!
+//! In: a folded text. Out: places in it. [`TOKENS`] holds the forms that are a prefix and a run of characters, which is
+//! how nearly every issuer marks a key nowadays; [`SHAPES`] holds the ones that need more than that. A run is counted
+//! once, and each shape is searched for by itself, so that the time is linear in the text, whatever it says.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// The characters of a token behind its prefix.
+#[derive(Clone, Copy)]
+enum Run {
+    /// Digits and `a` to `f`, in either case.
+    Hex,
+    /// ASCII letters and digits.
+    Word,
+    /// The same with `-` and `_`.
+    Url,
+    /// The same with `.`, `+`, `/`, `=`, `%` and `:` as well.
+    Wide,
+}
+
+impl Run {
+    fn has(self, byte: u8) -> bool {
+        match self {
+            Self::Hex => byte.is_ascii_hexdigit(),
+            Self::Word => byte.is_ascii_alphanumeric(),
+            Self::Url => byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'),
+            Self::Wide => byte.is_ascii_alphanumeric() || b"-_.+/=%:".contains(&byte),
+        }
+    }
+}
+
+/// Prefixes, the characters behind each, and the fewest of them, as the documentation of the issuers gives them or as the
+/// tokens that they issue show. The minimum is often a little lower than what is issued today: lengths grow and shrink.
+const TOKENS: [(&str, Run, usize); 128] = {
+    use Run::{Hex, Url, Wide, Word};
+    [
+        // Model providers: OpenAI, Anthropic and others that took up `sk-`, Stripe's `sk_`, and the rest by name.
+        ("sk-", Url, 16),
+        ("csk-", Word, 32),
+        ("fw_", Word, 20),
+        ("gsk_", Word, 20),
+        ("hf_", Word, 30),
+        ("api_org_", Word, 30),
+        ("jina_", Word, 40),
+        ("lsv2_pt_", Url, 32),
+        ("lsv2_sk_", Url, 32),
+        ("nvapi-", Url, 40),
+        ("pplx-", Word, 32),
+        ("r8_", Word, 30),
+        ("tgp_v1_", Url, 30),
+        ("voyage-", Url, 36),
+        ("wandb_v1_", Url, 40),
+        ("xai-", Word, 40),
+        ("pcsk_", Url, 40),
+        // Clouds: Amazon, Google, Alibaba, Tencent, Yandex, DigitalOcean, Cloudflare, Fly, Heroku, Vercel, Netlify, Scalingo.
+        ("AKIA", Word, 16),
+        ("ASIA", Word, 16),
+        ("AKSIA", Word, 15),
+        ("ABIA", Word, 16),
+        ("ACCA", Word, 16),
+        ("ABSK", Wide, 100),
+        ("bedrock-api-key-", Wide, 40),
+        ("AIza", Url, 35),
+        ("AQ.Ab8", Url, 40),
+        ("GOCSPX-", Url, 20),
+        ("ya29.", Wide, 10),
+        ("1//0", Url, 40),
+        ("LTAI", Word, 16),
+        ("AKID", Word, 32),
+        ("AQVN", Url, 35),
+        ("dop_v1_", Hex, 40),
+        ("doo_v1_", Hex, 40),
+        ("dor_v1_", Hex, 40),
+        ("v1.0-", Url, 100),
+        ("fo1_", Url, 40),
+        ("fm1r_", Wide, 60),
+        ("fm1a_", Wide, 60),
+        ("fm2_", Wide, 60),
+        ("HRKU-", Url, 32),
+        ("vcp_", Word, 24),
+        ("vck_", Word, 24),
+        ("nfp_", Word, 36),
+        ("tk-us-", Url, 40),
+        ("dapi", Hex, 32),
+        ("dose", Hex, 32),
+        ("dsapi", Hex, 32),
+        // Forges and registries: GitHub, GitLab, Bitbucket and Atlassian, npm, PyPI, Docker, RubyGems, crates.io, NuGet.
+        ("ghp_", Word, 30),
+        ("gho_", Word, 30),
+        ("ghu_", Word, 30),
+        ("ghs_", Url, 30),
+        ("ghr_", Word, 30),
+        ("github_pat_", Url, 22),
+        ("glpat-", Wide, 20),
+        ("gldt-", Url, 20),
+        ("glrt-", Wide, 20),
+        ("glptt-", Hex, 40),
+        ("glcbt-", Url, 20),
+        ("glft-", Url, 20),
+        ("glimt-", Url, 20),
+        ("glagent-", Url, 40),
+        ("gloas-", Hex, 40),
+        ("glsoat-", Url, 20),
+        ("GR1348941", Url, 20),
+        ("ATATT3", Wide, 60),
+        ("ATCTT3", Wide, 60),
+        ("ATBB", Word, 32),
+        ("npm_", Word, 36),
+        ("pypi-", Url, 50),
+        ("dckr_pat_", Url, 20),
+        ("dckr_oat_", Url, 20),
+        ("rubygems_", Hex, 40),
+        ("cio", Word, 32),
+        ("oy2", Word, 43),
+        ("CLOJARS_", Hex, 40),
+        ("AKCp", Word, 60),
+        // Work: Slack, Linear, Notion, Postman, Figma, Airtable, Asana, Typeform, ReadMe, Contentful, Dropbox, 1Password.
+        ("xoxb-", Url, 10),
+        ("xoxp-", Url, 10),
+        ("xoxa-", Url, 10),
+        ("xoxe-", Url, 10),
+        ("xoxo-", Url, 10),
+        ("xoxr-", Url, 10),
+        ("xoxs-", Url, 10),
+        ("xapp-", Url, 20),
+        ("xwfp-", Url, 20),
+        ("lin_api_", Word, 32),
+        ("lin_oauth_", Word, 32),
+        ("secret_", Word, 40),
+        ("ntn_", Word, 40),
+        ("PMAK-", Url, 50),
+        ("PMAT-", Word, 26),
+        ("figd_", Url, 36),
+        ("patp_", Url, 36),
+        ("tfp_", Url, 40),
+        ("rdme_", Word, 60),
+        ("CFPAT-", Url, 40),
+        ("sl.", Url, 100),
+        ("ops_eyJ", Wide, 60),
+        // Operations: Vault, Terraform, Doppler, Pulumi, Grafana, New Relic, Sentry, Dynatrace, Buildkite, CircleCI, Sonar.
+        ("hvs.", Url, 24),
+        ("hvb.", Url, 24),
+        ("hvr.", Url, 24),
+        ("dp.pt.", Word, 40),
+        ("dp.ct.", Word, 40),
+        ("dp.st.", Wide, 40),
+        ("dp.sa.", Word, 40),
+        ("dp.scim.", Word, 40),
+        ("pul-", Hex, 40),
+        ("glsa_", Url, 32),
+        ("glc_", Wide, 40),
+        ("NRAK-", Word, 20),
+        ("NRII-", Url, 20),
+        ("sntrys_", Wide, 40),
+        ("sntryu_", Hex, 60),
+        ("dt0c01.", Wide, 60),
+        ("bkua_", Hex, 40),
+        ("CCIPAT_", Url, 40),
+        ("squ_", Hex, 40),
+        ("sqp_", Hex, 40),
+        // Data and mail: Supabase, PlanetScale, Mailgun, Brevo, Resend; payments: Stripe, Square, Shopify, Plaid, Razorpay.
+        ("sbp_", Hex, 40),
+        ("sb_secret_", Url, 20),
+        ("pscale_", Url, 32),
+        ("key-", Hex, 32),
+        ("xkeysib-", Url, 64),
+        ("re_", Url, 30),
+        ("whsec_", Wide, 16),
+        ("EAAA", Url, 56),
+        ("AGE-SECRET-KEY-1", Word, 50),
+    ]
+};
+
+/// What each text with such a key contains, and its form, of which the group `part`, if there is one, is the secret.
+const SHAPES: [(&str, &str); 25] = [
+    // Private keys, also if only their beginning is there.
+    (
+        "-----BEGIN ",
+        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?s:.)*?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?s:.)*)",
+    ),
+    ("PuTTY-User-Key-File-", r"PuTTY-User-Key-File-[0-9](?s:.)*?(?:Private-MAC:\s*[0-9a-fA-F]+|\z)"),
+    // Lines from the middle of one.
+    ("", r"(?:^|\s)(?:[A-Za-z0-9+/=]{60,76}\s+){2,}[A-Za-z0-9+/=]*"),
+    // Stripe, Square, Shopify, Razorpay, Shippo, Flutterwave, EasyPost, Plaid: a word says whether it is live.
+    ("k_", r"(?-u:\b)[sr]k_(?:live|test|prod)_[A-Za-z0-9]{10,}"),
+    ("sq0", r"(?-u:\b)sq0[a-z]{3}-[A-Za-z0-9_-]{22,}"),
+    ("shp", r"(?-u:\b)shp(?:at|ca|pa|ss|ua)_[A-Fa-f0-9]{32,}"),
+    ("rzp_", r"(?-u:\b)rzp_(?:live|test)_[A-Za-z0-9]{14,}"),
+    ("shippo_", r"(?-u:\b)shippo_(?:live|test)_[a-f0-9]{40}"),
+    ("FLW", r"(?-u:\b)FLWSECK(?:_TEST)?-[A-Za-z0-9-]{12,}"),
+    ("access-", r"(?-u:\b)access-(?:sandbox|development|production)-[0-9a-f-]{36}"),
+    // Twilio: an account or a key, and 32 hexadecimal digits. Mailchimp: the same digits, and a data centre.
+    ("", r"(?-u:\b)(?:AC|SK)[0-9a-f]{32}(?-u:\b)"),
+    ("-us", r"(?-u:\b)[0-9a-f]{32}-us[0-9]{1,2}(?-u:\b)"),
+    // Microsoft Entra: three characters, a digit, and `Q~`.
+    ("Q~", r"[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{30,}"),
+    ("atlasv1", r"[A-Za-z0-9]{10,}\.atlasv1\.[A-Za-z0-9_=-]{40,}"),
+    ("pat", r"(?-u:\b)pat[A-Za-z0-9]{14}\.[a-f0-9]{64}"),
+    // Bots of Telegram and Discord, and the addresses of web hooks, which are keys themselves.
+    (":AA", r"(?-u:\b)[0-9]{8,10}:AA[A-Za-z0-9_-]{30,}"),
+    ("", r"(?-u:\b)[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}"),
+    ("hook", r"hooks\.(?:slack|zapier)\.com/[a-z]+/(?:catch/)?(?<part>[A-Za-z0-9_/-]{16,})"),
+    ("webhook", r"/(?:api/webhooks|webhook|webhookb2)/(?<part>[A-Za-z0-9@_./-]{20,})"),
+    ("eyJ", r"(?-u:\b)eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
+    ("SG.", r"(?-u:\b)SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    ("://", r"[a-zA-Z]://[^\s/:@]*:(?<part>[^\s/]+)@"),
+    (
+        "=",
+        r"(?i)[?&](?:sig|signature|x-amz-signature|x-goog-signature|code|sv_key)=(?<part>[A-Za-z0-9%/+=_-]{20,})",
+    ),
+    (
+        "",
+        r#"(?i:(?-u:\b)(?:bearer|basic|authorization["']?\s*[:=]\s*["']?[a-z]+))\s+(?<part>[A-Za-z0-9._~+/-]{16,}=*)"#,
+    ),
+    ("curl", r#"(?-u:\b)curl\s[^\n]*?(?:-u|--user)[ =]["']?[^\s:]+:(?<part>[^\s"']+)"#),
+];
+
+/// The characters of a secret key of Amazon, which has no prefix.
+const AWS_SECRET_CHARS: usize = 40;
+
+/// How often letters in upper case, in lower case, and the rest take turns in such a key, at least. Drawn at random they
+/// do so 24 times of 39; in paths and names it is twice a word.
+const AWS_TURNS_MIN: usize = 16;
+
+fn regex(form: &str) -> Regex {
+    Regex::new(form).expect("the forms are constants, and a test uses each")
+}
+
+/// Returns keys and tokens, also those of which only a part is there.
+pub(super) fn find(text: &str) -> Vec<Range<usize>> {
+    static FORMS: LazyLock<Vec<(&str, Regex)>> =
+        LazyLock::new(|| SHAPES.map(|(hint, form)| (hint, regex(form))).into());
+    let mut found: Vec<_> = torn_key(text).into_iter().collect();
+    for (_, form) in FORMS.iter().filter(|(hint, _)| text.contains(hint)) {
+        if form.captures_len() == 1 {
+            found.extend(form.find_iter(text).map(|place| place.range()));
+        } else {
+            let parts = form.captures_iter(text).filter_map(|captures| captures.name("part"));
+            found.extend(parts.map(|part| part.range()));
+        }
+    }
+    found.extend(tokens(text));
+    found.extend(aws_secrets(text));
+    found
+}
+
+/// Returns what has a prefix of [`TOKENS`] and enough of the characters that belong behind it.
+fn tokens(text: &str) -> Vec<Range<usize>> {
+    static PREFIXES: LazyLock<Regex> = LazyLock::new(|| {
+        let escaped: Vec<String> = TOKENS.iter().map(|(prefix, ..)| regex::escape(prefix)).collect();
+        regex(&escaped.join("|"))
+    });
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(prefix) = PREFIXES.find_at(text, at) {
+        let start = prefix.start();
+        at = start + 1;
+        if start.checked_sub(1).is_some_and(|before| bytes[before].is_ascii_alphanumeric()) {
+            continue;
+        }
+        let ends = TOKENS.iter().filter_map(|(prefix, run, least)| {
+            let rest = bytes[start..].strip_prefix(prefix.as_bytes())?;
+            let count = rest.iter().take_while(|byte| run.has(**byte)).count();
+            (count >= *least).then_some(start + prefix.len() + count)
+        });
+        if let Some(end) = ends.max() {
+            at = end;
+            found.push(start..end);
+        }
+    }
+    found
+}
+
+/// Returns what looks drawn at random, and is as long as a secret key of Amazon.
+fn aws_secrets(text: &str) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let is_sign = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(step) = bytes[at..].iter().position(is_sign) {
+        let start = at + step;
+        let length = bytes[start..].iter().position(|byte| !is_sign(byte)).unwrap_or(bytes.len() - start);
+        at = start + length;
+        if length == AWS_SECRET_CHARS && turns(&bytes[start..at]) >= AWS_TURNS_MIN {
+            found.push(start..at);
+        }
+    }
+    found
+}
+
+/// Returns how often the kinds of characters take turns; 0 if one of them is missing.
+fn turns(bytes: &[u8]) -> usize {
+    let kind = |byte: &u8| match byte {
+        b'A'..=b'Z' => 0,
+        b'a'..=b'z' => 1,
+        b'0'..=b'9' => 2,
+        _ => 3,
+    };
+    let is_whole = (0..3).all(|wanted| bytes.iter().any(|byte| kind(byte) == wanted));
+    if is_whole { bytes.windows(2).filter(|pair| kind(&pair[0]) != kind(&pair[1])).count() } else { 0 }
+}
+
+/// Returns where the rest of a private key stands whose beginning is in an earlier part of the text.
+fn torn_key(text: &str) -> Option<Range<usize>> {
+    static END: LazyLock<Regex> = LazyLock::new(|| regex("-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"));
+    let end = END.find(text)?;
+    let has_begun = text[..end.start()].contains("-----BEGIN ");
+    (!has_begun).then(|| 0..end.end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_token_of_the_table_is_found_whole_and_not_when_it_is_too_short() {
+        for (prefix, run, least) in TOKENS {
+            let sign = if matches!(run, Run::Hex) { "e7" } else { "z7" };
+            let body: String = sign.chars().cycle().take(least).collect();
+            let token = format!("{prefix}{body}");
+            let whole = format!("the key {token}, and no more");
+            assert!(find(&whole).contains(&(8..8 + token.len())), "{token}");
+            let short = format!("the key {}, and no more", &token[..prefix.len() + least / 2]);
+            assert!(tokens(&short).is_empty(), "{short}");
+            assert!(
+                tokens(&format!("x{token}")).is_empty(),
+                "a word that ends like a prefix begins no token"
+            );
+        }
+    }
+
+    #[test]
+    fn a_secret_key_of_amazon_is_known_by_its_looks() {
+        let secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+        let found = aws_secrets(&format!("it is {secret}."));
+        assert_eq!(found.first(), Some(&(6..46)));
+        for other in [
+            "da39a3ee5e6b4b0d3255bfef95601890afd80709",
+            "Documentation/devicetree/Bindings/Net802",
+            "AbstractSingletonProxyFactoryBeanFactory",
+        ] {
+            assert_eq!((other.len(), aws_secrets(other)), (AWS_SECRET_CHARS, vec![]));
+        }
+    }
+}

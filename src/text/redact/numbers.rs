@@ -1,0 +1,178 @@
+//! Numbers that must not leave the machine: bank accounts, cards, and addresses of machines.
+//!
+//! In: a folded text. Out: places in it. One trial looks at a stretch of bounded length, so that the time is linear in the
+//! text, whatever it says. Where the form says too little, a check decides, such as a check digit.
+
+use core::net::IpAddr;
+use std::ops::Range;
+
+use super::folded::GAP_BYTE;
+use super::places::{each, stands_alone};
+
+/// The digits of the shortest and the longest card number (ISO/IEC 7812-1).
+const CARD_DIGITS: [usize; 2] = [13, 19];
+
+/// The characters of the shortest and the longest bank account number (ISO 13616).
+const IBAN_CHARS: [usize; 2] = [15, 34];
+
+/// Returns bank account numbers (IBAN).
+pub(super) fn ibans(text: &str) -> Vec<Range<usize>> {
+    each(
+        text,
+        |byte| byte.is_ascii_alphabetic(),
+        |start| {
+            let length = iban(&text[start..], |byte| matches!(byte, b' ' | b'.' | b'-'), 1)?;
+            stands_alone(text, start..start + length, false)
+        },
+    )
+}
+
+/// Returns card numbers.
+pub(super) fn cards(text: &str) -> Vec<Range<usize>> {
+    each(
+        text,
+        |byte| matches!(byte, b'2'..=b'6'),
+        |start| {
+            let length = card(&text[start..])?;
+            stands_alone(text, start..start + length, false)
+        },
+    )
+}
+
+/// Returns addresses of machines.
+pub(super) fn addresses(text: &str) -> Vec<Range<usize>> {
+    each(
+        text,
+        |byte| byte.is_ascii_hexdigit() || byte == b':',
+        |start| {
+            let length = address(&text[start..])?;
+            stands_alone(text, start..start + length, true)
+        },
+    )
+}
+
+/// Returns the length of the IBAN at the beginning of a text, if there is one. Between its groups, each of which has at
+/// least so many characters, may stand one separator.
+pub(super) fn iban(text: &str, is_separator: impl Fn(u8) -> bool, group_min: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let is_sign = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_alphanumeric);
+    let is_head = |(at, byte): (usize, &u8)| {
+        if at < 2 { byte.is_ascii_alphabetic() } else { byte.is_ascii_digit() }
+    };
+    let head = bytes.get(..4).filter(|head| head.iter().enumerate().all(is_head))?;
+    let first = head.iter().fold(0, |number, byte| appended(number, *byte));
+    let mut signs = [0; IBAN_CHARS[1]];
+    signs[..4].copy_from_slice(head);
+    let (mut count, mut at, mut number, mut whole) = (4, 4, 0, None);
+    while count < signs.len() {
+        let is_apart = bytes.get(at).is_some_and(|byte| is_separator(*byte));
+        let next = at + usize::from(is_apart);
+        let is_group = !(is_apart || at == 4) || (next..next + group_min).all(is_sign);
+        let Some(&byte) = bytes.get(next).filter(|_| is_group && is_sign(next)) else { break };
+        signs[count] = byte;
+        number = appended(number, byte);
+        count += 1;
+        at = next + 1;
+        // The first four characters count as the last six digits.
+        let is_checked = (number * 1_000_000 + first) % 97 == 1;
+        if count >= IBAN_CHARS[0] && is_checked && !is_sign(at) && is_known(&signs[..count]) {
+            whole = Some(at);
+        }
+    }
+    whole
+}
+
+/// Returns the remainder of a number by 97 with another sign at its end.
+fn appended(number: u32, sign: u8) -> u32 {
+    let value = char::from(sign).to_digit(36).unwrap_or_default();
+    (number * if value < 10 { 10 } else { 100 } + value) % 97
+}
+
+/// Whether a country has bank account numbers of this form.
+fn is_known(signs: &[u8]) -> bool {
+    let upper = signs.to_ascii_uppercase();
+    str::from_utf8(&upper).is_ok_and(|text| text.parse::<iban::Iban>().is_ok())
+}
+
+/// Returns the length of the longest number at the beginning of a text whose last digit is its check digit.
+pub(super) fn card(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut mixer = luhn3::Mixer::default();
+    let (mut count, mut at, mut whole) = (0, 0, None);
+    while count < CARD_DIGITS[1] {
+        // Every scheme prints its first four digits together.
+        let is_apart = count > 3
+            && match bytes.get(at) {
+                Some(b' ' | b'.' | b'_' | b'-' | &GAP_BYTE) => true,
+                // Between numbers of other kinds these stand as well, but seldom after each four digits.
+                Some(b'/' | b',') => is_after_fourth(bytes, at),
+                _ => false,
+            };
+        let next = at + usize::from(is_apart);
+        let Some(digit) = bytes.get(next).filter(|byte| byte.is_ascii_digit()) else { break };
+        mixer.push(digit - b'0');
+        count += 1;
+        at = next + 1;
+        let is_end = !bytes.get(at).is_some_and(u8::is_ascii_alphanumeric);
+        if count >= CARD_DIGITS[0] && is_end && mixer.valid() {
+            whole = Some(at);
+        }
+    }
+    whole
+}
+
+/// Whether four digits stand right before this place, and four right behind it.
+fn is_after_fourth(bytes: &[u8], at: usize) -> bool {
+    let digits =
+        |place: Range<usize>| bytes.get(place).is_some_and(|four| four.iter().all(u8::is_ascii_digit));
+    at >= 4 && digits(at - 4..at) && digits(at + 1..at + 5)
+}
+
+/// Returns the length of the address at the beginning of a text: of IPv6 with at least three groups or one of three
+/// digits, since `a::b` and `[::2]` are more often parts of programs.
+fn address(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let end = with_dots(bytes).or_else(|| with_colons(bytes))?;
+    let text = text[..end].trim_end_matches('.');
+    let is_one = match text.parse::<IpAddr>().ok()? {
+        IpAddr::V4(_) => true,
+        IpAddr::V6(_) => {
+            let mut groups = text.split(':').filter(|group| !group.is_empty());
+            text.bytes().any(|byte| byte.is_ascii_digit())
+                && (groups.clone().count() >= 3 || groups.any(|group| group.len() >= 3))
+        }
+    };
+    is_one.then_some(text.len())
+}
+
+/// Returns the end of four groups of up to three digits.
+fn with_dots(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    for group in 0..4 {
+        if group > 0 {
+            bytes.get(at).filter(|byte| **byte == b'.')?;
+            at += 1;
+        }
+        let digits = bytes[at..].iter().take(3).take_while(|byte| byte.is_ascii_digit()).count();
+        if digits == 0 {
+            return None;
+        }
+        at += digits;
+    }
+    Some(at)
+}
+
+/// Returns the end of three to eight groups of up to four hexadecimal digits.
+fn with_colons(bytes: &[u8]) -> Option<usize> {
+    let (mut at, mut groups) = (0, 0);
+    while groups < 7 {
+        let digits = bytes[at..].iter().take(4).take_while(|byte| byte.is_ascii_hexdigit()).count();
+        if bytes.get(at + digits) != Some(&b':') {
+            break;
+        }
+        at += digits + 1;
+        groups += 1;
+    }
+    let is_last = |byte: &&u8| byte.is_ascii_hexdigit() || **byte == b'.';
+    (groups >= 2).then(|| at + bytes[at..].iter().take(15).take_while(is_last).count())
+}

@@ -1,0 +1,77 @@
+//! Where a number may begin and end in a folded text.
+//!
+//! In: a text, the bytes with which a kind of number begins, and what measures one. Out: the places of those that stand
+//! alone. A trial begins hardly ever inside a word or a longer number, so that the time is linear in the text as long as
+//! each measure looks at a bounded stretch.
+
+use std::ops::Range;
+
+use super::folded::GAP_BYTE;
+
+/// Tries each byte with which a kind may begin, and that no word goes on with, in order and without overlaps.
+pub(super) fn each(
+    text: &str,
+    is_first: impl Fn(u8) -> bool,
+    find_at: impl Fn(usize) -> Option<Range<usize>>,
+) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(step) = bytes[at..].iter().position(|byte| is_first(*byte)) {
+        let start = at + step;
+        let place = if may_begin(text, start) { find_at(start) } else { None };
+        at = place.as_ref().map_or(start + 1, |place| place.end);
+        found.extend(place);
+    }
+    found
+}
+
+/// Tries each byte that stands at most so far before a gap, in order and without overlaps.
+pub(super) fn near_gaps(
+    text: &str,
+    reach: usize,
+    find_at: impl Fn(usize) -> Option<Range<usize>>,
+) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(step) = text.as_bytes()[at..].iter().position(|byte| *byte == GAP_BYTE) {
+        let gap = at + step;
+        let mut start = at.max(gap.saturating_sub(reach));
+        while start < gap {
+            let place = find_at(start);
+            start = place.as_ref().map_or(start + 1, |place| place.end);
+            found.extend(place);
+        }
+        at = start.max(gap + 1);
+    }
+    found
+}
+
+/// Whether a number may begin here as far as the character before it says. `12+34` is a sum, and so `+34` is no phone
+/// number there.
+pub(super) fn may_begin(text: &str, start: usize) -> bool {
+    let bytes = text.as_bytes();
+    let Some(&before) = start.checked_sub(1).and_then(|last| bytes.get(last)) else { return true };
+    match bytes[start] {
+        b'+' | b'(' => !before.is_ascii_digit(),
+        _ if before.is_ascii() => !before.is_ascii_alphanumeric(),
+        _ => !text[..start].chars().next_back().is_some_and(char::is_alphanumeric),
+    }
+}
+
+/// Returns the place of a number, unless it is a part of a longer word or number.
+pub(super) fn stands_alone(text: &str, place: Range<usize>, may_be_range: bool) -> Option<Range<usize>> {
+    let mut before = text.as_bytes()[..place.start].iter().rev();
+    let mut after = text[place.end..].chars();
+    let (last, next) = (before.next(), after.next());
+    if next.is_some_and(char::is_alphanumeric) {
+        return None;
+    }
+    // Of a date, a decimal number or a range this is only a part.
+    let is_part = match last {
+        Some(b'-') if may_be_range => false,
+        Some(b'.' | b',' | b'-' | b'/' | b':') if before.next().is_some_and(u8::is_ascii_digit) => true,
+        _ => matches!(next, Some('.' | ',')) && after.next().is_some_and(|c| c.is_ascii_digit()),
+    };
+    (!is_part).then_some(place)
+}
