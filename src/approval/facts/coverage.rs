@@ -29,7 +29,11 @@ pub struct Coverage {
 
 impl Coverage {
     /// Reads a report on the tree that a change makes, of which these lines are new.
-    pub(super) fn from_lcov(text: &str, added: &[(String, u64)]) -> Result<Self, DecisionError> {
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError::Unreadable`] if it is no tracefile, or has no line.
+    pub fn from_lcov(text: &str, added: &[(String, u64)]) -> Result<Self, DecisionError> {
         let wrong = |why: String| DecisionError::Unreadable { path: "the coverage report".into(), why };
         let mut counts: BTreeMap<u64, BTreeMap<String, u64>> = BTreeMap::new();
         let mut file = String::new();

@@ -35,7 +35,11 @@ pub struct ToolFindings {
 
 impl ToolFindings {
     /// Reads a report on the tree that a change makes, of which these lines are new.
-    pub(super) fn from_sarif(text: &str, added: &[(String, u64)]) -> Result<Self, DecisionError> {
+    ///
+    /// # Errors
+    ///
+    /// [`DecisionError::Unreadable`] if it is no SARIF log.
+    pub fn from_sarif(text: &str, added: &[(String, u64)]) -> Result<Self, DecisionError> {
         let wrong = |why: &str| {
             let why = format!("it is no SARIF log: {why}");
             DecisionError::Unreadable { path: "the report of findings".into(), why }
