@@ -1,0 +1,98 @@
+//! Files that the program wrote once and reads again: the journal of a run, and the shards of a batch.
+//!
+//! In: bytes of such files. Out: whether everything that they claim can be derived again. A line that somebody has changed
+//! breaks the chain of its journal, so that each input is read a second time with a chain that fits: that is what a forger
+//! would write.
+
+use std::path::Path;
+
+use consensus::batch::{self, Shard, ShardOf};
+use consensus::crypto::Digest;
+use consensus::engine::RunState;
+use consensus::files::Scratch;
+use consensus::journal::{self, Entry, FILE_NAME, Journal, Record};
+use consensus::report::{RunResult, transcript};
+
+/// The names of the files of a batch, and the line before each.
+const FILES: [&str; 3] = ["batch.json", "journal-0.jsonl", "results-0.jsonl"];
+
+/// The journal of one run.
+pub(crate) fn journal(bytes: &[u8]) -> bool {
+    let folder = Scratch::new(&std::env::temp_dir(), "fuzz").expect("there is room for a folder");
+    let path = folder.path().join(FILE_NAME);
+    let as_it_is = holds(&path, bytes);
+    holds(&path, &chained(bytes)) | as_it_is
+}
+
+/// Whether a journal is read and leads to its end.
+fn holds(path: &Path, bytes: &[u8]) -> bool {
+    std::fs::write(path, bytes).expect("there is room for a file");
+    let Ok(journal) = journal::read::<Entry>(path) else { return false };
+    let Journal { records, head, whole_bytes, torn_bytes, .. } = journal;
+    assert_eq!(whole_bytes + torn_bytes, bytes.len() as u64, "each byte counts, or is told as torn");
+    let mut shared = Vec::new();
+    let walked = journal::read_shared(path, |record: Record, line| {
+        assert_eq!((record.seq + 1, line.sha256 == head), (line.number, line.number == records.len() as u64));
+        shared.push(record);
+        Ok(())
+    });
+    assert!(walked.is_ok() && shared == records, "both readers read the same");
+    for record in &records {
+        let written = serde_json::to_string(record).expect("a record has a JSON form");
+        let again: Record = serde_json::from_str(&written).expect("what is written is read");
+        assert_eq!(again, *record);
+    }
+    let Ok(state) = RunState::replay(&records) else { return false };
+    let result = RunResult::new(&state, head).to_json();
+    assert!(serde_json::from_str::<serde_json::Value>(&result).is_ok(), "a result is JSON");
+    assert!(transcript(&records).is_ok(), "what verifies can be shown");
+    true
+}
+
+/// Returns the same lines with numbers and a chain that fit.
+fn chained(bytes: &[u8]) -> Vec<u8> {
+    let (mut out, mut head) = (Vec::new(), Digest::ZERO);
+    for (number, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let line = String::from_utf8_lossy(line);
+        let numbered = between(&line, "\"seq\":", |c| c.is_ascii_digit(), &number.to_string());
+        let line = between(&numbered, "\"prev\":\"", |c| c.is_ascii_hexdigit(), &head.to_string());
+        head = Digest::new(line.trim_end_matches('\n').as_bytes());
+        out.extend(line.bytes());
+    }
+    out
+}
+
+/// Puts a text in place of the signs after a mark, where the mark stands first.
+fn between(line: &str, mark: &str, belongs: fn(char) -> bool, text: &str) -> String {
+    let Some((before, after)) = line.split_once(mark) else { return line.to_owned() };
+    format!("{before}{mark}{text}{}", after.trim_start_matches(belongs))
+}
+
+/// The folder of a batch: each of its files after a line with its name.
+pub(crate) fn batch(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    let parts = text.split("=== ").filter_map(|part| part.split_once('\n'));
+    let parts: Vec<(&str, &str)> = parts.filter(|(name, _)| FILES.contains(name)).collect();
+    let folder = Scratch::new(&std::env::temp_dir(), "fuzz").expect("there is room for a folder");
+    for (name, content) in parts {
+        let is_journal = name == FILES[1];
+        let content = if is_journal { chained(content.as_bytes()) } else { content.into() };
+        std::fs::write(folder.path().join(name), content).expect("there is room for a file");
+    }
+    let verified = batch::verify(folder.path());
+    let mut rows = 0;
+    let told = batch::results(folder.path(), |told| {
+        assert!(serde_json::to_value(told.flat()).is_ok(), "a row has a JSON form");
+        rows += 1;
+    });
+    let Ok(verified) = verified else { return false };
+    assert!(told.is_ok() && rows >= verified.ended, "each run that has ended has its row");
+    if verified.absent_shards == 0 {
+        let opened = Shard::open(folder.path(), ShardOf { index: 0, count: 1 });
+        assert!(opened.is_ok(), "what verifies can go on: {:?}", opened.err());
+        drop(opened);
+        let again = batch::verify(folder.path());
+        assert_eq!(again.ok(), Some(verified), "to open a batch changes nothing that it claims");
+    }
+    true
+}
