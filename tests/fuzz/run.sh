@@ -5,7 +5,7 @@
 #
 # Each target is tried for SECONDS, 600 by default; without names, all are. With a nightly toolchain and cargo-fuzz
 # (`cargo install cargo-fuzz`) it is libFuzzer that makes the inputs, led by what they reach. What it has learnt stays below
-# the cache folder for the next time. Without them the test `fuzz` makes the inputs, for the same time.
+# the cache folder for the next time. Without them the test `fuzz` makes the inputs, for the same time each.
 #
 # Exit status 1: a target panicked or hung. The inputs that did it are named; put beside the seeds of their target, they are
 # played again by every `cargo test`.
@@ -26,7 +26,7 @@ fi
 
 if ! cargo +nightly fuzz --version >/dev/null 2>&1; then
     echo "run.sh: there is no nightly toolchain with cargo-fuzz, so that the test makes the inputs" >&2
-    CONSENSUS_FUZZ_SECONDS=$seconds CONSENSUS_FUZZ_TARGETS=${targets[*]} cargo test --locked --release --test fuzz -- \
+    CONSENSUS_FUZZ_SECONDS=$seconds CONSENSUS_FUZZ_TARGETS=${targets[*]} cargo test --locked --test fuzz -- \
         --nocapture whatever_strangers_send
     exit
 fi

@@ -10,8 +10,8 @@ use consensus::approval::{DecisionRecord, Verified};
 use consensus::bft::node_machine::{NodeAction, NodeInput, NodeMachine};
 use consensus::bft::replica::Replica;
 use consensus::bft::{
-    Change, Membership, ModelAt, ModelOpinion, NodeId, Opinion, Packet, Roster, RosterEntry, Seal, Sequence,
-    Signed, SignedMessage, Signer as _, Statement,
+    Change, Membership, ModelAt, ModelOpinion, NodeId, Opinion, Packet, Proof, Roster, RosterEntry, Seal,
+    Sequence, Signed, SignedMessage, Signer as _, Statement,
 };
 use consensus::crypto::dsse::DsseEnvelope;
 use consensus::crypto::{Digest, SecretKey, Signature};
@@ -20,6 +20,12 @@ use serde_json::Value as Json;
 
 /// So many reviewers are in the roster: one of them may lie.
 const REVIEWERS: usize = 4;
+
+/// So many of them are a quorum.
+const QUORUM: usize = 3;
+
+/// The one that follows the protocol. In its name only the protocol speaks.
+const HONEST: NodeId = NodeId::Reviewer(0);
 
 /// So many statements are heard at most.
 const SAID_MAX: usize = 64;
@@ -102,12 +108,16 @@ fn reads_again(packet: &Packet<Signature>) {
     let again = MEMBERS.read(&written, |_, _| true);
     let again = again.expect("what is written is read").expect("all of it is wanted");
     assert_eq!(MEMBERS.write(&again), written, "what is taken reads the same again");
-    assert_eq!(again.is_proven(MEMBERS.quorum()), packet.is_proven(MEMBERS.quorum()));
+    let is_proven = packet.is_proven(MEMBERS.quorum());
+    assert_eq!(again.is_proven(MEMBERS.quorum()), is_proven);
+    if let Packet::Proof(Proof { commits: signed, .. }) | Packet::Stable(signed) = packet {
+        let authors: BTreeSet<NodeId> = signed.iter().map(Signed::author).collect();
+        assert!(!is_proven || authors.len() >= QUORUM, "{authors:?} prove nothing");
+    }
 }
 
 fn reviewer() -> NodeMachine<Seal> {
-    let me = NodeId::Reviewer(0);
-    NodeMachine::Reviewer(Replica::new(seal(me), 0, MEMBERS.quorum(), 1))
+    NodeMachine::Reviewer(Replica::new(seal(HONEST), 0, MEMBERS.quorum(), 1))
 }
 
 /// Lets an honest reviewer hear a packet and all that follows from it; returns the places that are decided then.
@@ -138,7 +148,7 @@ fn hear(honest: &mut NodeMachine<Seal>, from: NodeId, packet: Packet<Signature>)
             NodeAction::Accuse(pair) => {
                 let (one, other) = &*pair;
                 let is_fraud = one.author() == other.author() && one.statement != other.statement;
-                assert!(is_fraud && one.author() != NodeId::Reviewer(0), "only a liar is accused");
+                assert!(is_fraud && one.author() != HONEST, "only a liar is accused");
             }
         }
     }
@@ -171,8 +181,8 @@ impl Said {
         let Self { sequence, statement, change, opinion, model, grounds, .. } = self;
         let signature = seal(party).sign(sequence, &statement);
         let signed = Signed { by, sequence, statement, signature };
-        // Nobody can write in another's name.
-        let signed = Some(signed).filter(|signed| signed.author() == party)?;
+        // A liar writes in no other's name.
+        let signed = Some(signed).filter(|signed| signed.author() == party && party != HONEST)?;
         let ground = |json: Json| Said::deserialize(json).ok().filter(|_| depth > 0)?.signed(depth - 1);
         Some(SignedMessage {
             signed,
@@ -200,9 +210,6 @@ pub(crate) fn statements(bytes: &[u8]) -> bool {
         decided.extend(hear(&mut honest, from, packet));
     }
     let voters = liars.iter().filter(|party| matches!(party, NodeId::Reviewer(1..)));
-    assert!(
-        decided.is_empty() || voters.count() + 1 >= MEMBERS.quorum().size(),
-        "a quorum decides, and nobody else"
-    );
+    assert!(decided.is_empty() || voters.count() + 1 >= QUORUM, "a quorum decides, and nobody else");
     is_taken
 }
