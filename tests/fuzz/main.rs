@@ -1,16 +1,16 @@
-//! Whatever strangers send is taken or refused: no panic, no hang, nothing that a rule forbids.
+//! Bytes of strangers are taken or refused: there is no panic, no hang, and no result that a rule forbids.
 //!
 //! ```text
 //!  seeds/<target>/ ──► each seed as it is ──► target ──► taken or refused, as the seed's name says
 //!        └──► mutations, by a fixed seed ──────┘  └──► a panic or a hang: the input is kept as a file
 //! ```
 //!
-//! The targets stand in `targets`, and `cargo-fuzz` gives them to libFuzzer where there is a nightly toolchain; `run.sh` is
-//! the command for long runs. Here they run on every toolchain, some 2 seconds each. `CONSENSUS_FUZZ_SECONDS=600` makes that
-//! ten minutes, and `CONSENSUS_FUZZ_TARGETS="ballot review"` chooses.
+//! Here the targets run on every toolchain, for 2 seconds each. `CONSENSUS_FUZZ_SECONDS=600` makes that ten minutes, and
+//! `CONSENSUS_FUZZ_TARGETS="ballot review"` chooses among them. With a nightly toolchain, `cargo-fuzz` gives the same targets
+//! to libFuzzer. `run.sh` is the command for long runs in both ways.
 //!
-//! The name of a seed begins with `good` if its target takes it, and with `bad` if not. An input that was found to do
-//! harm is kept among them for ever: put beside the seeds, it is played again.
+//! The name of a seed begins with `good` if its target takes it, and with `bad` if not. An input that did harm once
+//! becomes a seed, so that it is played again for ever. Nothing is written inside the tree.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -28,7 +28,7 @@ use mutations::Mutator;
 use targets::{TARGETS, Target};
 use watch::{Watch, keep};
 
-/// What came of one target.
+/// The figures of one target.
 struct Tally {
     name: &'static str,
     seconds: f64,
@@ -68,10 +68,10 @@ fn chosen() -> Vec<(&'static str, Target)> {
 
 /// Gives a target its seeds and mutations of them, until its time is over or it panics.
 fn play(name: &'static str, target: Target, watch: &Watch) -> Tally {
-    let began = Instant::now();
+    let (began, duration) = (Instant::now(), duration());
     let mut mutator = Mutator::new(seeds(name).into_iter().map(|(_, bytes)| bytes).collect());
     let mut tally = Tally { name, seconds: 0.0, executions: 0, taken: 0, crash: None };
-    while tally.executions < 100 || began.elapsed() < duration() {
+    while tally.executions < 100 || began.elapsed() < duration {
         let input = mutator.next();
         watch.begin(name, &input);
         let done = catch_unwind(AssertUnwindSafe(|| target(&input)));
@@ -94,7 +94,7 @@ fn play(name: &'static str, target: Target, watch: &Watch) -> Tally {
 }
 
 #[test]
-fn whatever_strangers_send_is_taken_or_refused_within_bounds() {
+fn bytes_of_strangers_are_taken_or_refused_within_bounds() {
     let (chosen, next) = (chosen(), AtomicUsize::new(0));
     let tallies = Mutex::new(Vec::new());
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(chosen.len());
@@ -115,7 +115,10 @@ fn whatever_strangers_send_is_taken_or_refused_within_bounds() {
         println!("{name:14} {seconds:>8.1} {executions:>12} {taken:>10} {:>8}", u8::from(crash.is_some()));
     }
     let crashes: Vec<&PathBuf> = tallies.iter().filter_map(|tally| tally.crash.as_ref()).collect();
-    assert!(crashes.is_empty(), "inputs that do harm are kept; put them beside the seeds: {crashes:#?}");
+    assert!(
+        crashes.is_empty(),
+        "these inputs do harm; mend the reader, and put them beside the seeds: {crashes:#?}"
+    );
     assert_eq!(tallies.len(), chosen.len());
 }
 

@@ -1,7 +1,7 @@
 //! Inputs that are nearly right: seeds as they are, then with some of their bytes changed.
 //!
 //! In: seeds, and which inputs were taken. Out: further inputs, always the same ones. An input that was taken is changed
-//! further, so that what stands behind a first check is reached too. Nothing here knows what is read from an input.
+//! further, so that the code behind a first check is reached too. Nothing here knows the form of an input.
 
 use fastrand::Rng;
 

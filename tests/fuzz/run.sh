@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Gives the code that reads what strangers send nearly right inputs, for a while, and tells what came of it.
+# Gives nearly right inputs to each reader of the program for a while, and prints a table of the results.
 #
 #   tests/fuzz/run.sh [SECONDS] [TARGET…]
 #
-# Each target is tried for SECONDS, 600 by default; without names, all are. With a nightly toolchain and cargo-fuzz
-# (`cargo install cargo-fuzz`) it is libFuzzer that makes the inputs, led by what they reach. What it has learnt stays below
-# the cache folder for the next time. Without them the test `fuzz` makes the inputs, for the same time each.
+# Each target is tried for SECONDS, 600 by default. Without names, all targets are tried. With a nightly toolchain and
+# cargo-fuzz (`cargo install cargo-fuzz`), libFuzzer makes the inputs, led by the code that they reach. Its corpus stays
+# below the cache folder for the next time. Without them the test `fuzz` makes the inputs, for the same time each.
 #
-# Exit status 1: a target panicked or hung. The inputs that did it are named; put beside the seeds of their target, they are
+# Exit status 1: a target panicked or hung. The inputs that did it are named. Beside the seeds of their target, they are
 # played again by every `cargo test`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -27,7 +27,7 @@ fi
 if ! cargo +nightly fuzz --version >/dev/null 2>&1; then
     echo "run.sh: there is no nightly toolchain with cargo-fuzz, so that the test makes the inputs" >&2
     CONSENSUS_FUZZ_SECONDS=$seconds CONSENSUS_FUZZ_TARGETS=${targets[*]} cargo test --locked --test fuzz -- \
-        --nocapture whatever_strangers_send
+        --nocapture bytes_of_strangers
     exit
 fi
 
@@ -48,7 +48,6 @@ for target in "${targets[@]}"; do
     corpus=$cache/corpus/$target
     mkdir -p "$corpus"
     began=$SECONDS crashes=0
-    # What an input prints is nothing to be read; the last lines of libFuzzer are.
     if ! CONSENSUS_FUZZ_TARGET=$target "$program" -max_total_time="$seconds" -timeout=5 -max_len=32768 \
         -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$CONSENSUS_FUZZ_FOUND/$target-" \
         "$corpus" "tests/fuzz/seeds/$target" >"$log" 2>&1; then

@@ -1,7 +1,7 @@
 //! A clock for each worker: an input that takes too long is kept as a file, and the process ends.
 //!
-//! In: which input is being read, and since when. Out: nothing, or a file and the end. What hangs cannot be unwound, so that
-//! there is no other way on.
+//! In: which input is being read, and when its reading ends. Out: nothing, or a file and the end of the process. A thread
+//! that hangs cannot be unwound, so there is no other way on.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use consensus::crypto::Digest;
 /// No input may take longer.
 const INPUT_MAX: Duration = Duration::from_secs(5);
 
-/// Tells the clock of one worker what goes on; the clock ends with it.
+/// The way from one worker to its clock. The clock ends with it.
 pub(crate) struct Watch(Sender<Option<(&'static str, Vec<u8>)>>);
 
 impl Watch {
@@ -26,7 +26,7 @@ impl Watch {
                 if hears.recv_timeout(INPUT_MAX) == Err(RecvTimeoutError::Timeout) {
                     let path = keep(target, &input);
                     let said = format!("{target} takes more than {INPUT_MAX:?}: {}\n", path.display());
-                    // What a test prints is lost with its process.
+                    // The captured output of a test is lost with its process.
                     let _ = std::io::stderr().write_all(said.as_bytes());
                     std::process::exit(1);
                 }
@@ -46,7 +46,7 @@ impl Watch {
     }
 }
 
-/// Keeps an input that does harm as a file outside the tree; returns where.
+/// Keeps an input that does harm as a file outside the tree, and returns its path.
 pub(crate) fn keep(target: &str, input: &[u8]) -> PathBuf {
     let folder = std::env::var_os("CONSENSUS_FUZZ_FOUND")
         .map_or_else(|| std::env::temp_dir().join("consensus-fuzz-found"), PathBuf::from);

@@ -1,7 +1,7 @@
-//! A change, and what other tools report of it: diffs, lock files, SARIF logs and LCOV tracefiles.
+//! A change, and the reports of other tools on it: diffs, lock files, SARIF logs and LCOV tracefiles.
 //!
-//! In: bytes of such files. Out: whether something was found in them. What is found lies within the change, and there is
-//! never more of it than the reader promises; no line that a change brings is hidden from its reviewers.
+//! In: bytes of such files. Out: whether something was found in them. Each finding lies within the change, and a reader
+//! names no more of them than it promises. No changed line is hidden from the reviewers. No git repository is read.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -13,13 +13,13 @@ use consensus::text::escape;
 
 use super::replies::{Scene, said};
 
-/// Lists of what was found are never longer.
+/// A reader names so many places at most.
 const NAMED_MAX: usize = 50;
 
-/// What a reviewer says to every part, so that it is shown the next one.
+/// The review of every part, after which the next part is shown.
 const READ: &str = r#"{"findings":[],"summary":"It was read.","verdict":"abstain","confidence":50}"#;
 
-/// A diff.
+/// Reads a diff.
 pub(crate) fn diff(bytes: &[u8]) -> bool {
     let text = &*String::from_utf8_lossy(bytes);
     let added = added_lines(text);
@@ -28,7 +28,7 @@ pub(crate) fn diff(bytes: &[u8]) -> bool {
     let Some(prompts) = prompts(text) else { return false };
     let is_plain = |line: &&str| line.len() < 300 && line.bytes().all(|byte| (0x20..0x7f).contains(&byte));
     let is_change = |line: &&str| line.starts_with(['+', '-']);
-    // What stands for bytes is not shown.
+    // Encoded bytes are not shown.
     if !text.contains("GIT binary patch") {
         for line in text.split('\n').filter(is_plain).filter(is_change) {
             assert!(prompts.contains(&escape::visible(line)), "`{line}` is hidden from the reviewers");
@@ -37,7 +37,7 @@ pub(crate) fn diff(bytes: &[u8]) -> bool {
     !added.is_empty()
 }
 
-/// Returns all that one reviewer is shown of a change, if it can be reviewed.
+/// Returns the prompts of one reviewer of a change, if the change can be reviewed.
 fn prompts(diff: &str) -> Option<String> {
     static SCENE: LazyLock<Scene> =
         LazyLock::new(|| Scene::new(include_str!("../../fixtures/rules-2/runs/review/journal.jsonl")));
@@ -57,14 +57,14 @@ fn prompts(diff: &str) -> Option<String> {
     }
 }
 
-/// A lock file before a change and after it: its name, and each side after a line of its own.
+/// Reads a lock file before a change and after it. Its name stands first, and a line `===` before each side.
 pub(crate) fn lockfile(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let mut parts = text.split("===\n");
     let mut part = || parts.next().unwrap_or_default();
     let (name, before, after) = (part().trim(), part(), part());
     let Some(kind) = Lockfile::from_path(name) else { return false };
-    assert!(kind.changes(name, before, before).is_empty(), "what stays the same is no change");
+    assert!(kind.changes(name, before, before).is_empty(), "equal sides have no change");
     let (there, mut back) = (kind.changes(name, before, after), kind.changes(name, after, before));
     for change in &mut back {
         std::mem::swap(&mut change.before, &mut change.after);
@@ -75,7 +75,7 @@ pub(crate) fn lockfile(bytes: &[u8]) -> bool {
     !there.is_empty()
 }
 
-/// The lines that the change brings on which there are reports.
+/// Returns the new lines of the change that the reports are on.
 fn added() -> Vec<(String, u64)> {
     (1..=3).map(|line| ("src/a.rs".to_owned(), line)).chain([("b.rs".to_owned(), u64::MAX)]).collect()
 }
@@ -84,7 +84,7 @@ fn is_added(place: &Located) -> bool {
     added().contains(&(place.path.clone(), place.line))
 }
 
-/// A SARIF log.
+/// Reads a SARIF log.
 pub(crate) fn sarif(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let Ok(found) = ToolFindings::from_sarif(&text, &added()) else { return false };
@@ -101,7 +101,7 @@ fn is_short(words: &str) -> bool {
     words.chars().count() <= 100 && !words.chars().any(escape::is_invisible)
 }
 
-/// An LCOV tracefile.
+/// Reads an LCOV tracefile.
 pub(crate) fn lcov(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let Ok(found) = Coverage::from_lcov(&text, &added()) else { return false };

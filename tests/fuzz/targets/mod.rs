@@ -1,8 +1,8 @@
-//! What strangers send, given to the code that reads it.
+//! The readers of the program, each with the bytes of a stranger.
 //!
-//! In: bytes. Out: whether they were taken for what they should be. A target calls what the program itself calls, and
-//! checks more than that nothing panics: what is taken reads the same again, nothing is taken that a rule forbids, and what
-//! comes out is bounded. No target remembers anything of an earlier call, and none reaches beyond this machine.
+//! In: bytes. Out: whether they were taken. A target calls the code that the program itself calls, and checks more than
+//! that nothing panics. An input that is taken reads the same again, it breaks no rule, and its result is bounded. No target
+//! remembers an earlier call, and none reaches beyond this machine.
 
 mod changes;
 mod proofs;
@@ -14,7 +14,7 @@ mod texts;
 /// Reads bytes, and returns whether they were taken.
 pub(crate) type Target = fn(&[u8]) -> bool;
 
-/// Everything that a stranger can send, each under its name.
+/// The kinds of input that a stranger can send, each under its name.
 pub(crate) const TARGETS: [(&str, Target); 17] = [
     ("extract", texts::extract),
     ("envelope", texts::envelope),

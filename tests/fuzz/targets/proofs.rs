@@ -1,7 +1,7 @@
-//! What is signed: DSSE envelopes, records of decisions, and what those who decide send each other.
+//! Signed things: DSSE envelopes, records of decisions, and the packets of the members who decide.
 //!
-//! In: bytes of strangers, who have no key, and statements of members who lie and sign each of them. Out: whether they were
-//! taken. The keys are those of this file, so that what the members of a roster have signed is known.
+//! In: bytes of strangers, who have no key, and statements of members who lie and sign their lies. Out: whether they were
+//! taken. The keys of the members stand in this file, and they are worth nothing anywhere else.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -24,13 +24,13 @@ const REVIEWERS: usize = 4;
 /// So many of them are a quorum.
 const QUORUM: usize = 3;
 
-/// The one that follows the protocol. In its name only the protocol speaks.
+/// The reviewer that follows the protocol. No input signs in its name.
 const HONEST: NodeId = NodeId::Reviewer(0);
 
 /// So many statements are heard at most.
 const SAID_MAX: usize = 64;
 
-/// A signed envelope.
+/// Reads a signed envelope.
 pub(crate) fn dsse(bytes: &[u8]) -> bool {
     let Ok(envelope) = serde_json::from_slice::<DsseEnvelope>(bytes) else { return false };
     let written = serde_json::to_vec(&envelope).expect("an envelope has a JSON form");
@@ -42,7 +42,7 @@ pub(crate) fn dsse(bytes: &[u8]) -> bool {
     true
 }
 
-/// The record of a decision, held against the keys of the saved one.
+/// Reads the record of a decision, with the public keys of the saved one.
 pub(crate) fn decision(bytes: &[u8]) -> bool {
     static SAVED: LazyLock<(Roster, Verified)> = LazyLock::new(|| {
         let roster = include_str!("../../fixtures/rules-2/decision/keys/roster.json");
@@ -57,7 +57,7 @@ pub(crate) fn decision(bytes: &[u8]) -> bool {
     let written = serde_json::to_string(&record).expect("a record has a JSON form");
     assert_eq!(DecisionRecord::read(&written).ok().as_ref(), Some(&record));
     let Ok(verified) = record.verify(roster) else { return false };
-    // These keys have signed one decision, and nothing else is proven by them.
+    // These keys have signed one decision, so they prove no other.
     assert_eq!(verified.chain, saved.chain);
     assert_eq!((verified.sequence, verified.approved), (saved.sequence, saved.approved));
     assert_eq!((verified.change, &verified.tree), (saved.change, &saved.tree));
@@ -90,12 +90,12 @@ fn seal(party: NodeId) -> Seal {
     Seal::new(key(party), Arc::clone(&MEMBERS)).expect("the roster has it").1
 }
 
-/// A packet as it comes from another member.
+/// Reads a packet as it comes from another member.
 pub(crate) fn packet(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     let Ok(Some(packet)) = MEMBERS.read(text, |_, _| true) else { return false };
     reads_again(&packet);
-    // Whoever is asked for less reads less, and never something else.
+    // An unwanted packet is no error.
     assert!(MEMBERS.read(text, |_, _| false).is_ok());
     let mut honest = reviewer();
     hear(&mut honest, NodeId::Orchestrator(0), packet);
@@ -106,8 +106,8 @@ pub(crate) fn packet(bytes: &[u8]) -> bool {
 fn reads_again(packet: &Packet<Signature>) {
     let written = MEMBERS.write(packet);
     let again = MEMBERS.read(&written, |_, _| true);
-    let again = again.expect("what is written is read").expect("all of it is wanted");
-    assert_eq!(MEMBERS.write(&again), written, "what is taken reads the same again");
+    let again = again.expect("a written packet is read").expect("all of it is wanted");
+    assert_eq!(MEMBERS.write(&again), written, "a packet reads the same again");
     let is_proven = packet.is_proven(MEMBERS.quorum());
     assert_eq!(again.is_proven(MEMBERS.quorum()), is_proven);
     if let Packet::Proof(Proof { commits: signed, .. }) | Packet::Stable(signed) = packet {
@@ -120,7 +120,7 @@ fn reviewer() -> NodeMachine<Seal> {
     NodeMachine::Reviewer(Replica::new(seal(HONEST), 0, MEMBERS.quorum(), 1))
 }
 
-/// Lets an honest reviewer hear a packet and all that follows from it; returns the places that are decided then.
+/// Lets an honest reviewer hear a packet and act on it. Returns the places that it decides.
 fn hear(honest: &mut NodeMachine<Seal>, from: NodeId, packet: Packet<Signature>) -> Vec<Sequence> {
     let mut decided = Vec::new();
     if !packet.is_proven(MEMBERS.quorum()) {
@@ -155,7 +155,7 @@ fn hear(honest: &mut NodeMachine<Seal>, from: NodeId, packet: Packet<Signature>)
     decided
 }
 
-/// A statement that a member makes, and what it shows with it.
+/// A statement of a member, and the texts beside it.
 #[derive(Deserialize)]
 struct Said {
     /// The reviewer's place; beyond the last one, the orchestrator.
@@ -174,7 +174,7 @@ impl Said {
         if self.by < REVIEWERS { NodeId::Reviewer(self.by) } else { NodeId::Orchestrator(0) }
     }
 
-    /// Signs it with its author's own key, whatever it says.
+    /// Signs the statement with its author's own key, be it true or not.
     fn signed(self, depth: u8) -> Option<SignedMessage<Signature>> {
         let party = self.party();
         let (NodeId::Reviewer(by) | NodeId::Orchestrator(by)) = party;
@@ -193,7 +193,7 @@ impl Said {
     }
 }
 
-/// Statements of members, one a line, as an honest reviewer hears them.
+/// Lets an honest reviewer hear statements of members, one a line.
 pub(crate) fn statements(bytes: &[u8]) -> bool {
     let (mut honest, mut is_taken) = (reviewer(), false);
     let (mut liars, mut decided) = (BTreeSet::new(), BTreeSet::new());
@@ -210,6 +210,6 @@ pub(crate) fn statements(bytes: &[u8]) -> bool {
         decided.extend(hear(&mut honest, from, packet));
     }
     let voters = liars.iter().filter(|party| matches!(party, NodeId::Reviewer(1..)));
-    assert!(decided.is_empty() || voters.count() + 1 >= QUORUM, "a quorum decides, and nobody else");
+    assert!(decided.is_empty() || voters.count() + 1 >= QUORUM, "only a quorum decides");
     is_taken
 }

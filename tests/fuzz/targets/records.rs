@@ -1,8 +1,8 @@
 //! Files that the program wrote once and reads again: the journal of a run, and the shards of a batch.
 //!
-//! In: bytes of such files. Out: whether everything that they claim can be derived again. A line that somebody has changed
-//! breaks the chain of its journal, so that each input is read a second time with a chain that fits: that is what a forger
-//! would write.
+//! In: bytes of such files. Out: whether all their claims can be derived again. A changed line breaks the chain of its
+//! journal, so each input is read a second time with a chain that fits, as a forger would write it. Each call has a folder
+//! of its own, which is gone when the call ends.
 
 use std::path::Path;
 
@@ -13,10 +13,10 @@ use consensus::files::Scratch;
 use consensus::journal::{self, Entry, FILE_NAME, Journal, Record};
 use consensus::report::{RunResult, transcript};
 
-/// The names of the files of a batch, and the line before each.
+/// The names of the files of a batch. One stands in the line before each file.
 const FILES: [&str; 3] = ["batch.json", "journal-0.jsonl", "results-0.jsonl"];
 
-/// The journal of one run.
+/// Reads the journal of one run.
 pub(crate) fn journal(bytes: &[u8]) -> bool {
     let folder = Scratch::new(&std::env::temp_dir(), "fuzz").expect("there is room for a folder");
     let path = folder.path().join(FILE_NAME);
@@ -39,13 +39,13 @@ fn holds(path: &Path, bytes: &[u8]) -> bool {
     assert!(walked.is_ok() && shared == records, "both readers read the same");
     for record in &records {
         let written = serde_json::to_string(record).expect("a record has a JSON form");
-        let again: Record = serde_json::from_str(&written).expect("what is written is read");
+        let again: Record = serde_json::from_str(&written).expect("a written record is read");
         assert_eq!(again, *record);
     }
     let Ok(state) = RunState::replay(&records) else { return false };
     let result = RunResult::new(&state, head).to_json();
     assert!(serde_json::from_str::<serde_json::Value>(&result).is_ok(), "a result is JSON");
-    assert!(transcript(&records).is_ok(), "what verifies can be shown");
+    assert!(transcript(&records).is_ok(), "a journal that verifies can be shown");
     true
 }
 
@@ -68,7 +68,7 @@ fn between(line: &str, mark: &str, belongs: fn(char) -> bool, text: &str) -> Str
     format!("{before}{mark}{text}{}", after.trim_start_matches(belongs))
 }
 
-/// The folder of a batch: each of its files after a line with its name.
+/// Reads the folder of a batch. Each of its files stands after a line with its name.
 pub(crate) fn batch(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let parts = text.split("=== ").filter_map(|part| part.split_once('\n'));
@@ -89,10 +89,10 @@ pub(crate) fn batch(bytes: &[u8]) -> bool {
     assert!(told.is_ok() && rows >= verified.ended, "each run that has ended has its row");
     if verified.absent_shards == 0 {
         let opened = Shard::open(folder.path(), ShardOf { index: 0, count: 1 });
-        assert!(opened.is_ok(), "what verifies can go on: {:?}", opened.err());
+        assert!(opened.is_ok(), "a batch that verifies can go on: {:?}", opened.err());
         drop(opened);
         let again = batch::verify(folder.path());
-        assert_eq!(again.ok(), Some(verified), "to open a batch changes nothing that it claims");
+        assert_eq!(again.ok(), Some(verified), "an opened batch makes the same claims");
     }
     true
 }

@@ -1,8 +1,8 @@
 //! Replies that a protocol waits for: a ballot, a review, a verification.
 //!
-//! In: the text of a reply. It is given wherever the form is asked for, in a run that was recorded once; all other replies
-//! are those of the record. Out: whether it was taken at the first attempt. The rules of each form are checked in the report,
-//! which is all that a person sees of a reply.
+//! In: the text of a reply. A recorded run is played again, and the text answers each request for the form. All other
+//! replies are those of the record. Out: whether the text was taken at the first attempt. The rules of each form are checked
+//! in the report, since a person sees no more of a reply. No model is called.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -20,13 +20,13 @@ use serde_json::Value;
 /// A longer run would be one that does not end.
 const REPLIES_MAX: usize = 200;
 
-/// A run as its journal has it: what it started from, and what was said.
+/// A run as its journal has it: its setup and its replies.
 pub(super) struct Scene {
     pub(super) setup: RunSetup,
     said: BTreeMap<CallId, Reply>,
 }
 
-/// What came of a run.
+/// The end of a run.
 struct Played {
     report: RunReport,
     outcome: Option<Outcome>,
@@ -48,7 +48,7 @@ impl Scene {
         Self { setup: setup.expect("a journal begins with its setup"), said }
     }
 
-    /// Plays the run, with this text wherever the form of this name is asked for.
+    /// Plays the run, with this text as the answer to each request for the form of this name.
     fn play(&self, form: &str, text: &str) -> Played {
         let mut machine = self.setup.clone().machine();
         let (mut open, mut outcome) = (BTreeMap::<CallId, Ask>::new(), None);
@@ -71,7 +71,7 @@ impl Scene {
             if is_stranger {
                 first = first.or(Some(call));
             }
-            // Beyond what was recorded there is nothing to say.
+            // The record has no reply beyond its own end.
             let Some(reply) = (if is_stranger { Some(said(text)) } else { self.said.get(&call).cloned() })
             else {
                 break;
@@ -92,13 +92,13 @@ pub(super) fn said(text: &str) -> Reply {
     Reply { text: text.to_owned(), reasoning: None, finish: Finish::Stop, yes: None }
 }
 
-/// Returns what the stranger wrote, if it is one object.
+/// Returns the object that the stranger wrote.
 fn written(text: &str) -> Value {
     let object = text::extract(text).expect("it was taken").object;
     serde_json::from_str(object).expect("it was taken")
 }
 
-/// A ballot of a panel.
+/// Reads a ballot of a panel.
 pub(crate) fn ballot(bytes: &[u8]) -> bool {
     static SCENE: LazyLock<Scene> =
         LazyLock::new(|| Scene::new(include_str!("../../fixtures/rules-2/runs/panel/journal.jsonl")));
@@ -121,7 +121,7 @@ pub(crate) fn ballot(bytes: &[u8]) -> bool {
     is_taken
 }
 
-/// A review of a change.
+/// Reads a review of a change.
 pub(crate) fn review(bytes: &[u8]) -> bool {
     static SCENE: LazyLock<Scene> =
         LazyLock::new(|| Scene::new(include_str!("../../fixtures/rules-2/runs/review/journal.jsonl")));
@@ -136,7 +136,7 @@ pub(crate) fn review(bytes: &[u8]) -> bool {
             Opinion::Approve { confidence, .. } => {
                 assert!(*confidence <= 10_000 && worst < Some(Severity::High), "{review:?}");
             }
-            Opinion::Reject { .. } => assert!(worst.is_some(), "who rejects names a line: {review:?}"),
+            Opinion::Reject { .. } => assert!(worst.is_some(), "a rejection names a line: {review:?}"),
             Opinion::Abstain { .. } => {}
         }
         for finding in &review.findings {
@@ -145,12 +145,12 @@ pub(crate) fn review(bytes: &[u8]) -> bool {
         }
     }
     if matches!(outcome, Some(Outcome::Agreed { .. })) {
-        assert_eq!(written(text)["verdict"], "approve", "nobody else has approved");
+        assert_eq!(written(text)["verdict"], "approve", "an agreement needs an approval");
     }
     is_taken
 }
 
-/// The verification of a council.
+/// Reads the verification of a council.
 pub(crate) fn verification(bytes: &[u8]) -> bool {
     static SCENE: LazyLock<Scene> =
         LazyLock::new(|| Scene::new(include_str!("../../fixtures/rules-2/runs/council/journal.jsonl")));

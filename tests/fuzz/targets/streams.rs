@@ -1,8 +1,8 @@
-//! What a server of models sends: a stream of events, or a whole completion.
+//! Answers of model servers: a stream of events, or a whole completion.
 //!
 //! In: the body of an answer. A server on loopback sends it twice to the program's own client: in one piece, and in chunks
-//! of few bytes. Out: whether it was a completion. However the bytes are cut, the reply is the same, and it is never longer
-//! than what was sent.
+//! of few bytes. Out: whether the body was a completion. The reply is the same in both cases, and it is never longer than
+//! the body. No request leaves this machine.
 
 use std::cell::OnceCell;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ const BODY_BYTES_MAX: usize = 1 << 16;
 /// So many bytes are in a chunk: it cuts words, numbers and characters.
 const CHUNK: usize = 7;
 
-/// A server that sends to each who asks what it was given last.
+/// A server that answers each request with the same bytes, until it is given others.
 struct Server {
     client: OpenAi,
     runtime: tokio::runtime::Runtime,
@@ -56,7 +56,7 @@ impl Server {
         }
     }
 
-    /// Returns what the client makes of a body: the reply and its usage, or why it is none.
+    /// Returns the reply that the client reads from an answer, with its length, or the error.
     fn bring(&self, answer: Vec<u8>) -> Result<(String, usize), String> {
         *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer;
         let done = self.runtime.block_on(self.client.ask(&question(), &|_| {}));
@@ -94,7 +94,7 @@ fn answer_one(mut stream: TcpStream, answer: &[u8]) -> std::io::Result<()> {
     stream.write_all(answer)
 }
 
-/// A server's answer.
+/// Reads the answer of a server.
 pub(crate) fn stream(bytes: &[u8]) -> bool {
     thread_local! {
         static SERVER: OnceCell<Server> = const { OnceCell::new() };
@@ -111,7 +111,7 @@ pub(crate) fn stream(bytes: &[u8]) -> bool {
     })
 }
 
-/// An HTTP answer with this body, in chunks of so many bytes.
+/// Returns an HTTP answer with this body, in chunks of so many bytes.
 fn answer(body: &[u8], chunk: usize) -> Vec<u8> {
     let kind = if body.starts_with(b"{") { "application/json" } else { "text/event-stream" };
     let mut head = String::new();
