@@ -49,7 +49,7 @@ for target in "${targets[@]}"; do
     mkdir -p "$corpus"
     began=$SECONDS crashes=0
     if ! CONSENSUS_FUZZ_TARGET=$target "$program" -max_total_time="$seconds" -timeout=5 -max_len=32768 \
-        -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$CONSENSUS_FUZZ_FOUND/$target-" \
+        -len_control=10 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$CONSENSUS_FUZZ_FOUND/$target-" \
         "$corpus" "tests/fuzz/seeds/$target" >"$log" 2>&1; then
         is_sound=false crashes=1
         grep -E '^(thread|thread .* panicked|assertion|  left|  right|==|SUMMARY|Test unit)|panicked at|written to' "$log" |

@@ -110,9 +110,18 @@ fn reads_again(packet: &Packet<Signature>) {
     assert_eq!(MEMBERS.write(&again), written, "a packet reads the same again");
     let is_proven = packet.is_proven(MEMBERS.quorum());
     assert_eq!(again.is_proven(MEMBERS.quorum()), is_proven);
-    if let Packet::Proof(Proof { commits: signed, .. }) | Packet::Stable(signed) = packet {
-        let authors: BTreeSet<NodeId> = signed.iter().map(Signed::author).collect();
-        assert!(!is_proven || authors.len() >= QUORUM, "{authors:?} prove nothing");
+    match packet {
+        Packet::Message(message) => {
+            let said = serde_json::to_string(&message.signed.statement).expect("it has a JSON form");
+            let change = message.change.iter().map(Change::digest);
+            let mut named = change.chain(message.opinion.iter().map(|opinion| opinion.digest()));
+            assert!(named.all(|digest| said.contains(&digest.to_string())), "a text is none of `{said}`");
+        }
+        Packet::Proof(Proof { commits: signed, .. }) | Packet::Stable(signed) => {
+            let authors: BTreeSet<NodeId> = signed.iter().map(Signed::author).collect();
+            assert!(!is_proven || authors.len() >= QUORUM, "{authors:?} prove nothing");
+        }
+        Packet::Have(_) => {}
     }
 }
 
