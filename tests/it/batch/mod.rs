@@ -6,4 +6,4 @@ mod each_cell_once;
 mod results_verify;
 mod resume;
 
-pub(crate) use each_cell_once::{MOCK, batch, figures, lines, replies, run_of, tasks};
+pub(crate) use crate::support::{MOCK, batch, figures, lines, replies, run_of, tasks};

@@ -1,11 +1,13 @@
 //! What the tests share: scripted runs in this process, real processes, and a loopback server.
 
+mod batch;
 mod git;
 mod model;
 mod process;
 mod run;
 mod server;
 
+pub use batch::{MOCK, batch, figures, lines, replies, run_of, tasks};
 pub use git::{commit_all, git, git_bytes};
 pub use model::{SENSIBLE, model};
 pub use process::{Finished, Folder, consensus, mask, trust};

@@ -1,0 +1,26 @@
+//! Attacks from outside, drawn from a seed: the program runs as real processes, against servers on loopback that say what they
+//! must not, and on records that somebody has changed.
+//!
+//! ```text
+//! replies     a model's reply is bent; what an oracle of the sweep's own forbids never counts
+//! tampering   a record is bent; `verify` refuses it, but for the documented exceptions
+//! ```
+//!
+//! An ordinary run of the tests tries a few cases of each. The command for all of them is
+//!
+//! ```sh
+//! CONSENSUS_ATTACKS=full cargo test --release --test attack -- --nocapture
+//! ```
+//!
+//! Each sweep prints one line with its counts and seconds. `CONSENSUS_ATTACKS_SEED` draws other cases.
+
+#![expect(clippy::unwrap_used, unreachable_pub, reason = "a test that cannot go on should say where")]
+
+mod honest;
+mod place;
+mod replies;
+#[allow(dead_code, unused_imports, reason = "the tests that share it use the rest")]
+#[path = "../it/support/mod.rs"]
+mod support;
+mod sweep;
+mod tampering;

@@ -1,0 +1,98 @@
+//! What all sweeps share: their sizes, their seed, and the play of drawn cases on a few threads.
+//!
+//! In: a number of cases, and a function that tries one of them and names what came of it. Out: how often each end came,
+//! and one line for people. A case draws from its own seed alone, so that it is the same on every machine and in
+//! every order. A case that fails stops the sweep and names its number and the seed.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use fastrand::Rng;
+
+/// How many cases a sweep tries.
+pub(crate) struct Size {
+    /// In an ordinary run of the tests.
+    pub(crate) bounded: usize,
+    /// With `CONSENSUS_ATTACKS=full`.
+    pub(crate) full: usize,
+}
+
+pub(crate) const REPLIES: Size = Size { bounded: 120, full: 728 };
+pub(crate) const TAMPERED_RUNS: Size = Size { bounded: 300, full: 1346 };
+pub(crate) const TAMPERED_BATCHES: Size = Size { bounded: 120, full: 416 };
+
+impl Size {
+    /// Returns how many cases are wanted of those that there are.
+    pub(crate) fn of(&self, all: usize) -> usize {
+        let wanted = std::env::var("CONSENSUS_ATTACKS").unwrap_or_default();
+        assert!(["", "full"].contains(&wanted.as_str()), "CONSENSUS_ATTACKS is {wanted}, and can be `full`");
+        all.min(if wanted == "full" { self.full } else { self.bounded })
+    }
+}
+
+/// Returns the seed that all cases are drawn from.
+pub(crate) fn seed() -> u64 {
+    let text = std::env::var("CONSENSUS_ATTACKS_SEED").unwrap_or_else(|_| "1".to_owned());
+    text.parse().unwrap_or_else(|_| panic!("CONSENSUS_ATTACKS_SEED is {text}, and should be a number"))
+}
+
+/// What became of the cases, and how often.
+pub(crate) type Ends = BTreeMap<&'static str, usize>;
+
+/// Names the case that fails, and stops the others.
+struct Alarm<'a> {
+    is_lost: &'a AtomicBool,
+    case: String,
+}
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.is_lost.store(true, Ordering::SeqCst);
+            eprintln!("it was {}", self.case);
+        }
+    }
+}
+
+/// Tries each case once, so many at a time, and prints one line.
+pub(crate) fn sweep(
+    name: &str,
+    count: usize,
+    at_once: usize,
+    case: impl Fn(usize, &mut Rng) -> &'static str + Sync,
+) -> Ends {
+    let (seed, began) = (seed(), Instant::now());
+    let (next, is_lost, ends) = (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new(Ends::new()));
+    let work = || {
+        while !is_lost.load(Ordering::SeqCst) {
+            let index = next.fetch_add(1, Ordering::SeqCst);
+            if index >= count {
+                return;
+            }
+            let label = format!("case {index} of {name} with CONSENSUS_ATTACKS_SEED={seed}");
+            let _alarm = Alarm { is_lost: &is_lost, case: label };
+            let end = case(index, &mut Rng::with_seed(seed.wrapping_mul(1 << 32).wrapping_add(index as u64)));
+            *ends.lock().unwrap().entry(end).or_default() += 1;
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(work);
+        }
+    });
+    let ends = ends.into_inner().unwrap();
+    let told: Vec<String> = ends.iter().map(|(end, count)| format!("{count} {end}")).collect();
+    println!(
+        "{name}: {count} cases, {:.1} s, seed {seed}: {}",
+        began.elapsed().as_secs_f64(),
+        told.join(", ")
+    );
+    ends
+}
+
+/// Returns one of these.
+pub(crate) fn one_of<'a, T>(draw: &mut Rng, all: &'a [T]) -> &'a T {
+    &all[draw.usize(..all.len())]
+}
