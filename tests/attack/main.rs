@@ -1,9 +1,10 @@
-//! Attacks from outside, drawn from a seed: the program runs as real processes, against servers on loopback that say what they
+//! Attacks from outside, drawn from a seed: the program runs as real processes, against servers on loopback that do what they
 //! must not, and on records that somebody has changed.
 //!
 //! ```text
 //! replies     a model's reply is bent; what an oracle of the sweep's own forbids never counts
 //! tampering   a record is bent; `verify` refuses it, but for the documented exceptions
+//! servers     a server fails in each known way; the run ends in time, with a documented code, and verifies
 //! ```
 //!
 //! An ordinary run of the tests tries a few cases of each. The command for all of them is
@@ -19,6 +20,7 @@
 mod honest;
 mod place;
 mod replies;
+mod servers;
 #[allow(dead_code, unused_imports, reason = "the tests that share it use the rest")]
 #[path = "../it/support/mod.rs"]
 mod support;

@@ -111,7 +111,7 @@ fn no_reply_counts_that_the_oracle_forbids() {
             (false, false) => "did not count and must not",
         }
     });
-    assert!(ends["did not count and must not"] > 0 && ends["counted and may"] > TARGETS.len(), "{ends:?}");
+    assert!(ends["did not count and must not"] > ends["counted and may"], "{ends:?}");
 }
 
 /// Runs the protocol with replies bent by this seed. Returns whether one has counted, and all that were sent.

@@ -23,6 +23,10 @@ pub(crate) const REPLIES: Size = Size { bounded: 120, full: 728 };
 pub(crate) const TAMPERED_RUNS: Size = Size { bounded: 300, full: 1346 };
 pub(crate) const TAMPERED_BATCHES: Size = Size { bounded: 120, full: 416 };
 
+/// How often each fault is tried. The full size is with every protocol, on one call and on all.
+pub(crate) const SERVERS: Size = Size { bounded: 1, full: 8 };
+
+
 impl Size {
     /// Returns how many cases are wanted of those that there are.
     pub(crate) fn of(&self, all: usize) -> usize {

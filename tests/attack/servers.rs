@@ -1,0 +1,105 @@
+//! A server that fails in every known way, against every protocol, on one call or on all of them.
+//!
+//! In: a table of faults. Out: each run ends in time with exit code 0, 3 or 6, agrees on nothing that no honest reply
+//! holds, writes no escape to the terminal, and leaves a record that verifies. A fault that holds a connection open does
+//! so for a minute, so that a run that ends in time has ended by itself.
+
+mod answers;
+mod broken;
+mod faults;
+mod misshapen;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+
+use crate::honest::{QUESTION, honest, write_change};
+use crate::support::{Finished, Folder, Server, consensus, model};
+use crate::sweep::{SERVERS, seed, sweep};
+use faults::{Fault, faults};
+
+/// A call ends after two seconds, and is made again once. Nothing else takes longer than it must.
+const CONFIG: &str = "retries = 1\n[timeouts]\nconnect_ms = 2000\nfirst_byte_ms = 1000\nidle_ms = 1000\ntotal_ms = 2000\nready_ms = 1000\n";
+
+/// Two attempts, the wait between them, and the calls that do not fail, on a busy machine.
+const RUN_MAX: Duration = Duration::from_secs(25);
+
+/// The rosters of runs that are tried, and what each is asked.
+const PROTOCOLS: [&[&str]; 4] = [
+    &["--roleset", "solver_checker", "--prompt", QUESTION],
+    &["--roleset", "council_tripartite", "--prompt", QUESTION],
+    &["--roleset", "panel_personas", "--members", "analyst,optimist,pragmatist", "--prompt", QUESTION],
+    &["--roleset", "reviewers_f1", "--file", "change.diff", "--prompt", "May it be applied?"],
+];
+
+/// Where a fault happens.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// Only in the chat of this number.
+    One(usize),
+    All,
+}
+
+/// Returns the protocols and places of a fault in the order in which they are tried.
+fn combinations(fault: usize) -> Vec<(&'static [&'static str], Place)> {
+    let mut draw = Rng::with_seed(seed() ^ (fault as u64) << 32);
+    let mut all: Vec<_> = PROTOCOLS
+        .iter()
+        .flat_map(|words| [(*words, Place::One(draw.usize(..4))), (*words, Place::All)])
+        .collect();
+    draw.shuffle(&mut all);
+    all
+}
+
+#[test]
+fn whatever_a_server_does_a_run_ends_in_time_as_documented() {
+    let faults: Vec<Arc<Fault>> = faults().into_iter().map(Arc::new).collect();
+    assert!(faults.len() >= 100, "{} faults", faults.len());
+    let rounds = SERVERS.of(combinations(0).len());
+    let ends = sweep("servers", rounds * faults.len(), 6, |index, _| {
+        let fault = &faults[index % faults.len()];
+        let (words, place) = combinations(index % faults.len())[index / faults.len()];
+        let told = format!("{} on {place:?} of {words:?}", fault.name);
+        ended(fault, words, place, &told)
+    });
+    assert!(["agreed", "no agreement", "failed"].iter().all(|end| ends.contains_key(end)), "{ends:?}");
+}
+
+fn ended(fault: &Arc<Fault>, words: &[&str], place: Place, told: &str) -> &'static str {
+    let (chats, own) = (AtomicUsize::new(0), Arc::clone(fault));
+    let server = Server::start(move |request| {
+        let is_chat = request.path.ends_with("/chat/completions");
+        let number = if is_chat { chats.fetch_add(1, Ordering::SeqCst) } else { usize::MAX };
+        let is_hit = match place {
+            Place::One(hit) => number == hit,
+            Place::All => is_chat,
+        };
+        if is_hit { own.answer(&honest(&request.json())) } else { model(honest)(request) }
+    });
+    let folder = Folder::new();
+    write_change(&folder);
+    folder.write("consensus.toml", CONFIG);
+    let began = Instant::now();
+    let run = ["run", "--model", "tiny-model", "--seed", "1", "--base-url", &server.url()].map(str::to_owned);
+    let finished = Finished::of(consensus(&folder).args(run).args(words));
+    let said = format!("{}{}", finished.stdout, finished.stderr);
+    assert!(began.elapsed() < RUN_MAX, "{told}: it took {:?}: {said}", began.elapsed());
+    assert!(!said.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{told}: raw on a terminal: {said:?}");
+    let result = folder.result();
+    let end = match finished.code {
+        0 => {
+            let text = result["text"].as_str().unwrap_or_default();
+            let is_honest = ["4", "four", "approve"].iter().any(|word| text.starts_with(word));
+            let has_replies = fault.holds_the_reply || matches!(place, Place::One(_));
+            assert!(is_honest && has_replies, "{told}: it agrees on {text:?}: {said}");
+            "agreed"
+        }
+        3 => "no agreement",
+        6 => "failed",
+        other => panic!("{told}: exit code {other}: {said}"),
+    };
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+    end
+}
