@@ -26,6 +26,10 @@ pub(crate) const TAMPERED_BATCHES: Size = Size { bounded: 120, full: 416 };
 /// How often each fault is tried. The full size is with every protocol, on one call and on all.
 pub(crate) const SERVERS: Size = Size { bounded: 1, full: 8 };
 
+pub(crate) const KILLED_RUNS: Size = Size { bounded: 96, full: 324 };
+pub(crate) const KILLED_BATCHES: Size = Size { bounded: 24, full: 60 };
+pub(crate) const KILLED_APPROVALS: Size = Size { bounded: 24, full: 60 };
+pub(crate) const KILLED_PEERS: Size = Size { bounded: 10, full: 70 };
 
 impl Size {
     /// Returns how many cases are wanted of those that there are.

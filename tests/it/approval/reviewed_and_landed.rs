@@ -8,84 +8,10 @@ mod tampered_records;
 mod what_may_be_proposed;
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
-use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::support::{Finished, Folder, commit_all, consensus, git};
-
-/// A repository whose `main` is checked out nowhere, with a branch `fix`, and keys.
-struct Project {
-    folder: Folder,
-}
-
-impl Project {
-    fn new() -> Self {
-        let project = Self { folder: Folder::new() };
-        project.folder.write(
-            "repo/sum.py",
-            "def total(items):\n    s = 0\n    for i in items:\n        s += i\n    return s\n",
-        );
-        project.git(&["init", "--quiet", "--initial-branch=main", "."]);
-        project.commit("first");
-        project.branch("fix", "sum.py", "def total(items):\n    return sum(items)\n");
-        Finished::of(consensus(&project.folder).args(["keys", "generate", "keys", "--quiet"])).exits(0);
-        project
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.path().join("repo")
-    }
-
-    fn git(&self, words: &[&str]) -> String {
-        git(&self.path(), words)
-    }
-
-    fn commit(&self, message: &str) {
-        commit_all(&self.path(), message);
-    }
-
-    /// A branch off `main` in which one file is another; nothing is checked out then.
-    fn branch(&self, name: &str, file: &str, text: &str) {
-        self.git(&["checkout", "--quiet", "-b", name, "refs/heads/main"]);
-        self.folder.write(&format!("repo/{file}"), text);
-        self.commit(name);
-        self.git(&["checkout", "--quiet", "--detach"]);
-    }
-
-    fn approve(&self, words: &[&str]) -> Command {
-        let mut command = consensus(&self.folder);
-        command
-            .args(["approve", "--repo", "repo", "--keys", "keys", "--mock", "--format", "json", "--quiet"]);
-        command.args(words);
-        command
-    }
-
-    fn said(&self, words: &[&str], code: i32) -> Value {
-        serde_json::from_str(&Finished::of(&mut self.approve(words)).exits(code).stdout).unwrap()
-    }
-
-    fn ledger_after(&self, words: &[&str], code: i32) -> PathBuf {
-        self.said(words, code);
-        self.ledger()
-    }
-
-    fn main(&self) -> String {
-        self.git(&["rev-parse", "main"])
-    }
-
-    /// Files of the ledger; there is one for each roster.
-    fn ledger(&self) -> PathBuf {
-        let mut found = std::fs::read_dir(self.folder.path().join("keys/decisions")).unwrap();
-        found.next().unwrap().unwrap().path().join("journal.jsonl")
-    }
-
-    fn is_clean(&self) {
-        let said = Command::new("git").current_dir(self.path()).args(["fsck", "--strict"]).output().unwrap();
-        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-    }
-}
+use crate::support::{Finished, Project, consensus};
 
 #[test]
 fn keys_can_be_read_by_their_owner_alone_and_are_never_written_over() {

@@ -4,7 +4,7 @@
 mod council_confidence;
 mod determinism;
 mod hostile_replies;
-pub(crate) mod long_documents;
+mod long_documents;
 mod lookalike_numbers;
 mod no_agreement_on_nonsense;
 mod panel_end_to_end;

@@ -12,8 +12,9 @@ use consensus::engine::{Engine, Observer, RunBuilder, RunEvent, StopRequest};
 use consensus::journal::RunSpec;
 use serde_json::Value;
 
-use crate::protocol::long_documents::READER;
-use crate::support::{Act, Finished, Folder, Request, SENSIBLE, Server, consensus, http, mask, model};
+use crate::support::{
+    Act, Finished, Folder, READER, Request, SENSIBLE, Server, consensus, http, mask, model,
+};
 
 const RUN: &str = "kill-sweep";
 const DIR: &str = "CONSENSUS_IT_KILL_DIR";

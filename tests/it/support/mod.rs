@@ -2,14 +2,20 @@
 
 mod batch;
 mod git;
+mod house;
 mod model;
 mod process;
+mod project;
+mod reader;
 mod run;
 mod server;
 
 pub use batch::{MOCK, batch, figures, lines, replies, run_of, tasks};
 pub use git::{commit_all, git, git_bytes};
+pub use house::{House, NAMES, Serving};
 pub use model::{SENSIBLE, model};
 pub use process::{Finished, Folder, consensus, mask, trust};
+pub use project::Project;
+pub use reader::{READER, document_shown};
 pub use run::{Play, Tiny, envelope, form, in_round, mark, member, review, shown};
 pub use server::{Act, Request, Server, chunked, completion, http, stream};

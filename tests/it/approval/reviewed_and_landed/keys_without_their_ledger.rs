@@ -8,8 +8,7 @@ use consensus::journal::Writer;
 use serde_json::{Value, json};
 
 use super::Project;
-use super::distributed::{House, NAMES, Serving};
-use crate::support::{Finished, consensus, git};
+use crate::support::{Finished, House, NAMES, Serving, consensus, git};
 
 /// Copies a folder of keys without what they have signed.
 fn copy_keys(project: &Project, from: &str, to: &str) {

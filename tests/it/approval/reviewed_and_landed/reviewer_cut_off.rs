@@ -7,8 +7,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use super::Project;
-use super::distributed::{House, NAMES, Serving};
-use crate::support::{Finished, consensus};
+use crate::support::{Finished, House, NAMES, Serving, consensus};
 
 #[test]
 fn a_reviewer_serves_until_its_deadline_and_ends_well() {
