@@ -1,4 +1,4 @@
-//! SIGKILL at any moment: whoever goes on with the work comes to the end that an undisturbed run has.
+//! SIGKILL at any moment: the process that goes on with the work comes to the end that an undisturbed run has.
 //!
 //! In: a process, and a moment that is drawn from the life of an undisturbed one. Out: the same result, no reply asked for
 //! again that was durable, no request that no record knows of, records that verify, and an empty temp folder. The

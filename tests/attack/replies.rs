@@ -97,7 +97,9 @@ fn no_reply_counts_that_the_oracle_forbids() {
         // The first of each form is not bent: it shows that the others could count.
         let is_bent = index >= TARGETS.len();
         let (counted, sent) = tried(target, is_bent.then(|| draw.u64(..)));
-        let Some(last) = sent.last() else { panic!("nobody asked {} for a {}", target.author, target.form) };
+        let Some(last) = sent.last() else {
+            panic!("no request asked {} for a {}", target.author, target.form)
+        };
         assert!(
             !counted || sent.iter().any(|one| one.may_count),
             "a {} counts that must not: {}",

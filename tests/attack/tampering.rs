@@ -1,4 +1,4 @@
-//! Records that somebody has changed: the file of a run or of a batch is bent, and `verify` is asked.
+//! Records that were changed afterwards: the file of a run or of a batch is bent, and `verify` is asked.
 //!
 //! In: finished runs of each protocol and a batch, and a bend that is drawn. Out: exit code 7, unless README excepts the bend:
 //! bytes behind the last line break are a torn line, and lines of results may be left out, come twice, or stand in
@@ -96,7 +96,7 @@ fn a_run_whose_record_was_changed_does_not_verify() {
             std::fs::write(dir.join(name), bytes).unwrap();
         };
         if draw.u8(..4) == 0 {
-            // Whoever writes the chain anew has no result that names its head, and leaves it out.
+            // No result names the head of a new chain, so it is left out.
             let (bent, place) = rechained::run(&run.journal, draw);
             write(JOURNAL, &bent);
             verify(&folder, &run.id, &place, Expected::Refused);

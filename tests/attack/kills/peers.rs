@@ -1,6 +1,6 @@
 //! Reviewers in processes of their own: the orchestrator or one of them is killed in the midst of a decision, and starts again.
 //!
-//! In: four reviewers, and a moment of an undisturbed decision. Out: the change has landed once, its record verifies, nobody is
+//! In: four reviewers, and a moment of an undisturbed decision. Out: the change has landed once, its record verifies, no reviewer is
 //! accused, and no reviewer has asked for a reply again that was durable.
 
 use std::process::Stdio;
@@ -52,7 +52,7 @@ impl Decision {
             for decision in decisions.map(|entry| entry.unwrap().path()) {
                 let entries = std::fs::read_dir(&decision).unwrap().map(|entry| entry.unwrap().file_name());
                 let accused = entries.filter(|file| file.to_string_lossy().starts_with("accusation"));
-                assert_eq!(accused.count(), 0, "{told}: {name} accuses somebody");
+                assert_eq!(accused.count(), 0, "{told}: {name} has written an accusation");
             }
             for run in std::fs::read_dir(of.join("runs")).into_iter().flatten() {
                 asked(&records(&run.unwrap().path().join("journal.jsonl")));
@@ -96,7 +96,7 @@ fn disturbed(is_orchestrator: bool, at: Duration, draw: &mut Rng) -> &'static st
 }
 
 #[test]
-fn a_decision_of_peers_lands_once_whoever_of_them_is_killed() {
+fn a_decision_of_peers_lands_once_when_one_of_them_is_killed() {
     let decision = Decision::new();
     let began = Instant::now();
     assert_eq!(ended(&mut decision.propose(), PATIENCE), Some(0));

@@ -42,7 +42,7 @@ const RAWS: [&str; 27] = [
     "-0",
 ];
 
-/// Names that mean something to somebody.
+/// Names that mean something elsewhere.
 const NAMES: [&str; 14] = [
     "status",
     "verdict",

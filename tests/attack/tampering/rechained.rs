@@ -1,4 +1,4 @@
-//! A change by somebody who can compute the chain of digests anew.
+//! A change with the chain of digests computed anew.
 //!
 //! In: a journal. Out: one in which a drawn place of those is another that `verify` promises to see, with a chain that holds: the task,
 //! the agents, the seed, each prompt with its budget, and the outcome. Endpoints, models' names, token counts, costs and
