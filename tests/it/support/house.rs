@@ -5,6 +5,8 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 use super::process::{Finished, consensus};
@@ -37,6 +39,11 @@ impl Serving {
                 return line;
             }
         }
+    }
+
+    /// Sends the process a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), signal).unwrap();
     }
 
     pub fn kill(mut self) {

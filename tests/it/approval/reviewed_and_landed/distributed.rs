@@ -11,8 +11,7 @@ use consensus::bft::{
 };
 use consensus::crypto::{SecretKey, Signature};
 use consensus::repository::Repository;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{Finished, House, NAMES, Serving, consensus, git};
@@ -365,13 +364,10 @@ fn a_reviewer_that_stands_still_stops_nobody_and_comes_back() {
     let remote = house.project.path();
     let words = ["--mock", "--fetch", remote.to_str().unwrap()];
     let mut serving: Vec<Serving> = NAMES.iter().map(|name| house.serve(name, &words)).collect();
-    let signal = |serving: &Serving, signal| {
-        kill(Pid::from_raw(i32::try_from(serving.child.id()).unwrap()), signal).unwrap();
-    };
-    signal(&serving[1], Signal::SIGSTOP);
+    serving[1].signal(Signal::SIGSTOP);
     let said = house.said(&["--change", "fix"], 0);
     assert_eq!((&said["outcome"], &said["silent"]), (&json!("landed"), &json!(["Security"])), "{said}");
-    signal(&serving[1], Signal::SIGCONT);
+    serving[1].signal(Signal::SIGCONT);
     serving[1].wait_for("decision 1: approved:");
     // It is needed now.
     drop(serving.remove(0));

@@ -2,8 +2,7 @@
 
 use std::process::Stdio;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use super::Project;
@@ -26,7 +25,7 @@ fn a_review_that_is_cut_off_by_a_signal_is_no_opinion_and_goes_on_later() {
     let mut propose = house.propose(&["--change", "fix", "--deadline", "60s"]);
     let mut proposer = propose.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     quality.wait_for("Quality: thinks");
-    kill(Pid::from_raw(i32::try_from(quality.child.id()).unwrap()), Signal::SIGTERM).unwrap();
+    quality.signal(Signal::SIGTERM);
     assert_eq!(quality.child.wait().unwrap().code(), Some(130), "all it knows is kept");
     // All three are needed: nothing is decided without it.
     assert!(proposer.try_wait().unwrap().is_none());
