@@ -6,7 +6,7 @@
 //! - `run`: the journal of one run, its end by a signal or a kill, its resumption, its documents and its privacy.
 //! - `batch`: many runs, the resumption of all of them, and the proof of their results.
 //! - `provider`: the requests to servers, their faults, the limits of their load, launched servers and keys.
-//! - `approval`: the decisions of a quorum under attack, after crashes, and on real repositories.
+//! - `approval`: the decisions of a quorum under attack, after crashes, across hosts, and on real repositories.
 //! - `compatibility`: the records of earlier versions, and the surface that changes only on purpose.
 //! - `attacks`: the list of known attacks, each with the tests that try it.
 //!
