@@ -195,6 +195,10 @@ fn all_tell(reviewers: &mut [Serving], part: &str) {
     }
 }
 
+fn lacks_vote_of(said: &Value, name: &str) -> bool {
+    said["silent"].as_array().unwrap().contains(&json!(name))
+}
+
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
@@ -208,7 +212,7 @@ fn one_host_that_is_cut_off_stops_no_decision_and_learns_of_it_later() {
     reviewers[SECURITY].wait_for("Security: thinks");
     site.cut_off("Security");
     let first = proposing.ends(0);
-    assert_eq!(first["silent"], json!(["Security"]), "{first}");
+    assert!(lacks_vote_of(&first, "Security"), "{first}");
     site.hosts.lose_nothing();
     reviewers[SECURITY].wait_for("decision 1: approved:");
 
@@ -216,7 +220,7 @@ fn one_host_that_is_cut_off_stops_no_decision_and_learns_of_it_later() {
     site.hosts.unplug("Quality");
     site.house.project.branch("more", "more.py", "x = 1\n");
     let second = site.propose("more", "40s").ends(0);
-    assert_eq!(second["silent"], json!(["Quality"]), "{second}");
+    assert!(lacks_vote_of(&second, "Quality"), "{second}");
     site.hosts.plug("Quality");
     site.settles(reviewers, &[("fix", first), ("more", second)]);
 }
@@ -249,7 +253,7 @@ fn a_host_that_hears_and_is_not_heard_stops_no_decision() {
     reviewers[SECURITY].wait_for("Security: thinks");
     site.silence("Security");
     let said = proposing.ends(0);
-    assert_eq!(said["silent"], json!(["Security"]), "{said}");
+    assert!(lacks_vote_of(&said, "Security"), "{said}");
     site.hosts.lose_nothing();
     site.settles(reviewers, &[("fix", said)]);
 }
@@ -291,13 +295,14 @@ fn connections_that_are_cut_lose_no_decision() {
 fn a_line_that_is_slow_each_way_loses_no_decision() {
     let delay = Duration::from_millis(200);
     let Some(site) = Site::new("delay", Some(Line { delay, cut_percent: 0, seed: 0 })) else { return };
-    let reviewers = site.serve_all();
+    // They answer at once: what takes time is the line.
+    let reviewers = NAMES.map(|name| site.serve(name, &["--mock"]));
     let proposed = Instant::now();
     let said = site.propose("fix", "40s").ends(0);
-    // A handshake, the proposal and a vote pass the line one after the other.
-    assert!(proposed.elapsed() > 4 * delay);
-    assert_eq!(said["silent"], json!([]), "{said}");
-    site.settles(reviewers, &[("fix", said)]);
+    // The two halves of a handshake, the proposal, a vote and a commit pass the line one after the other.
+    let seconds = proposed.elapsed();
+    assert!(seconds >= 5 * delay, "{seconds:?}");
+    site.settles(reviewers.into(), &[("fix", said)]);
 }
 
 #[test]
