@@ -347,6 +347,9 @@ fn an_orchestrator_that_is_cut_off_at_any_moment_lands_the_decision_once() {
         // The reviewers decide without it, and it alone can land the change.
         all_tell(&mut reviewers, "decision 1: approved:");
         if at == 0 {
+            let logs = files_below(&site.house.path("of/orchestrator/decisions"));
+            let has_vote = |log: &PathBuf| std::fs::read_to_string(log).unwrap().contains("\"opinion\":{");
+            assert!(!logs.iter().any(has_vote), "no vote came to it");
             assert!(proposing.is_running());
             assert_eq!(site.house.project.main(), site.base);
         }
