@@ -17,8 +17,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use super::reviewed_and_landed::distributed::{House, NAMES, Serving};
-use crate::support::{Finished, consensus};
+use crate::support::{Finished, House, NAMES, Serving, consensus};
 use namespaces::{HUB, Hosts};
 use relay::{Line, Relay};
 
