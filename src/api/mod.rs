@@ -106,7 +106,8 @@ impl ConsensusEngine {
     /// [`RunError`].
     pub async fn run(&self, prompt: &str, session_id: Option<&str>) -> Result<RunResult, RunError> {
         let session = session_id.map(|id| Session::open(&self.folder, id)).transpose()?;
-        let documents = session.iter().filter_map(Session::document).collect();
+        let document = session.as_ref().map(|session| session.document(false)).transpose()?;
+        let documents = document.flatten().into_iter().collect();
         let task = Task { prompt: prompt.trim().to_owned(), documents, is_searched: false };
         let id = RunId::new();
         let setup = self.roleset.setup(&self.name, &self.packs, task, self.seed.unwrap_or(id.seed()));
@@ -119,7 +120,7 @@ impl ConsensusEngine {
         let FinishedRun { result, written } = drive(&mut engine, None, stop, &dir).await?;
         written?;
         if let Some(mut session) = session {
-            session.add(prompt, &result)?;
+            session.add(engine.state().opened(), &result)?;
         }
         Ok(result)
     }

@@ -9,7 +9,7 @@ use super::folders::folder_of_runs;
 use super::notices::Notices;
 use super::session::Session;
 use crate::engine::{Engine, Redaction, RunState, StopRequest};
-use crate::journal::{FILE_NAME, RunSpec, read};
+use crate::journal::{FILE_NAME, read};
 use crate::provider::launch::Launched;
 use crate::report::{RunResult, write_run};
 use crate::text::CanonicalKind;
@@ -63,9 +63,10 @@ pub fn restore(mut result: RunResult, state: &RunState, dir: &Path, notices: &dy
 
 /// Adds a run to the session that its record names, if it names one and the session does not say so already.
 pub fn note_in_session(state: &RunState, result: &RunResult, dir: &Path, notices: &dyn Notices) {
-    let RunSpec { setup, session: Some(place), .. } = state.opened() else { return };
-    let added = Session::open(&folder_of_runs(dir), &place.name)
-        .and_then(|mut session| session.add(&setup.task.prompt, result));
+    let spec = state.opened();
+    let Some(place) = &spec.session else { return };
+    let added =
+        Session::open(&folder_of_runs(dir), &place.name).and_then(|mut session| session.add(spec, result));
     // A run that was paid for ends as it did, also if the next one of its session will not know of it.
     if let Err(why) = added {
         notices.warn(&format!(

@@ -89,17 +89,13 @@ fn check_seats(roleset: &Roleset, request: &RunRequest) -> Result<(), RunError> 
 /// Reads the task, with what its session holds.
 fn task(request: &RunRequest, roleset: &Roleset, session: Option<&Session>) -> Result<Task, RunError> {
     let mut task = request.task.read()?;
-    if request.session.is_some() && redacts(request, roleset) {
-        let why = "--session does not go with redaction: its tokens mean something else in every run";
-        return Err(RunError::Usage(why.to_owned()));
-    }
     if let Some(session) = session {
         if task.documents.iter().any(|document| document.name == SESSION_DOCUMENT) {
             return Err(RunError::Usage(format!(
                 "a file of the name `{SESSION_DOCUMENT}` would be taken for what --session holds; give it another name"
             )));
         }
-        task.documents.extend(session.document());
+        task.documents.extend(session.document(redacts(request, roleset))?);
     }
     task.is_searched = !request.docs.is_empty();
     if task.is_searched && !matches!(roleset.params, Params::Council(_)) {

@@ -7,6 +7,10 @@
 //! other, and a line that a crash has kept from the session is added when the run is resumed. Of a run that was put down
 //! and resumed the last line counts. A last line without its line break is what a crash leaves; it does not count, and
 //! the next line takes its place.
+//!
+//! The line of a redacted run holds its tokens. Each run has tokens of its own, and so the originals come back by the table
+//! of the run that wrote the line, in memory alone, and the next run replaces them anew. A run that is not redacted is not
+//! given them.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -16,13 +20,16 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use uuid::Uuid;
 
 use crate::crypto::{Digest, Hasher};
+use crate::engine::Redaction;
 use crate::files::{LARGE_BYTES_MAX, private_folder, read};
 use crate::journal::{InSession, RunSpec, SESSIONS_FOLDER};
 use crate::protocol::{Document, Outcome};
 use crate::report::RunResult;
 use crate::text::escape;
+use crate::text::redact::Redactions;
 
 /// The name of the document that tells a run what was agreed on before it.
 pub const SESSION_DOCUMENT: &str = "earlier in this session";
@@ -62,6 +69,26 @@ pub enum SessionError {
         /// What is wrong.
         why: String,
     },
+    /// A run that would send what an earlier one has kept back.
+    #[error(
+        "the session `{path}` has runs with --redact, and what they kept back would be sent; give --redact, or another --session"
+    )]
+    Private {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A table without which the tokens of a run mean nothing.
+    #[error(
+        "the session `{path}` needs the table of redactions of its run {run}: {why}; use another --session"
+    )]
+    Redactions {
+        /// The file.
+        path: PathBuf,
+        /// The run.
+        run: String,
+        /// What is wrong.
+        why: String,
+    },
 }
 
 /// What a session says of a run that is one of its own, as far as its record does not contradict it.
@@ -86,6 +113,9 @@ struct Exchange {
     outcome: String,
     /// What was agreed on.
     text: Option<String>,
+    /// Whether tokens stand in both in place of what must not leave the machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    redacted: bool,
 }
 
 /// The whole lines of a session's file.
@@ -133,10 +163,56 @@ impl Session {
         Ok(Self { name: name.to_owned(), path, is_there: bytes.is_some(), lines })
     }
 
-    /// Returns what was asked and agreed on so far, the latest last; none, if nothing was.
-    #[must_use]
-    pub fn document(&self) -> Option<Document> {
-        document(&self.lines.exchanges)
+    /// Returns what was asked and agreed on so far, the latest last; none, if nothing was. It holds originals in place of
+    /// tokens, for a run that is redacted itself.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Private`] if a run has tokens and this one is to have none, and [`SessionError::Redactions`].
+    pub fn document(&self, is_redacted: bool) -> Result<Option<Document>, SessionError> {
+        if !is_redacted && self.lines.exchanges.iter().any(|exchange| exchange.redacted) {
+            return Err(SessionError::Private { path: self.path.clone() });
+        }
+        self.document_of(&self.lines.exchanges)
+    }
+
+    /// Makes the document of what was asked and agreed on. Its form stands in records, which are compared with it: it is not to
+    /// change.
+    fn document_of(&self, exchanges: &[Exchange]) -> Result<Option<Document>, SessionError> {
+        let mut parts: Vec<String> = Vec::new();
+        let mut known = BTreeSet::new();
+        let mut left = CONTEXT_CHARS_MAX;
+        for exchange in exchanges.iter().rev() {
+            let Exchange { run, prompt, text, redacted, .. } = exchange;
+            // Of a run that was resumed the last line counts.
+            let is_last = known.insert(run);
+            let Some(text) = text.as_ref().filter(|_| is_last) else { continue };
+            let part = format!("Asked: {prompt}\nAgreed on: {text}");
+            let part = if *redacted { self.redactions(run)?.restore(&part) } else { part };
+            let chars = part.chars().count();
+            if chars > left {
+                break;
+            }
+            left -= chars;
+            parts.push(part);
+        }
+        parts.reverse();
+        let name = SESSION_DOCUMENT.to_owned();
+        let document = || Document { name, text: parts.join("\n\n").into(), redacted: false };
+        Ok((!parts.is_empty()).then(document))
+    }
+
+    /// Reads the table of redactions of a run of this session.
+    fn redactions(&self, run: &str) -> Result<Redactions, SessionError> {
+        let wrong = |why: String| SessionError::Redactions {
+            path: self.path.clone(),
+            run: escape::excerpt(run),
+            why,
+        };
+        let id: Uuid = run.parse().map_err(|_| wrong("it is no run's id".to_owned()))?;
+        let folder = self.path.parent().and_then(Path::parent).unwrap_or(Path::new("."));
+        let redaction = Redaction::load(&folder.join(id.to_string())).map_err(wrong)?;
+        Ok(redaction.redactions().clone())
     }
 
     /// Returns what a run records of the session that it begins in now.
@@ -150,12 +226,13 @@ impl Session {
     /// # Errors
     ///
     /// [`SessionError::File`], and [`SessionError::Damaged`] if the file was damaged since it was opened.
-    pub fn add(&mut self, prompt: &str, result: &RunResult) -> Result<(), SessionError> {
+    pub fn add(&mut self, spec: &RunSpec, result: &RunResult) -> Result<(), SessionError> {
         let exchange = Exchange {
             run: result.run.clone(),
-            prompt: prompt.trim().to_owned(),
+            prompt: spec.setup.task.prompt.trim().to_owned(),
             outcome: result.outcome.name().to_owned(),
             text: result.text.clone(),
+            redacted: spec.redacted,
         };
         let io = |source| SessionError::File { path: self.path.clone(), source };
         let mut file = self.lock().map_err(io)?;
@@ -214,7 +291,14 @@ impl Session {
         };
         let documents = &opened.setup.task.documents;
         let given = documents.iter().filter(|document| document.name == SESSION_DOCUMENT);
-        if !given.eq(document(&exchanges[..seen]).iter()) {
+        let mut given: Vec<Document> = given.cloned().collect();
+        if opened.redacted && !given.is_empty() {
+            let redactions = self.redactions(run)?;
+            for document in &mut given {
+                (document.text, document.redacted) = (redactions.restore(&document.text).into(), false);
+            }
+        }
+        if !given.iter().eq(self.document_of(&exchanges[..seen])?.iter()) {
             return contradicts("the run was given another text than its lines of that time make".to_owned());
         }
         let says = |exchange: &Exchange, end: &Outcome| {
@@ -261,26 +345,4 @@ impl Lines {
     fn head(&self) -> Digest {
         self.heads.last().copied().unwrap_or(Digest::ZERO)
     }
-}
-
-/// Makes the document of what was asked and agreed on. Its form stands in records, which are compared with it: it is not to change.
-fn document(exchanges: &[Exchange]) -> Option<Document> {
-    let mut parts: Vec<String> = Vec::new();
-    let mut known = BTreeSet::new();
-    let mut left = CONTEXT_CHARS_MAX;
-    for Exchange { run, prompt, text, .. } in exchanges.iter().rev() {
-        // Of a run that was resumed the last line counts.
-        let is_last = known.insert(run);
-        let Some(text) = text.as_ref().filter(|_| is_last) else { continue };
-        let part = format!("Asked: {prompt}\nAgreed on: {text}");
-        let chars = part.chars().count();
-        if chars > left {
-            break;
-        }
-        left -= chars;
-        parts.push(part);
-    }
-    parts.reverse();
-    let name = SESSION_DOCUMENT.to_owned();
-    (!parts.is_empty()).then(|| Document { name, text: parts.join("\n\n").into(), redacted: false })
 }

@@ -61,7 +61,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) chunks: ChunkArgs,
     /// Let the agents know what was asked and agreed on in this session before, and add this run to it.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["redact", "redact_pattern", "redact_region"])]
+    #[arg(long, value_name = "NAME")]
     pub(crate) session: Option<String>,
     /// Seed of every draw; the same seed, and the same replies in the same order, give the same run.
     #[arg(long)]
