@@ -15,7 +15,8 @@ use crate::journal::Limits;
 use crate::protocol::Task;
 use crate::provider::launch::Launched;
 use crate::run::{
-    MockChoice, NamedRoleset, Notices, ParamChanges, RunError, check_prices, launch, mock_script, read_named,
+    MockChoice, NamedRoleset, Notices, ParamChanges, RedactRequest, RunError, check_prices, launch,
+    mock_script, read_named, sought,
 };
 
 /// So many rolesets of single tasks are kept ready.
@@ -35,6 +36,8 @@ pub struct ColumnRequest {
     pub servers: Chosen,
     /// Scripted agents, if they are wanted.
     pub mock: MockChoice,
+    /// What must not leave the machine, besides what the rolesets say.
+    pub redaction: RedactRequest,
     /// Parameters in place of the rolesets'.
     pub params: ParamChanges,
     /// What each run may use.
@@ -114,19 +117,19 @@ impl OpenColumns {
     async fn of_roleset(&self, roleset: Option<&str>) -> Result<Vec<Column>, RunError> {
         let folder = self.request.rolesets_dir.as_ref();
         let NamedRoleset { name, mut roleset, packs } = read_named(roleset, folder, &self.file)?;
-        if roleset.redact || !roleset.redact_patterns.is_empty() {
-            return Err(RunError::Usage(format!(
-                "the roleset `{name}` redacts, and a batch does not: use `consensus run` for its tasks"
-            )));
-        }
         self.request.params.apply(&mut roleset)?;
         let setup = roleset.setup(&name, &packs, Task::default(), 0);
+        let sought = sought(&self.request.redaction, &roleset)?;
         let mut columns = Vec::new();
         for model in &self.models {
             let chosen = Chosen { model: model.clone(), ..self.chosen.clone() };
             let endpoints = resolve_endpoints(&chosen, &self.file, &roleset).await?;
             check_prices(self.request.limits, &endpoints)?;
-            columns.push(Column::new(model.clone().unwrap_or_default(), setup.clone(), endpoints));
+            let column = Column::new(model.clone().unwrap_or_default(), setup.clone(), endpoints);
+            columns.push(match &sought {
+                Some(sought) => column.redacted(sought.clone()),
+                None => column,
+            });
         }
         Ok(columns)
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+use uuid::Uuid;
 
 use super::shard_id::ShardOf;
 use crate::core::{ExitCode, is_unusable};
@@ -82,6 +83,14 @@ pub enum BatchError {
         /// Why the last one failed.
         why: String,
     },
+    /// The tokens of a run mean nothing without its table.
+    #[error("run {run} needs its table of redactions: {why}; bring it back, or give --out another folder")]
+    Redactions {
+        /// The run.
+        run: Uuid,
+        /// What is wrong with the table.
+        why: String,
+    },
     /// The batch was begun with another number of shards.
     #[error(
         "the batch in `{path}` was begun in {was} shards, and this is {now}: give the same number, or another folder"
@@ -108,7 +117,7 @@ impl BatchError {
             Self::Results { .. } | Self::Evidence { .. } | Self::Stray { .. } | Self::Manifest { .. } => {
                 ExitCode::Integrity
             }
-            Self::Shards { .. } => ExitCode::Usage,
+            Self::Shards { .. } | Self::Redactions { .. } => ExitCode::Usage,
             Self::CircuitOpen { .. } => ExitCode::Provider,
         }
     }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::task::TaskLine;
 use crate::core::Endpoint;
 use crate::crypto::Digest;
-use crate::engine::{PreparedRun, RunBuilder};
+use crate::engine::{PreparedRun, Redaction, RunBuilder, Sought};
 use crate::journal::{InBatch, Limits};
 use crate::protocol::{Document, RunSetup, Task};
 use crate::text::{Canonical, CanonicalRule, Canonicalizer, DecimalSign, NotCanonical};
@@ -28,6 +28,8 @@ pub struct Column {
     pub sha256: Digest,
     /// Where each agent's model is called, the arbiter's last.
     pub endpoints: Vec<Endpoint>,
+    /// What is looked for where tokens stand in place of what must not leave the machine.
+    pub sought: Option<Sought>,
 }
 
 /// One run of the matrix.
@@ -44,7 +46,14 @@ impl Column {
     pub fn new(model: String, setup: RunSetup, endpoints: Vec<Endpoint>) -> Self {
         let text = serde_json::to_string(&setup).unwrap_or_default();
         let sha256 = Digest::new(text.as_bytes());
-        Self { roleset: setup.roleset.clone(), model, setup, sha256, endpoints }
+        Self { roleset: setup.roleset.clone(), model, setup, sha256, endpoints, sought: None }
+    }
+
+    /// The same with tokens in place of what must not leave the machine.
+    #[must_use]
+    pub fn redacted(self, sought: Sought) -> Self {
+        let text = serde_json::json!([self.sha256, sought]).to_string();
+        Self { sha256: Digest::new(text.as_bytes()), sought: Some(sought), ..self }
     }
 }
 
@@ -67,25 +76,36 @@ impl Cell<'_> {
         self.task.canonical.as_ref().unwrap_or(&self.column.setup.canonical)
     }
 
-    /// SHA-256 of what the run starts from, as far as it is known without reading documents.
+    /// SHA-256 of what the run starts from, as far as it is known without reading documents. Of a redacted run it says nothing
+    /// about what was left out, so that no guess can be tried on it.
     pub(super) fn made_of(&self) -> Digest {
         let TaskLine { prompt, documents, canonical, .. } = self.task;
         let text = serde_json::json!([prompt, documents, canonical, self.column.sha256]).to_string();
+        let redactor = self.column.sought.as_ref().and_then(|sought| sought.redactor().ok());
+        let text = redactor.map_or(text.clone(), |mut redactor| redactor.redact(&text));
         Digest::new(text.as_bytes())
     }
 
-    /// What the run starts from, with these documents.
+    /// What the run starts from, with these documents, and with tokens by this table.
     ///
     /// # Errors
     ///
     /// Why there can be no such run.
-    pub(super) fn prepared(&self, documents: Vec<Document>, limits: Limits) -> Result<PreparedRun, String> {
+    pub(super) fn prepared(
+        &self,
+        documents: Vec<Document>,
+        redaction: Option<Redaction>,
+        limits: Limits,
+    ) -> Result<PreparedRun, String> {
         let task = Task { prompt: self.task.prompt.clone(), documents, is_searched: false };
         let canonical = self.canonical().clone();
         let right = self.right().transpose();
         right.map_err(|why| format!("its `answer` can never be the answer: {why}"))?;
         let setup = RunSetup { task, canonical, seed: self.seed, ..self.column.setup.clone() };
-        let builder = RunBuilder::new(setup).map_err(|why| why.to_string())?;
+        let mut builder = RunBuilder::new(setup).map_err(|why| why.to_string())?;
+        if let Some(redaction) = redaction {
+            builder = builder.with_redaction(redaction);
+        }
         let (task, model) = (self.task.id.clone(), self.column.model.clone());
         let cell = InBatch { task, model, made_of: self.made_of() };
         Ok(builder.in_cell(cell).build(self.column.endpoints.clone(), limits))

@@ -3,6 +3,7 @@
 //! In: a cell, and what its shard knows of it. Out: its result, or why it is not run. Which runs are under way at once is for
 //! the scheduler to say.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::path::PathBuf;
 
@@ -20,7 +21,8 @@ use super::task::TaskLine;
 use crate::core::Endpoint;
 use crate::crypto::Digest;
 use crate::engine::{
-    Engine, EngineError, Observer, PreparedRun, Resumption, RunEvent, RunState, StopRequest,
+    Engine, EngineError, Observer, PreparedRun, Redaction, Resumption, RunEvent, RunState, Sought,
+    StopRequest,
 };
 use crate::journal::{Entry, Limits, Record, RunWriter};
 use crate::protocol::{RunSetup, Task};
@@ -54,7 +56,7 @@ pub struct Options {
 /// What a run goes on from.
 pub(super) enum Start {
     New(Box<PreparedRun>),
-    Again(Vec<Record>, Vec<Endpoint>),
+    Again(Vec<Record>, Vec<Endpoint>, Option<Box<Redaction>>),
 }
 
 /// What is to be done about a cell.
@@ -148,19 +150,29 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
     match standing {
         CellState::New => {
             let documents = documents(&cell.task.documents, &options.documents).map_err(Unfit::Line)?;
-            let prepared = cell.prepared(documents, options.limits).map_err(Unfit::Line)?;
+            let begin = |sought: &Sought| Redaction::new(shard.redactions(run), sought.clone());
+            let redaction = cell.column.sought.as_ref().map(begin).transpose().map_err(Unfit::Line)?;
+            let prepared = cell.prepared(documents, redaction, options.limits).map_err(Unfit::Line)?;
             let start = Start::New(Box::new(prepared));
             Ok(Next::Go { writer: shard.writer(run), start, made_of: cell.made_of() })
         }
         CellState::Begun => {
             let (writer, records) = shard.take(run)?;
             let made_of = made_of(&records);
-            Ok(Next::Go { writer, start: Start::Again(records, cell.column.endpoints.clone()), made_of })
+            let opened = records.first().map(|record| &record.event);
+            let is_redacted = matches!(opened, Some(Entry::Opened(opened)) if opened.redacted);
+            let load = || Redaction::load(shard.redactions(run));
+            let redaction = is_redacted.then(load).transpose().map_err(Unfit::Line)?;
+            let start = Start::Again(records, cell.column.endpoints.clone(), redaction.map(Box::new));
+            Ok(Next::Go { writer, start, made_of })
         }
         CellState::Unreported => {
             let (writer, records) = shard.take(run)?;
             let state = RunState::replay(&records).map_err(|why| BatchError::from(EngineError::from(why)))?;
-            let row = ResultLine::new(&cell, made_of(&records), RunResult::new(&state, writer.head()));
+            let made_of = made_of(&records);
+            let task = as_written(work, made_of, shard)?;
+            let cell = Cell { task: &task, ..cell };
+            let row = ResultLine::new(&cell, made_of, RunResult::new(&state, writer.head()));
             let ending = row.result.outcome;
             shard.add(&row)?;
             let mut figures = figures.borrow_mut();
@@ -170,7 +182,8 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
         }
         CellState::Ended(known) => {
             // No model has seen the answer: where it is another now, the run is only held against it again.
-            let rights = known.rights(&cell);
+            let task = as_written(work, known.made_of, shard)?;
+            let rights = known.rights(&Cell { task: &task, ..cell });
             let mut figures = figures.borrow_mut();
             if rights != [known.right, known.blind_right] {
                 shard.rescore(run, rights)?;
@@ -182,6 +195,24 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
             Ok(Next::Done)
         }
     }
+}
+
+/// The task of a cell with its answer as the run writes it: with the tokens of the run, where it is redacted. A run that began
+/// as something else than its cell says now may have been begun without them.
+pub(super) fn as_written<'a>(
+    work: &'a Work,
+    made_of: Digest,
+    shard: &Shard,
+) -> Result<Cow<'a, TaskLine>, BatchError> {
+    let path = shard.redactions(work.run);
+    let cell = work.cell();
+    let is_redacted = cell.column.sought.is_some() && (path.exists() || made_of == cell.made_of());
+    let Some(answer) = work.task.answer.as_ref().filter(|_| is_redacted) else {
+        return Ok(Cow::Borrowed(&*work.task));
+    };
+    let redaction = Redaction::load(path).map_err(|why| BatchError::Redactions { run: work.run, why })?;
+    let answer = Some(redaction.written(answer));
+    Ok(Cow::Owned(TaskLine { answer, ..TaskLine::clone(&work.task) }))
 }
 
 /// SHA-256 of what a run was begun as, documents aside: as what its cell says, if that has not changed.
@@ -212,7 +243,7 @@ pub(super) async fn run_cell(
     let Common { options, clients, .. } = common;
     let endpoints = match &start {
         Start::New(prepared) => prepared.spec().endpoints.clone(),
-        Start::Again(_, endpoints) => endpoints.clone(),
+        Start::Again(_, endpoints, _) => endpoints.clone(),
     };
     let meter = Meter { common, endpoints };
     let mut engine = match start {
@@ -220,8 +251,9 @@ pub(super) async fn run_cell(
             let prepared = prepared.on_server(options.lifeline.clone());
             Engine::start_shared(writer, prepared, clients, &meter)?
         }
-        Start::Again(records, endpoints) => {
+        Start::Again(records, endpoints, redaction) => {
             let now = Resumption::new(options.limits, endpoints).on_server(options.lifeline.clone());
+            let now = now.with_redaction(redaction.map(|redaction| *redaction));
             Engine::resume_shared(writer, &records, now, clients, &meter)?
         }
     };

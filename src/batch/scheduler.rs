@@ -14,8 +14,8 @@ use tokio::time::{Instant, MissedTickBehavior};
 use super::batch_stats::BatchStats;
 use super::cells::{Cells, Work};
 use super::error::BatchError;
-use super::matrix::Column;
-use super::open_run::{Common, Next, Options, Unfit, begin, run_cell};
+use super::matrix::{Cell, Column};
+use super::open_run::{Common, Next, Options, Unfit, as_written, begin, run_cell};
 use super::result_line::ResultLine;
 use super::shard::Shard;
 use super::task::TaskLine;
@@ -201,7 +201,9 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
             Err(put_down) if put_down.is_cancelled() => return Ok(()),
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         };
-        let row = ResultLine::new(&work.cell(), made_of, result?);
+        let result = result?;
+        let task = as_written(&work, made_of, self.shard)?;
+        let row = ResultLine::new(&Cell { task: &task, ..work.cell() }, made_of, result);
         if row.result.outcome != OutcomeKind::Interrupted {
             self.shard.add(&row)?;
             self.common.figures.borrow_mut().ended.add(row.result.outcome, row.right);

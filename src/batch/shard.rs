@@ -25,6 +25,9 @@ use crate::protocol::OutcomeKind;
 /// The file that says what a batch is made of.
 const BATCH_FILE: &str = "batch.json";
 
+/// The folder with the tables of redactions, of which each run that is redacted has one.
+const REDACTIONS_FOLDER: &str = "redactions";
+
 /// The version of its form.
 const VERSION: u32 = 1;
 
@@ -189,6 +192,11 @@ impl Shard {
             line: 0,
             why: why.to_string(),
         })
+    }
+
+    /// Where the table of redactions of a run is, if it has one.
+    pub(super) fn redactions(&self, run: Uuid) -> PathBuf {
+        self.journal_path.with_file_name(REDACTIONS_FOLDER).join(format!("{run}.json"))
     }
 
     /// The part of the journal that is a new run's.

@@ -31,5 +31,5 @@ pub use flight::StopRequest;
 pub use mismatch::{Mismatch, ReplayError};
 pub use observer::{NoObserver, Observer, RunEvent};
 pub use prepared::{PreparedRun, Resumption, RunBuilder};
-pub use redaction::Redaction;
+pub use redaction::{Redaction, Sought};
 pub use run_state::{RunState, Totals};

@@ -1,4 +1,4 @@
-//! What a run has replaced, in a file beside its journal that never leaves the machine.
+//! What a run has replaced, in a file of its own that never leaves the machine.
 //!
 //! The file is written before any text with a new token goes out, so that no answer comes back whose tokens
 //! nobody can read any more.
@@ -6,7 +6,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -14,16 +14,41 @@ use uuid::Uuid;
 use super::error::EngineError;
 use crate::crypto::{Digest, Hasher};
 use crate::files::{LARGE_BYTES_MAX, private_folder, read_text};
-use crate::journal::{Library, REDACTIONS_FILE};
+use crate::journal::Library;
 use crate::protocol::{Passage, RunSetup};
 use crate::text::redact::{Redactions, Redactor, Regions};
+
+/// What is looked for besides the known forms, and whose national phone numbers are.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Sought {
+    /// Regular expressions.
+    pub patterns: Vec<String>,
+    /// Regions of phone numbers.
+    pub regions: Regions,
+}
+
+impl Sought {
+    /// Returns a redactor with an empty table.
+    ///
+    /// # Errors
+    ///
+    /// In words, if a pattern is no regular expression.
+    pub fn redactor(&self) -> Result<Redactor, String> {
+        self.redactor_with(Redactions::default())
+    }
+
+    fn redactor_with(&self, redactions: Redactions) -> Result<Redactor, String> {
+        Redactor::new(&self.patterns, redactions)
+            .map(|redactor| redactor.with_regions(self.regions.clone()))
+            .map_err(|(pattern, why)| format!("`{pattern}` is no pattern: {why}"))
+    }
+}
 
 /// The redactions of one run.
 #[derive(Debug)]
 pub struct Redaction {
     redactor: Redactor,
-    patterns: Vec<String>,
-    regions: Regions,
+    sought: Sought,
     salt: String,
     path: PathBuf,
     /// How many tokens the file has.
@@ -45,13 +70,15 @@ struct Table {
 }
 
 impl Redaction {
-    /// Begins with an empty table, for a run in the folder `dir`.
+    /// Begins with an empty table, which will be the file at `path`.
     ///
     /// # Errors
     ///
     /// In words, if a pattern is no regular expression.
-    pub fn new(dir: &Path, patterns: Vec<String>, regions: Regions) -> Result<Self, String> {
-        Self::go_on(dir, Table { patterns, regions, salt: Uuid::new_v4().to_string(), ..Table::default() })
+    pub fn new(path: PathBuf, sought: Sought) -> Result<Self, String> {
+        let Sought { patterns, regions } = sought;
+        let salt = Uuid::new_v4().to_string();
+        Self::go_on(path, Table { patterns, regions, salt, ..Table::default() })
     }
 
     /// Reads the table of a run that was put down.
@@ -59,21 +86,19 @@ impl Redaction {
     /// # Errors
     ///
     /// In words, if it is gone or damaged: without it, the run's answer would have tokens that nobody can read.
-    pub fn load(dir: &Path) -> Result<Self, String> {
-        let path = dir.join(REDACTIONS_FILE);
+    pub fn load(path: PathBuf) -> Result<Self, String> {
         let name = path.display();
         let text =
             read_text(&path, LARGE_BYTES_MAX).map_err(|why| format!("`{name}` cannot be read: {why}"))?;
         let table = serde_json::from_str(&text).map_err(|why| format!("`{name}` is damaged: {why}"))?;
-        Self::go_on(dir, table)
+        Self::go_on(path, table)
     }
 
-    fn go_on(dir: &Path, Table { patterns, regions, salt, originals }: Table) -> Result<Self, String> {
-        let redactor = Redactor::new(&patterns, originals)
-            .map_err(|(pattern, why)| format!("`{pattern}` is no pattern: {why}"))?
-            .with_regions(regions.clone());
+    fn go_on(path: PathBuf, Table { patterns, regions, salt, originals }: Table) -> Result<Self, String> {
+        let sought = Sought { patterns, regions };
+        let redactor = sought.redactor_with(originals)?;
         let saved = redactor.redactions().count();
-        Ok(Self { redactor, patterns, regions, salt, path: dir.join(REDACTIONS_FILE), saved })
+        Ok(Self { redactor, sought, salt, path, saved })
     }
 
     /// Returns the setup with tokens in place of what must not leave the machine; [`Redaction::save`] comes next.
@@ -87,10 +112,10 @@ impl Redaction {
         setup
     }
 
-    /// Whether anything in this text would be replaced.
+    /// Returns a text as the run writes it; what would be new in the table does not enter it.
     #[must_use]
-    pub fn would_change(&self, text: &str) -> bool {
-        self.redactor.clone().redact(text) != text
+    pub fn written(&self, text: &str) -> String {
+        self.redactor.clone().redact(text)
     }
 
     /// Returns the library with tokens in its paths and another digest, which says whether the documents have
@@ -143,12 +168,8 @@ impl Redaction {
     pub fn save(&mut self) -> std::io::Result<()> {
         let originals = self.redactor.redactions().clone();
         let count = originals.count();
-        let table = Table {
-            patterns: self.patterns.clone(),
-            regions: self.regions.clone(),
-            salt: self.salt.clone(),
-            originals,
-        };
+        let Sought { patterns, regions } = self.sought.clone();
+        let table = Table { patterns, regions, salt: self.salt.clone(), originals };
         let temporary = self.path.with_extension("json.new");
         let mut file =
             OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;

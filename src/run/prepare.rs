@@ -12,6 +12,7 @@ use super::error::RunError;
 use super::launch::{SERVER_LOG, launch};
 use super::notices::Notices;
 use super::parameters::refuse;
+use super::redaction::{redacts, sought};
 use super::request::{ReadInPieces, RunRequest, SeatRequest};
 use super::roleset::{NamedRoleset, RolesetChoice};
 use super::run_id::RunId;
@@ -20,11 +21,10 @@ use super::session::{SESSION_DOCUMENT, Session};
 use crate::config::{Chosen, FileConfig, Roleset, Seats, launch_command, resolve_endpoints, seat};
 use crate::core::Endpoint;
 use crate::engine::{PreparedRun, Redaction, RunBuilder};
-use crate::journal::RunSpec;
+use crate::journal::{REDACTIONS_FILE, RunSpec};
 use crate::protocol::{Params, ProtocolParams, RunSetup, Task};
 use crate::provider::launch::Launched;
 use crate::text::escape;
-use crate::text::redact::Regions;
 
 /// A run for which no server was asked yet.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub fn draft(request: &RunRequest, file: &FileConfig) -> Result<RunDraft, RunErr
     check_seats(&roleset, request)?;
     request.params.check(&roleset)?;
     let SeatRequest { members, models, copies, personas } = &request.seats;
-    let is_redacted = redacts(request, &roleset);
+    let is_redacted = redacts(&request.redaction, &roleset);
     seat(&mut roleset, &mut packs, &Seats { members, models, copies: *copies, personas, is_redacted })?;
     request.params.put(&mut roleset)?;
     let task = task(request, &roleset, session.as_ref())?;
@@ -95,7 +95,7 @@ fn task(request: &RunRequest, roleset: &Roleset, session: Option<&Session>) -> R
                 "a file of the name `{SESSION_DOCUMENT}` would be taken for what --session holds; give it another name"
             )));
         }
-        task.documents.extend(session.document(redacts(request, roleset))?);
+        task.documents.extend(session.document(redacts(&request.redaction, roleset))?);
     }
     task.is_searched = !request.docs.is_empty();
     if task.is_searched && !matches!(roleset.params, Params::Council(_)) {
@@ -112,7 +112,7 @@ impl RunDraft {
     ///
     /// [`RunError::Usage`] if pieces were asked for, and cannot be.
     pub fn estimated(self, request: &RunRequest, notices: &dyn Notices) -> Result<RunSetup, RunError> {
-        let is_redacted = redacts(request, &self.roleset);
+        let is_redacted = redacts(&request.redaction, &self.roleset);
         let builder = chunking::planned_by_estimate(self.builder, request, is_redacted, notices)?;
         Ok(builder.setup().clone())
     }
@@ -132,7 +132,8 @@ pub async fn prepare(
     notices: &dyn Notices,
 ) -> Result<ReadyRun, RunError> {
     let RunDraft { mut builder, roleset, why, session, script } = draft(request, file)?;
-    if let Some(redaction) = redaction(request, &roleset, dir)? {
+    if let Some(sought) = sought(&request.redaction, &roleset)? {
+        let redaction = Redaction::new(dir.join(REDACTIONS_FILE), sought).map_err(RunError::Usage)?;
         builder = builder.with_redaction(redaction);
     }
     if let Some((corpus, library)) = documents::open(&request.docs, notices).await? {
@@ -148,40 +149,6 @@ pub async fn prepare(
     let prepared = builder.in_session(session.as_ref().map(Session::place)).build(endpoints, request.limits);
     let prepared = prepared.on_server(server.as_ref().map(Launched::lifeline));
     Ok(ReadyRun { prepared, server, why })
-}
-
-/// Whether anything is to be left out of what leaves this machine.
-fn redacts(request: &RunRequest, roleset: &Roleset) -> bool {
-    let given = &request.redaction;
-    given.is_wanted
-        || !given.patterns.is_empty()
-        || !given.regions.is_empty()
-        || roleset.redact
-        || !roleset.redact_patterns.is_empty()
-}
-
-/// What is to be left out, if anything is.
-fn redaction(request: &RunRequest, roleset: &Roleset, dir: &Path) -> Result<Option<Redaction>, RunError> {
-    if !redacts(request, roleset) {
-        return Ok(None);
-    }
-    let patterns = roleset.redact_patterns.iter().chain(&request.redaction.patterns).cloned().collect();
-    let regions = [&request.redaction.regions, &roleset.redact_regions];
-    let regions = match regions.into_iter().find(|codes| !codes.is_empty()) {
-        Some(codes) => Regions::try_from(codes.clone()).map_err(|why| RunError::Usage(why.to_string()))?,
-        None => Regions::default(),
-    };
-    let redaction = Redaction::new(dir, patterns, regions).map_err(RunError::Usage)?;
-    // By its name an agent is told who it is, and whom it talks to.
-    for agent in roleset.agents.iter().chain(&roleset.arbiter) {
-        if redaction.would_change(&agent.name) {
-            return Err(RunError::Usage(format!(
-                "a pattern of --redact-pattern or `redact_patterns` finds the agent's name `{}`",
-                agent.name
-            )));
-        }
-    }
-    Ok(Some(redaction))
 }
 
 /// Tells which run begins, by which roleset and where; `why` says how the roleset was chosen if no flag names it.

@@ -13,7 +13,7 @@ use super::servers::check_prices;
 use crate::config::{Chosen, FileConfig, launch_command, resumed_endpoints};
 use crate::core::Endpoint;
 use crate::engine::{Redaction, Resumption, RunState};
-use crate::journal::{Journal, Limits};
+use crate::journal::{Journal, Limits, REDACTIONS_FILE};
 use crate::protocol::Outcome;
 use crate::provider::launch::Launched;
 
@@ -54,7 +54,7 @@ pub async fn prepare_resume(
         return Ok(ResumedRun { has_ended: true, ..ResumedRun::default() });
     }
     // Before a server is started in vain.
-    let redaction = state.opened().redacted.then(|| Redaction::load(dir)).transpose();
+    let redaction = state.opened().redacted.then(|| Redaction::load(dir.join(REDACTIONS_FILE))).transpose();
     let mut redaction =
         redaction.map_err(|why| RunError::Usage(format!("the run needs its table of redactions: {why}")))?;
     let places = places(&state, redaction.as_ref());

@@ -25,7 +25,7 @@ use uuid::Uuid;
 use crate::crypto::{Digest, Hasher};
 use crate::engine::Redaction;
 use crate::files::{LARGE_BYTES_MAX, private_folder, read};
-use crate::journal::{InSession, RunSpec, SESSIONS_FOLDER};
+use crate::journal::{InSession, REDACTIONS_FILE, RunSpec, SESSIONS_FOLDER};
 use crate::protocol::{Document, Outcome};
 use crate::report::RunResult;
 use crate::text::escape;
@@ -211,7 +211,7 @@ impl Session {
         };
         let id: Uuid = run.parse().map_err(|_| wrong("it is no run's id".to_owned()))?;
         let folder = self.path.parent().and_then(Path::parent).unwrap_or(Path::new("."));
-        let redaction = Redaction::load(&folder.join(id.to_string())).map_err(wrong)?;
+        let redaction = Redaction::load(folder.join(id.to_string()).join(REDACTIONS_FILE)).map_err(wrong)?;
         Ok(redaction.redactions().clone())
     }
 

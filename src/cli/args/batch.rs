@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::run::{LimitArgs, ParamArgs, RolesetsArgs, ScriptedArgs, ServerArgs};
+use super::run::{LimitArgs, ParamArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs};
 use crate::batch::{ColumnRequest, ShardOf};
 
 const AFTER_HELP: &str = "\
@@ -38,6 +38,8 @@ pub(crate) struct BatchArgs {
     pub(crate) server: ServerArgs,
     #[command(flatten)]
     pub(crate) scripted: ScriptedArgs,
+    #[command(flatten)]
+    pub(crate) redaction: RedactArgs,
     #[command(flatten)]
     pub(crate) params: ParamArgs,
     /// Runs of each task in each column, each with a seed of its own.
@@ -73,6 +75,7 @@ impl BatchArgs {
             rolesets_dir: self.rolesets.rolesets_dir.clone(),
             servers: self.server.chosen(),
             mock: self.scripted.choice(),
+            redaction: self.redaction.request(),
             params: self.params.changes(),
             limits: self.limits.limits(),
         }

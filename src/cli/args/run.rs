@@ -194,6 +194,17 @@ pub(crate) struct RedactArgs {
     pub(crate) redact_region: Vec<String>,
 }
 
+impl RedactArgs {
+    /// Returns what these flags want.
+    pub(crate) fn request(&self) -> RedactRequest {
+        RedactRequest {
+            is_wanted: self.redact,
+            patterns: self.redact_pattern.clone(),
+            regions: self.redact_region.clone(),
+        }
+    }
+}
+
 /// Where models are called.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ServerArgs {
@@ -292,11 +303,7 @@ impl RunArgs {
             rolesets_dir: self.rolesets.rolesets_dir.clone(),
             servers: self.server.chosen(),
             mock: self.scripted.choice(),
-            redaction: RedactRequest {
-                is_wanted: self.redaction.redact,
-                patterns: self.redaction.redact_pattern.clone(),
-                regions: self.redaction.redact_region.clone(),
-            },
+            redaction: self.redaction.request(),
             params: self.params.changes(),
             seats: SeatRequest {
                 members: members.clone(),

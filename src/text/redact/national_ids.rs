@@ -90,15 +90,18 @@ fn regex(form: &str) -> Regex {
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     static ANY: LazyLock<Regex> = LazyLock::new(|| {
         let forms: Vec<&str> = SCHEMES.iter().map(|(form, _)| *form).collect();
-        regex(&forms.join("|"))
+        // A number begins no later than its word does.
+        regex(&format!("(?:^|[^0-9A-Za-z])(?<number>{})", forms.join("|")))
     });
     static NAMES: LazyLock<Regex> = LazyLock::new(|| regex(NAMED));
     let mut found = Vec::new();
     let mut at = 0;
-    while let Some(candidate) = ANY.find_at(text, at) {
+    while let Some(captures) = ANY.captures_at(text, at) {
+        let Some(candidate) = captures.name("number") else { break };
         let start = candidate.start();
         at = start + 1;
-        if let Some(place) = may_begin(text, start).then(|| checked(text, start)).flatten() {
+        let may_be = may_begin(text, start) && !is_among_groups(text, &candidate.range());
+        if let Some(place) = may_be.then(|| checked(text, start)).flatten() {
             at = place.end;
             found.push(place);
         }
@@ -118,7 +121,7 @@ fn checked(text: &str, start: usize) -> Option<Range<usize>> {
         // Not every check passes over the points.
         let number = text[place.clone()].replace('.', "");
         let is_one = checks.iter().any(|check| check.validate(&number).is_ok());
-        (is_one && !is_among_groups(text, &place)).then_some(place)
+        is_one.then_some(place)
     })
 }
 
