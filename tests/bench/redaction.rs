@@ -31,6 +31,8 @@ pub(super) fn measure() -> Result<()> {
     let emails = filled(Box::new(move || format!("ann{}@mail.example.org, ", random.u32(..1_000_000))));
     let mut random = fastrand::Rng::with_seed(3);
     let digits = filled(Box::new(move || format!("{:04} ", random.u32(..10_000))));
+    let mut random = fastrand::Rng::with_seed(5);
+    let phones = filled(Box::new(move || format!("{}\n", random.u64(1_000_000_000..10_000_000_000))));
     let words =
         "the harbour lies in the north and there was ice when Ottilie Brandt kept its lighthouse about 1877";
     let words: Vec<&str> = words.split(' ').collect();
@@ -49,6 +51,7 @@ pub(super) fn measure() -> Result<()> {
         ("e-mail addresses, nearly all different", emails),
         ("prose in lines", prose),
         ("groups of four digits in one line", digits),
+        ("numbers of ten digits, one in a line", phones),
     ] {
         let mut redactor = Redactor::new(&[], Redactions::default()).map_err(|(_, why)| why)?;
         let began = Instant::now();
