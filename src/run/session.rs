@@ -97,6 +97,8 @@ pub enum SessionError {
 pub enum SessionSays {
     /// Nothing is known: the session's file is not there.
     NoFile,
+    /// Nothing contradicts the record, but a table of redactions is not there, so that what the run was given is not compared.
+    NoTable,
     /// The session has no line of the run.
     Nothing,
     /// The session says how the run was put down, and the run was resumed since then.
@@ -289,16 +291,12 @@ impl Session {
         let Some(seen) = heads.iter().position(|head| *head == place.head) else {
             return contradicts("the lines that the run was begun with are not in it any more".to_owned());
         };
-        let documents = &opened.setup.task.documents;
-        let given = documents.iter().filter(|document| document.name == SESSION_DOCUMENT);
-        let mut given: Vec<Document> = given.cloned().collect();
-        if opened.redacted && !given.is_empty() {
-            let redactions = self.redactions(run)?;
-            for document in &mut given {
-                (document.text, document.redacted) = (redactions.restore(&document.text).into(), false);
-            }
-        }
-        if !given.iter().eq(self.document_of(&exchanges[..seen])?.iter()) {
+        let was_given = match self.was_given(run, opened, &exchanges[..seen]) {
+            Ok(was_given) => Some(was_given),
+            Err(SessionError::Redactions { .. }) => None,
+            Err(why) => return Err(why),
+        };
+        if was_given == Some(false) {
             return contradicts("the run was given another text than its lines of that time make".to_owned());
         }
         let says = |exchange: &Exchange, end: &Outcome| {
@@ -321,7 +319,21 @@ impl Session {
             let is_last = has_ended && ends.last().is_some_and(|end| says(exchange, end));
             last = if is_last { SessionSays::Same } else { SessionSays::Earlier };
         }
-        Ok(last)
+        Ok(if was_given.is_none() { SessionSays::NoTable } else { last })
+    }
+
+    /// Whether a run was given what these lines make, with originals in place of the tokens of each.
+    fn was_given(&self, run: &str, opened: &RunSpec, lines: &[Exchange]) -> Result<bool, SessionError> {
+        let documents = &opened.setup.task.documents;
+        let given = documents.iter().filter(|document| document.name == SESSION_DOCUMENT);
+        let mut given: Vec<Document> = given.cloned().collect();
+        if opened.redacted && !given.is_empty() {
+            let redactions = self.redactions(run)?;
+            for document in &mut given {
+                (document.text, document.redacted) = (redactions.restore(&document.text).into(), false);
+            }
+        }
+        Ok(given.iter().eq(self.document_of(lines)?.iter()))
     }
 }
 

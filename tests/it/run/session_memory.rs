@@ -135,10 +135,31 @@ fn a_redacted_session_keeps_its_secrets_on_this_machine() {
     std::fs::remove_file(table).unwrap();
     let refused = run("And now?", &["--redact"]).exits(2).stderr;
     assert!(refused.contains("needs the table of redactions of its run"), "{refused}");
+    // The record is sound without the table, and says what could not be compared.
+    let sound = Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0).stdout;
+    assert!(sound.contains("what the run was given was not compared"), "{sound}");
     assert_eq!(server.chats().len(), asked.len(), "nothing was asked");
 }
 
 /// Runs in the session `sums`.
+#[test]
+fn a_session_can_be_redacted_from_some_run_on() {
+    let server = Server::start(model(SENSIBLE));
+    let folder = Folder::new();
+    let url = server.url();
+    let run = |prompt: &str, words: &[&str]| {
+        let given =
+            ["run", "--model", "tiny-model", "--base-url", &url, "--session", "s", "--prompt", prompt];
+        Finished::of(consensus(&folder).args(given).args(words)).exits(0);
+    };
+    run("How much is 2+2? Ask ann@example.org.", &[]);
+    let before = server.chats().len();
+    run("Does ann@example.org agree?", &["--redact"]);
+    let sent: String = server.chats()[before..].iter().map(|chat| chat.body.as_str()).collect();
+    assert!(!sent.contains("example.org") && sent.contains("Ask [EMAIL_1]."), "{sent}");
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
 fn in_session(folder: &Folder, prompt: &str, words: &[&str]) -> Finished {
     let given =
         ["run", "--session", "sums", "--roleset", "writer_physicist", "--seed", "1", "--prompt", prompt];
