@@ -81,8 +81,10 @@ impl Cell<'_> {
     pub(super) fn made_of(&self) -> Digest {
         let TaskLine { prompt, documents, canonical, .. } = self.task;
         let text = serde_json::json!([prompt, documents, canonical, self.column.sha256]).to_string();
-        let redactor = self.column.sought.as_ref().and_then(|sought| sought.redactor().ok());
-        let text = redactor.map_or(text.clone(), |mut redactor| redactor.redact(&text));
+        let text = match &self.column.sought {
+            Some(sought) => sought.redactor().redact(&text),
+            None => text,
+        };
         Digest::new(text.as_bytes())
     }
 

@@ -151,7 +151,7 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
         CellState::New => {
             let documents = documents(&cell.task.documents, &options.documents).map_err(Unfit::Line)?;
             let begin = |sought: &Sought| Redaction::new(shard.redactions(run), sought.clone());
-            let redaction = cell.column.sought.as_ref().map(begin).transpose().map_err(Unfit::Line)?;
+            let redaction = cell.column.sought.as_ref().map(begin);
             let prepared = cell.prepared(documents, redaction, options.limits).map_err(Unfit::Line)?;
             let start = Start::New(Box::new(prepared));
             Ok(Next::Go { writer: shard.writer(run), start, made_of: cell.made_of() })
@@ -197,8 +197,8 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
     }
 }
 
-/// The task of a cell with its answer as the run writes it: with the tokens of the run, where it is redacted. A run that began
-/// as something else than its cell says now may have been begun without them.
+/// The task of a cell with its answer as the run writes it: with the tokens of the run, where it is redacted. That is so where
+/// its table is, and where it was begun as its cell says now and its table is lost.
 pub(super) fn as_written<'a>(
     work: &'a Work,
     made_of: Digest,
@@ -206,7 +206,8 @@ pub(super) fn as_written<'a>(
 ) -> Result<Cow<'a, TaskLine>, BatchError> {
     let path = shard.redactions(work.run);
     let cell = work.cell();
-    let is_redacted = cell.column.sought.is_some() && (path.exists() || made_of == cell.made_of());
+    let has_lost = || cell.column.sought.is_some() && made_of == cell.made_of();
+    let is_redacted = path.exists() || has_lost();
     let Some(answer) = work.task.answer.as_ref().filter(|_| is_redacted) else {
         return Ok(Cow::Borrowed(&*work.task));
     };

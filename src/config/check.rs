@@ -12,7 +12,7 @@ use super::nearest::did_you_mean;
 use super::packs::{COMPARING, Packs, pack_parts};
 use super::roleset::{Roleset, RolesetAgent};
 use crate::protocol::{Params, ProtocolParams, RulesVersion};
-use crate::text::redact::{Redactions, Redactor, Regions};
+use crate::text::redact::{Redactor, Regions};
 use crate::text::{CanonicalKind, Canonicalizer, Constraint, StrictValue, check_depth, escape, schema};
 
 /// The largest pack, in bytes; more would crowd out the task.
@@ -109,7 +109,7 @@ pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
     {
         report("/params/weights", "the three weights must sum to 1".to_owned());
     }
-    if let Err((pattern, why)) = Redactor::new(&roleset.redact_patterns, Redactions::default()) {
+    if let Err((pattern, why)) = Redactor::new(&roleset.redact_patterns) {
         report("/redact_patterns", format!("`{pattern}` is no pattern: {why}"));
     }
     if let Err(why) = Regions::try_from(roleset.redact_regions.clone()) {

@@ -19,28 +19,31 @@ use crate::protocol::{Passage, RunSetup};
 use crate::text::redact::{Redactions, Redactor, Regions};
 
 /// What is looked for besides the known forms, and whose national phone numbers are.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Sought {
-    /// Regular expressions.
-    pub patterns: Vec<String>,
-    /// Regions of phone numbers.
-    pub regions: Regions,
+    patterns: Vec<String>,
+    regions: Regions,
+    #[serde(skip)]
+    redactor: Redactor,
 }
 
 impl Sought {
-    /// Returns a redactor with an empty table.
+    /// Takes regular expressions, and regions of phone numbers.
     ///
     /// # Errors
     ///
     /// In words, if a pattern is no regular expression.
-    pub fn redactor(&self) -> Result<Redactor, String> {
-        self.redactor_with(Redactions::default())
+    pub fn new(patterns: Vec<String>, regions: Regions) -> Result<Self, String> {
+        let redactor = Redactor::new(&patterns)
+            .map_err(|(pattern, why)| format!("`{pattern}` is no pattern: {why}"))?
+            .with_regions(regions.clone());
+        Ok(Self { patterns, regions, redactor })
     }
 
-    fn redactor_with(&self, redactions: Redactions) -> Result<Redactor, String> {
-        Redactor::new(&self.patterns, redactions)
-            .map(|redactor| redactor.with_regions(self.regions.clone()))
-            .map_err(|(pattern, why)| format!("`{pattern}` is no pattern: {why}"))
+    /// Returns a redactor with an empty table.
+    #[must_use]
+    pub fn redactor(&self) -> Redactor {
+        self.redactor.clone()
     }
 }
 
@@ -56,7 +59,7 @@ pub struct Redaction {
 }
 
 /// The file: what is looked for besides known forms, and what was found.
-#[derive(Default, Deserialize, Serialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
     patterns: Vec<String>,
@@ -71,14 +74,10 @@ struct Table {
 
 impl Redaction {
     /// Begins with an empty table, which will be the file at `path`.
-    ///
-    /// # Errors
-    ///
-    /// In words, if a pattern is no regular expression.
-    pub fn new(path: PathBuf, sought: Sought) -> Result<Self, String> {
-        let Sought { patterns, regions } = sought;
-        let salt = Uuid::new_v4().to_string();
-        Self::go_on(path, Table { patterns, regions, salt, ..Table::default() })
+    #[must_use]
+    pub fn new(path: PathBuf, sought: Sought) -> Self {
+        let (redactor, salt) = (sought.redactor(), Uuid::new_v4().to_string());
+        Self { redactor, sought, salt, path, saved: 0 }
     }
 
     /// Reads the table of a run that was put down.
@@ -91,13 +90,10 @@ impl Redaction {
         let text =
             read_text(&path, LARGE_BYTES_MAX).map_err(|why| format!("`{name}` cannot be read: {why}"))?;
         let table = serde_json::from_str(&text).map_err(|why| format!("`{name}` is damaged: {why}"))?;
-        Self::go_on(path, table)
-    }
-
-    fn go_on(path: PathBuf, Table { patterns, regions, salt, originals }: Table) -> Result<Self, String> {
-        let sought = Sought { patterns, regions };
-        let redactor = sought.redactor_with(originals)?;
-        let saved = redactor.redactions().count();
+        let Table { patterns, regions, salt, originals } = table;
+        let saved = originals.count();
+        let sought = Sought::new(patterns, regions)?;
+        let redactor = sought.redactor().with_redactions(originals);
         Ok(Self { redactor, sought, salt, path, saved })
     }
 
@@ -168,7 +164,7 @@ impl Redaction {
     pub fn save(&mut self) -> std::io::Result<()> {
         let originals = self.redactor.redactions().clone();
         let count = originals.count();
-        let Sought { patterns, regions } = self.sought.clone();
+        let Sought { patterns, regions, .. } = self.sought.clone();
         let table = Table { patterns, regions, salt: self.salt.clone(), originals };
         let temporary = self.path.with_extension("json.new");
         let mut file =

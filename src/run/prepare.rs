@@ -133,7 +133,7 @@ pub async fn prepare(
 ) -> Result<ReadyRun, RunError> {
     let RunDraft { mut builder, roleset, why, session, script } = draft(request, file)?;
     if let Some(sought) = sought(&request.redaction, &roleset)? {
-        let redaction = Redaction::new(dir.join(REDACTIONS_FILE), sought).map_err(RunError::Usage)?;
+        let redaction = Redaction::new(dir.join(REDACTIONS_FILE), sought);
         builder = builder.with_redaction(redaction);
     }
     if let Some((corpus, library)) = documents::open(&request.docs, notices).await? {

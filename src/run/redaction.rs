@@ -31,8 +31,8 @@ pub fn sought(request: &RedactRequest, roleset: &Roleset) -> Result<Option<Sough
         Some(codes) => Regions::try_from(codes.clone()).map_err(|why| RunError::Usage(why.to_string()))?,
         None => Regions::default(),
     };
-    let sought = Sought { patterns, regions };
-    let mut redactor = sought.redactor().map_err(RunError::Usage)?;
+    let sought = Sought::new(patterns, regions).map_err(RunError::Usage)?;
+    let mut redactor = sought.redactor();
     // By its name an agent is told who it is, and whom it talks to.
     for agent in roleset.agents.iter().chain(&roleset.arbiter) {
         if redactor.redact(&agent.name) != agent.name {

@@ -43,7 +43,7 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
     let request = args.request(&file);
     let node = ProposingNode::open(&request, file, output).await?;
     let cut = CutOff { stop: listening.begin(), deadline: args.limits.deadline.map(|after| began + after) };
-    let proposed = node.propose(cut, began).await?;
+    let proposed = Box::pin(node.propose(cut, began)).await?;
     let (code, run) = match proposed {
         ProposalOutcome::BegunBefore(end) => return decided(&end, output),
         ProposalOutcome::LandedBefore(end) => {

@@ -11,6 +11,7 @@
 
 mod emails;
 mod folded;
+mod forms;
 mod keys;
 mod kinds;
 mod national_ids;
@@ -73,7 +74,7 @@ impl Original {
 }
 
 /// Finds what must not leave the machine.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Redactor {
     own: Vec<Regex>,
     regions: Regions,
@@ -85,14 +86,19 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// Makes one that also replaces whatever these regular expressions find, and goes on with a table.
+    /// Makes one that also replaces whatever these regular expressions find, with an empty table.
     ///
     /// # Errors
     ///
     /// The first pattern that is none, with what is wrong about it.
-    pub fn new(patterns: &[String], redactions: Redactions) -> Result<Self, (String, regex::Error)> {
+    pub fn new(patterns: &[String]) -> Result<Self, (String, regex::Error)> {
         let compile = |pattern: &String| Regex::new(pattern).map_err(|why| (pattern.clone(), why));
-        let own = patterns.iter().map(compile).collect::<Result<_, _>>()?;
+        Ok(Self { own: patterns.iter().map(compile).collect::<Result<_, _>>()?, ..Self::default() })
+    }
+
+    /// The same with this table in place of its own.
+    #[must_use]
+    pub fn with_redactions(self, redactions: Redactions) -> Self {
         let mut tokens: BTreeMap<_, BTreeMap<Original, u64>> = BTreeMap::new();
         let mut numbers = BTreeMap::new();
         for (token, original) in &redactions.0 {
@@ -106,7 +112,7 @@ impl Redactor {
             let highest = numbers.entry(word).or_insert(0);
             *highest = number.max(*highest);
         }
-        Ok(Self { own, regions: Regions::default(), redactions, tokens, numbers })
+        Self { redactions, tokens, numbers, ..self }
     }
 
     /// The same with the national phone numbers of these regions in place of the default ones.
@@ -266,7 +272,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn redactor() -> Redactor {
-        Redactor::new(&[], Redactions::default()).unwrap()
+        Redactor::default()
     }
 
     #[test]
@@ -415,14 +421,13 @@ mod tests {
 
     #[test]
     fn own_patterns_find_what_has_no_form() {
-        let mut redactor = Redactor::new(&["(?i)ann lee".to_owned()], Redactions::default()).unwrap();
+        let mut redactor = Redactor::new(&["(?i)ann lee".to_owned()]).unwrap();
         assert_eq!(redactor.redact("Ann Lee met ANN LEE."), "[PRIVATE_1] met [PRIVATE_2].");
-        assert_eq!(Redactor::new(&["(".to_owned()], Redactions::default()).unwrap_err().0, "(");
+        assert_eq!(Redactor::new(&["(".to_owned()]).unwrap_err().0, "(");
         // A text begins and ends where it does, whatever stands beside it.
-        let mut redactor = Redactor::new(&["(?m)^Customer: .*$".to_owned()], Redactions::default()).unwrap();
+        let mut redactor = Redactor::new(&["(?m)^Customer: .*$".to_owned()]).unwrap();
         assert_eq!(redactor.redact("Customer: Ann\nCustomer: Bob"), "[PRIVATE_1]\n[PRIVATE_2]");
-        let mut redactor =
-            Redactor::new(&["^Ann".to_owned(), "Lee$".to_owned()], Redactions::default()).unwrap();
+        let mut redactor = Redactor::new(&["^Ann".to_owned(), "Lee$".to_owned()]).unwrap();
         assert_eq!(redactor.redact_between("x", "Ann is not Lee", "y"), "[PRIVATE_1] is not [PRIVATE_2]");
     }
 
@@ -471,13 +476,13 @@ mod tests {
         #[test]
         fn every_text_comes_back_as_it_was(texts in prop::collection::vec(prop::collection::vec(piece(), 0..12), 1..5)) {
             let texts: Vec<String> = texts.into_iter().map(|pieces| pieces.concat()).collect();
-            let mut redactor = Redactor::new(&["c+".to_owned()], Redactions::default()).unwrap();
+            let mut redactor = Redactor::new(&["c+".to_owned()]).unwrap();
             let redacted: Vec<String> = texts.iter().map(|text| redactor.redact(text)).collect();
             for (redacted, text) in redacted.iter().zip(&texts) {
                 prop_assert_eq!(&redactor.redactions().restore(redacted), text);
             }
             // A table that was written down serves as well, and gives the same tokens again.
-            let mut again = Redactor::new(&["c+".to_owned()], redactor.redactions().clone()).unwrap();
+            let mut again = Redactor::new(&["c+".to_owned()]).unwrap().with_redactions(redactor.redactions().clone());
             for (redacted, text) in redacted.iter().zip(&texts) {
                 prop_assert_eq!(&again.redact(text), redacted);
             }

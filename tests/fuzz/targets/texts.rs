@@ -37,7 +37,8 @@ pub(crate) fn envelope(bytes: &[u8]) -> bool {
 pub(crate) fn redact(bytes: &[u8]) -> bool {
     let text = &*String::from_utf8_lossy(bytes);
     let own = ["PRJ-[0-9]+".to_owned()];
-    let new = |known: &Redactions| Redactor::new(&own, known.clone()).expect("the pattern is one");
+    let new =
+        |known: &Redactions| Redactor::new(&own).expect("the pattern is one").with_redactions(known.clone());
     let mut redactor = new(&Redactions::default());
     let redacted = redactor.redact(text);
     let known = redactor.redactions().clone();

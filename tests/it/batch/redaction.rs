@@ -27,6 +27,31 @@ fn tasks(folder: &Folder, count: usize) {
     folder.write("tasks.jsonl", &(1..=count).map(line).collect::<String>());
 }
 
+#[test]
+fn a_batch_counts_right_answers_with_and_without_redaction_from_some_run_on() {
+    for (first, then) in [(&ROLESET[..], &ROLESET[..2]), (&ROLESET[..2], &ROLESET[..])] {
+        let folder = Folder::new();
+        tasks(&folder, 1);
+        let answer =
+            |first: &[&str]| if first.contains(&"--redact") { "[EMAIL_2]" } else { "ann1@example.org" };
+        let begin = |words: &[&str], expected: u64| {
+            let script = json!({"policy": "honest", "answer": answer(words)}).to_string();
+            folder.write("script.jsonl", &script);
+            let words = [words, &["--mock-script", "script.jsonl"]].concat();
+            let done = figures(&folder, &words, 0);
+            assert_eq!(done["ended"]["right"], expected, "{words:?}: {done}");
+            done
+        };
+        begin(first, 1);
+        // What has ended stays right, and says that it was begun as something else.
+        let again = begin(then, 1);
+        assert_eq!(
+            (&again["calls"], &again["rescored"], &again["changed"]),
+            (&json!(0), &json!(0), &json!(1))
+        );
+    }
+}
+
 /// Everything that lies in the folder of the batch, but for the tables.
 fn kept(folder: &Folder) -> String {
     ["journal-0.jsonl", "results-0.jsonl", "batch.json"]
