@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::forms::regex;
+
 /// An address with its sign, which pages write as an entity and links by its number. A host without a dot counts if it is
 /// one of those that networks of their own have, or if the user is one that every host has: `react@next` is no address.
 const PLAIN: &str = r#"(?x)
@@ -32,13 +34,8 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     static FORMS: LazyLock<[Regex; 2]> = LazyLock::new(|| [PLAIN, APART].map(regex));
     let [plain, apart] = &*FORMS;
     let has_sign = ["@", "%40", "64;", "40;", "&commat;"].iter().any(|sign| text.contains(sign));
-    let is_apart = has_sign
-        || ["at]", "at)", "at }", "at>", "at ]", " at ", "AT]", "AT)", " AT "]
-            .iter()
-            .any(|sign| text.contains(sign));
     let plain = has_sign.then(|| plain.find_iter(text)).into_iter().flatten();
-    let apart = is_apart.then(|| apart.find_iter(text)).into_iter().flatten();
-    plain.chain(apart).map(|place| place.range()).collect()
+    plain.chain(apart.find_iter(text)).map(|place| place.range()).collect()
 }
 
 /// Returns the places of the addresses that gaps tear, of a [`super::folded::Folded::unbroken`] text.
@@ -46,8 +43,4 @@ pub(super) fn torn(text: &str) -> Vec<Range<usize>> {
     static FORM: LazyLock<Regex> = LazyLock::new(|| regex(TORN));
     let has_sign = text.contains("@\u{1F}");
     has_sign.then(|| FORM.find_iter(text)).into_iter().flatten().map(|place| place.range()).collect()
-}
-
-fn regex(form: &str) -> Regex {
-    Regex::new(form).expect("the forms are constants, and a test uses each")
 }

@@ -12,6 +12,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use stdnum::{Validator, country};
 
+use super::forms::regex;
 use super::places::{may_begin, stands_alone};
 
 /// A form, and the checks of the countries that write their numbers so.
@@ -52,7 +53,7 @@ const SCHEMES: [Scheme; 24] = [
     ),
     (r"[0-9]{2} [0-9]{3} [0-9]{3} [0-9]{3}", &[&country::de::IDNR]),
     // Digits alone, of which two check digits, or one and a date, must be right: Poland, Turkey, Norway, Estonia, Lithuania,
-    // Greece, Belgium, Brazil, Germany; India; South Africa, Romania, Thailand; China.
+    // Greece, Belgium, Brazil, Germany, India, South Africa, Romania, China.
     (
         r"[0-9]{17}[0-9Xx]|[0-9]{11,13}",
         &[
@@ -73,7 +74,7 @@ const SCHEMES: [Scheme; 24] = [
     ),
 ];
 
-/// A name of such a number, and the number behind it: for those whose digits say too little, and for a name in front of any.
+/// A name of such a number, and the number behind it. The name is enough, also for numbers that no check above knows.
 const NAMED: &str = r"(?xi)(?-u:\b) (?:
       bsn | burgerservicenummer | sofinummer | ssn | social\ security(?:\ number|\ no\.?)? | tfn | tax\ file\ number | nif | nif/nipc
     | social\ insurance\ number | nhs(?:\ number|\ no\.?)? | egn | oib | pesel | jmbg | cpf | dni | rut | insz | ahv | svnr
@@ -81,10 +82,6 @@ const NAMED: &str = r"(?xi)(?-u:\b) (?:
     | passport(?:\ number|\ no\.?)? | personnummer | teudat\ zehut
     ) ['\x22]? (?:\ is|\ nr\.?|\ no\.?|\ number)? \ ?[:=\#]?\ ? ['\x22]?
     (?<part> [A-Z]{0,2} [0-9] (?:[\ .-]?[0-9]){5,12} [0-9A-Z]? )(?-u:\b)";
-
-fn regex(form: &str) -> Regex {
-    Regex::new(form).expect("the forms are constants, and a test uses each")
-}
 
 /// Returns the places of the numbers.
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
@@ -170,6 +167,26 @@ mod tests {
             ("17291716060", "17291716061"),
             ("7503305044089", "7503305044088"),
             ("360426199101010071", "360426199101010072"),
+            ("AAPPV8261K", "AAPXV8261K"),
+            ("HH 01 23 45 D", "TO 01 23 45 D"),
+            ("00000000 0 ZZ4", "10000000 0 ZZ4"),
+            ("6433435F", "6433435A"),
+            ("880320-0016", "880320-0018"),
+            ("19880320-0016", "19880320-0018"),
+            ("450401-3150", "450401-3160"),
+            ("85.47.30-033.17", "85.47.30-033.18"),
+            ("971013-9019902", "971013-9019903"),
+            ("1-2345-45678-78-1", "1-2345-45678-78-2"),
+            ("123-456-782", "123-456-783"),
+            ("15108695088", "15108695078"),
+            ("36805280109", "36805280108"),
+            ("33309240064", "33309240164"),
+            ("01013099997", "01013099999"),
+            ("85073003328", "85073003329"),
+            ("39053344705", "39053344706"),
+            ("36574261809", "36574261808"),
+            ("234123412346", "234123412347"),
+            ("1630615123457", "1630615123458"),
         ] {
             let text = format!("It is {number}, and it was {wrong} before.");
             assert_eq!(numbers(&text), [number]);

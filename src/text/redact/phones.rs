@@ -15,6 +15,7 @@ use rlibphonenumber::{PHONE_NUMBER_UTIL, PhoneNumberType, Region};
 use serde::{Deserialize, Serialize};
 
 use super::folded::GAP;
+use super::forms::regex;
 use super::places::{each, may_begin, stands_alone};
 
 /// The regions whose national phone numbers are looked for, as ISO 3166-1 writes them: `NL`.
@@ -27,8 +28,8 @@ pub struct Regions(Vec<Region>);
 #[error("`{0}` is no region with phone numbers; write two letters as ISO 3166-1 does, such as NL or US")]
 pub struct UnknownRegion(String);
 
-/// The regions that are looked for unless others are chosen: the ones with the most speakers of the languages that the
-/// prompts of this program are written in. More regions find more, and take ordinary numbers for phones more often.
+/// The regions that are looked for unless others are chosen: large countries of the Americas, of Asia and of Europe. More
+/// regions find more, and take ordinary numbers for phones more often.
 const DEFAULT_REGIONS: [Region; 12] = [
     Region::BR,
     Region::CN,
@@ -77,6 +78,9 @@ impl From<Regions> for Vec<String> {
 /// ITU-T E.164 allows 15 digits; below 8 there are too many other numbers.
 const PHONE_DIGITS: [usize; 2] = [8, 15];
 
+/// National numbers of small countries, such as Iceland, have fewer.
+const NATIONAL_DIGITS_MIN: usize = 7;
+
 /// Phone numbers in international form, and in national forms that are hardly ever anything else.
 const PHONE: &str = r"(?x) \A (?:
     \+[1-9][0-9]{0,2}(?:[\ ./-]{0,2}\(?[0-9]{1,8}\)?){1,7}
@@ -93,10 +97,6 @@ const BARE_DIGITS: std::ops::RangeInclusive<usize> = 9..=12;
 
 /// How many beginnings of a stretch are tried.
 const TRIES_MAX: u64 = 16;
-
-fn regex(form: &str) -> Regex {
-    Regex::new(form).expect("the forms are constants, and a test uses each")
-}
 
 /// Returns phone numbers, and what is left of one that the number before it has swallowed.
 pub(super) fn find(text: &str, regions: &Regions) -> Vec<Range<usize>> {
@@ -129,7 +129,7 @@ fn national(text: &str, regions: &Regions, found: &[Range<usize>]) -> Vec<Range<
         if is_found || !may_begin(text, start) {
             continue;
         }
-        if (PHONE_DIGITS[0] - 1..=PHONE_DIGITS[1]).contains(&digits) {
+        if (NATIONAL_DIGITS_MIN..=PHONE_DIGITS[1]).contains(&digits) {
             known.extend(of_regions(text, start..end, regions));
         } else if digits > PHONE_DIGITS[1] {
             // Several numbers stand in a row here, or none: only a number without separators can be told apart.
@@ -148,10 +148,10 @@ fn national(text: &str, regions: &Regions, found: &[Range<usize>]) -> Vec<Range<
 
 /// Returns the numbers of these regions in a stretch.
 fn of_regions(text: &str, stretch: Range<usize>, regions: &Regions) -> Vec<Range<usize>> {
-    let digits = text[stretch.clone()].trim_matches(['(', ')', ' ', '.', '-', '/']);
+    // A stretch ends with a digit.
+    let digits = text[stretch.clone()].trim_start_matches(|c: char| !c.is_ascii_digit());
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        let start = text[stretch.clone()].find(digits).map_or(stretch.start, |before| stretch.start + before);
-        let place = start..start + digits.len();
+        let place = stretch.end - digits.len()..stretch.end;
         return bare(text, place, regions).into_iter().collect();
     }
     let matcher = PHONE_MATCHER_FACTORY.matcher_builder(&text[stretch.clone()]);

@@ -9,6 +9,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::forms::{Forms, regex};
+
 /// A name that says that its value is secret, up to the value; `password` also in the languages of Europe and East Asia.
 const NAME: &str = r#"(?xi)
     (?: passwor[dt] | passwd | passphrase | passcode | (?:(?-u:\b)|[a-z]_)pass | pwd | (?-u:\b)pw | secret | (?-i:[A-Z]_KEY)
@@ -70,13 +72,10 @@ const WORDS: [&str; 13] = [
 /// The longest of them.
 const WORD_MAX: usize = 9;
 
-fn regex(form: &str) -> Regex {
-    Regex::new(form).expect("the forms are constants, and a test uses each")
-}
-
 /// Returns what stands beside a word that says that it is secret.
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     static NAMES: LazyLock<Regex> = LazyLock::new(|| regex(NAME));
+    static FORMS: LazyLock<Forms> = LazyLock::new(|| Forms::new(&SHAPES));
     let mut found = Vec::new();
     let (mut at, mut run_end) = (0, 0);
     while let Some(name) = NAMES.find_at(text, at) {
@@ -94,18 +93,8 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     }
     found.extend(spoken(text));
     found.extend(flags(text));
-    found.extend(shaped(text));
+    found.extend(FORMS.find(text));
     found
-}
-
-/// Returns the secrets of [`SHAPES`].
-fn shaped(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
-    static FORMS: LazyLock<Vec<(&str, Regex)>> =
-        LazyLock::new(|| SHAPES.map(|(hint, form)| (hint, regex(form))).into());
-    let forms = FORMS.iter().filter(|(hint, _)| text.contains(hint));
-    let parts =
-        forms.flat_map(|(_, form)| form.captures_iter(text)).filter_map(|captures| captures.name("part"));
-    parts.map(|part| part.range())
 }
 
 /// Returns a value in quotes, without them; it ends in its line.

@@ -10,6 +10,7 @@ use regex::Regex;
 
 use super::emails;
 use super::folded::{GAP, GAP_BYTE};
+use super::forms::regex;
 use super::numbers::{card, iban};
 use super::phones::torn_phone;
 use super::places::{may_begin, near_gaps, stands_alone};
@@ -22,10 +23,6 @@ const TORN_CARD: &str = r"(?x) \A (?:
 /// A phone number that a gap tears.
 const TORN_PHONE: &str =
     r"\A\+[1-9][0-9]{0,2}(?:[ ./-]?\(?[0-9]{1,4}\)?){0,3}\x1F[0-9]{2,4}(?:[ ./-][0-9]{2,4}){0,4}";
-
-fn regex(form: &str) -> Regex {
-    Regex::new(form).expect("the forms are constants, and a test uses each")
-}
 
 /// A kind of number that a gap may tear: its word, how far before the gap it may begin, with which bytes, and what returns
 /// its length.
