@@ -3,18 +3,21 @@
 use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use super::awaiting::Awaited;
 use super::error::ApprovalError;
 use super::keys::{KeyFolder, ORCHESTRATOR};
 use super::log::{DecisionLog, Placement};
 use super::node::{Addresses, Connections, Patience};
+use super::preflight::quorum_ready;
 use super::seat::{Seated, tell_missing};
 use crate::bft::local_cluster::{DecisionProof, LocalCluster};
 use crate::bft::node_machine::NodeAction;
 use crate::bft::{Change, Membership, ModelOpinion, NodeId, Reviewer, Seal};
 use crate::crypto::Signature;
-use crate::run::Notices;
+use crate::repository::Oid;
+use crate::run::{Notices, Waiting};
 
 /// Who decides.
 pub(super) enum Cluster {
@@ -28,6 +31,8 @@ pub(super) enum Cluster {
 pub(super) struct ProposerSeat {
     seat: Seated,
     membership: Arc<Membership>,
+    /// How long reviewers give a review at most, as far as they have said so.
+    review_max: Option<Duration>,
 }
 
 /// The votes on a change are waited for so long after it was decided on, since a record shows them.
@@ -54,7 +59,22 @@ impl Cluster {
         };
         let seat = Seated::take(ORCHESTRATOR, keys, membership, addresses, listen_at).await?;
         let membership = Arc::clone(membership);
-        Ok(Self::Distributed(Box::new(ProposerSeat { seat, membership })))
+        Ok(Self::Distributed(Box::new(ProposerSeat { seat, membership, review_max: None })))
+    }
+
+    /// Waits until a quorum could vote on a change of this base. Returns whether each quorum has somebody who runs a command before
+    /// it approves, as they say.
+    pub(super) async fn ready(
+        &mut self,
+        base: &Oid,
+        branch: &str,
+        notices: &dyn Notices,
+    ) -> Result<bool, ApprovalError> {
+        let Self::Distributed(proposer) = self else { return Ok(false) };
+        let ProposerSeat { seat, membership, review_max } = &mut **proposer;
+        let ready = quorum_ready(&seat.connections, membership, base, branch, notices).await?;
+        *review_max = ready.review_max;
+        Ok(ready.verifies)
     }
 
     /// Has a change decided on; the same again, if that was begun before.
@@ -78,17 +98,43 @@ impl ProposerSeat {
         notices: &dyn Notices,
     ) -> Result<DecisionProof<Signature>, ApprovalError> {
         let value = change.value();
-        let Self { seat: Seated { node, inbox, connections, .. }, membership } = self;
-        if !node.has_submitted(change.digest()) {
-            node.submit(change.clone())?;
+        if !self.seat.node.has_submitted(change.digest()) {
+            self.seat.node.submit(change.clone())?;
         }
+        let reviewers = self.membership.roster().reviewers.iter().map(|seat| seat.name.clone()).collect();
+        let until = self.review_max.map(|time| SystemTime::now() + time);
+        let awaited = Awaited { reviewers, value, until };
+        let heard = self.seat.node.votes();
+        let waiting = notices.wait_for(&awaited.in_words(&heard.borrow()));
+        self.until_ended(&change, &awaited, &*waiting).await?;
+        let Self { seat: Seated { node, inbox, connections, .. }, membership, .. } = self;
+        let reached = reviewers_in_reach(connections, membership);
+        let votes = node.hear_votes(&change, &reached, inbox, connections);
+        // Its record goes without those that have not come by then.
+        if let Ok(ended) = tokio::time::timeout(LATE_VOTES_MAX, votes).await {
+            ended?;
+        }
+        waiting.done(&awaited.in_words(&heard.borrow()));
+        let ended = node.ended(change.digest()).and_then(|sequence| node.proof_of(sequence, value));
+        ended.ok_or(ApprovalError::Internal("a decision that was told has a proof"))
+    }
+
+    /// Takes part until a change that was submitted has ended.
+    async fn until_ended(
+        &mut self,
+        change: &Change,
+        awaited: &Awaited,
+        waiting: &dyn Waiting,
+    ) -> Result<(), ApprovalError> {
+        let Self { seat: Seated { node, inbox, connections, .. }, membership, .. } = self;
+        let mut tell_votes = pin!(awaited.tell(node.votes(), waiting));
         while node.ended(change.digest()).is_none() {
             let tell = |action: &NodeAction<Signature>| {
                 match action {
                     NodeAction::Late(sequence, _, late) => {
                         let names: Vec<&str> =
                             late.iter().filter_map(|at| membership.name(NodeId::Reviewer(*at))).collect();
-                        notices.status(&format!(
+                        waiting.tell(&format!(
                             "decision {sequence}: not heard of yet by {}; it is sent again",
                             names.join(", ")
                         ));
@@ -107,17 +153,11 @@ impl ProposerSeat {
             let running = pin!(node.run(inbox, connections, &(), Patience::default(), tell));
             tokio::select! {
                 ended = running => ended?,
-                () = tell_missing(connections, membership, |_| true, notices) => {}
+                () = tell_missing(connections, membership, |_| true, |line| waiting.tell(line)) => {}
+                () = &mut tell_votes => {}
             }
         }
-        let reached = reviewers_in_reach(connections, membership);
-        let votes = node.hear_votes(&change, &reached, inbox, connections);
-        // Its record goes without those that have not come by then.
-        if let Ok(heard) = tokio::time::timeout(LATE_VOTES_MAX, votes).await {
-            heard?;
-        }
-        let ended = node.ended(change.digest()).and_then(|sequence| node.proof_of(sequence, value));
-        ended.ok_or(ApprovalError::Internal("a decision that was told has a proof"))
+        Ok(())
     }
 }
 

@@ -22,6 +22,9 @@ pub enum ApprovalError {
     /// The request cannot be carried out.
     #[error("{0}")]
     Usage(String),
+    /// No quorum could vote on it.
+    #[error("{0}")]
+    NotReady(String),
     /// A signal came, at this point.
     #[error("interrupted {0}")]
     Interrupted(&'static str),
@@ -75,7 +78,7 @@ impl ApprovalError {
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Usage(_) => ExitCode::Usage,
+            Self::Usage(_) | Self::NotReady(_) => ExitCode::Usage,
             Self::Interrupted(_) => ExitCode::Interrupted,
             Self::TooLate(_) => ExitCode::Budget,
             Self::NotEnded(_, why) => why.exit_code(),

@@ -20,6 +20,7 @@
 //! process of its own. Votes are counted by [`bft`](crate::bft) alone; here a record is checked for the votes that it needs. Nothing is
 //! printed, and no signal is caught.
 
+mod awaiting;
 mod cluster;
 mod decider;
 mod decision_error;
@@ -33,6 +34,7 @@ mod log;
 pub mod node;
 mod not_in_ledger;
 mod portable;
+mod preflight;
 mod proposal;
 mod propose;
 mod quorum_words;
@@ -44,6 +46,7 @@ mod review;
 mod reviewers;
 mod seat;
 mod site;
+mod upstream;
 mod verification;
 mod watcher;
 
@@ -54,6 +57,7 @@ pub use history::{Beside, LandedDecision, LedgerMatch, compare, told};
 pub use keys::{KeyFolder, ORCHESTRATOR, ROSTER_FILE, RUNS_MODEL};
 pub use log::{Case, Decided, DecisionLog, Ended, LandedCase, Placement};
 pub use portable::{Exported, Imported, export, import};
+pub use preflight::{Attendance, attendance};
 pub use proposal::{Proposal, ProposalDraft, Reader};
 pub use propose::{ProposalOutcome, ProposingNode, UNBEGUN};
 pub use quorum_words::{in_words as quorum_in_words, of_votes as quorum_of_votes};

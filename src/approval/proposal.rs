@@ -57,6 +57,10 @@ pub struct Proposal {
     pub review: Digest,
     /// What came of the command that had to succeed on that tree; none, if there was no command.
     pub verification: Option<CommandVerification>,
+    /// Whether each quorum has a reviewer that runs a command of its own before it approves, as reviewers in processes of their
+    /// own have said.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reviewers_verify: bool,
     /// What else code knows of it.
     pub facts: Facts,
     /// What the reviewers read.
@@ -76,6 +80,8 @@ pub struct ProposalDraft {
     pub message: String,
     /// By which roleset it is reviewed.
     pub roleset: String,
+    /// Whether each quorum has a reviewer that runs a command of its own, as they say.
+    pub reviewers_verify: bool,
 }
 
 impl Proposal {
@@ -86,7 +92,7 @@ impl Proposal {
     /// [`DecisionError::Unreadable`] if its diff is not UTF-8, so that nobody could say what was read.
     pub fn new(
         candidate: &Candidate,
-        ProposalDraft { run, at, branch, message, roleset }: ProposalDraft,
+        ProposalDraft { run, at, branch, message, roleset, reviewers_verify }: ProposalDraft,
         verification: Option<CommandVerification>,
         facts: Facts,
     ) -> Result<Self, DecisionError> {
@@ -108,9 +114,16 @@ impl Proposal {
             reviewers: Vec::new(),
             review: Digest::ZERO,
             verification,
+            reviewers_verify,
             facts,
             diff,
         })
+    }
+
+    /// Whether a command is run on it before it is decided.
+    #[must_use]
+    pub fn is_verified(&self) -> bool {
+        self.verification.is_some() || self.reviewers_verify
     }
 
     /// Says who has read it.

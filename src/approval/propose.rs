@@ -100,6 +100,13 @@ struct ProposalRun {
     dir: PathBuf,
 }
 
+/// What a proposal says of how it is reviewed.
+struct Draft {
+    roleset: String,
+    verification: Option<CommandVerification>,
+    reviewers_verify: bool,
+}
+
 impl std::fmt::Debug for ProposingNode<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ProposingNode").field("branch", &self.site.branch).finish_non_exhaustive()
@@ -162,6 +169,7 @@ impl<'a> ProposingNode<'a> {
         self.can_land()?;
         self.copy.empty()?;
         let run = ProposalRun { dir: self.decider.runs.join(id.to_string()), id };
+        let reviewers_verify = self.ready(&candidate, &mut cut).await?;
         let verification = match self.verify(&candidate, &run, &mut cut).await? {
             Some(Checked::Passed(passed)) => Some(passed),
             Some(Checked::Failed { how, said }) => {
@@ -170,7 +178,8 @@ impl<'a> ProposingNode<'a> {
             None => None,
         };
         let roleset = if self.site.is_distributed { OWN_ROLESETS } else { &builder.setup().roleset };
-        let proposal = self.draft(&candidate, &run, roleset.to_owned(), verification)?;
+        let roleset = roleset.to_owned();
+        let proposal = self.draft(&candidate, &run, Draft { roleset, verification, reviewers_verify })?;
         if self.site.is_distributed {
             self.decide_distributed(&proposal, &run, &mut cut, began).await
         } else {
@@ -221,6 +230,15 @@ impl<'a> ProposingNode<'a> {
         Ok(repository.not_marked(&log.next_mark())?)
     }
 
+    /// Waits until a quorum could vote on a change of this base, where reviewers are in processes of their own.
+    async fn ready(&mut self, candidate: &Candidate, cut: &mut CutOff) -> Result<bool, ApprovalError> {
+        let ready = self.decider.cluster.ready(&candidate.base, &self.site.branch, self.watcher);
+        tokio::select! {
+            ready = ready => ready,
+            why = cut.heard(UNBEGUN) => Err(why),
+        }
+    }
+
     async fn verify(
         &self,
         candidate: &Candidate,
@@ -239,16 +257,15 @@ impl<'a> ProposingNode<'a> {
         &self,
         candidate: &Candidate,
         run: &ProposalRun,
-        roleset: String,
-        verification: Option<CommandVerification>,
+        Draft { roleset, verification, reviewers_verify }: Draft,
     ) -> Result<Proposal, ApprovalError> {
         let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let at = at.map_err(|_| ApprovalError::Internal("the clock is before 1970"))?.as_secs();
         let message = self.request.message.clone().unwrap_or_default();
-        let is_verified = verification.is_some();
+        let is_verified = verification.is_some() || reviewers_verify;
         let facts = self.facts(candidate, &self.decider.repository, is_verified)?;
         let branch = self.site.branch.clone();
-        let draft = ProposalDraft { run: run.id.to_string(), at, branch, message, roleset };
+        let draft = ProposalDraft { run: run.id.to_string(), at, branch, message, roleset, reviewers_verify };
         let proposal = Proposal::new(candidate, draft, verification, facts)?;
         // It is known to be short enough before it is reviewed.
         proposal.change()?;

@@ -7,7 +7,7 @@ use super::decision_error::DecisionError;
 use super::proposal::Proposal;
 use crate::bft::{Opinion, Severity};
 use crate::crypto::Digest;
-use crate::repository::{Candidate, ChangeSource, Repository, RepositoryError};
+use crate::repository::{Candidate, ChangeSource, Oid, Repository, RepositoryError};
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,12 +19,17 @@ pub enum Examined {
 }
 
 impl Proposal {
-    /// Holds a text that is voted on against a copy of the repository, by a reviewer of this branch.
+    /// Holds a text that is voted on against a copy of the repository, by a reviewer of this branch, which is at `tip`.
     ///
     /// # Errors
     ///
     /// [`DecisionError`] if git cannot be asked.
-    pub fn examine(text: &str, repository: &Repository, branch: &str) -> Result<Examined, DecisionError> {
+    pub fn examine(
+        text: &str,
+        repository: &Repository,
+        branch: &str,
+        tip: &Oid,
+    ) -> Result<Examined, DecisionError> {
         let proposal = match Self::read(text) {
             Ok(proposal) => proposal,
             Err(why) => return Ok(reject(format!("it is no proposal: {why}"))),
@@ -40,7 +45,9 @@ impl Proposal {
             match repository.candidate(base.as_str(), ChangeSource::Patch(proposal.diff.as_bytes())) {
                 Ok(candidate) => candidate,
                 Err(RepositoryError::NoCommit(_)) => {
-                    return Ok(abstain(format!("its base {base} is not in this copy of the repository")));
+                    return Ok(abstain(format!(
+                        "its base {base} is not in this copy of the repository; --fetch REMOTE gets it"
+                    )));
                 }
                 Err(why @ (RepositoryError::DoesNotApply { .. } | RepositoryError::Nothing(_))) => {
                     return Ok(reject(why.to_string()));
@@ -48,8 +55,7 @@ impl Proposal {
                 Err(why) => return Err(why.into()),
             };
         // What was decided before must not be left behind.
-        let tip = repository.commit_of(branch)?;
-        if !repository.is_ancestor(&tip, base)? {
+        if !repository.is_ancestor(tip, base)? {
             return Ok(abstain(format!("its base {base} is not what `{branch}` is at by now: {tip}")));
         }
         if candidate.tree != *tree {
@@ -57,10 +63,9 @@ impl Proposal {
         }
         // Where each reads for itself, nobody has read before.
         let is_unread = proposal.reviewers.is_empty() && proposal.review == Digest::ZERO;
-        let is_verified = proposal.verification.is_some();
         let is_so = proposal.files == candidate.files
             && is_unread
-            && proposal.facts.are_of(&candidate, repository, is_verified)?;
+            && proposal.facts.are_of(&candidate, repository, proposal.is_verified())?;
         if !is_so {
             return Ok(reject("what it says of itself is not so".to_owned()));
         }

@@ -6,18 +6,18 @@
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use tokio::process::Command;
 use tokio::sync::{Semaphore, watch};
 
 use super::decider::write_public;
 use super::error::ApprovalError;
 use super::history::{Beside, LedgerMatch, compare, told as told_by};
 use super::keys::ORCHESTRATOR;
-use super::node::{Connections, Inbox, Node, Patience, ReviewerNode, Unreached};
+use super::node::{
+    BaseState, Connections, Inbox, Node, Patience, Question, Questions, Readiness, ReviewerNode, Unreached,
+};
 use super::proposal::Proposal;
 use super::recheck::Examined;
 use super::request::{ApprovalRequest, CutOff, passed};
@@ -25,6 +25,7 @@ use super::review::{ReviewPlace, ReviewedRun, begun, review};
 use super::reviewers::Reviewers;
 use super::seat::{Seated, tell_missing};
 use super::site::{DecisionSite, verified};
+use super::upstream::Upstream;
 use super::verification::Checked;
 use super::watcher::ApprovalWatcher;
 use crate::bft::node_machine::NodeAction;
@@ -33,6 +34,7 @@ use crate::bft::{
     SignedMessage, Value, Vote,
 };
 use crate::config::FileConfig;
+use crate::core::PROGRAM;
 use crate::crypto::{Digest, Signature};
 use crate::engine::StopRequest;
 use crate::files::{SMALL_BYTES_MAX, read_text, write_whole};
@@ -40,9 +42,6 @@ use crate::protocol::Section;
 use crate::repository::{Oid, Repository};
 use crate::run::{Notices, RunId};
 use crate::text::escape;
-
-/// How long a fetch may take.
-const FETCH_MAX: Duration = Duration::from_mins(1);
 
 /// The longest words of an opinion; however they are written, they fit into what others read.
 const WORDS_CHARS_MAX: usize = OPINION_BYTES_MAX / 4;
@@ -52,7 +51,7 @@ struct ReplicaReviewer<'a> {
     request: &'a ApprovalRequest,
     file: FileConfig,
     repository: Repository,
-    branch: String,
+    upstream: Upstream,
     membership: Arc<Membership>,
     /// Where its owner has said that its log starts.
     starts_at: Option<Sequence>,
@@ -74,6 +73,7 @@ pub struct ReviewingNode<'a> {
     node: Node,
     inbox: Inbox,
     connections: Connections,
+    questions: Questions,
     reviewer: ReplicaReviewer<'a>,
 }
 
@@ -105,23 +105,22 @@ impl<'a> ReviewingNode<'a> {
             return Err(ApprovalError::Usage(why));
         }
         let reviewers = Reviewers::read(request, &file, &keys)?.only(name);
-        reviewers.rules_are_of(&repository, &repository.commit_of(&branch)?, request)?;
-        if let Some(remote) = &request.fetch {
-            // Git does not fetch into files that somebody works on.
-            repository.not_checked_out(&branch)?;
-            fetch(&repository, &branch, remote, watcher).await;
-        }
+        let upstream = Upstream::new(branch, request.fetch.clone());
+        upstream.fetch(&repository, watcher).await;
+        let tip = upstream.tip(&repository)?;
+        reviewers.rules_are_of(&repository, &tip, request)?;
         let seat = Seated::take(name, &keys, &membership, &addresses, request.listen.as_deref()).await?;
-        let Seated { mut node, inbox, connections, folder, heard_at } = seat;
-        let place = Beside { place: &folder, starts_at: request.ledger_starts_at, ..Beside::new(&branch) };
-        hold(&mut node, &repository, &membership, place, watcher)?;
+        let Seated { mut node, inbox, connections, questions, folder, heard_at } = seat;
+        let place =
+            Beside { place: &folder, starts_at: request.ledger_starts_at, ..Beside::new(upstream.branch()) };
+        hold(&mut node, (&repository, &tip), &membership, place, watcher)?;
         let known = node.known();
         watcher.status(&format!("{name}: heard at {heard_at}; decisions known: {known}"));
         let reviewer = ReplicaReviewer {
             request,
             file,
             repository,
-            branch,
+            upstream,
             membership,
             starts_at: node.starts_at(),
             landed: RefCell::new(None),
@@ -132,7 +131,7 @@ impl<'a> ReviewingNode<'a> {
             turn: Semaphore::new(1),
             watcher,
         };
-        Ok(Self { name: name.to_owned(), node, inbox, connections, reviewer })
+        Ok(Self { name: name.to_owned(), node, inbox, connections, questions, reviewer })
     }
 
     /// Takes part until a signal comes, or the deadline. Returns whether a signal came.
@@ -141,7 +140,7 @@ impl<'a> ReviewingNode<'a> {
     ///
     /// [`ApprovalError`] if it cannot go on.
     pub async fn run(self, cut: CutOff) -> Result<bool, ApprovalError> {
-        let Self { mut node, mut inbox, connections, reviewer, .. } = self;
+        let Self { mut node, mut inbox, connections, questions, reviewer, .. } = self;
         let (membership, watcher) = (&reviewer.membership, reviewer.watcher);
         let patience = Patience { review: reviewer.request.review_timeout, ..Patience::default() };
         let mut failure = None;
@@ -162,7 +161,8 @@ impl<'a> ReviewingNode<'a> {
                 ended?;
                 false
             }
-            () = tell_missing(&connections, membership, is_other_version, watcher) => false,
+            () = tell_missing(&connections, membership, is_other_version, |line| watcher.warn(line)) => false,
+            () = reviewer.answer(questions) => false,
         };
         failure.map_or(Ok(is_stopped), Err)
     }
@@ -172,7 +172,7 @@ impl<'a> ReviewingNode<'a> {
 /// learns it from the others before it signs anything there. What its owner says of it counts from then on.
 fn hold(
     node: &mut Node,
-    repository: &Repository,
+    (repository, tip): (&Repository, &Oid),
     membership: &Membership,
     place: Beside<'_>,
     notices: &dyn Notices,
@@ -181,7 +181,7 @@ fn hold(
     if let (Some(sequence), Some(_)) = (said, node.starts_at()) {
         node.start_at(sequence)?;
     }
-    let told = told_by(repository, membership, &repository.commit_of(branch)?, None)?;
+    let told = told_by(repository, membership, tip, None)?;
     let starts_at = node.starts_at().or(said);
     let beside = Beside { starts_at, known, may_learn: !node.is_new(), is_reviewer: true, ..place };
     let unknown = compare(&told, &beside, |told| match node.value_at(told.sequence) {
@@ -208,26 +208,6 @@ fn is_other_version(why: &Unreached) -> bool {
         Unreached::OtherVersion(_) => true,
         Unreached::Lost(_) => false,
     }
-}
-
-/// Git takes the path of a remote to begin in its own folder; a person means the folder that one stands in.
-fn from_here(remote: &str) -> String {
-    let is_path = remote.contains('/') && !remote.contains("://");
-    let place = Path::new(remote).canonicalize().ok().filter(|place| is_path && place.is_dir());
-    place.map_or_else(|| remote.to_owned(), |place| place.display().to_string())
-}
-
-/// Gets what has landed elsewhere; a copy that cannot may have it already.
-async fn fetch(repository: &Repository, branch: &str, remote: &str, notices: &dyn Notices) {
-    let mut git = Command::from(repository.fetch(&from_here(remote), branch));
-    git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
-    let why = match tokio::time::timeout(FETCH_MAX, git.output()).await {
-        Ok(Ok(said)) if said.status.success() => return,
-        Ok(Ok(said)) => String::from_utf8_lossy(&said.stderr).trim().to_owned(),
-        Ok(Err(why)) => why.to_string(),
-        Err(_) => "it takes too long".to_owned(),
-    };
-    notices.warn(&escape::terminal(&format!("cannot fetch from {remote}: {why}")));
 }
 
 /// Says what becomes of decisions, and keeps what proves a fraud.
@@ -287,7 +267,7 @@ impl ReviewerNode for ReplicaReviewer<'_> {
             Ok(None) => {
                 self.watcher.warn(&format!(
                     "decision {sequence}: `{}` carries it already, and this reviewer does not vote on it again",
-                    self.branch
+                    self.upstream.branch()
                 ));
                 // Others show how it was decided; until then nothing is said, and other reviews go on.
                 drop(turn);
@@ -306,11 +286,11 @@ impl ReviewerNode for ReplicaReviewer<'_> {
         let ModelOpinion { opinion, model } = reading;
         let opinion = bounded(opinion);
         let said = match &opinion {
-            Opinion::Approve { .. } => "approved of".to_owned(),
-            Opinion::Reject { reason, severity } => format!("rejected ({severity}): {reason}"),
-            Opinion::Abstain { reason } => format!("abstained from: {reason}"),
+            Opinion::Approve { .. } => "approve".to_owned(),
+            Opinion::Reject { reason, severity } => format!("reject ({severity}): {reason}"),
+            Opinion::Abstain { reason } => format!("abstain: {reason}"),
         };
-        self.watcher.status(&escape::terminal(&format!("decision {sequence}: {said}")));
+        self.watcher.status(&escape::terminal(&format!("decision {sequence}: this reviewer voted {said}")));
         ModelOpinion { opinion, model }
     }
 }
@@ -326,9 +306,41 @@ fn bounded(opinion: Opinion) -> Opinion {
 }
 
 impl ReplicaReviewer<'_> {
+    /// Answers those who ask whether this one could take part; never ends.
+    async fn answer(&self, mut questions: Questions) {
+        while let Some(Question { base, answer }) = questions.recv().await {
+            let mut state = self.state_of(&base);
+            if state == BaseState::Missing && self.upstream.has_remote() {
+                self.upstream.fetch(&self.repository, self.watcher).await;
+                state = self.state_of(&base);
+            }
+            let readiness = Readiness {
+                program: PROGRAM.to_owned(),
+                base: state,
+                verifies: self.request.verify.is_some(),
+                review_s: self.request.review_timeout.as_secs(),
+            };
+            // Who has asked may have gone.
+            let _ = answer.send(readiness);
+        }
+        std::future::pending::<()>().await;
+    }
+
+    /// What a base is to this copy. One that git cannot be asked for could not be reviewed either.
+    fn state_of(&self, base: &str) -> BaseState {
+        let state = || {
+            let base = Oid::try_from(base.to_owned()).ok()?;
+            let base = self.repository.commit_of(base.as_str()).ok()?;
+            let tip = self.upstream.tip(&self.repository).ok()?;
+            let is_ahead = self.repository.is_ancestor(&tip, &base).ok()?;
+            Some(if is_ahead { BaseState::Known } else { BaseState::Behind })
+        };
+        state().unwrap_or(BaseState::Missing)
+    }
+
     /// The last place of a decision of this roster that the branch carries by now; 0, if it carries none.
     fn landed(&self) -> Result<Sequence, ApprovalError> {
-        let tip = self.repository.commit_of(&self.branch)?;
+        let tip = self.upstream.tip(&self.repository)?;
         let before = self.landed.borrow().clone();
         let (since, last) = before.map_or((None, 0), |(tip, last)| (Some(tip), last));
         // Where the branch was moved to another history, all of it is read again.
@@ -349,13 +361,12 @@ impl ReplicaReviewer<'_> {
         sequence: Sequence,
         change: &Change,
     ) -> Result<Option<ModelOpinion>, ApprovalError> {
-        if let Some(remote) = &self.request.fetch {
-            fetch(&self.repository, &self.branch, remote, self.watcher).await;
-        }
+        self.upstream.fetch(&self.repository, self.watcher).await;
         if self.landed()? >= sequence {
             return Ok(None);
         }
-        let candidate = match Proposal::examine(change.text(), &self.repository, &self.branch)? {
+        let (branch, tip) = (self.upstream.branch(), self.upstream.tip(&self.repository)?);
+        let candidate = match Proposal::examine(change.text(), &self.repository, branch, &tip)? {
             Examined::Readable(candidate) => candidate,
             Examined::Settled(opinion) => return Ok(Some(opinion.into())),
         };

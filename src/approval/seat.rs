@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use super::error::ApprovalError;
 use super::keys::KeyFolder;
-use super::node::{Addresses, Connections, Inbox, Node, Unreached, listen};
+use super::node::{Addresses, Connections, Inbox, Node, Questions, Unreached, listen};
 use crate::bft::Membership;
-use crate::run::Notices;
 use crate::text::escape;
 
 /// How often it is looked who cannot be reached.
@@ -20,6 +19,8 @@ pub(super) struct Seated {
     pub(super) node: Node,
     pub(super) inbox: Inbox,
     pub(super) connections: Connections,
+    /// Where others ask whether it could take part.
+    pub(super) questions: Questions,
     /// Where its log is.
     pub(super) folder: PathBuf,
     /// Where it is heard.
@@ -38,11 +39,11 @@ impl Seated {
         let (key, me, seal, folder) = keys.seat(name, membership)?;
         let connections = Connections::open(&key, me, membership, addresses)?;
         let address = listen_at.map_or_else(|| addresses.of(name), Ok)?;
-        let (inbox, heard_at) = listen(address, &key, membership).await?;
+        let (inbox, questions, heard_at) = listen(address, &key, membership).await?;
         let node = Node::open(&folder, membership, (me, seal))?;
         // Another process may have begun with all keys meanwhile: the second of the two sees it.
         keys.distributed_folder(membership)?;
-        Ok(Self { node, inbox, connections, folder, heard_at })
+        Ok(Self { node, inbox, connections, questions, folder, heard_at })
     }
 }
 
@@ -51,7 +52,7 @@ pub(super) async fn tell_missing(
     connections: &Connections,
     membership: &Membership,
     is_told: impl Fn(&Unreached) -> bool,
-    notices: &dyn Notices,
+    tell: impl Fn(&str),
 ) {
     let mut told = Vec::new();
     loop {
@@ -63,7 +64,7 @@ pub(super) async fn tell_missing(
         }
         for (party, why) in &missing {
             let name = membership.name(*party).unwrap_or_default();
-            notices.warn(&escape::terminal(&format!("{name} {why}")));
+            tell(&escape::terminal(&format!("{name} {why}")));
         }
         told = missing;
     }

@@ -45,7 +45,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             return ExitCode::Usage.into();
         }
     };
-    let output = Output::new(&cli.global);
+    let is_service = matches!(&cli.command, Command::Approve(args) if args.replica.is_some());
+    let output = Output::new(&cli.global).with_times(is_service);
     output.start_logging();
     let result = check_clock(SystemTime::now()).and_then(|()| dispatch(&cli, &output));
     match result {

@@ -1,6 +1,7 @@
 //! Writing to stdout and stderr: the answer to the one, the story to the other.
 
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
@@ -16,6 +17,8 @@ pub(super) struct Output {
     pub(super) quiet: bool,
     verbose: u8,
     pub(super) color: bool,
+    /// Whether each line of the story begins with the time.
+    has_times: bool,
 }
 
 impl Output {
@@ -27,7 +30,12 @@ impl Output {
             Color::Always => true,
             Color::Never => false,
         };
-        Self { format: global.format, quiet: global.quiet, verbose: global.verbose, color }
+        Self { format: global.format, quiet: global.quiet, verbose: global.verbose, color, has_times: false }
+    }
+
+    /// The same with the time, in UTC, before each line of the story: for what works for days.
+    pub(super) fn with_times(self, has_times: bool) -> Self {
+        Self { has_times, ..self }
     }
 
     /// Sends the program's log to stderr.
@@ -45,7 +53,6 @@ impl Output {
             .with_writer(std::io::stderr)
             .with_ansi(self.color)
             .with_target(false)
-            .without_time()
             .try_init();
     }
 
@@ -80,21 +87,24 @@ impl Output {
     /// Tells a line of the story, unless it is not wanted.
     pub(super) fn status(&self, text: &str) {
         if !self.quiet {
-            to_stderr(text);
+            self.warn(text);
         }
     }
 
     /// Tells a line that matters also where no story is wanted.
-    #[expect(clippy::unused_self, reason = "whoever prints goes through an Output")]
     pub(super) fn warn(&self, text: &str) {
-        to_stderr(text);
+        let time =
+            self.has_times.then(|| format!("{} ", humantime::format_rfc3339_seconds(SystemTime::now())));
+        let mut stderr = std::io::stderr().lock();
+        // A closed stderr must not end a run.
+        let _ = writeln!(stderr, "{}{text}", time.unwrap_or_default());
     }
 
     /// Reports an error, as JSON on stdout too where JSON was asked for.
     pub(super) fn error(&self, error: &anyhow::Error, code: ExitCode) {
         // Messages may quote files, servers and models.
         let message = escape::terminal(&format!("{error:#}"));
-        to_stderr(&format!("{}: {message}", self.paint("error", "1;31")));
+        self.warn(&format!("{}: {message}", self.paint("error", "1;31")));
         if self.format != Format::Text {
             json_error(&message, code);
         }
@@ -112,10 +122,4 @@ pub(super) fn json_error(message: &str, code: ExitCode) {
     let mut stdout = std::io::stdout().lock();
     // There is nobody left to tell if stdout is gone.
     let _ = writeln!(stdout, "{value}");
-}
-
-fn to_stderr(text: &str) {
-    let mut stderr = std::io::stderr().lock();
-    // A closed stderr must not end a run.
-    let _ = writeln!(stderr, "{text}");
 }

@@ -110,16 +110,35 @@ pub(super) struct WaitPrinter {
 impl WaitPrinter {
     /// Begins to wait for `what`.
     pub(super) fn new(output: Output, what: &str) -> Self {
-        let spinner = spinner(output);
-        match &spinner {
-            Some(bar) => bar.set_message(what.to_owned()),
-            None => output.status(what),
+        let printer = Self { output, spinner: spinner(output), next: Cell::new(30) };
+        printer.now(what);
+        printer
+    }
+}
+
+impl Drop for WaitPrinter {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.spinner {
+            bar.finish_and_clear();
         }
-        Self { output, spinner, next: Cell::new(30) }
     }
 }
 
 impl Waiting for WaitPrinter {
+    fn now(&self, what: &str) {
+        match &self.spinner {
+            Some(bar) => bar.set_message(what.to_owned()),
+            None => self.output.status(what),
+        }
+    }
+
+    fn tell(&self, line: &str) {
+        match &self.spinner {
+            Some(bar) => bar.suspend(|| self.output.warn(line)),
+            None => self.output.warn(line),
+        }
+    }
+
     /// Prints a line now and then, each after twice the time of the last.
     fn since(&self, after: Duration) {
         let seconds = after.as_secs();
@@ -130,10 +149,9 @@ impl Waiting for WaitPrinter {
     }
 
     fn done(self: Box<Self>, line: &str) {
-        if let Some(bar) = &self.spinner {
-            bar.finish_and_clear();
-        }
-        self.output.status(line);
+        let output = self.output;
+        drop(self);
+        output.status(line);
     }
 }
 

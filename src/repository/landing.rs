@@ -12,6 +12,11 @@ use super::oid::Oid;
 const NAME: &str = "consensus";
 const MAIL: &str = "consensus@localhost";
 
+/// The reference into which a branch of another copy is fetched.
+fn fetched(branch: &str) -> String {
+    format!("refs/consensus/fetched/{}", branch.strip_prefix("refs/heads/").unwrap_or(branch))
+}
+
 /// The mark of a decision that has landed: a reference that is made when its branch is moved, and not without it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LandingMark(String);
@@ -229,8 +234,8 @@ impl Repository {
         Ok(())
     }
 
-    /// What gets a branch from another copy, by its owner's own settings, without asking anybody anything; nothing that only
-    /// this copy has is lost.
+    /// What gets a branch from another copy into a reference of its own, by its owner's own settings, without asking anybody
+    /// anything; no branch is moved, and the reference only goes forward.
     #[must_use]
     pub fn fetch(&self, remote: &str, branch: &str) -> Command {
         let mut git = own_git(&self.folder);
@@ -240,10 +245,19 @@ impl Repository {
             "--no-tags",
             "--end-of-options",
             remote,
-            &format!("{branch}:{branch}"),
+            &format!("{branch}:{}", fetched(branch)),
         ]);
         git.envs([("GIT_TERMINAL_PROMPT", "0"), ("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")]);
         git
+    }
+
+    /// The commit that a branch was at when it was last fetched; none, if it never was.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError`] if git cannot be asked.
+    pub fn fetched(&self, branch: &str) -> Result<Option<Oid>, RepositoryError> {
+        self.reference(&fetched(branch))
     }
 
     /// Whether one commit is another, or comes before it.

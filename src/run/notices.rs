@@ -16,6 +16,12 @@ pub trait Notices {
 
 /// A wait for something outside.
 pub trait Waiting {
+    /// Takes what is waited for by now.
+    fn now(&self, what: &str);
+
+    /// Takes a line that matters and is not what is waited for.
+    fn tell(&self, line: &str);
+
     /// Takes how long it has taken by now.
     fn since(&self, after: Duration);
 

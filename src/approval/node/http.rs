@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Empty};
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -26,20 +25,19 @@ use tracing::debug;
 
 use super::error::NodeError;
 use super::inbox::{Arrived, Inbox};
+use super::readiness::{self, Presence, QUESTION_BYTES_MAX, QUESTIONS_MAX, Question, Questions};
 use super::runner::Carrier;
 use super::tls;
+use super::unreached::{Unreached, VERSION, VERSION_HEADER, innermost, other_version};
 use crate::bft::{Membership, NodeId, PACKET_BYTES_MAX};
 use crate::crypto::{PublicKey, SecretKey};
 use crate::files::{SMALL_BYTES_MAX, read_text};
 
-/// The version of the protocol that this program speaks. Since 2 a vote names the model that formed it.
-pub const VERSION: u32 = 2;
-
 /// Where packets are brought to. Another version has another place, and answers that it knows nothing of this one.
 const PATH: &str = "/v2/posts";
 
-/// The header of an answer that says which version was spoken. Version 1 had none.
-const VERSION_HEADER: &str = "consensus-protocol";
+/// Where it is asked whether somebody can take part.
+const READY_PATH: &str = "/v2/ready";
 
 /// How long anybody may take to show a key.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
@@ -80,30 +78,9 @@ struct Outbox {
     room: Arc<Semaphore>,
     /// Why the last packet did not come to it, if it did not.
     failure: watch::Receiver<Option<Unreached>>,
-}
-
-/// Why a packet did not come to a party.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Unreached {
-    /// The connection or the answer was none, in the words of what noticed it.
-    Lost(String),
-    /// The party proved its key, and speaks this other version of the protocol.
-    OtherVersion(u32),
-}
-
-impl fmt::Display for Unreached {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lost(why) => write!(f, "cannot be reached: {why}"),
-            Self::OtherVersion(other) => {
-                let which = if *other < VERSION { "it" } else { "this one" };
-                write!(
-                    f,
-                    "speaks version {other} of the protocol, this program speaks {VERSION}: update {which}"
-                )
-            }
-        }
-    }
+    client: reqwest::Client,
+    /// Where it is asked.
+    ready: Url,
 }
 
 /// What comes of one party.
@@ -111,6 +88,7 @@ impl fmt::Display for Unreached {
 struct Door {
     party: NodeId,
     packets: mpsc::Sender<Arrived>,
+    questions: mpsc::Sender<Question>,
     room: Arc<Semaphore>,
     connections: Arc<Semaphore>,
 }
@@ -205,9 +183,11 @@ impl Connections {
                 .map_err(|why| NodeError::Tls(why.to_string()))?;
             let (packets, waiting) = mpsc::channel(WAITING_MAX);
             let (state, failure) = watch::channel(None);
-            tokio::spawn(bring(client, url, waiting, state));
+            let mut ready = url.clone();
+            ready.set_path(READY_PATH);
+            tokio::spawn(bring(client.clone(), url, waiting, state));
             let room = Arc::new(Semaphore::new(WAITING_KIB_MAX));
-            outboxes.insert(party, Outbox { packets, room, failure });
+            outboxes.insert(party, Outbox { packets, room, failure, client, ready });
         }
         Ok(Self(outboxes))
     }
@@ -219,6 +199,16 @@ impl Connections {
     pub fn unreachable(&self) -> Vec<(NodeId, Unreached)> {
         let failure = |(party, outbox): (&NodeId, &Outbox)| Some((*party, outbox.failure.borrow().clone()?));
         self.0.iter().filter_map(failure).collect()
+    }
+}
+
+impl Connections {
+    /// Asks a party whether it could take part in a decision that starts from this base.
+    pub async fn ask(&self, party: NodeId, base: &str) -> Presence {
+        match self.0.get(&party) {
+            Some(Outbox { client, ready, .. }) => readiness::ask(client, ready, base).await,
+            None => Presence::Silent,
+        }
     }
 }
 
@@ -252,27 +242,8 @@ async fn bring(
     }
 }
 
-/// Which other version of the protocol an answer is by: one that knows nothing of the place where packets are brought to.
-fn other_version(response: &reqwest::Response) -> Option<u32> {
-    let named = response.headers().get(VERSION_HEADER);
-    let version = match named {
-        Some(named) => named.to_str().ok()?.parse().ok()?,
-        None => 1,
-    };
-    (response.status() == StatusCode::NOT_FOUND && version != VERSION).then_some(version)
-}
-
-/// What is at the bottom of an error: why nobody is there, and not that a request has failed.
-fn innermost(why: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = why;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
-}
-
-/// Hears those of the roster at an address. Returns where packets come out, and the address, whose port the system chooses
-/// if it is 0. Ends when nobody takes them any more.
+/// Hears those of the roster at an address. Returns where packets come out, where questions do, and the address, whose port
+/// the system chooses if it is 0. Ends when nobody takes packets any more.
 ///
 /// # Errors
 ///
@@ -281,7 +252,7 @@ pub async fn listen(
     address: &str,
     key: &SecretKey,
     membership: &Membership,
-) -> Result<(Inbox, SocketAddr), NodeError> {
+) -> Result<(Inbox, Questions, SocketAddr), NodeError> {
     let wrong = |source| NodeError::Listen { address: address.to_owned(), source };
     let keys: BTreeMap<NodeId, PublicKey> =
         membership.seats().map(|(party, seat)| (party, seat.key)).collect();
@@ -290,10 +261,12 @@ pub async fn listen(
     let listener = TcpListener::bind(address).await.map_err(wrong)?;
     let local = listener.local_addr().map_err(wrong)?;
     let (inbox, doors) = Inbox::new(keys.keys().copied(), WAITING_MAX);
+    let (ask, questions) = mpsc::channel(QUESTIONS_MAX);
     let mut by_key = BTreeMap::new();
     for (party, packets) in doors {
-        let (room, connections) = (Semaphore::new(WAITING_KIB_MAX), Semaphore::new(CONNECTIONS_EACH));
-        let door = Door { party, packets, room: Arc::new(room), connections: Arc::new(connections) };
+        let room = Arc::new(Semaphore::new(WAITING_KIB_MAX));
+        let connections = Arc::new(Semaphore::new(CONNECTIONS_EACH));
+        let door = Door { party, packets, questions: ask.clone(), room, connections };
         by_key.extend(keys.get(&party).map(|key| (key.to_der(), door)));
     }
     let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
@@ -319,7 +292,7 @@ pub async fn listen(
             });
         }
     });
-    Ok((inbox, local))
+    Ok((inbox, questions, local))
 }
 
 /// Resolves when nobody takes packets any more.
@@ -356,17 +329,31 @@ async fn serve(
         .map_err(|why| why.to_string())
 }
 
-async fn hear(request: Request<Incoming>, door: Door) -> Result<Response<Empty<Bytes>>, Infallible> {
-    let status = if request.method() != Method::POST || request.uri().path() != PATH {
-        StatusCode::NOT_FOUND
-    } else {
-        let taken = tokio::time::timeout(PACKET_MAX, take(request.into_body(), &door)).await;
-        taken.unwrap_or(StatusCode::REQUEST_TIMEOUT)
+async fn hear(request: Request<Incoming>, door: Door) -> Result<Response<Full<Bytes>>, Infallible> {
+    let mut response = Response::new(Full::default());
+    let status = match request.uri().path() {
+        PATH if request.method() == Method::POST => {
+            let taken = tokio::time::timeout(PACKET_MAX, take(request.into_body(), &door)).await;
+            taken.unwrap_or(StatusCode::REQUEST_TIMEOUT)
+        }
+        READY_PATH if request.method() == Method::POST => {
+            let said = answered(request.into_body(), &door).await;
+            *response.body_mut() = said.clone().unwrap_or_default().into();
+            said.map_or(StatusCode::SERVICE_UNAVAILABLE, |_| StatusCode::OK)
+        }
+        _ => StatusCode::NOT_FOUND,
     };
-    let mut response = Response::new(Empty::new());
     *response.status_mut() = status;
     response.headers_mut().insert(VERSION_HEADER, HeaderValue::from(VERSION));
     Ok(response)
+}
+
+/// Returns the answer to a question, if the owner of the door gives one.
+async fn answered(body: Incoming, door: &Door) -> Option<String> {
+    let asked = Limited::new(body, QUESTION_BYTES_MAX).collect();
+    let asked = tokio::time::timeout(PACKET_MAX, asked).await.ok()?.ok()?.to_bytes();
+    let said = readiness::put(&door.questions, &asked).await?;
+    serde_json::to_string(&said).ok()
 }
 
 /// Takes one packet. Whoever has too many waiting waits: this party alone.
@@ -390,6 +377,8 @@ async fn take(body: Incoming, door: &Door) -> StatusCode {
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::Empty;
+
     use super::*;
     use crate::bft::Roster;
     use crate::bft::RosterEntry;

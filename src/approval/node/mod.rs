@@ -21,12 +21,17 @@ mod error;
 mod http;
 mod inbox;
 mod log;
+mod readiness;
 mod runner;
 mod tls;
+mod unreached;
 mod votes;
 
 pub use clock::Patience;
 pub use error::NodeError;
-pub use http::{Addresses, Connections, Unreached, VERSION, listen};
+pub use http::{Addresses, Connections, listen};
 pub use inbox::{Arrived, Inbox};
+pub use readiness::{BaseState, Presence, Question, Questions, Readiness};
 pub use runner::{Carrier, Node, ReviewerNode};
+pub use unreached::{Unreached, VERSION};
+pub use votes::Votes;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::clock::{Clock, Patience, Rings};
@@ -54,7 +55,7 @@ pub struct Node {
     /// Decisions, for those who have missed them.
     kept: BTreeMap<Sequence, Proof<Signature>>,
     /// The votes that were heard, each with its opinion.
-    votes: Votes,
+    votes: watch::Sender<Votes>,
     /// The changes that were submitted, and at which places they ended: decided on, or given up.
     submitted: BTreeMap<Digest, Option<Sequence>>,
     /// What is wanted and was not done yet.
@@ -99,7 +100,7 @@ impl Node {
             member,
             log,
             kept: BTreeMap::new(),
-            votes: Votes::default(),
+            votes: watch::Sender::default(),
             submitted: BTreeMap::new(),
             owed: Vec::new(),
             answered: BTreeMap::new(),
@@ -191,12 +192,18 @@ impl Node {
         Ok(())
     }
 
+    /// Returns the votes that are heard, for as long as this takes part.
+    #[must_use]
+    pub fn votes(&self) -> watch::Receiver<Votes> {
+        self.votes.subscribe()
+    }
+
     /// What was decided at a place, with the votes on a change that were heard; `None` if it is not known.
     #[must_use]
     pub fn proof_of(&self, sequence: Sequence, on: Value) -> Option<DecisionProof<Signature>> {
         let proof = self.kept.get(&sequence)?.clone();
         let value = proof.check(self.membership.quorum())?.value;
-        Some(DecisionProof { sequence, value, proof, votes: self.votes.on(sequence, on) })
+        Some(DecisionProof { sequence, value, proof, votes: self.votes.borrow().on(sequence, on) })
     }
 
     /// Asks for the votes of these reviewers on a change that has ended, and hears them until all are there. They are for the
@@ -214,7 +221,8 @@ impl Node {
         carrier: &impl Carrier,
     ) -> Result<(), NodeError> {
         let Some(sequence) = self.ended(change.digest()) else { return Ok(()) };
-        let has_all = |node: &Self| reviewers.iter().all(|by| node.votes.has(sequence, *by, change.value()));
+        let has_all =
+            |node: &Self| reviewers.iter().all(|by| node.votes.borrow().has(sequence, *by, change.value()));
         let mut asks = tokio::time::interval(ASK_EVERY);
         while !has_all(self) {
             tokio::select! {
@@ -362,7 +370,9 @@ impl Node {
 
     fn note_input(&mut self, input: &NodeInput<Signature>) {
         match input {
-            NodeInput::Heard(_, Packet::Message(message)) => self.votes.keep(message),
+            NodeInput::Heard(_, Packet::Message(message)) => {
+                self.votes.send_if_modified(|votes| votes.keep(message));
+            }
             NodeInput::Submit(change) => _ = self.submitted.insert(change.digest(), None),
             NodeInput::Heard(..) | NodeInput::Reviewed(..) | NodeInput::Expired(..) | NodeInput::Again => {}
         }

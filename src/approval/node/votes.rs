@@ -1,25 +1,40 @@
-//! The votes that were heard, each with its opinion, for the records of decisions.
+//! The votes that were heard, each with its opinion, for the records of decisions and for those who wait for one.
 //!
-//! In: messages, as they come. Out: the votes on one change at one place, in the order of the reviewers. Whether a vote
-//! counts is decided elsewhere.
+//! In: messages, as they come. Out: the votes on one change, in the order of the reviewers. Whether a vote counts is decided
+//! elsewhere.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
-use crate::bft::{Reviewer, Sequence, SignedMessage, Statement, Value};
+use crate::bft::{Reviewer, Sequence, SignedMessage, Statement, Value, Vote};
 use crate::crypto::Signature;
 
 /// The votes of all places.
 #[derive(Debug, Default)]
-pub(super) struct Votes(BTreeMap<Sequence, BTreeMap<(Reviewer, Value), SignedMessage<Signature>>>);
+pub struct Votes(BTreeMap<Sequence, BTreeMap<(Reviewer, Value), SignedMessage<Signature>>>);
 
 impl Votes {
-    /// Keeps a message, if it is a vote with an opinion; the first of each reviewer on a change stays.
-    pub(super) fn keep(&mut self, message: &SignedMessage<Signature>) {
-        let Statement::Prepare { value, .. } = message.signed.statement else { return };
-        if message.opinion.is_some() {
-            let of_place = self.0.entry(message.signed.sequence).or_default();
-            of_place.entry((message.signed.by, value)).or_insert_with(|| message.clone());
+    /// Keeps a message, if it is a vote with an opinion; the first of each reviewer on a change stays. Returns whether it is new.
+    pub(super) fn keep(&mut self, message: &SignedMessage<Signature>) -> bool {
+        let Statement::Prepare { value, .. } = message.signed.statement else { return false };
+        if message.opinion.is_none() {
+            return false;
         }
+        let of_place = self.0.entry(message.signed.sequence).or_default();
+        let Entry::Vacant(place) = of_place.entry((message.signed.by, value)) else { return false };
+        place.insert(message.clone());
+        true
+    }
+
+    /// Who has voted on a value, and how.
+    #[must_use]
+    pub fn by_reviewer(&self, on: Value) -> BTreeMap<Reviewer, Vote> {
+        let of_value = self.0.values().flatten().filter(|((_, value), _)| *value == on);
+        let vote = |((by, _), message): (&(Reviewer, Value), &SignedMessage<Signature>)| {
+            let Statement::Prepare { vote, .. } = message.signed.statement else { return None };
+            Some((*by, vote))
+        };
+        of_value.filter_map(vote).collect()
     }
 
     /// Whether the vote of a reviewer on this value is there.

@@ -17,6 +17,7 @@ Examples:
   consensus approve --change feature --base main --keys keys --model ollama:qwen2.5-coder
   git diff main...fix | consensus approve --change - --base main --keys keys --mock
   consensus approve --replica Security --peers peers.toml --keys keys --model ollama:qwen2.5-coder
+  consensus approve --check --peers peers.toml --keys keys
   consensus approve --change feature --peers peers.toml --keys keys
 
 The change lands on --base as one commit, if a quorum of the reviewers approves; that branch must not be
@@ -34,7 +35,7 @@ pub(crate) struct ApproveArgs {
     #[arg(long, value_name = "PATH", default_value = ".")]
     pub(crate) repo: PathBuf,
     /// The change: a file with a patch, `-` for one on stdin, or a branch.
-    #[arg(long, value_name = "FILE|BRANCH", allow_hyphen_values = true, required_unless_present = "replica")]
+    #[arg(long, value_name = "FILE|BRANCH", allow_hyphen_values = true, required_unless_present_any = ["replica", "check"])]
     pub(crate) change: Option<String>,
     /// The branch that it lands on.
     #[arg(long, value_name = "BRANCH", default_value = "main")]
@@ -80,13 +81,18 @@ pub(crate) struct ApproveArgs {
     /// Security = "192.0.2.7:7001". This one proposes, as `orchestrator`.
     #[arg(long, value_name = "FILE", help_heading = APART, conflicts_with_all = ["review", "sarif"])]
     pub(crate) peers: Option<PathBuf>,
+    /// Propose nothing: ask each reviewer whether it is there, of which version it is, and whether it has the tip of --base. Exit code 3
+    /// where too few are ready.
+    #[arg(long, help_heading = APART, requires = "peers", conflicts_with_all = ["change", "replica", "checkout", "message", "output", "launch", "coverage", "findings"])]
+    pub(crate) check: bool,
     /// Take part as this reviewer: listen, review what is proposed, and vote, until a signal comes.
     #[arg(long, value_name = "NAME", help_heading = APART, requires = "peers", conflicts_with_all = ["change", "checkout", "message", "output", "launch", "coverage", "findings"])]
     pub(crate) replica: Option<String>,
     /// Where this one is heard, such as 0.0.0.0:7001 [default: where --peers says that it is].
     #[arg(long, value_name = "ADDR", help_heading = APART, requires = "peers")]
     pub(crate) listen: Option<String>,
-    /// Fetch the branch from this remote, by name or URL, before each review: what others have landed.
+    /// Fetch the branch from this remote, by name or URL, before each review: what others have landed. No branch or file of the copy
+    /// is touched.
     #[arg(long, value_name = "REMOTE", help_heading = APART, requires = "replica")]
     pub(crate) fetch: Option<String>,
     /// How long a reviewer may take before the others go on without it.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::approval::{
     ApprovalRequest, ApprovalWatcher, CutOff, DecisionEnd, ProposalOutcome, ProposingNode, ReviewingNode,
-    UNBEGUN,
+    UNBEGUN, attendance,
 };
 use crate::bft::{Sequence, Value};
 use crate::cli::answer::{exit_code, tell_result};
@@ -31,6 +31,7 @@ pub(crate) fn approve(args: &ApproveArgs, output: &Output) -> anyhow::Result<Exi
     block_on(async {
         match &args.replica {
             Some(name) => Box::pin(replica(name, args, output)).await,
+            None if args.check => check(args, output).await,
             None => Box::pin(propose(args, output)).await,
         }
     })?
@@ -70,6 +71,22 @@ async fn replica(name: &str, args: &ApproveArgs, output: &Output) -> anyhow::Res
     let cut = CutOff { stop: listening.begin(), deadline: args.limits.deadline.map(|after| began + after) };
     let is_stopped = node.run(cut).await?;
     Ok(if is_stopped { ExitCode::Interrupted } else { ExitCode::Success })
+}
+
+/// `consensus approve --check`: who could take part in a decision.
+async fn check(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let attendance = attendance(&args.request(&FileConfig::load()?)).await?;
+    if output.format == Format::Text {
+        let lines = attendance.lines();
+        let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
+        for (name, words) in &lines {
+            output.line(&escape::terminal(&format!("{name:width$}  {words}")))?;
+        }
+        output.status(&attendance.summary());
+    } else {
+        output.json(&attendance.to_json())?;
+    }
+    Ok(if attendance.has_quorum() { ExitCode::Success } else { ExitCode::NoAgreement })
 }
 
 /// Prints how a decision ended.

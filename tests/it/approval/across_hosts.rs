@@ -234,7 +234,7 @@ fn two_hosts_that_are_cut_off_hold_a_decision_until_they_are_back() {
         site.cut_off(NAMES[at]);
     }
     for at in [QUALITY, COMPATIBILITY] {
-        reviewers[at].wait_for("decision 1: approved of");
+        reviewers[at].wait_for("decision 1: this reviewer voted approve");
     }
     let late = proposing.ends(5);
     assert!(late["error"]["message"].as_str().unwrap().contains("the same command goes on"), "{late}");
@@ -266,7 +266,7 @@ fn an_orchestrator_that_two_do_not_hear_decides_nothing_until_they_do() {
     }
     let proposing = site.propose("fix", "5s");
     for at in [QUALITY, COMPATIBILITY] {
-        reviewers[at].wait_for("decision 1: approved of");
+        reviewers[at].wait_for("decision 1: this reviewer voted approve");
     }
     proposing.ends(5);
     assert_eq!(site.house.project.main(), site.base);
@@ -317,8 +317,8 @@ fn a_host_that_vanishes_and_returns_with_its_log_goes_on_with_its_review() {
     security.wait_for("Security: thinks");
     site.hosts.unplug("Security");
     security.kill();
-    quality.wait_for("decision 1: approved of");
-    performance.wait_for("decision 1: approved of");
+    quality.wait_for("decision 1: this reviewer voted approve");
+    performance.wait_for("decision 1: this reviewer voted approve");
     assert!(proposing.is_running());
     assert_eq!(site.house.project.main(), site.base);
     site.hosts.plug("Security");
@@ -334,7 +334,7 @@ fn a_host_that_vanishes_and_returns_with_its_log_goes_on_with_its_review() {
 
 #[test]
 fn an_orchestrator_that_is_cut_off_at_any_moment_lands_the_decision_once() {
-    let moments = ["thinks", "decision 1: approved of", "decision 1: approved:"];
+    let moments = ["thinks", "decision 1: this reviewer voted approve", "decision 1: approved:"];
     for (at, moment) in moments.into_iter().enumerate() {
         let Some(site) = Site::new("orchestrator cut off", None) else { return };
         let mut reviewers = site.serve_all();

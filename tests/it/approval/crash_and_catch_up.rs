@@ -148,7 +148,7 @@ impl House {
                     inbox
                 }
                 By::Network => {
-                    let (inbox, address) =
+                    let (inbox, _, address) =
                         listen("127.0.0.1:0", &key(party), &self.membership).await.unwrap();
                     places.push((format!("{party:?}"), address.to_string()));
                     inbox

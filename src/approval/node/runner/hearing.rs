@@ -110,7 +110,7 @@ impl Node {
             Packet::Message(SignedMessage { signed, opinion, .. }) => {
                 // A vote that is missing is for the record, however late it comes.
                 let is_missing =
-                    |value| opinion.is_some() && !self.votes.has(signed.sequence, signed.by, value);
+                    |value| opinion.is_some() && !self.votes.borrow().has(signed.sequence, signed.by, value);
                 signed.sequence <= known
                     && !matches!(signed.statement, Statement::Checkpoint { .. })
                     && !self.voted_late(signed.sequence, &signed.statement).is_some_and(is_missing)

@@ -21,7 +21,7 @@ fn strangers_are_not_heard_and_nothing_is_said_to_them() {
     let house = House::new();
     block_on(async {
         let me = NodeId::Reviewer(0);
-        let (mut inbox, address) = listen("127.0.0.1:0", &key(me), &house.membership).await.unwrap();
+        let (mut inbox, _, address) = listen("127.0.0.1:0", &key(me), &house.membership).await.unwrap();
         let places = |port: &str| -> Addresses {
             house.parties().iter().map(|party| (format!("{party:?}"), format!("127.0.0.1:{port}"))).collect()
         };
@@ -134,7 +134,7 @@ fn silent_strangers_keep_nobody_from_being_heard() {
     let house = House::new();
     block_on(async {
         let me = NodeId::Reviewer(0);
-        let (mut inbox, address) = listen("127.0.0.1:0", &key(me), &house.membership).await.unwrap();
+        let (mut inbox, _, address) = listen("127.0.0.1:0", &key(me), &house.membership).await.unwrap();
         let mut silent = Vec::new();
         for _ in 0..100 {
             silent.push(tokio::net::TcpStream::connect(address).await.unwrap());
@@ -168,7 +168,7 @@ fn nobody_has_more_than_four_connections_and_what_is_too_long_is_not_taken() {
     let house = House::new();
     block_on(async {
         let me = NodeId::Reviewer(0);
-        let (mut inbox, address) = listen("127.0.0.1:0", &key(me), &house.membership).await.unwrap();
+        let (mut inbox, _, address) = listen("127.0.0.1:0", &key(me), &house.membership).await.unwrap();
         let places =
             house.parties().iter().map(|party| (format!("{party:?}"), address.to_string())).collect();
         let open = || Connections::open(&key(LEADER), LEADER, &house.membership, &places).unwrap();

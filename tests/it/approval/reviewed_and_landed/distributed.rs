@@ -88,7 +88,7 @@ fn whoever_is_killed_on_the_way_goes_on_and_the_change_lands_once() {
     // In the midst of a review; after its vote; and who proposes as well.
     quality.wait_for("Quality: thinks");
     quality.kill();
-    security.wait_for("decision 1: approved of");
+    security.wait_for("decision 1: this reviewer voted approve");
     security.kill();
     proposer.kill().unwrap();
     proposer.wait().unwrap();
@@ -277,8 +277,9 @@ fn whoever_signs_two_things_is_proven_to_have_done_so() {
     };
     let yes = Opinion::Approve { confidence: 1, notes: String::new() };
     let no = Opinion::Abstain { reason: String::new() };
-    proposer
-        .send(1, &[proposal], || _ = security.wait_for("decision 1: rejected (critical): it is no proposal"));
+    proposer.send(1, &[proposal], || {
+        _ = security.wait_for("decision 1: this reviewer voted reject (critical): it is no proposal")
+    });
     let votes = [vote(Vote::Approve, &yes), vote(Vote::Abstain, &no)];
     let mut line = String::new();
     quality.send(1, &votes, || line = security.wait_for("Quality has signed two things"));
@@ -305,7 +306,7 @@ fn a_proposal_whose_tree_is_not_what_its_diff_makes_is_rejected_by_all_who_look(
     let proposer = Liar::new(&house, "orchestrator");
     let message = proposer.says(1, Statement::PrePrepare { value: change.value(), view: 0 });
     let message = SignedMessage { change: Some(change), ..message };
-    let said = "decision 1: rejected (critical): its diff is not what leads to its tree";
+    let said = "decision 1: this reviewer voted reject (critical): its diff is not what leads to its tree";
     proposer.send(1, &[message], || _ = security.wait_for(said));
 }
 

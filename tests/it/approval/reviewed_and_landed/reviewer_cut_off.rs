@@ -30,7 +30,7 @@ fn a_review_that_is_cut_off_by_a_signal_is_no_opinion_and_goes_on_later() {
     // All three are needed: nothing is decided without it.
     assert!(proposer.try_wait().unwrap().is_none());
     let mut quality = house.serve("Quality", &words);
-    quality.wait_for("decision 1: approved of");
+    quality.wait_for("decision 1: this reviewer voted approve");
     let said = proposer.wait_with_output().unwrap().stdout;
     let said: Value = serde_json::from_slice(&said).unwrap();
     assert_eq!((&said["outcome"], &said["silent"]), (&json!("landed"), &json!(["Compatibility"])), "{said}");

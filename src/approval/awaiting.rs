@@ -1,0 +1,86 @@
+//! Who has voted on a change, and who is awaited, told to people while they wait.
+//!
+//! In: the votes as they are heard, and until when the others have time. Out: a line each time that something changes. Which votes
+//! count is decided elsewhere.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::node::Votes;
+use crate::bft::{Reviewer, Value, Vote};
+use crate::run::Waiting;
+use crate::text::escape;
+
+/// How often the time that has passed is told.
+const TICK: Duration = Duration::from_secs(1);
+
+/// So many names of one kind are shown.
+const NAMES_MAX: usize = 8;
+
+/// A change whose votes are awaited.
+pub(super) struct Awaited {
+    /// The names of all reviewers, in the order of the roster.
+    pub(super) reviewers: Vec<String>,
+    /// What is voted on.
+    pub(super) value: Value,
+    /// Until when they have time, if that is known.
+    pub(super) until: Option<SystemTime>,
+}
+
+impl Awaited {
+    /// Who has voted, and how, and who has not.
+    pub(super) fn in_words(&self, votes: &Votes) -> String {
+        let votes = votes.by_reviewer(self.value);
+        let mut parts = Vec::new();
+        for (vote, word) in [
+            (Vote::Approve, "approve"),
+            (Vote::Reject, "reject"),
+            (Vote::Abstain, "abstain"),
+            (Vote::Follow, "follow the others"),
+        ] {
+            let names = self.named(&votes, Some(vote));
+            parts.extend((!names.is_empty()).then(|| format!("{word}: {}", listed(&names))));
+        }
+        let away = self.named(&votes, None);
+        if !away.is_empty() {
+            let until = self
+                .until
+                .map(|until| format!(", until {} at most", humantime::format_rfc3339_seconds(until)));
+            parts.push(format!("awaited: {}{}", listed(&away), until.unwrap_or_default()));
+        }
+        escape::terminal(&parts.join("; "))
+    }
+
+    /// The names of those who have voted so; of those who have not, for none.
+    fn named(&self, votes: &BTreeMap<Reviewer, Vote>, vote: Option<Vote>) -> Vec<&str> {
+        let is_so = |by: &usize| votes.get(by).copied() == vote;
+        let reviewers = self.reviewers.iter().enumerate().filter(|(by, _)| is_so(by));
+        reviewers.map(|(_, name)| name.as_str()).collect()
+    }
+
+    /// Tells the votes as they come; never ends.
+    pub(super) async fn tell(&self, mut votes: watch::Receiver<Votes>, waiting: &dyn Waiting) {
+        let began = Instant::now();
+        let mut ticks = tokio::time::interval(TICK);
+        loop {
+            tokio::select! {
+                heard = votes.changed() => match heard {
+                    Ok(()) => waiting.now(&self.in_words(&votes.borrow_and_update())),
+                    Err(_) => return std::future::pending().await,
+                },
+                _ = ticks.tick() => waiting.since(began.elapsed()),
+            }
+        }
+    }
+}
+
+fn listed(names: &[&str]) -> String {
+    let shown = names.iter().take(NAMES_MAX).copied().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMES_MAX) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
