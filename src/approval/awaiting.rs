@@ -31,8 +31,19 @@ pub(super) struct Awaited {
 }
 
 impl Awaited {
-    /// Who has voted, and how, and who has not.
+    /// Who has voted, and how, and who is awaited.
     pub(super) fn in_words(&self, votes: &Votes) -> String {
+        let until =
+            self.until.map(|until| format!(", until {} at most", humantime::format_rfc3339_seconds(until)));
+        self.told(votes, "awaited", &until.unwrap_or_default())
+    }
+
+    /// Who has voted, and how, and who has not, once nobody is waited for.
+    pub(super) fn at_last(&self, votes: &Votes) -> String {
+        self.told(votes, "no vote", "")
+    }
+
+    fn told(&self, votes: &Votes, of_others: &str, until: &str) -> String {
         let votes = votes.by_reviewer(self.value);
         let mut parts = Vec::new();
         for (vote, word) in [
@@ -46,10 +57,7 @@ impl Awaited {
         }
         let away = self.named(&votes, None);
         if !away.is_empty() {
-            let until = self
-                .until
-                .map(|until| format!(", until {} at most", humantime::format_rfc3339_seconds(until)));
-            parts.push(format!("awaited: {}{}", listed(&away), until.unwrap_or_default()));
+            parts.push(format!("{of_others}: {}{until}", listed(&away)));
         }
         escape::terminal(&parts.join("; "))
     }

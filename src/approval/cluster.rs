@@ -114,7 +114,7 @@ impl ProposerSeat {
         if let Ok(ended) = tokio::time::timeout(LATE_VOTES_MAX, votes).await {
             ended?;
         }
-        waiting.done(&awaited.in_words(&heard.borrow()));
+        waiting.done(&awaited.at_last(&heard.borrow()));
         let ended = node.ended(change.digest()).and_then(|sequence| node.proof_of(sequence, value));
         ended.ok_or(ApprovalError::Internal("a decision that was told has a proof"))
     }

@@ -191,11 +191,10 @@ impl Attendance {
         Some(format!("no quorum could vote, and nothing was proposed: {}", parts.join("; ")))
     }
 
-    /// What is waited for, in one line.
-    fn awaited(&self) -> String {
+    /// A line for each who could not vote by now.
+    fn not_able(&self) -> Vec<String> {
         let others = self.reviewers.iter().filter(|(_, presence)| !presence.as_ref().is_some_and(is_able));
-        let others = others.map(|(name, presence)| format!("{name} {}", self.in_words(presence.as_ref())));
-        std::iter::once(self.summary()).chain(others).collect::<Vec<_>>().join("; ")
+        others.map(|(name, presence)| format!("{name} {}", self.in_words(presence.as_ref()))).collect()
     }
 
     fn ready(&self) -> QuorumReady {
@@ -248,26 +247,28 @@ pub(super) async fn quorum_ready(
     notices: &dyn Notices,
 ) -> Result<QuorumReady, ApprovalError> {
     let began = Instant::now();
-    let mut waiting: Option<(Box<dyn Waiting + '_>, String)> = None;
+    let mut waiting: Option<Box<dyn Waiting + '_>> = None;
+    let mut told = Vec::new();
     loop {
         let attendance = Attendance::of(connections, membership, base, branch).await;
         if let Some(why) = attendance.obstacle() {
             return Err(ApprovalError::NotReady(why));
         }
-        let line = attendance.awaited();
+        let others = attendance.not_able();
         if attendance.has_quorum() {
-            let is_whole = attendance.able() == attendance.reviewers.len();
             match waiting {
-                Some((waiting, _)) => waiting.done(&line),
-                None if is_whole => {}
-                None => notices.status(&line),
+                Some(waiting) => waiting.done(&attendance.summary()),
+                None => others.iter().for_each(|line| notices.warn(line)),
             }
             return Ok(attendance.ready());
         }
-        let (moving, told) = waiting.get_or_insert_with(|| (notices.wait_for(&line), line.clone()));
-        if *told != line {
-            moving.now(&line);
-            told.clone_from(&line);
+        let moving = waiting.get_or_insert_with(|| notices.wait_for(&attendance.summary()));
+        if told != others {
+            if !told.is_empty() {
+                moving.now(&attendance.summary());
+            }
+            others.iter().filter(|line| !told.contains(*line)).for_each(|line| moving.tell(line));
+            told = others;
         }
         moving.since(began.elapsed());
         tokio::time::sleep(AGAIN).await;

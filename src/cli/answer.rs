@@ -44,7 +44,10 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
     let color = if result.text.is_some() { "1;32" } else { "1;33" };
     let usage = &result.usage;
     let ending = format!("{}{detail}", output.paint(result.outcome.name(), color));
+    // One reviewer of several processes is no quorum: its vote is told where it is one of them.
+    let is_one = matches!(&result.section, Section::Approval(approval) if approval.reviewers == 1);
     match result.outcome {
+        OutcomeKind::Agreed | OutcomeKind::NoAgreement if is_one => {}
         // Without these words a script has a number and nothing else.
         OutcomeKind::Failed | OutcomeKind::Budget => output.warn(&ending),
         OutcomeKind::Agreed | OutcomeKind::NoAgreement | OutcomeKind::Vetoed | OutcomeKind::Interrupted => {
@@ -60,7 +63,7 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
         usage.cached,
         result.timing.total_ms as f64 / 1000.0,
     ));
-    for dissent in &result.dissent {
+    for dissent in result.dissent.iter().filter(|_| !is_one) {
         let text = escape::excerpt(&dissent.text);
         output.status(&format!("other answer: {} ({}): {text}", dissent.agent, dissent.stage));
     }
@@ -112,9 +115,11 @@ fn tell_panel(output: &Output, panel: &PanelSection) {
 fn tell_reviews(output: &Output, approval: &ApprovalSection) {
     let approving = approval.reviews.iter().filter(|review| review.opinion.vote() == Vote::Approve).count();
     let ApprovalSection { reviewers, faults, quorum, .. } = approval;
-    output.status(&format!(
-        "approve: {approving} of {reviewers} reviewers (wanted {quorum}, of whom {faults} may be wrong)"
-    ));
+    if *reviewers > 1 {
+        output.status(&format!(
+            "approve: {approving} of {reviewers} reviewers (wanted {quorum}, of whom {faults} may be wrong)"
+        ));
+    }
     for Reviewed { reviewer, findings, .. } in &approval.reviews {
         for finding in findings {
             output.status(&escape::terminal(&format!("{reviewer}: {finding}")));

@@ -16,12 +16,15 @@ const OF_SERVERS: [DegradedKind; 3] =
 
 /// Says what the agreement of a run is worth; `endpoints` are those of its agents, in order.
 ///
-/// Returns none for a run without agreement.
+/// Returns none for a run without agreement, and for a single reviewer, with whom nobody agrees in this run.
 #[must_use]
 pub fn worth(result: &RunResult, endpoints: &[Endpoint]) -> Option<String> {
     let agents = &endpoints[..result.agents.len().min(endpoints.len())];
     let is_degraded = result.degraded.iter().any(|loss| !OF_SERVERS.contains(&loss.kind));
     let group = Group::from_section(&result.section);
+    if group == Group::Reviewers && result.agents.len() < 2 {
+        return None;
+    }
     let worth = result.how.map(|how| Worth { how, group, voices: Voices::new(agents), is_degraded });
     worth.map(|worth| worth.to_string())
 }

@@ -258,17 +258,13 @@ fn a_host_that_hears_and_is_not_heard_stops_no_decision() {
 }
 
 #[test]
-fn an_orchestrator_that_two_do_not_hear_decides_nothing_until_they_do() {
+fn an_orchestrator_that_two_do_not_hear_asks_nobody_until_they_do() {
     let Some(site) = Site::new("one way from the orchestrator", None) else { return };
-    let mut reviewers = site.serve_all();
+    let reviewers = site.serve_all();
     for name in ["Security", "Performance"] {
         site.hosts.lose(ORCHESTRATOR, name);
     }
-    let proposing = site.propose("fix", "5s");
-    for at in [QUALITY, COMPATIBILITY] {
-        reviewers[at].wait_for("decision 1: this reviewer voted approve");
-    }
-    proposing.ends(5);
+    site.propose("fix", "5s").ends(5);
     assert_eq!(site.house.project.main(), site.base);
     site.hosts.lose_nothing();
     let said = site.propose("fix", "40s").ends(0);

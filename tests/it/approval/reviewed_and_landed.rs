@@ -1,5 +1,6 @@
 //! Changes that are reviewed, decided on and landed by the program, on real repositories.
 
+mod before_a_number;
 mod crash_while_landing;
 mod distributed;
 mod keys_without_their_ledger;

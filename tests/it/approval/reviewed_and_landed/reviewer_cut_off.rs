@@ -5,8 +5,7 @@ use std::process::Stdio;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use super::Project;
-use crate::support::{Finished, House, NAMES, Serving, consensus};
+use crate::support::{House, NAMES, Serving};
 
 #[test]
 fn a_reviewer_serves_until_its_deadline_and_ends_well() {
@@ -46,15 +45,4 @@ fn a_reviewer_that_cannot_fetch_says_so_and_reviews_with_what_it_has() {
     let said = house.said(&["--change", "fix"], 0);
     assert_eq!(said["outcome"], json!("landed"), "{said}");
     serving[0].wait_for("cannot fetch from nowhere: ");
-}
-
-#[test]
-fn nothing_is_fetched_into_files_that_somebody_works_on() {
-    let house = House::new();
-    let Project { folder } = &house.project;
-    house.project.git(&["checkout", "--quiet", "main"]);
-    let mut command = consensus(folder);
-    command.args(["approve", "--replica", "Security", "--peers", "peers.toml", "--keys", "of/Security"]);
-    let refused = Finished::of(command.args(["--repo", "repo", "--mock", "--fetch", "origin"])).exits(2);
-    assert!(refused.stderr.contains("is checked out"), "{}", refused.stderr);
 }

@@ -1,0 +1,159 @@
+//! What is known of reviewers in processes of their own before a decision has a number, and what is told while they vote.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::{Finished, House, NAMES, Serving, consensus, git};
+
+const APART: [&str; 4] = ["--peers", "peers.toml", "--keys", "of/orchestrator"];
+
+fn serve_all(house: &House, words: &[&str]) -> Vec<Serving> {
+    NAMES.iter().map(|name| house.serve(name, words)).collect()
+}
+
+/// Asks who could take part, as a table.
+fn table(house: &House, code: i32) -> Finished {
+    let mut command = consensus(&house.project.folder);
+    Finished::of(command.args(["approve", "--check", "--repo", "repo"]).args(APART)).exits(code)
+}
+
+/// Brings `main` to the tip of another branch, which no reviewer's copy has.
+fn move_main(house: &House, branch: &str) -> String {
+    house.project.branch(branch, &format!("{branch}.py"), "x = 1\n");
+    house.project.git(&["update-ref", "refs/heads/main", &format!("refs/heads/{branch}")]);
+    house.project.main()
+}
+
+#[test]
+fn a_base_that_nobody_has_is_no_decision() {
+    let house = House::new();
+    let serving = serve_all(&house, &["--mock"]);
+    let base = move_main(&house, "moved");
+    house.project.branch("more", "more.py", "y = 1\n");
+    let refused = Finished::of(&mut house.propose(&["--change", "more"])).exits(2).stderr;
+    let said = format!("4 of 4 reviewers lack the base {} (Quality, Security", &base[..12]);
+    assert!(refused.contains(&said) && refused.contains("start them with --fetch REMOTE"), "{refused}");
+    drop(serving);
+    // Nothing was numbered: the first decision comes once they have it.
+    let _serving = serve_all(&house, &["--mock", "--fetch", "./repo"]);
+    let said = house.said(&["--change", "more"], 0);
+    assert_eq!((&said["outcome"], &said["sequence"]), (&json!("landed"), &json!(1)), "{said}");
+}
+
+#[test]
+fn who_could_take_part_is_told_without_a_decision() {
+    let house = House::new();
+    let mut serving = vec![
+        house.serve("Quality", &["--mock", "--verify", "true"]),
+        house.serve("Security", &["--mock"]),
+        house.serve("Performance", &["--mock", "--fetch", "./repo"]),
+    ];
+    let told = table(&house, 0);
+    let line = |name: &str| told.stdout.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    let program = format!("ready; consensus {}", env!("CARGO_PKG_VERSION"));
+    assert!(
+        line("Quality").ends_with(&format!("{program}; runs a command before it approves")),
+        "{}",
+        told.stdout
+    );
+    assert!(line("Security").ends_with(&program), "{}", told.stdout);
+    assert!(line("Compatibility").contains("cannot be reached: Connection refused"), "{}", told.stdout);
+    assert!(told.stderr.contains("3 of 4 reviewers are ready, and a decision needs 3"), "{}", told.stderr);
+
+    // Only one of them gets what it lacks.
+    move_main(&house, "moved");
+    let mut command = consensus(&house.project.folder);
+    command.args(["approve", "--check", "--repo", "repo", "--format", "json"]).args(APART);
+    let said: Value = serde_json::from_str(&Finished::of(&mut command).exits(3).stdout).unwrap();
+    assert_eq!((&said["has_quorum"], &said["able"], &said["quorum"]), (&json!(false), &json!(1), &json!(3)));
+    let bases: Vec<&Value> = (0..4).map(|at| &said["reviewers"][at]["says"]["base"]).collect();
+    assert_eq!(bases, [&json!("missing"), &json!("missing"), &json!("known"), &Value::Null], "{said}");
+    // No number was used, and no reviewer has voted.
+    serving.clear();
+    let logs = house.path("of/orchestrator/decisions");
+    assert!(!logs.exists() || !is_there(&logs, "journal.jsonl"), "asking writes no log");
+}
+
+/// Whether a file of this name lies somewhere below a folder and is not empty.
+fn is_there(folder: &Path, name: &str) -> bool {
+    std::fs::read_dir(folder).unwrap().any(|entry| {
+        let entry = entry.unwrap();
+        let path = entry.path();
+        if path.is_dir() {
+            is_there(&path, name)
+        } else {
+            entry.file_name() == name && path.metadata().unwrap().len() > 0
+        }
+    })
+}
+
+#[test]
+fn any_clone_serves_a_reviewer_that_fetches_and_none_of_its_files_is_touched() {
+    let house = House::new();
+    for name in NAMES {
+        let copy = house.path(&format!("of/{name}/copy"));
+        std::fs::remove_dir_all(&copy).unwrap();
+        house.project.git(&["clone", "--quiet", "--branch", "main", ".", copy.to_str().unwrap()]);
+        // Somebody works in it.
+        std::fs::write(copy.join("sum.py"), "changed = True\n").unwrap();
+    }
+    let _serving = serve_all(&house, &["--mock", "--fetch", "origin"]);
+    let first = house.project.main();
+    house.said(&["--change", "fix"], 0);
+    house.project.branch("more", "more.py", "x = 1\n");
+    let said = house.said(&["--change", "more"], 0);
+    assert_eq!((&said["outcome"], &said["sequence"]), (&json!("landed"), &json!(2)), "{said}");
+    for name in NAMES {
+        let copy = house.path(&format!("of/{name}/copy"));
+        assert_eq!(git(&copy, &["rev-parse", "HEAD"]), first, "{name}");
+        assert_eq!(std::fs::read_to_string(copy.join("sum.py")).unwrap(), "changed = True\n", "{name}");
+    }
+}
+
+#[test]
+fn it_is_told_who_has_voted_and_who_is_awaited_until_when() {
+    let house = House::new();
+    let mut serving: Vec<Serving> = ["Quality", "Security"].map(|name| house.serve(name, &["--mock"])).into();
+    serving.push(house.serve("Performance", &["--mock", "--answer", "reject"]));
+    let slow = "{\"delay_ms\": 1500, \"policy\": \"honest\", \"answer\": \"approve\"}\n";
+    house.project.folder.write("slow.jsonl", slow);
+    serving.push(house.serve("Compatibility", &["--mock-script", "slow.jsonl"]));
+    let mut command = consensus(&house.project.folder);
+    command.args(["approve", "--change", "fix", "--repo", "repo"]).args(APART);
+    let told = Finished::of(&mut command).exits(0).stderr;
+    let until =
+        |line: &&str| line.contains("awaited: Quality, Security, Performance, Compatibility, until 20");
+    assert!(told.lines().any(|line| until(&line) && line.ends_with("Z at most")), "{told}");
+    let waits = "approve: Quality, Security; reject: Performance; awaited: Compatibility, until";
+    assert!(told.lines().any(|line| line.starts_with(waits)), "{told}");
+    assert!(told.contains("approve: Quality, Security, Compatibility; reject: Performance\n"), "{told}");
+    // A reviewer's own lines say when, and what it said.
+    let voted = serving[2].wait_for("decision 1: this reviewer voted reject (");
+    let story = &serving[2].told;
+    assert!(!story.contains("of 1 reviewers") && !story.contains("agree"), "one is no quorum: {story}");
+    let time = voted.split(' ').next().unwrap();
+    assert!(time.len() == "2026-01-01T00:00:00Z".len() && time.ends_with('Z'), "{voted}");
+}
+
+#[test]
+fn commands_of_reviewers_count_in_the_risk_where_each_quorum_has_one() {
+    let house = House::new();
+    let risk = |verifying: usize| {
+        let words = |at| if at < verifying { &["--mock", "--verify", "true"][..] } else { &["--mock"] };
+        let _serving: Vec<Serving> =
+            NAMES.iter().enumerate().map(|(at, name)| house.serve(name, words(at))).collect();
+        let branch = format!("change-{verifying}");
+        house.project.branch(&branch, &format!("{branch}.py"), "x = 1\n");
+        let said = house.said(&["--change", &branch], 0);
+        for name in NAMES {
+            git(
+                &house.path(&format!("of/{name}/copy")),
+                &["fetch", "--quiet", "../../../repo", "+main:main"],
+            );
+        }
+        said["facts"]["risk"]["score"].clone()
+    };
+    // Three of four must approve: one of any two who verify is among them.
+    assert_eq!([1, 2].map(risk), [json!(10), json!(0)]);
+}
