@@ -1,7 +1,10 @@
 //! What is known of reviewers in processes of their own before a decision has a number, and what is told while they vote.
 
+use std::io::BufReader;
 use std::path::Path;
+use std::process::Stdio;
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{Finished, House, NAMES, Serving, consensus, git};
@@ -156,4 +159,24 @@ fn commands_of_reviewers_count_in_the_risk_where_each_quorum_has_one() {
     };
     // Three of four must approve: one of any two who verify is among them.
     assert_eq!([1, 2].map(risk), [json!(10), json!(0)]);
+}
+
+#[test]
+fn the_service_of_systemd_starts_a_reviewer_that_ends_well_when_it_is_stopped() {
+    let unit = include_str!("../../../../docs/consensus-replica@.service");
+    let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+    let words = shlex::split(&start.replace("%i", "Security")).unwrap();
+    let house = House::new();
+    let place = house.path("of/Security");
+    std::fs::copy(house.path("peers.toml"), place.join("peers.toml")).unwrap();
+    std::os::unix::fs::symlink(".", place.join("keys")).unwrap();
+    let mut command = consensus(&house.project.folder);
+    command.current_dir(&place).args(&words[1..]).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let story = BufReader::new(child.stderr.take().unwrap());
+    let mut security = Serving { child, story, told: String::new() };
+    security.wait_for("Security: heard at");
+    security.signal(Signal::SIGTERM);
+    let code = security.child.wait().unwrap().code();
+    assert!(code.is_some_and(|code| unit.contains(&format!("SuccessExitStatus={code}\n"))), "{code:?}");
 }
