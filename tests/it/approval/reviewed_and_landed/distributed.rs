@@ -292,22 +292,43 @@ fn whoever_signs_two_things_is_proven_to_have_done_so() {
     assert_ne!(first.signed.statement, second.signed.statement);
 }
 
-#[test]
-fn a_proposal_whose_tree_is_not_what_its_diff_makes_is_rejected_by_all_who_look() {
-    let house = House::new();
+/// The proposal of a change that has landed: what a liar bends and proposes once more.
+fn proposal(house: &House) -> Value {
     house.project.said(&["--change", "fix", "-o", "proof.json"], 0);
     let proof = std::fs::read_to_string(house.path("proof.json")).unwrap();
     let record: Value = serde_json::from_str(&proof).unwrap();
-    let mut proposal: Value = serde_json::from_str(record["change"].as_str().unwrap()).unwrap();
-    // The tree of another commit, which brings more than is shown.
-    proposal["tree"] = json!(house.project.git(&["rev-parse", "main~1^{tree}"]));
+    serde_json::from_str(record["change"].as_str().unwrap()).unwrap()
+}
+
+/// Proposes this to a reviewer, past all that an honest program looks at before, until the reviewer says that.
+fn lie(house: &House, proposal: &Value, said: &str) {
     let change = Change::new(&proposal.to_string()).unwrap();
     let mut security = house.serve("Security", &["--mock"]);
-    let proposer = Liar::new(&house, "orchestrator");
+    let proposer = Liar::new(house, "orchestrator");
     let message = proposer.says(1, Statement::PrePrepare { value: change.value(), view: 0 });
     let message = SignedMessage { change: Some(change), ..message };
-    let said = "decision 1: this reviewer voted reject (critical): its diff is not what leads to its tree";
     proposer.send(1, &[message], || _ = security.wait_for(said));
+}
+
+#[test]
+fn a_proposal_whose_tree_is_not_what_its_diff_makes_is_rejected_by_all_who_look() {
+    let house = House::new();
+    let mut proposal = proposal(&house);
+    // The tree of another commit, which brings more than is shown.
+    proposal["tree"] = json!(house.project.git(&["rev-parse", "main~1^{tree}"]));
+    let said = "decision 1: this reviewer voted reject (critical): its diff is not what leads to its tree";
+    lie(&house, &proposal, said);
+}
+
+#[test]
+fn nobody_approves_of_a_base_that_was_left_behind() {
+    let house = House::new();
+    let proposal = proposal(&house);
+    let copy = house.path("of/Security/copy");
+    git(&copy, &["fetch", "--quiet", "../../../repo", "+main:main"]);
+    let base = proposal["base"].as_str().unwrap();
+    let said = format!("voted abstain: its base {base} is not what `refs/heads/main` is at by now");
+    lie(&house, &proposal, &said);
 }
 
 #[test]
