@@ -52,7 +52,7 @@ pub struct Readiness {
 
 /// What is asked.
 #[derive(Debug, Deserialize, Serialize)]
-pub(super) struct Asked {
+pub(super) struct Inquiry {
     /// The commit.
     pub(super) base: String,
 }
@@ -82,7 +82,7 @@ pub enum Presence {
 
 /// Asks a party once.
 pub(super) async fn ask(client: &reqwest::Client, place: &Url, base: &str) -> Presence {
-    let asked = serde_json::to_string(&Asked { base: base.to_owned() }).unwrap_or_default();
+    let asked = serde_json::to_string(&Inquiry { base: base.to_owned() }).unwrap_or_default();
     let post = || client.post(place.clone()).timeout(ANSWER_MAX).body(asked.clone()).send();
     let mut said = post().await;
     // A connection that was kept may be one to a process that is gone.
@@ -115,7 +115,7 @@ async fn read(mut said: reqwest::Response) -> Option<Readiness> {
 
 /// Puts a question to the owner of a door. None, if it is no question, or nobody answers.
 pub(super) async fn put(questions: &mpsc::Sender<Question>, asked: &[u8]) -> Option<Readiness> {
-    let Asked { base } = serde_json::from_slice(asked).ok()?;
+    let Inquiry { base } = serde_json::from_slice(asked).ok()?;
     let (answer, said) = oneshot::channel();
     questions.try_send(Question { base, answer }).ok()?;
     said.await.ok()
