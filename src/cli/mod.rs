@@ -19,7 +19,8 @@ use std::ffi::OsString;
 use std::time::SystemTime;
 
 use args::{Cli, Command};
-use clap::Parser;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 use error::UsageError;
 use output::Output;
 
@@ -28,7 +29,7 @@ use crate::core::ExitCode;
 /// Runs the program with these arguments, the program's name first, and returns its exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match parse(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and versions go to stdout and are no failure; clap knows which is which.
@@ -61,6 +62,27 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             code.into()
         }
     }
+}
+
+/// Reads the arguments. A question without a command is one to be answered: `run` stands before it.
+fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+    let said = Cli::try_parse_from(arguments);
+    let Err(why) = &said else { return said };
+    let is_unknown = matches!(why.kind(), ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument);
+    if !is_unknown || !has_question(arguments) {
+        return said;
+    }
+    let run = [OsString::from("run")];
+    let (program, rest) = arguments.split_at(1.min(arguments.len()));
+    Cli::try_parse_from(program.iter().chain(&run).chain(rest))
+}
+
+/// Whether there is an argument with white space inside, and no command. A lone word is a mistyped command, never a question.
+fn has_question(arguments: &[OsString]) -> bool {
+    let commands = Cli::command();
+    let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str());
+    let is_question = |word: &str| !word.starts_with('-') && word.trim().contains(char::is_whitespace);
+    words.clone().all(|word| commands.find_subcommand(word).is_none()) && words.any(is_question)
 }
 
 /// Refuses a clock that stands before 1970: records and ids could not say when they were made.

@@ -21,6 +21,8 @@ const DOCUMENT_BYTES_MAX: u64 = 16 << 20;
 pub struct TaskSource {
     /// What is asked; `-` means standard input.
     pub prompt: Option<String>,
+    /// The same in words, as a shell has split it.
+    pub words: Vec<String>,
     /// A file that holds what is asked.
     pub prompt_file: Option<PathBuf>,
     /// Documents; `-` means standard input.
@@ -34,14 +36,15 @@ impl TaskSource {
     ///
     /// [`RunError::Usage`] if there is none, or a file cannot be read.
     pub fn read(&self) -> Result<Task, RunError> {
-        let wants_stdin = usize::from(self.prompt.as_ref().is_some_and(|text| text == "-"))
-            + usize::from(self.prompt.is_none() && self.prompt_file.is_none())
+        let given = self.given()?;
+        let wants_stdin = usize::from(given.as_ref().is_some_and(|text| text == "-"))
+            + usize::from(given.is_none() && self.prompt_file.is_none())
             + self.files.iter().filter(|path| path.as_os_str() == "-").count();
         if wants_stdin > 1 {
             let why = "stdin can be read only once, as the task or as one document";
             return Err(RunError::Usage(why.to_owned()));
         }
-        let prompt = match (self.prompt.as_deref(), &self.prompt_file) {
+        let prompt = match (given.as_deref(), &self.prompt_file) {
             (Some("-"), _) => stdin()?,
             (Some(text), _) => text.to_owned(),
             (None, Some(path)) => read(path)?,
@@ -49,7 +52,7 @@ impl TaskSource {
             (None, None) => stdin()?,
         };
         if prompt.trim().is_empty() {
-            let is_given = self.prompt.is_some() || self.prompt_file.is_some();
+            let is_given = given.is_some() || self.prompt_file.is_some();
             let why = if is_given { "the task is empty" } else { NO_TASK };
             return Err(RunError::Usage(why.to_owned()));
         }
@@ -64,6 +67,21 @@ impl TaskSource {
             documents.push(read);
         }
         Ok(Task { prompt: prompt.trim().to_owned(), documents, is_searched: false })
+    }
+
+    /// Returns the task where it was typed. Several words are joined, unless one of them is a file that a flag has not taken.
+    fn given(&self) -> Result<Option<String>, RunError> {
+        let words = match self.words.as_slice() {
+            [] => return Ok(self.prompt.clone()),
+            [one] => return Ok(Some(one.clone())),
+            words => words,
+        };
+        match words.iter().find(|word| Path::new(word).exists()) {
+            Some(file) => Err(RunError::Usage(format!(
+                "`{file}` is a file; give each file with its own -f, or put the task in quotes"
+            ))),
+            None => Ok(Some(words.join(" "))),
+        }
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) use run::{EndArgs, LimitArgs, RolesetsArgs, RunArgs, ServerArgs};
 const AFTER_HELP: &str = "\
 Examples:
   consensus run --mock --task \"2+2\" --answer \"4\"
-  consensus run --prompt \"How do I boil an egg?\"
+  consensus \"How do I boil an egg?\"
   consensus run --roleset writer_physicist --prompt \"Explain cosmic rays to kids.\"
   consensus run --roleset solver_checker --model ollama:llama3.1 -f invoice.txt \"What is the total?\"
   consensus run --launch llama-server --model ~/models/qwen.gguf --prompt \"Why is the sky blue?\"

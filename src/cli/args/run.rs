@@ -18,9 +18,9 @@ use crate::text::{CanonicalKind, Constraint};
 /// What a run is made of.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunArgs {
-    /// The task, as one argument; `-` reads stdin.
+    /// The task; `-` reads stdin. Words without quotes are joined.
     #[arg(value_name = "PROMPT", conflicts_with_all = ["prompt", "prompt_file"])]
-    pub(crate) positional: Option<String>,
+    pub(crate) words: Vec<String>,
     /// The task; `-` reads stdin.
     #[arg(
         short,
@@ -292,7 +292,8 @@ impl RunArgs {
     pub(crate) fn request(&self, file: &FileConfig, seed: u64) -> RunRequest {
         let SeatArgs { members, models, self_panel, persona } = &self.seats;
         let task = TaskSource {
-            prompt: self.prompt.as_ref().or(self.positional.as_ref()).cloned(),
+            prompt: self.prompt.clone(),
+            words: self.words.clone(),
             prompt_file: self.prompt_file.clone(),
             files: self.files.clone(),
         };

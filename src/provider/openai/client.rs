@@ -12,7 +12,7 @@ use sse_stream::SseStream;
 
 use super::answer::{CollectedChunks, Unusable};
 use super::wire::{ChatRequest, NamedSchema, ResponseFormat, StreamOptions};
-use crate::core::{OpenAiEndpoint, Structured, Timeouts};
+use crate::core::{OpenAiEndpoint, PRESETS, Structured, Timeouts};
 use crate::files::{SMALL_BYTES_MAX, read_text};
 use crate::protocol::{Ask, ReplyShape};
 use crate::provider::completion::{Completion, OnProgress};
@@ -246,11 +246,25 @@ fn read_key(endpoint: &OpenAiEndpoint) -> Result<Option<String>, ProviderError> 
     if let Some(key) = endpoint.api_key_env.as_ref().and_then(|name| std::env::var(name).ok()) {
         return Ok(Some(key.trim().to_owned()).filter(|k| !k.is_empty()));
     }
-    if let Some(name) = endpoint.api_key_env.as_ref().filter(|name| *name != "OPENAI_API_KEY") {
-        tracing::warn!("`{name}` is not set, so {} is called without a key", endpoint.base_url);
-    }
-    let Some(path) = &endpoint.api_key_file else { return Ok(None) };
+    let Some(path) = &endpoint.api_key_file else { return without_key(endpoint) };
     let read = read_text(Path::new(path), SMALL_BYTES_MAX);
     let key = read.map_err(|e| ProviderError::Setup(format!("cannot read the key file `{path}`: {e}")))?;
     Ok(Some(key.trim().to_owned()))
+}
+
+/// Refuses a server on the internet that is known to want a key; others may do without.
+fn without_key(endpoint: &OpenAiEndpoint) -> Result<Option<String>, ProviderError> {
+    let url = &endpoint.base_url;
+    let wanted = PRESETS.iter().find(|preset| preset.base_url == url).and_then(|preset| preset.api_key_env);
+    match (wanted, &endpoint.api_key_env) {
+        (Some(wanted), named) => Err(ProviderError::Setup(format!(
+            "{url} needs a key, and `{}` is not set; export it, or name a file with the key as `api_key_file`",
+            named.as_deref().unwrap_or(wanted)
+        ))),
+        (None, Some(name)) if name != "OPENAI_API_KEY" => {
+            tracing::warn!("`{name}` is not set, so {url} is called without a key");
+            Ok(None)
+        }
+        (None, _) => Ok(None),
+    }
 }

@@ -3,6 +3,7 @@
 
 mod built_in_rolesets;
 mod default_roleset;
+mod first_words;
 mod output_and_exit_codes;
 mod prometheus_metrics;
 mod readme_commands;
