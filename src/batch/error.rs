@@ -57,6 +57,14 @@ pub enum BatchError {
         /// How many of the results.
         missing: usize,
     },
+    /// Runs that would send what earlier ones have kept back.
+    #[error(
+        "the batch has runs of `{roleset}` with --redact, and what they kept back would be sent; give --redact, or another --out"
+    )]
+    Private {
+        /// The roleset.
+        roleset: String,
+    },
     /// A file is of a shard that the batch does not have, or whose records are gone.
     #[error(
         "`{path}` contradicts the batch: {why}; bring back what was changed or lost, or take the file out of the folder with the runs that it speaks of"
@@ -117,7 +125,7 @@ impl BatchError {
             Self::Results { .. } | Self::Evidence { .. } | Self::Stray { .. } | Self::Manifest { .. } => {
                 ExitCode::Integrity
             }
-            Self::Shards { .. } | Self::Redactions { .. } => ExitCode::Usage,
+            Self::Shards { .. } | Self::Redactions { .. } | Self::Private { .. } => ExitCode::Usage,
             Self::CircuitOpen { .. } => ExitCode::Provider,
         }
     }

@@ -136,6 +136,10 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
     let Common { options, figures, .. } = common;
     let cell = work.cell();
     let run = work.run;
+    let Column { roleset, model, sought, .. } = cell.column;
+    if sought.is_none() && shard.has_redacted(roleset, model) {
+        return Err(BatchError::Private { roleset: roleset.clone() }.into());
+    }
     let standing = shard.standing(run, options.retry)?;
     if matches!(standing, CellState::New | CellState::Begun)
         && let Some(why) = common.verdict(cell.column)
@@ -161,6 +165,11 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
             let made_of = made_of(&records);
             let opened = records.first().map(|record| &record.event);
             let is_redacted = matches!(opened, Some(Entry::Opened(opened)) if opened.redacted);
+            if sought.is_some() && !is_redacted {
+                let why = "its run was begun without --redact, and would send what is to be kept back; give the command without \
+                           --redact, or another --out";
+                return Err(Unfit::Line(why.to_owned()));
+            }
             let load = || Redaction::load(shard.redactions(run));
             let redaction = is_redacted.then(load).transpose().map_err(Unfit::Line)?;
             let start = Start::Again(records, cell.column.endpoints.clone(), redaction.map(Box::new));
@@ -197,8 +206,8 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
     }
 }
 
-/// The task of a cell with its answer as the run writes it: with the tokens of the run, where it is redacted. That is so where
-/// its table is, and where it was begun as its cell says now and its table is lost.
+/// The task of a cell with its answer as the run writes it: with the tokens of the run, where it is redacted. A run that began
+/// as something else than its cell says now may have been begun without them.
 pub(super) fn as_written<'a>(
     work: &'a Work,
     made_of: Digest,
@@ -206,8 +215,7 @@ pub(super) fn as_written<'a>(
 ) -> Result<Cow<'a, TaskLine>, BatchError> {
     let path = shard.redactions(work.run);
     let cell = work.cell();
-    let has_lost = || cell.column.sought.is_some() && made_of == cell.made_of();
-    let is_redacted = path.exists() || has_lost();
+    let is_redacted = cell.column.sought.is_some() && (path.exists() || made_of == cell.made_of());
     let Some(answer) = work.task.answer.as_ref().filter(|_| is_redacted) else {
         return Ok(Cow::Borrowed(&*work.task));
     };

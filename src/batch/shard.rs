@@ -3,7 +3,7 @@
 //! The journal is the truth; a line of results follows from it. Whatever a crash has left between the two is made up for when the
 //! run's cell comes by: a run that has ended without a line gets one, and one that has not ended goes on.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
@@ -69,6 +69,8 @@ pub struct Shard {
     rows: HashMap<Uuid, Place>,
     /// Runs in the journal that have more to them than their line says, or have none.
     begun: HashMap<Uuid, Begun>,
+    /// The rolesets and models of which a run was begun with tokens in place of what must not leave the machine.
+    redacted: BTreeSet<(String, String)>,
 }
 
 /// Where a line of results is, and of what it speaks.
@@ -128,10 +130,17 @@ impl Shard {
             rows.insert(row.run, Place { offset, bytes, head });
         })?;
         let mut borne_out = 0;
+        let mut redacted = BTreeSet::new();
         let journal = journal.read(|record: Record, line| {
             let run = record.run.parse().map_err(|_| "its run is none of a batch".to_owned())?;
             let this = begun.entry(run).or_default();
             this.lines.push(line);
+            if let Entry::Opened(opened) = &record.event
+                && opened.redacted
+            {
+                let model = opened.cell.as_ref().map(|cell| cell.model.clone());
+                redacted.insert((opened.setup.roleset.clone(), model.unwrap_or_default()));
+            }
             this.ended = match &record.event {
                 Entry::Stopped { outcome } => {
                     Some(outcome.kind()).filter(|ending| *ending != OutcomeKind::Interrupted)
@@ -158,7 +167,7 @@ impl Shard {
         };
         let results = open(OpenOptions::new().read(true).append(true).create(true), &results_path)?;
         let records = open(OpenOptions::new().read(true), &journal_path)?;
-        Ok(Self { journal, records, journal_path, results, results_path, rows, begun })
+        Ok(Self { journal, records, journal_path, results, results_path, rows, begun, redacted })
     }
 
     /// What there is of a run.
@@ -192,6 +201,11 @@ impl Shard {
             line: 0,
             why: why.to_string(),
         })
+    }
+
+    /// Whether a run of this roleset on this model was begun with tokens in place of what must not leave the machine.
+    pub(super) fn has_redacted(&self, roleset: &str, model: &str) -> bool {
+        self.redacted.contains(&(roleset.to_owned(), model.to_owned()))
     }
 
     /// Where the table of redactions of a run is, if it has one.

@@ -28,28 +28,55 @@ fn tasks(folder: &Folder, count: usize) {
 }
 
 #[test]
-fn a_batch_counts_right_answers_with_and_without_redaction_from_some_run_on() {
-    for (first, then) in [(&ROLESET[..], &ROLESET[..2]), (&ROLESET[..2], &ROLESET[..])] {
-        let folder = Folder::new();
-        tasks(&folder, 1);
-        let answer =
-            |first: &[&str]| if first.contains(&"--redact") { "[EMAIL_2]" } else { "ann1@example.org" };
-        let begin = |words: &[&str], expected: u64| {
-            let script = json!({"policy": "honest", "answer": answer(words)}).to_string();
-            folder.write("script.jsonl", &script);
-            let words = [words, &["--mock-script", "script.jsonl"]].concat();
-            let done = figures(&folder, &words, 0);
-            assert_eq!(done["ended"]["right"], expected, "{words:?}: {done}");
-            done
-        };
-        begin(first, 1);
-        // What has ended stays right, and says that it was begun as something else.
-        let again = begin(then, 1);
-        assert_eq!(
-            (&again["calls"], &again["rescored"], &again["changed"]),
-            (&json!(0), &json!(0), &json!(1))
-        );
-    }
+fn what_a_batch_has_kept_back_is_not_sent_when_a_flag_is_forgotten() {
+    let folder = Folder::new();
+    tasks(&folder, 1);
+    let server = Server::start(model(SENSIBLE));
+    let url = server.url();
+    let words = |words: &[&'static str]| {
+        [words, &["--model", "tiny-model", "--base-url"]]
+            .concat()
+            .iter()
+            .map(|word| (*word).to_owned())
+            .collect::<Vec<_>>()
+    };
+    let batch = |given: &[&'static str], code: i32| {
+        let given = words(given);
+        let given: Vec<&str> = given.iter().map(String::as_str).chain([url.as_str()]).collect();
+        Finished::of(&mut batch(&folder, &given)).exits(code)
+    };
+    batch(&ROLESET, 0);
+    let asked = server.chats().len();
+    // One more task, and one flag less.
+    tasks(&folder, 2);
+    let refused = batch(&ROLESET[..2], 2);
+    assert!(
+        refused.stderr.contains("what they kept back would be sent; give --redact"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(server.chats().len(), asked, "nothing was sent");
+    batch(&ROLESET, 0);
+    assert!(!kept(&folder).contains("example.org"));
+}
+
+#[test]
+fn a_run_that_was_begun_without_redaction_is_not_gone_on_with_under_it() {
+    let folder = Folder::new();
+    tasks(&folder, 1);
+    folder.write("script.jsonl", "{\"delay_ms\": 5000, \"policy\": \"honest\", \"answer\": \"bob\"}\n");
+    let words = |redact: bool| {
+        let words = if redact { &ROLESET[..] } else { &ROLESET[..2] };
+        [words, &["--mock-script", "script.jsonl"]].concat()
+    };
+    Finished::of(&mut batch(&folder, &[&words(false)[..], &["--deadline", "1s"]].concat())).exits(5);
+    folder.write("script.jsonl", "{\"policy\": \"honest\", \"answer\": \"ann1@example.org\"}\n");
+    let left = Finished::of(&mut batch(&folder, &words(true))).exits(2);
+    assert!(left.stderr.contains("its run was begun without --redact"), "{}", left.stderr);
+    assert_eq!(figures(&folder, &words(false), 0)["ended"]["right"], 1);
+    // What has ended stands, and says that it was begun as something else.
+    let again = figures(&folder, &words(true), 0);
+    assert_eq!((&again["ended"]["right"], &again["changed"]), (&json!(1), &json!(1)), "{again}");
 }
 
 /// Everything that lies in the folder of the batch, but for the tables.
