@@ -17,7 +17,7 @@ use crate::core::ExitCode;
 use crate::crypto::Digest;
 use crate::engine::RunState;
 use crate::files::LARGE_BYTES_MAX;
-use crate::journal::{Entry, FILE_NAME, Journal, read};
+use crate::journal::{Entry, FILE_NAME, Journal, REDACTIONS_FILE, read};
 use crate::protocol::Outcome;
 use crate::report::{RESULT_FILE, RunResult};
 use crate::run::folder_of_runs;
@@ -193,7 +193,7 @@ fn verify_run(which: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
         None => "they lead to no outcome yet; why the run was put down is the record's word",
     };
     output.line(&format!("  replies      {replied}; {leads}"))?;
-    tell_details(output, &state, &journal)?;
+    tell_details(output, &state, &journal, &dir)?;
     let file = if stored.is_some() { "matches" } else { "is not there" };
     output.line(&format!("  result.json  {file}"))?;
     if let Some((name, says)) = session {
@@ -204,7 +204,7 @@ fn verify_run(which: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
 }
 
 /// Prints what a run has used and lost, and the digest of its text.
-fn tell_details(output: &Output, state: &RunState, journal: &Journal) -> anyhow::Result<()> {
+fn tell_details(output: &Output, state: &RunState, journal: &Journal, dir: &Path) -> anyhow::Result<()> {
     let totals = state.totals();
     output.line(&format!(
         "  budget       {} + {} tokens, every call within its limits",
@@ -223,9 +223,11 @@ fn tell_details(output: &Output, state: &RunState, journal: &Journal) -> anyhow:
         ))?;
     }
     if state.opened().redacted {
-        output.line(
-            "  redactions   what its tokens stand for is in redactions.json, which nothing here covers",
-        )?;
+        output.line(if dir.join(REDACTIONS_FILE).exists() {
+            "  redactions   what its tokens stand for is in redactions.json, which nothing here covers"
+        } else {
+            "  redactions   redactions.json is not there: what its tokens stand for is lost"
+        })?;
     }
     if journal.torn_bytes > 0 {
         output.line(&format!("  torn line    {} bytes at the end do not count", journal.torn_bytes))?;
