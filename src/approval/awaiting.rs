@@ -34,13 +34,13 @@ impl Awaited {
     /// Who has voted, and how, and who is awaited.
     pub(super) fn in_words(&self, votes: &Votes) -> String {
         let until =
-            self.until.map(|until| format!(", until {} at most", humantime::format_rfc3339_seconds(until)));
+            self.until.map(|until| format!(", who have until {}", humantime::format_rfc3339_seconds(until)));
         self.told(votes, "awaited", &until.unwrap_or_default())
     }
 
     /// Who has voted, and how, and who has not, once nobody is waited for.
     pub(super) fn at_last(&self, votes: &Votes) -> String {
-        self.told(votes, "no vote", "")
+        self.told(votes, "no vote heard", "")
     }
 
     fn told(&self, votes: &Votes, of_others: &str, until: &str) -> String {

@@ -10,7 +10,7 @@ use super::error::ApprovalError;
 use super::keys::{KeyFolder, ORCHESTRATOR};
 use super::log::{DecisionLog, Placement};
 use super::node::{Addresses, Connections, Patience};
-use super::preflight::quorum_ready;
+use super::preflight::{Place, quorum_ready};
 use super::seat::{Seated, tell_missing};
 use crate::bft::local_cluster::{DecisionProof, LocalCluster};
 use crate::bft::node_machine::NodeAction;
@@ -31,6 +31,7 @@ pub(super) enum Cluster {
 pub(super) struct ProposerSeat {
     seat: Seated,
     membership: Arc<Membership>,
+    addresses: Addresses,
     /// How long reviewers give a review at most, as far as they have said so.
     review_max: Option<Duration>,
 }
@@ -58,8 +59,8 @@ impl Cluster {
             return Ok(Self::Local(Box::new(log.cluster(keys)?)));
         };
         let seat = Seated::take(ORCHESTRATOR, keys, membership, addresses, listen_at).await?;
-        let membership = Arc::clone(membership);
-        Ok(Self::Distributed(Box::new(ProposerSeat { seat, membership, review_max: None })))
+        let (membership, addresses) = (Arc::clone(membership), addresses.clone());
+        Ok(Self::Distributed(Box::new(ProposerSeat { seat, membership, addresses, review_max: None })))
     }
 
     /// Waits until a quorum could vote on a change of this base. Returns whether each quorum has somebody who runs a command before
@@ -71,8 +72,9 @@ impl Cluster {
         notices: &dyn Notices,
     ) -> Result<bool, ApprovalError> {
         let Self::Distributed(proposer) = self else { return Ok(false) };
-        let ProposerSeat { seat, membership, review_max } = &mut **proposer;
-        let ready = quorum_ready(&seat.connections, membership, base, branch, notices).await?;
+        let ProposerSeat { seat, membership, addresses, review_max } = &mut **proposer;
+        let place = Place { membership, addresses, base, branch };
+        let ready = quorum_ready(&seat.connections, place, notices).await?;
         *review_max = ready.review_max;
         Ok(ready.verifies)
     }

@@ -123,7 +123,7 @@ impl KeyFolder {
     pub fn open(folder: &Path) -> Result<Self, DecisionError> {
         let path = folder.join(ROSTER_FILE);
         if !path.exists() {
-            let why = "it is not there; `consensus keys generate` makes keys".to_owned();
+            let why = "it is not there; `consensus keys generate` makes keys, and `consensus keys join` makes it of seats".to_owned();
             return Err(DecisionError::Unreadable { path, why });
         }
         let text = read_text(&path, SMALL_BYTES_MAX).map_err(DecisionError::file("read", &path))?;

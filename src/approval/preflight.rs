@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::error::ApprovalError;
 use super::keys::ORCHESTRATOR;
-use super::node::{BaseState, Connections, Presence};
+use super::node::{Addresses, BaseState, Connections, Inquiry, Presence, Readiness};
 use super::request::ApprovalRequest;
 use super::site::DecisionSite;
 use crate::bft::{Membership, NodeId, Reviewer};
@@ -34,12 +34,28 @@ const SHORT: usize = 12;
 /// What every reviewer says of a base.
 #[derive(Clone, Debug)]
 pub struct Attendance {
-    base: Oid,
-    branch: String,
+    about: Inquiry,
     /// How many must approve.
     quorum: usize,
-    /// In the order of the roster; none where the answer was not waited for.
-    reviewers: Vec<(String, Option<Presence>)>,
+    /// In the order of the roster.
+    reviewers: Vec<Seat>,
+}
+
+/// A reviewer, where it is, and what is known of it; none where its answer was not waited for.
+#[derive(Clone, Debug)]
+struct Seat {
+    name: String,
+    address: String,
+    presence: Option<Presence>,
+}
+
+/// Where a decision would start, and where reviewers are asked about it.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) membership: &'a Membership,
+    pub(super) addresses: &'a Addresses,
+    pub(super) base: &'a Oid,
+    pub(super) branch: &'a str,
 }
 
 /// What a proposer knows once a quorum could vote.
@@ -51,17 +67,28 @@ pub(super) struct QuorumReady {
     pub(super) review_max: Option<Duration>,
 }
 
+impl Seat {
+    /// What it says, if it has answered.
+    fn said(&self) -> Option<&Readiness> {
+        match &self.presence {
+            Some(Presence::Ready(said)) => Some(said),
+            Some(Presence::Silent | Presence::Away(_)) | None => None,
+        }
+    }
+
+    /// Whether it could vote. One that does not say so may be able to.
+    fn is_able(&self) -> bool {
+        self.presence.as_ref().is_some_and(is_able)
+    }
+}
+
 impl Attendance {
     /// Asks all reviewers once. Where a quorum is ready, stragglers are waited for a little only.
-    pub(super) async fn of(
-        connections: &Connections,
-        membership: &Membership,
-        base: &Oid,
-        branch: &str,
-    ) -> Self {
+    pub(super) async fn of(connections: &Connections, place: Place<'_>) -> Self {
+        let Place { membership, addresses, base, branch } = place;
         let (quorum, count) = (membership.quorum().size(), membership.quorum().reviewers());
-        let ask =
-            |by: Reviewer| async move { (by, connections.ask(NodeId::Reviewer(by), base.as_str()).await) };
+        let about = &Inquiry { base: base.to_string(), branch: branch.to_owned() };
+        let ask = |by: Reviewer| async move { (by, connections.ask(NodeId::Reviewer(by), about).await) };
         let mut answers: FuturesUnordered<_> = (0..count).map(ask).collect();
         let soon = Instant::now() + ALL_MAX;
         let mut heard = BTreeMap::new();
@@ -76,13 +103,17 @@ impl Attendance {
             heard.insert(by, presence);
         }
         let seats = membership.roster().reviewers.iter().enumerate();
-        let reviewers = seats.map(|(by, seat)| (seat.name.clone(), heard.remove(&by))).collect();
-        Self { base: base.clone(), branch: branch.to_owned(), quorum, reviewers }
+        let seats = seats.map(|(by, seat)| Seat {
+            name: seat.name.clone(),
+            address: addresses.of(&seat.name).unwrap_or_default().to_owned(),
+            presence: heard.remove(&by),
+        });
+        Self { about: about.clone(), quorum, reviewers: seats.collect() }
     }
 
     /// How many could vote, as far as it is known.
     fn able(&self) -> usize {
-        self.presences().filter(|presence| is_able(presence)).count()
+        self.reviewers.iter().filter(|seat| seat.is_able()).count()
     }
 
     /// Whether so many could vote that a change can be approved.
@@ -101,116 +132,126 @@ impl Attendance {
     /// Returns a line for each reviewer: its name, and what is known of it.
     #[must_use]
     pub fn lines(&self) -> Vec<(&str, String)> {
-        self.reviewers
-            .iter()
-            .map(|(name, presence)| (name.as_str(), self.in_words(presence.as_ref())))
-            .collect()
+        self.reviewers.iter().map(|seat| (seat.name.as_str(), self.in_words(seat))).collect()
     }
 
     /// Returns the same for programs.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let row = |(name, presence): &(String, Option<Presence>)| {
-            let (state, said) = match presence {
-                Some(Presence::Ready(ready)) => ("ready", serde_json::to_value(ready).unwrap_or_default()),
-                Some(Presence::Silent) => ("silent", Value::Null),
-                Some(Presence::Away(_)) => ("away", Value::Null),
-                None => ("unheard", Value::Null),
+        let row = |seat: &Seat| {
+            let state = match &seat.presence {
+                Some(Presence::Ready(said)) => match said.base {
+                    BaseState::Known => "ready",
+                    BaseState::Missing => "lacks_base",
+                    BaseState::Behind => "has_later_branch",
+                    BaseState::OtherBranch => "other_branch",
+                },
+                Some(Presence::Silent) => "silent",
+                Some(Presence::Away(_)) => "away",
+                None => "unheard",
             };
-            json!({"reviewer": name, "state": state, "says": said, "words": self.in_words(presence.as_ref())})
+            let said = seat.said();
+            json!({
+                "reviewer": seat.name,
+                "address": seat.address,
+                "state": state,
+                "program": said.map(|said| &said.program),
+                "verifies": said.map(|said| said.verifies),
+                "review_seconds": said.map(|said| said.review_s),
+                "words": self.in_words(seat),
+            })
         };
         let reviewers: Vec<Value> = self.reviewers.iter().map(row).collect();
         json!({
-            "base": self.base, "quorum": self.quorum, "able": self.able(), "has_quorum": self.has_quorum(),
-            "reviewers": reviewers,
+            "branch": self.about.branch, "base": self.about.base, "quorum": self.quorum, "ready": self.able(),
+            "has_quorum": self.has_quorum(), "reviewers": reviewers,
         })
-    }
-
-    fn presences(&self) -> impl Iterator<Item = &Presence> {
-        self.reviewers.iter().filter_map(|(_, presence)| presence.as_ref())
     }
 
     /// The names of those whose copy is so.
     fn whose(&self, state: BaseState) -> Vec<&str> {
-        let is_so = |presence: &Presence| matches!(presence, Presence::Ready(ready) if ready.base == state);
-        let named = self.reviewers.iter().filter(|(_, presence)| presence.as_ref().is_some_and(is_so));
-        named.map(|(name, _)| name.as_str()).collect()
+        let seats = self.reviewers.iter().filter(|seat| seat.said().is_some_and(|said| said.base == state));
+        seats.map(|seat| seat.name.as_str()).collect()
     }
 
-    fn in_words(&self, presence: Option<&Presence>) -> String {
-        match presence {
-            Some(Presence::Ready(ready)) => {
-                let base = match ready.base {
+    fn in_words(&self, seat: &Seat) -> String {
+        let words = match &seat.presence {
+            Some(Presence::Ready(said)) => {
+                let base = match said.base {
                     BaseState::Known => "ready".to_owned(),
                     BaseState::Missing => format!("lacks the base {}", self.short()),
-                    BaseState::Behind => format!("has a later {} than {}", self.branch_name(), self.short()),
+                    BaseState::Behind => format!("has a later {} than {}", self.branch(), self.short()),
+                    BaseState::OtherBranch => format!("reviews for another branch than {}", self.branch()),
                 };
-                let verifies = if ready.verifies { "; runs a command before it approves" } else { "" };
-                escape::terminal(&format!("{base}; {}{verifies}", ready.program))
+                let failed = said.fetch_failed.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+                let verifies = if said.verifies { "; runs a command before it approves" } else { "" };
+                format!("{base}{failed}; {}{verifies}", said.program)
             }
             Some(Presence::Silent) => "is there, and does not say whether it has the base".to_owned(),
-            Some(Presence::Away(why)) => escape::terminal(&why.to_string()),
+            Some(Presence::Away(why)) => format!("{why} ({})", seat.address),
             None => "has not answered yet".to_owned(),
-        }
+        };
+        escape::terminal(&escape::one_line(&words))
     }
 
     fn short(&self) -> &str {
-        self.base.as_str().get(..SHORT).unwrap_or_default()
+        self.about.base.get(..SHORT).unwrap_or_default()
     }
 
-    fn branch_name(&self) -> &str {
-        self.branch.strip_prefix("refs/heads/").unwrap_or(&self.branch)
+    fn branch(&self) -> &str {
+        self.about.branch.strip_prefix("refs/heads/").unwrap_or(&self.about.branch)
     }
 
     /// Why no quorum can vote, whoever comes back; none, if one could.
     fn obstacle(&self) -> Option<String> {
-        let (missing, behind) = (self.whose(BaseState::Missing), self.whose(BaseState::Behind));
-        if missing.len() + behind.len() + self.quorum <= self.reviewers.len() {
-            return None;
-        }
+        let (all, base, branch) = (self.reviewers.len(), self.short(), self.branch());
+        let kinds = [
+            (
+                BaseState::Missing,
+                format!("lack the base {base}"),
+                format!(
+                    "push {branch} to where they fetch it from with --fetch REMOTE, or fetch it into their copies"
+                ),
+            ),
+            (
+                BaseState::Behind,
+                format!("have a later {branch} than {base}"),
+                format!("get it with `git fetch REMOTE {branch}:{branch}`, and propose again"),
+            ),
+            (
+                BaseState::OtherBranch,
+                format!("review for another branch than {branch}"),
+                format!("start them with --base {branch}"),
+            ),
+        ];
         let mut parts = Vec::new();
-        if !missing.is_empty() {
-            parts.push(format!(
-                "{} of {} reviewers lack the base {} ({}): start them with --fetch REMOTE, or fetch it into their copies",
-                missing.len(),
-                self.reviewers.len(),
-                self.short(),
-                missing.join(", ")
-            ));
+        let mut unable = 0;
+        for (state, is_so, advice) in kinds {
+            let names = self.whose(state);
+            unable += names.len();
+            let part =
+                || format!("{} of {all} reviewers {is_so} ({}): {advice}", names.len(), names.join(", "));
+            parts.extend((!names.is_empty()).then(part));
         }
-        if !behind.is_empty() {
-            parts.push(format!(
-                "{} of {} reviewers have a later {} than the base {} ({}): fetch it here, and propose again",
-                behind.len(),
-                self.reviewers.len(),
-                self.branch_name(),
-                self.short(),
-                behind.join(", ")
-            ));
-        }
-        Some(format!("no quorum could vote, and nothing was proposed: {}", parts.join("; ")))
+        let is_hopeless = unable + self.quorum > all;
+        is_hopeless.then(|| format!("no quorum could vote, and nothing was proposed: {}", parts.join("; ")))
     }
 
     /// A line for each who could not vote by now.
     fn not_able(&self) -> Vec<String> {
-        let others = self.reviewers.iter().filter(|(_, presence)| !presence.as_ref().is_some_and(is_able));
-        others.map(|(name, presence)| format!("{name} {}", self.in_words(presence.as_ref()))).collect()
+        let others = self.reviewers.iter().filter(|seat| !seat.is_able());
+        others.map(|seat| format!("{} {}", seat.name, self.in_words(seat))).collect()
     }
 
     fn ready(&self) -> QuorumReady {
-        let said = || {
-            self.presences().filter_map(|presence| match presence {
-                Presence::Ready(ready) => Some(ready),
-                Presence::Silent | Presence::Away(_) => None,
-            })
-        };
-        let verifying = said().filter(|ready| ready.verifies).count();
-        let review_max = said().map(|ready| Duration::from_secs(ready.review_s)).max();
+        let said = || self.reviewers.iter().filter_map(Seat::said);
+        let verifying = said().filter(|said| said.verifies).count();
+        let review_max = said().map(|said| Duration::from_secs(said.review_s)).max();
         QuorumReady { verifies: verifying + self.quorum > self.reviewers.len(), review_max }
     }
 }
 
-/// Whether somebody could vote. One that does not say so may be able to.
+/// Whether somebody could vote.
 fn is_able(presence: &Presence) -> bool {
     match presence {
         Presence::Ready(ready) => ready.base == BaseState::Known,
@@ -229,9 +270,11 @@ pub async fn attendance(request: &ApprovalRequest) -> Result<Attendance, Approva
     let DecisionSite { repository, branch, keys, membership, addresses } = DecisionSite::open(request)?;
     let needs_peers = || ApprovalError::Usage("--check needs --peers".to_owned());
     let (key, me, ..) = keys.seat(ORCHESTRATOR, &membership)?;
-    let connections = Connections::open(&key, me, &membership, &addresses.ok_or_else(needs_peers)?)?;
+    let addresses = addresses.ok_or_else(needs_peers)?;
+    let connections = Connections::open(&key, me, &membership, &addresses)?;
     let base = repository.commit_of(&branch)?;
-    Ok(Attendance::of(&connections, &membership, &base, &branch).await)
+    let place = Place { membership: &membership, addresses: &addresses, base: &base, branch: &branch };
+    Ok(Attendance::of(&connections, place).await)
 }
 
 /// Waits until a quorum could vote on a change of this base.
@@ -241,16 +284,14 @@ pub async fn attendance(request: &ApprovalRequest) -> Result<Attendance, Approva
 /// [`ApprovalError::NotReady`] if so many are there and lack the base that none could.
 pub(super) async fn quorum_ready(
     connections: &Connections,
-    membership: &Membership,
-    base: &Oid,
-    branch: &str,
+    place: Place<'_>,
     notices: &dyn Notices,
 ) -> Result<QuorumReady, ApprovalError> {
     let began = Instant::now();
     let mut waiting: Option<Box<dyn Waiting + '_>> = None;
     let mut told = Vec::new();
     loop {
-        let attendance = Attendance::of(connections, membership, base, branch).await;
+        let attendance = Attendance::of(connections, place).await;
         if let Some(why) = attendance.obstacle() {
             return Err(ApprovalError::NotReady(why));
         }

@@ -172,7 +172,7 @@ impl<'a> ProposingNode<'a> {
         let reviewers_verify = self.ready(&candidate, &mut cut).await?;
         let verification = match self.verify(&candidate, &run, &mut cut).await? {
             Some(Checked::Passed(passed)) => Some(passed),
-            Some(Checked::Failed { how, said }) => {
+            Some(Checked::Failed { how, said, .. }) => {
                 return Ok(ProposalOutcome::Unverified { how, said, log: run.dir.join(VERIFICATION_LOG) });
             }
             None => None,

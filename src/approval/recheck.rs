@@ -46,7 +46,8 @@ impl Proposal {
                 Ok(candidate) => candidate,
                 Err(RepositoryError::NoCommit(_)) => {
                     return Ok(abstain(format!(
-                        "its base {base} is not in this copy of the repository; --fetch REMOTE gets it"
+                        "its base {} is not in this copy of the repository; --fetch REMOTE gets it",
+                        short(base)
                     )));
                 }
                 Err(why @ (RepositoryError::DoesNotApply { .. } | RepositoryError::Nothing(_))) => {
@@ -56,7 +57,11 @@ impl Proposal {
             };
         // What was decided before must not be left behind.
         if !repository.is_ancestor(tip, base)? {
-            return Ok(abstain(format!("its base {base} is not what `{branch}` is at by now: {tip}")));
+            return Ok(abstain(format!(
+                "its base {} is not what `{branch}` is at by now: {}",
+                short(base),
+                short(tip)
+            )));
         }
         if candidate.tree != *tree {
             return Ok(reject("its diff is not what leads to its tree".to_owned()));
@@ -71,6 +76,11 @@ impl Proposal {
         }
         Ok(Examined::Readable(Box::new(candidate)))
     }
+}
+
+/// A name that can be told from all others here, and leaves room in a line.
+fn short(oid: &Oid) -> &str {
+    oid.as_str().get(..12).unwrap_or_default()
 }
 
 /// Whoever proposes what is not so is no fool, or has a fault that nobody should build on.

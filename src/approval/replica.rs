@@ -16,7 +16,8 @@ use super::error::ApprovalError;
 use super::history::{Beside, LedgerMatch, compare, told as told_by};
 use super::keys::ORCHESTRATOR;
 use super::node::{
-    BaseState, Connections, Inbox, Node, Patience, Question, Questions, Readiness, ReviewerNode, Unreached,
+    BaseState, Connections, Inbox, Inquiry, Node, Patience, Question, Questions, Readiness, ReviewerNode,
+    Unreached,
 };
 use super::proposal::Proposal;
 use super::recheck::Examined;
@@ -308,17 +309,19 @@ fn bounded(opinion: Opinion) -> Opinion {
 impl ReplicaReviewer<'_> {
     /// Answers those who ask whether this one could take part; never ends.
     async fn answer(&self, mut questions: Questions) {
-        while let Some(Question { base, answer }) = questions.recv().await {
-            let mut state = self.state_of(&base);
+        while let Some(Question { about, answer }) = questions.recv().await {
+            let mut state = self.state_of(&about);
             if state == BaseState::Missing && self.upstream.has_remote() {
                 self.upstream.fetch(&self.repository, self.watcher).await;
-                state = self.state_of(&base);
+                state = self.state_of(&about);
             }
+            let failure = self.upstream.failure().filter(|_| state == BaseState::Missing);
             let readiness = Readiness {
                 program: PROGRAM.to_owned(),
                 base: state,
                 verifies: self.request.verify.is_some(),
                 review_s: self.request.review_timeout.as_secs(),
+                fetch_failed: failure,
             };
             // Who has asked may have gone.
             let _ = answer.send(readiness);
@@ -327,9 +330,12 @@ impl ReplicaReviewer<'_> {
     }
 
     /// What a base is to this copy. One that git cannot be asked for could not be reviewed either.
-    fn state_of(&self, base: &str) -> BaseState {
+    fn state_of(&self, Inquiry { base, branch }: &Inquiry) -> BaseState {
+        if *branch != self.upstream.branch() {
+            return BaseState::OtherBranch;
+        }
         let state = || {
-            let base = Oid::try_from(base.to_owned()).ok()?;
+            let base = Oid::try_from(base.clone()).ok()?;
             let base = self.repository.commit_of(base.as_str()).ok()?;
             let tip = self.upstream.tip(&self.repository).ok()?;
             let is_ahead = self.repository.is_ancestor(&tip, &base).ok()?;
@@ -368,6 +374,11 @@ impl ReplicaReviewer<'_> {
         let (branch, tip) = (self.upstream.branch(), self.upstream.tip(&self.repository)?);
         let candidate = match Proposal::examine(change.text(), &self.repository, branch, &tip)? {
             Examined::Readable(candidate) => candidate,
+            Examined::Settled(Opinion::Abstain { reason }) => {
+                let failure = self.upstream.failure().map(|why| format!(" ({why})"));
+                let reason = reason + &failure.unwrap_or_default();
+                return Ok(Some(Opinion::Abstain { reason }.into()));
+            }
             Examined::Settled(opinion) => return Ok(Some(opinion.into())),
         };
         self.reviewers.rules_are_of(&self.repository, &candidate.base, self.request)?;
@@ -405,7 +416,11 @@ impl ReplicaReviewer<'_> {
         }
         // What it brings is run only once it was read.
         let checked = verified(self.request, &self.repository, tree, dir, self.watcher).await?;
-        if let Some(Checked::Failed { how, .. }) = checked {
+        if let Some(Checked::Failed { how, is_missing, .. }) = checked {
+            if is_missing {
+                let reason = format!("the command of this reviewer cannot be started: {how}");
+                return Ok(Opinion::Abstain { reason });
+            }
             let reason = format!("the command of this reviewer fails on it: {how}");
             return Ok(Opinion::Reject { reason, severity: Severity::High });
         }

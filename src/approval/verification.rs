@@ -55,6 +55,9 @@ pub struct CommandVerification {
     pub output_sha256: Digest,
 }
 
+/// The codes by which a shell says that it cannot start a program (POSIX, 2.8.2 Exit Status for Commands).
+const NOT_STARTED: [i32; 2] = [126, 127];
+
 /// What came of a command.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Checked {
@@ -64,6 +67,8 @@ pub enum Checked {
     Failed {
         /// How it ended.
         how: String,
+        /// Whether the shell has found no such program, or may not start it: then it says nothing of the tree.
+        is_missing: bool,
         /// The end of what it said.
         said: String,
     },
@@ -133,7 +138,9 @@ impl CommandVerification {
             (false, None) => "it was killed".to_owned(),
         };
         let tail = &said[said.len().saturating_sub(SAID_BYTES_MAX)..];
-        Ok(Checked::Failed { how, said: String::from_utf8_lossy(tail).trim().to_owned() })
+        let is_missing = !is_late
+            && status.and_then(|status| status.code()).is_some_and(|code| NOT_STARTED.contains(&code));
+        Ok(Checked::Failed { how, is_missing, said: String::from_utf8_lossy(tail).trim().to_owned() })
     }
 }
 

@@ -105,12 +105,15 @@ pub(super) struct WaitPrinter {
     spinner: Option<ProgressBar>,
     /// Seconds after which the next line is told where nothing moves.
     next: Cell<u64>,
+    /// What is waited for by now.
+    what: RefCell<String>,
 }
 
 impl WaitPrinter {
     /// Begins to wait for `what`.
     pub(super) fn new(output: Output, what: &str) -> Self {
-        let printer = Self { output, spinner: spinner(output), next: Cell::new(30) };
+        let printer =
+            Self { output, spinner: spinner(output), next: Cell::new(30), what: RefCell::default() };
         printer.now(what);
         printer
     }
@@ -130,6 +133,7 @@ impl Waiting for WaitPrinter {
             Some(bar) => bar.set_message(what.to_owned()),
             None => self.output.status(what),
         }
+        what.clone_into(&mut self.what.borrow_mut());
     }
 
     fn tell(&self, line: &str) {
@@ -149,9 +153,13 @@ impl Waiting for WaitPrinter {
     }
 
     fn done(self: Box<Self>, line: &str) {
+        // Where nothing moves, the last line says so already.
+        let is_told = self.spinner.is_none() && *self.what.borrow() == line;
         let output = self.output;
         drop(self);
-        output.status(line);
+        if !is_told {
+            output.status(line);
+        }
     }
 }
 

@@ -243,6 +243,8 @@ impl Repository {
             "fetch",
             "--quiet",
             "--no-tags",
+            // Nor is a branch of the remote moved that this copy remembers.
+            "--refmap=",
             "--end-of-options",
             remote,
             &format!("{branch}:{}", fetched(branch)),

@@ -25,7 +25,7 @@ use tracing::debug;
 
 use super::error::NodeError;
 use super::inbox::{Arrived, Inbox};
-use super::readiness::{self, Presence, QUESTION_BYTES_MAX, QUESTIONS_MAX, Question, Questions};
+use super::readiness::{self, Inquiry, Presence, QUESTION_BYTES_MAX, QUESTIONS_MAX, Question, Questions};
 use super::runner::Carrier;
 use super::tls;
 use super::unreached::{Unreached, VERSION, VERSION_HEADER, innermost, other_version};
@@ -203,10 +203,10 @@ impl Connections {
 }
 
 impl Connections {
-    /// Asks a party whether it could take part in a decision that starts from this base.
-    pub async fn ask(&self, party: NodeId, base: &str) -> Presence {
+    /// Asks a party whether it could take part in a decision that starts there.
+    pub async fn ask(&self, party: NodeId, about: &Inquiry) -> Presence {
         match self.0.get(&party) {
-            Some(Outbox { client, ready, .. }) => readiness::ask(client, ready, base).await,
+            Some(Outbox { client, ready, .. }) => readiness::ask(client, ready, about).await,
             None => Presence::Silent,
         }
     }

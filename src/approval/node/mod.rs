@@ -31,7 +31,7 @@ pub use clock::Patience;
 pub use error::NodeError;
 pub use http::{Addresses, Connections, listen};
 pub use inbox::{Arrived, Inbox};
-pub use readiness::{BaseState, Presence, Question, Questions, Readiness};
+pub use readiness::{BaseState, Inquiry, Presence, Question, Questions, Readiness};
 pub use runner::{Carrier, Node, ReviewerNode};
 pub use unreached::{Unreached, VERSION};
 pub use votes::Votes;

@@ -1,6 +1,6 @@
 //! Whether others can take part in a decision, asked before it has a number.
 //!
-//! In: the base that a decision would start from. Out: what each party says of itself, or why it says nothing. An answer is its
+//! In: the branch and the base that a decision would start from. Out: what each party says of itself, or why it says nothing. An answer is its
 //! party's word: nothing is signed or written down for it, and no vote rests on it. What a base is to a party is for its owner
 //! to find out, who takes the questions that come through its door.
 
@@ -35,6 +35,8 @@ pub enum BaseState {
     Missing,
     /// Its branch carries something that the base lacks.
     Behind,
+    /// It reviews for another branch.
+    OtherBranch,
 }
 
 /// What somebody says of itself who is asked.
@@ -48,20 +50,25 @@ pub struct Readiness {
     pub verifies: bool,
     /// How long it gives a review, in seconds.
     pub review_s: u64,
+    /// Why it could not fetch the base, where it could not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetch_failed: Option<String>,
 }
 
-/// What is asked.
-#[derive(Debug, Deserialize, Serialize)]
-pub(super) struct Inquiry {
+/// What is asked: whether a decision could start there.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Inquiry {
     /// The commit.
-    pub(super) base: String,
+    pub base: String,
+    /// The branch, by its full name.
+    pub branch: String,
 }
 
 /// A question that has come through a door.
 #[derive(Debug)]
 pub struct Question {
-    /// The base that it is about, as it was written.
-    pub base: String,
+    /// What it is about, as it was written.
+    pub about: Inquiry,
     /// Where the answer goes.
     pub answer: oneshot::Sender<Readiness>,
 }
@@ -81,8 +88,8 @@ pub enum Presence {
 }
 
 /// Asks a party once.
-pub(super) async fn ask(client: &reqwest::Client, place: &Url, base: &str) -> Presence {
-    let asked = serde_json::to_string(&Inquiry { base: base.to_owned() }).unwrap_or_default();
+pub(super) async fn ask(client: &reqwest::Client, place: &Url, about: &Inquiry) -> Presence {
+    let asked = serde_json::to_string(about).unwrap_or_default();
     let post = || client.post(place.clone()).timeout(ANSWER_MAX).body(asked.clone()).send();
     let mut said = post().await;
     // A connection that was kept may be one to a process that is gone.
@@ -115,8 +122,8 @@ async fn read(mut said: reqwest::Response) -> Option<Readiness> {
 
 /// Puts a question to the owner of a door. None, if it is no question, or nobody answers.
 pub(super) async fn put(questions: &mpsc::Sender<Question>, asked: &[u8]) -> Option<Readiness> {
-    let Inquiry { base } = serde_json::from_slice(asked).ok()?;
+    let about = serde_json::from_slice(asked).ok()?;
     let (answer, said) = oneshot::channel();
-    questions.try_send(Question { base, answer }).ok()?;
+    questions.try_send(Question { about, answer }).ok()?;
     said.await.ok()
 }

@@ -46,11 +46,16 @@ pub(super) fn other_version(response: &reqwest::Response) -> Option<u32> {
     (response.status() == StatusCode::NOT_FOUND && version != VERSION).then_some(version)
 }
 
-/// What is at the bottom of an error: why nobody is there, and not that a request has failed.
+/// What is at the bottom of an error: why nobody is there, and not that a request has failed. A stranger's key is named as one.
 pub(super) fn innermost(why: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = why;
     while let Some(source) = cause.source() {
         cause = source;
+    }
+    let is_stranger = |error: &rustls::Error| matches!(error, rustls::Error::InvalidCertificate(_));
+    if cause.downcast_ref().is_some_and(is_stranger) {
+        return "another key answers there than the roster has for it; compare --peers and the rosters"
+            .to_owned();
     }
     cause.to_string()
 }

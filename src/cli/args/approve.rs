@@ -93,10 +93,10 @@ pub(crate) struct ApproveArgs {
     pub(crate) listen: Option<String>,
     /// Fetch the branch from this remote, by name or URL, before each review: what others have landed. No branch or file of the copy
     /// is touched.
-    #[arg(long, value_name = "REMOTE", help_heading = APART, requires = "replica")]
+    #[arg(long, value_name = "REMOTE", help_heading = APART, requires = "replica", conflicts_with_all = ["change", "check"])]
     pub(crate) fetch: Option<String>,
     /// How long a reviewer may take before the others go on without it.
-    #[arg(long, value_name = "DURATION", help_heading = APART, requires = "replica", default_value = "30m", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", help_heading = APART, conflicts_with_all = ["change", "check"], default_value = "30m", value_parser = humantime::parse_duration)]
     pub(crate) review_timeout: Duration,
     /// Tokens of one reply at most, for every reviewer.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=100_000))]

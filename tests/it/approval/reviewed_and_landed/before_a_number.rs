@@ -36,7 +36,10 @@ fn a_base_that_nobody_has_is_no_decision() {
     house.project.branch("more", "more.py", "y = 1\n");
     let refused = Finished::of(&mut house.propose(&["--change", "more"])).exits(2).stderr;
     let said = format!("4 of 4 reviewers lack the base {} (Quality, Security", &base[..12]);
-    assert!(refused.contains(&said) && refused.contains("start them with --fetch REMOTE"), "{refused}");
+    assert!(
+        refused.contains(&said) && refused.contains("push main to where they fetch it from"),
+        "{refused}"
+    );
     drop(serving);
     // Nothing was numbered: the first decision comes once they have it.
     let _serving = serve_all(&house, &["--mock", "--fetch", "./repo"]);
@@ -61,7 +64,8 @@ fn who_could_take_part_is_told_without_a_decision() {
         told.stdout
     );
     assert!(line("Security").ends_with(&program), "{}", told.stdout);
-    assert!(line("Compatibility").contains("cannot be reached: Connection refused"), "{}", told.stdout);
+    let away = line("Compatibility");
+    assert!(away.contains("cannot be reached: Connection refused") && away.contains("(127.0.0.1:"), "{away}");
     assert!(told.stderr.contains("3 of 4 reviewers are ready, and a decision needs 3"), "{}", told.stderr);
 
     // Only one of them gets what it lacks.
@@ -69,9 +73,15 @@ fn who_could_take_part_is_told_without_a_decision() {
     let mut command = consensus(&house.project.folder);
     command.args(["approve", "--check", "--repo", "repo", "--format", "json"]).args(APART);
     let said: Value = serde_json::from_str(&Finished::of(&mut command).exits(3).stdout).unwrap();
-    assert_eq!((&said["has_quorum"], &said["able"], &said["quorum"]), (&json!(false), &json!(1), &json!(3)));
-    let bases: Vec<&Value> = (0..4).map(|at| &said["reviewers"][at]["says"]["base"]).collect();
-    assert_eq!(bases, [&json!("missing"), &json!("missing"), &json!("known"), &Value::Null], "{said}");
+    assert_eq!((&said["has_quorum"], &said["ready"], &said["quorum"]), (&json!(false), &json!(1), &json!(3)));
+    let states: Vec<&Value> = (0..4).map(|at| &said["reviewers"][at]["state"]).collect();
+    assert_eq!(states, ["lacks_base", "lacks_base", "ready", "away"], "{said}");
+    // They review for another branch.
+    house.project.git(&["branch", "--quiet", "dev", "main"]);
+    let mut command = consensus(&house.project.folder);
+    command.args(["approve", "--change", "fix", "--base", "dev", "--repo", "repo"]).args(APART);
+    let refused = Finished::of(&mut command).exits(2).stderr;
+    assert!(refused.contains("3 of 4 reviewers review for another branch than dev"), "{refused}");
     // No number was used, and no reviewer has voted.
     serving.clear();
     let logs = house.path("of/orchestrator/decisions");
@@ -115,6 +125,33 @@ fn any_clone_serves_a_reviewer_that_fetches_and_none_of_its_files_is_touched() {
 }
 
 #[test]
+fn a_fetch_that_fails_is_told_to_who_asks_and_other_flags_of_a_reviewer_are_refused() {
+    let house = House::new();
+    let _serving = serve_all(&house, &["--mock", "--fetch", "gone"]);
+    move_main(&house, "moved");
+    let told = table(&house, 3).stdout;
+    assert!(
+        told.contains("lacks the base") && told.contains("(cannot fetch from gone: fatal: 'gone'"),
+        "{told}"
+    );
+    for flag in [&["--fetch", "origin"][..], &["--review-timeout", "1m"]] {
+        let mut command = house.propose(&["--change", "fix"]);
+        let refused = Finished::of(command.args(flag)).exits(2).stderr;
+        assert!(refused.contains("cannot be used with"), "{refused}");
+    }
+}
+
+#[test]
+fn a_command_that_is_not_there_is_an_abstention_and_no_rejection() {
+    let house = House::new();
+    let mut security = house.serve("Security", &["--mock", "--verify", "no-such-command"]);
+    let _others: Vec<Serving> =
+        ["Quality", "Performance", "Compatibility"].map(|name| house.serve(name, &["--mock"])).into();
+    house.said(&["--change", "fix"], 0);
+    security.wait_for("voted abstain: the command of this reviewer cannot be started: it ended with 127");
+}
+
+#[test]
 fn it_is_told_who_has_voted_and_who_is_awaited_until_when() {
     let house = House::new();
     let mut serving: Vec<Serving> = ["Quality", "Security"].map(|name| house.serve(name, &["--mock"])).into();
@@ -125,10 +162,11 @@ fn it_is_told_who_has_voted_and_who_is_awaited_until_when() {
     let mut command = consensus(&house.project.folder);
     command.args(["approve", "--change", "fix", "--repo", "repo"]).args(APART);
     let told = Finished::of(&mut command).exits(0).stderr;
-    let until =
-        |line: &&str| line.contains("awaited: Quality, Security, Performance, Compatibility, until 20");
-    assert!(told.lines().any(|line| until(&line) && line.ends_with("Z at most")), "{told}");
-    let waits = "approve: Quality, Security; reject: Performance; awaited: Compatibility, until";
+    let until = |line: &&str| {
+        line.contains("awaited: Quality, Security, Performance, Compatibility, who have until 20")
+    };
+    assert!(told.lines().any(|line| until(&line) && line.ends_with('Z')), "{told}");
+    let waits = "approve: Quality, Security; reject: Performance; awaited: Compatibility, who have until";
     assert!(told.lines().any(|line| line.starts_with(waits)), "{told}");
     assert!(told.contains("approve: Quality, Security, Compatibility; reject: Performance\n"), "{told}");
     // A reviewer's own lines say when, and what it said.
@@ -165,7 +203,8 @@ fn commands_of_reviewers_count_in_the_risk_where_each_quorum_has_one() {
 fn the_service_of_systemd_starts_a_reviewer_that_ends_well_when_it_is_stopped() {
     let unit = include_str!("../../../../docs/consensus-replica@.service");
     let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
-    let words = shlex::split(&start.replace("%i", "Security")).unwrap();
+    let start = start.replace("%i", "Security").replace("$REVIEWER_FLAGS", "--mock");
+    let words = shlex::split(&start).unwrap();
     let house = House::new();
     let place = house.path("of/Security");
     std::fs::copy(house.path("peers.toml"), place.join("peers.toml")).unwrap();

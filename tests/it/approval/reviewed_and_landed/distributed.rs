@@ -326,7 +326,7 @@ fn nobody_approves_of_a_base_that_was_left_behind() {
     let proposal = proposal(&house);
     let copy = house.path("of/Security/copy");
     git(&copy, &["fetch", "--quiet", "../../../repo", "+main:main"]);
-    let base = proposal["base"].as_str().unwrap();
+    let base = &proposal["base"].as_str().unwrap()[..12];
     let said = format!("voted abstain: its base {base} is not what `refs/heads/main` is at by now");
     lie(&house, &proposal, &said);
 }
@@ -349,7 +349,7 @@ fn nobody_is_asked_about_a_base_that_was_left_behind() {
     let mut command = consensus(&house.project.folder);
     command.args(["approve", "--repo", "old", "--peers", "peers.toml", "--keys", "of/orchestrator"]);
     let refused = Finished::of(command.args(["--change", "more"])).exits(2).stderr;
-    assert!(refused.contains("reviewers have a later main than the base"), "{refused}");
+    assert!(refused.contains("reviewers have a later main than"), "{refused}");
     assert_eq!(git(&old, &["rev-parse", "main"]), first);
 }
 
