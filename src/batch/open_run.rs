@@ -106,6 +106,7 @@ impl Observer for Meter<'_> {
                     self.common.breaker.borrow_mut().failed(endpoint, error);
                 }
             }
+            RunEvent::Again { error, wait, .. } => tracing::warn!("{error}; next try in {wait:.1?}"),
             RunEvent::Writing
             | RunEvent::Written(_)
             | RunEvent::Calling { .. }

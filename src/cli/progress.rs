@@ -15,6 +15,7 @@ use crate::engine::{Observer, RunEvent};
 use crate::journal::{Record, Replied};
 use crate::protocol::panel::Scores;
 use crate::protocol::{CallId, REFUSED, Reply, Step};
+use crate::provider::ProviderError;
 use crate::run::{Notices, Waiting};
 use crate::text::{escape, extract};
 
@@ -24,11 +25,13 @@ pub(super) struct ProgressPrinter {
     spinner: Option<ProgressBar>,
     /// Who is being waited for, with the tokens received so far.
     waiting: RefCell<BTreeMap<CallId, (String, u64)>>,
+    /// What stands in the way of calls, and is tried again.
+    trouble: RefCell<String>,
 }
 
 impl ProgressPrinter {
     pub(super) fn new(output: Output) -> Self {
-        Self { output, spinner: spinner(output), waiting: RefCell::default() }
+        Self { output, spinner: spinner(output), waiting: RefCell::default(), trouble: RefCell::default() }
     }
 
     /// Tells one finished line, above the moving one.
@@ -75,6 +78,17 @@ impl ProgressPrinter {
         let waiting = self.waiting.borrow();
         let parts = waiting.values().map(|(agent, tokens)| format!("{agent} {tokens} tokens"));
         bar.set_message(parts.collect::<Vec<_>>().join(" · "));
+    }
+
+    /// Tells a fault that may pass: in the moving line, or once where nothing moves.
+    fn again(&self, error: &ProviderError, wait: Duration) {
+        let why = escape::terminal(&error.to_string());
+        if let Some(bar) = &self.spinner {
+            bar.set_message(format!("{why}; trying again in {:.0} s", wait.as_secs_f64().ceil()));
+        } else if *self.trouble.borrow() != why {
+            self.output.status(&format!("{why}; trying again"));
+        }
+        self.trouble.replace(why);
     }
 
     fn written(&self, record: &Record) {
@@ -201,7 +215,9 @@ impl Observer for ProgressPrinter {
                 }
                 self.move_on();
             }
+            RunEvent::Again { error, wait, .. } => self.again(error, wait),
             RunEvent::Answered { agent, replied, usage, took } => {
+                self.trouble.borrow_mut().clear();
                 self.waiting.borrow_mut().remove(&replied.call);
                 self.reply(agent, replied, usage, Some(took));
                 self.move_on();

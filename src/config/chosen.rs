@@ -30,6 +30,8 @@ pub struct Chosen {
     pub allow_http: bool,
     /// `--timeout`, for a whole reply.
     pub timeout: Option<Duration>,
+    /// Whether a server of this machine that refuses connections is given up at once, unless `retries` is set.
+    pub refused_at_once: bool,
     /// The mock script, when the run is scripted.
     pub mock_script: Option<String>,
 }

@@ -13,7 +13,7 @@ use super::origin::Origin;
 use super::roleset::Roleset;
 use crate::core::{BEDROCK, Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Price};
 use crate::provider::launch::LaunchCommand;
-use crate::provider::{MockScript, OpenAi, ScriptError};
+use crate::provider::{MockScript, OpenAi, ScriptError, is_loopback};
 
 /// How long a local port may take to answer when no server is named.
 const PROBE: Duration = Duration::from_millis(400);
@@ -222,6 +222,9 @@ fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEn
     let is_its_own = chosen.model.as_ref().or(file.model.as_ref()).is_some_and(|own| own == reference);
     let model = if launched && is_its_own { String::new() } else { model };
     let common = common(chosen, file);
+    let is_here = |url: &str| Url::parse(url.trim()).is_ok_and(|url| is_loopback(&url));
+    let refused_at_once =
+        chosen.refused_at_once && file.retries.is_none() && place.base_url.split(',').all(is_here);
     Ok(OpenAiEndpoint {
         base_url: place
             .base_url
@@ -236,6 +239,7 @@ fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEn
         dialect: place.dialect,
         stream: common.stream,
         retries: common.retries,
+        refused_at_once,
         timeouts: common.timeouts,
         calls_at_once: place.calls_at_once.or(common.calls_at_once),
         price: None,

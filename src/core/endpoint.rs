@@ -120,6 +120,10 @@ pub struct OpenAiEndpoint {
     pub stream: bool,
     /// Requests repeated at most after 408, 429, 5xx and connection faults.
     pub retries: u32,
+    /// Whether a connection that is refused ends the call at once: a server of this machine that is not there does not come by
+    /// itself. It is for this process alone, and in no record.
+    #[serde(skip)]
+    pub refused_at_once: bool,
     /// Time-outs.
     pub timeouts: Timeouts,
     /// The most calls that a run makes there at once; none for as many as there are.
@@ -154,6 +158,7 @@ impl OpenAiEndpoint {
             dialect: Dialect::default(),
             stream: true,
             retries: 0,
+            refused_at_once: false,
             timeouts: Timeouts::default(),
             calls_at_once: None,
             price: None,

@@ -28,6 +28,15 @@ pub enum RunEvent<'a> {
         /// Parts received so far, about one a token.
         tokens: u64,
     },
+    /// A request has failed, and is made again.
+    Again {
+        /// The call.
+        call: CallId,
+        /// Why it has failed.
+        error: &'a ProviderError,
+        /// How long it is waited for.
+        wait: Duration,
+    },
     /// A model has answered; nothing is recorded yet.
     Answered {
         /// The agent's name.

@@ -1,5 +1,8 @@
 //! What a call brings, and what it is given for its way.
 
+use std::time::Duration;
+
+use super::ProviderError;
 use crate::core::{Receipt, Structured, Usage};
 use crate::protocol::Reply;
 
@@ -20,8 +23,22 @@ pub struct Completion {
     pub key_removed: bool,
 }
 
-/// Called with the number of tokens received so far, while a reply streams in.
-pub type OnProgress<'a> = &'a dyn Fn(u64);
+/// What becomes of a call on the way to its reply.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    /// So many tokens have been received so far.
+    Tokens(u64),
+    /// A request has failed, and is made again.
+    Again {
+        /// Why it has failed.
+        error: &'a ProviderError,
+        /// How long it is waited for.
+        wait: Duration,
+    },
+}
+
+/// Called while a reply is on its way.
+pub type OnProgress<'a> = &'a dyn Fn(Progress<'_>);
 
 /// Becomes true when no call is to be made again; those under way are still awaited.
 pub type Quitting = tokio::sync::watch::Receiver<bool>;

@@ -25,6 +25,8 @@ pub enum ProviderError {
         url: String,
         /// What the network said.
         why: String,
+        /// Whether nothing listens there.
+        is_refused: bool,
     },
     /// A time-out passed.
     #[error("{url} gave no {what} within {after:?}; raise `timeouts.{setting}` if the server is only slow")]
@@ -113,6 +115,7 @@ impl ProviderError {
         Self::Unreachable {
             url: url.to_owned(),
             why: "the run was ended before the request was sent".to_owned(),
+            is_refused: false,
         }
     }
 
@@ -132,6 +135,12 @@ impl ProviderError {
             | Self::Launch(_)
             | Self::TooLarge { .. } => false,
         }
+    }
+
+    /// Returns true if nothing listens where the server should be.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        matches!(self, Self::Unreachable { is_refused: true, .. })
     }
 
     /// Returns true if the answer came damaged, so that asking once more may bring it whole.

@@ -202,7 +202,8 @@ impl Http {
                 after,
             };
         }
-        ProviderError::Unreachable { url: self.base_url.clone(), why: self.redact(innermost(error)) }
+        let (why, is_refused) = innermost(error);
+        ProviderError::Unreachable { url: self.base_url.clone(), why: self.redact(why), is_refused }
     }
 
     async fn check_status(&self, response: Response) -> Result<Response, ProviderError> {
@@ -254,7 +255,7 @@ impl Http {
             };
             let part = match tokio::time::timeout(Duration::from_millis(limit_ms), response.chunk()).await {
                 Err(_) => Err(fault),
-                Ok(Err(error)) => Err(StreamFault::Broken(innermost(&error))),
+                Ok(Err(error)) => Err(StreamFault::Broken(innermost(&error).0)),
                 Ok(Ok(None)) => return None,
                 Ok(Ok(Some(part))) if received + part.len() > BODY_BYTES_MAX => Err(StreamFault::TooLarge),
                 Ok(Ok(Some(part))) => Ok(part),
@@ -269,7 +270,9 @@ impl Http {
         let url = self.base_url.clone();
         match fault {
             StreamFault::TooLarge => ProviderError::TooLarge { url, max: BODY_BYTES_MAX },
-            StreamFault::Broken(why) => ProviderError::Unreachable { url, why: self.redact(why.clone()) },
+            StreamFault::Broken(why) => {
+                ProviderError::Unreachable { url, why: self.redact(why.clone()), is_refused: false }
+            }
             StreamFault::Silent => {
                 let after = Duration::from_millis(self.timeouts.first_byte_ms);
                 ProviderError::TimedOut { url, what: "first byte", setting: "first_byte_ms", after }
@@ -384,12 +387,13 @@ fn is_hung_up(error: &reqwest::Error) -> bool {
 }
 
 /// Returns the innermost cause, the one that says something: "connection refused".
-fn innermost(error: &reqwest::Error) -> String {
+fn innermost(error: &reqwest::Error) -> (String, bool) {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    cause.to_string()
+    let refused = |error: &std::io::Error| error.kind() == ErrorKind::ConnectionRefused;
+    (cause.to_string(), cause.downcast_ref().is_some_and(refused))
 }
 
 /// Returns the message in a server's error body, whatever its shape.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use backon::{ExponentialBuilder, Retryable};
 
 use super::ProviderError;
-use super::completion::Quitting;
+use super::completion::{OnProgress, Progress, Quitting};
 
 /// The longest that a server's Retry-After is obeyed.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(2);
@@ -20,13 +20,15 @@ const RETRY_AFTER_MAX: Duration = Duration::from_mins(2);
 #[derive(Debug)]
 pub(super) struct RetryPolicy {
     retries: u32,
+    /// Whether a connection that is refused is not tried again.
+    refused_at_once: bool,
     /// Says when no call is to be made again any more.
     quitting: OnceCell<Quitting>,
 }
 
 impl RetryPolicy {
-    pub(super) fn new(retries: u32) -> Self {
-        Self { retries, quitting: OnceCell::new() }
+    pub(super) fn new(retries: u32, refused_at_once: bool) -> Self {
+        Self { retries, refused_at_once, quitting: OnceCell::new() }
     }
 
     /// Makes no attempt again once `quitting` says so.
@@ -39,13 +41,15 @@ impl RetryPolicy {
     pub(super) async fn run<T, F: Future<Output = Result<T, ProviderError>>>(
         &self,
         attempt: impl Fn() -> F,
+        progress: OnProgress<'_>,
     ) -> Result<T, ProviderError> {
         // The fault of the last attempt, while the next one is waited for.
         let failed = RefCell::new(None);
         // A damaged answer was paid for: it is asked for again once.
         let has_been_damaged = Cell::new(false);
         let is_worth_it = |error: &ProviderError| {
-            error.is_retryable() || error.is_damaged() && !has_been_damaged.replace(true)
+            let is_over = self.refused_at_once && error.is_refused();
+            !is_over && (error.is_retryable() || error.is_damaged() && !has_been_damaged.replace(true))
         };
         let is_quitting = || self.quitting.get().is_some_and(|quitting| *quitting.borrow());
         let once = || {
@@ -66,7 +70,7 @@ impl RetryPolicy {
                 planned.map(|planned| wait.unwrap_or(planned))
             })
             .notify(|error, wait| {
-                tracing::warn!("{error}; next try in {wait:.1?}");
+                progress(Progress::Again { error, wait });
                 failed.replace(Some(error.clone()));
             });
         let mut attempted = std::pin::pin!(attempted.into_future());

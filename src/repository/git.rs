@@ -124,6 +124,8 @@ impl Repository {
             ("GIT_NO_REPLACE_OBJECTS", "1"),
             ("GIT_OPTIONAL_LOCKS", "0"),
             ("GIT_TERMINAL_PROMPT", "0"),
+            // A copy that lacks objects is not asked to get them from elsewhere, which may take for ever.
+            ("GIT_NO_LAZY_FETCH", "1"),
             ("LC_ALL", "C"),
         ]);
         if has_folder {

@@ -145,7 +145,7 @@ impl Bedrock {
 
     /// Calls a model over connections that others share.
     pub(super) fn with_connection(client: Rc<BedrockConnection>) -> Self {
-        let retry = RetryPolicy::new(client.endpoint.retries);
+        let retry = RetryPolicy::new(client.endpoint.retries, false);
         let structured = Cell::new(Structured::JsonSchema);
         Self { client, retry, structured, home: Home::default() }
     }
@@ -180,7 +180,7 @@ impl Bedrock {
                 let done = self.home.send(client.admission(), self.retry.quit(), send).await;
                 done.unwrap_or_else(|| Err(client.given_up()))
             };
-            match self.retry.run(once).await {
+            match self.retry.run(once, progress).await {
                 Ok(answer) => return Ok(Completion { structured, attempts: requests.get(), ..answer }),
                 Err(error) if self.gives_way(&error, structured) => {}
                 Err(error) => return Err(error),

@@ -15,7 +15,7 @@ use super::wire::{ChatRequest, NamedSchema, ResponseFormat, StreamOptions};
 use crate::core::{OpenAiEndpoint, PRESETS, Structured, Timeouts};
 use crate::files::{SMALL_BYTES_MAX, read_text};
 use crate::protocol::{Ask, ReplyShape};
-use crate::provider::completion::{Completion, OnProgress};
+use crate::provider::completion::{Completion, OnProgress, Progress};
 use crate::provider::http::{Http, StreamFault, bearer};
 use crate::provider::load::{Admission, Permit};
 use crate::provider::receipt::Parts;
@@ -95,6 +95,11 @@ impl Client {
     /// Returns how often a request is repeated after a fault that may pass.
     pub(super) fn retries(&self) -> u32 {
         self.endpoint.retries
+    }
+
+    /// Returns whether a connection that is refused ends a call at once.
+    pub(super) fn is_refused_at_once(&self) -> bool {
+        self.endpoint.refused_at_once
     }
 
     /// Returns how long to wait for what.
@@ -205,7 +210,7 @@ async fn collect(
             break;
         }
         collected.add(&data, &secrets).map_err(|why| unusable(http, why))?;
-        progress(collected.parts);
+        progress(Progress::Tokens(collected.parts));
     }
     if !collected.is_complete() {
         let why = "the stream ended in the middle of a reply".to_owned();

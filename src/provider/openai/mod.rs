@@ -57,7 +57,7 @@ impl OpenAi {
     /// Calls a server over connections that others share.
     pub(super) fn with_client(client: Rc<Client>) -> Self {
         Self {
-            retry: RetryPolicy::new(client.retries()),
+            retry: RetryPolicy::new(client.retries(), client.is_refused_at_once()),
             client,
             structured: Cell::new(Structured::JsonSchema),
             lifeline: OnceCell::new(),
@@ -156,7 +156,7 @@ impl OpenAi {
                 let done = self.home.send(self.client.admission(), self.retry.quit(), send).await;
                 done.unwrap_or_else(|| Err(self.client.given_up()))
             };
-            match self.retry.run(once).await {
+            match self.retry.run(once, progress).await {
                 Ok(mut answer) => {
                     answer.attempts = requests.get();
                     answer.structured = structured;

@@ -1,5 +1,7 @@
 //! The first words that somebody types: a question by itself is answered, and what is missing is said before anything is sent.
 
+use std::net::TcpListener;
+
 use crate::support::{Finished, Folder, consensus};
 
 fn typed(words: &[&str], code: i32) -> Finished {
@@ -40,4 +42,20 @@ fn a_key_that_is_missing_is_said_at_once() {
         assert!(refused.contains(&format!("needs a key, and `{variable}` is not set")), "{refused}");
         assert_eq!(refused.lines().count(), 2, "what is run, and why it is not: {refused}");
     }
+}
+
+#[test]
+fn a_server_of_this_machine_that_is_not_there_is_not_waited_for_and_told_once() {
+    let folder = Folder::new();
+    // A port that nobody listens on any more.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("http://127.0.0.1:{port}/v1");
+    let told = |config: &str| {
+        folder.write("consensus.toml", config);
+        let words = ["How much is 2+2?", "--model", "tiny-model", "--base-url", &url];
+        let story = Finished::of(consensus(&folder).args(words)).exits(6).stderr;
+        (story.matches("Connection refused").count(), story.contains("; trying again"))
+    };
+    assert_eq!(told(""), (1, false), "at once");
+    assert_eq!(told("retries = 1\n"), (2, true), "as often as was said, in one line and at the end");
 }

@@ -309,6 +309,7 @@ impl Observer for Asker {
             | RunEvent::Written(_)
             | RunEvent::Calling { .. }
             | RunEvent::Streaming { .. }
+            | RunEvent::Again { .. }
             | RunEvent::Failed { .. }
             | RunEvent::Remarked { .. }
             | RunEvent::Cancelled { .. } => {}

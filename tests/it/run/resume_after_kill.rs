@@ -33,6 +33,7 @@ impl Observer for Killer {
             | RunEvent::Calling { .. }
             | RunEvent::Answered { .. } => {}
             RunEvent::Streaming { .. }
+            | RunEvent::Again { .. }
             | RunEvent::Failed { .. }
             | RunEvent::Remarked { .. }
             | RunEvent::Cancelled { .. }
