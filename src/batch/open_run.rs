@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use tokio::sync::watch;
+use uuid::Uuid;
 
 use super::batch_stats::BatchStats;
 use super::cells::{Work, documents};
@@ -158,21 +159,16 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
             let begin = |sought: &Sought| Redaction::new(shard.redactions(run), sought.clone());
             let redaction = cell.column.sought.as_ref().map(begin);
             let prepared = cell.prepared(documents, redaction, options.limits).map_err(Unfit::Line)?;
+            if sought.is_some() {
+                shard.begin_redacted(run);
+            }
             let start = Start::New(Box::new(prepared));
             Ok(Next::Go { writer: shard.writer(run), start, made_of: cell.made_of() })
         }
         CellState::Begun => {
             let (writer, records) = shard.take(run)?;
             let made_of = made_of(&records);
-            let opened = records.first().map(|record| &record.event);
-            let is_redacted = matches!(opened, Some(Entry::Opened(opened)) if opened.redacted);
-            if sought.is_some() && !is_redacted {
-                let why = "its run was begun without --redact, and would send what is to be kept back; give the command without \
-                           --redact, or another --out";
-                return Err(Unfit::Line(why.to_owned()));
-            }
-            let load = || Redaction::load(shard.redactions(run));
-            let redaction = is_redacted.then(load).transpose().map_err(Unfit::Line)?;
+            let redaction = gone_on_with(shard, run, sought.is_some()).map_err(Unfit::Line)?;
             let start = Start::Again(records, cell.column.endpoints.clone(), redaction.map(Box::new));
             Ok(Next::Go { writer, start, made_of })
         }
@@ -180,7 +176,7 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
             let (writer, records) = shard.take(run)?;
             let state = RunState::replay(&records).map_err(|why| BatchError::from(EngineError::from(why)))?;
             let made_of = made_of(&records);
-            let task = as_written(work, made_of, shard)?;
+            let task = as_written(work, shard)?;
             let cell = Cell { task: &task, ..cell };
             let row = ResultLine::new(&cell, made_of, RunResult::new(&state, writer.head()));
             let ending = row.result.outcome;
@@ -192,7 +188,7 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
         }
         CellState::Ended(known) => {
             // No model has seen the answer: where it is another now, the run is only held against it again.
-            let task = as_written(work, known.made_of, shard)?;
+            let task = as_written(work, shard)?;
             let rights = known.rights(&Cell { task: &task, ..cell });
             let mut figures = figures.borrow_mut();
             if rights != [known.right, known.blind_right] {
@@ -207,20 +203,29 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
     }
 }
 
-/// The task of a cell with its answer as the run writes it: with the tokens of the run, where it is redacted. A run that began
-/// as something else than its cell says now may have been begun without them.
-pub(super) fn as_written<'a>(
-    work: &'a Work,
-    made_of: Digest,
-    shard: &Shard,
-) -> Result<Cow<'a, TaskLine>, BatchError> {
-    let path = shard.redactions(work.run);
-    let cell = work.cell();
-    let is_redacted = cell.column.sought.is_some() && (path.exists() || made_of == cell.made_of());
+/// The table by which a run goes on that was put down; none for one that is not redacted.
+///
+/// # Errors
+///
+/// Why it does not go on: its table is gone, or it was begun without one and would send what is to be kept back now.
+fn gone_on_with(shard: &Shard, run: Uuid, is_wanted: bool) -> Result<Option<Redaction>, String> {
+    match (shard.is_redacted(run), is_wanted) {
+        (true, _) => Redaction::load(shard.redactions(run)).map(Some),
+        (false, false) => Ok(None),
+        (false, true) => Err("its run was begun without --redact, and would send what is to be kept back; give the command without \
+                              --redact, or another --out"
+            .to_owned()),
+    }
+}
+
+/// The task of a cell with its answer as the run writes it: with the tokens of the run, where it is redacted, as its journal says.
+pub(super) fn as_written<'a>(work: &'a Work, shard: &Shard) -> Result<Cow<'a, TaskLine>, BatchError> {
+    let is_redacted = shard.is_redacted(work.run);
     let Some(answer) = work.task.answer.as_ref().filter(|_| is_redacted) else {
         return Ok(Cow::Borrowed(&*work.task));
     };
-    let redaction = Redaction::load(path).map_err(|why| BatchError::Redactions { run: work.run, why })?;
+    let redaction = Redaction::load(shard.redactions(work.run))
+        .map_err(|why| BatchError::Redactions { run: work.run, why })?;
     let answer = Some(redaction.written(answer));
     Ok(Cow::Owned(TaskLine { answer, ..TaskLine::clone(&work.task) }))
 }

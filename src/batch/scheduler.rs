@@ -202,7 +202,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
         };
         let result = result?;
-        let task = as_written(&work, made_of, self.shard)?;
+        let task = as_written(&work, self.shard)?;
         let row = ResultLine::new(&Cell { task: &task, ..work.cell() }, made_of, result);
         if row.result.outcome != OutcomeKind::Interrupted {
             self.shard.add(&row)?;

@@ -3,7 +3,7 @@
 //! The journal is the truth; a line of results follows from it. Whatever a crash has left between the two is made up for when the
 //! run's cell comes by: a run that has ended without a line gets one, and one that has not ended goes on.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, Write as _};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
@@ -71,6 +71,8 @@ pub struct Shard {
     begun: HashMap<Uuid, Begun>,
     /// The rolesets and models of which a run was begun with tokens in place of what must not leave the machine.
     redacted: BTreeSet<(String, String)>,
+    /// Those runs.
+    redacted_runs: HashSet<Uuid>,
 }
 
 /// Where a line of results is, and of what it speaks.
@@ -130,7 +132,7 @@ impl Shard {
             rows.insert(row.run, Place { offset, bytes, head });
         })?;
         let mut borne_out = 0;
-        let mut redacted = BTreeSet::new();
+        let (mut redacted, mut redacted_runs) = (BTreeSet::new(), HashSet::new());
         let journal = journal.read(|record: Record, line| {
             let run = record.run.parse().map_err(|_| "its run is none of a batch".to_owned())?;
             let this = begun.entry(run).or_default();
@@ -139,6 +141,7 @@ impl Shard {
                 && opened.redacted
             {
                 let model = opened.cell.as_ref().map(|cell| cell.model.clone());
+                redacted_runs.insert(run);
                 redacted.insert((opened.setup.roleset.clone(), model.unwrap_or_default()));
             }
             this.ended = match &record.event {
@@ -167,7 +170,17 @@ impl Shard {
         };
         let results = open(OpenOptions::new().read(true).append(true).create(true), &results_path)?;
         let records = open(OpenOptions::new().read(true), &journal_path)?;
-        Ok(Self { journal, records, journal_path, results, results_path, rows, begun, redacted })
+        Ok(Self {
+            journal,
+            records,
+            journal_path,
+            results,
+            results_path,
+            rows,
+            begun,
+            redacted,
+            redacted_runs,
+        })
     }
 
     /// What there is of a run.
@@ -206,6 +219,16 @@ impl Shard {
     /// Whether a run of this roleset on this model was begun with tokens in place of what must not leave the machine.
     pub(super) fn has_redacted(&self, roleset: &str, model: &str) -> bool {
         self.redacted.contains(&(roleset.to_owned(), model.to_owned()))
+    }
+
+    /// Takes a run that begins with tokens in place of what must not leave the machine.
+    pub(super) fn begin_redacted(&mut self, run: Uuid) {
+        self.redacted_runs.insert(run);
+    }
+
+    /// Whether a run was begun with tokens in place of what must not leave the machine.
+    pub(super) fn is_redacted(&self, run: Uuid) -> bool {
+        self.redacted_runs.contains(&run)
     }
 
     /// Where the table of redactions of a run is, if it has one.

@@ -16,7 +16,10 @@ use crate::crypto::{Digest, Hasher};
 use crate::files::{LARGE_BYTES_MAX, private_folder, read_text};
 use crate::journal::Library;
 use crate::protocol::{Passage, RunSetup};
-use crate::text::redact::{Redactions, Redactor, Regions};
+use crate::text::redact::{Originals, Redactions, Redactor, Regions};
+
+/// The originals of a larger table are found by their forms alone when its run goes on: a finder of all of them takes long to make.
+const KNOWN_MAX: usize = 10_000;
 
 /// What is looked for besides the known forms, and whose national phone numbers are.
 #[derive(Clone, Debug, Serialize)]
@@ -80,6 +83,13 @@ impl Redaction {
         Self { redactor, sought, salt, path, saved: 0 }
     }
 
+    /// The same that finds these originals wherever they stand: those of earlier runs, which this one is told of.
+    #[must_use]
+    pub fn knowing(mut self, originals: &Originals) -> Self {
+        self.redactor = self.redactor.with_known(originals);
+        self
+    }
+
     /// Reads the table of a run that was put down.
     ///
     /// # Errors
@@ -93,7 +103,11 @@ impl Redaction {
         let Table { patterns, regions, salt, originals } = table;
         let saved = originals.count();
         let sought = Sought::new(patterns, regions)?;
-        let redactor = sought.redactor().with_redactions(originals);
+        let mut redactor = sought.redactor();
+        if saved <= KNOWN_MAX {
+            redactor = redactor.with_known(&originals.originals());
+        }
+        let redactor = redactor.with_redactions(originals);
         Ok(Self { redactor, sought, salt, path, saved })
     }
 

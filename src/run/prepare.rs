@@ -134,6 +134,8 @@ pub async fn prepare(
     let RunDraft { mut builder, roleset, why, session, script } = draft(request, file)?;
     if let Some(sought) = sought(&request.redaction, &roleset)? {
         let redaction = Redaction::new(dir.join(REDACTIONS_FILE), sought);
+        let originals = session.as_ref().map(Session::originals).unwrap_or_default();
+        let redaction = redaction.knowing(&originals);
         builder = builder.with_redaction(redaction);
     }
     if let Some((corpus, library)) = documents::open(&request.docs, notices).await? {

@@ -9,8 +9,8 @@
 //! the next line takes its place.
 //!
 //! The line of a redacted run holds its tokens. Each run has tokens of its own, and so the originals come back by the table
-//! of the run that wrote the line, in memory alone, and the next run replaces them anew. A run that is not redacted is not
-//! given them.
+//! of the run that wrote the line, in memory alone, and the next run replaces them anew, wherever they stand and whatever it
+//! looks for itself. A run that is not redacted is not given them.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -29,7 +29,7 @@ use crate::journal::{InSession, REDACTIONS_FILE, RunSpec, SESSIONS_FOLDER};
 use crate::protocol::{Document, Outcome};
 use crate::report::RunResult;
 use crate::text::escape;
-use crate::text::redact::Redactions;
+use crate::text::redact::{Originals, Redactions};
 
 /// The name of the document that tells a run what was agreed on before it.
 pub const SESSION_DOCUMENT: &str = "earlier in this session";
@@ -176,6 +176,19 @@ impl Session {
             return Err(SessionError::Private { path: self.path.clone() });
         }
         self.document_of(&self.lines.exchanges)
+    }
+
+    /// Returns what earlier runs have kept back, as far as their tables are there: a run that is told of them keeps it back as
+    /// well, wherever it stands.
+    #[must_use]
+    pub fn originals(&self) -> Originals {
+        let mut all = Originals::default();
+        let runs = self.lines.exchanges.iter().filter(|exchange| exchange.redacted);
+        for run in runs.map(|exchange| &exchange.run).collect::<BTreeSet<_>>() {
+            // What is told of a run whose table is gone is refused before.
+            self.redactions(run).into_iter().for_each(|redactions| all.extend(redactions.originals()));
+        }
+        all
     }
 
     /// Makes the document of what was asked and agreed on. Its form stands in records, which are compared with it: it is not to

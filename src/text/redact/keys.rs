@@ -169,13 +169,17 @@ const TOKENS: [(&str, Run, usize); 116] = {
 };
 
 /// What each text with such a key contains, and its form, of which the group `part`, if there is one, is the secret.
-const SHAPES: [(&str, &str); 27] = [
+const SHAPES: [(&str, &str); 28] = [
     // Private keys, also if only their beginning is there.
     (
         "-----BEGIN ",
         r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?s:.)*?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?s:.)*)",
     ),
     ("PuTTY-User-Key-File-", r"PuTTY-User-Key-File-[0-9](?s:.)*?(?:Private-MAC:\s*[0-9a-fA-F]+|\z)"),
+    (
+        "---- BEGIN SSH2 ENCRYPTED",
+        r"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----(?s:.)*?(?:---- END SSH2 [A-Z ]*----|\z)",
+    ),
     // Lines from the middle of one.
     ("", r"(?:^|\s)(?:[A-Za-z0-9+/=]{60,76}\s+){2,}[A-Za-z0-9+/=]*"),
     // Stripe, Square, Shopify, Razorpay, Shippo, Flutterwave, Plaid: a word says what it is for. Slack: a letter does.
@@ -292,8 +296,10 @@ fn turns(bytes: &[u8]) -> usize {
 /// Returns where the rest of a private key stands whose beginning is in an earlier part of the text.
 fn torn_key(text: &str) -> Option<Range<usize>> {
     static END: LazyLock<Regex> = LazyLock::new(|| regex("-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"));
+    static BEGIN: LazyLock<Regex> =
+        LazyLock::new(|| regex("-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"));
     let end = END.find(text)?;
-    let has_begun = text[..end.start()].contains("-----BEGIN ");
+    let has_begun = BEGIN.is_match(&text[..end.start()]);
     (!has_begun).then(|| 0..end.end())
 }
 

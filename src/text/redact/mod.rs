@@ -14,6 +14,7 @@ mod folded;
 mod forms;
 mod keys;
 mod kinds;
+mod known;
 mod national_ids;
 mod numbers;
 mod phones;
@@ -31,6 +32,8 @@ use regex::{Captures, Regex};
 use serde::{Deserialize, Serialize};
 
 use folded::Folded;
+use known::Known;
+pub use known::Originals;
 pub use phones::{Regions, UnknownRegion};
 
 /// The word in the tokens of what the user's own patterns find.
@@ -77,6 +80,8 @@ impl Original {
 #[derive(Clone, Debug, Default)]
 pub struct Redactor {
     own: Vec<Regex>,
+    /// What is found wherever it stands.
+    known: Option<Known>,
     regions: Regions,
     redactions: Redactions,
     /// The table the other way round: for each word its originals, and the numbers of their tokens.
@@ -119,6 +124,13 @@ impl Redactor {
     #[must_use]
     pub fn with_regions(mut self, regions: Regions) -> Self {
         self.regions = regions;
+        self
+    }
+
+    /// The same that finds these originals wherever they stand, besides.
+    #[must_use]
+    pub fn with_known(mut self, originals: &Originals) -> Self {
+        self.known = Known::new(originals);
         self
     }
 
@@ -166,6 +178,7 @@ impl Redactor {
         for (place, _) in &mut found {
             *place = folded.unfold(place);
         }
+        found.extend(self.known.iter().flat_map(|known| known.find(text)));
         // Lines and columns tear what belongs together.
         if folded.has_gaps() {
             let unbroken = folded.unbroken();
@@ -208,6 +221,19 @@ impl Redactor {
 }
 
 impl Redactions {
+    /// Returns what the tokens stand for, but for what was written like a token.
+    #[must_use]
+    pub fn originals(&self) -> Originals {
+        let mut originals = Originals::default();
+        for (token, original) in &self.0 {
+            let word = parts(token).and_then(|(word, _)| words().find(|known| *known == word));
+            word.filter(|word| *word != kinds::WORDS[0])
+                .into_iter()
+                .for_each(|word| originals.add(original, word));
+        }
+        originals
+    }
+
     /// Returns how many tokens there are.
     #[must_use]
     pub fn count(&self) -> usize {

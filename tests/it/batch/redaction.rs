@@ -131,4 +131,7 @@ fn a_redacted_batch_that_is_killed_goes_on_with_its_tables() {
     std::fs::remove_dir_all(folder.path().join("out/redactions")).unwrap();
     let refused = Finished::of(&mut batch(&folder, &words)).exits(2);
     assert!(refused.stdout.contains("needs its table of redactions"), "{}", refused.stdout);
+    let words = [&words[..], &["--redact-pattern", "bob"]].concat();
+    let refused = Finished::of(&mut batch(&folder, &words)).exits(2);
+    assert!(refused.stdout.contains("needs its table of redactions"), "{}", refused.stdout);
 }

@@ -143,6 +143,26 @@ fn a_redacted_session_keeps_its_secrets_on_this_machine() {
 
 /// Runs in the session `sums`.
 #[test]
+fn what_a_session_has_kept_back_stays_so_wherever_it_stands_and_whatever_the_next_run_looks_for() {
+    let folder = Folder::new();
+    let run = |prompt: &str, answer: &str, words: &[&str]| {
+        let given = ["run", "--mock", "--redact", "--session", "s", "--prompt", prompt, "--answer", answer];
+        Finished::of(consensus(&folder).args(given).args(words)).exits(0);
+    };
+    // Beside its word it is a password, and alone it is none; the other is one of the user's own.
+    run("My password: hunter22x. How do I log in?", "Log in with [SECRET_1].", &[]);
+    run("Is bluebird the name?", "[PRIVATE_1] it is.", &["--redact-pattern", "blue\\w+"]);
+    run("And then?", "ok", &["--redact-region", "NL"]);
+    let journals = std::fs::read_dir(folder.path().join("runs")).unwrap().map(|run| run.unwrap().path());
+    let journals: Vec<_> =
+        journals.map(|run| run.join("journal.jsonl")).filter(|file| file.exists()).collect();
+    let text: String = journals.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    assert_eq!(journals.len(), 3);
+    assert!(!text.contains("hunter22x") && !text.contains("bluebird"), "{text}");
+    Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
+}
+
+#[test]
 fn a_session_can_be_redacted_from_some_run_on() {
     let server = Server::start(model(SENSIBLE));
     let folder = Folder::new();
