@@ -22,11 +22,20 @@ use crate::repository::Oid;
 use crate::run::{Notices, Waiting};
 use crate::text::escape;
 
-/// For so long all are heard, also where a quorum has answered before.
+/// For so long all are heard before a proposal, before those are told who have not answered.
 const ALL_MAX: Duration = Duration::from_secs(5);
+
+/// For so long all are heard where that is all that is asked for: a fetch takes its time.
+const CHECK_MAX: Duration = Duration::from_secs(30);
 
 /// How soon those are asked again who were not there.
 const AGAIN: Duration = Duration::from_secs(3);
+
+/// The longest time for a review that is believed: what a reviewer says of itself is its word.
+const REVIEW_MAX: Duration = Duration::from_hours(30 * 24);
+
+/// So many characters of a program's name are shown, and of why a fetch has failed.
+const SAID_CHARS_MAX: usize = 300;
 
 /// So many characters of a commit's name are shown.
 const SHORT: usize = 12;
@@ -83,23 +92,16 @@ impl Seat {
 }
 
 impl Attendance {
-    /// Asks all reviewers once. Where a quorum is ready, stragglers are waited for a little only.
-    pub(super) async fn of(connections: &Connections, place: Place<'_>) -> Self {
+    /// Asks all reviewers once. Those who have not answered by then are unheard.
+    async fn of(connections: &Connections, place: Place<'_>, time: Duration) -> Self {
         let Place { membership, addresses, base, branch } = place;
         let (quorum, count) = (membership.quorum().size(), membership.quorum().reviewers());
         let about = &Inquiry { base: base.to_string(), branch: branch.to_owned() };
         let ask = |by: Reviewer| async move { (by, connections.ask(NodeId::Reviewer(by), about).await) };
         let mut answers: FuturesUnordered<_> = (0..count).map(ask).collect();
-        let soon = Instant::now() + ALL_MAX;
+        let end = Instant::now() + time;
         let mut heard = BTreeMap::new();
-        loop {
-            let is_enough = heard.values().filter(|presence| is_able(presence)).count() >= quorum;
-            let next = if is_enough {
-                tokio::time::timeout_at(soon, answers.next()).await.ok().flatten()
-            } else {
-                answers.next().await
-            };
-            let Some((by, presence)) = next else { break };
+        while let Ok(Some((by, presence))) = tokio::time::timeout_at(end, answers.next()).await {
             heard.insert(by, presence);
         }
         let seats = membership.roster().reviewers.iter().enumerate();
@@ -191,7 +193,7 @@ impl Attendance {
             Some(Presence::Away(why)) => format!("{why} ({})", seat.address),
             None => "has not answered yet".to_owned(),
         };
-        escape::terminal(&escape::one_line(&words))
+        escape::terminal(&escape::one_line(&words)).chars().take(SAID_CHARS_MAX).collect()
     }
 
     fn short(&self) -> &str {
@@ -246,7 +248,7 @@ impl Attendance {
     fn ready(&self) -> QuorumReady {
         let said = || self.reviewers.iter().filter_map(Seat::said);
         let verifying = said().filter(|said| said.verifies).count();
-        let review_max = said().map(|said| Duration::from_secs(said.review_s)).max();
+        let review_max = said().map(|said| Duration::from_secs(said.review_s).min(REVIEW_MAX)).max();
         QuorumReady { verifies: verifying + self.quorum > self.reviewers.len(), review_max }
     }
 }
@@ -274,7 +276,7 @@ pub async fn attendance(request: &ApprovalRequest) -> Result<Attendance, Approva
     let connections = Connections::open(&key, me, &membership, &addresses)?;
     let base = repository.commit_of(&branch)?;
     let place = Place { membership: &membership, addresses: &addresses, base: &base, branch: &branch };
-    Ok(Attendance::of(&connections, place).await)
+    Ok(Attendance::of(&connections, place, CHECK_MAX).await)
 }
 
 /// Waits until a quorum could vote on a change of this base.
@@ -291,7 +293,7 @@ pub(super) async fn quorum_ready(
     let mut waiting: Option<Box<dyn Waiting + '_>> = None;
     let mut told = Vec::new();
     loop {
-        let attendance = Attendance::of(connections, place).await;
+        let attendance = Attendance::of(connections, place, ALL_MAX).await;
         if let Some(why) = attendance.obstacle() {
             return Err(ApprovalError::NotReady(why));
         }

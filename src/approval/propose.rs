@@ -170,6 +170,7 @@ impl<'a> ProposingNode<'a> {
         self.copy.empty()?;
         let run = ProposalRun { dir: self.decider.runs.join(id.to_string()), id };
         let reviewers_verify = self.ready(&candidate, &mut cut).await?;
+        self.is_still_at(&candidate)?;
         let verification = match self.verify(&candidate, &run, &mut cut).await? {
             Some(Checked::Passed(passed)) => Some(passed),
             Some(Checked::Failed { how, said, .. }) => {
@@ -228,6 +229,17 @@ impl<'a> ProposingNode<'a> {
             repository.not_checked_out(&self.site.branch)?;
         }
         Ok(repository.not_marked(&log.next_mark())?)
+    }
+
+    /// Refuses a change whose base was left behind while reviewers were waited for.
+    fn is_still_at(&self, candidate: &Candidate) -> Result<(), ApprovalError> {
+        if self.decider.repository.commit_of(&self.site.branch)? == candidate.base {
+            return self.can_land();
+        }
+        let branch = &self.site.branch;
+        Err(ApprovalError::NotReady(format!(
+            "`{branch}` has moved while reviewers were waited for, and nothing was proposed; give the same command again"
+        )))
     }
 
     /// Waits until a quorum could vote on a change of this base, where reviewers are in processes of their own.

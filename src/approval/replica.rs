@@ -310,12 +310,17 @@ impl ReplicaReviewer<'_> {
     /// Answers those who ask whether this one could take part; never ends.
     async fn answer(&self, mut questions: Questions) {
         while let Some(Question { about, answer }) = questions.recv().await {
+            // Who has asked may have gone, and another commit than one that git can name is not fetched.
+            if answer.is_closed() {
+                continue;
+            }
             let mut state = self.state_of(&about);
-            if state == BaseState::Missing && self.upstream.has_remote() {
-                self.upstream.fetch(&self.repository, self.watcher).await;
+            let is_name = Oid::try_from(about.base.clone()).is_ok();
+            if state == BaseState::Missing && is_name && self.upstream.has_remote() {
+                self.upstream.fetch_when_due(&self.repository, self.watcher).await;
                 state = self.state_of(&about);
             }
-            let failure = self.upstream.failure().filter(|_| state == BaseState::Missing);
+            let failure = self.upstream.failure().filter(|_| state != BaseState::Known);
             let readiness = Readiness {
                 program: PROGRAM.to_owned(),
                 base: state,
@@ -323,7 +328,7 @@ impl ReplicaReviewer<'_> {
                 review_s: self.request.review_timeout.as_secs(),
                 fetch_failed: failure,
             };
-            // Who has asked may have gone.
+            // It may have gone by now.
             let _ = answer.send(readiness);
         }
         std::future::pending::<()>().await;

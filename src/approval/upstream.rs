@@ -3,20 +3,25 @@
 //! In: a remote and a branch. Out: the commit that the branch is at there, as far as it was fetched. No branch of the copy is
 //! moved, and no file of it is touched, so that any clone serves, whatever is checked out in it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::process::Command;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
-use crate::repository::{Oid, Repository, RepositoryError};
+use super::error::ApprovalError;
+use crate::repository::{Oid, Repository};
 use crate::run::Notices;
 use crate::text::escape;
 
 /// How long a fetch may take.
 const FETCH_MAX: Duration = Duration::from_mins(1);
+
+/// Questions of others lead to a fetch so often at most.
+const AGAIN_MIN: Duration = Duration::from_secs(1);
 
 /// The longest words of git about a fetch that failed.
 const FAILURE_CHARS_MAX: usize = 300;
@@ -29,11 +34,13 @@ pub(super) struct Upstream {
     turn: Semaphore,
     /// Why the last fetch failed, if it did.
     failure: RefCell<Option<String>>,
+    /// When the last fetch ended.
+    tried: Cell<Option<Instant>>,
 }
 
 impl Upstream {
     pub(super) fn new(branch: String, remote: Option<String>) -> Self {
-        Self { branch, remote, turn: Semaphore::new(1), failure: RefCell::default() }
+        Self { branch, remote, turn: Semaphore::new(1), failure: RefCell::default(), tried: Cell::default() }
     }
 
     /// The branch, by its full name.
@@ -46,10 +53,27 @@ impl Upstream {
         self.remote.is_some()
     }
 
-    /// Where the branch is: as it was last fetched, or as it is in this copy, where nothing was.
-    pub(super) fn tip(&self, repository: &Repository) -> Result<Oid, RepositoryError> {
-        let fetched = if self.has_remote() { repository.fetched(&self.branch)? } else { None };
-        fetched.map_or_else(|| repository.commit_of(&self.branch), Ok)
+    /// Where the branch is: as it was last fetched or as it is in this copy, whichever is further, so that no decision is
+    /// forgotten that either carries.
+    ///
+    /// # Errors
+    ///
+    /// [`ApprovalError::Usage`] where the two have gone apart.
+    pub(super) fn tip(&self, repository: &Repository) -> Result<Oid, ApprovalError> {
+        let own = repository.commit_of(&self.branch)?;
+        let Some(fetched) = repository.fetched(&self.branch)? else { return Ok(own) };
+        if repository.is_ancestor(&own, &fetched)? {
+            return Ok(fetched);
+        }
+        if repository.is_ancestor(&fetched, &own)? {
+            return Ok(own);
+        }
+        Err(ApprovalError::Usage(format!(
+            "`{}` of this copy and what was fetched of it have gone apart: {own} and {fetched}; bring the branch to where its remote \
+             is, or remove what was fetched with `git update-ref -d {}`",
+            self.branch,
+            Repository::fetched_reference(&self.branch)
+        )))
     }
 
     /// Why the last fetch failed, in one line, if it did.
@@ -57,13 +81,26 @@ impl Upstream {
         self.failure.borrow().clone()
     }
 
+    /// Gets what has landed elsewhere, but not twice at once: many may ask.
+    pub(super) async fn fetch_when_due(&self, repository: &Repository, notices: &dyn Notices) {
+        if let Some(tried) = self.tried.get() {
+            tokio::time::sleep_until(tried + AGAIN_MIN).await;
+        }
+        self.fetch(repository, notices).await;
+    }
+
     /// Gets what has landed elsewhere; a copy that cannot may have it already.
     pub(super) async fn fetch(&self, repository: &Repository, notices: &dyn Notices) {
         let Some(remote) = &self.remote else { return };
         let _turn = self.turn.acquire().await;
-        let mut git = Command::from(repository.fetch(&from_here(remote), &self.branch));
-        git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
-        let why = match tokio::time::timeout(FETCH_MAX, git.output()).await {
+        let git = guarded(&repository.fetch(&from_here(remote), &self.branch));
+        let said = async {
+            let mut child = git?.spawn()?;
+            // The guard ends the command when this is closed.
+            let _lifeline = child.stdin.take();
+            child.wait_with_output().await
+        };
+        let why = match tokio::time::timeout(FETCH_MAX, said).await {
             Ok(Ok(said)) if said.status.success() => None,
             Ok(Ok(said)) => Some(in_one_line(&String::from_utf8_lossy(&said.stderr))),
             Ok(Err(why)) => Some(why.to_string()),
@@ -74,7 +111,25 @@ impl Upstream {
             notices.warn(line);
         }
         self.failure.replace(failure);
+        self.tried.set(Some(Instant::now()));
     }
+}
+
+/// The same command under this program's guard, which ends all that it has started once nobody waits for it.
+fn guarded(git: &std::process::Command) -> std::io::Result<Command> {
+    let mut guard = Command::new(std::env::current_exe()?);
+    guard.args(["guard", "--"]).arg(git.get_program()).args(git.get_args());
+    for (name, value) in git.get_envs() {
+        match value {
+            Some(value) => guard.env(name, value),
+            None => guard.env_remove(name),
+        };
+    }
+    if let Some(folder) = git.get_current_dir() {
+        guard.current_dir(folder);
+    }
+    guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    Ok(guard)
 }
 
 /// What git says, in one line of a bounded length.

@@ -13,7 +13,7 @@ const NAME: &str = "consensus";
 const MAIL: &str = "consensus@localhost";
 
 /// The reference into which a branch of another copy is fetched.
-fn fetched(branch: &str) -> String {
+fn fetched_reference(branch: &str) -> String {
     format!("refs/consensus/fetched/{}", branch.strip_prefix("refs/heads/").unwrap_or(branch))
 }
 
@@ -247,10 +247,16 @@ impl Repository {
             "--refmap=",
             "--end-of-options",
             remote,
-            &format!("{branch}:{}", fetched(branch)),
+            &format!("{branch}:{}", fetched_reference(branch)),
         ]);
         git.envs([("GIT_TERMINAL_PROMPT", "0"), ("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")]);
         git
+    }
+
+    /// The name of the reference into which a branch is fetched.
+    #[must_use]
+    pub fn fetched_reference(branch: &str) -> String {
+        fetched_reference(branch)
     }
 
     /// The commit that a branch was at when it was last fetched; none, if it never was.
@@ -259,7 +265,7 @@ impl Repository {
     ///
     /// [`RepositoryError`] if git cannot be asked.
     pub fn fetched(&self, branch: &str) -> Result<Option<Oid>, RepositoryError> {
-        self.reference(&fetched(branch))
+        self.reference(&fetched_reference(branch))
     }
 
     /// Whether one commit is another, or comes before it.

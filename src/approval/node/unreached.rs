@@ -57,5 +57,9 @@ pub(super) fn innermost(why: &reqwest::Error) -> String {
         return "another key answers there than the roster has for it; compare --peers and the rosters"
             .to_owned();
     }
+    let is_cut = |error: &std::io::Error| error.kind() == std::io::ErrorKind::UnexpectedEof;
+    if cause.downcast_ref().is_some_and(is_cut) {
+        return "it ends the connection".to_owned();
+    }
     cause.to_string()
 }

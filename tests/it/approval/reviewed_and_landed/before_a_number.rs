@@ -1,8 +1,10 @@
 //! What is known of reviewers in processes of their own before a decision has a number, and what is told while they vote.
 
 use std::io::BufReader;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -142,6 +144,71 @@ fn a_fetch_that_fails_is_told_to_who_asks_and_other_flags_of_a_reviewer_are_refu
 }
 
 #[test]
+fn what_was_fetched_long_ago_hides_no_decision_that_the_branch_carries() {
+    let house = House::new();
+    let serving = serve_all(&house, &["--mock", "--fetch", "./repo"]);
+    house.said(&["--change", "fix"], 0);
+    drop(serving);
+    let copy = house.path("of/Security/copy");
+    let first = git(&copy, &["rev-parse", "refs/heads/main"]);
+    git(&copy, &["fetch", "--quiet", "../../../repo", "+main:main"]);
+    git(&copy, &["update-ref", "refs/consensus/fetched/main", &first]);
+    std::fs::remove_dir_all(house.path("of/Security/decisions")).unwrap();
+    // Its log is lost, and its remote is away: it must not begin anew.
+    let mut command = consensus(&house.project.folder);
+    command.args(["approve", "--replica", "Security", "--keys", "of/Security", "--repo", "of/Security/copy"]);
+    command.args(["--peers", "peers.toml", "--mock", "--fetch", "./gone"]);
+    let refused = Finished::of(&mut command).exits(2).stderr;
+    assert!(refused.contains("carries decision 1"), "{refused}");
+}
+
+#[test]
+fn a_base_that_moves_while_reviewers_are_waited_for_is_no_decision() {
+    let house = House::new();
+    let _serving: Vec<Serving> =
+        ["Quality", "Security"].map(|name| house.serve(name, &["--mock", "--fetch", "./repo"])).into();
+    let mut command = consensus(&house.project.folder);
+    command.args(["approve", "--change", "fix", "--repo", "repo"]).args(APART);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let story = BufReader::new(child.stderr.take().unwrap());
+    let mut proposer = Serving { child, story, told: String::new() };
+    proposer.wait_for("2 of 4 reviewers are ready, and a decision needs 3");
+    move_main(&house, "moved");
+    let _third = house.serve("Performance", &["--mock"]);
+    proposer.wait_for("`refs/heads/main` has moved while reviewers were waited for");
+    assert_eq!(proposer.child.wait().unwrap().code(), Some(2));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_fetch_that_hangs_does_not_outlive_its_reviewer() {
+    let house = House::new();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("git://{}/nothing", silent.local_addr().unwrap());
+    let mut command = consensus(&house.project.folder);
+    command.args(["approve", "--replica", "Security", "--keys", "of/Security", "--repo", "of/Security/copy"]);
+    command.args(["--peers", "peers.toml", "--mock", "--fetch", &url]).stderr(Stdio::null());
+    let mut reviewer = command.spawn().unwrap();
+    // Those that name the place, but for the reviewer itself: its guard, and git.
+    let others = || {
+        let all = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path().join("cmdline"));
+        let lines = all.filter_map(|file| std::fs::read_to_string(file).ok());
+        lines.filter(|line| line.contains(&url) && line.contains("fetch\0--quiet")).count()
+    };
+    let until = |is_so: &dyn Fn() -> bool| {
+        let began = Instant::now();
+        while !is_so() {
+            assert!(began.elapsed() < Duration::from_secs(40), "{} processes", others());
+            std::thread::yield_now();
+        }
+    };
+    until(&|| others() > 0);
+    reviewer.kill().unwrap();
+    reviewer.wait().unwrap();
+    until(&|| others() == 0);
+}
+
+#[test]
 fn a_command_that_is_not_there_is_an_abstention_and_no_rejection() {
     let house = House::new();
     let mut security = house.serve("Security", &["--mock", "--verify", "no-such-command"]);
@@ -155,7 +222,8 @@ fn a_command_that_is_not_there_is_an_abstention_and_no_rejection() {
 fn it_is_told_who_has_voted_and_who_is_awaited_until_when() {
     let house = House::new();
     let mut serving: Vec<Serving> = ["Quality", "Security"].map(|name| house.serve(name, &["--mock"])).into();
-    serving.push(house.serve("Performance", &["--mock", "--answer", "reject"]));
+    let endless = ["--mock", "--answer", "reject", "--review-timeout", "10000y"];
+    serving.push(house.serve("Performance", &endless));
     let slow = "{\"delay_ms\": 1500, \"policy\": \"honest\", \"answer\": \"approve\"}\n";
     house.project.folder.write("slow.jsonl", slow);
     serving.push(house.serve("Compatibility", &["--mock-script", "slow.jsonl"]));
