@@ -20,7 +20,7 @@ const PLAIN: &str = r#"(?x)
 /// An address of which the sign or the dots stand apart or are words. A bare `at` needs a `dot` behind it.
 const APART: &str = r"(?xi)
     [\w.%+'-]+ (?:
-        \ ?@\ ? [\w-]+(?:\ ?\.\ ?[\w-]+)*\.[a-z]{2,}(?-u:\b)
+        \ ?@\ ? [\w-]+(?:\ ?\.\ ?[\w-]+)*(?:\.|\ \.\ )[a-z]{2,}(?-u:\b)
       | \ ? [\[\(\{<] \ ?(?:at|@|ät)\ ? [\]\)\}>] \ ? [\w-]+
         (?: (?: \ ? [\[\(\{<] \ ?(?:dot|\.|punkt)\ ? [\]\)\}>] \ ? | \ dot\  | \. ) [\w-]+ ){1,4}
       | \ at\  [\w-]+ (?: (?: \ dot\  | \ ? [\[\(\{<] \ ?dot\ ? [\]\)\}>] \ ? ) [\w-]+ ){0,3} (?: \ dot\  | \ ? [\[\(\{<] \ ?dot\ ? [\]\)\}>] \ ? ) [a-z]{2,}

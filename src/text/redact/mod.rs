@@ -2,7 +2,7 @@
 //!
 //! In: texts. Out: the same texts with a token such as `[EMAIL_1]` in place of each e-mail address, phone
 //! number, IBAN, card number, national id, IP address, secret, and whatever the user's own patterns find; and the table that
-//! turns tokens back. The same original has the same token in all texts, so that a model can still tell whether
+//! turns tokens back. One original has one token in all texts, so that a model can still tell whether
 //! two of them are one. What is written like a token is replaced as well, so that putting back is always exact:
 //! every token in a redacted text is one of the table's.
 //!

@@ -128,16 +128,16 @@ fn bare(text: &str, start: usize, is_assigned: bool, run_end: &mut usize) -> Opt
     (text[start..*run_end].chars().take(BARE_MIN).count() == BARE_MIN).then_some(start..*run_end)
 }
 
-/// Returns passwords that a sentence tells: they have a digit, so that `is simple` is not taken for one.
+/// Returns passwords that a sentence tells: they have a letter and a digit, so that `is simple` is not taken for one.
 fn spoken(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     static FORM: LazyLock<Regex> = LazyLock::new(|| regex(SPOKEN));
     FORM.find_iter(text).filter_map(|told| {
         let rest = &text[told.end()..];
         let length = rest.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'')).unwrap_or(rest.len());
         let value = rest[..length].trim_end_matches(['.', ',', ';', '!', '?']);
-        let (last, _) = value.char_indices().next_back()?;
-        let has_digit = value[..last].bytes().any(|byte| byte.is_ascii_digit());
-        (has_digit && is_value(value)).then(|| told.end()..told.end() + value.len())
+        let has_both =
+            value.bytes().any(|byte| byte.is_ascii_digit()) && value.chars().any(char::is_alphabetic);
+        (has_both && is_value(value)).then(|| told.end()..told.end() + value.len())
     })
 }
 
