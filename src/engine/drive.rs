@@ -20,7 +20,7 @@ use crate::journal::{
     Asked, Entry, Found, Journal, Limits, Log, Record, Replied, RunSpec, RunWriter, Writer,
 };
 use crate::protocol::{Ask, CallId, Outcome, Passage, RunSetup, Search};
-use crate::provider::{Clients, Completion, Progress, Provider, ProviderError};
+use crate::provider::{CallProgress, Clients, Completion, Provider, ProviderError};
 use crate::retrieval::Corpus;
 
 /// A run that is under way.
@@ -422,10 +422,10 @@ async fn call(
 ) -> (CallId, Result<Completion, ProviderError>, Duration) {
     let began = Instant::now();
     let call = ask.call;
-    let progress = |progress: Progress<'_>| {
+    let progress = |progress: CallProgress<'_>| {
         observer.on_event(match progress {
-            Progress::Tokens(tokens) => RunEvent::Streaming { call, tokens },
-            Progress::Again { error, wait } => RunEvent::Again { call, error, wait },
+            CallProgress::Tokens(tokens) => RunEvent::Streaming { call, tokens },
+            CallProgress::Again { error, wait } => RunEvent::Again { call, error, wait },
         });
     };
     let result = provider.ask(&ask, &progress).await;

@@ -25,7 +25,7 @@ pub struct Completion {
 
 /// What becomes of a call on the way to its reply.
 #[derive(Debug)]
-pub enum Progress<'a> {
+pub enum CallProgress<'a> {
     /// So many tokens have been received so far.
     Tokens(u64),
     /// A request has failed, and is made again.
@@ -38,7 +38,7 @@ pub enum Progress<'a> {
 }
 
 /// Called while a reply is on its way.
-pub type OnProgress<'a> = &'a dyn Fn(Progress<'_>);
+pub type OnProgress<'a> = &'a dyn Fn(CallProgress<'_>);
 
 /// Becomes true when no call is to be made again; those under way are still awaited.
 pub type Quitting = tokio::sync::watch::Receiver<bool>;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use backon::{ExponentialBuilder, Retryable};
 
 use super::ProviderError;
-use super::completion::{OnProgress, Progress, Quitting};
+use super::completion::{CallProgress, OnProgress, Quitting};
 
 /// The longest that a server's Retry-After is obeyed.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(2);
@@ -70,7 +70,7 @@ impl RetryPolicy {
                 planned.map(|planned| wait.unwrap_or(planned))
             })
             .notify(|error, wait| {
-                progress(Progress::Again { error, wait });
+                progress(CallProgress::Again { error, wait });
                 failed.replace(Some(error.clone()));
             });
         let mut attempted = std::pin::pin!(attempted.into_future());

@@ -31,12 +31,12 @@ impl Originals {
 
 /// Originals, ready to be found.
 #[derive(Clone, Debug)]
-pub(super) struct Known {
+pub(super) struct KnownOriginals {
     finder: AhoCorasick,
     words: Vec<&'static str>,
 }
 
-impl Known {
+impl KnownOriginals {
     /// Makes a finder; none, where there is nothing to find, or too much to hold.
     pub(super) fn new(originals: &Originals) -> Option<Self> {
         let mut builder = AhoCorasick::builder();

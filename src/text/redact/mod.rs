@@ -19,46 +19,25 @@ mod national_ids;
 mod numbers;
 mod phones;
 mod places;
+mod redactions;
 mod secrets;
+mod tokens;
 mod torn;
 
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::ops::Range;
-use std::sync::LazyLock;
 
-use regex::{Captures, Regex};
-use serde::{Deserialize, Serialize};
+use regex::Regex;
 
 use folded::Folded;
-use known::Known;
+use known::KnownOriginals;
 pub use known::Originals;
 pub use phones::{Regions, UnknownRegion};
-
-/// The word in the tokens of what the user's own patterns find.
-const OWN: &str = "PRIVATE";
-
-/// A token, as it is written.
-static TOKEN: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(kinds::TOKEN).expect("the form is a constant, and tests use it"));
-
-/// A token as a model may have bent it: in other letters or with other signs inside its brackets, or without them.
-static BENT: LazyLock<Regex> = LazyLock::new(|| {
-    let word = words().collect::<Vec<_>>().join("|");
-    let form =
-        format!(r"(?i:\[ *(?:{word})(?:\\_|[ _-])*\d+ *\])|\b(?:{word})\\?_\d+\b|\[[A-Z]+(?:-[A-Z]+)*_\d+\]");
-    Regex::new(&form).expect("it is made of constants")
-});
-
-fn words() -> impl Iterator<Item = &'static str> {
-    kinds::WORDS.into_iter().chain([OWN])
-}
-
-/// Tokens and what they stand for.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[serde(transparent)]
-pub struct Redactions(BTreeMap<String, String>);
+pub use redactions::Redactions;
+use tokens::{OWN, parts, words};
+pub use tokens::{bent_tokens, is_token, tokens};
 
 /// What a token stands for, as a key. Its fingerprint is compared first: originals begin alike and lie far apart, so that
 /// comparing them takes most of the time where there are hundreds of thousands.
@@ -81,7 +60,7 @@ impl Original {
 pub struct Redactor {
     own: Vec<Regex>,
     /// What is found wherever it stands.
-    known: Option<Known>,
+    known: Option<KnownOriginals>,
     regions: Regions,
     redactions: Redactions,
     /// The table the other way round: for each word its originals, and the numbers of their tokens.
@@ -130,7 +109,7 @@ impl Redactor {
     /// The same that finds these originals wherever they stand, besides.
     #[must_use]
     pub fn with_known(mut self, originals: &Originals) -> Self {
-        self.known = Known::new(originals);
+        self.known = KnownOriginals::new(originals);
         self
     }
 
@@ -220,80 +199,10 @@ impl Redactor {
     }
 }
 
-impl Redactions {
-    /// Returns what the tokens stand for, but for what was written like a token.
-    #[must_use]
-    pub fn originals(&self) -> Originals {
-        let mut originals = Originals::default();
-        for (token, original) in &self.0 {
-            let word = parts(token).and_then(|(word, _)| words().find(|known| *known == word));
-            word.filter(|word| *word != kinds::WORDS[0])
-                .into_iter()
-                .for_each(|word| originals.add(original, word));
-        }
-        originals
-    }
-
-    /// Returns how many tokens there are.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Returns the text with the originals in place of their tokens.
-    #[must_use]
-    pub fn restore(&self, text: &str) -> String {
-        self.restore_as(text, str::to_owned)
-    }
-
-    /// The same for JSON, in whose strings the originals must be written as JSON writes them.
-    #[must_use]
-    pub fn restore_json(&self, text: &str) -> String {
-        let escaped = |original: &str| {
-            let quoted = serde_json::Value::from(original).to_string();
-            quoted[1..quoted.len() - 1].to_owned()
-        };
-        self.restore_as(text, escaped)
-    }
-
-    fn restore_as(&self, text: &str, write: impl Fn(&str) -> String) -> String {
-        let original = |captures: &Captures<'_>| {
-            let token = captures.get_match().as_str();
-            self.0.get(token).map_or_else(|| token.to_owned(), |original| write(original))
-        };
-        TOKEN.replace_all(text, original).into_owned()
-    }
-}
-
-/// Whether a text is one token and nothing else.
-#[must_use]
-pub fn is_token(text: &str) -> bool {
-    parts(text).is_some_and(|(word, _)| words().any(|known| known == word))
-}
-
-/// Returns the word and the number of a token.
-fn parts(token: &str) -> Option<(&str, u64)> {
-    let (word, number) = token.strip_prefix('[')?.strip_suffix(']')?.rsplit_once('_')?;
-    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
-    Some((word, number.parse().ok().filter(|_| is_number)?))
-}
-
-/// Returns every token in a text.
-pub fn tokens(text: &str) -> impl Iterator<Item = &str> {
-    TOKEN.find_iter(text).map(|place| place.as_str())
-}
-
-/// Returns what looks like a token that a model has bent, or made up: it cannot be put back.
-///
-/// `known` is the tokens that there are.
-#[must_use]
-pub fn bent_tokens(known: &BTreeSet<String>, text: &str) -> Vec<String> {
-    let found = BENT.find_iter(text).map(|place| place.as_str());
-    found.filter(|token| !known.contains(*token)).map(str::to_owned).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use proptest::prelude::*;
 
