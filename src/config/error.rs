@@ -1,5 +1,6 @@
 //! What can be wrong with what the user asked for.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -25,8 +26,24 @@ pub struct Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, at, message } = self;
+        // A schema quotes what is wrong, which may be all of a file.
+        let message = bounded(message);
         if at.is_empty() { write!(f, "{file}: {message}") } else { write!(f, "{file} at {at}: {message}") }
     }
+}
+
+/// So many characters of one mistake are shown.
+const MESSAGE_CHARS_MAX: usize = 400;
+
+/// Returns the beginning and the end of a long message: what is wrong stands at its end.
+fn bounded(message: &str) -> Cow<'_, str> {
+    let count = message.chars().count();
+    if count <= MESSAGE_CHARS_MAX {
+        return message.into();
+    }
+    let half = MESSAGE_CHARS_MAX / 2;
+    let (head, tail) = (message.chars().take(half), message.chars().skip(count - half));
+    format!("{} … {}", head.collect::<String>(), tail.collect::<String>()).into()
 }
 
 /// Why a run cannot be set up.
@@ -138,5 +155,12 @@ mod tests {
         assert!(!text(20).contains("more"));
         assert_eq!(text(23).matches("r.json").count(), 20);
         assert!(text(23).ends_with("and 3 more"), "{}", text(23));
+    }
+    #[test]
+    fn of_a_long_mistake_the_beginning_and_the_end_are_shown() {
+        let message = format!("[{}] has more than 32 items", "{\"name\":\"A\"},".repeat(10_000));
+        let problem = Problem { file: "r.json".to_owned(), at: "/agents".to_owned(), message };
+        let text = problem.to_string();
+        assert!(text.len() < 500 && text.ends_with("has more than 32 items"), "{text}");
     }
 }
