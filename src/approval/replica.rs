@@ -156,7 +156,7 @@ impl<'a> ReviewingNode<'a> {
         let CutOff { mut stop, deadline } = cut;
         let is_stopped = tokio::select! {
             biased;
-            _ = stop.changed() => true,
+            () = stopped(&mut stop, &reviewer.turn) => true,
             () = passed(deadline) => false,
             ended = node.run(&mut inbox, &connections, &reviewer, patience, tell) => {
                 ended?;
@@ -167,6 +167,12 @@ impl<'a> ReviewingNode<'a> {
         };
         failure.map_or(Ok(is_stopped), Err)
     }
+}
+
+/// Resolves when a signal has come, and no review is under way any more: the replies of its open calls are paid for and kept.
+async fn stopped(stop: &mut watch::Receiver<StopRequest>, turn: &Semaphore) {
+    let _ = stop.changed().await;
+    let _ = turn.acquire().await;
 }
 
 /// Compares the branch with this reviewer's log: a log that is not there, and should be, is not begun anew. One that lacks the end
@@ -263,6 +269,10 @@ fn told(
 impl ReviewerNode for ReplicaReviewer<'_> {
     async fn review(&self, sequence: Sequence, change: &Change) -> ModelOpinion {
         let turn = self.turn.acquire().await;
+        if self.is_stopped() {
+            drop(turn);
+            return std::future::pending().await;
+        }
         let reading = match self.reading(sequence, change).await {
             Ok(Some(reading)) => reading,
             Ok(None) => {
@@ -280,9 +290,10 @@ impl ReviewerNode for ReplicaReviewer<'_> {
                     .into()
             }
         };
-        if *self.stop.borrow() != StopRequest::None {
+        if self.is_stopped() {
             // It was cut off, and is no opinion: the review goes on when this one is back.
-            std::future::pending::<()>().await;
+            drop(turn);
+            return std::future::pending().await;
         }
         let ModelOpinion { opinion, model } = reading;
         let opinion = bounded(opinion);
@@ -294,6 +305,11 @@ impl ReviewerNode for ReplicaReviewer<'_> {
         self.watcher.status(&escape::terminal(&format!("decision {sequence}: this reviewer voted {said}")));
         ModelOpinion { opinion, model }
     }
+}
+
+/// What a review that a signal has cut off comes to. It is never said.
+fn cut_off() -> Opinion {
+    Opinion::Abstain { reason: "the review was cut off".to_owned() }
 }
 
 /// An opinion that others will read: its words are not too many.
@@ -349,6 +365,19 @@ impl ReplicaReviewer<'_> {
         state().unwrap_or(BaseState::Missing)
     }
 
+    /// Resolves when a signal has come: what costs nothing is not waited for then.
+    async fn signal(&self) {
+        let mut stop = self.stop.clone();
+        if stop.wait_for(|asked| *asked != StopRequest::None).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Whether a signal has come.
+    fn is_stopped(&self) -> bool {
+        *self.stop.borrow() != StopRequest::None
+    }
+
     /// The last place of a decision of this roster that the branch carries by now; 0, if it carries none.
     fn landed(&self) -> Result<Sequence, ApprovalError> {
         let tip = self.upstream.tip(&self.repository)?;
@@ -372,7 +401,10 @@ impl ReplicaReviewer<'_> {
         sequence: Sequence,
         change: &Change,
     ) -> Result<Option<ModelOpinion>, ApprovalError> {
-        self.upstream.fetch(&self.repository, self.watcher).await;
+        tokio::select! {
+            () = self.upstream.fetch(&self.repository, self.watcher) => {}
+            () = self.signal() => return Ok(Some(cut_off().into())),
+        }
         if self.landed()? >= sequence {
             return Ok(None);
         }
@@ -420,7 +452,10 @@ impl ReplicaReviewer<'_> {
             return Ok(opinion);
         }
         // What it brings is run only once it was read.
-        let checked = verified(self.request, &self.repository, tree, dir, self.watcher).await?;
+        let checked = tokio::select! {
+            checked = verified(self.request, &self.repository, tree, dir, self.watcher) => checked?,
+            () = self.signal() => return Ok(cut_off()),
+        };
         if let Some(Checked::Failed { how, is_missing, .. }) = checked {
             if is_missing {
                 let reason = format!("the command of this reviewer cannot be started: {how}");

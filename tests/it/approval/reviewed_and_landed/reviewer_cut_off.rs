@@ -5,7 +5,7 @@ use std::process::Stdio;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{House, NAMES, Serving};
+use crate::support::{Finished, House, NAMES, Serving, consensus};
 
 #[test]
 fn a_reviewer_serves_until_its_deadline_and_ends_well() {
@@ -26,6 +26,11 @@ fn a_review_that_is_cut_off_by_a_signal_is_no_opinion_and_goes_on_later() {
     quality.wait_for("Quality: thinks");
     quality.signal(Signal::SIGTERM);
     assert_eq!(quality.child.wait().unwrap().code(), Some(130), "all it knows is kept");
+    // The reply of the open call was awaited, since it is paid for.
+    let run = std::fs::read_dir(house.path("of/Quality/runs")).unwrap().next().unwrap().unwrap().path();
+    let verified = ["verify", run.to_str().unwrap()];
+    let verified = Finished::of(consensus(&house.project.folder).args(verified)).exits(0).stdout;
+    assert!(!verified.contains("lost calls"), "{verified}");
     // All three are needed: nothing is decided without it.
     assert!(proposer.try_wait().unwrap().is_none());
     let mut quality = house.serve("Quality", &words);
