@@ -49,10 +49,10 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
     match result.outcome {
         OutcomeKind::Agreed | OutcomeKind::NoAgreement if is_one => {}
         // Without these words a script has a number and nothing else.
-        OutcomeKind::Failed | OutcomeKind::Budget => output.warn(&ending),
-        OutcomeKind::Agreed | OutcomeKind::NoAgreement | OutcomeKind::Vetoed | OutcomeKind::Interrupted => {
-            output.status(&ending);
+        OutcomeKind::Failed | OutcomeKind::Budget | OutcomeKind::NoAgreement | OutcomeKind::Vetoed => {
+            output.warn(&ending);
         }
+        OutcomeKind::Agreed | OutcomeKind::Interrupted => output.status(&ending),
     }
     output.status(&format!(
         "rounds {}, calls {}, tokens {} + {} ({} cached), {:.1} s",
@@ -65,7 +65,10 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
     ));
     for dissent in result.dissent.iter().filter(|_| !is_one) {
         let text = escape::excerpt(&dissent.text);
-        output.status(&format!("other answer: {} ({}): {text}", dissent.agent, dissent.stage));
+        match result.text {
+            Some(_) => output.status(&format!("other answer: {} ({}): {text}", dissent.agent, dissent.stage)),
+            None => output.status(&format!("{} answered: {text}", dissent.agent)),
+        }
     }
     let mut section = &result.section;
     if let Section::MapReduce(read) = section {

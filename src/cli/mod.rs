@@ -12,6 +12,7 @@ mod error;
 mod metrics;
 mod output;
 mod progress;
+mod runs_table;
 mod runtime;
 mod signals;
 

@@ -20,8 +20,8 @@ pub fn runs_folder(flag: Option<&PathBuf>, file: &FileConfig) -> PathBuf {
     flag.or(file.runs_dir.as_ref()).cloned().unwrap_or_else(|| PathBuf::from(DEFAULT_RUNS_DIR))
 }
 
-/// Returns the folder of the run that `name` means, among those in `runs_dir`: an id, the beginning of one, or a run
-/// folder's path. Without a name it is the newest run.
+/// Returns the folder of the run that `name` means, among those in `runs_dir`: an id, the beginning or the end of one,
+/// or a run folder's path. Without a name it is the newest run.
 ///
 /// # Errors
 ///
@@ -38,12 +38,15 @@ pub fn find_run(name: Option<&str>, runs_dir: &Path) -> Result<PathBuf, RunError
     if path.is_file() && path.file_name().is_some_and(|f| f == FILE_NAME) {
         return Ok(path.parent().unwrap_or(Path::new(".")).to_owned());
     }
-    let begins = |folder: &&PathBuf| folder_name(folder).starts_with(name);
-    let mut matching = folders.iter().filter(begins);
+    let is_meant = |folder: &&PathBuf| {
+        let id = folder_name(folder);
+        id.starts_with(name) || id.ends_with(name)
+    };
+    let mut matching = folders.iter().filter(is_meant);
     match (matching.next(), matching.next()) {
         (Some(folder), None) => Ok(folder.clone()),
         (Some(_), Some(_)) => {
-            Err(missing(runs_dir, &format!("`{name}` is the beginning of more than one run's id")))
+            Err(missing(runs_dir, &format!("`{name}` is the beginning or the end of more than one run's id")))
         }
         (None, _) => Err(missing(runs_dir, &format!("there is no run `{name}`"))),
     }

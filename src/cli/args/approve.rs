@@ -47,7 +47,7 @@ pub(crate) struct ApproveArgs {
     #[arg(long, value_name = "COMMAND", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub(crate) verify: Option<String>,
     /// How long it may take.
-    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = super::duration)]
     pub(crate) verify_timeout: Duration,
     /// What tests run of the changed files: an LCOV tracefile. For the record, and for people.
     #[arg(long, value_name = "FILE")]
@@ -96,7 +96,7 @@ pub(crate) struct ApproveArgs {
     #[arg(long, value_name = "REMOTE", help_heading = APART, requires = "replica", conflicts_with_all = ["change", "check"])]
     pub(crate) fetch: Option<String>,
     /// How long a reviewer may take before the others go on without it.
-    #[arg(long, value_name = "DURATION", help_heading = APART, conflicts_with_all = ["change", "check"], default_value = "30m", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", help_heading = APART, conflicts_with_all = ["change", "check"], default_value = "30m", value_parser = super::duration)]
     pub(crate) review_timeout: Duration,
     /// Tokens of one reply at most, for every reviewer.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=100_000))]

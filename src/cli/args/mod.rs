@@ -7,6 +7,7 @@ mod results;
 mod run;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -55,7 +56,7 @@ pub(crate) enum Command {
     Keys(KeysArgs),
     /// Go on with an interrupted, failed or unaffordable run.
     Resume(ResumeArgs),
-    /// List the runs.
+    /// List the runs: at a terminal the newest first, with their answers.
     Runs(RunsArgs),
     /// Print a run's transcript.
     Show(RunRef),
@@ -93,6 +94,12 @@ pub(crate) enum Command {
     ReadPdf(ReadPdfArgs),
 }
 
+/// Reads a duration, such as `90s` or `2h 30m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text)
+        .map_err(|_| "give a number with a unit, such as 90s, 10m or 2h".to_owned())
+}
+
 /// Arguments of `docs`.
 #[derive(Args, Debug)]
 pub(crate) struct DocsArgs {
@@ -119,7 +126,7 @@ pub(crate) enum DocsCommand {
 /// Which run.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunRef {
-    /// The run: its id, the beginning of its id, or its folder. Or --last.
+    /// The run: its id, the beginning or the end of it, or its folder. Or --last.
     #[arg(value_name = "RUN", required_unless_present = "last")]
     pub(crate) run: Option<String>,
     /// The newest run.
@@ -242,6 +249,9 @@ pub(crate) struct ResumeArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct RunsArgs {
+    /// The newest so many runs alone.
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
     /// Folder with run folders.
     #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
     pub(crate) runs_dir: Option<PathBuf>,

@@ -226,7 +226,7 @@ pub(crate) struct ServerArgs {
     #[arg(long)]
     pub(crate) allow_http: bool,
     /// How long one reply may take, such as 10m.
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = super::duration)]
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -282,7 +282,7 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "USD", value_parser = dollars)]
     pub(crate) max_cost: Option<u64>,
     /// Put the run down after this time, such as 30m.
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = super::duration)]
     pub(crate) deadline: Option<Duration>,
 }
 

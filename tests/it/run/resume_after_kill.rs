@@ -223,8 +223,11 @@ fn the_first_ctrl_c_makes_no_failed_call_again() {
         .unwrap();
     let stderr = std::io::BufReader::new(child.stderr.take().unwrap());
     let mut story = std::io::BufRead::lines(stderr).map(Result::unwrap);
-    // Both agents wait for their next attempt.
-    assert_eq!(story.by_ref().filter(|line| line.contains("next try in")).take(2).count(), 2);
+    // Both agents wait for their next attempt; that is told once.
+    assert!(story.by_ref().any(|line| line.contains("; trying again")));
+    while busy.chats().len() < 2 {
+        std::thread::yield_now();
+    }
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     assert!(story.any(|line| line.contains("interrupted")));
