@@ -22,8 +22,8 @@ impl GivenChange {
         let path = Path::new(change);
         if !is_stdin && !path.is_file() {
             let branch = match repository.branch(change) {
-                Err(RepositoryError::NoBranch(_)) => {
-                    let why = format!("`{change}` is neither a file with a patch nor a branch");
+                Err(RepositoryError::NoBranch { advice, .. }) => {
+                    let why = format!("`{change}` is neither a file with a patch nor a branch; {advice}");
                     return Err(ApprovalError::Usage(why));
                 }
                 branch => branch?,

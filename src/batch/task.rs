@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use crate::protocol::Document;
@@ -80,8 +81,11 @@ impl TaskLine {
     pub fn parse(line: &str) -> Result<Self, String> {
         // It is a line of its own, whatever line of its file it is.
         let place = |why: serde_json::Error| why.to_string().replace(" at line 1 column ", ", at byte ");
-        let written: Written =
-            serde_json::from_str(line).map_err(|why| format!("it is no task: {}", place(why)))?;
+        let written: Written = serde_json::from_str(line).map_err(|why| {
+            let is_json = matches!(why.classify(), Category::Data);
+            let what = if is_json { "it is no task" } else { "it is no valid JSON, and so no task" };
+            format!("{what}: {}", place(why))
+        })?;
         let is_text_or_number =
             written.id.get().starts_with(['"', '-']) || written.id.get().starts_with(char::is_numeric);
         if !is_text_or_number {
@@ -167,7 +171,8 @@ mod tests {
     #[test]
     fn a_line_that_is_no_task_is_refused_with_its_reason() {
         for (line, part) in [
-            ("", "it is no task"),
+            ("", "it is no valid JSON, and so no task"),
+            ("not json", "it is no valid JSON, and so no task"),
             ("[]", "it is no task"),
             (r#"{"id": [1], "prompt": "b"}"#, "its `id` is neither"),
             (r#"{"id": "a"}"#, "missing field `prompt`"),

@@ -39,8 +39,13 @@ pub enum RepositoryError {
     #[error("`{0}` names no commit; give a branch, a tag or a commit")]
     NoCommit(String),
     /// The name is no branch.
-    #[error("`{0}` is no branch; decisions land on a branch, such as `main`")]
-    NoBranch(String),
+    #[error("`{name}` is no branch of this copy, and decisions land on one; {advice}")]
+    NoBranch {
+        /// The name.
+        name: String,
+        /// What to do.
+        advice: String,
+    },
     /// The beginning of the history is not there.
     #[error(
         "the repository is a shallow copy, and cannot be told from others; `git fetch --unshallow` gets the rest"
@@ -120,7 +125,7 @@ impl RepositoryError {
             Self::NoGit(_)
             | Self::NotARepository(_)
             | Self::NoCommit(_)
-            | Self::NoBranch(_)
+            | Self::NoBranch { .. }
             | Self::DoesNotApply { .. }
             | Self::Nothing(_)
             | Self::Shallow

@@ -267,7 +267,7 @@ impl Repository {
         let full = format!("refs/heads/{short}");
         let said = self.ask(&GitCall::words(&["show-ref", "--verify", "--quiet", "--", &full]))?;
         if !said.is_well {
-            return Err(RepositoryError::NoBranch(name.to_owned()));
+            return Err(self.no_branch(name)?);
         }
         // One that stands for another would be moved in that one's place.
         let said = self.ask(&GitCall::words(&["symbolic-ref", "--quiet", &full]))?;
@@ -275,5 +275,19 @@ impl Repository {
             Some(other) if said.is_well => self.branch(other),
             Some(_) | None => Ok(full),
         }
+    }
+    /// The error for a name that is no branch, with the branch of a remote that may be meant.
+    pub(super) fn no_branch(&self, name: &str) -> Result<RepositoryError, RepositoryError> {
+        let short = name.strip_prefix("refs/heads/").unwrap_or(name);
+        let all =
+            self.must(&GitCall::words(&["for-each-ref", "--format=%(refname:lstrip=2)", "refs/remotes"]))?;
+        let all = String::from_utf8_lossy(&all).into_owned();
+        let own = |remote: &str| remote.split_once('/').map(|(_, own)| own.to_owned());
+        let meant = all.lines().find(|remote| *remote == short || own(remote).as_deref() == Some(short));
+        let advice = match meant.and_then(|remote| Some((remote, own(remote)?))) {
+            Some((remote, own)) => format!("`git branch {own} {remote}` makes one of `{remote}`"),
+            None => "give one, such as `main`".to_owned(),
+        };
+        Ok(RepositoryError::NoBranch { name: name.to_owned(), advice })
     }
 }

@@ -104,7 +104,7 @@ impl Repository {
         if let Some(found) = marked.filter(|found| found != to) {
             return Err(RepositoryError::Marked { mark: mark.0.clone(), found });
         }
-        let at = self.reference(branch)?.ok_or_else(|| RepositoryError::NoBranch(branch.clone()))?;
+        let Some(at) = self.reference(branch)? else { return Err(self.no_branch(branch)?) };
         if at == *from {
             if !is_marked {
                 return Ok(false);

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::run::{LimitArgs, MetricsArgs, MockArgs, RolesetsArgs, RunsDirArgs, ServerArgs};
 use crate::approval::ApprovalRequest;
+use crate::cli::error::UsageError;
 use crate::config::FileConfig;
 use crate::run::{MockChoice, runs_folder};
 
@@ -57,7 +58,7 @@ pub(crate) struct ApproveArgs {
     pub(crate) findings: Option<PathBuf>,
     /// The folder with the reviewers' keys.
     #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
-    pub(crate) keys: PathBuf,
+    pub(crate) keys: Option<PathBuf>,
     /// The decisions below this number that --base carries without naming a roster, as version 0.1 wrote them, were other keys';
     /// of a --replica: this key has signed none below it. It is kept in the ledger, and needs saying once.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..1 << 53))]
@@ -123,8 +124,19 @@ pub(crate) struct ApproveArgs {
 
 impl ApproveArgs {
     /// Returns what these flags, and the configuration where they say nothing, want of a decision.
-    pub(crate) fn request(&self, file: &FileConfig) -> ApprovalRequest {
-        ApprovalRequest {
+    ///
+    /// # Errors
+    ///
+    /// [`UsageError`] if it is not said where the keys are.
+    pub(in crate::cli) fn request(&self, file: &FileConfig) -> Result<ApprovalRequest, UsageError> {
+        let no_keys = || {
+            UsageError(
+                "there are no keys; `consensus keys generate keys` makes them, and --keys keys names them"
+                    .to_owned(),
+            )
+        };
+        let keys = self.keys.clone().ok_or_else(no_keys)?;
+        Ok(ApprovalRequest {
             repo: self.repo.clone(),
             change: self.change.clone().unwrap_or_else(|| "-".to_owned()),
             base: self.base.clone(),
@@ -133,7 +145,7 @@ impl ApproveArgs {
             verify_timeout: self.verify_timeout,
             coverage: self.coverage.clone(),
             findings: self.findings.clone(),
-            keys: self.keys.clone(),
+            keys,
             ledger_starts_at: self.ledger_starts_at,
             message: self.message.clone(),
             roleset: self.roleset.clone(),
@@ -155,6 +167,6 @@ impl ApproveArgs {
             output: self.output.clone(),
             review: self.review.clone(),
             sarif: self.sarif.clone(),
-        }
+        })
     }
 }

@@ -41,7 +41,7 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
     let began = Instant::now();
     let listening = signals::listen(UNBEGUN, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
-    let request = args.request(&file);
+    let request = args.request(&file)?;
     let node = ProposingNode::open(&request, file, output).await?;
     let cut = CutOff { stop: listening.begin(), deadline: args.limits.deadline.map(|after| began + after) };
     let proposed = Box::pin(node.propose(cut, began)).await?;
@@ -66,7 +66,7 @@ async fn replica(name: &str, args: &ApproveArgs, output: &Output) -> anyhow::Res
     let began = Instant::now();
     let listening = signals::listen(UNSEATED, None, output)?;
     let file = FileConfig::load()?;
-    let request: ApprovalRequest = args.request(&file);
+    let request: ApprovalRequest = args.request(&file)?;
     let node = ReviewingNode::open(name, &request, file, listening.stop(), output).await?;
     let cut = CutOff { stop: listening.begin(), deadline: args.limits.deadline.map(|after| began + after) };
     let is_stopped = node.run(cut).await?;
@@ -75,7 +75,7 @@ async fn replica(name: &str, args: &ApproveArgs, output: &Output) -> anyhow::Res
 
 /// `consensus approve --check`: who could take part in a decision.
 async fn check(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let attendance = attendance(&args.request(&FileConfig::load()?)).await?;
+    let attendance = attendance(&args.request(&FileConfig::load()?)?).await?;
     if output.format == Format::Text {
         let lines = attendance.lines();
         let width = lines.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();

@@ -93,8 +93,8 @@ fn roster(keys: &Path) -> anyhow::Result<KeyFolder> {
 /// Verifies the record of a decision, with the public keys alone.
 fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::Result<ExitCode> {
     let Some(keys) = keys else {
-        let why = "whether a record is proven depends on whom you trust; give the folder with the reviewers' public keys \
-                   (roster.json) with --keys DIR";
+        let why = "give --keys DIR, the folder with the reviewers' public keys (roster.json): whether a record is proven \
+                   depends on whose keys you trust";
         return Err(UsageError(why.to_owned()).into());
     };
     let roster = roster(keys)?;

@@ -6,7 +6,7 @@ use consensus::repository::{ChangeSource, Repository};
 use serde_json::Value;
 
 use super::Project;
-use crate::support::{Finished, consensus};
+use crate::support::{Finished, consensus, git};
 
 #[test]
 fn a_change_that_cannot_land_is_not_reviewed() {
@@ -16,7 +16,10 @@ fn a_change_that_cannot_land_is_not_reviewed() {
         assert!(finished.stderr.contains(why), "{}", finished.stderr);
     };
     refused(&["--change", "nothing"], "neither a file with a patch nor a branch");
-    refused(&["--change", "fix", "--base", "nowhere"], "is no branch");
+    refused(
+        &["--change", "fix", "--base", "nowhere"],
+        "is no branch of this copy, and decisions land on one; give one",
+    );
     refused(&["--change", "fix", "--roleset", "solver_checker"], "a roleset of `pair`");
     refused(&["--change", "fix", "--roleset", "reviewers_f2"], "make keys with --roleset reviewers_f2");
     project.folder.write("bad.patch", "--- a/sum.py\n+++ b/sum.py\n@@ -1 +1 @@\n-nothing like it\n+x\n");
@@ -24,6 +27,27 @@ fn a_change_that_cannot_land_is_not_reviewed() {
     project.git(&["checkout", "--quiet", "main"]);
     refused(&["--change", "fix"], "is checked out in");
     assert!(!project.folder.path().join("runs").exists());
+}
+
+#[test]
+fn what_a_checkout_of_a_ci_job_lacks_is_named() {
+    let project = Project::new();
+    // A clone in which no branch is made: what such jobs work in.
+    project.git(&["clone", "--quiet", "--no-checkout", ".", "../ci"]);
+    let ci = project.folder.path().join("ci");
+    git(&ci, &["checkout", "--quiet", "--detach", "origin/main"]);
+    let refused = |words: &[&str], why: &str| {
+        let mut command = consensus(&project.folder);
+        let finished = Finished::of(command.args(["approve", "--repo", "ci", "--mock"]).args(words)).exits(2);
+        assert!(finished.stderr.contains(why), "{}", finished.stderr);
+    };
+    let advice = "`git branch main origin/main` makes one of `origin/main`";
+    refused(&["--change", "origin/fix", "--keys", "keys"], advice);
+    refused(&["--change", "fix.patch", "--keys", "keys", "--base", "origin/main"], advice);
+    refused(
+        &["--change", "fix.patch"],
+        "`consensus keys generate keys` makes them, and --keys keys names them",
+    );
 }
 
 #[test]
