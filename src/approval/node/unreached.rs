@@ -52,14 +52,23 @@ pub(super) fn innermost(why: &reqwest::Error) -> String {
     while let Some(source) = cause.source() {
         cause = source;
     }
-    let is_stranger = |error: &rustls::Error| matches!(error, rustls::Error::InvalidCertificate(_));
-    if cause.downcast_ref().is_some_and(is_stranger) {
+    // What TLS says comes inside of an error of the connection, which may be inside of another one.
+    let mut io: Option<&std::io::Error> = cause.downcast_ref();
+    while let Some(inner) = io.and_then(inside) {
+        io = Some(inner);
+    }
+    let tls = io.and_then(std::io::Error::get_ref).and_then(|inner| inner.downcast_ref());
+    if matches!(tls, Some(rustls::Error::InvalidCertificate(_))) {
         return "another key answers there than the roster has for it; compare --peers and the rosters"
             .to_owned();
     }
-    let is_cut = |error: &std::io::Error| error.kind() == std::io::ErrorKind::UnexpectedEof;
-    if cause.downcast_ref().is_some_and(is_cut) {
+    if io.is_some_and(|error| error.kind() == std::io::ErrorKind::UnexpectedEof) {
         return "it ends the connection".to_owned();
     }
     cause.to_string()
+}
+
+/// The error of a connection inside of another one.
+fn inside(error: &std::io::Error) -> Option<&std::io::Error> {
+    error.get_ref()?.downcast_ref()
 }
