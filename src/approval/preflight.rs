@@ -87,7 +87,11 @@ impl Seat {
 
     /// Whether it could vote. One that does not say so may be able to.
     fn is_able(&self) -> bool {
-        self.presence.as_ref().is_some_and(is_able)
+        match &self.presence {
+            Some(Presence::Ready(said)) => said.base == BaseState::Known,
+            Some(Presence::Silent) => true,
+            Some(Presence::Away(_)) | None => false,
+        }
     }
 }
 
@@ -204,7 +208,7 @@ impl Attendance {
         self.about.branch.strip_prefix("refs/heads/").unwrap_or(&self.about.branch)
     }
 
-    /// Why no quorum can vote, whoever comes back; none, if one could.
+    /// Why no quorum can vote, even if all come back who are away; none, if one could.
     fn obstacle(&self) -> Option<String> {
         let (all, base, branch) = (self.reviewers.len(), self.short(), self.branch());
         let kinds = [
@@ -250,15 +254,6 @@ impl Attendance {
         let verifying = said().filter(|said| said.verifies).count();
         let review_max = said().map(|said| Duration::from_secs(said.review_s).min(REVIEW_MAX)).max();
         QuorumReady { verifies: verifying + self.quorum > self.reviewers.len(), review_max }
-    }
-}
-
-/// Whether somebody could vote.
-fn is_able(presence: &Presence) -> bool {
-    match presence {
-        Presence::Ready(ready) => ready.base == BaseState::Known,
-        Presence::Silent => true,
-        Presence::Away(_) => false,
     }
 }
 

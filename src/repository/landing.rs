@@ -12,11 +12,6 @@ use super::oid::Oid;
 const NAME: &str = "consensus";
 const MAIL: &str = "consensus@localhost";
 
-/// The reference into which a branch of another copy is fetched.
-fn fetched_reference(branch: &str) -> String {
-    format!("refs/consensus/fetched/{}", branch.strip_prefix("refs/heads/").unwrap_or(branch))
-}
-
 /// The mark of a decision that has landed: a reference that is made when its branch is moved, and not without it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LandingMark(String);
@@ -247,7 +242,7 @@ impl Repository {
             "--refmap=",
             "--end-of-options",
             remote,
-            &format!("{branch}:{}", fetched_reference(branch)),
+            &format!("{branch}:{}", Self::fetched_reference(branch)),
         ]);
         git.envs([("GIT_TERMINAL_PROMPT", "0"), ("GIT_SSH_COMMAND", "ssh -oBatchMode=yes")]);
         git
@@ -256,7 +251,7 @@ impl Repository {
     /// The name of the reference into which a branch is fetched.
     #[must_use]
     pub fn fetched_reference(branch: &str) -> String {
-        fetched_reference(branch)
+        format!("refs/consensus/fetched/{}", branch.strip_prefix("refs/heads/").unwrap_or(branch))
     }
 
     /// The commit that a branch was at when it was last fetched; none, if it never was.
@@ -265,7 +260,7 @@ impl Repository {
     ///
     /// [`RepositoryError`] if git cannot be asked.
     pub fn fetched(&self, branch: &str) -> Result<Option<Oid>, RepositoryError> {
-        self.reference(&fetched_reference(branch))
+        self.reference(&Self::fetched_reference(branch))
     }
 
     /// Whether one commit is another, or comes before it.
