@@ -110,6 +110,8 @@ fn any_clone_serves_a_reviewer_that_fetches_and_none_of_its_files_is_touched() {
         let copy = house.path(&format!("of/{name}/copy"));
         std::fs::remove_dir_all(&copy).unwrap();
         house.project.git(&["clone", "--quiet", "--branch", "main", ".", copy.to_str().unwrap()]);
+        // What some clones do: their branches follow those of the remote, by force.
+        git(&copy, &["config", "--add", "remote.origin.fetch", "+refs/heads/*:refs/heads/*"]);
         // Somebody works in it.
         std::fs::write(copy.join("sum.py"), "changed = True\n").unwrap();
     }
@@ -121,7 +123,9 @@ fn any_clone_serves_a_reviewer_that_fetches_and_none_of_its_files_is_touched() {
     assert_eq!((&said["outcome"], &said["sequence"]), (&json!("landed"), &json!(2)), "{said}");
     for name in NAMES {
         let copy = house.path(&format!("of/{name}/copy"));
-        assert_eq!(git(&copy, &["rev-parse", "HEAD"]), first, "{name}");
+        for place in ["HEAD", "refs/heads/main", "refs/remotes/origin/main"] {
+            assert_eq!(git(&copy, &["rev-parse", place]), first, "{name}: {place}");
+        }
         assert_eq!(std::fs::read_to_string(copy.join("sum.py")).unwrap(), "changed = True\n", "{name}");
     }
 }
@@ -141,6 +145,41 @@ fn a_fetch_that_fails_is_told_to_who_asks_and_other_flags_of_a_reviewer_are_refu
         let refused = Finished::of(command.args(flag)).exits(2).stderr;
         assert!(refused.contains("cannot be used with"), "{refused}");
     }
+}
+
+#[test]
+fn a_copy_that_lacks_objects_asks_no_remote_for_them_before_it_answers() {
+    let house = House::new();
+    let copy = house.path("of/Security/copy");
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("git://{}/nothing", silent.local_addr().unwrap());
+    for (name, value) in [
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.url", &url),
+    ] {
+        git(&copy, &["config", name, value]);
+    }
+    let _security = house.serve("Security", &["--mock"]);
+    move_main(&house, "moved");
+    let told = table(&house, 3).stdout;
+    assert!(
+        told.lines().any(|line| line.starts_with("Security") && line.contains("lacks the base")),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_stranger_at_the_place_of_a_reviewer_is_told_from_one_who_is_away() {
+    let house = House::new();
+    let _security = house.serve("Security", &["--mock"]);
+    let peers = std::fs::read_to_string(house.path("peers.toml")).unwrap();
+    let swapped = peers.replace("Quality", "?").replace("Security", "Quality").replace('?', "Security");
+    house.project.folder.write("peers.toml", &swapped);
+    let told = table(&house, 3).stdout;
+    let is_stranger = |line: &str| line.contains("another key answers there than the roster has for it");
+    assert!(told.lines().any(|line| line.starts_with("Quality") && is_stranger(line)), "{told}");
 }
 
 #[test]
