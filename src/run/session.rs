@@ -97,7 +97,7 @@ pub enum SessionError {
 pub enum SessionSays {
     /// Nothing is known: the session's file is not there.
     NoFile,
-    /// Nothing contradicts the record, but a table of redactions is not there, so that what the run was given is not compared.
+    /// Nothing contradicts the record, but a table of redactions cannot be read, so that what the run was given is not compared.
     NoTable,
     /// The session has no line of the run.
     Nothing,

@@ -25,7 +25,6 @@ pub(crate) fn runs(args: &RunsArgs, output: &Output) -> anyhow::Result<ExitCode>
     let skipped = args.limit.map_or(0, |limit| folders.len().saturating_sub(limit));
     let rows: Vec<Value> = folders.iter().skip(skipped).map(|folder| row(folder)).collect();
     if output.format == Format::Json {
-        // Other programs know these fields alone.
         output.json(&json!(rows))?;
         return Ok(ExitCode::Success);
     }

@@ -239,7 +239,7 @@ fn in_words(says: SessionSays) -> &'static str {
     match says {
         SessionSays::NoFile => "its file is not there, and was not compared",
         SessionSays::NoTable => {
-            "is not contradicted; a table of redactions is not there, and what the run was given was not compared"
+            "is not contradicted; a table of redactions cannot be read, and what the run was given was not compared"
         }
         SessionSays::Nothing => {
             "held what the run was given; it has no line of the run, which `consensus resume` adds"

@@ -133,6 +133,9 @@ fn a_redacted_session_keeps_its_secrets_on_this_machine() {
     let first: Value = serde_json::from_str(kept.lines().next().unwrap()).unwrap();
     let table = folder.path().join("runs").join(first["run"].as_str().unwrap()).join("redactions.json");
     std::fs::remove_file(table).unwrap();
+    let earlier = ["verify", first["run"].as_str().unwrap()];
+    let told = Finished::of(consensus(&folder).args(earlier)).exits(0).stdout;
+    assert!(told.contains("redactions.json is not there"), "{told}");
     let refused = run("And now?", &["--redact"]).exits(2).stderr;
     assert!(refused.contains("needs the table of redactions of its run"), "{refused}");
     // The record is sound without the table, and says what could not be compared.
