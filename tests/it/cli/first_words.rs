@@ -59,3 +59,34 @@ fn a_server_of_this_machine_that_is_not_there_is_not_waited_for_and_told_once() 
     assert_eq!(told(""), (1, false), "at once");
     assert_eq!(told("retries = 1\n"), (2, true), "as often as was said, in one line and at the end");
 }
+
+#[test]
+fn a_run_without_agreement_shows_each_answer_and_says_so_also_where_no_story_is_wanted() {
+    let folder = Folder::new();
+    let agent = |name: &str, answer| {
+        format!("{{\"agent\":\"{name}\",\"policy\":\"stubborn\",\"answer\":\"{answer}\"}}\n")
+    };
+    folder.write("script.jsonl", &(agent("Writer", 4) + &agent("Physicist", 5)));
+    let run = |words: &[&str]| {
+        let given =
+            ["run", "--roleset", "writer_physicist", "--mock-script", "script.jsonl", "--prompt", "2+2?"];
+        Finished::of(consensus(&folder).args(given).args(words)).exits(3).stderr
+    };
+    let told = run(&[]);
+    assert!(told.contains("\nWriter answered: 4\nPhysicist answered: 5\n"), "{told}");
+    let quiet = run(&["--quiet"]);
+    assert!(quiet.starts_with("no_agreement: ") && quiet.lines().count() == 1, "{quiet}");
+
+    // The newest alone is listed, and the end of its id names it.
+    let listed = Finished::of(consensus(&folder).args(["runs", "--limit", "1"])).exits(0).stdout;
+    assert_eq!(listed.lines().count(), 1, "{listed}");
+    let id = listed.split(' ').next().unwrap();
+    let shown = Finished::of(consensus(&folder).args(["show", &id[id.len() - 8..]])).exits(0).stdout;
+    assert!(shown.starts_with(&format!("# Run {id}")), "{shown}");
+}
+
+#[test]
+fn a_duration_without_a_unit_is_answered_with_examples() {
+    let refused = typed(&["run", "--mock", "--answer", "4", "--deadline", "10", "2 + 2?"], 2).stderr;
+    assert!(refused.contains("give a number with a unit, such as 90s, 10m or 2h"), "{refused}");
+}
