@@ -33,17 +33,9 @@ fn what_a_batch_has_kept_back_is_not_sent_when_a_flag_is_forgotten() {
     tasks(&folder, 1);
     let server = Server::start(model(SENSIBLE));
     let url = server.url();
-    let words = |words: &[&'static str]| {
-        [words, &["--model", "tiny-model", "--base-url"]]
-            .concat()
-            .iter()
-            .map(|word| (*word).to_owned())
-            .collect::<Vec<_>>()
-    };
-    let batch = |given: &[&'static str], code: i32| {
-        let given = words(given);
-        let given: Vec<&str> = given.iter().map(String::as_str).chain([url.as_str()]).collect();
-        Finished::of(&mut batch(&folder, &given)).exits(code)
+    let batch = |given: &[&str], code: i32| {
+        let words = [given, &["--model", "tiny-model", "--base-url", &url]].concat();
+        Finished::of(&mut batch(&folder, &words)).exits(code)
     };
     batch(&ROLESET, 0);
     let asked = server.chats().len();
