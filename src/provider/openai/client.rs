@@ -248,8 +248,10 @@ fn response_format(
 }
 
 fn read_key(endpoint: &OpenAiEndpoint) -> Result<Option<String>, ProviderError> {
-    if let Some(key) = endpoint.api_key_env.as_ref().and_then(|name| std::env::var(name).ok()) {
-        return Ok(Some(key.trim().to_owned()).filter(|k| !k.is_empty()));
+    let key = endpoint.api_key_env.as_ref().and_then(|name| std::env::var(name).ok());
+    // A job without the secret has the variable all the same, and nothing in it.
+    if let Some(key) = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty()) {
+        return Ok(Some(key));
     }
     let Some(path) = &endpoint.api_key_file else { return without_key(endpoint) };
     let read = read_text(Path::new(path), SMALL_BYTES_MAX);

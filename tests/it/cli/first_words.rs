@@ -42,6 +42,11 @@ fn a_key_that_is_missing_is_said_at_once() {
         assert!(refused.contains(&format!("needs a key, and `{variable}` is not set")), "{refused}");
         assert_eq!(refused.lines().count(), 2, "what is run, and why it is not: {refused}");
     }
+    let folder = Folder::new();
+    let mut command = consensus(&folder);
+    command.env("OPENAI_API_KEY", " ").args(["How much is 2+2?", "--model", "openai:gpt-4o-mini"]);
+    let empty = Finished::of(&mut command).exits(2).stderr;
+    assert!(empty.contains("needs a key"), "{empty}");
 }
 
 #[test]
