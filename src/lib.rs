@@ -24,8 +24,8 @@
 //! - [`crypto`]: digests, signatures and canonical JSON.
 //! - [`files`]: reading within a limit, writing whole, private folders.
 //! - [`text`]: what models write. Envelope, schema, extraction, canonical forms, vacuity, quoting.
-//! - [`protocol`]: state machines. `contract` says what one is, `turn` holds what they share, and `registry` alone
-//!   lists them: [`protocol::pair`], two agents with a dual stop; [`protocol::council`], intent, answer and
+//! - [`protocol`]: state machines. `contract` says what one is, `turn` holds what they share, `phase` says
+//!   what a call is for, and `registry` alone lists them: [`protocol::pair`], two agents with a dual stop; [`protocol::council`], intent, answer and
 //!   verification with a weighted confidence; [`protocol::panel`], many answers and blind judges;
 //!   [`protocol::review`], reviewers of a change, which files call `approval`; [`protocol::map_reduce`], a long document
 //!   read in pieces by runs of any of them.
@@ -62,6 +62,7 @@
 //! provider  retrieval  repository
 //! journal
 //! files
+//! protocol::phase
 //! protocol::registry
 //! protocol::pair  protocol::council  protocol::panel  protocol::review  protocol::map_reduce
 //! protocol::turn
@@ -73,7 +74,8 @@
 //! # Adding a protocol
 //!
 //! 1. `src/protocol/<new>/`: its machine, its parameters with [`protocol::ProtocolParams`], its section of a report.
-//! 2. `src/protocol/registry.rs`: a line in each `enum`, in `each` and in `defaults`, and its two conversions.
+//! 2. `src/protocol/registry.rs`: a line in each `enum`, in `each` and in `defaults`, and its two conversions; `src/protocol/phase.rs`: which
+//!    of its calls are blind.
 //! 3. `src/protocol/mod.rs`: its module; and above, in this file, its place in the code map and the layers.
 //! 4. `src/report/`: its line in `transcript.rs` and in `worth.rs`, where the compiler asks for it, and what only it shows.
 //! 5. `src/config/roleset.schema.json`, with its name in the list that tells `pair` from the others, and

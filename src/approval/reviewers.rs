@@ -37,7 +37,7 @@ impl Reviewers {
         keys: &KeyFolder,
     ) -> Result<Self, ApprovalError> {
         let named = request.roleset.as_deref().unwrap_or(ROLESET);
-        let NamedRoleset { name, mut roleset, packs } =
+        let NamedRoleset { name, mut roleset, packs, .. } =
             read_named(Some(named), request.rolesets_dir.as_ref(), file)?;
         if !matches!(roleset.params, Params::Approval(_)) {
             let protocol = roleset.params.protocol();

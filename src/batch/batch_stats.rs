@@ -106,21 +106,21 @@ impl BatchStats {
         self.cost_micro_usd = self.cost_micro_usd.zip(cost).map(|(sum, cost)| sum.saturating_add(cost));
     }
 
-    /// The same after so much time, with so many cells that wait, when so many bytes of the tasks were read, of so many.
+    /// The same after so much time, with so many cells that wait, when so many lines of the tasks were read, of so many.
     pub(super) fn at(
         &self,
         passed: Duration,
         waiting: u64,
-        bytes_read: u64,
-        bytes: Option<u64>,
+        lines_read: u64,
+        lines: Option<u64>,
         all_read: bool,
     ) -> Self {
         let seconds = passed.as_secs_f64();
         let ended = self.ended.all();
         let known = (ended + self.under_way + waiting) as f64;
-        // The rest of the tasks has as many cells to the byte.
-        let cells = bytes.filter(|_| bytes_read > 0 && known > 0.0);
-        let cells = cells.map(|bytes| (known * (bytes as f64 / bytes_read as f64).max(1.0)).round());
+        // Each line of the rest has as many cells.
+        let cells = lines.filter(|_| lines_read > 0 && known > 0.0);
+        let cells = cells.map(|lines| (known * (lines as f64 / lines_read as f64).max(1.0)).round());
         let new = ended.saturating_sub(self.before);
         let eta = cells.filter(|_| new > 0).map(|cells| (cells - ended as f64) * seconds / new as f64);
         Self { seconds, cells, eta_seconds: eta, all_read, ..self.clone() }

@@ -7,20 +7,36 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 
+use serde_json::json;
+
+use super::manifest::{ColumnNote, ServerNote};
 use super::matrix::Column;
 use super::scheduler::Columns;
-use crate::config::{Chosen, FileConfig, launch_command, resolve_endpoints};
+use crate::config::{
+    Chosen, FileConfig, Roleset, RolesetSource, differences, launch_command, resolve_endpoints,
+};
+use crate::core::Endpoint;
+use crate::crypto::Digest;
 use crate::journal::Limits;
 use crate::protocol::Task;
+use crate::provider::OpenAi;
 use crate::provider::launch::Launched;
 use crate::run::{
-    MockChoice, NamedRoleset, Notices, ParamChanges, RedactRequest, RunError, check_prices, launch,
-    mock_script, read_named, sought,
+    MockChoice, NamedRoleset, Notices, ParamChanges, RedactRequest, RunError, SeatRequest, check_prices,
+    launch, mock_script, read_named, sought,
 };
 
 /// So many rolesets of single tasks are kept ready.
 const NAMED_MAX: usize = 256;
+
+/// So many servers are asked what they are, and so many models of one are noted.
+const SERVERS_MAX: usize = 16;
+const MODELS_MAX: usize = 16;
+
+/// How long a server is given to say what it is.
+const SERVER_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Columns, or why there are none.
 type Found = Result<Rc<[Column]>, String>;
@@ -38,8 +54,12 @@ pub struct ColumnRequest {
     pub mock: MockChoice,
     /// What must not leave the machine, besides what the rolesets say.
     pub redaction: RedactRequest,
+    /// The name of the arm that they belong to, if they are told from others by it.
+    pub arm: Option<String>,
     /// Parameters in place of the rolesets'.
     pub params: ParamChanges,
+    /// The members of panels.
+    pub seats: SeatRequest,
     /// What each run may use.
     pub limits: Limits,
 }
@@ -53,8 +73,39 @@ pub struct OpenColumns {
     models: Vec<Option<String>>,
     /// Those of the batch.
     all: Rc<[Column]>,
+    /// The same for the manifest.
+    notes: Vec<ColumnNote>,
     /// Those of rolesets that single tasks have named.
     named: RefCell<HashMap<String, Found>>,
+}
+
+/// Makes the columns of a batch without their servers, to be planned and not to be run.
+///
+/// # Errors
+///
+/// [`RunError`]; nothing was started or sent.
+pub fn planned_columns(request: &ColumnRequest, file: &FileConfig) -> Result<Vec<Column>, RunError> {
+    let mut columns = Vec::new();
+    for roleset in request.rolesets() {
+        let named = read_named(roleset, request.rolesets_dir.as_ref(), file)?;
+        let NamedRoleset { name, mut roleset, mut packs, .. } = named;
+        request.seats.take(&mut roleset, &mut packs, &request.redaction)?;
+        request.params.apply(&mut roleset)?;
+        let setup = roleset.setup(&name, &packs, Task::default(), 0);
+        for model in models(request.servers.model.as_deref()) {
+            let column = Column::new(model.unwrap_or_default(), setup.clone(), Vec::new());
+            columns.push(column.in_arm(request.arm.as_deref().unwrap_or_default()));
+        }
+    }
+    Ok(columns)
+}
+
+impl ColumnRequest {
+    /// The rolesets that are named; one that is not, where none is.
+    fn rolesets(&self) -> Vec<Option<&str>> {
+        let named: Vec<Option<&str>> = self.rolesets.iter().map(|name| Some(name.as_str())).collect();
+        if named.is_empty() { vec![None] } else { named }
+    }
 }
 
 impl OpenColumns {
@@ -84,26 +135,34 @@ impl OpenColumns {
         let command = launch_command(&chosen, &file, None)?;
         let server = launch(command.as_ref(), &mut chosen, &file, log, notices).await?;
         let named = RefCell::default();
-        let mut columns = Self { request, file, chosen, models, all: Rc::default(), named };
-        columns.all = columns.of_the_batch().await?.into();
+        let (all, notes) = (Rc::default(), Vec::new());
+        let mut columns = Self { request, file, chosen, models, all, notes, named };
+        let (all, notes) = columns.of_the_batch(notices).await?.into_iter().unzip::<_, _, Vec<_>, _>();
+        (columns.all, columns.notes) = (all.into(), notes);
         Ok((columns, server))
     }
 
-    async fn of_the_batch(&self) -> Result<Vec<Column>, RunError> {
-        let rolesets = &self.request.rolesets;
-        let rolesets: Vec<Option<&str>> = if rolesets.is_empty() {
-            vec![None]
-        } else {
-            rolesets.iter().map(|r| Some(r.as_str())).collect()
-        };
-        let mut all: Vec<Column> = Vec::new();
-        for roleset in rolesets {
-            all.extend(self.of_roleset(roleset).await?);
+    /// What the manifest says of the columns.
+    #[must_use]
+    pub fn notes(&self) -> &[ColumnNote] {
+        &self.notes
+    }
+
+    /// The columns of the batch.
+    #[must_use]
+    pub fn all(&self) -> &[Column] {
+        &self.all
+    }
+
+    async fn of_the_batch(&self, notices: &dyn Notices) -> Result<Vec<(Column, ColumnNote)>, RunError> {
+        let mut all: Vec<(Column, ColumnNote)> = Vec::new();
+        for roleset in self.request.rolesets() {
+            all.extend(self.of_roleset(roleset, Some(notices)).await?);
         }
         // A run is told from others by its task, roleset, model and seed, by their names.
-        for (at, column) in all.iter().enumerate() {
+        for (at, (column, _)) in all.iter().enumerate() {
             let Column { roleset, model, .. } = column;
-            if all[..at].iter().any(|other| other.roleset == *roleset && other.model == *model) {
+            if all[..at].iter().any(|(other, _)| other.roleset == *roleset && other.model == *model) {
                 let model = if model.is_empty() { String::new() } else { format!(" on `{model}`") };
                 return Err(RunError::Usage(format!(
                     "the roleset `{roleset}`{model} is named twice; give a copy a name of its own, or leave it out"
@@ -114,9 +173,19 @@ impl OpenColumns {
     }
 
     /// A roleset on each of the models.
-    async fn of_roleset(&self, roleset: Option<&str>) -> Result<Vec<Column>, RunError> {
+    async fn of_roleset(
+        &self,
+        roleset: Option<&str>,
+        notices: Option<&dyn Notices>,
+    ) -> Result<Vec<(Column, ColumnNote)>, RunError> {
         let folder = self.request.rolesets_dir.as_ref();
-        let NamedRoleset { name, mut roleset, packs } = read_named(roleset, folder, &self.file)?;
+        let named = read_named(roleset, folder, &self.file)?;
+        if let (Some(notices), Some(shadows)) = (notices, named.shadows()) {
+            notices.status(&shadows);
+        }
+        let NamedRoleset { name, mut roleset, mut packs, source, .. } = named;
+        let as_found = roleset.clone();
+        self.request.seats.take(&mut roleset, &mut packs, &self.request.redaction)?;
         self.request.params.apply(&mut roleset)?;
         let setup = roleset.setup(&name, &packs, Task::default(), 0);
         let sought = sought(&self.request.redaction, &roleset)?;
@@ -126,13 +195,55 @@ impl OpenColumns {
             let endpoints = resolve_endpoints(&chosen, &self.file, &roleset).await?;
             check_prices(self.request.limits, &endpoints)?;
             let column = Column::new(model.clone().unwrap_or_default(), setup.clone(), endpoints);
-            columns.push(match &sought {
+            let column = column.in_arm(self.request.arm.as_deref().unwrap_or_default());
+            let column = match &sought {
                 Some(sought) => column.redacted(sought.clone()),
                 None => column,
-            });
+            };
+            let note = ColumnNote {
+                roleset: column.roleset.clone(),
+                model: column.model.clone(),
+                arm: column.arm.clone(),
+                source: source.to_string(),
+                sha256: column.sha256,
+                settings: vec![settings(&as_found, &roleset, &source, &column)],
+                endpoints: column.endpoints.iter().map(Endpoint::label).collect(),
+            };
+            columns.push((column, note));
         }
         Ok(columns)
     }
+
+    /// What the servers of all columns say about themselves; nothing of one that says nothing.
+    pub async fn servers(&self) -> Vec<ServerNote> {
+        let mut servers: Vec<ServerNote> = Vec::new();
+        for endpoint in self.all.iter().flat_map(|column| &column.endpoints) {
+            let Endpoint::OpenAi(endpoint) = endpoint else { continue };
+            if servers.len() < SERVERS_MAX
+                && servers.iter().all(|known| known.base_url != endpoint.base_url)
+                && let Ok(server) = OpenAi::new((**endpoint).clone())
+                && let Ok(Ok(mut info)) = tokio::time::timeout(SERVER_PATIENCE, server.described()).await
+            {
+                // A provider of thousands says that it has the one that is called.
+                if info.models.len() > MODELS_MAX {
+                    info.models.retain(|model| *model == endpoint.model);
+                }
+                servers.push(ServerNote { base_url: endpoint.base_url.clone(), info });
+            }
+        }
+        servers
+    }
+}
+
+/// SHA-256 of what a person has chosen: of a built-in roleset what differs from it, and of any other one all of it. What is kept back
+/// from servers is no part of it: runs that would send more than others are refused by themselves.
+fn settings(as_found: &Roleset, roleset: &Roleset, source: &RolesetSource, column: &Column) -> Digest {
+    let packs: Vec<&str> = column.setup.everybody().map(|agent| agent.pack.as_str()).collect();
+    let chosen = match source {
+        RolesetSource::Embedded(name) => json!([name, differences(as_found, roleset)]),
+        RolesetSource::File(_) => json!([roleset, packs]),
+    };
+    Digest::new(chosen.to_string().as_bytes())
 }
 
 fn models(named: Option<&str>) -> Vec<Option<String>> {
@@ -151,8 +262,9 @@ impl Columns for OpenColumns {
         if let Some(known) = self.named.borrow().get(name) {
             return known.clone();
         }
-        let columns = self.of_roleset(Some(name)).await;
-        let columns = columns.map(Rc::from).map_err(|why| format!("{:#}", anyhow::Error::from(why)));
+        let columns = self.of_roleset(Some(name), None).await;
+        let columns = columns.map(|columns| columns.into_iter().map(|(column, _)| column).collect());
+        let columns = columns.map_err(|why| format!("{:#}", anyhow::Error::from(why)));
         let mut named = self.named.borrow_mut();
         // A file of tasks may name any number of rolesets that are not there.
         if named.len() < NAMED_MAX {

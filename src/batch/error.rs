@@ -111,6 +111,18 @@ pub enum BatchError {
         /// Which one was asked for.
         now: ShardOf,
     },
+    /// Runs of this name were made by other settings.
+    #[error("{}", settings_in_words(folder, [roleset, model, arm]))]
+    Settings {
+        /// The folder.
+        folder: PathBuf,
+        /// The roleset.
+        roleset: String,
+        /// The model as it was named.
+        model: String,
+        /// The arm.
+        arm: String,
+    },
 }
 
 impl BatchError {
@@ -125,7 +137,9 @@ impl BatchError {
             Self::Results { .. } | Self::Evidence { .. } | Self::Stray { .. } | Self::Manifest { .. } => {
                 ExitCode::Integrity
             }
-            Self::Shards { .. } | Self::Redactions { .. } | Self::Private { .. } => ExitCode::Usage,
+            Self::Settings { .. } | Self::Shards { .. } | Self::Redactions { .. } | Self::Private { .. } => {
+                ExitCode::Usage
+            }
             Self::CircuitOpen { .. } => ExitCode::Provider,
         }
     }
@@ -135,4 +149,15 @@ impl BatchError {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }
     }
+}
+
+/// Says which runs would be counted together, and what can be done about it.
+fn settings_in_words(folder: &Path, [roleset, model, arm]: [&str; 3]) -> String {
+    let model = if model.is_empty() { String::new() } else { format!(" on `{model}`") };
+    let arm = if arm.is_empty() { String::new() } else { format!(" in the arm `{arm}`") };
+    format!(
+        "`{}` has runs of `{roleset}`{model}{arm} with other settings: give these a name of their own with --arm NAME, take \
+         another --out, or keep the old runs beside the new ones with --keep-old",
+        folder.display()
+    )
 }

@@ -11,11 +11,12 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::error::BatchError;
 use super::matrix::run_id;
+use super::result_line::phases;
 use super::results::lines;
 use crate::crypto::Digest;
 use crate::engine::RunState;
@@ -137,7 +138,8 @@ fn compare(
         }
     }
     if !is_named_so(&said, run, state) {
-        let why = "its `task`, `model` and `seed` are not those that the run has its id from".to_owned();
+        let why =
+            "its `task`, `model`, `arm` and `seed` are not those that the run has its id from".to_owned();
         return Err(wrong(path, place, why));
     }
     let is_final = state.outcome().is_some_and(|outcome| outcome.kind().is_final());
@@ -175,9 +177,15 @@ fn derived(said: &Map<String, Value>, state: &RunState, head: Digest) -> Map<Str
             ("task", Some(cell.task.clone().into())),
             ("model", Some(cell.model.clone().into())),
             ("made_of", Some(cell.made_of.to_string().into())),
+            ("arm", Some(cell.arm.clone().into()).filter(|_| !cell.arm.is_empty())),
+            ("meta", Some(json!(cell.meta)).filter(|_| !cell.meta.is_empty())),
         ],
-        None => ["task", "model", "made_of"].map(|name| (name, said.get(name).cloned())),
+        None => ["task", "model", "made_of", "arm", "meta"].map(|name| (name, said.get(name).cloned())),
     };
+    // Lines of earlier versions do not say it.
+    if said.contains_key("phases") {
+        derived.insert("phases".to_owned(), json!(phases(state)));
+    }
     derived.extend(labels.into_iter().filter_map(|(name, label)| Some((name.to_owned(), label?))));
     derived
 }
@@ -187,7 +195,8 @@ fn is_named_so(said: &Map<String, Value>, run: Uuid, state: &RunState) -> bool {
     let name = |name: &str| said.get(name).and_then(Value::as_str);
     let setup = &state.opened().setup;
     let named = name("task").zip(name("model"));
-    named.is_some_and(|(task, model)| run_id(task, &setup.roleset, model, setup.seed) == run)
+    let arm = name("arm").unwrap_or_default();
+    named.is_some_and(|(task, model)| run_id(task, &setup.roleset, model, arm, setup.seed) == run)
 }
 
 /// The value at a path of names, such as `/blind_vote/sha256`.

@@ -4,9 +4,12 @@
 //! here depends on when or where it is made, so that every process finds the same.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
+use serde_json::json;
 use uuid::Uuid;
 
+use super::grader::{Given, Grader};
 use super::task::TaskLine;
 use crate::core::Endpoint;
 use crate::crypto::Digest;
@@ -22,6 +25,8 @@ pub struct Column {
     pub roleset: String,
     /// The model as it was named; empty for that of the roleset or the server.
     pub model: String,
+    /// The name of the arm that it belongs to; empty without one.
+    pub arm: String,
     /// A run of it, but for its task and seed.
     pub setup: RunSetup,
     /// SHA-256 of that.
@@ -46,29 +51,42 @@ impl Column {
     pub fn new(model: String, setup: RunSetup, endpoints: Vec<Endpoint>) -> Self {
         let text = serde_json::to_string(&setup).unwrap_or_default();
         let sha256 = Digest::new(text.as_bytes());
-        Self { roleset: setup.roleset.clone(), model, setup, sha256, endpoints, sought: None }
+        let roleset = setup.roleset.clone();
+        Self { roleset, model, arm: String::new(), setup, sha256, endpoints, sought: None }
+    }
+
+    /// The same in an arm of this name.
+    #[must_use]
+    pub fn in_arm(self, arm: &str) -> Self {
+        Self { arm: arm.to_owned(), ..self }
     }
 
     /// The same with tokens in place of what must not leave the machine.
     #[must_use]
     pub fn redacted(self, sought: Sought) -> Self {
-        let text = serde_json::json!([self.sha256, sought]).to_string();
+        let text = json!([self.sha256, sought]).to_string();
         Self { sha256: Digest::new(text.as_bytes()), sought: Some(sought), ..self }
     }
 }
 
-/// The id of a run: no other task, roleset, model and seed have the same.
-pub(super) fn run_id(task: &str, roleset: &str, model: &str, seed: u64) -> Uuid {
-    let name = serde_json::json!(["batch", 1, task, roleset, model, seed]).to_string();
+/// The id of a run: no other task, roleset, model, arm and seed have the same.
+pub(super) fn run_id(task: &str, roleset: &str, model: &str, arm: &str, seed: u64) -> Uuid {
+    // Arms came later: a run that is in none has the id that it had before.
+    let name = if arm.is_empty() {
+        json!(["batch", 1, task, roleset, model, seed])
+    } else {
+        json!(["batch", 2, task, roleset, model, arm, seed])
+    };
+    let name = name.to_string();
     let bytes = Digest::new(name.as_bytes()).as_bytes().first_chunk().copied().unwrap_or_default();
     uuid::Builder::from_custom_bytes(bytes).into_uuid()
 }
 
 impl Cell<'_> {
-    /// The id of the run: the same for the same task, roleset, model and seed.
+    /// The id of the run: the same for the same task, roleset, model, arm and seed.
     pub(super) fn run(&self) -> Uuid {
-        let Column { roleset, model, .. } = self.column;
-        run_id(&self.task.id, roleset, model, self.seed)
+        let Column { roleset, model, arm, .. } = self.column;
+        run_id(&self.task.id, roleset, model, arm, self.seed)
     }
 
     /// Which differences between texts do not count here.
@@ -80,7 +98,7 @@ impl Cell<'_> {
     /// about what was left out, so that no guess can be tried on it.
     pub(super) fn made_of(&self) -> Digest {
         let TaskLine { prompt, documents, canonical, .. } = self.task;
-        let text = serde_json::json!([prompt, documents, canonical, self.column.sha256]).to_string();
+        let text = json!([prompt, documents, canonical, self.column.sha256]).to_string();
         let text = match &self.column.sought {
             Some(sought) => sought.redactor().redact(&text),
             None => text,
@@ -109,13 +127,25 @@ impl Cell<'_> {
             builder = builder.with_redaction(redaction);
         }
         let (task, model) = (self.task.id.clone(), self.column.model.clone());
-        let cell = InBatch { task, model, made_of: self.made_of() };
+        let (arm, meta) = (self.column.arm.clone(), self.meta());
+        let cell = InBatch { task, model, made_of: self.made_of(), arm, meta };
         Ok(builder.in_cell(cell).build(self.column.endpoints.clone(), limits))
+    }
+
+    /// What the task is labelled with, without what must not leave the machine.
+    pub(super) fn meta(&self) -> BTreeMap<String, String> {
+        let mut meta = self.task.meta.clone();
+        if let Some(sought) = &self.column.sought {
+            for value in meta.values_mut() {
+                *value = sought.redactor().redact(value);
+            }
+        }
+        meta
     }
 
     /// The right answer in the form in which texts are compared here, if it is known.
     fn right(&self) -> Option<Result<Canonical, NotCanonical>> {
-        let answer = self.task.answer.as_ref()?;
+        let answer = self.task.answer.as_ref().filter(|_| self.task.grader == Grader::Exact)?;
         let rule = self.canonical();
         let canonicalizer = Canonicalizer::new(rule, self.column.setup.rules_version.rules().reading);
         let has_comma = rule.decimal == Some(DecimalSign::Comma) && self.task.answer_is_number;
@@ -123,9 +153,13 @@ impl Cell<'_> {
         Some(canonicalizer.canonicalize_known(&answer))
     }
 
-    /// Whether an answer with this digest is the right one, if that is known.
-    pub(super) fn is_right(&self, sha256: Option<Digest>) -> Option<bool> {
+    /// Whether what a run came to is the right answer, if that is known.
+    pub(super) fn is_right(&self, given: &Given) -> Option<bool> {
+        let (answer, grader) = (self.task.answer.as_ref()?, self.task.grader);
+        if grader != Grader::Exact {
+            return Some(given.text.as_ref().is_some_and(|text| grader.is_right(text, answer)));
+        }
         let right = self.right()?.ok()?;
-        Some(sha256 == Some(right.digest))
+        Some(given.sha256 == Some(right.digest))
     }
 }

@@ -14,15 +14,19 @@
 //! Only `columns` knows files of configuration, and nothing is printed.
 
 mod batch_stats;
+mod calls;
 mod cells;
 mod circuit_breaker;
 mod columns;
 mod error;
 mod evidence;
-mod groups;
+mod grader;
+mod layout;
+mod manifest;
 mod matrix;
 mod open_run;
-mod page;
+mod picked;
+mod plan;
 mod result_line;
 mod results;
 mod scheduler;
@@ -31,23 +35,31 @@ mod shard_id;
 mod status;
 mod strays;
 mod task;
+mod task_form;
 mod task_reader;
 mod verify;
 
 pub use batch_stats::{BatchStats, EndCounts};
-pub use columns::{ColumnRequest, OpenColumns};
+pub use calls::{CallRow, calls};
+pub use columns::{ColumnRequest, OpenColumns, planned_columns};
 pub use error::BatchError;
-pub use groups::{By, Group, Groups, Part, share_in_words};
+pub use grader::Grader;
+pub use layout::{is_batch, redactions_file};
+pub use manifest::{BatchNote, ColumnNote, CommandNote, DataNote, ServerNote, note, note_servers};
 pub use matrix::Column;
 pub use open_run::Options;
-pub use page::page;
+pub use picked::{CellLabel, Pick, PickedRun, pick};
+pub use plan::{BatchPlan, ColumnPlan, Sum};
 pub use result_line::ResultLine;
-pub use results::{Flat, Told, results};
+pub use results::{
+    By, Difference, Flat, Group, Groups, Share, TalkEffect, Told, page, results, share_in_words,
+};
 pub use scheduler::{Columns, Watcher, run};
-pub use shard::{Retry, Shard, is_batch};
+pub use shard::{Retry, Shard};
 pub use shard_id::ShardOf;
 pub use status::{Progress, ShardStatus, State, status};
 pub use strays::strays;
 pub use task::{LINE_BYTES_MAX, TaskLine};
+pub use task_form::{FIELDS, TaskForm};
 pub use task_reader::{Line, TaskReader, feed};
 pub use verify::{VerifiedBatch, verify};

@@ -15,7 +15,7 @@ use super::cells::{Work, documents};
 use super::circuit_breaker::CircuitBreaker;
 use super::error::BatchError;
 use super::matrix::{Cell, Column};
-use super::result_line::ResultLine;
+use super::result_line::{EndedRun, ResultLine};
 use super::shard::{CellState, Retry, Shard};
 use super::shard_id::ShardOf;
 use super::task::TaskLine;
@@ -29,7 +29,6 @@ use crate::journal::{Entry, Limits, Record, RunWriter};
 use crate::protocol::{RunSetup, Task};
 use crate::provider::launch::Lifeline;
 use crate::provider::{Clients, Flow};
-use crate::report::RunResult;
 
 /// How a batch is run.
 #[derive(Clone, Debug)]
@@ -48,8 +47,8 @@ pub struct Options {
     pub retry: Retry,
     /// Where documents are that are named by a relative path.
     pub documents: PathBuf,
-    /// The length of the tasks in bytes, if it is known.
-    pub tasks_bytes: Option<u64>,
+    /// How many lines the tasks have, if it is known.
+    pub tasks_lines: Option<u64>,
     /// Set if this program launched the server.
     pub lifeline: Option<Lifeline>,
 }
@@ -178,7 +177,7 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
             let made_of = made_of(&records);
             let task = as_written(work, shard)?;
             let cell = Cell { task: &task, ..cell };
-            let row = ResultLine::new(&cell, made_of, RunResult::new(&state, writer.head()));
+            let row = ResultLine::new(&cell, made_of, EndedRun::new(&state, writer.head()));
             let ending = row.result.outcome;
             shard.add(&row)?;
             let mut figures = figures.borrow_mut();
@@ -254,7 +253,7 @@ pub(super) async fn run_cell(
     start: Start,
     common: &Common,
     stop: watch::Receiver<StopRequest>,
-) -> Result<RunResult, BatchError> {
+) -> Result<EndedRun, BatchError> {
     let Common { options, clients, .. } = common;
     let endpoints = match &start {
         Start::New(prepared) => prepared.spec().endpoints.clone(),
@@ -273,5 +272,5 @@ pub(super) async fn run_cell(
         }
     };
     engine.run(stop).await?;
-    Ok(RunResult::new(engine.state(), engine.journal_head()))
+    Ok(EndedRun::new(engine.state(), engine.journal_head()))
 }

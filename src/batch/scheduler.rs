@@ -16,7 +16,7 @@ use super::cells::{Cells, Work};
 use super::error::BatchError;
 use super::matrix::{Cell, Column};
 use super::open_run::{Common, Next, Options, Unfit, as_written, begin, run_cell};
-use super::result_line::ResultLine;
+use super::result_line::{EndedRun, ResultLine};
 use super::shard::Shard;
 use super::task::TaskLine;
 use super::task_reader::{Line, TaskReader};
@@ -24,7 +24,6 @@ use crate::crypto::Digest;
 use crate::engine::StopRequest;
 use crate::protocol::OutcomeKind;
 use crate::provider::Clients;
-use crate::report::RunResult;
 
 /// How often a watcher is told how far it is.
 const TOLD_EVERY: Duration = Duration::from_millis(500);
@@ -77,13 +76,13 @@ pub async fn run(
         handles: Vec::new(),
         left: None,
         is_read: false,
-        bytes_read: 0,
+        lines_read: 0,
     };
     LocalSet::new().run_until(scheduler.run(feed)).await
 }
 
 /// A run that has ended: its work, the digest of what it was begun as, and its result.
-type Ended = (Work, Digest, Result<RunResult, BatchError>);
+type Ended = (Work, Digest, Result<EndedRun, BatchError>);
 
 /// What is under way in a shard.
 struct Scheduler<'a, C, W> {
@@ -102,7 +101,7 @@ struct Scheduler<'a, C, W> {
     left: Option<String>,
     /// Whether every line has been read.
     is_read: bool,
-    bytes_read: u64,
+    lines_read: u64,
 }
 
 impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
@@ -173,8 +172,8 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
             self.is_read = true;
             return Ok(());
         };
-        let Line { number, bytes_read, task } = line.map_err(BatchError::Tasks)?;
-        self.bytes_read = bytes_read;
+        let Line { number, task } = line.map_err(BatchError::Tasks)?;
+        self.lines_read = number;
         match self.expand(number, task).await {
             Ok(of_line) => self.cells = Some(of_line),
             Err((id, why)) => self.refuse(number, id.as_deref(), &why),
@@ -239,12 +238,12 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
     }
 
     fn so_far(&self) -> BatchStats {
-        let Options { shard, tasks_bytes, .. } = &self.common.options;
+        let Options { shard, tasks_lines, .. } = &self.common.options;
         let waiting = self.cells.as_ref().map_or(0, Cells::left) / shard.count;
-        let bytes = tasks_bytes.filter(|_| !self.is_read).unwrap_or(self.bytes_read);
-        let all = tasks_bytes.is_some() || self.is_read;
+        let lines = tasks_lines.filter(|_| !self.is_read).unwrap_or(self.lines_read);
+        let all = tasks_lines.is_some() || self.is_read;
         let figures = self.common.figures.borrow();
-        figures.at(self.began.elapsed(), waiting, self.bytes_read, all.then_some(bytes), self.is_read)
+        figures.at(self.began.elapsed(), waiting, self.lines_read, all.then_some(lines), self.is_read)
     }
 
     fn finish(self) -> Result<BatchStats, BatchError> {

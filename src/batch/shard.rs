@@ -10,29 +10,17 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::error::BatchError;
-use super::result_line::{Known, ResultLine};
-use super::shard_id::{SHARDS_MAX, ShardOf};
+use super::layout::{PRIVATE, claim, journal_file, redactions_file, results_file};
+use super::result_line::{Graded, Known, ResultLine};
+use super::shard_id::ShardOf;
 use crate::crypto::Digest;
-use crate::files::{SMALL_BYTES_MAX, read, read_line, write_whole};
+use crate::files::read_line;
 use crate::journal::{Entry, JournalError, LockedJournal, PlacedRecord, Record, RunWriter, SharedJournal};
 use crate::protocol::OutcomeKind;
-
-/// The file that says what a batch is made of.
-const BATCH_FILE: &str = "batch.json";
-
-/// The folder with the tables of redactions, of which each run that is redacted has one.
-const REDACTIONS_FOLDER: &str = "redactions";
-
-/// The version of its form.
-const VERSION: u32 = 1;
-
-/// Files are their owner's alone.
-pub(super) const PRIVATE: u32 = 0o600;
 
 /// Which ends are not taken as they are.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -95,7 +83,7 @@ struct Begun {
 }
 
 /// What there is of a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum CellState {
     /// Nothing.
     New,
@@ -104,13 +92,7 @@ pub(super) enum CellState {
     /// It has ended, and no line of results says so.
     Unreported,
     /// It has ended, as its line of results says.
-    Ended(Known),
-}
-
-#[derive(Deserialize, Serialize)]
-struct Manifest {
-    v: u32,
-    shards: u64,
+    Ended(Graded),
 }
 
 impl Shard {
@@ -123,7 +105,7 @@ impl Shard {
         let results_path = results_file(folder, which.index);
         let journal_path = journal_file(folder, which.index);
         let mut begun: HashMap<Uuid, Begun> = HashMap::new();
-        manifest(folder, which)?;
+        claim(folder, which)?;
         let journal = LockedJournal::take(&journal_path)?;
         let mut rows = HashMap::new();
         known(&results_path, true, |offset, bytes, row| {
@@ -233,7 +215,7 @@ impl Shard {
 
     /// Where the table of redactions of a run is, if it has one.
     pub(super) fn redactions(&self, run: Uuid) -> PathBuf {
-        self.journal_path.with_file_name(REDACTIONS_FOLDER).join(format!("{run}.json"))
+        redactions_file(self.journal_path.parent().unwrap_or(Path::new("")), &run.to_string())
     }
 
     /// The part of the journal that is a new run's.
@@ -304,16 +286,6 @@ impl Shard {
     }
 }
 
-/// Where a shard's journal is.
-pub(super) fn journal_file(folder: &Path, index: u64) -> PathBuf {
-    folder.join(format!("journal-{index}.jsonl"))
-}
-
-/// Where a shard's results are.
-pub(super) fn results_file(folder: &Path, index: u64) -> PathBuf {
-    folder.join(format!("results-{index}.jsonl"))
-}
-
 /// Reads which runs have a line of results: where it begins, how long it is, and what it says. A torn last line does not count,
 /// and is cut if that is wanted.
 pub(super) fn known(
@@ -345,57 +317,4 @@ pub(super) fn known(
         file.set_len(whole).map_err(BatchError::io("cut the torn last line of", path))?;
     }
     Ok(())
-}
-
-/// Whether there is a batch in this folder.
-#[must_use]
-pub fn is_batch(folder: &Path) -> bool {
-    folder.join(BATCH_FILE).is_file()
-}
-
-/// Reads how many shards the batch in this folder has.
-pub(super) fn count(folder: &Path) -> Result<u64, BatchError> {
-    let path = folder.join(BATCH_FILE);
-    let bytes = read(&path, SMALL_BYTES_MAX).map_err(BatchError::io("read", &path))?;
-    let wrong = |why: String| BatchError::Manifest { path: path.clone(), why };
-    let Manifest { v, shards } = serde_json::from_slice(&bytes).map_err(|why| wrong(why.to_string()))?;
-    if v != VERSION {
-        return Err(wrong(format!("its format is version {v}; this program reads version {VERSION}")));
-    }
-    if !(1..=SHARDS_MAX).contains(&shards) {
-        return Err(wrong(format!("there are 1 to {SHARDS_MAX} shards, and it counts {shards}")));
-    }
-    Ok(shards)
-}
-
-/// Notes how many shards there are, or checks that there are as many as before.
-fn manifest(folder: &Path, which: ShardOf) -> Result<(), BatchError> {
-    let path = folder.join(BATCH_FILE);
-    if !path.exists() {
-        let text =
-            serde_json::to_string(&Manifest { v: VERSION, shards: which.count }).unwrap_or_default() + "\n";
-        // Of shards that begin at once the first one says it, and the others read it.
-        let own = folder.join(format!(".{BATCH_FILE}.{}", Uuid::now_v7()));
-        write_whole(&own, &text, PRIVATE).map_err(BatchError::io("write", &own))?;
-        let done = match std::fs::hard_link(&own, &path) {
-            Err(why) if why.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-            // Some file systems have no links.
-            Err(_) => std::fs::rename(&own, &path),
-            Ok(()) => Ok(()),
-        };
-        // Where it has its new name already there is none of this one.
-        let _ = std::fs::remove_file(&own);
-        done.map_err(BatchError::io("write", &path))?;
-    }
-    let was = count(folder)?;
-    if was == which.count {
-        return Ok(());
-    }
-    let is_begun = |index| std::fs::metadata(journal_file(folder, index)).is_ok_and(|about| about.len() > 0);
-    if !(0..was).any(is_begun) {
-        // Whoever said so has begun nothing.
-        std::fs::remove_file(&path).map_err(BatchError::io("remove", &path))?;
-        return manifest(folder, which);
-    }
-    Err(BatchError::Shards { path: folder.to_owned(), was, now: which })
 }

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::batch_stats::{BatchStats, EndCounts};
 use super::error::BatchError;
-use super::shard;
 use super::shard_id::ShardOf;
+use super::{layout, shard};
 use crate::files::{SMALL_BYTES_MAX, read_text, write_whole};
 
 /// What a shard's process says while it runs, in `progress-I.json`, or `progress.json` where there is but one shard.
@@ -63,7 +63,7 @@ impl Progress {
     /// Any error of the file system.
     pub fn write(&self, folder: &Path, shard: ShardOf) -> std::io::Result<()> {
         let text = serde_json::to_string(self).unwrap_or_default() + "\n";
-        write_whole(&folder.join(shard.file_name("progress", "json")), &text, shard::PRIVATE)
+        write_whole(&folder.join(shard.file_name("progress", "json")), &text, layout::PRIVATE)
     }
 }
 
@@ -73,12 +73,12 @@ impl Progress {
 ///
 /// [`BatchError`], also if there is no batch.
 pub fn status(folder: &Path) -> Result<Vec<ShardStatus>, BatchError> {
-    let count = shard::count(folder)?;
+    let count = layout::count(folder)?;
     let of = |index| {
         let mut ended = EndCounts::default();
         // What is being written at this moment is no line yet.
         let mut last = HashMap::new();
-        shard::known(&shard::results_file(folder, index), false, |_, _, row| {
+        shard::known(&layout::results_file(folder, index), false, |_, _, row| {
             last.insert(row.run, (row.outcome, row.right));
         })?;
         for (outcome, right) in last.into_values() {
@@ -87,7 +87,7 @@ pub fn status(folder: &Path) -> Result<Vec<ShardStatus>, BatchError> {
         let text =
             read_text(&folder.join(ShardOf { index, count }.file_name("progress", "json")), SMALL_BYTES_MAX);
         let progress = text.ok().and_then(|text| serde_json::from_str(&text).ok());
-        Ok(ShardStatus { index, ended, progress, is_live: is_live(&shard::journal_file(folder, index)) })
+        Ok(ShardStatus { index, ended, progress, is_live: is_live(&layout::journal_file(folder, index)) })
     };
     (0..count).map(of).collect()
 }

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::error::BatchError;
-use super::shard;
+use super::layout;
 
 /// A file that should not be there.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ impl From<Stray> for BatchError {
 ///
 /// [`BatchError`], also if there is no batch.
 pub fn strays(folder: &Path) -> Result<Vec<String>, BatchError> {
-    let found = find(folder, shard::count(folder)?)?;
+    let found = find(folder, layout::count(folder)?)?;
     Ok(found.into_iter().map(|stray| BatchError::from(stray).to_string()).collect())
 }
 
@@ -44,7 +44,7 @@ pub(super) fn find(folder: &Path, count: u64) -> Result<Vec<Stray>, BatchError> 
         if index >= count && has_runs && is_begun() {
             let why = format!("it is of shard {index}, and `batch.json` counts {count}");
             strays.push(Stray { path, why });
-        } else if index < count && !has_runs && !shard::journal_file(folder, index).exists() {
+        } else if index < count && !has_runs && !layout::journal_file(folder, index).exists() {
             let why = format!("it is of shard {index}, whose journal is not there");
             strays.push(Stray { path, why });
         }

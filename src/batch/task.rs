@@ -2,12 +2,15 @@
 //!
 //! In: a line of JSON. Out: what is asked, or why it cannot be. No file is read here: documents are named, or are in the line.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
+use super::grader::Grader;
+use super::task_form::{Fields, TaskForm, label};
 use crate::protocol::Document;
 use crate::text::{CanonicalKind, CanonicalRule};
 
@@ -34,6 +37,10 @@ pub struct TaskLine {
     pub answer_is_number: bool,
     /// Which differences between texts do not count, if not those of the roleset.
     pub canonical: Option<CanonicalRule>,
+    /// How its answer is graded.
+    pub grader: Grader,
+    /// What it is labelled with, by name.
+    pub meta: BTreeMap<String, String>,
 }
 
 /// A document of a task.
@@ -60,6 +67,10 @@ struct Written {
     answer: Option<Box<RawValue>>,
     #[serde(default)]
     canonical: Option<Canonical>,
+    #[serde(default)]
+    grader: Option<Grader>,
+    #[serde(default)]
+    meta: Option<Fields>,
 }
 
 #[derive(Deserialize)]
@@ -73,19 +84,26 @@ enum Canonical {
 }
 
 impl TaskLine {
-    /// Reads a line.
+    /// Reads the line of this number, from 1, of a file of this form.
     ///
     /// # Errors
     ///
     /// What is wrong with it, in words.
-    pub fn parse(line: &str) -> Result<Self, String> {
+    pub fn parse(line: &str, number: u64, form: &TaskForm) -> Result<Self, String> {
         // It is a line of its own, whatever line of its file it is.
         let place = |why: serde_json::Error| why.to_string().replace(" at line 1 column ", ", at byte ");
-        let written: Written = serde_json::from_str(line).map_err(|why| {
+        let wrong = |why: serde_json::Error| {
             let is_json = matches!(why.classify(), Category::Data);
             let what = if is_json { "it is no task" } else { "it is no valid JSON, and so no task" };
             format!("{what}: {}", place(why))
-        })?;
+        };
+        let written: Written = if form.names.is_empty() {
+            serde_json::from_str(line).map_err(wrong)?
+        } else {
+            let fields = form.rename(serde_json::from_str(line).map_err(wrong)?, number);
+            let line = serde_json::to_string(&fields).map_err(wrong)?;
+            serde_json::from_str(&line).map_err(wrong)?
+        };
         let is_text_or_number =
             written.id.get().starts_with(['"', '-']) || written.id.get().starts_with(char::is_numeric);
         if !is_text_or_number {
@@ -118,16 +136,33 @@ impl TaskLine {
         }
         let is_number =
             |answer: &RawValue| answer.get().starts_with(|c: char| c == '-' || c.is_ascii_digit());
+        let answer_is_number = written.answer.as_deref().is_some_and(is_number);
+        let answer = written.answer.map(|answer| form.answer_in(in_words(&answer))).transpose()?;
+        let grader = written.grader.unwrap_or(form.grader);
+        if let Some(answer) = &answer {
+            grader.check(answer).map_err(|why| format!("its `answer` can never be the answer: {why}"))?;
+        }
         Ok(Self {
             id,
             prompt: written.prompt.trim().to_owned(),
             documents: written.documents.unwrap_or_default(),
             roleset: written.roleset,
-            answer_is_number: written.answer.as_deref().is_some_and(is_number),
-            answer: written.answer.map(|answer| in_words(&answer)),
+            answer_is_number,
+            answer,
             canonical,
+            grader,
+            meta: labels(written.meta.unwrap_or_default())?,
         })
     }
+}
+
+/// Reads what a task is labelled with.
+fn labels(meta: Fields) -> Result<BTreeMap<String, String>, String> {
+    let read = |(name, value): (String, Box<RawValue>)| match label(&value) {
+        Some(value) => Ok((name, value)),
+        None => Err(format!("`{name}` in its `meta` is neither a text, a number, nor true or false")),
+    };
+    meta.into_iter().map(read).collect()
 }
 
 /// The id in a line that is no task otherwise.
@@ -147,10 +182,14 @@ fn in_words(value: &RawValue) -> String {
 mod tests {
     use super::*;
 
+    fn parse(line: &str) -> Result<TaskLine, String> {
+        TaskLine::parse(line, 1, &TaskForm::default())
+    }
+
     #[test]
     fn a_line_says_what_is_asked_and_what_is_known() {
         let line = r#"{"id": 7, "prompt": " How much? ", "documents": ["a.txt", {"name": "b", "text": "c"}], "answer": 42, "canonical": "number"}"#;
-        let task = TaskLine::parse(line).unwrap();
+        let task = parse(line).unwrap();
         assert_eq!((task.id.as_str(), task.prompt.as_str()), ("7", "How much?"));
         assert_eq!(task.answer.as_deref(), Some("42"));
         assert!(task.answer_is_number);
@@ -163,7 +202,7 @@ mod tests {
     #[test]
     fn numbers_keep_their_digits_and_nulls_say_nothing() {
         let line = r#"{"id": 99999999999999999999999, "prompt": "x", "answer": 1e3, "documents": null, "roleset": null, "canonical": null}"#;
-        let task = TaskLine::parse(line).unwrap();
+        let task = parse(line).unwrap();
         assert_eq!((task.id.as_str(), task.answer.as_deref()), ("99999999999999999999999", Some("1e3")));
         assert!(task.documents.is_empty() && task.roleset.is_none() && task.canonical.is_none());
     }
@@ -183,6 +222,8 @@ mod tests {
             (r#"{"id": "a\nb", "prompt": "b"}"#, "control character"),
             (r#"{"id": "a", "prompt": "  "}"#, "its `prompt` is empty"),
             (r#"{"id": "a", "prompt": "b", "canonical": "choice"}"#, "needs `choices`"),
+            (r#"{"id": "a", "prompt": "b", "meta": {"c": [1]}}"#, "`c` in its `meta` is neither"),
+            (r#"{"id": "a", "prompt": "b", "answer": "(", "grader": "regex"}"#, "no regular expression"),
             (
                 r#"{"id": "a", "prompt": "b", "canonical": {"kind": "text", "decimal": "."}}"#,
                 "`decimal` goes with",
@@ -192,7 +233,7 @@ mod tests {
                 "`canonical` is a kind",
             ),
         ] {
-            let why = TaskLine::parse(line).unwrap_err();
+            let why = parse(line).unwrap_err();
             assert!(why.contains(part), "{line}: {why}");
         }
     }

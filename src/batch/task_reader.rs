@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader, Read};
 use tokio::sync::mpsc;
 
 use super::task::{LINE_BYTES_MAX, TaskLine, id_in};
+use super::task_form::TaskForm;
 use crate::crypto::Digest;
 
 /// So many lines wait to be run.
@@ -19,8 +20,6 @@ const WAITING_MAX: usize = 16;
 pub struct Line {
     /// Its number, from 1.
     pub number: u64,
-    /// Bytes of all lines up to its end.
-    pub bytes_read: u64,
     /// The task, or its id, if it has one, and why it is none.
     pub task: Result<TaskLine, (Option<String>, String)>,
 }
@@ -30,6 +29,15 @@ pub struct Line {
 pub struct TaskReader(mpsc::Receiver<std::io::Result<Line>>);
 
 impl TaskReader {
+    /// The same where nothing else goes on meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::next`].
+    pub fn blocking_next(&mut self) -> Option<std::io::Result<Line>> {
+        self.0.blocking_recv()
+    }
+
     /// The next line; `None` at the end.
     ///
     /// # Errors
@@ -42,15 +50,15 @@ impl TaskReader {
 
 /// Reads tasks from a source. Empty lines are left out; of two tasks with one id the second is none.
 #[must_use]
-pub fn feed(source: impl Read + Send + 'static) -> TaskReader {
+pub fn feed(source: impl Read + Send + 'static, form: TaskForm) -> TaskReader {
     let (sender, lines) = mpsc::channel(WAITING_MAX);
     // It ends with its source, or with the first line that nobody wants.
     std::thread::spawn(move || {
         let mut source = BufReader::with_capacity(1 << 16, source);
         let mut ids = HashSet::new();
-        let (mut number, mut bytes_read) = (0, 0);
+        let mut number = 0;
         loop {
-            let (bytes, text) = match next_line(&mut source) {
+            let text = match next_line(&mut source) {
                 Ok(Some(line)) => line,
                 Ok(None) => return,
                 Err(why) => {
@@ -58,11 +66,14 @@ pub fn feed(source: impl Read + Send + 'static) -> TaskReader {
                     return;
                 }
             };
-            (number, bytes_read) = (number + 1, bytes_read + bytes);
+            number += 1;
             if text.as_ref().is_ok_and(|text| text.trim().is_empty()) {
                 continue;
             }
-            let parse = |text: String| TaskLine::parse(text.trim()).map_err(|why| (id_in(text.trim()), why));
+            let parse = |text: String| {
+                let task = TaskLine::parse(text.trim(), number, &form);
+                task.map_err(|why| (id_in(text.trim()), why))
+            };
             let task = text.map_err(|why| (None, why)).and_then(parse).and_then(|task| {
                 if ids.insert(mark(&task.id)) {
                     return Ok(task);
@@ -70,7 +81,7 @@ pub fn feed(source: impl Read + Send + 'static) -> TaskReader {
                 let why = format!("a line before has a task `{}` already", task.id);
                 Err((Some(task.id), why))
             });
-            if sender.blocking_send(Ok(Line { number, bytes_read, task })).is_err() {
+            if sender.blocking_send(Ok(Line { number, task })).is_err() {
                 return;
             }
         }
@@ -84,25 +95,25 @@ fn mark(id: &str) -> u64 {
     Digest::new(id.as_bytes()).as_bytes().first_chunk().copied().map_or(0, u64::from_le_bytes)
 }
 
-/// A line's length, and its text or what is wrong with it.
-type Read1 = (u64, Result<String, String>);
+/// The text of a line, or what is wrong with it.
+type Text = Result<String, String>;
 
 /// Reads a line, however long; one that is too long is skipped to its end.
-fn next_line(source: &mut impl BufRead) -> std::io::Result<Option<Read1>> {
+fn next_line(source: &mut impl BufRead) -> std::io::Result<Option<Text>> {
     let mut line = Vec::new();
     let most = LINE_BYTES_MAX as u64 + 1;
-    let mut count = source.take(most).read_until(b'\n', &mut line)? as u64;
+    let count = source.take(most).read_until(b'\n', &mut line)? as u64;
     if count == 0 {
         return Ok(None);
     }
     if line.last() != Some(&b'\n') && count == most {
-        count += source.skip_until(b'\n')? as u64;
+        source.skip_until(b'\n')?;
         let why = format!("it is longer than {LINE_BYTES_MAX} bytes");
-        return Ok(Some((count, Err(why))));
+        return Ok(Some(Err(why)));
     }
     // Some programs begin every file with this mark.
     let text = String::from_utf8(line).map(|text| text.trim_start_matches('\u{FEFF}').to_owned());
-    Ok(Some((count, text.map_err(|_| "it is not UTF-8".to_owned()))))
+    Ok(Some(text.map_err(|_| "it is not UTF-8".to_owned())))
 }
 
 #[cfg(test)]
@@ -110,7 +121,7 @@ mod tests {
     use super::*;
 
     fn all(text: &str) -> Vec<(u64, Result<String, String>)> {
-        let mut feed = feed(std::io::Cursor::new(text.to_owned().into_bytes()));
+        let mut feed = feed(std::io::Cursor::new(text.to_owned().into_bytes()), TaskForm::default());
         let mut out = Vec::new();
         while let Some(line) = feed.0.blocking_recv() {
             let line = line.unwrap();

@@ -14,7 +14,7 @@ use super::error::BatchError;
 use super::evidence::ResultLines;
 use super::matrix::run_id;
 use super::shard_id::ShardOf;
-use super::{shard, strays};
+use super::{layout, strays};
 use crate::engine::RunState;
 use crate::journal::{Entry, Record, read_shared};
 use crate::protocol::Outcome;
@@ -61,7 +61,7 @@ struct Open {
 /// file of a shard that the batch does not count.
 pub fn verify(folder: &Path) -> Result<VerifiedBatch, BatchError> {
     let mut verified = VerifiedBatch::default();
-    let count = shard::count(folder)?;
+    let count = layout::count(folder)?;
     for index in 0..count {
         verify_shard(folder, ShardOf { index, count }, &mut verified)?;
     }
@@ -73,7 +73,7 @@ pub fn verify(folder: &Path) -> Result<VerifiedBatch, BatchError> {
 
 fn verify_shard(folder: &Path, which: ShardOf, verified: &mut VerifiedBatch) -> Result<(), BatchError> {
     let (results, journal) =
-        (shard::results_file(folder, which.index), shard::journal_file(folder, which.index));
+        (layout::results_file(folder, which.index), layout::journal_file(folder, which.index));
     let mut claims = ResultLines::read(&results)?;
     if !journal.exists() {
         verified.absent_shards += 1;
@@ -127,6 +127,10 @@ fn is_of(run: Uuid, state: &RunState, which: ShardOf) -> Result<(), String> {
         .opened()
         .cell
         .as_ref()
-        .is_none_or(|cell| run_id(&cell.task, &setup.roleset, &cell.model, setup.seed) == run);
-    if is_named_so { Ok(()) } else { Err("its run has its id from another task, model or seed".to_owned()) }
+        .is_none_or(|cell| run_id(&cell.task, &setup.roleset, &cell.model, &cell.arm, setup.seed) == run);
+    if is_named_so {
+        Ok(())
+    } else {
+        Err("its run has its id from another task, model, arm or seed".to_owned())
+    }
 }

@@ -27,7 +27,7 @@ pub(super) fn print_answer(
                 output.line(&if is_terminal { escape::terminal(text) } else { text.to_owned() })?;
             }
         }
-        Format::Json | Format::Csv | Format::Html => output.print(&result.to_json())?,
+        Format::Json | Format::Csv | Format::Calls | Format::Html => output.print(&result.to_json())?,
         Format::Jsonl => output.line(&serde_json::to_string(result)?)?,
     }
     let is_degraded = result.outcome == OutcomeKind::Agreed && !result.degraded.is_empty();

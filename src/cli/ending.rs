@@ -11,6 +11,7 @@ use super::output::Output;
 use super::progress::ProgressPrinter;
 use crate::core::ExitCode;
 use crate::engine::{Engine, StopRequest};
+use crate::journal::REDACTIONS_FILE;
 use crate::provider::launch::Launched;
 use crate::run::{AnswerFile, FinishedRun, drive, note_in_session, restore};
 
@@ -38,7 +39,7 @@ impl Ending<'_> {
         let FinishedRun { result, written } = ended?;
         let state = engine.state();
         tell_result(output, &result, dir, state.endpoints());
-        let result = restore(result, state, dir, output);
+        let result = restore(result, state, &dir.join(REDACTIONS_FILE), output);
         // An answer that was paid for is printed, whatever became of its files.
         let code = print_answer(output, &result, args.fail_on_degraded)?;
         copy.write(&result)?;

@@ -9,12 +9,13 @@ mod batch_story;
 mod commands;
 mod ending;
 mod error;
+mod journals;
 mod metrics;
 mod output;
 mod progress;
-mod runs_table;
 mod runtime;
 mod signals;
+mod table;
 
 use std::ffi::OsString;
 use std::time::SystemTime;

@@ -38,6 +38,15 @@ pub struct FoundRoleset {
     pub source: RolesetSource,
 }
 
+impl FoundRoleset {
+    /// Whether a file has the name of a built-in roleset, and takes its place.
+    #[must_use]
+    pub fn is_shadowing(&self) -> bool {
+        let is_built_in = |(file, _): &(&str, &str)| file.trim_end_matches(".json") == self.name;
+        matches!(self.source, RolesetSource::File(_)) && EMBEDDED_ROLESETS.iter().any(is_built_in)
+    }
+}
+
 /// Lists every roleset that can be named, nearest folder first, without repeats.
 #[must_use]
 pub fn list_rolesets(folders: &[PathBuf]) -> Vec<FoundRoleset> {

@@ -29,6 +29,18 @@ pub(super) fn check(file: &str, text: &str, packs: &Packs) -> Result<Roleset, Ve
     }
     let StrictValue(value) =
         serde_json::from_str(text).map_err(|e| vec![problem("", format!("it is not valid JSON: {e}"))])?;
+    let roleset = check_value(file, value)?;
+    let found = check_meaning(&roleset).into_iter();
+    let mut problems: Vec<Problem> = found.map(|p| problem(&p.at, p.message)).collect();
+    for (at, agent) in agents(&roleset) {
+        check_pack(agent, packs, &mut |message| problems.push(problem(&format!("{at}/pack"), message)));
+    }
+    if problems.is_empty() { Ok(roleset) } else { Err(problems) }
+}
+
+/// Checks what the schema says of a roleset; `file` is its name in messages.
+pub(super) fn check_value(file: &str, value: Value) -> Result<Roleset, Vec<Problem>> {
+    let problem = |at: &str, message: String| Problem { file: file.to_owned(), at: at.to_owned(), message };
     let by_schema: Vec<Problem> = VALIDATOR
         .iter_errors(&value)
         .map(|error| {
@@ -39,13 +51,7 @@ pub(super) fn check(file: &str, text: &str, packs: &Packs) -> Result<Roleset, Ve
     if !by_schema.is_empty() {
         return Err(by_schema);
     }
-    let roleset: Roleset = serde_json::from_value(value).map_err(|e| vec![problem("", e.to_string())])?;
-    let found = check_meaning(&roleset).into_iter();
-    let mut problems: Vec<Problem> = found.map(|p| problem(&p.at, p.message)).collect();
-    for (at, agent) in agents(&roleset) {
-        check_pack(agent, packs, &mut |message| problems.push(problem(&format!("{at}/pack"), message)));
-    }
-    if problems.is_empty() { Ok(roleset) } else { Err(problems) }
+    serde_json::from_value(value).map_err(|e| vec![problem("", e.to_string())])
 }
 
 /// Turns a validator's error into a place and words.

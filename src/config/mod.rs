@@ -34,6 +34,7 @@ mod prices;
 mod reach;
 mod resumed;
 mod roleset;
+mod set;
 mod sources;
 mod trust;
 
@@ -59,4 +60,5 @@ pub use panel::{Persona, Seats, seat};
 pub use prices::{PriceConfig, listed_price, micro_usd, prices_as_of};
 pub use resumed::resumed_endpoints;
 pub use roleset::{Roleset, RolesetAgent};
+pub use set::{PathSetting, differences, set};
 pub use trust::{Claims, DEFAULT_RUNS_DIR, TRUST_VARIABLE, TrustStore};

@@ -15,5 +15,5 @@ pub use endpoint::{
 };
 pub use exit_code::ExitCode;
 pub(crate) use exit_code::is_unusable;
-pub use program::PROGRAM;
+pub use program::{PROGRAM, VERSION};
 pub use usage::{Price, Receipt, Structured, Usage};

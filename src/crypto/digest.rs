@@ -21,6 +21,22 @@ impl Digest {
         Self(sha2::Sha256::digest(bytes).into())
     }
 
+    /// Returns the SHA-256 of everything that comes out of `source`.
+    ///
+    /// # Errors
+    ///
+    /// What keeps it from being read to its end.
+    pub fn of(mut source: impl std::io::Read) -> std::io::Result<Self> {
+        let mut hasher = sha2::Sha256::new();
+        let mut bytes = vec![0; 1 << 16];
+        loop {
+            match source.read(&mut bytes)? {
+                0 => return Ok(Self(hasher.finalize().into())),
+                count => hasher.update(&bytes[..count]),
+            }
+        }
+    }
+
     /// The digest's bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {

@@ -23,6 +23,7 @@ mod observer;
 mod prepared;
 mod redaction;
 mod run_state;
+mod totals;
 
 pub use budget::{Budget, Exceeded, Reserve};
 pub use drive::Engine;
@@ -32,4 +33,5 @@ pub use mismatch::{Mismatch, ReplayError};
 pub use observer::{NoObserver, Observer, RunEvent};
 pub use prepared::{PreparedRun, Resumption, RunBuilder};
 pub use redaction::{Redaction, Sought};
-pub use run_state::{RunState, Totals};
+pub use run_state::RunState;
+pub use totals::{PhaseUsage, Totals};

@@ -10,11 +10,12 @@ use std::time::Duration;
 use super::budget::{Budget, Reserve};
 use super::conduct::{self, estimate_instead, ignores_schema};
 use super::mismatch::{Mismatch, ReplayError};
+use super::totals::{PhaseUsage, Totals};
 use crate::core::{Endpoint, Price, Usage};
 use crate::journal::{Asked, Entry, Found, Library, Limits, Record, Replied, RunSpec, between};
 use crate::protocol::{
-    Action, Ask, CallId, Degraded, DegradedKind, Event, Machine, Outcome, PASSAGE_CHARS_MAX, PASSAGES_MAX,
-    Passage, Protocol, ReplyShape, RunReport, Search, Unexpected,
+    Action, Ask, CallId, CallPhase, Degraded, DegradedKind, Event, Machine, Outcome, PASSAGE_CHARS_MAX,
+    PASSAGES_MAX, Passage, Protocol, ReplyShape, RunReport, Search, Unexpected,
 };
 use crate::text::{escape, redact};
 
@@ -37,6 +38,7 @@ pub struct RunState {
     /// How the run was last put down, until it is resumed.
     stopped: Option<Outcome>,
     totals: Totals,
+    phases: BTreeMap<CallPhase, PhaseUsage>,
     degraded: Vec<Degraded>,
     /// Agents whose server has been looked at for whether it holds replies to a schema.
     examined: BTreeSet<usize>,
@@ -54,21 +56,6 @@ pub struct RunState {
     pub(crate) ended_at: String,
     /// How long it lay between its last record and the next resume.
     pub(crate) away: Duration,
-}
-
-/// What a run has used.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Totals {
-    /// Replies.
-    pub calls: u64,
-    /// Tokens.
-    pub usage: Usage,
-    /// Cost in millionths of a US dollar; none if a price is not known.
-    pub cost_micro_usd: Option<u64>,
-    /// Calls that were made and never answered in the journal.
-    pub lost: u64,
-    /// Calls that were given up since nothing depended on them any more.
-    pub cancelled: u64,
 }
 
 impl std::fmt::Debug for RunState {
@@ -102,6 +89,7 @@ impl RunState {
             verdict: None,
             stopped: None,
             totals: Totals { cost_micro_usd: known.then_some(0), ..Totals::default() },
+            phases: BTreeMap::new(),
             degraded: Vec::new(),
             examined: BTreeSet::new(),
             tokens: BTreeSet::new(),
@@ -221,7 +209,7 @@ impl RunState {
         let instead = self.estimate_instead(&ask, replied);
         let usage = instead.unwrap_or(replied.usage);
         self.budget.settle(reserve, usage, price);
-        self.count(usage, price);
+        self.count(replied.call, usage, price);
         for Degraded { kind, detail } in
             conduct::losses(self.agent_name(call.agent), replied, instead.is_some())
         {
@@ -299,7 +287,8 @@ impl RunState {
         }
     }
 
-    fn count(&mut self, usage: Usage, price: Option<Price>) {
+    fn count(&mut self, call: CallId, usage: Usage, price: Option<Price>) {
+        self.phases.entry(CallPhase::of(&self.opened.setup.params, call)).or_default().add(usage);
         let sum = &mut self.totals.usage;
         self.totals.calls += 1;
         sum.prompt = sum.prompt.saturating_add(usage.prompt);
@@ -388,6 +377,12 @@ impl RunState {
     pub fn charge(&self, replied: &Replied) -> Usage {
         let instead = self.owed.get(&replied.call).and_then(|(ask, _)| self.estimate_instead(ask, replied));
         instead.unwrap_or(replied.usage)
+    }
+
+    /// Returns what was used in each phase.
+    #[must_use]
+    pub fn phases(&self) -> &BTreeMap<CallPhase, PhaseUsage> {
+        &self.phases
     }
 
     /// Returns the run's id.

@@ -1,5 +1,6 @@
 //! What a journal records.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -111,6 +112,12 @@ pub struct InBatch {
     pub model: String,
     /// SHA-256 of what the run started from, as its line of tasks, its roleset and parameters say it.
     pub made_of: Digest,
+    /// The name of its arm, by which settings are told from others of the same roleset and model; empty without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub arm: String,
+    /// What the task is labelled with, by name: runs are put together by it, and no model sees it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub meta: BTreeMap<String, String>,
 }
 
 /// Documents that may be searched.

@@ -23,6 +23,7 @@ pub mod council;
 pub mod map_reduce;
 pub mod pair;
 pub mod panel;
+mod phase;
 mod registry;
 pub mod review;
 mod turn;
@@ -34,5 +35,6 @@ pub use contract::{
     Override, PASSAGE_CHARS_MAX, PASSAGES_MAX, Passage, Protocol, ProtocolParams, Reply, ReplyShape, Report,
     Role, RulesVersion, Search, Setup, Step, Tally, Task, Thinking, Unexpected, WorstCase,
 };
+pub use phase::CallPhase;
 pub use registry::{Machine, Params, RunReport, RunSetup, Section};
 pub use turn::{ArbiterChoice, REFUSED};

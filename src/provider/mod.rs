@@ -26,7 +26,7 @@ pub use completion::{CallProgress, Completion, OnProgress, Quitting};
 pub use error::ProviderError;
 pub use http::is_loopback;
 pub use load::Flow;
-pub use mock::{Mock, MockScript, ScriptError};
+pub use mock::{Mock, MockScript, ScriptError, agreeing};
 pub use openai::{OpenAi, Probe, ServerInfo};
 
 use crate::core::{Endpoint, Structured};

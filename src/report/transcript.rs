@@ -6,7 +6,7 @@ use crate::engine::{Mismatch, ReplayError, RunState};
 use crate::journal::{Entry, Found, Record, Replied};
 use crate::protocol::map_reduce::Fact;
 use crate::protocol::panel::{Evaluated, Scores};
-use crate::protocol::{CallId, Outcome, Params, Passage, Section, Step};
+use crate::protocol::{CallId, CallPhase, Outcome, Params, Passage, Section, Step};
 use crate::text::{Envelope, escape};
 
 /// Returns the transcript of a whole journal.
@@ -70,7 +70,7 @@ fn reply(out: &mut String, state: &RunState, replied: &Replied) {
         (Step::Weigh, _) => ", in the other order".to_owned(),
         (_, attempt) => format!(", attempt {}", attempt + 1),
     };
-    let blind = if is_blind(state, call.round) { ", blind" } else { "" };
+    let blind = if is_blind(state, call) { ", blind" } else { "" };
     let name = state.agent_name(call.agent);
     let part = if call.part > 0 { format!("Part {}, round", call.part) } else { "Round".to_owned() };
     let _ = writeln!(out, "## {part} {}: {name}, {what}{blind}{again}\n", call.round);
@@ -147,13 +147,10 @@ fn passages(out: &mut String, found: &Found) {
     }
 }
 
-/// Whether nobody knows what another wrote in this round.
-fn is_blind(state: &RunState, round: u32) -> bool {
-    match state.opened().setup.params {
-        Params::Pair(_) | Params::Panel(_) => round == 1,
-        Params::Council(_) => round == 0,
-        Params::Approval(_) => true,
-    }
+/// Whether no agent knows what another wrote in the round of this call.
+fn is_blind(state: &RunState, call: CallId) -> bool {
+    let drafted = CallId { part: 0, step: Step::Envelope, ..call };
+    CallPhase::of(&state.opened().setup.params, drafted) == CallPhase::Blind
 }
 
 /// Returns what an agent writes when it commits.

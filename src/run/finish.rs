@@ -9,7 +9,7 @@ use super::folders::folder_of_runs;
 use super::notices::Notices;
 use super::session::Session;
 use crate::engine::{Engine, Redaction, RunState, StopRequest};
-use crate::journal::{FILE_NAME, REDACTIONS_FILE, read};
+use crate::journal::{FILE_NAME, read};
 use crate::provider::launch::Launched;
 use crate::report::{RunResult, write_run};
 use crate::text::CanonicalKind;
@@ -47,11 +47,12 @@ pub async fn drive(
     Ok(FinishedRun { result, written })
 }
 
-/// Adds the answer with the originals in place of their tokens, where there are any: for its reader alone.
+/// Adds the answer with the originals in place of their tokens, where there are any: for its reader alone. `table` is the file that
+/// has them.
 #[must_use]
-pub fn restore(mut result: RunResult, state: &RunState, dir: &Path, notices: &dyn Notices) -> RunResult {
+pub fn restore(mut result: RunResult, state: &RunState, table: &Path, notices: &dyn Notices) -> RunResult {
     let Some(text) = result.text.as_ref().filter(|_| state.opened().redacted) else { return result };
-    match Redaction::load(dir.join(REDACTIONS_FILE)) {
+    match Redaction::load(table.to_owned()) {
         Ok(redaction) if state.opened().setup.canonical.kind == CanonicalKind::Json => {
             result.restored_text = Some(redaction.redactions().restore_json(text));
         }

@@ -10,6 +10,7 @@
 //! The story for people goes to [`Notices`], which the caller provides; nothing is printed here, and no signal is caught.
 
 mod answer_file;
+mod at_once;
 mod chunking;
 mod documents;
 mod error;
@@ -24,11 +25,13 @@ mod request;
 mod resume;
 mod roleset;
 mod run_id;
+mod seats;
 mod servers;
 mod session;
 mod task;
 
 pub use answer_file::AnswerFile;
+pub use at_once::{AtOnce, at_once};
 pub use documents::open as open_documents;
 pub use error::RunError;
 pub use finish::{FinishedRun, drive, note_in_session, restore};

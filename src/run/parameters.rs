@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::error::RunError;
 use super::task::read;
-use crate::config::{ConfigError, Roleset, check_meaning};
+use crate::config::{ConfigError, PathSetting, Roleset, check_meaning, set};
 use crate::protocol::council::Weights;
 use crate::protocol::{Override, Params, ProtocolParams};
 use crate::text::{CanonicalKind, CanonicalRule};
@@ -28,6 +28,8 @@ pub struct FlagOverride {
 pub struct ParamChanges {
     /// Parameters of the protocol.
     pub overrides: Vec<FlagOverride>,
+    /// Settings of the roleset by their paths; the flags of their own come after them.
+    pub set: Vec<PathSetting>,
     /// A JSON file with the weights of a council's members.
     pub weights_from: Option<PathBuf>,
     /// Tokens of one reply at most, for every agent.
@@ -60,6 +62,9 @@ impl ParamChanges {
 
     /// Puts them in place of the roleset's, which takes them.
     pub(super) fn put(&self, roleset: &mut Roleset) -> Result<(), RunError> {
+        if !self.set.is_empty() {
+            *roleset = set(roleset, &self.set)?;
+        }
         override_params(roleset, self)?;
         let problems = check_meaning(roleset);
         if problems.is_empty() { Ok(()) } else { Err(ConfigError::Roleset(problems).into()) }

@@ -13,12 +13,12 @@ use super::launch::{SERVER_LOG, launch};
 use super::notices::Notices;
 use super::parameters::refuse;
 use super::redaction::{redacts, sought};
-use super::request::{ReadInPieces, RunRequest, SeatRequest};
+use super::request::{ReadInPieces, RunRequest};
 use super::roleset::{NamedRoleset, RolesetChoice};
 use super::run_id::RunId;
 use super::servers::{check_prices, mock_script};
 use super::session::{SESSION_DOCUMENT, Session};
-use crate::config::{Chosen, FileConfig, Roleset, Seats, launch_command, resolve_endpoints, seat};
+use crate::config::{Chosen, FileConfig, Roleset, launch_command, resolve_endpoints};
 use crate::core::Endpoint;
 use crate::engine::{PreparedRun, Redaction, RunBuilder};
 use crate::journal::{REDACTIONS_FILE, RunSpec};
@@ -35,6 +35,8 @@ pub struct RunDraft {
     pub roleset: Roleset,
     /// Why it has this roleset, unless it names one.
     pub why: Option<&'static str>,
+    /// That it takes the place of a built-in one, in words, if it does.
+    shadows: Option<String>,
     session: Option<Session>,
     script: Option<String>,
 }
@@ -61,29 +63,19 @@ pub fn draft(request: &RunRequest, file: &FileConfig) -> Result<RunDraft, RunErr
     let choice = RolesetChoice::new(request, file, script.as_deref())?;
     let open = |name: &String| Session::open(&request.runs_dir, name);
     let session = request.session.as_ref().map(open).transpose()?;
-    let NamedRoleset { name, mut roleset, mut packs } = choice.read(request.rolesets_dir.as_ref(), file)?;
-    check_seats(&roleset, request)?;
+    let named = choice.read(request.rolesets_dir.as_ref(), file)?;
+    let shadows = named.shadows();
+    let NamedRoleset { name, mut roleset, mut packs, .. } = named;
+    if request.chunks.map_reduce == ReadInPieces::Always {
+        refuse(&roleset, "--map-reduce", Params::reads_pieces)?;
+    }
     request.params.check(&roleset)?;
-    let SeatRequest { members, models, copies, personas } = &request.seats;
-    let is_redacted = redacts(&request.redaction, &roleset);
-    seat(&mut roleset, &mut packs, &Seats { members, models, copies: *copies, personas, is_redacted })?;
+    request.seats.take(&mut roleset, &mut packs, &request.redaction)?;
     request.params.put(&mut roleset)?;
     let task = task(request, &roleset, session.as_ref())?;
     let setup = roleset.setup(&name, &packs, task, request.seed);
     let builder = RunBuilder::new(setup)?;
-    Ok(RunDraft { builder, roleset, why: choice.why, session, script })
-}
-
-/// Refuses flags about members and pieces that say nothing about this kind of roleset.
-fn check_seats(roleset: &Roleset, request: &RunRequest) -> Result<(), RunError> {
-    let SeatRequest { members, models, copies, personas } = &request.seats;
-    if !members.is_empty() || !models.is_empty() || copies.is_some() || !personas.is_empty() {
-        refuse(roleset, "--members, --models, --self-panel or --persona", Params::has_members)?;
-    }
-    if request.chunks.map_reduce == ReadInPieces::Always {
-        refuse(roleset, "--map-reduce", Params::reads_pieces)?;
-    }
-    Ok(())
+    Ok(RunDraft { builder, roleset, why: choice.why, shadows, session, script })
 }
 
 /// Reads the task, with what its session holds.
@@ -131,7 +123,10 @@ pub async fn prepare(
     dir: &Path,
     notices: &dyn Notices,
 ) -> Result<ReadyRun, RunError> {
-    let RunDraft { mut builder, roleset, why, session, script } = draft(request, file)?;
+    let RunDraft { mut builder, roleset, why, shadows, session, script } = draft(request, file)?;
+    if let Some(shadows) = shadows {
+        notices.status(&shadows);
+    }
     if let Some(sought) = sought(&request.redaction, &roleset)? {
         let redaction = Redaction::new(dir.join(REDACTIONS_FILE), sought);
         let originals = session.as_ref().map(Session::originals).unwrap_or_default();

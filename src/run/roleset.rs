@@ -6,7 +6,8 @@ use super::error::RunError;
 use super::folders::rolesets_folders;
 use super::request::RunRequest;
 use crate::config::{
-    FileConfig, Hints, Packs, Roleset, config_folder, default_roleset, find_roleset, load_roleset,
+    FileConfig, Hints, Packs, Roleset, RolesetSource, config_folder, default_roleset, find_roleset,
+    load_roleset,
 };
 use crate::provider::MockScript;
 
@@ -22,6 +23,20 @@ pub struct NamedRoleset {
     pub roleset: Roleset,
     /// The packs that it names.
     pub packs: Packs,
+    /// Where it was found.
+    pub source: RolesetSource,
+    /// Whether it takes the place of a built-in roleset of that name.
+    pub is_shadowing: bool,
+}
+
+impl NamedRoleset {
+    /// Says in words that it takes the place of a built-in one, if it does.
+    #[must_use]
+    pub fn shadows(&self) -> Option<String> {
+        let (name, source) = (&self.name, &self.source);
+        let words = || format!("`{name}` is {source}, in place of the built-in roleset of that name");
+        self.is_shadowing.then(words)
+    }
 }
 
 /// The name of a run's roleset, and why it is that one.
@@ -98,5 +113,6 @@ fn read(name: &str, flag: Option<&PathBuf>, folders: &[PathBuf]) -> Result<Named
     }
     let found = find_roleset(name, folders)?;
     let (roleset, packs) = load_roleset(&found)?;
-    Ok(NamedRoleset { name: found.name, roleset, packs })
+    let is_shadowing = found.is_shadowing();
+    Ok(NamedRoleset { name: found.name, roleset, packs, source: found.source, is_shadowing })
 }

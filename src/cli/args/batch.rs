@@ -3,19 +3,23 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use regex::Regex;
 
-use super::run::{LimitArgs, ParamArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs};
-use crate::batch::{ColumnRequest, ShardOf};
+use super::run::{LimitArgs, ParamArgs, RedactArgs, RolesetsArgs, ScriptedArgs, SeatArgs, ServerArgs};
+use crate::batch::{ColumnRequest, FIELDS, Grader, ShardOf, TaskForm};
 
 const AFTER_HELP: &str = "\
-A line of TASKS is a JSON object: {\"id\": …, \"prompt\": …}, and with it, if wanted, \"documents\" (paths, or
-{\"name\", \"text\"}), \"answer\" (the right one, which no model sees), \"canonical\" and \"roleset\".
+A line of TASKS is a JSON object: {\"id\": …, \"prompt\": …}, and with it, if wanted, \"documents\" (paths, or \
+{\"name\", \"text\"}), \"answer\" (the right one, which no model sees), \"canonical\", \"grader\", \"roleset\" and \"meta\" (labels \
+to group results by).
 
 The same command again skips what is finished, goes on with what was interrupted, and begins what is missing.
 
 Examples:
   consensus batch tasks.jsonl --roleset solver_checker --out results
   consensus batch tasks.jsonl --roleset solver_checker,writer_physicist --model vllm:A,vllm:B --seeds 5 --out results
+  consensus batch gsm8k.jsonl --map prompt=question --answer-regex '#### (.*)' --roleset solver_checker --out results
+  consensus batch tasks.jsonl --out results --arm no-thoughts --thinking none
   consensus batch tasks.jsonl --out results --shard auto      (in a Slurm array)
   consensus batch tasks.jsonl --out results --retry failed
   consensus batch status results";
@@ -42,6 +46,27 @@ pub(crate) struct BatchArgs {
     pub(crate) redaction: RedactArgs,
     #[command(flatten)]
     pub(crate) params: ParamArgs,
+    #[command(flatten)]
+    pub(crate) seats: SeatArgs,
+    /// The field of TASKS that holds what is called NAME here, such as prompt=question; repeatable. A line without an id is then
+    /// called by its number, and its other fields are its `meta`.
+    #[arg(long, value_name = "NAME=FIELD", value_parser = name_and_field)]
+    pub(crate) map: Vec<(String, String)>,
+    /// What finds the right answer in the field that holds it: the first group of its last match, such as '#### (.*)'.
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) answer_regex: Option<Regex>,
+    /// How an agreed text is compared with the right answer, where a line of TASKS does not say it.
+    #[arg(long, value_enum, default_value = "exact")]
+    pub(crate) grader: GraderArg,
+    /// The name under which these settings are compared with others of the same rolesets and models.
+    #[arg(long, value_name = "NAME", value_parser = arm_name)]
+    pub(crate) arm: Option<String>,
+    /// Keep runs of this name that were made by other settings, beside the new ones.
+    #[arg(long)]
+    pub(crate) keep_old: bool,
+    /// Print what the batch can cost and is expected to, and run nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// Runs of each task in each column, each with a seed of its own.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) seeds: u64,
@@ -76,10 +101,59 @@ impl BatchArgs {
             servers: self.server.chosen(),
             mock: self.scripted.choice(),
             redaction: self.redaction.request(),
+            arm: self.arm.clone(),
             params: self.params.changes(),
+            seats: self.seats.request(),
             limits: self.limits.limits(),
         }
     }
+}
+
+impl BatchArgs {
+    /// Returns how the file of tasks is read.
+    pub(crate) fn form(&self) -> TaskForm {
+        TaskForm {
+            names: self.map.iter().cloned().collect(),
+            answer: self.answer_regex.clone(),
+            grader: self.grader.into(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum GraderArg {
+    /// Their canonical texts are the same.
+    Exact,
+    /// The last number in the text is that of the answer.
+    Number,
+    /// The answer is a regular expression that finds something in the text.
+    Regex,
+    /// The answer stands in the text.
+    Contains,
+}
+
+impl From<GraderArg> for Grader {
+    fn from(arg: GraderArg) -> Self {
+        match arg {
+            GraderArg::Exact => Self::Exact,
+            GraderArg::Number => Self::Number,
+            GraderArg::Regex => Self::Regex,
+            GraderArg::Contains => Self::Contains,
+        }
+    }
+}
+
+fn name_and_field(text: &str) -> Result<(String, String), String> {
+    let (name, field) = text.split_once('=').ok_or("write NAME=FIELD, such as prompt=question")?;
+    if !FIELDS.contains(&name) {
+        return Err(format!("a task has no `{name}`; it has {}", FIELDS.join(", ")));
+    }
+    Ok((name.to_owned(), field.to_owned()))
+}
+
+fn arm_name(text: &str) -> Result<String, String> {
+    let is_name = !text.trim().is_empty() && text.chars().count() <= 100 && !text.contains(char::is_control);
+    is_name.then(|| text.to_owned()).ok_or_else(|| "a name has 1 to 100 characters".to_owned())
 }
 
 #[derive(Debug, Subcommand)]

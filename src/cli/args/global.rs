@@ -26,10 +26,11 @@ pub(crate) enum Format {
     Text,
     Json,
     Jsonl,
-    /// Of `results` alone; no other command takes it.
+    /// Of `results` alone, as the two below; no other command takes it.
     #[value(skip)]
     Csv,
-    /// The same.
+    #[value(skip)]
+    Calls,
     #[value(skip)]
     Html,
 }

@@ -6,12 +6,14 @@ mod global;
 mod results;
 mod run;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::batch::{Pick, is_batch};
 use crate::config::{Chosen, FileConfig};
+use crate::core::VERSION;
 use crate::run::{ResumeRequest, RunError, find_run, runs_folder};
 
 pub(crate) use approve::ApproveArgs;
@@ -34,7 +36,7 @@ or deadline, 6 provider unusable, 7 does not verify, 8 degraded (with --fail-on-
 
 /// Language-model agents work under a strict protocol until they agree, and can prove it afterwards.
 #[derive(Debug, Parser)]
-#[command(name = "consensus", version, after_help = AFTER_HELP, propagate_version = true)]
+#[command(name = "consensus", version = VERSION, after_help = AFTER_HELP, propagate_version = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -59,12 +61,12 @@ pub(crate) enum Command {
     /// List the runs: at a terminal the newest first, with their answers.
     Runs(RunsArgs),
     /// Print a run's transcript.
-    Show(RunRef),
+    Show(ShowArgs),
     /// Derive a run's outcome again from its journal, offline, and check everything in it; or all runs of a batch, given its
     /// folder; or verify the record of a decision.
     Verify(VerifyArgs),
     /// Play a run again from its journal, offline.
-    Replay(RunRef),
+    Replay(ShowArgs),
     /// Print the most that a run can cost, before anything is spent.
     Plan(Box<RunArgs>),
     /// List, show and check rolesets.
@@ -155,6 +157,56 @@ impl ResumeArgs {
             ..Chosen::default()
         };
         ResumeRequest { servers, limits: self.limits.limits() }
+    }
+}
+
+/// Which run, of a batch perhaps.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ShowArgs {
+    /// The run: its id, the beginning or the end of it, or its folder; or the folder of a batch. Or --last.
+    #[arg(value_name = "RUN|BATCH", required_unless_present = "last")]
+    pub(crate) run: Option<String>,
+    /// Of a batch: the id of the task, or of the run.
+    #[arg(value_name = "TASK", conflicts_with = "last")]
+    pub(crate) task: Option<String>,
+    /// The newest run.
+    #[arg(long, conflicts_with = "run")]
+    pub(crate) last: bool,
+    /// Folder with run folders.
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
+    pub(crate) runs_dir: Option<PathBuf>,
+    /// Of a batch: the run of this roleset.
+    #[arg(short, long, value_name = "NAME", requires = "task", help_heading = "Batches")]
+    pub(crate) roleset: Option<String>,
+    /// The run on this model, as it was named.
+    #[arg(short, long, value_name = "NAME", requires = "task", help_heading = "Batches")]
+    pub(crate) model: Option<String>,
+    /// The run of this arm.
+    #[arg(long, value_name = "NAME", requires = "task", help_heading = "Batches")]
+    pub(crate) arm: Option<String>,
+    /// The run of this seed.
+    #[arg(long, value_name = "N", requires = "task", help_heading = "Batches")]
+    pub(crate) seed: Option<u64>,
+}
+
+impl ShowArgs {
+    /// Returns the folder of a batch that the arguments name, if they name one.
+    pub(crate) fn batch(&self) -> Option<&Path> {
+        let named = self.run.as_deref().map(Path::new).filter(|path| is_batch(path));
+        named.or(self.runs_dir.as_deref().filter(|path| is_batch(path)))
+    }
+
+    /// Returns which runs of that batch are meant; none, if the arguments do not say it.
+    pub(crate) fn pick(&self) -> Option<Pick> {
+        let of_folder = self.run.as_ref().filter(|run| !is_batch(Path::new(run)));
+        let name = self.task.as_ref().or(of_folder)?.clone();
+        let Self { roleset, model, arm, seed, .. } = self.clone();
+        Some(Pick { name, roleset, model, arm, seed })
+    }
+
+    /// Returns the same of a run that has a folder of its own.
+    pub(crate) fn which(&self) -> RunRef {
+        RunRef { run: self.run.clone(), last: self.last, runs_dir: self.runs_dir.clone() }
     }
 }
 
@@ -249,6 +301,9 @@ pub(crate) struct ResumeArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct RunsArgs {
+    /// The folder of a batch, or a folder with run folders.
+    #[arg(value_name = "DIR", conflicts_with = "runs_dir")]
+    pub(crate) dir: Option<PathBuf>,
     /// The newest so many runs alone.
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) limit: Option<usize>,

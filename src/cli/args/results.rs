@@ -2,63 +2,56 @@
 
 use std::path::PathBuf;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::global::Format;
 use crate::batch::By;
 
 const AFTER_HELP: &str = "\
-A table (text), a JSON document and a page with plots (html) put runs together, with 95 % intervals (Wilson); csv and
-jsonl have a row for each run. The page is one file that loads nothing.
+A table (text), a JSON document (json) and a page with plots (html) put runs together. csv and jsonl have a row for each run, and \
+calls has one for each call of a model, as JSON lines. The page is one file that loads nothing.
+
+Intervals are of 95 %. Several seeds of one task are one unit: the interval is Wilson's for as many independent runs as would vary \
+as much as the means of tasks do.
 
 Examples:
   consensus results out
-  consensus results out --by model,seed
+  consensus results out --by model,meta.level
+  consensus results out --versus solver_checker
+  consensus results monday tuesday
   consensus results out --format csv >runs.csv
   consensus results out --format html >out.html";
 
-/// The formats of tables, which no other command has.
+/// The formats of results, which no other command has. `table` is what `text` was called first.
 fn format() -> impl TypedValueParser<Value = Format> {
-    PossibleValuesParser::new(["table", "json", "jsonl", "csv", "html"]).map(|name| match name.as_str() {
+    let names = ["text", "json", "jsonl", "csv", "calls", "html"].map(PossibleValue::new);
+    let old = PossibleValue::new("table").hide(true);
+    PossibleValuesParser::new(names.into_iter().chain([old])).map(|name| match name.as_str() {
         "json" => Format::Json,
         "jsonl" => Format::Jsonl,
         "csv" => Format::Csv,
         "html" => Format::Html,
+        "calls" => Format::Calls,
         _ => Format::Text,
     })
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
-pub(crate) enum ByArg {
-    Roleset,
-    Model,
-    Seed,
-    Task,
-}
-
-impl From<ByArg> for By {
-    fn from(arg: ByArg) -> Self {
-        match arg {
-            ByArg::Roleset => Self::Roleset,
-            ByArg::Model => Self::Model,
-            ByArg::Seed => Self::Seed,
-            ByArg::Task => Self::Task,
-        }
-    }
 }
 
 /// Arguments of `results`.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct ResultsArgs {
-    /// The batch's folder.
-    #[arg(value_name = "DIR")]
-    pub(crate) dir: PathBuf,
-    /// What runs have in common that are put together.
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…", default_value = "roleset,model")]
-    pub(crate) by: Vec<ByArg>,
-    /// What stdout carries: a table, one JSON document, one JSON object a run, comma-separated values, or a page with plots.
-    #[arg(long, value_name = "FORMAT", default_value = "table", value_parser = format())]
+    /// The folders of batches; with several, runs are put together by their folder too.
+    #[arg(value_name = "DIR", required = true)]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// What runs have in common that are put together: roleset, model, arm, seed, task, folder, or meta.NAME.
+    #[arg(long, value_delimiter = ',', value_name = "WHAT,…", value_parser = By::parse, default_value = "roleset,model,arm")]
+    pub(crate) by: Vec<By>,
+    /// Compare the other groups with this one, task by task: the difference of what is right, its interval, and a sign test.
+    #[arg(long, value_name = "GROUP")]
+    pub(crate) versus: Option<String>,
+    /// What stdout carries: a table, one JSON document, one JSON object a run, comma-separated values, a JSON object a call, or a
+    /// page with plots.
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = format())]
     pub(crate) format: Format,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::config::{Chosen, FileConfig};
+use crate::config::{Chosen, FileConfig, PathSetting};
 use crate::core::BasisPoints;
 use crate::journal::Limits;
 use crate::protocol::{Override, Thinking};
@@ -270,6 +270,9 @@ pub(crate) struct ParamArgs {
     /// Sampling temperature of every agent, 0 to 2.
     #[arg(long, value_parser = temperature)]
     pub(crate) temperature: Option<f64>,
+    /// A setting of the roleset by its path, such as params.adopt=text; repeatable.
+    #[arg(long, value_name = "PATH=VALUE", value_parser = PathSetting::parse)]
+    pub(crate) set: Vec<PathSetting>,
 }
 
 /// What a run may use.
@@ -290,7 +293,6 @@ impl RunArgs {
     /// Returns what these flags, and the configuration where they say nothing, want of a run; `seed` is that of a run
     /// that is given none.
     pub(crate) fn request(&self, file: &FileConfig, seed: u64) -> RunRequest {
-        let SeatArgs { members, models, self_panel, persona } = &self.seats;
         let task = TaskSource {
             prompt: self.prompt.clone(),
             words: self.words.clone(),
@@ -306,13 +308,7 @@ impl RunArgs {
             mock: self.scripted.choice(),
             redaction: self.redaction.request(),
             params: self.params.changes(),
-            seats: SeatRequest {
-                members: members.clone(),
-                models: models.clone(),
-                // A few at most: the flag is held to its range.
-                copies: self_panel.map(|copies| copies as usize),
-                personas: persona.clone(),
-            },
+            seats: self.seats.request(),
             chunks: ChunkRequest {
                 map_reduce: self.chunks.map_reduce.into(),
                 tokens_max: self.chunks.piece_tokens,
@@ -322,6 +318,20 @@ impl RunArgs {
             seed: self.seed.unwrap_or(seed),
             limits: self.limits.limits(),
             runs_dir: runs_folder(self.runs.runs_dir.as_ref(), file),
+        }
+    }
+}
+
+impl SeatArgs {
+    /// Returns what these flags want.
+    pub(crate) fn request(&self) -> SeatRequest {
+        let Self { members, models, self_panel, persona } = self;
+        SeatRequest {
+            members: members.clone(),
+            models: models.clone(),
+            // A few at most: the flag is held to its range.
+            copies: self_panel.map(|copies| copies as usize),
+            personas: persona.clone(),
         }
     }
 }
@@ -383,6 +393,7 @@ impl ParamArgs {
             given.into_iter().filter_map(|(flag, change)| change.map(|change| FlagOverride { flag, change }));
         ParamChanges {
             overrides: overrides.collect(),
+            set: self.set.clone(),
             weights_from: self.weights_from.clone(),
             max_tokens: self.max_tokens,
             temperature: self.temperature,

@@ -1,25 +1,30 @@
 //! `consensus batch`: many runs, in shards.
 
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::json;
 use tokio::sync::watch;
 
-use crate::batch::{EndCounts, OpenColumns, Options, Retry, Shard, State, feed, run, status};
+use crate::batch::{
+    BatchError, BatchNote, BatchPlan, ColumnPlan, CommandNote, DataNote, EndCounts, Line, OpenColumns,
+    Options, Retry, Shard, State, Sum, feed, note, note_servers, planned_columns, run, status,
+};
 use crate::cli::args::{BatchArgs, BatchCommand, Format, RetryArg};
 use crate::cli::batch_story::{BatchStory, in_words};
+use crate::cli::commands::plan;
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
 use crate::cli::runtime::block_on;
 use crate::cli::signals;
-use crate::config::FileConfig;
-use crate::core::ExitCode;
+use crate::config::{FileConfig, expected_price};
+use crate::core::{ExitCode, VERSION};
 use crate::engine::StopRequest;
 use crate::files::private_folder;
 use crate::journal::Limits;
 use crate::provider::Flow;
 use crate::provider::launch::Launched;
+use crate::text::escape;
 
 /// What a signal or the deadline leaves before anything is asked.
 const UNBEGUN: &str = "before the batch began; nothing was asked, and the same command begins it";
@@ -27,6 +32,7 @@ const UNBEGUN: &str = "before the batch began; nothing was asked, and the same c
 pub(crate) fn batch(args: &BatchArgs, output: &Output) -> anyhow::Result<ExitCode> {
     match (&args.command, &args.tasks, &args.out) {
         (Some(BatchCommand::Status { dir }), ..) => tell_status(dir, output),
+        (None, Some(tasks), Some(out)) if args.dry_run => plan_all(args, tasks, out, output),
         (None, Some(tasks), Some(out)) => block_on(run_all(args, tasks, out, output))?,
         (None, ..) => Err(UsageError("a batch needs TASKS and --out DIR".to_owned()).into()),
     }
@@ -36,12 +42,23 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
     let began = Instant::now();
     let listening = signals::listen(UNBEGUN, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
-    let (source, tasks_bytes, documents) = source(tasks)?;
+    let Tasks { source, data, lines, documents } = open(tasks)?;
     let made = private_folder(out);
     made.map_err(|why| UsageError(format!("cannot make the folder `{}`: {why}", out.display())))?;
     let mut shard = Shard::open(out, args.shard)?;
     let log = out.join(args.shard.file_name("server", "log"));
     let (columns, server) = OpenColumns::open(args.columns(), file, &log, output).await?;
+    let data = data.filter(|_| columns.all().iter().all(|column| column.sought.is_none()));
+    note(
+        out,
+        &BatchNote {
+            shards: args.shard.count,
+            command: command(),
+            columns: columns.notes().to_vec(),
+            data,
+            keep_old: args.keep_old,
+        },
+    )?;
     let stop = stopped_by(listening.begin(), args.limits.deadline, began);
     tokio::spawn(tell_stopping(stop.clone(), *output));
     let options = Options {
@@ -56,11 +73,16 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
             budget: args.retry.contains(&RetryArg::Budget),
         },
         documents,
-        tasks_bytes,
+        tasks_lines: lines,
         lifeline: server.as_ref().map(Launched::lifeline),
     };
     let story = BatchStory::new(*output, out, args.shard)?;
-    let ended = run(&mut shard, feed(source), &columns, options, stop.clone(), &story).await;
+    let tasks = feed(source, args.form());
+    let ended = run(&mut shard, tasks, &columns, options, stop.clone(), &story).await;
+    // A server that is slow to say what it is keeps no run waiting.
+    if ended.is_ok() && *stop.borrow() == StopRequest::None {
+        note_servers(out, &columns.servers().await)?;
+    }
     if let Some(server) = server {
         server.end().await;
     }
@@ -80,12 +102,70 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
     })
 }
 
-/// A source of tasks, its length if that is known, and where documents are that they name.
-type Source = (Box<dyn std::io::Read + Send>, Option<u64>, std::path::PathBuf);
+/// `--dry-run`: what the batch would take.
+fn plan_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyhow::Result<ExitCode> {
+    let file = FileConfig::load_to_read()?;
+    let Tasks { source, documents, .. } = open(tasks)?;
+    let request = args.columns();
+    let columns = planned_columns(&request, &file)?;
+    let seeds = args.seed..args.seed + args.seeds;
+    let mut plan = BatchPlan::new(&columns, seeds, args.shard, &documents, out)?;
+    let mut refused = 0;
+    let mut tasks = feed(source, args.form());
+    while let Some(line) = tasks.blocking_next() {
+        let Line { number, task } = line.map_err(BatchError::Tasks)?;
+        if let Err(why) = task.map_err(|(_, why)| why).and_then(|task| plan.add(&task)) {
+            refused += 1;
+            output.warn(&escape::terminal(&format!("line {number} cannot be run: {why}")));
+        }
+    }
+    let plans = plan.finish();
+    let cost = |plan: &ColumnPlan, sum: &Sum| {
+        let model = Some(plan.model.as_str()).filter(|model| !model.is_empty()).or(file.model.as_deref());
+        let price = expected_price(&request.servers, &file, model.unwrap_or_default()).ok().flatten();
+        price.map(|price| price.cost_micro_usd(sum.prompt_tokens, 0, sum.completion_tokens))
+    };
+    if output.format == Format::Text {
+        for plan in &plans {
+            let model = if plan.model.is_empty() { String::new() } else { format!(" on {}", plan.model) };
+            let (left, ended) = (plan.runs - plan.ended, plan.ended);
+            output.line(&escape::terminal(&format!(
+                "{}{model}: {left} runs, {ended} more have ended",
+                plan.roleset
+            )))?;
+            for (name, sum) in
+                [("if all agents agree at once, about", &plan.at_once), ("at most", &plan.most)]
+            {
+                output.line(&format!("{name}:"))?;
+                plan::tell(output, [sum.calls, sum.prompt_tokens, sum.completion_tokens], cost(plan, sum))?;
+            }
+        }
+    } else {
+        let row = |plan: &ColumnPlan| {
+            let mut row = json!(plan);
+            row["cost_micro_usd_max"] = json!(cost(plan, &plan.most));
+            row["cost_micro_usd_at_once"] = json!(cost(plan, &plan.at_once));
+            row
+        };
+        output.json(&json!({"columns": plans.iter().map(row).collect::<Vec<_>>(), "refused": refused}))?;
+    }
+    Ok(if refused > 0 { ExitCode::Usage } else { ExitCode::Success })
+}
 
-fn source(tasks: &Path) -> anyhow::Result<Source> {
+/// A source of tasks.
+struct Tasks {
+    source: Box<dyn std::io::Read + Send>,
+    /// What there is to note of it, and how many lines it has, if it is a file.
+    data: Option<DataNote>,
+    lines: Option<u64>,
+    /// Where documents are that they name.
+    documents: PathBuf,
+}
+
+fn open(tasks: &Path) -> anyhow::Result<Tasks> {
     if tasks.as_os_str() == "-" {
-        return Ok((Box::new(std::io::stdin()), None, std::path::PathBuf::new()));
+        let source = Box::new(std::io::stdin());
+        return Ok(Tasks { source, data: None, lines: None, documents: PathBuf::new() });
     }
     let wrong = |why| UsageError(format!("cannot read the tasks `{}`: {why}", tasks.display()));
     let file = std::fs::File::open(tasks).map_err(wrong)?;
@@ -94,7 +174,33 @@ fn source(tasks: &Path) -> anyhow::Result<Source> {
         return Err(wrong(std::io::ErrorKind::IsADirectory.into()).into());
     }
     let documents = tasks.parent().map(Path::to_owned).unwrap_or_default();
-    Ok((Box::new(file), about.is_file().then_some(about.len()), documents))
+    // A pipe can be read once.
+    let (data, lines) = about.is_file().then(|| DataNote::read(tasks)).transpose().map_err(wrong)?.unzip();
+    Ok(Tasks { source: Box::new(file), data, lines, documents })
+}
+
+/// The command for the manifest: the shard is another one for each process, and what is to be kept back is not written down.
+fn command() -> CommandNote {
+    let mut words: Vec<String> = Vec::new();
+    let mut is_left_out = false;
+    for word in std::env::args_os().skip(1) {
+        let word = word.to_string_lossy().into_owned();
+        if std::mem::take(&mut is_left_out) {
+            continue;
+        }
+        let (name, value) = word.split_once('=').map_or((&*word, None), |(name, value)| (name, Some(value)));
+        if let "--shard" | "--redact-pattern" = name {
+            is_left_out = value.is_none();
+            words.extend((name != "--shard").then(|| format!("{name}=…")));
+        } else {
+            words.push(word);
+        }
+    }
+    CommandNote {
+        at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        program: format!("consensus {VERSION}"),
+        words,
+    }
 }
 
 /// Tells that a signal was heard, since the open calls may take minutes.

@@ -7,7 +7,7 @@ use crate::cli::args::RunArgs;
 use crate::cli::output::Output;
 use crate::config::{FileConfig, RolesetAgent, expected_price, prices_as_of};
 use crate::core::{ExitCode, Price};
-use crate::run::draft;
+use crate::run::{at_once, draft};
 
 pub(crate) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load_to_read()?;
@@ -26,10 +26,13 @@ pub(crate) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> 
     let prices: Result<Vec<Option<Price>>, _> =
         models.iter().map(|model| expected_price(chosen, &file, model)).collect();
     let prices: Option<Vec<Price>> = prices?.into_iter().collect();
-    let cost = prices.map(|prices| {
-        let costs = prices.iter().map(|p| p.cost_micro_usd(worst.prompt_tokens, 0, worst.completion_tokens));
-        costs.max().unwrap_or(0)
-    });
+    let dearest = |prompt: u64, completion: u64| {
+        let costs = prices.iter().flatten().map(|price| price.cost_micro_usd(prompt, 0, completion));
+        prices.is_some().then(|| costs.max().unwrap_or(0))
+    };
+    let cost = dearest(worst.prompt_tokens, worst.completion_tokens);
+    let least = at_once(&setup);
+    let least_cost = least.and_then(|least| dearest(least.prompt_tokens, least.completion_tokens));
     if output.format != Format::Text {
         output.json(&json!({
             "roleset": setup.roleset,
@@ -38,6 +41,12 @@ pub(crate) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> 
             "completion_tokens_max": worst.completion_tokens,
             "context_tokens_max": worst.context_tokens,
             "cost_micro_usd_max": cost,
+            "at_once": least.map(|least| json!({
+                "calls": least.calls,
+                "prompt_tokens": least.prompt_tokens,
+                "completion_tokens": least.completion_tokens,
+                "cost_micro_usd": least_cost,
+            })),
         }))?;
         return Ok(ExitCode::Success);
     }
@@ -45,28 +54,36 @@ pub(crate) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> 
         setup.agents.iter().zip(&models).map(|(a, m)| format!("{} ({})", a.name, of_model(m))).collect();
     let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
     output.line(&format!("{}{why}: {}", setup.roleset, agents.join(", ")))?;
-    output.line("at most:")?;
-    output.line(&format!("  {:>12} calls", worst.calls))?;
-    output.line(&format!(
-        "  {:>12} prompt tokens, by a high estimate; servers reuse most of them",
-        worst.prompt_tokens
-    ))?;
-    output.line(&format!("  {:>12} completion tokens", worst.completion_tokens))?;
-    output.line(&format!("  {:>12} tokens of context in the longest call", worst.context_tokens))?;
-    match cost {
-        Some(micro) => {
-            let dollars = format!("{:.4}", micro as f64 / 1e6);
-            let basis = format!("by consensus.toml, else public prices of {}", prices_as_of());
-            output.line(&format!("  {dollars:>12} US dollars ({basis})"))?;
-        }
-        None => output.line(&format!(
-            "  cost unknown: no price for these models, neither in consensus.toml nor in the list of {}",
-            prices_as_of()
-        ))?,
+    if let Some(least) = least {
+        output.line("if the agents agree at once, about:")?;
+        tell(output, [least.calls, least.prompt_tokens, least.completion_tokens], least_cost)?;
     }
-    output
-        .line("every turn is counted with all its repairs and all rounds; most runs end in the first few")?;
+    output.line("at most:")?;
+    tell(output, [worst.calls, worst.prompt_tokens, worst.completion_tokens], cost)?;
+    output.line(&format!("  {:>12} tokens of context in the longest call", worst.context_tokens))?;
+    if cost.is_none() {
+        output.line(&format!(
+            "cost unknown: neither consensus.toml nor the list of {} has a price for these models",
+            prices_as_of()
+        ))?;
+    }
+    output.line(
+        "At most means all rounds, every reply as long as allowed and asked for again as often as allowed.",
+    )?;
     Ok(ExitCode::Success)
+}
+
+/// Prints calls, prompt tokens and completion tokens, and what they cost where that is known.
+pub(super) fn tell(output: &Output, figures: [u64; 3], cost: Option<u64>) -> anyhow::Result<()> {
+    for (figure, name) in figures.into_iter().zip(["calls", "prompt tokens", "completion tokens"]) {
+        output.line(&format!("  {figure:>12} {name}"))?;
+    }
+    if let Some(micro) = cost {
+        let dollars = format!("{:.4}", micro as f64 / 1e6);
+        let basis = format!("by consensus.toml, else public prices of {}", prices_as_of());
+        output.line(&format!("  {dollars:>12} US dollars ({basis})"))?;
+    }
+    Ok(())
 }
 
 fn of_model(reference: &str) -> &str {

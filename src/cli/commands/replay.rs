@@ -2,22 +2,21 @@
 
 use crate::cli::answer::{print_answer, tell_result};
 use crate::cli::args::Format;
-use crate::cli::args::RunRef;
+use crate::cli::args::ShowArgs;
+use crate::cli::journals::{self, OpenedRun};
 use crate::cli::output::Output;
 use crate::cli::progress::ProgressPrinter;
-use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::engine::{ReplayError, RunState};
-use crate::journal::{Entry, FILE_NAME, read};
+use crate::journal::Entry;
 use crate::report::RunResult;
 use crate::run::restore;
 
-pub(crate) fn replay(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
-    let dir = args.folder(&FileConfig::load_to_read()?)?;
-    let journal = read(&dir.join(FILE_NAME))?;
+pub(crate) fn replay(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let OpenedRun { journal, dir, redactions } = journals::open(args)?;
     let story = ProgressPrinter::new(*output);
     let mut state = RunState::open(&journal.records[0]).map_err(|why| ReplayError { line: 1, why })?;
-    for record in &journal.records {
+    for (index, record) in journal.records.iter().enumerate() {
         // Once the reply is taken its call is not open any more.
         let charged = match &record.event {
             Entry::Replied(replied) => Some((replied, state.charge(replied))),
@@ -27,7 +26,7 @@ pub(crate) fn replay(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode>
             | Entry::Stopped { .. }
             | Entry::Resumed { .. } => None,
         };
-        if record.seq > 0 {
+        if index > 0 {
             state.apply(record).map_err(|why| ReplayError { line: record.seq + 1, why })?;
         }
         if let Some((replied, usage)) = charged {
@@ -40,5 +39,5 @@ pub(crate) fn replay(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode>
     story.finish();
     let result = RunResult::new(&state, journal.head);
     tell_result(output, &result, &dir, state.endpoints());
-    print_answer(output, &restore(result, &state, &dir, output), false)
+    print_answer(output, &restore(result, &state, &redactions, output), false)
 }

@@ -1,12 +1,16 @@
-//! `consensus results`: what came out of a batch.
+//! `consensus results`: what came out of batches.
 
 use std::io::IsTerminal as _;
 
-use serde_json::json;
+use console::{Term, measure_text_width};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
-use crate::batch::{By, Flat, Group, Groups, State, page, results, share_in_words, status, strays};
-use crate::cli::args::Format;
-use crate::cli::args::ResultsArgs;
+use crate::batch::{
+    By, Difference, Group, Groups, State, calls, page, results, share_in_words, status, strays,
+};
+use crate::cli::args::{Format, ResultsArgs};
+use crate::cli::error::UsageError;
 use crate::cli::output::Output;
 use crate::core::ExitCode;
 use crate::text::escape;
@@ -14,89 +18,214 @@ use crate::text::escape;
 pub(crate) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCode> {
     match args.format {
         Format::Text | Format::Json | Format::Html => together(args, output)?,
-        Format::Jsonl => each(args, output, |row| Ok(serde_json::to_string(row)? + "\n"))?,
+        Format::Jsonl => each_run(args, output, json_line)?,
         Format::Csv => {
             let mut is_first = true;
-            each(args, output, |row| {
-                let mut line = csv::WriterBuilder::new().has_headers(is_first).from_writer(Vec::new());
-                is_first = false;
-                line.serialize(row)?;
-                Ok(String::from_utf8(line.into_inner()?)?)
-            })?;
+            each_run(args, output, |row| csv_line(row, std::mem::take(&mut is_first)))?;
+        }
+        Format::Calls => {
+            let mut printer = Printer::new(output);
+            for dir in &args.dirs {
+                calls(dir, |row| printer.print(json_line(&row)))?;
+            }
+            printer.finish()?;
         }
     }
     Ok(ExitCode::Success)
 }
 
-/// Prints each row as `write` writes it. A program gets it as it is; a terminal must not be driven by what models have said.
-fn each(
+/// Prints rows as they come. A program gets them as they are; a terminal must not be driven by what models have said.
+struct Printer<'a> {
+    output: &'a Output,
+    is_terminal: bool,
+    failure: Option<anyhow::Error>,
+}
+
+impl<'a> Printer<'a> {
+    fn new(output: &'a Output) -> Self {
+        Self { output, is_terminal: std::io::stdout().is_terminal(), failure: None }
+    }
+
+    fn print(&mut self, line: anyhow::Result<String>) {
+        if self.failure.is_none() {
+            let shown =
+                |line: String| if self.is_terminal { escape::terminal(line.trim_end()) + "\n" } else { line };
+            self.failure = line.and_then(|line| self.output.print(&shown(line))).err();
+        }
+    }
+
+    fn finish(self) -> anyhow::Result<()> {
+        self.failure.map_or(Ok(()), Err)
+    }
+}
+
+/// Prints each run as `write` writes it.
+fn each_run(
     args: &ResultsArgs,
     output: &Output,
-    mut write: impl FnMut(&Flat<'_>) -> anyhow::Result<String>,
+    mut write: impl FnMut(&Value) -> anyhow::Result<String>,
 ) -> anyhow::Result<()> {
-    for stray in strays(&args.dir)? {
-        output.warn(&escape::terminal(&stray));
-    }
-    let is_terminal = std::io::stdout().is_terminal();
-    let mut failure = None;
-    results(&args.dir, |told| {
-        if failure.is_none() {
-            let printed = write(&told.flat()).and_then(|line| {
-                let line = if is_terminal { escape::terminal(line.trim_end()) + "\n" } else { line };
-                output.print(&line)
-            });
-            failure = printed.err();
+    let mut printer = Printer::new(output);
+    for dir in &args.dirs {
+        for stray in strays(dir)? {
+            output.warn(&escape::terminal(&stray));
         }
-    })?;
-    failure.map_or(Ok(()), Err)
+        results(dir, |told| printer.print(write(&json!(told.flat()))))?;
+    }
+    printer.finish()
+}
+
+fn json_line(row: &impl Serialize) -> anyhow::Result<String> {
+    Ok(serde_json::to_string(row)? + "\n")
+}
+
+/// A row of comma-separated values, with a heading before the first; what is no single value stands as JSON.
+fn csv_line(row: &Value, is_first: bool) -> anyhow::Result<String> {
+    let none = Map::new();
+    let fields = row.as_object().unwrap_or(&none);
+    let mut lines = csv::Writer::from_writer(Vec::new());
+    if is_first {
+        lines.write_record(fields.keys())?;
+    }
+    let cell = |value: &Value| match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+    };
+    lines.write_record(fields.values().map(cell))?;
+    Ok(String::from_utf8(lines.into_inner()?)?)
 }
 
 /// Tells groups of runs.
 fn together(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {
-    let by: Vec<By> = args.by.iter().copied().map(By::from).collect();
+    let mut by = args.by.clone();
+    if args.dirs.len() > 1 && !by.contains(&By::Folder) {
+        by.insert(0, By::Folder);
+    }
     let mut groups = Groups::new(&by);
-    results(&args.dir, |told| groups.add(&told))?;
+    for dir in &args.dirs {
+        results(dir, |told| groups.add(&told))?;
+    }
+    let differences = args.versus.as_ref().map(|versus| groups.versus(versus)).transpose();
+    let differences = differences.map_err(UsageError)?;
     let groups = groups.finish();
     let warnings = warnings(args, &groups)?;
     for warning in &warnings {
         output.warn(warning);
     }
-    if args.format == Format::Json {
-        return output.json(&json!(groups));
+    match args.format {
+        Format::Json => output.json(&match &differences {
+            Some(differences) => json!({"groups": groups, "versus": differences}),
+            None => json!(groups),
+        }),
+        Format::Html => {
+            let title: Vec<String> = args.dirs.iter().map(|dir| dir.display().to_string()).collect();
+            output.print(&page(&title.join(", "), &groups, &warnings))
+        }
+        Format::Text | Format::Jsonl | Format::Csv | Format::Calls => {
+            if groups.is_empty() {
+                output.status("no run has ended there");
+                return Ok(());
+            }
+            table(&groups, output)?;
+            tell_phases(&groups, output)?;
+            tell_differences(differences.as_deref().unwrap_or_default(), output)
+        }
     }
-    if args.format == Format::Html {
-        return output.print(&page(&args.dir.display().to_string(), &groups, &warnings));
+}
+
+/// Prints a table, or where that does not fit into the terminal, a block for each group.
+fn table(groups: &[Group], output: &Output) -> anyhow::Result<()> {
+    let header = header(&groups[0]);
+    let rows: Vec<Vec<String>> = groups.iter().map(cells).collect();
+    let is_told = |column: &usize| rows.iter().any(|row| row[*column] != "-");
+    // A person does not look at columns without a figure; a program counts them.
+    let is_terminal = std::io::stdout().is_terminal();
+    let shown: Vec<usize> = (0..header.len()).filter(|column| !is_terminal || is_told(column)).collect();
+    let pick = |row: &Vec<String>| shown.iter().map(|column| row[*column].clone()).collect::<Vec<_>>();
+    let (header, rows): (_, Vec<Vec<String>>) = (pick(&header), rows.iter().map(pick).collect());
+    let widest = |column: usize| {
+        let cells = rows.iter().chain([&header]).map(|row| measure_text_width(&row[column]));
+        cells.max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..header.len()).map(widest).collect();
+    let width = usize::from(Term::stdout().size().1);
+    if is_terminal && widths.iter().sum::<usize>() + 2 * widths.len() > width + 2 {
+        return blocks(&header, &rows, groups[0].of.len(), width, output);
     }
-    if groups.is_empty() {
-        output.status(&format!("no run has ended in `{}`", args.dir.display()));
-        return Ok(());
-    }
-    let mut table = vec![header(&groups[0])];
-    table.extend(groups.iter().map(cells));
-    let widths: Vec<usize> = (0..table[0].len())
-        .map(|column| table.iter().map(|row| row[column].chars().count()).max().unwrap_or_default())
-        .collect();
-    for row in table {
-        let row: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        output.line(row.join("  ").trim_end())?;
+    for row in std::iter::once(&header).chain(&rows) {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| padded(cell, *width)).collect();
+        output.line(cells.join("  ").trim_end())?;
     }
     Ok(())
 }
 
+fn padded(cell: &str, width: usize) -> String {
+    format!("{cell}{}", " ".repeat(width.saturating_sub(measure_text_width(cell))))
+}
+
+/// Prints a block for each group: its names, and below them its figures, so many in a line as fit.
+fn blocks(
+    header: &[String],
+    rows: &[Vec<String>],
+    names: usize,
+    width: usize,
+    output: &Output,
+) -> anyhow::Result<()> {
+    for row in rows {
+        output.line(&row[..names].join(" · "))?;
+        let mut line = String::new();
+        for (name, cell) in header.iter().zip(row).skip(names).filter(|(_, cell)| *cell != "-") {
+            let figure = format!("  {name} {cell}");
+            if !line.is_empty() && measure_text_width(&line) + measure_text_width(&figure) > width {
+                output.line(&std::mem::take(&mut line))?;
+            }
+            line += &figure;
+        }
+        output.line(&line)?;
+    }
+    Ok(())
+}
+
+/// Prints what tokens were used for, where results say it.
+fn tell_phases(groups: &[Group], output: &Output) -> anyhow::Result<()> {
+    for group in groups.iter().filter(|group| !group.tokens_by_phase.is_empty()) {
+        let all: f64 = group.tokens_by_phase.values().sum();
+        let part = |(phase, tokens): (&String, &f64)| {
+            format!("{phase} {tokens:.0} ({:.0} %)", tokens / all.max(1.0) * 100.0)
+        };
+        let parts: Vec<String> = group.tokens_by_phase.iter().map(part).collect();
+        output.line(&format!("tokens a run of {}: {}", named(group), parts.join(", ")))?;
+    }
+    Ok(())
+}
+
+fn tell_differences(differences: &[Difference], output: &Output) -> anyhow::Result<()> {
+    differences.iter().try_for_each(|difference| output.line(&escape::terminal(&difference.in_words())))
+}
+
+fn named(group: &Group) -> String {
+    let names: Vec<&str> = group.of.iter().map(|(_, name)| name.as_str()).filter(|n| !n.is_empty()).collect();
+    escape::terminal(&names.join(" · "))
+}
+
 /// What a reader of these groups must know first.
 fn warnings(args: &ResultsArgs, groups: &[Group]) -> anyhow::Result<Vec<String>> {
-    let mut warnings = strays(&args.dir)?;
+    let mut warnings = Vec::new();
     let cut_off: u64 = groups.iter().map(|group| group.ended.all() - group.ended.by_protocol()).sum();
     if cut_off > 0 {
         warnings.push(format!(
             "{cut_off} runs have failed or come to a limit, and are in no share; `consensus batch … --retry failed,budget` goes on with them"
         ));
     }
-    for shard in status(&args.dir)? {
-        let state = shard.progress.map(|progress| progress.state);
-        if state != Some(State::Ended) || shard.is_live == Some(true) {
-            warnings.push(format!("shard {} has not ended: these are not all runs", shard.index));
+    for dir in &args.dirs {
+        let of = if args.dirs.len() > 1 { format!(" of `{}`", dir.display()) } else { String::new() };
+        warnings.extend(strays(dir)?);
+        for shard in status(dir)? {
+            let state = shard.progress.map(|progress| progress.state);
+            if state != Some(State::Ended) || shard.is_live == Some(true) {
+                warnings.push(format!("shard {}{of} has not ended: these are not all runs", shard.index));
+            }
         }
     }
     Ok(warnings)
@@ -109,6 +238,7 @@ fn header(group: &Group) -> Vec<String> {
         "agreed",
         "right",
         "right blind",
+        "talk",
         "rounds",
         "calls",
         "tokens",
@@ -116,7 +246,7 @@ fn header(group: &Group) -> Vec<String> {
         "s p95",
         "USD",
     ];
-    group.of.iter().map(|(name, _)| *name).chain(names).map(str::to_owned).collect()
+    group.of.iter().map(|(name, _)| name.clone()).chain(names.map(str::to_owned)).collect()
 }
 
 fn cells(group: &Group) -> Vec<String> {
@@ -125,12 +255,18 @@ fn cells(group: &Group) -> Vec<String> {
         .iter()
         .map(|(_, name)| if name.is_empty() { "-".to_owned() } else { escape::terminal(name) });
     let cost = group.cost_micro_usd.map_or("-".to_owned(), |cost| format!("{:.4}", cost as f64 / 1e6));
+    let talk = &group.talk;
+    let talk = match talk.kept + talk.lost + talk.gained + talk.missed {
+        0 => "-".to_owned(),
+        _ => format!("+{} −{}", talk.gained, talk.lost),
+    };
     let figures = [
         group.ended.all().to_string(),
         (group.ended.all() - group.ended.by_protocol()).to_string(),
         share_in_words(&group.agreed),
         share_in_words(&group.right),
         share_in_words(&group.blind_right),
+        talk,
         format!("{:.1}", group.rounds),
         format!("{:.1}", group.calls),
         format!("{:.0}", group.tokens),

@@ -1,17 +1,15 @@
 //! `consensus show`.
 
-use crate::cli::args::{Format, RunRef};
+use crate::cli::args::{Format, ShowArgs};
+use crate::cli::journals;
 use crate::cli::output::Output;
-use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::engine::RunState;
-use crate::journal::{FILE_NAME, read};
 use crate::report::{RunResult, transcript, worth};
 use crate::text::escape;
 
-pub(crate) fn show(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
-    let dir = args.folder(&FileConfig::load_to_read()?)?;
-    let journal = read(&dir.join(FILE_NAME))?;
+pub(crate) fn show(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let journal = journals::open(args)?.journal;
     match output.format {
         Format::Text => {
             let text = transcript(&journal.records)?;
@@ -21,7 +19,7 @@ pub(crate) fn show(args: &RunRef, output: &Output) -> anyhow::Result<ExitCode> {
                 output.status(&worth);
             }
         }
-        Format::Json | Format::Csv | Format::Html => {
+        Format::Json | Format::Csv | Format::Calls | Format::Html => {
             let state = RunState::replay(&journal.records)?;
             output.print(&RunResult::new(&state, journal.head).to_json())?;
         }

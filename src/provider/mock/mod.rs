@@ -18,6 +18,7 @@ pub use script::{MockScript, ScriptError};
 
 use std::time::Duration;
 
+use policy::{Policy, PolicyKind};
 use script::Act;
 
 use super::ProviderError;
@@ -69,6 +70,13 @@ impl Mock {
         };
         Ok(answer(ask, text, rule.truncate, rule.yes))
     }
+}
+
+/// Returns the reply of an agent that knows this answer and says so, whatever it is asked.
+#[must_use]
+pub fn agreeing(ask: &Ask, answer: &str) -> Reply {
+    let policy = Policy { kind: PolicyKind::Honest, answer: answer.to_owned(), draft_answer: None };
+    Reply { text: policy.reply(ask), reasoning: None, finish: Finish::Stop, yes: None }
 }
 
 fn answer(ask: &Ask, mut text: String, truncate: Option<usize>, yes: Option<u16>) -> Completion {

@@ -15,6 +15,9 @@ pub struct ServerInfo {
     pub models: Vec<String>,
     /// Tokens that fit into the context of the configured model, if the server tells.
     pub context_tokens: Option<u64>,
+    /// Which version of which program it is, if the server tells (llama.cpp and vLLM do).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build: Option<String>,
 }
 
 /// llama.cpp's properties, of which one matters here.
@@ -22,6 +25,13 @@ pub struct ServerInfo {
 #[serde(default)]
 struct Props {
     default_generation_settings: Settings,
+    build_info: Option<String>,
+}
+
+/// vLLM's version.
+#[derive(Deserialize)]
+struct Version {
+    version: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -46,6 +56,21 @@ pub(super) async fn count_tokens(client: &Client, text: &str) -> Option<u64> {
     said.count.or(Some(said.tokens.len() as u64)).filter(|&count| count > 0 || text.is_empty())
 }
 
+/// The same with the version of the server's program.
+pub(super) async fn describe(client: &Client) -> Result<ServerInfo, ProviderError> {
+    let info = fetch(client).await?;
+    let props = client.get("/props").await.ok();
+    let props: Option<Props> = props.and_then(|body| serde_json::from_str(&body).ok());
+    let build = if let Some(build) = props.and_then(|props| props.build_info) {
+        Some(format!("llama.cpp {build}"))
+    } else {
+        let said = client.get("/version").await.ok();
+        let said: Option<Version> = said.and_then(|body| serde_json::from_str(&body).ok());
+        said.map(|said| said.version)
+    };
+    Ok(ServerInfo { build, ..info })
+}
+
 /// Fetches the list of models, and the context length where the server has it.
 pub(super) async fn fetch(client: &Client) -> Result<ServerInfo, ProviderError> {
     let body = client.get("models").await?;
@@ -67,5 +92,6 @@ pub(super) async fn fetch(client: &Client) -> Result<ServerInfo, ProviderError> 
     Ok(ServerInfo {
         models: list.data.into_iter().map(|m| m.id).collect(),
         context_tokens: context_tokens.or(trained),
+        build: None,
     })
 }

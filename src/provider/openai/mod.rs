@@ -208,6 +208,15 @@ impl OpenAi {
         info::fetch(&self.client).await
     }
 
+    /// The same with the version of its program.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::info`].
+    pub async fn described(&self) -> Result<ServerInfo, ProviderError> {
+        info::describe(&self.client).await
+    }
+
     /// Returns how many tokens a text has by the server's own count; none, if it counts none for others (llama.cpp
     /// and vLLM do).
     pub async fn count_tokens(&self, text: &str) -> Option<u64> {

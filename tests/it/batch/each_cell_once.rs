@@ -225,7 +225,11 @@ fn results_follow_from_the_journal_and_stand_whatever_becomes_of_the_tasks() {
     // Another prompt under the same id, and other parameters, are said to be so.
     folder.write("tasks.jsonl", &text.replace("How much is 3", "What is 3"));
     assert_eq!(figures(&folder, &MOCK, 0)["changed"], 1);
-    let other = Finished::of(&mut batch(&folder, &[&MOCK[..], &["--max-rounds", "7"]].concat())).exits(0);
+    // Other settings under the same name are refused: their runs would be counted as one thing.
+    let seven = [&MOCK[..], &["--max-rounds", "7"]].concat();
+    let refused = Finished::of(&mut batch(&folder, &seven)).exits(2).stderr;
+    assert!(refused.contains("with other settings") && refused.contains("--arm NAME"), "{refused}");
+    let other = Finished::of(&mut batch(&folder, &[&seven[..], &["--keep-old"]].concat())).exits(0);
     assert!(
         other.stderr.contains("5 runs are of tasks, rolesets or parameters that have changed"),
         "{}",
@@ -249,13 +253,14 @@ fn what_came_out_is_told_with_its_intervals_and_as_rows() {
     assert_eq!((&group["right"]["count"], &group["right"]["of"]), (&json!(8), &json!(10)), "{group}");
     assert!((group["right"]["low"].as_f64().unwrap() - 0.490).abs() < 1e-3, "{group}");
     let table = told(&[]);
-    assert!(table.contains("80 % [49, 94]") && table.lines().count() == 2, "{table}");
+    assert!(table.contains("80 % [49, 94]") && table.lines().count() == 3, "{table}");
     let columns = |line: &str| line.split("  ").filter(|cell| !cell.trim().is_empty()).count();
     let counts: Vec<usize> = table.lines().map(columns).collect();
-    assert!(counts[0] == 13 && counts[0] == counts[1], "each figure has a name: {table}");
+    assert!(counts[0] == 14 && counts[0] == counts[1], "each figure has a name: {table}");
+    assert!(table.contains("tokens a run of solver_checker: blind "), "{table}");
     let page = told(&["--format", "html"]);
     assert!(page.contains("80 % [49, 94]") && !page.contains("<script"), "{page}");
-    assert_eq!(told(&["--by", "roleset,seed"]).lines().count(), 2);
+    assert_eq!(told(&["--by", "roleset,seed"]).lines().count(), 3);
     let csv = told(&["--format", "csv"]);
     assert!(csv.starts_with("task,roleset,model,seed,outcome,how,reason,text,right,"), "{csv}");
     assert_eq!((csv.lines().count(), told(&["--format", "jsonl"]).lines().count()), (11, 10));

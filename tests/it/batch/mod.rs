@@ -3,6 +3,7 @@
 
 mod bad_lines_and_full_disks;
 mod each_cell_once;
+mod read_by_people;
 mod redaction;
 mod results_verify;
 mod resume;

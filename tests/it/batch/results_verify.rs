@@ -153,7 +153,7 @@ fn shards_that_are_not_counted_are_not_left_out_in_silence() {
     }
     let manifest = folder.path().join("out/batch.json");
     let whole = std::fs::read_to_string(&manifest).unwrap();
-    let shrunk = whole.replace("\"shards\":2", "\"shards\":1");
+    let shrunk = whole.replace("\"shards\": 2", "\"shards\": 1");
     let why = refuses(&folder, "out/batch.json", shrunk.as_bytes());
     assert!(why.contains("-1.jsonl` contradicts the batch: it is of shard 1"), "{why}");
     std::fs::write(&manifest, &shrunk).unwrap();
@@ -165,7 +165,7 @@ fn shards_that_are_not_counted_are_not_left_out_in_silence() {
     let said = Finished::of(consensus(&folder).args(["results", "out"])).exits(0);
     assert!(!said.stderr.contains("contradicts"), "{}", said.stderr);
     // More shards than there are: those of the first two are not shared out so.
-    let grown = whole.replace("\"shards\":2", "\"shards\":3");
+    let grown = whole.replace("\"shards\": 2", "\"shards\": 3");
     assert!(refuses(&folder, "out/batch.json", grown.as_bytes()).contains("belongs to another shard"));
     // One that has not begun is told; one whose journal alone is gone is refused.
     let out = folder.path().join("out");
@@ -265,7 +265,7 @@ fn a_batch_of_the_first_version_verifies_and_its_names_cannot_be_changed_either(
     folder.write("out/journal-0.jsonl", &journal);
     folder.write(RESULTS, &written(&rows));
     let why = verify(&folder, 7).stderr;
-    assert!(why.contains("its run has its id from another task, model or seed"), "{why}");
+    assert!(why.contains("its run has its id from another task, model, arm or seed"), "{why}");
 }
 
 #[test]
@@ -277,9 +277,13 @@ fn each_call_of_a_batch_is_in_the_journal_before_its_request_leaves() {
     let seen: Arc<Mutex<Vec<(usize, usize)>>> = Arc::default();
     let (say, log) = (model(SENSIBLE), Arc::clone(&seen));
     let server = Server::start(move |request| {
-        let written = std::fs::read_to_string(&journal).unwrap_or_default();
-        let asked = written.lines().filter(|line| line.contains("\"type\":\"asked\"")).count();
-        log.lock().unwrap().push((request.index + 1, asked));
+        if request.path.ends_with("/chat/completions") {
+            let mut log = log.lock().unwrap();
+            let written = std::fs::read_to_string(&journal).unwrap_or_default();
+            let asked = written.lines().filter(|line| line.contains("\"type\":\"asked\"")).count();
+            let requests = log.len() + 1;
+            log.push((requests, asked));
+        }
         say(request)
     });
     let url = server.url();

@@ -7,7 +7,8 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, context};
 use serde::Serialize;
 
-use super::groups::{Group, Part, share_in_words};
+use super::groups::Group;
+use super::share::{Share, share_in_words};
 use crate::text::escape;
 
 /// How wide the part of a drawing is in which things are measured.
@@ -98,7 +99,7 @@ pub fn page(title: &str, groups: &[Group], warnings: &[String]) -> String {
     let percent = |share: u32| Tick { at: f64::from(share) / 100.0 * WIDTH, label: format!("{share} %") };
     let of = context! {
         title => escape::terminal(title),
-        by => groups.first().map(|group| group.of.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")),
+        by => groups.first().map(|group| group.of.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")),
         warnings => warnings.iter().map(|warning| escape::terminal(warning)).collect::<Vec<_>>(),
         groups => Serde(&shown),
         has_answers => shown.iter().any(|shown| shown.point.is_some()),
@@ -120,7 +121,7 @@ fn shown(at: usize, group: &Group, tokens_max: f64, seconds_max: f64, rounds_max
     let plain = |name: &String| if name.is_empty() { "-".to_owned() } else { escape::terminal(name) };
     let name = group.of.iter().map(|(_, name)| plain(name)).collect::<Vec<_>>().join(" · ");
     let short = shortened(&name);
-    let mark = |part: &Part| Mark {
+    let mark = |part: &Share| Mark {
         x: part.share.map(|share| share * WIDTH),
         low: part.low * WIDTH,
         high: part.high * WIDTH,

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::BatchError;
-use super::shard;
+use crate::batch::error::BatchError;
+use crate::batch::layout;
 use crate::crypto::Digest;
 use crate::files::read_line;
 use crate::protocol::OutcomeKind;
@@ -24,11 +24,17 @@ pub struct Told {
     pub roleset: String,
     /// The model as it was named.
     pub model: String,
+    /// The name of its arm; empty without one.
+    #[serde(default)]
+    pub arm: String,
     /// The seed.
     pub seed: u64,
+    /// What the task is labelled with, by name.
+    #[serde(default)]
+    pub meta: BTreeMap<String, String>,
     /// The run's id.
     pub run: String,
-    pub(super) outcome: OutcomeKind,
+    pub(in crate::batch) outcome: OutcomeKind,
     how: Option<String>,
     reason: Option<String>,
     text: Option<String>,
@@ -37,7 +43,19 @@ pub struct Told {
     pub(super) rounds: u32,
     pub(super) usage: UsageTold,
     pub(super) timing: TimingTold,
-    pub(super) journal_head: Digest,
+    pub(in crate::batch) journal_head: Digest,
+    /// The folder of its batch, as it was named.
+    #[serde(skip)]
+    pub folder: String,
+    #[serde(default)]
+    pub(super) phases: BTreeMap<String, PhaseTold>,
+}
+
+/// What a run has used for one thing.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+pub(super) struct PhaseTold {
+    pub(super) prompt: u64,
+    pub(super) completion: u64,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
@@ -75,6 +93,9 @@ pub struct Flat<'a> {
     cost_micro_usd: Option<u64>,
     milliseconds: u64,
     run: &'a str,
+    arm: &'a str,
+    folder: &'a str,
+    meta: &'a BTreeMap<String, String>,
 }
 
 impl Told {
@@ -101,6 +122,9 @@ impl Told {
             cost_micro_usd,
             milliseconds: self.timing.total_ms,
             run: &self.run,
+            arm: &self.arm,
+            folder: &self.folder,
+            meta: &self.meta,
         }
     }
 }
@@ -111,8 +135,8 @@ impl Told {
 ///
 /// [`BatchError`], also if there is no batch.
 pub fn results(folder: &Path, mut each: impl FnMut(Told)) -> Result<(), BatchError> {
-    for index in 0..shard::count(folder)? {
-        let path = shard::results_file(folder, index);
+    for index in 0..layout::count(folder)? {
+        let path = layout::results_file(folder, index);
         if !path.exists() {
             continue;
         }
@@ -124,7 +148,7 @@ pub fn results(folder: &Path, mut each: impl FnMut(Told)) -> Result<(), BatchErr
         })?;
         lines(&path, |number, _, _, told| {
             if last.get(&told.run) == Some(&number) {
-                each(told);
+                each(Told { folder: folder.display().to_string(), ..told });
             }
             Ok(())
         })?;
@@ -133,7 +157,7 @@ pub fn results(folder: &Path, mut each: impl FnMut(Told)) -> Result<(), BatchErr
 }
 
 /// Gives each line of results to `each`: its number, where it begins in bytes, how long it is, and what it says.
-pub(super) fn lines(
+pub(in crate::batch) fn lines(
     path: &Path,
     mut each: impl FnMut(u64, u64, usize, Told) -> Result<(), String>,
 ) -> Result<(), BatchError> {

@@ -1,0 +1,111 @@
+//! The calls of a batch, for those who analyse them: a row for each reply.
+//!
+//! In: the journals of all shards. Out: for each reply its run, its phase, and what it took. The chains are checked on the way.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::error::BatchError;
+use super::layout;
+use crate::journal::{Entry, Record, Replied, RunSpec, between, read_shared};
+use crate::protocol::{CallId, CallPhase};
+
+/// One reply.
+#[derive(Clone, Debug, Serialize)]
+pub struct CallRow {
+    task: String,
+    roleset: String,
+    model: String,
+    arm: String,
+    seed: u64,
+    run: String,
+    /// The call's name in its run.
+    call: CallId,
+    agent: String,
+    phase: &'static str,
+    round: u32,
+    attempt: u32,
+    prompt_tokens: u64,
+    cached_tokens: u64,
+    completion_tokens: u64,
+    /// Whether the server counted nothing, so that these are estimates.
+    estimated: bool,
+    /// From the record of the call to that of its reply.
+    milliseconds: u64,
+    /// When the reply was recorded, RFC 3339.
+    at: String,
+}
+
+/// A run that has not ended.
+struct Open {
+    spec: Box<RunSpec>,
+    /// When each open call was made.
+    asked: BTreeMap<CallId, String>,
+}
+
+/// Gives a row for each reply in a batch to `each`, in the order of the journals.
+///
+/// # Errors
+///
+/// [`BatchError`], also if there is no batch or a chain is broken.
+pub fn calls(folder: &Path, mut each: impl FnMut(CallRow)) -> Result<(), BatchError> {
+    for index in 0..layout::count(folder)? {
+        let path = layout::journal_file(folder, index);
+        let mut open: HashMap<String, Open> = HashMap::new();
+        if !path.exists() {
+            continue;
+        }
+        read_shared(&path, |record: Record, _| {
+            let unknown = || "its run has not begun".to_owned();
+            match record.event {
+                Entry::Opened(spec) => {
+                    open.insert(record.run, Open { spec, asked: BTreeMap::new() });
+                }
+                Entry::Asked(asked) => {
+                    let run = open.get_mut(&record.run).ok_or_else(unknown)?;
+                    run.asked.insert(asked.call, record.at);
+                }
+                Entry::Replied(replied) => {
+                    let run = open.get_mut(&record.run).ok_or_else(unknown)?;
+                    let asked_at = run.asked.remove(&replied.call);
+                    let took = asked_at.map_or(Duration::ZERO, |asked_at| between(&asked_at, &record.at));
+                    each(row(record.run, record.at, &replied, &run.spec, took));
+                }
+                Entry::Stopped { outcome } if outcome.kind().is_final() => {
+                    open.remove(&record.run);
+                }
+                Entry::Found(_) | Entry::Stopped { .. } | Entry::Resumed { .. } => {}
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+fn row(run: String, at: String, replied: &Replied, spec: &RunSpec, took: Duration) -> CallRow {
+    let Replied { call, usage, .. } = replied;
+    let agent = spec.setup.everybody().nth(call.agent);
+    let cell = spec.cell.as_ref();
+    CallRow {
+        task: cell.map(|cell| cell.task.clone()).unwrap_or_default(),
+        roleset: spec.setup.roleset.clone(),
+        model: cell.map(|cell| cell.model.clone()).unwrap_or_default(),
+        arm: cell.map(|cell| cell.arm.clone()).unwrap_or_default(),
+        seed: spec.setup.seed,
+        run,
+        call: *call,
+        agent: agent.map(|agent| agent.name.clone()).unwrap_or_default(),
+        phase: CallPhase::of(&spec.setup.params, *call).name(),
+        round: call.round,
+        attempt: call.attempt,
+        prompt_tokens: usage.prompt,
+        cached_tokens: usage.cached,
+        completion_tokens: usage.completion,
+        estimated: usage.estimated,
+        milliseconds: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        at,
+    }
+}

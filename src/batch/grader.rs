@@ -1,0 +1,136 @@
+//! Ways to tell whether an agreed text is the right answer.
+//!
+//! In: a text, and the answer that is known. Out: whether it is right. No model sees the answer, and nothing that a run does depends
+//! on it: a batch may be graded anew at any time.
+
+use std::sync::LazyLock;
+
+use caseless::Caseless as _;
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use unicode_normalization::UnicodeNormalization as _;
+
+use crate::crypto::Digest;
+use crate::text::{CanonicalKind, Canonicalizer, Reading};
+
+/// What looks like a number, with the marks that stand in one.
+static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"[-+−]?[0-9](?:[0-9.,]*[0-9])?").unwrap_or_else(|_| unreachable!("it is tested"))
+});
+
+/// How an answer is graded.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grader {
+    /// Its canonical text is that of the answer, as two agents would agree on it.
+    #[default]
+    Exact,
+    /// The last number in it is the number of the answer.
+    Number,
+    /// The answer is a regular expression that finds something in it.
+    Regex,
+    /// The answer stands in it, whatever its case and white space, and not as a part of a longer word or number.
+    Contains,
+}
+
+/// A text that a run came to, and its digest.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Given {
+    pub(super) text: Option<String>,
+    pub(super) sha256: Option<Digest>,
+}
+
+impl Grader {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Exact, Self::Number, Self::Regex, Self::Contains];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Number => "number",
+            Self::Regex => "regex",
+            Self::Contains => "contains",
+        }
+    }
+
+    /// Says why there can be no text that this answer makes right.
+    ///
+    /// # Errors
+    ///
+    /// The reason, in words.
+    pub(super) fn check(self, answer: &str) -> Result<(), String> {
+        match self {
+            Self::Number => last_number(answer).map(drop).ok_or_else(|| "it holds no number".to_owned()),
+            Self::Regex => {
+                Regex::new(answer).map(drop).map_err(|why| format!("it is no regular expression: {why}"))
+            }
+            Self::Contains if folded(answer).is_empty() => Err("it is empty".to_owned()),
+            Self::Exact | Self::Contains => Ok(()),
+        }
+    }
+
+    /// Whether a text is right by this answer. What [`Self::Exact`] says is decided by digests, elsewhere.
+    pub(super) fn is_right(self, text: &str, answer: &str) -> bool {
+        match self {
+            Self::Exact => text == answer,
+            Self::Number => last_number(answer).is_some_and(|right| last_number(text) == Some(right)),
+            Self::Regex => Regex::new(answer).is_ok_and(|right| right.is_match(text)),
+            Self::Contains => contains(&folded(text), &folded(answer)),
+        }
+    }
+}
+
+/// The canonical text of the last number in a text.
+fn last_number(text: &str) -> Option<String> {
+    let canonicalizer = Canonicalizer::new(&CanonicalKind::Number.into(), Reading::Strict);
+    let read = |found: &str| {
+        canonicalizer.canonicalize_known(&found.replace('−', "-")).ok().map(|number| number.text)
+    };
+    NUMBER.find_iter(text).filter_map(|found| read(found.as_str())).last()
+}
+
+/// A text without what its case and white space say.
+fn folded(text: &str) -> String {
+    let text: String = text.nfc().default_case_fold().nfc().collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a text has another one in it that is not a part of a longer word or number.
+fn contains(text: &str, part: &str) -> bool {
+    let is_word = |side: Option<char>| side.is_some_and(|c| c.is_ascii_alphanumeric());
+    let (first, last) = (part.chars().next(), part.chars().next_back());
+    text.match_indices(part).any(|(at, _)| {
+        let (before, after) = (text[..at].chars().next_back(), text[at + part.len()..].chars().next());
+        !(is_word(first) && is_word(before) || is_word(last) && is_word(after))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_grader_says_what_it_is_called() {
+        for (grader, text, answer, is_right) in [
+            (Grader::Number, "The answer is 4.", "4", true),
+            (Grader::Number, "2 + 2 = 4, so 4.0 apples", "4", true),
+            (Grader::Number, "It costs $1,080.", "1080", true),
+            (Grader::Number, "−3", "-3", true),
+            (Grader::Number, "4 of 5", "4", false),
+            (Grader::Number, "four", "4", false),
+            (Grader::Regex, "The capital is Paris.", "(?i)paris|lutetia", true),
+            (Grader::Regex, "Rome", "(?i)paris", false),
+            (Grader::Contains, "It is  NEW\nYork.", "New York", true),
+            (Grader::Contains, "14 of them", "4", false),
+            (Grader::Contains, "4,", "4", true),
+            (Grader::Contains, "答えは東京です", "東京", true),
+        ] {
+            assert_eq!(grader.is_right(text, answer), is_right, "{} {text}", grader.name());
+        }
+        assert!(Grader::Number.check("four").is_err());
+        assert!(Grader::Regex.check("(").unwrap_err().contains("no regular expression"));
+        assert!(Grader::Contains.check(" ").is_err());
+    }
+}

@@ -1,0 +1,151 @@
+//! One run of a batch, read back out of the journal that it shares with others.
+//!
+//! In: a folder, and what is known of the run: its task or its id, and as much of its roleset, model, arm and seed as was said.
+//! Out: each run that fits, as if it had a journal of its own. The chain of each journal is checked to its end, so that no run is
+//! shown out of a journal that was changed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use uuid::Uuid;
+
+use super::error::BatchError;
+use super::layout;
+use super::results::lines;
+use crate::crypto::Digest;
+use crate::journal::{Entry, Journal, Record, RunSpec, read_shared};
+
+/// The fewest characters of a run's id by which it is found.
+const ID_CHARS_MIN: usize = 6;
+
+/// Which runs of a batch are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Pick {
+    /// The id of their task; or the id of one run, or its beginning or end, where no task is called so.
+    pub name: String,
+    /// Their roleset, where it was said.
+    pub roleset: Option<String>,
+    /// Their model as it was named.
+    pub model: Option<String>,
+    /// Their arm.
+    pub arm: Option<String>,
+    /// Their seed.
+    pub seed: Option<u64>,
+}
+
+/// What a run of a batch is the run of.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CellLabel {
+    /// The task's id.
+    pub task: String,
+    /// The roleset.
+    pub roleset: String,
+    /// The model as it was named; empty for that of the roleset or the server.
+    pub model: String,
+    /// The arm; empty where it has no name.
+    pub arm: String,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// A run that was found.
+#[derive(Clone, Debug)]
+pub struct PickedRun {
+    /// What it is the run of.
+    pub cell: CellLabel,
+    /// Its records, with the path of the journal that they are from.
+    pub journal: Journal,
+}
+
+impl Pick {
+    fn wants(&self, cell: &CellLabel) -> bool {
+        let fits = |wanted: &Option<String>, is: &str| wanted.as_ref().is_none_or(|wanted| wanted == is);
+        fits(&self.roleset, &cell.roleset)
+            && fits(&self.model, &cell.model)
+            && fits(&self.arm, &cell.arm)
+            && self.seed.is_none_or(|seed| seed == cell.seed)
+    }
+
+    fn is_id(&self, run: &str) -> bool {
+        let name = &self.name;
+        name.len() >= ID_CHARS_MIN && (run.starts_with(name) || run.ends_with(name))
+    }
+}
+
+/// Finds the runs that fit, in the order of their shards and of their beginnings.
+///
+/// # Errors
+///
+/// [`BatchError`], also if there is no batch or a chain is broken.
+pub fn pick(folder: &Path, pick: &Pick) -> Result<Vec<PickedRun>, BatchError> {
+    let mut found = Vec::new();
+    for index in 0..layout::count(folder)? {
+        let path = layout::journal_file(folder, index);
+        if path.exists() {
+            let unlabelled = labels(&layout::results_file(folder, index))?;
+            found.extend(in_shard(&path, &unlabelled, pick)?);
+        }
+    }
+    if found.iter().any(|run| run.cell.task == pick.name) {
+        found.retain(|run| run.cell.task == pick.name);
+    }
+    Ok(found)
+}
+
+/// The runs that fit in the journal of one shard.
+fn in_shard(
+    path: &Path,
+    unlabelled: &HashMap<Uuid, (String, String)>,
+    pick: &Pick,
+) -> Result<Vec<PickedRun>, BatchError> {
+    // In the order of their beginnings.
+    let mut order: BTreeMap<u64, String> = BTreeMap::new();
+    let mut runs: HashMap<String, PickedRun> = HashMap::new();
+    read_shared(path, |record: Record, line| {
+        if let Entry::Opened(opened) = &record.event {
+            let cell = label(opened, record.run.parse().ok().and_then(|run: Uuid| unlabelled.get(&run)));
+            if (cell.task == pick.name || pick.is_id(&record.run)) && pick.wants(&cell) {
+                order.insert(line.number, record.run.clone());
+                let journal = Journal {
+                    path: path.to_owned(),
+                    records: Vec::new(),
+                    head: Digest::ZERO,
+                    whole_bytes: 0,
+                    torn_bytes: 0,
+                };
+                runs.insert(record.run.clone(), PickedRun { cell, journal });
+            }
+        }
+        if let Some(PickedRun { journal, .. }) = runs.get_mut(&record.run) {
+            journal.head = line.sha256;
+            journal.whole_bytes += line.bytes as u64 + 1;
+            journal.records.push(record);
+        }
+        Ok(())
+    })?;
+    Ok(order.values().filter_map(|run| runs.remove(run)).collect())
+}
+
+/// What a run is the run of, by its first record; by its line of results, where version 0.1 did not record it.
+fn label(opened: &RunSpec, told: Option<&(String, String)>) -> CellLabel {
+    let (task, model) = match &opened.cell {
+        Some(cell) => (cell.task.clone(), cell.model.clone()),
+        None => told.cloned().unwrap_or_default(),
+    };
+    let arm = opened.cell.as_ref().map(|cell| cell.arm.clone()).unwrap_or_default();
+    CellLabel { task, roleset: opened.setup.roleset.clone(), model, arm, seed: opened.setup.seed }
+}
+
+/// The task and model of each run, by its line of results.
+fn labels(path: &Path) -> Result<HashMap<Uuid, (String, String)>, BatchError> {
+    let mut labels = HashMap::new();
+    if path.exists() {
+        lines(path, |_, _, _, told| {
+            if let Ok(run) = told.run.parse() {
+                labels.insert(run, (told.task, told.model));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(labels)
+}

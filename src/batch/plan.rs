@@ -1,0 +1,129 @@
+//! What a batch would take, before anything is spent.
+//!
+//! In: columns for which no server was asked, tasks, and the results that are there. Out: for each column the runs that are missing, the
+//! most that they can use, and what they use if all agents agree at once. Nothing is run, made or sent.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::cells::documents;
+use super::error::BatchError;
+use super::layout::is_batch;
+use super::matrix::{Cell, Column};
+use super::results::results;
+use super::shard_id::ShardOf;
+use super::task::TaskLine;
+use crate::protocol::{RunSetup, Task};
+use crate::run::at_once;
+
+/// Calls and tokens of many runs.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Sum {
+    /// Model calls.
+    pub calls: u64,
+    /// Tokens of their prompts.
+    pub prompt_tokens: u64,
+    /// Tokens of the replies.
+    pub completion_tokens: u64,
+}
+
+/// What the runs of one column would take.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ColumnPlan {
+    /// The roleset.
+    pub roleset: String,
+    /// The model as it was named.
+    pub model: String,
+    /// Runs that are wanted.
+    pub runs: u64,
+    /// Those of them that have ended.
+    pub ended: u64,
+    /// The most that the others can use.
+    pub most: Sum,
+    /// What they use if all agents agree at once, of those for which that is known.
+    pub at_once: Sum,
+}
+
+/// Adds up what tasks would take in columns.
+#[derive(Debug)]
+pub struct BatchPlan<'a> {
+    columns: &'a [Column],
+    seeds: std::ops::Range<u64>,
+    shard: ShardOf,
+    folder: &'a Path,
+    ended: HashSet<Uuid>,
+    plans: Vec<ColumnPlan>,
+}
+
+impl Sum {
+    fn add(&mut self, [calls, prompt, completion]: [u64; 3], times: u64) {
+        self.calls = self.calls.saturating_add(calls.saturating_mul(times));
+        self.prompt_tokens = self.prompt_tokens.saturating_add(prompt.saturating_mul(times));
+        self.completion_tokens = self.completion_tokens.saturating_add(completion.saturating_mul(times));
+    }
+}
+
+impl<'a> BatchPlan<'a> {
+    /// None yet; `out` is where results may be, and `folder` where documents are that tasks name.
+    ///
+    /// # Errors
+    ///
+    /// [`BatchError`] if the results that are there cannot be read.
+    pub fn new(
+        columns: &'a [Column],
+        seeds: std::ops::Range<u64>,
+        shard: ShardOf,
+        folder: &'a Path,
+        out: &Path,
+    ) -> Result<Self, BatchError> {
+        let mut ended = HashSet::new();
+        if is_batch(out) {
+            results(out, |told| ended.extend(told.run.parse::<Uuid>()))?;
+        }
+        let plan = |column: &Column| ColumnPlan {
+            roleset: column.roleset.clone(),
+            model: column.model.clone(),
+            ..ColumnPlan::default()
+        };
+        let plans = columns.iter().map(plan).collect();
+        Ok(Self { columns, seeds, shard, folder, ended, plans })
+    }
+
+    /// Adds a task.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be run, in words.
+    pub fn add(&mut self, task: &TaskLine) -> Result<(), String> {
+        let documents = documents(&task.documents, self.folder)?;
+        for (column, plan) in self.columns.iter().zip(&mut self.plans) {
+            let runs = self.seeds.clone().map(|seed| Cell { task, column, seed }.run());
+            let runs: Vec<Uuid> = runs.filter(|run| self.shard.has(*run)).collect();
+            let missing = runs.iter().filter(|run| !self.ended.contains(*run)).count() as u64;
+            plan.runs += runs.len() as u64;
+            plan.ended += runs.len() as u64 - missing;
+            if missing == 0 {
+                continue;
+            }
+            let canonical = task.canonical.clone().unwrap_or_else(|| column.setup.canonical.clone());
+            let of = Task { prompt: task.prompt.clone(), documents: documents.clone(), is_searched: false };
+            let setup = RunSetup { task: of, canonical, ..column.setup.clone() };
+            setup.check().map_err(|why| why.to_string())?;
+            let most = setup.worst_case();
+            plan.most.add([most.calls, most.prompt_tokens, most.completion_tokens], missing);
+            if let Some(least) = at_once(&setup) {
+                plan.at_once.add([least.calls, least.prompt_tokens, least.completion_tokens], missing);
+            }
+        }
+        Ok(())
+    }
+
+    /// What each column would take.
+    #[must_use]
+    pub fn finish(self) -> Vec<ColumnPlan> {
+        self.plans
+    }
+}

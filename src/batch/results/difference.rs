@@ -1,0 +1,117 @@
+//! How much better one group is than another one on the same tasks.
+//!
+//! In: the means of both, by task. Out: the mean difference of the tasks that both have, with the interval of a paired t-test (Student
+//! 1908; Miller 2024, arXiv:2411.00640, for evaluations), and the exact two-sided sign test over tasks; with one run a task that is
+//! the exact test of `McNemar` (1947).
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use statrs::distribution::{Binomial, ContinuousCDF as _, DiscreteCDF as _, StudentsT};
+
+use super::share::ByTask;
+
+/// The difference between two groups of runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Difference {
+    /// What the runs of the first have in common.
+    pub of: String,
+    /// What those of the other have, from which the difference is taken.
+    pub versus: String,
+    /// Tasks that both have runs of.
+    pub tasks: u64,
+    /// The mean difference of the shares that are right, from -1 to 1; null without a task.
+    pub mean: Option<f64>,
+    /// Where its 95 % interval begins.
+    pub low: f64,
+    /// Where it ends.
+    pub high: f64,
+    /// Tasks of which the first has more right.
+    pub better: u64,
+    /// Of which it has fewer.
+    pub worse: u64,
+    /// How probable so uneven a split of those is, if none were better.
+    pub p: f64,
+}
+
+impl Difference {
+    /// The difference of two groups with these names.
+    pub(super) fn new([of, versus]: [String; 2], first: &ByTask, other: &ByTask) -> Self {
+        let other: BTreeMap<u64, f64> = other.means().collect();
+        let both = first.means().filter_map(|(task, mean)| Some(mean - other.get(&task)?));
+        let differences: Vec<f64> = both.collect();
+        let n = differences.len() as f64;
+        let mean = (!differences.is_empty()).then(|| differences.iter().sum::<f64>() / n);
+        let (low, high) = mean.map_or((-1.0, 1.0), |mean| interval(&differences, mean));
+        let better = differences.iter().filter(|difference| **difference > 0.0).count() as u64;
+        let worse = differences.iter().filter(|difference| **difference < 0.0).count() as u64;
+        let tasks = differences.len() as u64;
+        Self { of, versus, tasks, mean, low, high, better, worse, p: sign_test(better, worse) }
+    }
+
+    /// The difference in a line.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let Self { of, versus, tasks, low, high, better, worse, p, .. } = self;
+        let Some(mean) = self.mean else { return format!("{of} and {versus} have no task in common") };
+        let points = |share: f64| format!("{:+.1}", share * 100.0);
+        format!(
+            "{of} is {} points [{}, {}] from {versus} on {tasks} tasks: better on {better}, worse on {worse}, sign test p = {p:.3}",
+            points(mean),
+            points(*low),
+            points(*high)
+        )
+    }
+}
+
+/// The interval of a mean of so many differences.
+fn interval(differences: &[f64], mean: f64) -> (f64, f64) {
+    let n = differences.len() as f64;
+    let squares: f64 = differences.iter().map(|difference| (difference - mean).powi(2)).sum();
+    let freedom = n - 1.0;
+    let Some(student) = StudentsT::new(0.0, 1.0, freedom).ok().filter(|_| freedom > 0.0) else {
+        return (-1.0, 1.0);
+    };
+    let half = student.inverse_cdf(0.975) * (squares / freedom / n).sqrt();
+    ((mean - half).max(-1.0), (mean + half).min(1.0))
+}
+
+/// The exact two-sided sign test.
+fn sign_test(better: u64, worse: u64) -> f64 {
+    let tail = Binomial::new(0.5, better + worse).map(|even| even.cdf(better.min(worse)));
+    tail.map_or(1.0, |tail| (2.0 * tail).min(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sign_test_is_exact() {
+        // From R: binom.test(c(b, c))$p.value.
+        for (better, worse, p) in
+            [(5, 0, 0.0625), (10, 2, 0.038_574), (33, 15, 0.013_283), (38, 36, 0.907_561), (0, 0, 1.0)]
+        {
+            assert!((sign_test(better, worse) - p).abs() < 1e-5, "{better} {worse}");
+            assert!((sign_test(worse, better) - p).abs() < 1e-5, "{worse} {better}");
+        }
+    }
+
+    #[test]
+    fn differences_are_taken_task_by_task() {
+        let (mut first, mut other) = (ByTask::default(), ByTask::default());
+        for task in 0..10 {
+            first.add(task, task < 8);
+            other.add(task, task < 5);
+        }
+        other.add(99, true);
+        let names = ["first", "other"].map(str::to_owned);
+        let difference = Difference::new(names, &first, &other);
+        assert_eq!((difference.tasks, difference.better, difference.worse), (10, 3, 0));
+        // From R: t.test(c(rep(1, 3), rep(0, 7)))$conf.int.
+        assert!((difference.mean.unwrap() - 0.3).abs() < 1e-9);
+        assert!((difference.low + 0.045_55).abs() < 1e-4, "{difference:?}");
+        assert!((difference.high - 0.645_55).abs() < 1e-4, "{difference:?}");
+        assert!(difference.in_words().contains("+30.0 points [-4.6, +64.6]"), "{}", difference.in_words());
+    }
+}

@@ -1,0 +1,21 @@
+//! What came out of batches: rows, groups of them with their shares and intervals, differences between groups, and a page of it all.
+//!
+//! ```text
+//!  files of results ──► rows ──► groups ──► shares with intervals ──► table or page
+//!                                   └─────► differences, task by task
+//! ```
+//!
+//! In go the results of shards, out come figures. Nothing is run and no journal is touched.
+
+mod difference;
+mod groups;
+mod page;
+mod rows;
+mod share;
+
+pub use difference::Difference;
+pub use groups::{By, Group, Groups, TalkEffect};
+pub use page::page;
+pub(super) use rows::lines;
+pub use rows::{Flat, Told, results};
+pub use share::{Share, share_in_words};

@@ -1,0 +1,168 @@
+//! Shares of runs, and the intervals in which the true shares are.
+//!
+//! In: for each run its task, and whether it counts. Out: a share with its interval. Runs of one task are not independent: several
+//! seeds of it say little more than one. So the unit is the task, and the interval is that of Wilson (1927) for the number of
+//! independent runs that would vary as much as the means of tasks do, n = p(1 - p) / var(p).
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::crypto::Digest;
+
+/// The normal quantile of a two-sided 95 % interval.
+const Z: f64 = 1.959_963_984_540_054;
+
+/// A share of runs, with the interval in which the true share is with 95 % probability.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Share {
+    /// So many.
+    pub count: u64,
+    /// Of so many.
+    pub of: u64,
+    /// Runs of so many tasks.
+    pub tasks: u64,
+    /// As many independent runs would vary as much.
+    pub effective: f64,
+    /// The mean over tasks of the share of each, from 0 to 1; null of none.
+    pub share: Option<f64>,
+    /// Where the interval begins, from 0 to 1.
+    pub low: f64,
+    /// Where it ends.
+    pub high: f64,
+}
+
+/// Runs by their tasks, and how many of each count.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ByTask(BTreeMap<u64, (u32, u32)>);
+
+/// A task, by eight bytes of its id's digest: of ten millions two are taken for one with a probability of three in a million.
+pub(super) fn mark(task: &str) -> u64 {
+    Digest::new(task.as_bytes()).leading_u64()
+}
+
+impl ByTask {
+    /// Adds a run of this task.
+    pub(super) fn add(&mut self, task: u64, counts: bool) {
+        let (count, of) = self.0.entry(task).or_default();
+        *count += u32::from(counts);
+        *of += 1;
+    }
+
+    /// Each task with its mean.
+    pub(super) fn means(&self) -> impl Iterator<Item = (u64, f64)> {
+        self.0.iter().map(|(task, (count, of))| (*task, f64::from(*count) / f64::from(*of)))
+    }
+
+    /// The share of all.
+    pub(super) fn share(&self) -> Share {
+        let (count, of) = self
+            .0
+            .values()
+            .fold((0, 0), |(count, of), (more, all)| (count + u64::from(*more), of + u64::from(*all)));
+        let tasks = self.0.len() as u64;
+        if tasks == 0 {
+            return Share { count, of, tasks, effective: 0.0, share: None, low: 0.0, high: 1.0 };
+        }
+        let k = tasks as f64;
+        let p = self.means().map(|(_, mean)| mean).sum::<f64>() / k;
+        let variance = self.means().map(|(_, mean)| (mean - p).powi(2)).sum::<f64>() / (k * k);
+        let most = of as f64;
+        let effective = match p * (1.0 - p) {
+            // Where all are alike nothing varies: each task is one run then, and not more.
+            certain if certain <= 0.0 => k,
+            _ if variance <= 0.0 => most,
+            spread => (spread / variance).clamp(k, most),
+        };
+        let (low, high) = wilson(p, effective);
+        Share { count, of, tasks, effective, share: Some(p), low, high }
+    }
+}
+
+/// The interval of Wilson (1927) for a share of `n` independent runs.
+fn wilson(share: f64, n: f64) -> (f64, f64) {
+    let z2 = Z * Z;
+    let middle = (share + z2 / (2.0 * n)) / (1.0 + z2 / n);
+    let half = Z / (1.0 + z2 / n) * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).sqrt();
+    ((middle - half).max(0.0), (middle + half).min(1.0))
+}
+
+/// A share and its interval in words, such as `80 % [49, 94]`.
+#[must_use]
+pub fn share_in_words(share: &Share) -> String {
+    match share.share {
+        Some(of) => format!("{:.0} % [{:.0}, {:.0}]", of * 100.0, share.low * 100.0, share.high * 100.0),
+        None => "-".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(runs: impl IntoIterator<Item = (u64, bool)>) -> Share {
+        let mut by_task = ByTask::default();
+        runs.into_iter().for_each(|(task, counts)| by_task.add(task, counts));
+        by_task.share()
+    }
+
+    #[test]
+    fn intervals_of_one_run_a_task_are_those_of_wilson() {
+        // From R: binom::binom.confint(8, 10, methods = "wilson"), and others of 10, 100 and 1319.
+        for (count, of, low, high) in [
+            (8, 10, 0.490_162, 0.943_318),
+            (0, 10, 0.0, 0.277_533),
+            (10, 10, 0.722_467, 1.0),
+            (5, 10, 0.236_593, 0.763_407),
+            (85, 100, 0.767_164, 0.906_940),
+            (742, 1319, 0.535_633, 0.589_099),
+        ] {
+            let share = share((0..of).map(|task| (task, task < count)));
+            assert!((share.low - low).abs() < 1e-5 && (share.high - high).abs() < 1e-5, "{share:?}");
+            assert!((share.effective - of as f64).abs() < 1e-6, "{share:?}");
+        }
+        assert_eq!(share([]).share, None);
+    }
+
+    #[test]
+    fn seeds_of_one_task_that_end_alike_are_one_run() {
+        let once = share((0..20).map(|task| (task, task < 12)));
+        let thrice = share((0..60).map(|run| (run / 3, run / 3 < 12)));
+        assert!((once.low - thrice.low).abs() < 1e-9 && (once.high - thrice.high).abs() < 1e-9);
+        assert_eq!((thrice.count, thrice.of, thrice.tasks), (36, 60, 20));
+        // Seeds that differ from each other as much as tasks do count as runs of their own.
+        let mixed = share((0..60).map(|run| (run / 3, run % 3 == 0)));
+        assert!((mixed.effective - 60.0).abs() < 1e-9, "{mixed:?}");
+    }
+
+    /// The percentile interval of a bootstrap by task, as a reader would make it by hand.
+    fn bootstrap(means: &[f64], random: &mut fastrand::Rng) -> (f64, f64) {
+        let mut shares: Vec<f64> = (0..10_000)
+            .map(|_| {
+                means.iter().map(|_| means[random.usize(..means.len())]).sum::<f64>() / means.len() as f64
+            })
+            .collect();
+        shares.sort_by(f64::total_cmp);
+        (shares[250], shares[9_749])
+    }
+
+    #[test]
+    fn intervals_of_60_tasks_with_3_seeds_are_within_two_points_of_a_bootstrap_by_task() {
+        let mut random = fastrand::Rng::with_seed(7);
+        // Tasks of which each is easy, hard or in between, as a set of them is.
+        for spread in [0.0, 0.3, 0.6, 1.0] {
+            let mut by_task = ByTask::default();
+            for task in 0..60 {
+                let ease = (0.6 + spread * (random.f64() - 0.5)).clamp(0.02, 0.98);
+                (0..3).for_each(|_| by_task.add(task, random.f64() < ease));
+            }
+            let share = by_task.share();
+            let means: Vec<f64> = by_task.means().map(|(_, mean)| mean).collect();
+            let (low, high) = bootstrap(&means, &mut random);
+            assert!(
+                (share.low - low).abs() < 0.02 && (share.high - high).abs() < 0.02,
+                "{share:?} {low} {high}"
+            );
+        }
+    }
+}

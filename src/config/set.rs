@@ -1,0 +1,152 @@
+//! Single settings of a roleset, changed by their paths.
+//!
+//! In: a roleset, and paths such as `params.adopt` with their values. Out: the roleset with these values, checked as its file is, or
+//! every mistake. Who an agent is and what it is told is the roleset's own: that is changed in a copy.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::check::check_value;
+use super::error::{ConfigError, Problem};
+use super::roleset::Roleset;
+
+/// A setting of a roleset, as it is typed: `PATH=VALUE`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PathSetting {
+    /// The names on the way to it, such as `params` and `adopt`.
+    pub path: Vec<String>,
+    /// Its value.
+    pub value: Value,
+}
+
+impl PathSetting {
+    /// Reads a setting. A value that is no JSON is a text.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, in words.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (path, value) = text.split_once('=').ok_or("write PATH=VALUE, such as params.adopt=text")?;
+        let path: Vec<String> = path.trim().split('.').map(str::to_owned).collect();
+        let is_own = match path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["params" | "canonical", _] | ["redact" | "redact_patterns" | "redact_regions"] => true,
+            ["agents", _, key] | ["arbiter", key] => {
+                matches!(key, "model" | "domain" | "temperature" | "max_tokens")
+            }
+            _ => false,
+        };
+        if !is_own {
+            return Err("a path is params.NAME, canonical.NAME, agents.AGENT.temperature (or max_tokens, model, domain), \
+                        arbiter.temperature, redact, redact_patterns or redact_regions"
+                .to_owned());
+        }
+        let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+        Ok(Self { path, value })
+    }
+
+    /// The path, as it is typed.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.path.join(".")
+    }
+}
+
+/// Puts settings in place of a roleset's.
+///
+/// # Errors
+///
+/// [`ConfigError::Roleset`] with every setting that there is not, or whose value cannot be.
+pub fn set(roleset: &Roleset, settings: &[PathSetting]) -> Result<Roleset, ConfigError> {
+    let mut value = serde_json::to_value(roleset).unwrap_or_default();
+    let mut problems = Vec::new();
+    for setting in settings {
+        match place(&mut value, &setting.path) {
+            Some(place) => *place = setting.value.clone(),
+            None => problems.push(Problem {
+                file: "--set".to_owned(),
+                at: setting.name(),
+                message: "there is no such agent in this roleset".to_owned(),
+            }),
+        }
+    }
+    if problems.is_empty() {
+        check_value("the roleset with --set", value).map_err(ConfigError::Roleset)
+    } else {
+        Err(ConfigError::Roleset(problems))
+    }
+}
+
+/// The place that a path leads to; it is made, where its object is there.
+fn place<'a>(value: &'a mut Value, path: &[String]) -> Option<&'a mut Value> {
+    let Some((first, rest)) = path.split_first() else { return Some(value) };
+    let next = match value {
+        Value::Array(agents) => agents.iter_mut().find(|agent| agent["name"] == first.as_str())?,
+        Value::Object(fields) => fields.entry(first.clone()).or_insert(Value::Null),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
+    };
+    place(next, rest)
+}
+
+/// Returns what tells a roleset from another one: each value that differs, by its JSON pointer; null where there is none any more.
+#[must_use]
+pub fn differences(before: &Roleset, after: &Roleset) -> BTreeMap<String, Value> {
+    let leaves = |roleset: &Roleset| {
+        let mut leaves = BTreeMap::new();
+        collect(&serde_json::to_value(roleset).unwrap_or_default(), String::new(), &mut leaves);
+        leaves
+    };
+    let (before, mut after) = (leaves(before), leaves(after));
+    let gone: Vec<String> = before.keys().filter(|name| !after.contains_key(*name)).cloned().collect();
+    after.retain(|name, value| before.get(name) != Some(value));
+    after.extend(gone.into_iter().map(|name| (name, Value::Null)));
+    after
+}
+
+/// Collects the values that hold no others.
+fn collect(value: &Value, at: String, leaves: &mut BTreeMap<String, Value>) {
+    match value {
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, value)| collect(value, format!("{at}/{name}"), leaves));
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(index, item)| collect(item, format!("{at}/{index}"), leaves));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            leaves.insert(at, value.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{find_roleset, load_roleset};
+
+    fn solver_checker() -> Roleset {
+        load_roleset(&find_roleset("solver_checker", &[]).unwrap()).unwrap().0
+    }
+
+    #[test]
+    fn a_setting_is_changed_by_its_path_and_checked() {
+        let parse = |text: &str| PathSetting::parse(text).unwrap();
+        let changed = |texts: &[&str]| {
+            let settings: Vec<PathSetting> = texts.iter().map(|text| parse(text)).collect();
+            set(&solver_checker(), &settings)
+        };
+        let roleset = changed(&["params.adopt=text", "agents.Checker.temperature=0.2"]).unwrap();
+        let told = differences(&solver_checker(), &roleset);
+        let wanted = [("/agents/1/temperature", 0.2.into()), ("/params/adopt", "text".into())];
+        assert_eq!(told, wanted.map(|(name, value): (&str, Value)| (name.to_owned(), value)).into());
+        for (text, part) in [
+            ("params.adpot=text", "did you mean `adopt`"),
+            ("params.max_rounds=0", "max_rounds"),
+            ("agents.Nemo.temperature=1", "no such agent"),
+        ] {
+            let why = changed(&[text]).unwrap_err().to_string();
+            assert!(why.contains(part), "{text}: {why}");
+        }
+        assert!(PathSetting::parse("agents.Solver.pack=x").unwrap_err().contains("a path is"));
+        assert!(PathSetting::parse("params").unwrap_err().contains("PATH=VALUE"));
+    }
+}

@@ -1,0 +1,101 @@
+//! What a run takes whose agents agree at once: the least that there is, beside the most.
+//!
+//! In: a setup. Out: calls and tokens, by playing the protocol with agents that all know one answer. No model is asked. A reply is
+//! taken to be a quarter of its limit: with the built-in limits a model of 1.5 billion parameters used 0.27 of it on 21 tasks of GSM8K.
+
+use std::collections::VecDeque;
+
+use crate::protocol::{Action, Ask, Event, Outcome, Protocol as _, RunSetup};
+use crate::provider::agreeing;
+use crate::text::CanonicalKind;
+
+/// More calls than any protocol makes whose agents agree at once.
+const CALLS_MAX: u64 = 2_000;
+
+/// Bytes of prompts to a token: of English text.
+const BYTES_A_TOKEN: u64 = 4;
+
+/// The part of its limit that a reply takes.
+const REPLY_PART: u64 = 4;
+
+/// What a run takes.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct AtOnce {
+    /// Model calls.
+    pub calls: u64,
+    /// Tokens of their prompts, about.
+    pub prompt_tokens: u64,
+    /// Tokens of the replies, about.
+    pub completion_tokens: u64,
+}
+
+/// Returns what a run takes whose agents agree at once; none, where no answer is known that this task would let pass.
+#[must_use]
+pub fn at_once(setup: &RunSetup) -> Option<AtOnce> {
+    let answer = answer(setup);
+    let mut machine = setup.clone().machine();
+    let mut taken = AtOnce::default();
+    let mut asks: VecDeque<Ask> = VecDeque::new();
+    let mut events = VecDeque::from([Event::Started]);
+    while taken.calls < CALLS_MAX {
+        let event = match events.pop_front() {
+            Some(event) => event,
+            None => reply(&asks.pop_front()?, &answer, &mut taken),
+        };
+        for action in machine.step(&event).ok()? {
+            match action {
+                Action::Ask(ask) => asks.push_back(ask),
+                Action::Search(search) => {
+                    events.push_back(Event::Found { round: search.round, passages: Vec::new() });
+                }
+                Action::Cancel(call) => asks.retain(|ask| ask.call != call),
+                Action::Finish(Outcome::Agreed { .. }) => return Some(taken),
+                Action::Finish(_) => return None,
+            }
+        }
+    }
+    None
+}
+
+fn reply(ask: &Ask, answer: &str, taken: &mut AtOnce) -> Event {
+    let bytes: u64 = ask.messages.iter().map(|message| message.content.len() as u64).sum();
+    taken.calls += 1;
+    taken.prompt_tokens += bytes / BYTES_A_TOKEN;
+    taken.completion_tokens += u64::from(ask.max_tokens) / REPLY_PART;
+    Event::Replied { call: ask.call, reply: agreeing(ask, answer) }
+}
+
+/// An answer that could be one.
+fn answer(setup: &RunSetup) -> String {
+    match setup.canonical.kind {
+        CanonicalKind::Number => "17".to_owned(),
+        CanonicalKind::Json => r#"{"answer": 17}"#.to_owned(),
+        CanonicalKind::Choice => setup.canonical.choices.first().cloned().unwrap_or_default(),
+        CanonicalKind::Text | CanonicalKind::Lines | CanonicalKind::Verbatim => {
+            "Water boils at a lower temperature where the pressure of the air is lower.".to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{find_roleset, load_roleset};
+    use crate::protocol::Task;
+
+    #[test]
+    fn every_built_in_roleset_can_agree_at_once_for_less_than_the_most() {
+        for name in
+            ["solver_checker", "generalist_critic", "writer_physicist", "council_tripartite", "panel_models"]
+        {
+            let (roleset, packs) = load_roleset(&find_roleset(name, &[]).unwrap()).unwrap();
+            let task = Task { prompt: "How much is 8 + 9?".to_owned(), ..Task::default() };
+            let setup = roleset.setup(name, &packs, task, 1);
+            let least = at_once(&setup).unwrap_or_else(|| panic!("{name} does not agree"));
+            let most = setup.worst_case();
+            assert!(0 < least.calls && least.calls < most.calls, "{name}: {least:?}");
+            assert!(least.prompt_tokens < most.prompt_tokens, "{name}: {least:?}");
+            assert!(least.completion_tokens < most.completion_tokens, "{name}: {least:?}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! A batch can be read: each run of it, the settings that it was made by, and sets that were made for other programs.
+
+use serde_json::{Value, json};
+
+use crate::batch::{MOCK, batch, figures, lines, tasks};
+use crate::support::{Finished, Folder, consensus};
+
+fn said(folder: &Folder, words: &[&str], code: i32) -> Finished {
+    Finished::of(consensus(folder).args(words)).exits(code)
+}
+
+fn json_of(folder: &Folder, words: &[&str]) -> Value {
+    serde_json::from_str(&said(folder, &[words, &["--format", "json"]].concat(), 0).stdout).unwrap()
+}
+
+#[test]
+fn each_run_of_a_batch_can_be_shown() {
+    let folder = Folder::new();
+    tasks(&folder, 3);
+    figures(&folder, &[&MOCK[..], &["--seeds", "2"]].concat(), 0);
+    let shown = said(&folder, &["show", "out", "2", "--seed", "2"], 0).stdout;
+    assert!(shown.contains("How much is 2 + 1?") && shown.contains("seed 2"), "{shown}");
+    let result = json_of(&folder, &["show", "out", "2", "--seed", "1"]);
+    let row = lines(&folder, "results-0.jsonl").into_iter().find(|row| row["run"] == result["run"]).unwrap();
+    assert_eq!((&row["task"], &row["seed"]), (&json!("2"), &json!(1)));
+    assert_eq!(row["journal_head"], result["journal_head"]);
+    // Several fit: they are offered, by what tells them apart.
+    let why = said(&folder, &["show", "out", "2"], 2).stderr;
+    assert!(why.contains("2 runs fit") && why.contains("consensus show out 2 --seed 1"), "{why}");
+    // A run is found by the beginning or the end of its id too, and its story is told again.
+    let run = result["run"].as_str().unwrap();
+    for name in [run, &run[..10], &run[run.len() - 10..]] {
+        assert_eq!(json_of(&folder, &["show", "out", name])["run"], run);
+    }
+    assert_eq!(said(&folder, &["replay", "out", run], 0).stdout, "4\n");
+    assert_eq!(json_of(&folder, &["show", "--runs-dir", "out", run])["run"], run);
+    let why = said(&folder, &["show", "out", "nine"], 2).stderr;
+    assert!(why.contains("no such run of `nine`") && why.contains("consensus runs out"), "{why}");
+    assert!(said(&folder, &["show", "out"], 2).stderr.contains("consensus show out TASK"));
+    let rows = json_of(&folder, &["runs", "out"]);
+    assert_eq!((rows.as_array().unwrap().len(), &rows[0]["task"]), (6, &json!("1")), "{rows}");
+    assert_eq!(said(&folder, &["runs", "--runs-dir", "out", "-n", "2"], 0).stdout.lines().count(), 2);
+}
+
+#[test]
+fn a_run_that_was_cut_off_can_be_shown_too() {
+    let folder = Folder::new();
+    tasks(&folder, 1);
+    folder.write("slow.jsonl", "{\"delay_ms\": 60000, \"policy\": \"honest\", \"answer\": \"4\"}\n");
+    let slow = ["--mock-script", "slow.jsonl", "--roleset", "solver_checker", "--deadline", "300ms"];
+    figures(&folder, &slow, 5);
+    let shown = said(&folder, &["show", "out", "1"], 0).stdout;
+    assert!(shown.contains("Outcome: interrupted"), "{shown}");
+}
+
+#[test]
+fn a_set_that_was_made_for_others_runs_with_two_flags() {
+    let folder = Folder::new();
+    let line = |level: u32, right: u32| {
+        let answer = format!("He has 2+2 = <<2+2=4>>4 of them.\n#### {right}");
+        json!({"question": "How many?", "answer": answer, "level": level}).to_string() + "\n"
+    };
+    folder.write("tasks.jsonl", &(line(1, 4) + &line(2, 5) + &line(2, 4)));
+    let gsm8k = ["--map", "prompt=question", "--answer-regex", "#### (.*)"];
+    let done = figures(&folder, &[&MOCK[..], &gsm8k].concat(), 0);
+    assert_eq!((&done["ended"]["right"], &done["ended"]["wrong"]), (&json!(2), &json!(1)), "{done}");
+    let groups = json_of(&folder, &["results", "out", "--by", "meta.level"]);
+    let right = |at: usize| groups[at]["right"]["count"].clone();
+    assert_eq!(
+        (&groups[0]["of"], right(0), right(1)),
+        (&json!({"level": "1"}), json!(1), json!(1)),
+        "{groups}"
+    );
+    said(&folder, &["verify", "out"], 0);
+    // A label is on record: nobody moves a run into another group afterwards.
+    let rows = std::fs::read_to_string(folder.path().join("out/results-0.jsonl")).unwrap();
+    folder.write("out/results-0.jsonl", &rows.replacen("\"level\":\"1\"", "\"level\":\"2\"", 1));
+    assert!(said(&folder, &["verify", "out"], 7).stderr.contains("`meta`"));
+    let why = said(&folder, &["batch", "tasks.jsonl", "--out", "o", "--map", "promt=question"], 2).stderr;
+    assert!(why.contains("a task has no `promt`") && why.contains("prompt"), "{why}");
+}
+
+#[test]
+fn an_answer_in_a_sentence_is_graded_as_it_was_asked_for() {
+    let folder = Folder::new();
+    let line = |id: u32, grader: &str, answer: &str| {
+        json!({"id": id, "prompt": "How many?", "answer": answer, "grader": grader}).to_string() + "\n"
+    };
+    let all =
+        [(1, "number", "4"), (2, "contains", "answer is"), (3, "regex", "is [0-9]\\."), (4, "exact", "4")];
+    folder.write("tasks.jsonl", &all.map(|(id, grader, answer)| line(id, grader, answer)).concat());
+    let words = ["--mock", "--answer", "The answer is 4.", "--roleset", "writer_physicist"];
+    let done = figures(&folder, &words, 0);
+    assert_eq!((&done["ended"]["right"], &done["ended"]["wrong"]), (&json!(3), &json!(1)), "{done}");
+    // What a line does not say, the command says; runs that have ended are graded anew, and nothing is asked.
+    let text = std::fs::read_to_string(folder.path().join("tasks.jsonl")).unwrap();
+    folder.write("tasks.jsonl", &text.replace(",\"grader\":\"exact\"", ""));
+    let again = figures(&folder, &[&words[..], &["--grader", "number"]].concat(), 0);
+    let told = (&again["ended"]["right"], &again["calls"], &again["rescored"]);
+    assert_eq!(told, (&json!(4), &json!(0), &json!(1)), "{again}");
+    said(&folder, &["verify", "out"], 0);
+}
+
+#[test]
+fn settings_of_another_name_are_compared_task_by_task() {
+    let folder = Folder::new();
+    tasks(&folder, 6);
+    figures(&folder, &MOCK, 0);
+    let arm = [
+        "--mock",
+        "--answer",
+        "5",
+        "--roleset",
+        "solver_checker",
+        "--arm",
+        "bold",
+        "--set",
+        "params.adopt=text",
+    ];
+    figures(&folder, &arm, 0);
+    said(&folder, &["verify", "out"], 0);
+    let opened = lines(&folder, "journal-0.jsonl");
+    let setup = |arm: &str| {
+        let is_of = |record: &&Value| record["event"]["cell"]["arm"].as_str().unwrap_or_default() == arm;
+        let is_opened = |record: &&Value| record["event"]["type"] == "opened";
+        opened.iter().filter(is_opened).find(is_of).unwrap()["event"]["setup"]["params"]["adopt"].clone()
+    };
+    assert_eq!((setup("bold"), setup("")), (json!("text"), Value::Null));
+    let told = said(&folder, &["results", "out", "--versus", "bold"], 0).stdout;
+    assert!(
+        told.contains("solver_checker is +100.0 points [+100.0, +100.0] from solver_checker,bold on 6 tasks"),
+        "{told}"
+    );
+    assert!(told.contains("better on 6, worse on 0, sign test p = 0.031"), "{told}");
+    let why = said(&folder, &["results", "out", "--versus", "solver_checker"], 2).stderr;
+    assert!(why.contains("names no one group"), "{why}");
+    let rows = json_of(&folder, &["results", "out", "out", "--by", "arm"]);
+    assert_eq!((rows.as_array().unwrap().len(), &rows[0]["of"]["folder"]), (2, &json!("out")), "{rows}");
+}
+
+#[test]
+fn a_folder_says_what_it_is_made_of() {
+    let folder = Folder::new();
+    tasks(&folder, 2);
+    figures(&folder, &MOCK, 0);
+    let manifest: Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.path().join("out/batch.json")).unwrap())
+            .unwrap();
+    let command = &manifest["commands"][0];
+    assert!(command["program"].as_str().unwrap().starts_with("consensus 0."), "{manifest}");
+    assert!(command["words"].as_array().unwrap().contains(&json!("--roleset")), "{manifest}");
+    let column = &manifest["columns"][0];
+    assert_eq!(
+        (&column["roleset"], &column["source"]),
+        (&json!("solver_checker"), &json!("solver_checker.json (built in)"))
+    );
+    assert_eq!(
+        (&manifest["data"][0]["name"], &manifest["v"]),
+        (&json!("tasks.jsonl"), &json!(1)),
+        "{manifest}"
+    );
+    // The same command again says nothing new.
+    figures(&folder, &MOCK, 0);
+    let again: Value =
+        serde_json::from_str(&std::fs::read_to_string(folder.path().join("out/batch.json")).unwrap())
+            .unwrap();
+    assert_eq!(manifest, again);
+}
+
+#[test]
+fn each_call_of_a_batch_is_a_row_for_those_who_analyse() {
+    let folder = Folder::new();
+    tasks(&folder, 2);
+    figures(&folder, &MOCK, 0);
+    let rows = said(&folder, &["results", "out", "--format", "calls"], 0).stdout;
+    let rows: Vec<Value> = rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows.len(), 8, "two agents think and write, for two tasks");
+    assert!(
+        rows.iter().all(|row| row["phase"] == "blind" && row["prompt_tokens"].as_u64() > Some(0)),
+        "{rows:?}"
+    );
+    assert_eq!((&rows[0]["agent"], &rows[0]["call"]), (&json!("Solver"), &json!("r1.a0.d0.think.0")));
+    let sum: u64 = rows.iter().map(|row| row["completion_tokens"].as_u64().unwrap()).sum();
+    let told: u64 = lines(&folder, "results-0.jsonl")
+        .iter()
+        .map(|row| row["phases"]["blind"]["completion"].as_u64().unwrap())
+        .sum();
+    assert_eq!(sum, told, "results tell tokens by phase");
+}
+
+#[test]
+fn what_a_batch_would_take_is_told_before_anything_is_spent() {
+    let folder = Folder::new();
+    tasks(&folder, 3);
+    let mut command =
+        batch(&folder, &["--roleset", "solver_checker", "--model", "openai:gpt-4o-mini", "--dry-run"]);
+    let plan: Value = serde_json::from_str(&Finished::of(&mut command).exits(0).stdout).unwrap();
+    let column = &plan["columns"][0];
+    assert_eq!((&column["runs"], &column["at_once"]["calls"]), (&json!(3), &json!(12)), "{plan}");
+    assert!(column["most"]["calls"].as_u64().unwrap() > 100, "{plan}");
+    let cost = |name: &str| column[name].as_u64().unwrap();
+    assert!(
+        0 < cost("cost_micro_usd_at_once") && cost("cost_micro_usd_at_once") < cost("cost_micro_usd_max")
+    );
+    assert!(!folder.path().join("out").exists(), "nothing is made");
+    // What has ended is not paid for again.
+    figures(&folder, &MOCK, 0);
+    let mut command = batch(&folder, &[&MOCK[..], &["--dry-run"]].concat());
+    let plan: Value = serde_json::from_str(&Finished::of(&mut command).exits(0).stdout).unwrap();
+    assert_eq!((&plan["columns"][0]["ended"], &plan["columns"][0]["most"]["calls"]), (&json!(3), &json!(0)));
+}
