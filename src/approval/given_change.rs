@@ -18,32 +18,16 @@ pub(super) enum GivenChange {
 impl GivenChange {
     /// Reads the change: a patch in a file or on standard input, or the name of a branch.
     pub(super) fn read(change: &str, repository: &Repository) -> Result<Self, ApprovalError> {
-        let is_stdin = change == "-";
-        let path = Path::new(change);
-        if !is_stdin && !path.is_file() {
-            let branch = match repository.branch(change) {
-                Err(RepositoryError::NoBranch { advice, .. }) => {
-                    let why = format!("`{change}` is neither a file with a patch nor a branch; {advice}");
-                    return Err(ApprovalError::Usage(why));
-                }
-                branch => branch?,
-            };
-            return Ok(Self::Branch(branch));
+        if let Some(patch) = patch(change)? {
+            return Ok(Self::Patch(patch));
         }
-        let mut bytes = Vec::new();
-        let limit = PATCH_BYTES_MAX + 1;
-        let read = if is_stdin {
-            std::io::stdin().take(limit).read_to_end(&mut bytes)
-        } else {
-            std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes))
-        };
-        read.map_err(ApprovalError::file("read the patch", path))?;
-        if bytes.len() as u64 > PATCH_BYTES_MAX {
-            let why =
-                format!("the patch `{change}` is longer than {PATCH_BYTES_MAX} bytes; make several of it");
-            return Err(ApprovalError::Usage(why));
+        match repository.branch(change) {
+            Err(RepositoryError::NoBranch { advice, .. }) => {
+                let why = format!("`{change}` is neither a file with a patch nor a branch; {advice}");
+                Err(ApprovalError::Usage(why))
+            }
+            branch => Ok(Self::Branch(branch?)),
         }
-        Ok(Self::Patch(bytes))
     }
 
     /// Makes ready what would land on `base`.
@@ -58,4 +42,24 @@ impl GivenChange {
         };
         repository.candidate(base, source)
     }
+}
+
+/// Reads a patch from a file or standard input; none, if no file has this name.
+pub(super) fn patch(change: &str) -> Result<Option<Vec<u8>>, ApprovalError> {
+    let path = Path::new(change);
+    let limit = PATCH_BYTES_MAX + 1;
+    let mut bytes = Vec::new();
+    let read = match change {
+        "-" => std::io::stdin().take(limit).read_to_end(&mut bytes),
+        _ if path.is_file() => {
+            std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes))
+        }
+        _ => return Ok(None),
+    };
+    read.map_err(ApprovalError::file("read the patch", path))?;
+    if bytes.len() as u64 > PATCH_BYTES_MAX {
+        let why = format!("the patch `{change}` is longer than {PATCH_BYTES_MAX} bytes; make several of it");
+        return Err(ApprovalError::Usage(why));
+    }
+    Ok(Some(bytes))
 }

@@ -43,6 +43,7 @@ mod record;
 mod replica;
 mod request;
 mod review;
+mod reviewed;
 mod reviewers;
 mod seat;
 mod site;
@@ -64,6 +65,7 @@ pub use quorum_words::{in_words as quorum_in_words, of_votes as quorum_of_votes}
 pub use recheck::Examined;
 pub use record::{DecisionRecord, Verified, VotedFor};
 pub use replica::ReviewingNode;
-pub use request::{ApprovalRequest, CutOff};
+pub use request::{ApprovalRequest, CutOff, ReviewRequest};
+pub use reviewed::{ChangeReview, ReadChange};
 pub use verification::{Checked, CommandVerification};
 pub use watcher::ApprovalWatcher;

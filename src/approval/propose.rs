@@ -165,7 +165,7 @@ impl<'a> ProposingNode<'a> {
         let reviewers = Reviewers::read(self.request, &self.file, &self.site.keys)?;
         reviewers.rules_are_of(&self.decider.repository, &candidate.base, self.request)?;
         let id = RunId::new();
-        let builder = reviewers.draft(self.request, &candidate.diff, id)?;
+        let builder = reviewers.draft(&self.request.reviewed_by(), &candidate.diff, id)?;
         self.can_land()?;
         self.copy.empty()?;
         let run = ProposalRun { dir: self.decider.runs.join(id.to_string()), id };
@@ -337,8 +337,9 @@ impl<'a> ProposingNode<'a> {
         let review = if self.request.review.is_some() {
             reviewed(self.request, builder.setup())?
         } else {
+            let asked = self.request.reviewed_by();
             let ready = tokio::select! {
-                ready = reviewers.prepare(self.request, &self.file, builder, &run.dir, self.watcher) => ready?,
+                ready = reviewers.prepare(&asked, &self.file, builder, &run.dir, self.watcher) => ready?,
                 why = cut.heard(UNBEGUN) => return Err(why),
             };
             let place = ReviewPlace { dir: &run.dir, id: run.id, began };

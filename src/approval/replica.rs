@@ -421,7 +421,7 @@ impl ReplicaReviewer<'_> {
         self.reviewers.rules_are_of(&self.repository, &candidate.base, self.request)?;
         // A new run has an id of its own, and by it a seed.
         let new = RunId::new();
-        let builder = self.reviewers.draft(self.request, &candidate.diff, new)?;
+        let builder = self.reviewers.draft(&self.request.reviewed_by(), &candidate.diff, new)?;
         // A review that was begun before this process was killed is gone on with, in its own run.
         let note = self.folder.join(format!("review-{}", change.digest()));
         let noted = read_text(&note, SMALL_BYTES_MAX).ok().and_then(|id| RunId::from_text(&id));
@@ -430,7 +430,10 @@ impl ReplicaReviewer<'_> {
         let (id, earlier) = earlier.map_or_else(|| (new, None), |(id, run)| (id, Some(run)));
         let dir = self.runs.join(id.to_string());
         write_whole(&note, &format!("{id}\n"), 0o600).map_err(ApprovalError::Note)?;
-        let ready = self.reviewers.prepare(self.request, &self.file, builder, &dir, self.watcher).await?;
+        let ready = self
+            .reviewers
+            .prepare(&self.request.reviewed_by(), &self.file, builder, &dir, self.watcher)
+            .await?;
         let place = ReviewPlace { dir: &dir, id, began: Instant::now() };
         let reviewed = review(ready, earlier, place, self.stop.clone(), self.watcher).await?;
         let model = reviewed.model_of(0);

@@ -71,6 +71,73 @@ pub struct ApprovalRequest {
     pub sarif: Option<PathBuf>,
 }
 
+/// By whom and how a change is reviewed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReviewedBy<'a> {
+    pub(super) roleset: Option<&'a str>,
+    pub(super) rolesets_dir: Option<&'a PathBuf>,
+    pub(super) servers: &'a Chosen,
+    pub(super) mock: &'a MockChoice,
+    pub(super) max_tokens: Option<u32>,
+    pub(super) seed: Option<u64>,
+    pub(super) limits: Limits,
+}
+
+impl ApprovalRequest {
+    pub(super) fn reviewed_by(&self) -> ReviewedBy<'_> {
+        ReviewedBy {
+            roleset: self.roleset.as_deref(),
+            rolesets_dir: self.rolesets_dir.as_ref(),
+            servers: &self.servers,
+            mock: &self.mock,
+            max_tokens: self.max_tokens,
+            seed: self.seed,
+            limits: self.limits,
+        }
+    }
+}
+
+/// A change that is reviewed, and not decided on.
+#[derive(Clone, Debug)]
+pub struct ReviewRequest {
+    /// The repository, where the change is no patch.
+    pub repo: PathBuf,
+    /// The change: a file with a patch, `-` for one on standard input, or a branch, tag or commit.
+    pub change: String,
+    /// What a branch, tag or commit is compared with.
+    pub base: String,
+    /// The roleset of the reviewers.
+    pub roleset: Option<String>,
+    /// A folder with rolesets that is searched first.
+    pub rolesets_dir: Option<PathBuf>,
+    /// Where models are called; the script of mock reviewers aside.
+    pub servers: Chosen,
+    /// Scripted reviewers, if they are wanted.
+    pub mock: MockChoice,
+    /// Tokens of one reply at most, for every reviewer.
+    pub max_tokens: Option<u32>,
+    /// The seed of every draw.
+    pub seed: Option<u64>,
+    /// What the review may use.
+    pub limits: Limits,
+    /// The folder of run folders.
+    pub runs_dir: PathBuf,
+}
+
+impl ReviewRequest {
+    pub(super) fn reviewed_by(&self) -> ReviewedBy<'_> {
+        ReviewedBy {
+            roleset: self.roleset.as_deref(),
+            rolesets_dir: self.rolesets_dir.as_ref(),
+            servers: &self.servers,
+            mock: &self.mock,
+            max_tokens: self.max_tokens,
+            seed: self.seed,
+            limits: self.limits,
+        }
+    }
+}
+
 /// The ways in which a decision can be cut off: a signal, or a deadline.
 #[derive(Clone, Debug)]
 pub struct CutOff {

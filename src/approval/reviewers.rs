@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::error::ApprovalError;
 use super::keys::KeyFolder;
-use super::request::ApprovalRequest;
+use super::request::{ApprovalRequest, ReviewedBy};
 use crate::config::{Chosen, FileConfig, PROJECT_FILE, Packs, Roleset, launch_command, resolve_endpoints};
 use crate::engine::RunBuilder;
 use crate::protocol::{Document, Params, ProtocolParams, Task};
@@ -30,15 +30,11 @@ pub(super) struct Reviewers {
 }
 
 impl Reviewers {
-    /// Reads those that the keys are for.
-    pub(super) fn read(
-        request: &ApprovalRequest,
-        file: &FileConfig,
-        keys: &KeyFolder,
-    ) -> Result<Self, ApprovalError> {
-        let named = request.roleset.as_deref().unwrap_or(ROLESET);
+    /// Reads those of a roleset.
+    pub(super) fn of(asked: &ReviewedBy<'_>, file: &FileConfig) -> Result<Self, ApprovalError> {
+        let named = asked.roleset.unwrap_or(ROLESET);
         let NamedRoleset { name, mut roleset, packs, .. } =
-            read_named(Some(named), request.rolesets_dir.as_ref(), file)?;
+            read_named(Some(named), asked.rolesets_dir, file)?;
         if !matches!(roleset.params, Params::Approval(_)) {
             let protocol = roleset.params.protocol();
             let why = format!(
@@ -46,20 +42,31 @@ impl Reviewers {
             );
             return Err(ApprovalError::Usage(why));
         }
+        for agent in &mut roleset.agents {
+            agent.max_tokens = asked.max_tokens.unwrap_or(agent.max_tokens);
+        }
+        Ok(Self { name, roleset, packs })
+    }
+
+    /// Reads those that the keys are for.
+    pub(super) fn read(
+        request: &ApprovalRequest,
+        file: &FileConfig,
+        keys: &KeyFolder,
+    ) -> Result<Self, ApprovalError> {
+        let found = Self::of(&request.reviewed_by(), file)?;
         let seats: Vec<&str> = keys.roster().reviewers.iter().map(|seat| seat.name.as_str()).collect();
-        let agents: Vec<&str> = roleset.agents.iter().map(|agent| agent.name.as_str()).collect();
+        let agents: Vec<&str> = found.roleset.agents.iter().map(|agent| agent.name.as_str()).collect();
         if seats != agents {
             let why = format!(
                 "the reviewers of `{name}` are {}, and those of the keys are {}; make keys with --roleset {name}",
                 agents.join(", "),
-                seats.join(", ")
+                seats.join(", "),
+                name = found.name,
             );
             return Err(ApprovalError::Usage(why));
         }
-        for agent in &mut roleset.agents {
-            agent.max_tokens = request.max_tokens.unwrap_or(agent.max_tokens);
-        }
-        Ok(Self { name, roleset, packs })
+        Ok(found)
     }
 
     /// Refuses rules that a change could have brought: files that git keeps in this very repository, and that are not what
@@ -93,14 +100,14 @@ impl Reviewers {
     /// Makes the run in which they review a diff.
     pub(super) fn draft(
         &self,
-        request: &ApprovalRequest,
+        asked: &ReviewedBy<'_>,
         diff: &[u8],
         id: RunId,
     ) -> Result<RunBuilder, ApprovalError> {
         let text = String::from_utf8_lossy(diff).into();
         let document = Document { name: "change.diff".to_owned(), text, redacted: false };
         let task = Task { prompt: TASK.to_owned(), documents: vec![document], is_searched: false };
-        let seed = request.seed.unwrap_or_else(|| id.seed());
+        let seed = asked.seed.unwrap_or_else(|| id.seed());
         let builder = RunBuilder::new(self.roleset.setup(&self.name, &self.packs, task, seed));
         builder.map_err(|why| ApprovalError::Usage(format!("this change cannot be reviewed: {why}")))
     }
@@ -108,21 +115,21 @@ impl Reviewers {
     /// Finds their models, and starts a server where one is to be started, with its log in `dir`.
     pub(super) async fn prepare(
         &self,
-        request: &ApprovalRequest,
+        asked: &ReviewedBy<'_>,
         file: &FileConfig,
         builder: RunBuilder,
         dir: &Path,
         notices: &dyn Notices,
     ) -> Result<ReadyRun, ApprovalError> {
-        let mock = &request.mock;
+        let mock = asked.mock;
         let said = mock.answer.as_deref().unwrap_or("approve");
         let script = mock_script(mock.script.as_deref(), mock.is_wanted.then_some(said))?;
-        let mut chosen = Chosen { mock_script: script, ..request.servers.clone() };
+        let mut chosen = Chosen { mock_script: script, ..asked.servers.clone() };
         let command = launch_command(&chosen, file, Some(&self.roleset))?;
         let server = launch(command.as_ref(), &mut chosen, file, &dir.join(SERVER_LOG), notices).await?;
         let endpoints = resolve_endpoints(&chosen, file, &self.roleset).await?;
-        check_prices(request.limits, &endpoints)?;
-        let prepared = builder.build(endpoints, request.limits);
+        check_prices(asked.limits, &endpoints)?;
+        let prepared = builder.build(endpoints, asked.limits);
         let prepared = prepared.on_server(server.as_ref().map(Launched::lifeline));
         Ok(ReadyRun { prepared, server, why: None })
     }

@@ -27,7 +27,7 @@ pub(super) fn print_answer(
                 output.line(&if is_terminal { escape::terminal(text) } else { text.to_owned() })?;
             }
         }
-        Format::Json | Format::Csv | Format::Calls | Format::Html => output.print(&result.to_json())?,
+        Format::Json | Format::Own(_) => output.print(&result.to_json())?,
         Format::Jsonl => output.line(&serde_json::to_string(result)?)?,
     }
     let is_degraded = result.outcome == OutcomeKind::Agreed && !result.degraded.is_empty();
@@ -42,7 +42,6 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
         (None, None) => String::new(),
     };
     let color = if result.text.is_some() { "1;32" } else { "1;33" };
-    let usage = &result.usage;
     let ending = format!("{}{detail}", output.paint(result.outcome.name(), color));
     // One reviewer of several processes is no quorum: its vote is told where it is one of them.
     let is_one = matches!(&result.section, Section::Approval(approval) if approval.reviewers == 1);
@@ -54,15 +53,7 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
         }
         OutcomeKind::Agreed | OutcomeKind::Interrupted => output.status(&ending),
     }
-    output.status(&format!(
-        "rounds {}, calls {}, tokens {} + {} ({} cached), {:.1} s",
-        result.rounds,
-        usage.calls,
-        usage.prompt,
-        usage.completion,
-        usage.cached,
-        result.timing.total_ms as f64 / 1000.0,
-    ));
+    tell_usage(output, result);
     for dissent in result.dissent.iter().filter(|_| !is_one) {
         let text = escape::excerpt(&dissent.text);
         match result.text {
@@ -82,6 +73,42 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
     for loss in &result.degraded {
         output.status(&format!("{}: {}", output.paint("degraded", "33"), escape::terminal(&loss.detail)));
     }
+    tell_record(output, result, dir, endpoints);
+    // The last line, so that a reader of a long story does not miss it.
+    if let Some(worth) = worth(result, endpoints) {
+        output.status(&worth);
+    }
+}
+
+/// Tells what a run has used.
+pub(super) fn tell_usage(output: &Output, result: &RunResult) {
+    let RunResult { usage, timing, .. } = result;
+    let cached =
+        if usage.cached > 0 { format!(" ({} cached)", grouped(usage.cached)) } else { String::new() };
+    output.status(&format!(
+        "{} · {} tokens in{cached}, {} out · {:.1} s",
+        counted(usage.calls, "call"),
+        grouped(usage.prompt),
+        grouped(usage.completion),
+        timing.total_ms as f64 / 1000.0,
+    ));
+}
+
+/// A count with its word, which is plural unless it is one.
+fn counted(count: u64, word: &str) -> String {
+    if count == 1 { format!("1 {word}") } else { format!("{} {word}s", grouped(count)) }
+}
+
+/// A count with its thousands apart.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|g| std::str::from_utf8(g).ok()).collect();
+    groups.join(",")
+}
+
+/// Tells where a run is on record, and how it goes on where it was cut off.
+pub(super) fn tell_record(output: &Output, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
     let name = dir.display();
     let again = format!("; go on with `consensus resume {name}`{}", needed_again(endpoints));
     let hint = match result.outcome {
@@ -92,10 +119,6 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
         OutcomeKind::Agreed | OutcomeKind::NoAgreement | OutcomeKind::Vetoed => String::new(),
     };
     output.status(&format!("record: {name}{hint}"));
-    // The last line, so that a reader of a long story does not miss it.
-    if let Some(worth) = worth(result, endpoints) {
-        output.status(&worth);
-    }
 }
 
 /// Tells how a panel's best answer did, and what to know before trusting it.

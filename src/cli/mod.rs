@@ -102,6 +102,7 @@ fn dispatch(cli: &Cli, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Batch(args) => commands::batch::batch(args, output),
         Command::Results(args) => commands::results::tell(args, output),
         Command::Approve(args) => commands::approve::approve(args, output),
+        Command::Review(args) => commands::review::review(args, output),
         Command::Keys(args) => commands::keys::keys(args, output),
         Command::Resume(args) => commands::resume::resume(args, output),
         Command::Runs(args) => commands::runs::runs(args, output),

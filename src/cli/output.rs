@@ -78,7 +78,7 @@ impl Output {
                 items.iter().try_for_each(|item| self.line(&item.to_string()))
             }
             (Format::Jsonl, _) => self.line(&value.to_string()),
-            (Format::Text | Format::Json | Format::Csv | Format::Calls | Format::Html, _) => {
+            (Format::Text | Format::Json | Format::Own(_), _) => {
                 self.line(&serde_json::to_string_pretty(value)?)
             }
         }

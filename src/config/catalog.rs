@@ -123,26 +123,40 @@ pub fn check_roleset(found: &FoundRoleset) -> Result<(Roleset, Packs), ConfigErr
     Ok((roleset, packs))
 }
 
-/// Copies a roleset and its packs into `folder`, to be changed there; returns the roleset's new file.
+/// Copies a roleset and its packs into `folder`, under another name if one is given; returns the roleset's new file.
 ///
 /// # Errors
 ///
-/// As [`load_roleset`]; and [`ConfigError::Usage`] if a file is there already with other content, or one
-/// cannot be written. What is there is never overwritten.
-pub fn copy_roleset(found: &FoundRoleset, folder: &Path) -> Result<PathBuf, ConfigError> {
+/// As [`load_roleset`] and [`write_roleset`].
+pub fn copy_roleset(found: &FoundRoleset, name: Option<&str>, folder: &Path) -> Result<PathBuf, ConfigError> {
     let (roleset, packs) = load_roleset(found)?;
     let (_, text, _) = open(found)?;
-    let path = folder.join(format!("{}.json", found.name));
+    let path = folder.join(format!("{}.json", name.unwrap_or(&found.name)));
     if let RolesetSource::File(own) = &found.source
         && own.canonicalize().is_ok_and(|own| path.canonicalize().is_ok_and(|path| path == own))
     {
         let why = format!("`{}` is the roleset of that name already; nothing was copied", path.display());
         return Err(ConfigError::Usage(why));
     }
+    write_roleset(&roleset, text, &packs, path)
+}
+
+/// Writes a roleset into a file, and its packs into the folder `packs` beside it; returns the file.
+///
+/// # Errors
+///
+/// [`ConfigError::Usage`] if a file is there already with other content, or one cannot be written. What is there is never overwritten.
+pub fn write_roleset(
+    roleset: &Roleset,
+    text: String,
+    packs: &Packs,
+    path: PathBuf,
+) -> Result<PathBuf, ConfigError> {
+    let folder = path.parent().unwrap_or(Path::new("")).join("packs");
     let mut files = vec![(path.clone(), text)];
     for agent in roleset.agents.iter().chain(&roleset.arbiter) {
         let pack = packs.read(&agent.pack).map_err(ConfigError::Usage)?;
-        files.push((folder.join("packs").join(&agent.pack), pack));
+        files.push((folder.join(&agent.pack), pack));
     }
     // Whatever cannot be read is taken to differ.
     let differs = |(path, text): &&(PathBuf, String)| match read(path, SMALL_BYTES_MAX) {
@@ -150,7 +164,7 @@ pub fn copy_roleset(found: &FoundRoleset, folder: &Path) -> Result<PathBuf, Conf
         Err(why) => why.kind() != std::io::ErrorKind::NotFound,
     };
     if let Some((there, _)) = files.iter().find(differs) {
-        let why = format!("`{}` is there already and differs; nothing was copied", there.display());
+        let why = format!("`{}` is there already and differs; nothing was written", there.display());
         return Err(ConfigError::Usage(why));
     }
     for (path, text) in files {

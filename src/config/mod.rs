@@ -26,6 +26,7 @@ mod error;
 mod explain;
 mod file;
 mod folders;
+mod from_run;
 mod nearest;
 mod origin;
 mod packs;
@@ -40,6 +41,7 @@ mod trust;
 
 pub use catalog::{
     FoundRoleset, RolesetSource, check_roleset, copy_roleset, find_roleset, list_rolesets, load_roleset,
+    write_roleset,
 };
 pub use check::check_meaning;
 pub use chosen::Chosen;
@@ -53,6 +55,7 @@ pub use explain::explain;
 pub use file::BedrockConfig;
 pub use file::{FileConfig, ProviderConfig};
 pub use folders::{PROJECT_FILE, cache_folder, config_folder};
+pub use from_run::roleset_of;
 pub use nearest::nearest;
 pub use origin::{Origin, Sourced};
 pub use packs::Packs;

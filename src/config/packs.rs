@@ -29,6 +29,11 @@ impl Packs {
         Self { place: PackPlace::Embedded(EMBEDDED_PACKS), made: BTreeMap::new() }
     }
 
+    /// Returns packs that are nowhere but here, by their file names.
+    pub(super) fn made(made: BTreeMap<String, String>) -> Self {
+        Self { place: PackPlace::Embedded(&[]), made }
+    }
+
     /// The folder that they are in, unless they are part of the binary.
     #[must_use]
     pub fn folder(&self) -> Option<&Path> {

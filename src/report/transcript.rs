@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
+use crate::bft::Opinion;
 use crate::engine::{Mismatch, ReplayError, RunState};
 use crate::journal::{Entry, Found, Record, Replied};
 use crate::protocol::map_reduce::Fact;
 use crate::protocol::panel::{Evaluated, Scores};
+use crate::protocol::review::{Finding, Reviewed};
 use crate::protocol::{CallId, CallPhase, Outcome, Params, Passage, Section, Step};
 use crate::text::{Envelope, escape};
 
@@ -38,6 +40,7 @@ pub fn transcript(records: &[Record]) -> Result<String, ReplayError> {
         }
     }
     ranking(&mut out, &state);
+    reviews(&mut out, &state);
     facts(&mut out, &state);
     dissent(&mut out, &state);
     Ok(out)
@@ -124,6 +127,29 @@ fn ranking(out: &mut String, state: &RunState) {
     }
     let (void, cancelled) = (section.void_ballots, section.cancelled_ballots);
     let _ = writeln!(out, "\n{void} ballots were void, and {cancelled} were not awaited.\n");
+}
+
+/// Tells what reviewers say, each finding with its place.
+fn reviews(out: &mut String, state: &RunState) {
+    let Section::Approval(section) = state.report().section else { return };
+    out.push_str("## Reviews\n\n");
+    for Reviewed { reviewer, opinion, findings } in &section.reviews {
+        let (word, why) = match opinion {
+            Opinion::Approve { notes, .. } => ("approves", notes),
+            Opinion::Reject { reason, .. } => ("rejects", reason),
+            Opinion::Abstain { reason } => ("abstains", reason),
+        };
+        let _ = writeln!(out, "{reviewer} {word}:\n");
+        quoted(out, why);
+        out.push('\n');
+        for Finding { path, line, quote, problem, severity } in findings {
+            let _ = writeln!(out, "- {}, line {line}, {severity}:\n", escape::json_string(path));
+            quoted(out, problem);
+            out.push_str(">\n");
+            quoted(out, &format!("    {quote}"));
+            out.push('\n');
+        }
+    }
 }
 
 /// What the numbers in an answer from pieces mean.

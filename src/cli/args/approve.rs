@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::run::{LimitArgs, MetricsArgs, MockArgs, RolesetsArgs, RunsDirArgs, ServerArgs};
-use crate::approval::ApprovalRequest;
+use crate::approval::{ApprovalRequest, ReviewRequest};
 use crate::cli::error::UsageError;
 use crate::config::FileConfig;
 use crate::run::{MockChoice, runs_folder};
@@ -117,12 +117,32 @@ pub(crate) struct ApproveArgs {
     pub(crate) sarif: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) metrics: MetricsArgs,
+    /// Print what the review can cost; propose nothing and ask no reviewer. It needs no keys.
+    #[arg(long, conflicts_with_all = ["replica", "check"])]
+    pub(crate) dry_run: bool,
     /// Write the record of the decision to this file as well.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
 
 impl ApproveArgs {
+    /// Returns what these flags want of the review alone.
+    pub(in crate::cli) fn review_request(&self, file: &FileConfig) -> ReviewRequest {
+        ReviewRequest {
+            repo: self.repo.clone(),
+            change: self.change.clone().unwrap_or_else(|| "-".to_owned()),
+            base: self.base.clone(),
+            roleset: self.roleset.clone(),
+            rolesets_dir: self.rolesets.rolesets_dir.clone(),
+            servers: self.server.chosen(),
+            mock: MockChoice::default(),
+            max_tokens: self.max_tokens,
+            seed: self.seed,
+            limits: self.limits.limits(),
+            runs_dir: runs_folder(self.runs.runs_dir.as_ref(), file),
+        }
+    }
+
     /// Returns what these flags, and the configuration where they say nothing, want of a decision.
     ///
     /// # Errors

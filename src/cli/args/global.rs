@@ -26,13 +26,26 @@ pub(crate) enum Format {
     Text,
     Json,
     Jsonl,
-    /// Of `results` alone, as the two below; no other command takes it.
+    /// A format of one command alone.
     #[value(skip)]
+    Own(OwnFormat),
+}
+
+/// A format that one command has and no other.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum OwnFormat {
+    /// Of `results`: comma-separated values.
     Csv,
-    #[value(skip)]
+    /// Of `results`: a row for each call.
     Calls,
-    #[value(skip)]
+    /// Of `results`: a page.
     Html,
+    /// Of `review`: for a comment.
+    Markdown,
+    /// Of `review`: for code hosts.
+    Sarif,
+    /// Of `review`: annotations in a workflow.
+    Github,
 }
 
 /// When stderr is coloured.

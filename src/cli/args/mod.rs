@@ -4,6 +4,7 @@ mod approve;
 mod batch;
 mod global;
 mod results;
+mod review;
 mod run;
 
 use std::path::{Path, PathBuf};
@@ -18,8 +19,9 @@ use crate::run::{ResumeRequest, RunError, find_run, runs_folder};
 
 pub(crate) use approve::ApproveArgs;
 pub(crate) use batch::{BatchArgs, BatchCommand, RetryArg};
-pub(crate) use global::{Color, Format, Global};
+pub(crate) use global::{Color, Format, Global, OwnFormat};
 pub(crate) use results::ResultsArgs;
+pub(crate) use review::ReviewArgs;
 pub(crate) use run::{EndArgs, LimitArgs, RolesetsArgs, RunArgs, ServerArgs};
 
 const AFTER_HELP: &str = "\
@@ -54,6 +56,8 @@ pub(crate) enum Command {
     Results(ResultsArgs),
     /// Let reviewers decide on a change to a repository, and land it if a quorum signs it.
     Approve(Box<ApproveArgs>),
+    /// Have a change reviewed: what each reviewer found, and whether a quorum approves. Nothing is signed, and nothing lands.
+    Review(Box<ReviewArgs>),
     /// Make keys for reviewers, and move them with their ledgers.
     Keys(KeysArgs),
     /// Go on with an interrupted, failed or unaffordable run.
@@ -190,6 +194,17 @@ pub(crate) struct ShowArgs {
 }
 
 impl ShowArgs {
+    /// The run of these words: an id or a folder, or the folder of a batch with a run or a task of it.
+    pub(crate) fn of(text: &str) -> Self {
+        let in_batch = text.rsplit_once('/').filter(|(folder, _)| is_batch(Path::new(folder)));
+        let (run, task) = match in_batch {
+            Some((folder, task)) => (folder.to_owned(), Some(task.to_owned())),
+            None => (text.to_owned(), None),
+        };
+        let (roleset, model, arm, seed) = (None, None, None, None);
+        Self { run: Some(run), task, last: false, runs_dir: None, roleset, model, arm, seed }
+    }
+
     /// Returns the folder of a batch that the arguments name, if they name one.
     pub(crate) fn batch(&self) -> Option<&Path> {
         let named = self.run.as_deref().map(Path::new).filter(|path| is_batch(path));
@@ -327,15 +342,23 @@ pub(crate) enum RolesetAction {
     /// Print a roleset with its packs.
     Show {
         /// Name or path.
-        roleset: String,
+        #[arg(required_unless_present = "from")]
+        roleset: Option<String>,
+        /// The roleset that a run was made by: the run's id or folder, or BATCH/RUN.
+        #[arg(long, value_name = "RUN", conflicts_with = "roleset")]
+        from: Option<String>,
     },
-    /// Copy a roleset with its packs into a folder, to be changed there; overwrites nothing.
+    /// Copy a roleset with its packs, to be changed there; overwrites nothing. A roleset of your own is best given a name of its own.
     Copy {
         /// Name or path.
+        #[arg(value_name = "ROLESET")]
         roleset: String,
-        /// The folder.
-        #[arg(default_value = "rolesets")]
-        folder: PathBuf,
+        /// The new name, which is put into the folder `rolesets`; or a folder, by a path with a slash or one that is there.
+        #[arg(value_name = "NAME|FOLDER", default_value = "rolesets/")]
+        to: String,
+        /// Copy the roleset that this run was made by: ROLESET is then the new name, or a folder.
+        #[arg(long, value_name = "RUN", conflicts_with = "to")]
+        from: Option<String>,
     },
     /// Report every mistake in rolesets; all that are found, if none is named.
     Check {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
-use super::global::Format;
+use super::global::{Format, OwnFormat};
 use crate::batch::By;
 
 const AFTER_HELP: &str = "\
@@ -30,9 +30,9 @@ fn format() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(names.into_iter().chain([old])).map(|name| match name.as_str() {
         "json" => Format::Json,
         "jsonl" => Format::Jsonl,
-        "csv" => Format::Csv,
-        "html" => Format::Html,
-        "calls" => Format::Calls,
+        "csv" => Format::Own(OwnFormat::Csv),
+        "html" => Format::Own(OwnFormat::Html),
+        "calls" => Format::Own(OwnFormat::Calls),
         _ => Format::Text,
     })
 }

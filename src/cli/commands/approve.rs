@@ -12,6 +12,7 @@ use crate::approval::{
 use crate::bft::{Sequence, Value};
 use crate::cli::answer::{exit_code, tell_result};
 use crate::cli::args::{ApproveArgs, Format};
+use crate::cli::commands::review::plan_review;
 use crate::cli::output::Output;
 use crate::cli::progress::ProgressPrinter;
 use crate::cli::runtime::block_on;
@@ -28,6 +29,10 @@ const UNSEATED: &str = "before this reviewer took part; it signed nothing";
 
 pub(crate) fn approve(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
     keep_secrets();
+    if args.dry_run {
+        let file = FileConfig::load_to_read()?;
+        return plan_review(&args.review_request(&file), &file, output);
+    }
     block_on(async {
         match &args.replica {
             Some(name) => Box::pin(replica(name, args, output)).await,

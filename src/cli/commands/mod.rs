@@ -12,6 +12,7 @@ pub(super) mod plan;
 pub(super) mod replay;
 pub(super) mod results;
 pub(super) mod resume;
+pub(super) mod review;
 pub(super) mod roleset;
 pub(super) mod run;
 pub(super) mod runs;

@@ -1,12 +1,13 @@
-//! `consensus plan` and `run --dry-run`: the most that a run can cost.
+//! `--dry-run` of `run`, `review` and `approve`: the least and the most that they can cost.
 
 use serde_json::json;
 
 use crate::cli::args::Format;
 use crate::cli::args::RunArgs;
 use crate::cli::output::Output;
-use crate::config::{FileConfig, RolesetAgent, expected_price, prices_as_of};
+use crate::config::{Chosen, FileConfig, Roleset, RolesetAgent, expected_price, prices_as_of};
 use crate::core::{ExitCode, Price};
+use crate::protocol::RunSetup;
 use crate::run::{at_once, draft};
 
 pub(crate) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
@@ -15,23 +16,34 @@ pub(crate) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> 
     let draft = draft(&request, &file)?;
     let (why, roleset) = (draft.why, draft.roleset.clone());
     let setup = draft.estimated(&request, output)?;
+    tell_setup(&setup, &roleset, why, &request.servers, &file, output)
+}
+
+/// Prints what a run with this setup can cost, where its models are as `chosen` and the roleset say.
+pub(super) fn tell_setup(
+    setup: &RunSetup,
+    roleset: &Roleset,
+    why: Option<&str>,
+    chosen: &Chosen,
+    file: &FileConfig,
+    output: &Output,
+) -> anyhow::Result<ExitCode> {
     let worst = setup.worst_case();
     let named = |agent: &RolesetAgent| {
-        let named = args.server.model.as_ref().or(agent.model.as_ref()).or(file.model.as_ref());
+        let named = chosen.model.as_ref().or(agent.model.as_ref()).or(file.model.as_ref());
         named.cloned().unwrap_or_default()
     };
     let models: Vec<String> = roleset.agents.iter().chain(&roleset.arbiter).map(named).collect();
-    let chosen = &request.servers;
     // The dearest model of the run bounds the cost; none, if a price is missing.
     let prices: Result<Vec<Option<Price>>, _> =
-        models.iter().map(|model| expected_price(chosen, &file, model)).collect();
+        models.iter().map(|model| expected_price(chosen, file, model)).collect();
     let prices: Option<Vec<Price>> = prices?.into_iter().collect();
     let dearest = |prompt: u64, completion: u64| {
         let costs = prices.iter().flatten().map(|price| price.cost_micro_usd(prompt, 0, completion));
         prices.is_some().then(|| costs.max().unwrap_or(0))
     };
     let cost = dearest(worst.prompt_tokens, worst.completion_tokens);
-    let least = at_once(&setup);
+    let least = at_once(setup);
     let least_cost = least.and_then(|least| dearest(least.prompt_tokens, least.completion_tokens));
     if output.format != Format::Text {
         output.json(&json!({

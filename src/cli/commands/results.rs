@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::batch::{
     By, Difference, Group, Groups, State, calls, page, results, share_in_words, status, strays,
 };
-use crate::cli::args::{Format, ResultsArgs};
+use crate::cli::args::{Format, OwnFormat, ResultsArgs};
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
 use crate::core::ExitCode;
@@ -17,13 +17,17 @@ use crate::text::escape;
 
 pub(crate) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCode> {
     match args.format {
-        Format::Text | Format::Json | Format::Html => together(args, output)?,
+        Format::Text
+        | Format::Json
+        | Format::Own(OwnFormat::Html | OwnFormat::Markdown | OwnFormat::Sarif | OwnFormat::Github) => {
+            together(args, output)?;
+        }
         Format::Jsonl => each_run(args, output, json_line)?,
-        Format::Csv => {
+        Format::Own(OwnFormat::Csv) => {
             let mut is_first = true;
             each_run(args, output, |row| csv_line(row, std::mem::take(&mut is_first)))?;
         }
-        Format::Calls => {
+        Format::Own(OwnFormat::Calls) => {
             let mut printer = Printer::new(output);
             for dir in &args.dirs {
                 calls(dir, |row| printer.print(json_line(&row)))?;
@@ -118,11 +122,11 @@ fn together(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {
             Some(differences) => json!({"groups": groups, "versus": differences}),
             None => json!(groups),
         }),
-        Format::Html => {
+        Format::Own(OwnFormat::Html) => {
             let title: Vec<String> = args.dirs.iter().map(|dir| dir.display().to_string()).collect();
             output.print(&page(&title.join(", "), &groups, &warnings))
         }
-        Format::Text | Format::Jsonl | Format::Csv | Format::Calls => {
+        Format::Text | Format::Jsonl | Format::Own(_) => {
             if groups.is_empty() {
                 output.status("no run has ended there");
                 return Ok(());

@@ -1,16 +1,20 @@
 //! `consensus roleset`.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::json;
 
 use crate::approval::quorum_in_words;
 use crate::bft::Quorum;
-use crate::cli::args::{Format, RolesetAction, RolesetArgs};
+use crate::cli::args::{Format, RolesetAction, RolesetArgs, ShowArgs};
+use crate::cli::journals;
 use crate::cli::output::Output;
 use crate::config::{
-    ConfigError, FileConfig, FoundRoleset, RolesetAgent, check_roleset, copy_roleset, find_roleset,
-    list_rolesets, load_roleset,
+    ConfigError, FileConfig, FoundRoleset, Packs, Roleset, RolesetAgent, RolesetSource, check_roleset,
+    copy_roleset, find_roleset, list_rolesets, load_roleset, roleset_of, write_roleset,
 };
 use crate::core::ExitCode;
+use crate::engine::RunState;
 use crate::protocol::{Params, Task};
 use crate::run::rolesets_folders;
 
@@ -18,11 +22,25 @@ pub(crate) fn roleset(args: &RolesetArgs, output: &Output) -> anyhow::Result<Exi
     let folders = rolesets_folders(args.rolesets.rolesets_dir.as_ref(), &FileConfig::load_to_read()?);
     match &args.action {
         RolesetAction::List => list(&list_rolesets(&folders), output),
-        RolesetAction::Show { roleset } => show(&find_roleset(roleset, &folders)?, output),
-        RolesetAction::Copy { roleset, folder } => {
-            let path = copy_roleset(&find_roleset(roleset, &folders)?, folder)?;
-            output.line(&path.display().to_string())?;
-            Ok(ExitCode::Success)
+        RolesetAction::Show { from: Some(run), .. } => {
+            let (name, roleset, packs) = of_run(run)?;
+            show(&name, &roleset, &packs, output)
+        }
+        RolesetAction::Show { roleset, .. } => {
+            let found = find_roleset(roleset.as_deref().unwrap_or_default(), &folders)?;
+            let (roleset, packs) = load_roleset(&found)?;
+            show(&found.name, &roleset, &packs, output)
+        }
+        RolesetAction::Copy { roleset: to, from: Some(run), .. } => {
+            let (name, roleset, packs) = of_run(run)?;
+            let (new, folder) = place(to);
+            let path = folder.join(format!("{}.json", new.unwrap_or(&name)));
+            let text = serde_json::to_string_pretty(&roleset)? + "\n";
+            copied(&write_roleset(&roleset, text, &packs, path)?, output)
+        }
+        RolesetAction::Copy { roleset, to, .. } => {
+            let (name, folder) = place(to);
+            copied(&copy_roleset(&find_roleset(roleset, &folders)?, name, &folder)?, output)
         }
         RolesetAction::Check { rolesets } if rolesets.is_empty() => check(&list_rolesets(&folders), output),
         RolesetAction::Check { rolesets } => {
@@ -41,7 +59,9 @@ fn list(all: &[FoundRoleset], output: &Output) -> anyhow::Result<ExitCode> {
                 Ok((roleset, _)) => roleset.description,
                 Err(_) => format!("not usable; `consensus roleset check {}` says why", found.name),
             };
-            json!({"name": found.name, "source": found.source.to_string(), "description": description})
+            let shadows = if found.is_shadowing() { ", in place of the built-in one" } else { "" };
+            let source = format!("{}{shadows}", found.source);
+            json!({"name": found.name, "source": source, "description": description})
         })
         .collect();
     if output.format != Format::Text {
@@ -56,14 +76,43 @@ fn list(all: &[FoundRoleset], output: &Output) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Success)
 }
 
-fn show(found: &FoundRoleset, output: &Output) -> anyhow::Result<ExitCode> {
-    let (roleset, packs) = load_roleset(found)?;
+/// The roleset that a run was made by, under its name.
+fn of_run(run: &str) -> anyhow::Result<(String, Roleset, Packs)> {
+    let journal = journals::open(&ShowArgs::of(run))?.journal;
+    let state = RunState::replay(&journal.records)?;
+    let setup = &state.opened().setup;
+    let (roleset, packs) = roleset_of(setup);
+    Ok((setup.roleset.clone(), roleset, packs))
+}
+
+/// Where a copy goes: its new name, if it has one, and its folder.
+fn place(to: &str) -> (Option<&str>, PathBuf) {
+    if to.contains('/') || Path::new(to).is_dir() {
+        return (None, to.into());
+    }
+    (Some(to.trim_end_matches(".json")), "rolesets".into())
+}
+
+fn copied(path: &Path, output: &Output) -> anyhow::Result<ExitCode> {
+    output.line(&path.display().to_string())?;
+    let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
+    let found = FoundRoleset { name: name.to_owned(), source: RolesetSource::File(path.to_owned()) };
+    if found.is_shadowing() {
+        output.status(&format!(
+            "it takes the place of the built-in roleset `{name}` wherever this folder is looked into; to have both, give it a name of \
+             its own: consensus roleset copy {name} NAME"
+        ));
+    }
+    Ok(ExitCode::Success)
+}
+
+fn show(name: &str, roleset: &Roleset, packs: &Packs, output: &Output) -> anyhow::Result<ExitCode> {
     if output.format != Format::Text {
         output.json(&json!(roleset))?;
         return Ok(ExitCode::Success);
     }
-    output.line(&serde_json::to_string_pretty(&roleset)?)?;
-    let setup = roleset.setup(&found.name, &packs, Task::default(), 0);
+    output.line(&serde_json::to_string_pretty(roleset)?)?;
+    let setup = roleset.setup(name, packs, Task::default(), 0);
     for agent in setup.agents.iter().chain(&setup.arbiter) {
         output.line(&format!("\n# {} ({})\n\n{}", agent.name, agent.domain, agent.pack.trim()))?;
     }

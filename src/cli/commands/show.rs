@@ -19,7 +19,7 @@ pub(crate) fn show(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCode>
                 output.status(&worth);
             }
         }
-        Format::Json | Format::Csv | Format::Calls | Format::Html => {
+        Format::Json | Format::Own(_) => {
             let state = RunState::replay(&journal.records)?;
             output.print(&RunResult::new(&state, journal.head).to_json())?;
         }

@@ -6,4 +6,5 @@ mod across_hosts;
 mod crash_and_catch_up;
 mod decided_tree_lands;
 mod quorum_under_attack;
+mod reviewed_alone;
 mod reviewed_and_landed;

@@ -207,3 +207,36 @@ fn a_flag_that_says_nothing_to_a_roleset_is_refused_with_the_rolesets_that_it_go
         Finished::of(consensus(&folder).args(taken).args(["--roleset", roleset])).exits(0);
     }
 }
+
+#[test]
+fn a_roleset_is_copied_under_a_name_of_its_own_and_out_of_a_run() {
+    let folder = Folder::new();
+    let said = |words: &[&str], code| Finished::of(consensus(&folder).args(words)).exits(code);
+    assert_eq!(said(&["roleset", "copy", "solver_checker", "mine"], 0).stdout, "rolesets/mine.json\n");
+    said(&["roleset", "check", "mine"], 0);
+    assert!(said(&["roleset", "list"], 0).stdout.contains("rolesets/mine.json"));
+    assert_eq!(
+        said(&["roleset", "copy", "solver_checker", "there/"], 0).stdout,
+        "there/solver_checker.json\n"
+    );
+    // A copy that takes the place of a built-in roleset is said to, wherever it is used.
+    let copied = said(&["roleset", "copy", "solver_checker"], 0).stderr;
+    assert!(copied.contains("takes the place of the built-in roleset `solver_checker`"), "{copied}");
+    let mock = ["--mock", "--answer", "4", "--roleset", "solver_checker"];
+    let told =
+        said(&[&["run", "--prompt", "2+2"], &mock[..], &["--set", "params.max_rounds=5"]].concat(), 0).stderr;
+    assert!(told.contains("in place of the built-in roleset of that name"), "{told}");
+    assert!(
+        said(&["roleset", "list"], 0).stdout.contains("solver_checker.json, in place of the built-in one")
+    );
+    // What a run was made by can be looked at and used again.
+    let run = folder.run();
+    let run = run.to_str().unwrap();
+    let shown = said(&["roleset", "show", "--from", run], 0).stdout;
+    assert!(shown.contains("\"max_rounds\": 5") && shown.contains("# Checker"), "{shown}");
+    assert_eq!(said(&["roleset", "copy", "again", "--from", run], 0).stdout, "rolesets/again.json\n");
+    said(&["roleset", "check", "again"], 0);
+    folder.write("tasks.jsonl", "{\"id\": \"a\", \"prompt\": \"2+2\"}\n");
+    said(&[&["batch", "tasks.jsonl", "--out", "out"], &mock[..]].concat(), 0);
+    assert!(said(&["roleset", "show", "--from", "out/a"], 0).stdout.contains("# Solver"));
+}

@@ -1,0 +1,147 @@
+//! `consensus review`: what reviewers find in a change. Nothing is decided on.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Context as _;
+
+use crate::approval::{ApprovalWatcher, ChangeReview, ReadChange, ReviewRequest};
+use crate::bft::{Sequence, Value};
+use crate::cli::answer::{exit_code, tell_record, tell_usage};
+use crate::cli::args::{Format, OwnFormat, ReviewArgs};
+use crate::cli::commands::plan;
+use crate::cli::output::Output;
+use crate::cli::progress::ProgressPrinter;
+use crate::cli::runtime::block_on;
+use crate::cli::{metrics, signals};
+use crate::config::FileConfig;
+use crate::core::{Endpoint, ExitCode};
+use crate::engine::Observer;
+use crate::protocol::review::ApprovalSection;
+use crate::protocol::{OutcomeKind, Section};
+use crate::report::{RunResult, review_annotations, review_markdown, review_text, sarif};
+use crate::run::{Notices, Waiting};
+use crate::text::escape;
+
+/// What a signal or the deadline leaves before anything is asked.
+const UNBEGUN: &str = "before the review began; nothing was asked, and there is nothing to resume";
+
+/// Where GitHub Actions says that the summary of a job is.
+const SUMMARY: &str = "GITHUB_STEP_SUMMARY";
+
+pub(crate) fn review(args: &ReviewArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    if args.dry_run {
+        let file = FileConfig::load_to_read()?;
+        return plan_review(&args.request(&file), &file, output);
+    }
+    let began = Instant::now();
+    let listening = signals::listen(UNBEGUN, args.limits.deadline, output)?;
+    let file = FileConfig::load()?;
+    let request = args.request(&file);
+    block_on(async {
+        // What it leaves can be written before anything is paid for.
+        let mut sarif_file = create(args.sarif.as_deref())?;
+        let mut markdown_file = create(args.markdown.as_deref())?;
+        let change = ReadChange::read(&request, &file, output)?;
+        let ChangeReview { result, dir } =
+            Box::pin(change.review(listening.begin(), began, &ReviewStory(*output))).await?;
+        let Section::Approval(section) = &result.section else {
+            anyhow::bail!("a review has no reviewers; that is an error of this program")
+        };
+        if let Some((file, path)) = &mut sarif_file {
+            write(file, path, &(serde_json::to_string_pretty(&sarif(section))? + "\n"))?;
+        }
+        if let Some((file, path)) = &mut markdown_file {
+            write(file, path, &review_markdown(section, result.outcome))?;
+        }
+        print(args.format, section, &result, output)?;
+        metrics::write(args.metrics.metrics_file.as_deref(), &dir, output);
+        Ok(exit_code(result.outcome))
+    })?
+}
+
+/// The story of a review whose findings are its answer: they are printed once, on stdout.
+struct ReviewStory(Output);
+
+impl Notices for ReviewStory {
+    fn status(&self, line: &str) {
+        self.0.status(line);
+    }
+
+    fn warn(&self, line: &str) {
+        self.0.warn(line);
+    }
+
+    fn wait_for(&self, what: &str) -> Box<dyn Waiting + '_> {
+        self.0.wait_for(what)
+    }
+}
+
+impl ApprovalWatcher for ReviewStory {
+    fn review_observer(&self) -> Box<dyn Observer + '_> {
+        Box::new(ProgressPrinter::new(self.0))
+    }
+
+    fn reviewed(&self, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
+        tell_usage(&self.0, result);
+        for loss in &result.degraded {
+            self.0.status(&format!("degraded: {}", escape::terminal(&loss.detail)));
+        }
+        tell_record(&self.0, result, dir, endpoints);
+    }
+
+    fn decided(&self, _: Sequence, _: Option<Value>) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Prints what a review of a change can cost.
+pub(super) fn plan_review(
+    request: &ReviewRequest,
+    file: &FileConfig,
+    output: &Output,
+) -> anyhow::Result<ExitCode> {
+    let (setup, roleset) = ReadChange::read(request, file, output)?.setup()?;
+    plan::tell_setup(&setup, &roleset, None, &request.servers, file, output)
+}
+
+fn print(
+    format: Format,
+    section: &ApprovalSection,
+    result: &RunResult,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let outcome: OutcomeKind = result.outcome;
+    match format {
+        Format::Own(OwnFormat::Markdown) => output.print(&review_markdown(section, outcome)),
+        Format::Own(OwnFormat::Sarif) => {
+            output.print(&(serde_json::to_string_pretty(&sarif(section))? + "\n"))
+        }
+        Format::Own(OwnFormat::Github) => {
+            if let Some(path) = std::env::var_os(SUMMARY).filter(|path| !path.is_empty()) {
+                let path = Path::new(&path);
+                let file = File::options().append(true).create(true).open(path);
+                let mut file =
+                    file.with_context(|| format!("cannot open `{}`, which {SUMMARY} names", path.display()))?;
+                write(&mut file, path, &review_markdown(section, outcome))?;
+            }
+            output.print(&review_annotations(section, outcome))
+        }
+        Format::Json | Format::Jsonl => output.print(&result.to_json()),
+        Format::Text | Format::Own(OwnFormat::Csv | OwnFormat::Calls | OwnFormat::Html) => {
+            output.print(&escape::terminal(&review_text(section, outcome)))
+        }
+    }
+}
+
+fn create(path: Option<&Path>) -> anyhow::Result<Option<(File, &Path)>> {
+    let create =
+        |path: &Path| File::create(path).with_context(|| format!("cannot write `{}`", path.display()));
+    path.map(|path| Ok((create(path)?, path))).transpose()
+}
+
+fn write(file: &mut File, path: &Path, text: &str) -> anyhow::Result<()> {
+    file.write_all(text.as_bytes()).with_context(|| format!("cannot write `{}`", path.display()))
+}

@@ -1,0 +1,64 @@
+//! The roleset that a run was made by, as files could hold it.
+//!
+//! In: the setup of a run. Out: a roleset and its packs, which give the same setup again. What was kept back from servers is no part of
+//! a setup; where models were called is not one either.
+
+use std::collections::BTreeMap;
+
+use super::packs::{COMPARING, Packs};
+use super::roleset::{Roleset, RolesetAgent};
+use crate::protocol::{AgentSetup, RunSetup};
+
+/// Returns the roleset of a run.
+#[must_use]
+pub fn roleset_of(setup: &RunSetup) -> (Roleset, Packs) {
+    let mut packs = BTreeMap::new();
+    let mut agent = |agent: &AgentSetup| {
+        let pack = format!("{}.md", agent.name.to_lowercase());
+        packs.insert(pack.clone(), pack_text(agent));
+        RolesetAgent {
+            name: agent.name.clone(),
+            domain: agent.domain.clone(),
+            pack,
+            model: None,
+            temperature: agent.temperature,
+            max_tokens: agent.max_tokens,
+        }
+    };
+    let roleset = Roleset {
+        description: format!("As in a run of the roleset {}.", setup.roleset),
+        agents: setup.agents.iter().map(&mut agent).collect(),
+        arbiter: setup.arbiter.as_ref().map(&mut agent),
+        canonical: setup.canonical.clone(),
+        params: setup.params.clone(),
+        redact: false,
+        redact_patterns: Vec::new(),
+        redact_regions: Vec::new(),
+    };
+    (roleset, Packs::made(packs))
+}
+
+fn pack_text(agent: &AgentSetup) -> String {
+    if agent.comparing.is_empty() {
+        return agent.pack.clone();
+    }
+    format!("{}{COMPARING}\n\n{}\n", agent.pack, agent.comparing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{EMBEDDED_ROLESETS, find_roleset, load_roleset};
+    use crate::protocol::Task;
+
+    #[test]
+    fn the_roleset_of_a_run_gives_its_setup_again() {
+        for (file, _) in EMBEDDED_ROLESETS {
+            let name = file.trim_end_matches(".json");
+            let (roleset, packs) = load_roleset(&find_roleset(name, &[]).unwrap()).unwrap();
+            let setup = roleset.setup(name, &packs, Task::default(), 1);
+            let (again, packs) = roleset_of(&setup);
+            assert_eq!(again.setup(name, &packs, Task::default(), 1), setup, "{name}");
+        }
+    }
+}

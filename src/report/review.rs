@@ -1,0 +1,189 @@
+//! What reviewers found, for people: plain text, Markdown for a comment, and annotations for GitHub.
+//!
+//! In: the section of a review, and how it ended. Out: text. What models wrote is quoted as what it is: it cannot become a heading, a
+//! link or a command of the place where it is shown.
+
+use std::fmt::Write as _;
+
+use crate::bft::{Opinion, Severity, Vote};
+use crate::protocol::OutcomeKind;
+use crate::protocol::review::{ApprovalSection, Finding, Reviewed};
+use crate::text::escape;
+
+/// Returns the verdict in one line.
+#[must_use]
+pub fn review_verdict(section: &ApprovalSection, outcome: OutcomeKind) -> String {
+    let approving = section.reviews.iter().filter(|review| review.opinion.vote() == Vote::Approve).count();
+    let ApprovalSection { reviewers, quorum, .. } = section;
+    let verdict = match outcome {
+        OutcomeKind::Agreed => "approved",
+        OutcomeKind::NoAgreement => "not approved",
+        OutcomeKind::Vetoed => "vetoed",
+        OutcomeKind::Budget => "cut off at a limit",
+        OutcomeKind::Failed => "not reviewed",
+        OutcomeKind::Interrupted => "interrupted",
+    };
+    format!("{verdict}: {approving} of {reviewers} reviewers approve, {quorum} must")
+}
+
+/// Returns a review as text for a terminal or a log.
+#[must_use]
+pub fn review_text(section: &ApprovalSection, outcome: OutcomeKind) -> String {
+    let mut out = review_verdict(section, outcome) + "\n";
+    for review in &section.reviews {
+        let _ = writeln!(out, "\n{} {}", review.reviewer, opinion(review));
+        for Finding { path, line, quote, problem, severity } in &review.findings {
+            let _ = writeln!(out, "  {path}:{line}: {severity}: {}", escape::one_line(problem));
+            let _ = writeln!(out, "    {}", quote.trim_end());
+        }
+    }
+    if let Some(name) = silent(section) {
+        let _ = writeln!(out, "\n{name}");
+    }
+    out
+}
+
+/// Returns a review as Markdown, for a comment or a summary.
+#[must_use]
+pub fn review_markdown(section: &ApprovalSection, outcome: OutcomeKind) -> String {
+    let mut out = format!("### Review: {}\n\n", review_verdict(section, outcome));
+    out.push_str("| Reviewer | Verdict |\n|---|---|\n");
+    for review in &section.reviews {
+        let _ = writeln!(out, "| {} | {} |", inert(&review.reviewer), inert(&opinion(review)));
+    }
+    for Reviewed { reviewer, findings, .. } in section.reviews.iter().filter(|r| !r.findings.is_empty()) {
+        let _ = writeln!(out, "\n#### {} found\n", inert(reviewer));
+        for Finding { path, line, quote, problem, severity } in findings {
+            let place = inert(&format!("{path}:{line}"));
+            let _ = writeln!(out, "- **{severity}** {place}: {}", inert(problem));
+            let _ = writeln!(out, "\n      {}\n", escape::plain(quote).replace('\n', " ").trim_end());
+        }
+    }
+    if let Some(name) = silent(section) {
+        let _ = writeln!(out, "\n{}", inert(&name));
+    }
+    out
+}
+
+/// Returns a review as workflow commands of GitHub Actions, one a finding: it shows them on the lines of the change.
+#[must_use]
+pub fn review_annotations(section: &ApprovalSection, outcome: OutcomeKind) -> String {
+    let mut out = String::new();
+    for Reviewed { reviewer, findings, .. } in &section.reviews {
+        for Finding { path, line, quote, problem, severity } in findings {
+            let level = match severity {
+                Severity::Low => "notice",
+                Severity::Medium => "warning",
+                Severity::High | Severity::Critical => "error",
+            };
+            // A line that goes has no place in the new file.
+            let line = if quote.starts_with('-') { String::new() } else { format!(",line={line}") };
+            let title = property(&format!("{reviewer} ({severity})"));
+            let file = property(path);
+            let _ = writeln!(out, "::{level} file={file}{line},title={title}::{}", data(problem));
+        }
+    }
+    let level = if outcome == OutcomeKind::Agreed { "notice" } else { "error" };
+    let _ = writeln!(out, "::{level} title=Review::{}", data(&review_verdict(section, outcome)));
+    out
+}
+
+/// What a reviewer thinks of the whole change; a reason that is one of its findings is told there.
+fn opinion(review: &Reviewed) -> String {
+    let (words, why) = match &review.opinion {
+        Opinion::Approve { confidence, notes } => (format!("approves, {} % sure", confidence / 100), notes),
+        Opinion::Reject { reason, severity } => (format!("rejects ({severity})"), reason),
+        Opinion::Abstain { reason } => ("abstains".to_owned(), reason),
+    };
+    if review.findings.iter().any(|finding| finding.to_string() == *why) {
+        return words;
+    }
+    format!("{words}: {}", escape::one_line(why))
+}
+
+/// Says how many reviewers have not read all.
+fn silent(section: &ApprovalSection) -> Option<String> {
+    let count = section.reviewers.saturating_sub(section.reviews.len());
+    (count > 0).then(|| format!("{count} of {} reviewers have not read all of it", section.reviewers))
+}
+
+/// A text in one line that Markdown takes for nothing but text.
+fn inert(text: &str) -> String {
+    let line = escape::plain(text).replace('\n', " ");
+    let mut out = String::with_capacity(line.len());
+    for c in line.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            // Nobody is notified and no issue is linked by what a model wrote.
+            '@' => out.push_str("@\u{2060}"),
+            '#' => out.push_str("#\u{2060}"),
+            c if c.is_ascii_punctuation() && !".,:;/()%'\"=+-".contains(c) => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    // An address that is shown is not one that can be followed.
+    out.replace("://", ":\u{2060}//")
+}
+
+/// A message of a workflow command.
+fn data(text: &str) -> String {
+    escape::plain(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// A property of a workflow command.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section() -> ApprovalSection {
+        let finding = |quote: &str, severity, problem: &str| Finding {
+            path: "src/a,b.rs".to_owned(),
+            line: 7,
+            quote: quote.to_owned(),
+            problem: problem.to_owned(),
+            severity,
+        };
+        let findings = vec![
+            finding("+x = 1", Severity::High, "it is 1\n::error::no"),
+            finding("-y", Severity::Low, "see [here](https://x.example) @all #1 <b>"),
+        ];
+        let reject = Opinion::Reject { reason: "it is | wrong".to_owned(), severity: Severity::High };
+        let approve = Opinion::Approve { confidence: 9000, notes: "it is fine".to_owned() };
+        let of =
+            |reviewer: &str, opinion, findings| Reviewed { reviewer: reviewer.to_owned(), opinion, findings };
+        let reviews = vec![of("Security", reject, findings), of("Quality", approve, Vec::new())];
+        ApprovalSection { reviewers: 4, faults: 1, quorum: 3, parts: 1, reviews }
+    }
+
+    #[test]
+    fn a_review_is_told_once_with_each_finding_where_it_is() {
+        let text = review_text(&section(), OutcomeKind::NoAgreement);
+        assert!(text.starts_with("not approved: 1 of 4 reviewers approve, 3 must\n"), "{text}");
+        assert!(
+            text.contains("Security rejects (high): it is | wrong\n  src/a,b.rs:7: high: it is 1"),
+            "{text}"
+        );
+        assert!(text.contains("\nQuality approves, 90 % sure: it is fine\n"), "{text}");
+        assert!(text.ends_with("2 of 4 reviewers have not read all of it\n"), "{text}");
+    }
+
+    #[test]
+    fn nothing_that_a_model_wrote_is_a_command_or_a_link() {
+        let commands = review_annotations(&section(), OutcomeKind::NoAgreement);
+        let lines: Vec<&str> = commands.lines().collect();
+        assert_eq!(lines.len(), 3, "a line break of a model begins no command: {commands}");
+        assert_eq!(lines[0], "::error file=src/a%2Cb.rs,line=7,title=Security (high)::it is 1%0A::error::no");
+        assert!(lines[1].starts_with("::notice file=src/a%2Cb.rs,title="), "a line that goes has no place");
+        assert_eq!(lines[2], "::error title=Review::not approved: 1 of 4 reviewers approve, 3 must");
+        let page = review_markdown(&section(), OutcomeKind::NoAgreement);
+        for live in ["](", "@all", "#1 ", "<b>", "https://", "is | wrong"] {
+            assert!(!page.contains(live), "{live}: {page}");
+        }
+    }
+}
