@@ -54,8 +54,7 @@ impl Cluster {
         notices: &dyn Notices,
     ) -> Result<Self, ApprovalError> {
         let Some(addresses) = addresses else {
-            notices
-                .status("keys: all are in this process, so that this proves nothing against whoever runs it");
+            notices.status("keys: all are held here, so the signatures do not protect against you");
             return Ok(Self::Local(Box::new(log.cluster(keys)?)));
         };
         let seat = Seated::take(ORCHESTRATOR, keys, membership, addresses, listen_at).await?;

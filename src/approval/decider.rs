@@ -13,7 +13,7 @@ use super::log::{Case, Decided, DecisionLog, Ended, LandedCase};
 use super::proposal::Proposal;
 use super::quorum_words;
 use super::record::{Verified, VotedFor};
-use crate::bft::{ModelOpinion, Opinion, Sequence};
+use crate::bft::{ModelOpinion, Opinion, Sequence, Vote};
 use crate::crypto::Digest;
 use crate::files::{private_folder, write_whole};
 use crate::report::{DECISION_METRICS_FILE, DecisionMetrics, DecisionOutcome};
@@ -164,15 +164,16 @@ impl Decider<'_> {
             let line = format!("{reviewer} {kind}: {}", escape::excerpt(reason));
             self.notices.status(&escape::terminal(&line));
         }
-        if matches!(self.cluster, Cluster::Distributed(_)) {
-            // By now the votes say on which models they rest.
-            self.notices.status(&escape::terminal(&format!("quorum: {quorum}")));
-        }
+        // By now the votes say on which models they rest.
+        self.notices.status(&escape::terminal(&format!("quorum: {quorum}")));
+        let approving = end.votes.iter().filter(|vote| vote.opinion.vote() == Vote::Approve).count();
+        let approved =
+            format!("{approving} of {} reviewers approve", self.log.membership().quorum().reviewers());
         let commit = end.commit.as_ref();
         let place = commit.map_or_else(String::new, |commit| format!(" on {} by {commit}", end.branch));
         let why = end.reason.as_ref().map_or_else(String::new, |why| format!(": {why}"));
         let outcome = end.outcome.name().replace('_', " ");
-        let line = format!("decision {}: {outcome}{place}{why}", end.sequence);
+        let line = format!("decision {}: {outcome}{place}; {approved}{why}", end.sequence);
         self.notices.status(&escape::terminal(&line));
         let place = &end.decision;
         self.notices.status(&format!(

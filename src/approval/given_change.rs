@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use super::error::ApprovalError;
-use crate::repository::{Candidate, ChangeSource, Repository, RepositoryError};
+use crate::repository::{Authorship, Candidate, ChangeSource, Oid, Repository, RepositoryError};
 
 /// The longest patch that is read.
 const PATCH_BYTES_MAX: u64 = 4 << 20;
@@ -27,6 +27,18 @@ impl GivenChange {
                 Err(ApprovalError::Usage(why))
             }
             branch => Ok(Self::Branch(branch?)),
+        }
+    }
+
+    /// Who made it, if it is a branch.
+    pub(super) fn authorship(
+        &self,
+        repository: &Repository,
+        base: &Oid,
+    ) -> Result<Option<Authorship>, RepositoryError> {
+        match self {
+            Self::Patch(_) => Ok(None),
+            Self::Branch(branch) => repository.authorship(base, branch),
         }
     }
 

@@ -37,7 +37,13 @@ impl Case {
         let roster = self.names_its_roster().then(|| ledger.membership().digest());
         let message = proposal.commit_message(decided.record.sequence, self.change(), roster, &approvers);
         // The same commit, however often it is made.
-        let commit = repository.commit(&proposal.base, &proposal.tree, &message, proposal.at)?;
+        let commit = repository.commit(
+            &proposal.base,
+            &proposal.tree,
+            &message,
+            proposal.at,
+            proposal.author.as_ref(),
+        )?;
         let landing = Landing { branch, from: proposal.base.clone(), to: commit.clone(), with_checkout };
         let mark = LandingMark::new(ledger.name(), decided.record.sequence);
         let landed = match repository.settle(&landing, &mark) {

@@ -9,7 +9,7 @@ use super::facts::Facts;
 use super::verification::CommandVerification;
 use crate::bft::{Change, Sequence};
 use crate::crypto::Digest;
-use crate::repository::{Candidate, FileChange, Oid};
+use crate::repository::{Authorship, Candidate, FileChange, Oid};
 
 /// The form that this program writes.
 const VERSION: u32 = 1;
@@ -47,6 +47,9 @@ pub struct Proposal {
     pub diff_sha256: Digest,
     /// What people will read in the history. Reviewers are not shown it: a story about a change is how they are misled.
     pub message: String,
+    /// Who made it, as the commits of its branch say; none of a patch, and of what version 0.1 proposed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<Authorship>,
     /// The roleset that the reviewers worked by.
     pub roleset: String,
     /// The files that differ.
@@ -78,6 +81,8 @@ pub struct ProposalDraft {
     pub branch: String,
     /// What people will read.
     pub message: String,
+    /// Who made the change, where that is known.
+    pub author: Option<Authorship>,
     /// By which roleset it is reviewed.
     pub roleset: String,
     /// Whether each quorum has a reviewer that runs a command of its own, as they say.
@@ -92,7 +97,7 @@ impl Proposal {
     /// [`DecisionError::Unreadable`] if its diff is not UTF-8, so that nobody could say what was read.
     pub fn new(
         candidate: &Candidate,
-        ProposalDraft { run, at, branch, message, roleset, reviewers_verify }: ProposalDraft,
+        ProposalDraft { run, at, branch, message, author, roleset, reviewers_verify }: ProposalDraft,
         verification: Option<CommandVerification>,
         facts: Facts,
     ) -> Result<Self, DecisionError> {
@@ -109,6 +114,7 @@ impl Proposal {
             tree: candidate.tree.clone(),
             diff_sha256: candidate.digest(),
             message,
+            author,
             roleset,
             files: candidate.files.clone(),
             reviewers: Vec::new(),
@@ -193,6 +199,9 @@ impl Proposal {
         }
         for approver in approvers {
             let _ = writeln!(text, "Consensus-Approved-By: {approver}");
+        }
+        for credit in self.author.iter().flat_map(|author| &author.credits) {
+            let _ = writeln!(text, "{credit}");
         }
         text
     }

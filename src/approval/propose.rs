@@ -4,7 +4,6 @@
 //! earlier process has begun is brought to its end first.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use super::cluster::Cluster;
@@ -15,14 +14,13 @@ use super::given_change::GivenChange;
 use super::keys::KeyFolder;
 use super::log::{DecisionLog, LandedCase};
 use super::proposal::{Proposal, ProposalDraft, Reader};
-use super::quorum_words;
 use super::request::{ApprovalRequest, CutOff};
 use super::review::{ReviewPlace, ReviewedRun, review, reviewed};
 use super::reviewers::Reviewers;
 use super::site::{DecisionSite, verified};
 use super::verification::{Checked, CommandVerification, VERIFICATION_LOG};
 use super::watcher::ApprovalWatcher;
-use crate::bft::{Membership, ModelOpinion};
+use crate::bft::ModelOpinion;
 use crate::config::FileConfig;
 use crate::core::Endpoint;
 use crate::engine::RunBuilder;
@@ -89,7 +87,6 @@ pub struct ProposingNode<'a> {
 /// The part of the site that the decider does not hold.
 struct ProposedSite {
     branch: String,
-    membership: Arc<Membership>,
     keys: KeyFolder,
     is_distributed: bool,
 }
@@ -136,7 +133,7 @@ impl<'a> ProposingNode<'a> {
         let runs = request.runs_dir.clone();
         let with_checkout = request.with_checkout;
         let decider = Decider { repository, log, cluster, with_checkout, runs, notices: watcher };
-        let site = ProposedSite { branch, membership, keys, is_distributed: addresses.is_some() };
+        let site = ProposedSite { branch, keys, is_distributed: addresses.is_some() };
         Ok(Self { request, watcher, file, decider, site, given, copy })
     }
 
@@ -277,7 +274,9 @@ impl<'a> ProposingNode<'a> {
         let is_verified = verification.is_some() || reviewers_verify;
         let facts = self.facts(candidate, &self.decider.repository, is_verified)?;
         let branch = self.site.branch.clone();
-        let draft = ProposalDraft { run: run.id.to_string(), at, branch, message, roleset, reviewers_verify };
+        let author = self.given.authorship(&self.decider.repository, &candidate.base)?;
+        let run = run.id.to_string();
+        let draft = ProposalDraft { run, at, branch, message, author, roleset, reviewers_verify };
         let proposal = Proposal::new(candidate, draft, verification, facts)?;
         // It is known to be short enough before it is reviewed.
         proposal.change()?;
@@ -313,7 +312,6 @@ impl<'a> ProposingNode<'a> {
     ) -> Result<ProposalOutcome, ApprovalError> {
         let phases = Phases { proposed: began.elapsed(), ..Phases::default() };
         private_folder(&run.dir).map_err(ApprovalError::file("make the folder", &run.dir))?;
-        self.tell_quorum(&quorum_words::declared(&self.site.membership));
         let id = run.id.to_string();
         let end = tokio::select! {
             end = self.decider.decide(proposal, Vec::new(), &id, phases, &mut self.copy) => end?,
@@ -361,8 +359,6 @@ impl<'a> ProposingNode<'a> {
     ) -> Result<ProposalOutcome, ApprovalError> {
         let TimedReview { review, names, phases } = reviewed;
         let ReviewedRun { result, endpoints } = review;
-        let models: Vec<_> = endpoints.iter().map(|endpoint| Some(endpoint.model().to_owned())).collect();
-        self.tell_quorum(&models);
         let Section::Approval(section) = &result.section else {
             return Err(ApprovalError::Internal("the run is no review"));
         };
@@ -390,11 +386,6 @@ impl<'a> ProposingNode<'a> {
         let end =
             self.decider.decide(&proposal, opinions.collect(), &result.run, *phases, &mut self.copy).await?;
         Ok(ProposalOutcome::Decided(Box::new(end)))
-    }
-
-    fn tell_quorum(&self, models: &[Option<String>]) {
-        let quorum = quorum_words::in_words(self.site.membership.quorum(), models);
-        self.watcher.status(&escape::terminal(&format!("quorum: {quorum}")));
     }
 }
 

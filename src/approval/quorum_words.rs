@@ -1,6 +1,5 @@
 //! What a quorum bears, in words: nothing is claimed of models that are not known.
 
-use super::keys::RUNS_MODEL;
 use super::record::VotedFor;
 use crate::bft::{Membership, Quorum};
 
@@ -8,16 +7,14 @@ use crate::bft::{Membership, Quorum};
 /// whatever their keys are. `models` has one for each reviewer; none, where it is unknown.
 #[must_use]
 pub fn in_words(quorum: Quorum, models: &[Option<String>]) -> String {
-    let (n, f, q, blocking) = (quorum.reviewers(), quorum.faults(), quorum.size(), quorum.blocking());
+    let (n, f, q) = (quorum.reviewers(), quorum.faults(), quorum.size());
     let faulty = match f {
         0 => "no faulty reviewer".to_owned(),
         1 => "1 faulty reviewer".to_owned(),
         f => format!("{f} faulty reviewers"),
     };
     let models = of_models(quorum, models);
-    format!(
-        "{q} of {n} must approve, {blocking} who do not are enough to stop it. It tolerates {faulty}. {models}"
-    )
+    format!("{q} of {n}; tolerates {faulty}. {models}")
 }
 
 /// The same of what was decided, by the models that reviewers have signed with their votes.
@@ -30,12 +27,6 @@ pub fn of_votes(membership: &Membership, votes: &[VotedFor]) -> String {
     let seats = membership.roster().reviewers.iter();
     let models: Vec<Option<String>> = seats.map(|seat| signed(&seat.name)).collect();
     in_words(membership.quorum(), &models)
-}
-
-/// The models that a roster declares, before any vote names one: unknown where it says only that a run gives it.
-pub(super) fn declared(membership: &Membership) -> Vec<Option<String>> {
-    let domains = membership.roster().reviewers.iter().map(|seat| seat.domain.clone());
-    domains.map(|domain| Some(domain).filter(|domain| domain != RUNS_MODEL)).collect()
 }
 
 fn of_models(quorum: Quorum, models: &[Option<String>]) -> String {
@@ -59,11 +50,13 @@ fn of_models(quorum: Quorum, models: &[Option<String>]) -> String {
     };
     match (sizes.len(), unknown) {
         (0, _) => not_known,
-        (1, 0) => "All are on one model, and an error of that model is not tolerated.".to_owned(),
-        (count, 0) => format!("They are on {count} models, of which {faulty} may be wrong."),
-        (1, _) => format!("{not_known} The others are on one model, an error of which is not tolerated."),
+        (1, 0) => "All use the same model, so a shared error is not tolerated.".to_owned(),
+        (count, 0) => format!("They use {count} models, of which {faulty} may be wrong."),
+        (1, _) => format!(
+            "{not_known} The others use the same model, so a shared error of theirs is not tolerated."
+        ),
         (count, _) => {
-            format!("{not_known} The others are on {count} models, of which {faulty} may be wrong.")
+            format!("{not_known} The others use {count} models, of which {faulty} may be wrong.")
         }
     }
 }
@@ -78,21 +71,17 @@ mod tests {
         let known = |names: &[&str]| names.iter().map(|name| Some((*name).to_owned())).collect::<Vec<_>>();
         assert_eq!(
             in_words(four, &[const { None }; 4]),
-            "3 of 4 must approve, 2 who do not are enough to stop it. It tolerates 1 faulty reviewer. \
-             The models of 4 reviewers are unknown, so a shared error is not excluded."
+            "3 of 4; tolerates 1 faulty reviewer. The models of 4 reviewers are unknown, so a shared error is not excluded."
         );
         let words = in_words(four, &known(&["a", "b", "c", "d"]));
-        assert!(words.ends_with("They are on 4 models, of which 1 may be wrong."), "{words}");
+        assert!(words.ends_with("They use 4 models, of which 1 may be wrong."), "{words}");
         let words = in_words(four, &known(&["a"; 4]));
-        assert!(
-            words.ends_with("All are on one model, and an error of that model is not tolerated."),
-            "{words}"
-        );
+        assert!(words.ends_with("All use the same model, so a shared error is not tolerated."), "{words}");
         // The unknown one may be on the model of any other.
         let three = [known(&["a", "b", "c"]), vec![None]].concat();
         let words = in_words(four, &three);
         let expected = "The model of 1 reviewer is unknown, so a shared error is not excluded. \
-                        The others are on 3 models, of which none may be wrong.";
+                        The others use 3 models, of which none may be wrong.";
         assert!(words.ends_with(expected), "{words}");
     }
 }

@@ -70,9 +70,7 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
     } else if let Section::Approval(approval) = section {
         tell_reviews(output, approval);
     }
-    for loss in &result.degraded {
-        output.status(&format!("{}: {}", output.paint("degraded", "33"), escape::terminal(&loss.detail)));
-    }
+    tell_losses(output, result);
     tell_record(output, result, dir, endpoints);
     // The last line, so that a reader of a long story does not miss it.
     if let Some(worth) = worth(result, endpoints) {
@@ -137,6 +135,31 @@ fn tell_panel(output: &Output, panel: &PanelSection) {
     }
 }
 
+/// Tells what reviewers found on whose votes a decision follows, which is told then.
+pub(super) fn tell_review(output: &Output, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
+    if let Section::Approval(approval) = &result.section {
+        tell_findings(output, approval);
+    }
+    tell_usage(output, result);
+    tell_losses(output, result);
+    tell_record(output, result, dir, endpoints);
+}
+
+/// Tells what makes a result less than it looks.
+pub(super) fn tell_losses(output: &Output, result: &RunResult) {
+    for loss in &result.degraded {
+        output.status(&format!("{}: {}", output.paint("degraded", "33"), escape::terminal(&loss.detail)));
+    }
+}
+
+fn tell_findings(output: &Output, approval: &ApprovalSection) {
+    for Reviewed { reviewer, findings, .. } in &approval.reviews {
+        for finding in findings {
+            output.status(&escape::terminal(&format!("{reviewer}: {finding}")));
+        }
+    }
+}
+
 /// Tells what each reviewer found.
 fn tell_reviews(output: &Output, approval: &ApprovalSection) {
     let approving = approval.reviews.iter().filter(|review| review.opinion.vote() == Vote::Approve).count();
@@ -146,11 +169,7 @@ fn tell_reviews(output: &Output, approval: &ApprovalSection) {
             "approve: {approving} of {reviewers} reviewers (wanted {quorum}, of whom {faults} may be wrong)"
         ));
     }
-    for Reviewed { reviewer, findings, .. } in &approval.reviews {
-        for finding in findings {
-            output.status(&escape::terminal(&format!("{reviewer}: {finding}")));
-        }
-    }
+    tell_findings(output, approval);
 }
 
 /// What a journal does not hold, and whoever resumes must say again.

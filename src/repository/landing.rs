@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::authorship::Authorship;
 use super::error::RepositoryError;
 use super::git::{GitCall, Repository};
 use super::oid::Oid;
@@ -38,17 +39,25 @@ impl LandingMark {
 }
 
 impl Repository {
-    /// Makes the commit of a tree on its base, in nobody's name: the same commit whenever and wherever it is made.
+    /// Makes the commit of a tree on its base, in its author's name, or in this program's: the same commit whenever and wherever it is
+    /// made.
     ///
     /// # Errors
     ///
     /// [`RepositoryError`] if git cannot write it.
-    pub fn commit(&self, base: &Oid, tree: &Oid, message: &str, at: u64) -> Result<Oid, RepositoryError> {
+    pub fn commit(
+        &self,
+        base: &Oid,
+        tree: &Oid,
+        message: &str,
+        at: u64,
+        author: Option<&Authorship>,
+    ) -> Result<Oid, RepositoryError> {
         let date = format!("{at} +0000");
         let (name, mail, date) = (OsStr::new(NAME), OsStr::new(MAIL), OsStr::new(&date));
         let env = [
-            ("GIT_AUTHOR_NAME", name),
-            ("GIT_AUTHOR_EMAIL", mail),
+            ("GIT_AUTHOR_NAME", author.map_or(name, |author| OsStr::new(&author.name))),
+            ("GIT_AUTHOR_EMAIL", author.map_or(mail, |author| OsStr::new(&author.mail))),
             ("GIT_AUTHOR_DATE", date),
             ("GIT_COMMITTER_NAME", name),
             ("GIT_COMMITTER_EMAIL", mail),

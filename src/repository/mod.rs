@@ -15,6 +15,7 @@
 //! A branch and the mark of the decision that moved it are moved in one transaction of git's: whoever comes after a crash
 //! sees by the two what was done, and brings it to its end.
 
+mod authorship;
 mod candidate;
 mod error;
 mod git;
@@ -22,6 +23,7 @@ mod history;
 mod landing;
 mod oid;
 
+pub use authorship::Authorship;
 pub use candidate::{Candidate, ChangeSource, FileChange, FileKind};
 pub use error::RepositoryError;
 pub use git::Repository;

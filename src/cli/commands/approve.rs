@@ -10,7 +10,7 @@ use crate::approval::{
     UNBEGUN, attendance,
 };
 use crate::bft::{Sequence, Value};
-use crate::cli::answer::{exit_code, tell_result};
+use crate::cli::answer::{exit_code, tell_result, tell_review};
 use crate::cli::args::{ApproveArgs, Format};
 use crate::cli::commands::review::plan_review;
 use crate::cli::output::Output;
@@ -141,7 +141,13 @@ impl ApprovalWatcher for Output {
     }
 
     fn reviewed(&self, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
-        tell_result(self, result, dir, endpoints);
+        match result.outcome {
+            // What becomes of it is told with the decision.
+            OutcomeKind::Agreed | OutcomeKind::NoAgreement => tell_review(self, result, dir, endpoints),
+            OutcomeKind::Vetoed | OutcomeKind::Budget | OutcomeKind::Failed | OutcomeKind::Interrupted => {
+                tell_result(self, result, dir, endpoints);
+            }
+        }
     }
 
     fn decided(&self, sequence: Sequence, value: Option<Value>) -> std::io::Result<()> {

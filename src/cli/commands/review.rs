@@ -9,7 +9,7 @@ use anyhow::Context as _;
 
 use crate::approval::{ApprovalWatcher, ChangeReview, ReadChange, ReviewRequest};
 use crate::bft::{Sequence, Value};
-use crate::cli::answer::{exit_code, tell_record, tell_usage};
+use crate::cli::answer::{exit_code, tell_losses, tell_record, tell_usage};
 use crate::cli::args::{Format, OwnFormat, ReviewArgs};
 use crate::cli::commands::plan;
 use crate::cli::output::Output;
@@ -86,9 +86,7 @@ impl ApprovalWatcher for ReviewStory {
 
     fn reviewed(&self, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
         tell_usage(&self.0, result);
-        for loss in &result.degraded {
-            self.0.status(&format!("degraded: {}", escape::terminal(&loss.detail)));
-        }
+        tell_losses(&self.0, result);
         tell_record(&self.0, result, dir, endpoints);
     }
 

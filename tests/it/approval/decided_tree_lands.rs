@@ -58,7 +58,8 @@ impl Project {
     }
 
     fn landing(&self, candidate: &Candidate) -> Landing {
-        let to = self.open().commit(&candidate.base, &candidate.tree, "decided\n", 1_700_000_000).unwrap();
+        let to =
+            self.open().commit(&candidate.base, &candidate.tree, "decided\n", 1_700_000_000, None).unwrap();
         Landing {
             branch: "refs/heads/main".to_owned(),
             from: candidate.base.clone(),

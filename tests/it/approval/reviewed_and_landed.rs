@@ -109,7 +109,7 @@ fn what_no_quorum_approves_changes_nothing_and_that_is_decided_too() {
     let checked =
         Finished::of(consensus(&project.folder).args(["roleset", "check", "reviewers_f2"])).exits(0);
     assert!(
-        checked.stdout.contains("5 of 7 must approve, 3 who do not are enough to stop it. It tolerates 2 faulty reviewers. All are on one"),
+        checked.stdout.contains("5 of 7; tolerates 2 faulty reviewers. All use the same model"),
         "{}",
         checked.stdout
     );
@@ -318,4 +318,32 @@ fn whatever_a_model_says_that_is_no_review_is_no_vote_for_a_change() {
         assert!(opinion["abstain"].is_object(), "{}: {opinion}", &reply[..reply.len().min(60)]);
         project.git(&["update-ref", "refs/heads/main", "main^"]);
     }
+}
+
+#[test]
+fn who_wrote_a_branch_stays_its_author_and_its_lines_stay_signed_off() {
+    let project = Project::new();
+    project.git(&["checkout", "--quiet", "-b", "feature", "refs/heads/main"]);
+    let by = |name: &str, file: &str, signed: &str| {
+        project.folder.write(&format!("repo/{file}"), "one\n");
+        project.git(&["add", "--all"]);
+        let author = format!("{name} <{}@example.org>", name.to_lowercase());
+        project.git(&["commit", "--quiet", "--author", &author, "-m", &format!("Add {file}\n\n{signed}")]);
+    };
+    by("Ada", "a.txt", "Signed-off-by: Ada <ada@example.org>\nConsensus-Sequence: 7");
+    by("Bob", "b.txt", "Signed-off-by: Bob <bob@example.org>");
+    project.git(&["checkout", "--quiet", "--detach"]);
+    project.said(&["--change", "feature", "-M", "Two files", "-o", "proof.json"], 0);
+    let told = project.git(&["log", "-1", "--format=%an <%ae>, %cn%n%(trailers:only,unfold)", "main"]);
+    assert!(told.starts_with("Ada <ada@example.org>, consensus\n"), "{told}");
+    for line in [
+        "Signed-off-by: Ada <ada@example.org>",
+        "Co-authored-by: Bob <bob@example.org>",
+        "Signed-off-by: Bob <bob@example.org>",
+    ] {
+        assert_eq!(told.matches(line).count(), 1, "{told}");
+    }
+    assert_eq!(told.matches("Consensus-Sequence: ").count(), 1, "a branch names no decision: {told}");
+    let proof = ["verify", "proof.json", "--keys", "keys"];
+    Finished::of(consensus(&project.folder).args(proof)).exits(0);
 }

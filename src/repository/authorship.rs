@@ -1,0 +1,122 @@
+//! Who made a change, as the commits of its branch say it.
+//!
+//! In: a base and a branch. Out: the author of what lands, and the lines that others are owed. A commit says of itself what it likes:
+//! nothing here is proven, and nothing is decided by it.
+
+use serde::{Deserialize, Serialize};
+
+use super::error::RepositoryError;
+use super::git::{GitCall, Repository};
+use super::oid::Oid;
+
+/// More lines than a person would write.
+const CREDITS_MAX: usize = 50;
+
+/// The longest name, mail address or line, in characters.
+const CHARS_MAX: usize = 200;
+
+/// The trailers that are kept.
+const KEPT: [&str; 2] = ["Signed-off-by", "Co-authored-by"];
+
+/// Who made a change.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Authorship {
+    /// The author's name.
+    pub name: String,
+    /// The author's mail address.
+    pub mail: String,
+    /// Lines for the end of the message, such as `Signed-off-by: NAME <MAIL>`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub credits: Vec<String>,
+}
+
+impl Repository {
+    /// Who made what a branch has done since it left its base: the author of its first commit; those of others are named as having
+    /// written it too. None, if a commit has no author that could be written again.
+    ///
+    /// # Errors
+    ///
+    /// [`RepositoryError`] if git cannot be asked.
+    pub fn authorship(&self, base: &Oid, branch: &str) -> Result<Option<Authorship>, RepositoryError> {
+        let branch = self.commit_of(branch)?;
+        let since = format!("^{base}");
+        let words = [
+            "-c",
+            "trailer.separators=:",
+            "log",
+            "--reverse",
+            "--no-merges",
+            "--no-show-signature",
+            "--no-color",
+            "--encoding=UTF-8",
+            "--format=%x00%an%n%ae%n%(trailers:only,unfold)",
+            branch.as_str(),
+            &since,
+            "--",
+        ];
+        let out = self.must(&GitCall::words(&words))?;
+        Ok(read(&String::from_utf8_lossy(&out)))
+    }
+}
+
+/// Reads what git lists: for each commit a NUL, its author's name and mail address on a line each, and its trailers.
+fn read(text: &str) -> Option<Authorship> {
+    let mut found: Option<Authorship> = None;
+    let mut credits: Vec<String> = Vec::new();
+    let mut add = |line: String| {
+        if credits.len() < CREDITS_MAX && !credits.contains(&line) {
+            credits.push(line);
+        }
+    };
+    for commit in text.split('\0').skip(1) {
+        let mut lines = commit.lines();
+        let (name, mail) = (plain(lines.next()?)?, plain(lines.next()?)?);
+        match &found {
+            None => found = Some(Authorship { name, mail, credits: Vec::new() }),
+            Some(first) if (&first.name, &first.mail) != (&name, &mail) => {
+                add(format!("Co-authored-by: {name} <{mail}>"));
+            }
+            Some(_) => {}
+        }
+        for (key, value) in lines.filter_map(|line| line.split_once(':')) {
+            let kept = KEPT.iter().find(|kept| kept.eq_ignore_ascii_case(key.trim()));
+            if let Some(kept) = kept
+                && let Some(value) = line(value)
+            {
+                add(format!("{kept}: {value}"));
+            }
+        }
+    }
+    Some(Authorship { credits, ..found? })
+}
+
+/// A name or an address that git can write again.
+fn plain(text: &str) -> Option<String> {
+    line(text).filter(|text| !text.contains(['<', '>']))
+}
+
+/// A line that is one.
+fn line(text: &str) -> Option<String> {
+    let text = text.trim();
+    let is_line = !text.is_empty() && text.chars().count() <= CHARS_MAX && !text.contains(char::is_control);
+    is_line.then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_author_is_the_author_and_the_others_are_named() {
+        let listed = "\0Ada\nada@x\nSigned-off-by: Ada <ada@x>\nConsensus-Sequence: 9\n\0Bob\nbob@x\nsigned-off-by: Bob <bob@x>\n\0Ada\nada@x\nSigned-off-by: Ada <ada@x>\n";
+        let found = read(listed).unwrap();
+        assert_eq!((found.name.as_str(), found.mail.as_str()), ("Ada", "ada@x"));
+        let credits =
+            ["Signed-off-by: Ada <ada@x>", "Co-authored-by: Bob <bob@x>", "Signed-off-by: Bob <bob@x>"];
+        assert_eq!(found.credits, credits);
+        for bad in ["", "\0\nada@x\n", "\0Ada <b>\nada@x\n", "\0Ada\n\n"] {
+            assert_eq!(read(bad), None, "{bad:?}");
+        }
+    }
+}
