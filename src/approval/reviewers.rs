@@ -6,13 +6,14 @@ use std::path::Path;
 use super::error::ApprovalError;
 use super::keys::KeyFolder;
 use super::request::{ApprovalRequest, ReviewedBy};
-use crate::config::{Chosen, FileConfig, PROJECT_FILE, Packs, Roleset, launch_command, resolve_endpoints};
+use crate::config::{Chosen, FileConfig, PROJECT_FILE, Packs, Roleset, launch_command};
 use crate::engine::RunBuilder;
 use crate::protocol::{Document, Params, ProtocolParams, Task};
 use crate::provider::launch::Launched;
 use crate::repository::{Oid, Repository};
 use crate::run::{
-    NamedRoleset, Notices, ReadyRun, RunId, SERVER_LOG, check_prices, launch, mock_script, read_named,
+    NamedRoleset, Notices, ReadyRun, RunId, SERVER_LOG, check_prices, find_servers, launch, mock_script,
+    read_named,
 };
 use crate::text::escape;
 
@@ -127,7 +128,7 @@ impl Reviewers {
         let mut chosen = Chosen { mock_script: script, ..asked.servers.clone() };
         let command = launch_command(&chosen, file, Some(&self.roleset))?;
         let server = launch(command.as_ref(), &mut chosen, file, &dir.join(SERVER_LOG), notices).await?;
-        let endpoints = resolve_endpoints(&chosen, file, &self.roleset).await?;
+        let endpoints = find_servers(&chosen, file, &self.roleset, notices).await?;
         check_prices(asked.limits, &endpoints)?;
         let prepared = builder.build(endpoints, asked.limits);
         let prepared = prepared.on_server(server.as_ref().map(Launched::lifeline));

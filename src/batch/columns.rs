@@ -25,7 +25,7 @@ use crate::provider::OpenAi;
 use crate::provider::launch::Launched;
 use crate::run::{
     MockChoice, NamedRoleset, Notices, ParamChanges, RedactRequest, RunError, SeatRequest, check_prices,
-    launch, mock_script, read_named, sought,
+    find_servers, launch, mock_script, read_named, sought,
 };
 
 /// So many rolesets of single tasks are kept ready.
@@ -192,7 +192,11 @@ impl OpenColumns {
         let mut columns = Vec::new();
         for model in &self.models {
             let chosen = Chosen { model: model.clone(), ..self.chosen.clone() };
-            let endpoints = resolve_endpoints(&chosen, &self.file, &roleset).await?;
+            let endpoints = match notices {
+                Some(notices) => find_servers(&chosen, &self.file, &roleset, notices).await?,
+                // A single line of tasks waits for no server.
+                None => resolve_endpoints(&chosen, &self.file, &roleset).await?,
+            };
             check_prices(self.request.limits, &endpoints)?;
             let column = Column::new(model.clone().unwrap_or_default(), setup.clone(), endpoints);
             let column = column.in_arm(self.request.arm.as_deref().unwrap_or_default());

@@ -10,6 +10,7 @@ mod commands;
 mod ending;
 mod error;
 mod journals;
+mod live;
 mod metrics;
 mod output;
 mod progress;
@@ -49,7 +50,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         }
     };
     let is_service = matches!(&cli.command, Command::Approve(args) if args.replica.is_some());
-    let output = Output::new(&cli.global).with_times(is_service);
+    let output = Output::new(&cli.global);
+    let output = if is_service { output.with_times() } else { output };
     output.start_logging();
     let result = check_clock(SystemTime::now()).and_then(|()| dispatch(&cli, &output));
     match result {

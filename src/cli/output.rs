@@ -3,10 +3,12 @@
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::time::SystemTime;
 
+use console::Term;
 use serde_json::{Value, json};
+use textwrap::{Options, WordSplitter};
 use tracing_subscriber::EnvFilter;
 
-use super::args::{Color, Format, Global};
+use super::args::{Color, Format, Global, LogFormat};
 use crate::core::ExitCode;
 use crate::text::escape;
 
@@ -17,25 +19,46 @@ pub(super) struct Output {
     pub(super) quiet: bool,
     verbose: u8,
     pub(super) color: bool,
-    /// Whether each line of the story begins with the time.
-    has_times: bool,
+    story: StoryForm,
+}
+
+/// How the lines of the story are written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum StoryForm {
+    /// For a person at a terminal.
+    Terminal,
+    /// As they are.
+    Plain,
+    /// With the time, in UTC, before each.
+    Timed,
+    /// As an object each.
+    Json,
 }
 
 impl Output {
     pub(super) fn new(global: &Global) -> Self {
-        let wanted =
-            std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+        let is_terminal = std::io::stderr().is_terminal();
+        let wanted = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
         let color = match global.color {
             Color::Auto => wanted,
             Color::Always => true,
             Color::Never => false,
         };
-        Self { format: global.format, quiet: global.quiet, verbose: global.verbose, color, has_times: false }
+        let Global { format, quiet, verbose, log_format, .. } = *global;
+        // Colours would be characters of a message there.
+        let color = color && log_format == LogFormat::Text;
+        let story = match log_format {
+            LogFormat::Json => StoryForm::Json,
+            LogFormat::Text if is_terminal => StoryForm::Terminal,
+            LogFormat::Text => StoryForm::Plain,
+        };
+        Self { format, quiet, verbose, color, story }
     }
 
     /// The same with the time, in UTC, before each line of the story: for what works for days.
-    pub(super) fn with_times(self, has_times: bool) -> Self {
-        Self { has_times, ..self }
+    pub(super) fn with_times(self) -> Self {
+        let story = if self.story == StoryForm::Json { StoryForm::Json } else { StoryForm::Timed };
+        Self { story, ..self }
     }
 
     /// Sends the program's log to stderr.
@@ -48,12 +71,13 @@ impl Output {
         };
         let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
         // Starting twice happens in tests only, and the first start serves.
-        let _ = tracing_subscriber::fmt()
-            .with_env_filter(filter)
-            .with_writer(std::io::stderr)
-            .with_ansi(self.color)
-            .with_target(false)
-            .try_init();
+        let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+        let _ = match self.story {
+            StoryForm::Terminal | StoryForm::Plain | StoryForm::Timed => {
+                log.with_ansi(self.color).with_target(false).try_init()
+            }
+            StoryForm::Json => log.json().flatten_event(true).with_target(false).try_init(),
+        };
     }
 
     /// Writes to stdout. A reader that has gone away is no error.
@@ -91,13 +115,37 @@ impl Output {
         }
     }
 
-    /// Tells a line that matters also where no story is wanted.
+    /// Tells a line that matters also where no story is wanted. At a terminal it is broken between words.
     pub(super) fn warn(&self, text: &str) {
-        let time =
-            self.has_times.then(|| format!("{} ", humantime::format_rfc3339_seconds(SystemTime::now())));
+        let time = || humantime::format_rfc3339_seconds(SystemTime::now());
+        let text = match self.story {
+            StoryForm::Terminal => wrapped(text, usize::from(Term::stderr().size().1)),
+            StoryForm::Plain => text.to_owned(),
+            StoryForm::Timed => format!("{} {text}", time()),
+            StoryForm::Json => {
+                let message = console::strip_ansi_codes(text);
+                json!({"timestamp": time().to_string(), "level": "INFO", "message": message.trim()})
+                    .to_string()
+            }
+        };
         let mut stderr = std::io::stderr().lock();
         // A closed stderr must not end a run.
-        let _ = writeln!(stderr, "{}{text}", time.unwrap_or_default());
+        let _ = writeln!(stderr, "{text}");
+    }
+
+    /// Whether a person watches the story, so that something may move in it.
+    pub(super) fn is_live(&self) -> bool {
+        self.story == StoryForm::Terminal && !self.quiet
+    }
+
+    /// Whether all there is to tell is wanted.
+    pub(super) fn is_verbose(&self) -> bool {
+        self.verbose > 0
+    }
+
+    /// How wide the story may be, where it is on a terminal.
+    pub(super) fn width(&self) -> Option<usize> {
+        (self.story == StoryForm::Terminal).then(|| usize::from(Term::stderr().size().1))
     }
 
     /// Reports an error, as JSON on stdout too where JSON was asked for.
@@ -114,6 +162,17 @@ impl Output {
     pub(super) fn paint(&self, text: &str, sgr: &str) -> String {
         if self.color { format!("\u{1b}[{sgr}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
+}
+
+/// A text with line breaks between its words, where a terminal of this width needs them.
+fn wrapped(text: &str, width: usize) -> String {
+    let options = Options::new(width).break_words(false).word_splitter(WordSplitter::NoHyphenation);
+    let line = |line: &str| {
+        let indent = line.len() - line.trim_start().len();
+        let indent = " ".repeat((indent + 2).min(width / 2));
+        textwrap::fill(line, options.clone().subsequent_indent(&indent))
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Writes an error as one JSON object to stdout.

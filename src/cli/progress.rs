@@ -1,52 +1,48 @@
-//! The story of a run on stderr, live: a line for each reply, and a moving line while one streams in.
+//! The story of a run on stderr: a line for each reply, and moving lines while replies stream in.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::io::IsTerminal;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use console::measure_text_width;
+use indicatif::ProgressBar;
 use serde_json::Value;
 
 use super::args::Format;
+use super::live::{Live, first_words, last_words, spinner};
 use super::output::Output;
 use crate::core::Usage;
 use crate::engine::{Observer, RunEvent};
 use crate::journal::{Record, Replied};
 use crate::protocol::panel::Scores;
-use crate::protocol::{CallId, REFUSED, Reply, Step};
+use crate::protocol::{Reply, Step};
 use crate::provider::ProviderError;
 use crate::run::{Notices, Waiting};
 use crate::text::{escape, extract};
 
+/// The columns in front of what belongs to the line above.
+const INDENT: &str = "          ";
+
 /// Tells what a run is doing.
 pub(super) struct ProgressPrinter {
     output: Output,
-    spinner: Option<ProgressBar>,
-    /// Who is being waited for, with the tokens received so far.
-    waiting: RefCell<BTreeMap<CallId, (String, u64)>>,
-    /// What stands in the way of calls, and is tried again.
+    live: Live,
+    /// What stood in the way of calls last.
     trouble: RefCell<String>,
 }
 
 impl ProgressPrinter {
     pub(super) fn new(output: Output) -> Self {
-        Self { output, spinner: spinner(output), waiting: RefCell::default(), trouble: RefCell::default() }
+        Self { output, live: Live::new(output), trouble: RefCell::default() }
     }
 
-    /// Tells one finished line, above the moving one.
+    /// Tells one finished line, above the moving ones.
     pub(super) fn status(&self, text: &str) {
-        match &self.spinner {
-            Some(bar) => bar.suspend(|| self.output.status(text)),
-            None => self.output.status(text),
-        }
+        self.live.above(|| self.output.status(text));
     }
 
-    /// Takes the moving line away.
+    /// Takes the moving lines away.
     pub(super) fn finish(&self) {
-        if let Some(bar) = &self.spinner {
-            bar.finish_and_clear();
-        }
+        self.live.finish();
     }
 
     /// Tells a reply and what it is charged at; `took` is how long it took, if that is known.
@@ -64,27 +60,42 @@ impl ProgressPrinter {
             (_, attempt) => format!(" (attempt {})", attempt + 1),
         };
         let time = took.map(|t| format!(", {:.1} s", t.as_secs_f64())).unwrap_or_default();
-        let tokens = usage.completion;
-        let name = self.output.paint(agent, "1");
+        let figures = format!("[{} tokens{time}]", usage.completion);
         let part = if call.part > 0 { format!("part {:>3}  ", call.part) } else { String::new() };
-        self.status(&format!(
-            "{part}round {:>2}  {name}{again}: {what}  [{tokens} tokens{time}]",
-            call.round
-        ));
+        let head = format!("{part}round {:>2}  ", call.round);
+        // What fits into one line is cut where it is longest; what is dim is not what is said.
+        let taken = measure_text_width(&format!("{head}{agent}{again}:   {figures}"));
+        let what = match self.output.width() {
+            Some(width) => first_words(&what, width.saturating_sub(taken).max(16)),
+            None => what,
+        };
+        let dim = |text: &str| self.output.paint(text, "2");
+        let name = self.live.name(agent);
+        self.status(&format!("{}{name}{again}: {what}  {}", dim(&head), dim(&figures)));
+        if call.step == Step::Think {
+            self.thoughts(&replied.reply.text);
+        }
     }
 
-    fn move_on(&self) {
-        let Some(bar) = &self.spinner else { return };
-        let waiting = self.waiting.borrow();
-        let parts = waiting.values().map(|(agent, tokens)| format!("{agent} {tokens} tokens"));
-        bar.set_message(parts.collect::<Vec<_>>().join(" · "));
+    /// Shows a person where thoughts have led: all of them, if that is wanted, or else the end.
+    fn thoughts(&self, text: &str) {
+        let Some(width) = self.output.width() else { return };
+        let shown = if self.output.is_verbose() {
+            let line = |line: &str| format!("{INDENT}{}", self.output.paint(line, "2"));
+            escape::terminal(text).lines().map(line).collect::<Vec<_>>().join("\n")
+        } else {
+            let end =
+                last_words(&escape::terminal(&escape::one_line(text)), width.saturating_sub(INDENT.len()));
+            format!("{INDENT}{}", self.output.paint(&end, "2"))
+        };
+        self.status(&shown);
     }
 
-    /// Tells a fault that may pass: in the moving line, or once where nothing moves.
+    /// Tells a fault that may pass: in a moving line, or once where nothing moves.
     fn again(&self, error: &ProviderError, wait: Duration) {
         let why = escape::terminal(&error.to_string());
-        if let Some(bar) = &self.spinner {
-            bar.set_message(format!("{why}; trying again in {:.0} s", wait.as_secs_f64().ceil()));
+        if self.live.moves() {
+            self.live.trouble(format!("trying again in {:.0} s: {why}", wait.as_secs_f64().ceil()));
         } else if *self.trouble.borrow() != why {
             self.output.status(&format!("{why}; trying again"));
         }
@@ -98,19 +109,6 @@ impl ProgressPrinter {
             let _ = self.output.line(&line);
         }
     }
-}
-
-/// Returns a moving line, where somebody can see it.
-fn spinner(output: Output) -> Option<ProgressBar> {
-    let live = !output.quiet && std::io::stderr().is_terminal();
-    live.then(|| {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        // The template is a constant and valid; the default serves if it ever were not.
-        let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-        bar.enable_steady_tick(Duration::from_millis(120));
-        bar
-    })
 }
 
 /// Tells that something outside takes its time.
@@ -144,7 +142,12 @@ impl Drop for WaitPrinter {
 impl Waiting for WaitPrinter {
     fn now(&self, what: &str) {
         match &self.spinner {
-            Some(bar) => bar.set_message(what.to_owned()),
+            Some(bar) => {
+                // The spinner and a space stand before it.
+                let width = self.output.width().unwrap_or(usize::MAX).saturating_sub(3);
+                bar.set_message(first_words(what, width));
+            }
+            None if *self.what.borrow() == what => {}
             None => self.output.status(what),
         }
         what.clone_into(&mut self.what.borrow_mut());
@@ -203,30 +206,23 @@ impl Observer for ProgressPrinter {
             RunEvent::Writing | RunEvent::Failed { .. } => {}
             RunEvent::Written(record) => self.written(record),
             RunEvent::Calling { agent, ask } => {
-                if let Some(why) = ask.messages.last().and_then(|m| refusal(&m.content)) {
-                    self.status(&format!("          {}", escape::terminal(why)));
+                if let Some(why) = &ask.refused {
+                    let line = format!("{INDENT}{agent}'s reply did not count: {why}; asking again");
+                    self.status(&self.output.paint(&escape::terminal(&line), "2"));
                 }
-                self.waiting.borrow_mut().insert(ask.call, (agent.to_owned(), 0));
-                self.move_on();
+                self.live.begin(agent, ask.call);
             }
-            RunEvent::Streaming { call, tokens } => {
-                if let Some((_, seen)) = self.waiting.borrow_mut().get_mut(&call) {
-                    *seen = tokens;
-                }
-                self.move_on();
-            }
+            RunEvent::Streaming { call, tokens, text } => self.live.receive(call, tokens, text),
             RunEvent::Again { error, wait, .. } => self.again(error, wait),
             RunEvent::Answered { agent, replied, usage, took } => {
                 self.trouble.borrow_mut().clear();
-                self.waiting.borrow_mut().remove(&replied.call);
+                self.live.end(replied.call);
                 self.reply(agent, replied, usage, Some(took));
-                self.move_on();
             }
-            RunEvent::Remarked { agent, remark } => self.status(&format!("          {agent}: {remark}")),
+            RunEvent::Remarked { agent, remark } => self.status(&format!("{INDENT}{agent}: {remark}")),
             RunEvent::Cancelled { agent, call } => {
-                self.waiting.borrow_mut().remove(&call);
-                self.status(&format!("          {agent}: not awaited, it can change nothing any more"));
-                self.move_on();
+                self.live.end(call);
+                self.status(&format!("{INDENT}{agent}: not awaited, it can change nothing any more"));
             }
             RunEvent::Stopping { at_once: false } => {
                 self.status("stopping after the open calls; once more to stop at once");
@@ -255,11 +251,6 @@ fn form_line(value: &Value) -> String {
 fn answers(answer: &Value) -> String {
     let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
     format!("answers “{}”", escape::excerpt(&text))
-}
-
-/// Returns the first line of a message that refuses a reply.
-fn refusal(message: &str) -> Option<&str> {
-    message.lines().next().filter(|line| line.starts_with(REFUSED))
 }
 
 /// One line about a reply that should be an envelope. It shows what the agent claims; whether the

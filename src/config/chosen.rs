@@ -13,6 +13,16 @@ use crate::provider::is_loopback;
 /// Requests repeated by default after a fault that may pass.
 pub(super) const RETRIES: u32 = 4;
 
+/// Whether a model's name is looked up before it is called.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum NameCheck {
+    /// The server is asked for it whatever it lists.
+    #[default]
+    Left,
+    /// A name that the server does not list is refused, if it goes by them.
+    Made,
+}
+
 /// What flags and environment say about servers; files and rolesets come after them.
 #[derive(Clone, Debug, Default)]
 pub struct Chosen {
@@ -32,6 +42,10 @@ pub struct Chosen {
     pub timeout: Option<Duration>,
     /// Whether a server of this machine that refuses connections is given up at once, unless `retries` is set.
     pub refused_at_once: bool,
+    /// Whether a model's name is looked up before it is called.
+    pub names: NameCheck,
+    /// How long a server that is not there yet is waited for; not at all, if this is not said.
+    pub wait: Option<Duration>,
     /// The mock script, when the run is scripted.
     pub mock_script: Option<String>,
 }

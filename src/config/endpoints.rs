@@ -6,9 +6,10 @@ use std::time::Duration;
 use reqwest::Url;
 
 use super::bedrock::bedrock_endpoint;
-use super::chosen::{Chosen, check_url, common};
+use super::chosen::{Chosen, NameCheck, check_url, common};
 use super::error::ConfigError;
 use super::file::FileConfig;
+use super::model_names::check_name;
 use super::origin::Origin;
 use super::roleset::Roleset;
 use crate::core::{BEDROCK, Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRESETS, Preset, Price};
@@ -106,6 +107,15 @@ pub async fn resolve_endpoints(
                 Some(Endpoint::OpenAi(earlier)) => earlier.model.clone(),
                 Some(Endpoint::Bedrock(_) | Endpoint::Mock(_)) | None => only_model(&endpoint).await?,
             };
+        }
+        let is_new = |endpoint: &OpenAiEndpoint| {
+            let is_it = |other: &Endpoint| matches!(other, Endpoint::OpenAi(other) if other.base_url == endpoint.base_url && other.model == endpoint.model);
+            !endpoints.iter().any(is_it)
+        };
+        // A model that was not named is one that the server lists.
+        let is_named = ModelRef::parse(reference, &known_providers(file))?.model == endpoint.model;
+        if chosen.names == NameCheck::Made && is_named && is_new(&endpoint) {
+            check_name(&endpoint).await?;
         }
         endpoint.price = file.price_of(reference, endpoint.provider(), &endpoint.model);
         endpoints.push(Endpoint::OpenAi(Box::new(endpoint)));

@@ -27,6 +27,7 @@ mod explain;
 mod file;
 mod folders;
 mod from_run;
+mod model_names;
 mod nearest;
 mod origin;
 mod packs;
@@ -44,7 +45,7 @@ pub use catalog::{
     write_roleset,
 };
 pub use check::check_meaning;
-pub use chosen::Chosen;
+pub use chosen::{Chosen, NameCheck};
 pub use claim::{TrustClaim, TrustState};
 pub use default_roleset::{DefaultRoleset, Hints, default_roleset};
 pub use document::Setting;

@@ -113,6 +113,7 @@ mod tests {
 
     fn charged(rule: UsageRule, usage: Usage, price: Option<Price>) -> Option<Usage> {
         let ask = Ask {
+            refused: None,
             call: CALL,
             messages: vec![Arc::new(Message { role: Role::User, content: "x".repeat(300) })],
             shape: ReplyShape::Free,

@@ -372,6 +372,7 @@ impl<'a> Engine<'a> {
         let agent = self.state.agent_name(call.agent);
         let usage = self.state.charge(&replied);
         self.observer.on_event(RunEvent::Answered { agent, replied: &replied, usage, took });
+        log::answered(&self.state, &replied, usage, took);
         let logged = log::rounds(&self.state).map(|before| (before, replied.clone()));
         self.record(Entry::Replied(replied))?;
         self.log.sync().await?;
@@ -424,7 +425,7 @@ async fn call(
     let call = ask.call;
     let progress = |progress: CallProgress<'_>| {
         observer.on_event(match progress {
-            CallProgress::Tokens(tokens) => RunEvent::Streaming { call, tokens },
+            CallProgress::Received { tokens, text } => RunEvent::Streaming { call, tokens, text },
             CallProgress::Again { error, wait } => RunEvent::Again { call, error, wait },
         });
     };

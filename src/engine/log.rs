@@ -1,14 +1,24 @@
-//! The log of a council: what a person who watches a service wants to read, and nothing that a journal must hold.
+//! The log: what each call took, and the rounds of a council. It is for people who watch a service, and nothing that a journal must hold.
 
 use std::time::Duration;
 
 use tracing::{debug, info, warn};
 
 use super::RunState;
+use crate::core::{Endpoint, Usage};
 use crate::journal::Replied;
 use crate::protocol::council::ConsensusResult;
 use crate::protocol::{Params, Section, Step};
 use crate::text::escape;
+
+/// Logs what a call took: for the one who asks why a run is slow or dear.
+pub(super) fn answered(state: &RunState, replied: &Replied, usage: Usage, took: Duration) {
+    let (agent, call) = (state.agent_name(replied.call.agent), replied.call.to_string());
+    let server = state.endpoints().get(replied.call.agent).map(Endpoint::label).unwrap_or_default();
+    let Usage { prompt, cached, completion, .. } = usage;
+    let (requests, milliseconds) = (replied.attempts, took.as_millis());
+    info!(%agent, %call, %server, milliseconds, requests, prompt, cached, completion, "a model answered");
+}
 
 /// Logs that a run begins.
 pub(super) fn begun(state: &RunState) {

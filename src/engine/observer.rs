@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::core::Usage;
 use crate::journal::{Record, Replied};
 use crate::protocol::{Ask, CallId};
-use crate::provider::ProviderError;
+use crate::provider::{ProviderError, TextSoFar};
 
 /// Something that happens in a run.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ pub enum RunEvent<'a> {
         call: CallId,
         /// Parts received so far, about one a token.
         tokens: u64,
+        /// The text so far.
+        text: TextSoFar<'a>,
     },
     /// A request has failed, and is made again.
     Again {

@@ -26,8 +26,13 @@ pub struct Completion {
 /// What becomes of a call on the way to its reply.
 #[derive(Debug)]
 pub enum CallProgress<'a> {
-    /// So many tokens have been received so far.
-    Tokens(u64),
+    /// A part of the reply has been received.
+    Received {
+        /// Tokens received so far, about.
+        tokens: u64,
+        /// The text of the reply so far.
+        text: TextSoFar<'a>,
+    },
     /// A request has failed, and is made again.
     Again {
         /// Why it has failed.
@@ -35,6 +40,32 @@ pub enum CallProgress<'a> {
         /// How long it is waited for.
         wait: Duration,
     },
+}
+
+/// The text of a reply that is on its way: made only if it is looked at.
+#[derive(Clone, Copy)]
+pub struct TextSoFar<'a>(&'a dyn Fn() -> String);
+
+impl<'a> TextSoFar<'a> {
+    /// The text that `make` returns, which holds no key.
+    pub(super) fn new(make: &'a dyn Fn() -> String) -> Self {
+        Self(make)
+    }
+
+    /// Returns what has come so far, up to the last whole word: a key that is still coming in is not one that could be known.
+    #[must_use]
+    pub fn whole_words(&self) -> String {
+        let mut text = (self.0)();
+        let end = text.rfind(char::is_whitespace).unwrap_or(0);
+        text.truncate(end);
+        text
+    }
+}
+
+impl std::fmt::Debug for TextSoFar<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TextSoFar")
+    }
 }
 
 /// Called while a reply is on its way.

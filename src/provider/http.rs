@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
@@ -137,14 +137,22 @@ impl Http {
         let request = request?;
         // The body lies in memory, and both share it.
         let again = request.try_clone();
+        let (began, place) = (Instant::now(), request.url().path().to_owned());
         requests.set(requests.get() + 1);
-        match (client.execute(request).await, again) {
+        let done = match (client.execute(request).await, again) {
             (Err(error), Some(again)) if is_hung_up(&error) => {
                 requests.set(requests.get() + 1);
                 self.fresh()?.execute(again).await
             }
             (done, _) => done,
-        }
+        };
+        // The address alone: what comes before it and behind it may be a secret.
+        let host = self.url.host_str().unwrap_or_default();
+        let milliseconds = began.elapsed().as_millis();
+        // None, where the request has failed.
+        let status = done.as_ref().map(|response| response.status().as_u16()).ok();
+        tracing::info!(%host, path = %place, status, milliseconds, "a request was made");
+        done
     }
 
     fn fresh(&self) -> reqwest::Result<&Client> {

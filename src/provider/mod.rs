@@ -22,7 +22,7 @@ mod secret;
 
 pub use bedrock::Bedrock;
 pub use clients::Clients;
-pub use completion::{CallProgress, Completion, OnProgress, Quitting};
+pub use completion::{CallProgress, Completion, OnProgress, Quitting, TextSoFar};
 pub use error::ProviderError;
 pub use http::is_loopback;
 pub use load::Flow;

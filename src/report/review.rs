@@ -182,7 +182,7 @@ mod tests {
         assert!(lines[1].starts_with("::notice file=src/a%2Cb.rs,title="), "a line that goes has no place");
         assert_eq!(lines[2], "::error title=Review::not approved: 1 of 4 reviewers approve, 3 must");
         let page = review_markdown(&section(), OutcomeKind::NoAgreement);
-        for live in ["](", "@all", "#1 ", "<b>", "https://", "is | wrong"] {
+        for live in ["see [here](", "@all", "#1 ", "<b>", "https://", "is | wrong"] {
             assert!(!page.contains(live), "{live}: {page}");
         }
     }

@@ -45,6 +45,6 @@ pub use request::{ChunkRequest, MockChoice, ReadInPieces, RedactRequest, RunRequ
 pub use resume::{ResumeRequest, ResumedRun, prepare_resume};
 pub use roleset::{NamedRoleset, RolesetChoice, read_named};
 pub use run_id::RunId;
-pub use servers::{check_prices, mock_script};
+pub use servers::{check_prices, find_servers, mock_script};
 pub use session::{SESSION_DOCUMENT, Session, SessionError, SessionSays};
 pub use task::TaskSource;

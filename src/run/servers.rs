@@ -1,12 +1,19 @@
-//! The script of mock agents, and the prices that a cost limit needs: both are known before a run starts.
+//! The servers of a run, the script of mock agents, and the prices that a cost limit needs: all are known before a run starts.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use super::error::RunError;
+use super::notices::{Notices, Waiting};
 use super::task::read;
+use crate::config::{Chosen, ConfigError, FileConfig, Roleset, resolve_endpoints};
 use crate::core::Endpoint;
 use crate::journal::Limits;
-use crate::provider::MockScript;
+use crate::provider::{MockScript, OpenAi, ProviderError};
+use crate::text::escape;
+
+/// How often a server that is waited for is asked whether it is there.
+const ASK_EVERY: Duration = Duration::from_secs(1);
 
 /// Returns the script of mock agents, from its file or made of the one answer that they give; none without either.
 ///
@@ -21,6 +28,71 @@ pub fn mock_script(path: Option<&Path>, answer: Option<&str>) -> Result<Option<S
         return Ok(Some(script));
     }
     Ok(answer.map(|answer| serde_json::json!({"policy": "honest", "answer": answer}).to_string()))
+}
+
+/// Finds one endpoint for each agent, the arbiter's last. A server that is not there yet is waited for, where that was asked for.
+///
+/// # Errors
+///
+/// [`RunError`] if a server or a model is not there.
+pub async fn find_servers(
+    chosen: &Chosen,
+    file: &FileConfig,
+    roleset: &Roleset,
+    notices: &dyn Notices,
+) -> Result<Vec<Endpoint>, RunError> {
+    let Some(patience) = chosen.wait else { return Ok(resolve_endpoints(chosen, file, roleset).await?) };
+    let began = Instant::now();
+    let mut waiting: Option<Box<dyn Waiting + '_>> = None;
+    loop {
+        let why = match resolve_endpoints(chosen, file, roleset).await {
+            Ok(endpoints) => match absent(&endpoints).await {
+                None => {
+                    if let Some(waiting) = waiting {
+                        waiting.done("the server is there");
+                    }
+                    return Ok(endpoints);
+                }
+                Some(why) => why.into(),
+            },
+            Err(why) if is_absent(&why) => why,
+            Err(why) => return Err(why.into()),
+        };
+        if began.elapsed() >= patience {
+            if let Some(waiting) = waiting {
+                waiting.done("the server did not come");
+            }
+            return Err(why.into());
+        }
+        let told = waiting.get_or_insert_with(|| notices.wait_for("waiting for the server"));
+        told.now(&escape::terminal(&why.to_string()));
+        told.since(began.elapsed());
+        tokio::time::sleep(ASK_EVERY.min(patience.saturating_sub(began.elapsed()))).await;
+    }
+}
+
+/// Why a server of these cannot be asked yet, if one cannot.
+async fn absent(endpoints: &[Endpoint]) -> Option<ProviderError> {
+    for endpoint in endpoints {
+        if let Endpoint::OpenAi(endpoint) = endpoint
+            && let Ok(server) = OpenAi::new((**endpoint).clone())
+            && let Err(why) = server.info().await
+            && is_not_there(&why)
+        {
+            return Some(why);
+        }
+    }
+    None
+}
+
+/// Whether this may pass once a server is up.
+fn is_absent(why: &ConfigError) -> bool {
+    matches!(why, ConfigError::NoServer { .. })
+        || matches!(why, ConfigError::Provider(why) if is_not_there(why))
+}
+
+fn is_not_there(why: &ProviderError) -> bool {
+    why.is_loading() || matches!(why, ProviderError::Unreachable { .. } | ProviderError::TimedOut { .. })
 }
 
 /// Refuses a cost limit that could never bind because a price is missing.

@@ -190,3 +190,43 @@ pub enum Violation {
     #[error("the final text breaks a constraint of the task: {0}")]
     Constraint(#[from] Broken),
 }
+
+impl Violation {
+    /// Says for people what was wrong with a reply. Its author is told more, and what to write instead.
+    #[must_use]
+    pub fn in_brief(&self) -> String {
+        let words = match self {
+            Self::Empty => "it was empty",
+            Self::TooLong { .. } => "it was too long",
+            Self::TooDeep { .. } => "its JSON nests too deeply",
+            Self::Cut { .. } => "it was cut off at the token limit",
+            Self::Refused => "the model or its server declined",
+            Self::OpenReasoning => "its reasoning never ended",
+            Self::NoObject => "it held no JSON object",
+            Self::TextAround { .. } => "it held text outside the JSON object",
+            Self::SeveralObjects => "it held more than one JSON object",
+            Self::Json { .. } => "its JSON was not valid",
+            Self::Schema { .. } => "a field of it was missing or wrong",
+            Self::WrongName { .. } => "it named the wrong agent",
+            Self::MarkerMissing | Self::StatusMissing => "its status and its message disagreed",
+            Self::TextMissing => "it held no answer",
+            Self::TextNotString => "its answer was no text",
+            Self::TextAndAdoption => "it gave an answer and accepted another one",
+            Self::WrongDigest => "it named a wrong digest",
+            Self::HandleAsText { .. } => "it gave a label in place of an answer",
+            Self::AdoptionOff => "it accepted an answer where it had to write one",
+            Self::AgainstThoughts { .. } => "it contradicted its own thoughts",
+            Self::UnknownHandle { .. } | Self::OwnHandle { .. } | Self::NotStanding { .. } => {
+                "it accepted an answer that is not on offer"
+            }
+            Self::AdoptedReplaced { .. } => "it replaced an answer that had been accepted",
+            Self::UnnamedChange => "it gave no reason for its change",
+            Self::Unanswered { .. } => "it left a question unanswered",
+            Self::TextTooLong { .. } => "its answer was too long",
+            Self::Canonical(why) => return format!("its answer had the wrong form: {why}"),
+            Self::Vacuous(why) => return format!("it was no answer: {why}"),
+            Self::Constraint(why) => return format!("its answer broke a rule of the task: {why}"),
+        };
+        words.to_owned()
+    }
+}

@@ -14,6 +14,9 @@ pub(crate) struct Global {
     /// Log more; twice for everything. RUST_LOG sets it finely.
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+    /// How the story and the log are written to stderr: as text, or as one JSON object a line.
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text, hide_short_help = true)]
+    pub(crate) log_format: LogFormat,
     /// Colour on stderr. NO_COLOR is honoured.
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
     pub(crate) color: Color,
@@ -46,6 +49,13 @@ pub(crate) enum OwnFormat {
     Sarif,
     /// Of `review`: annotations in a workflow.
     Github,
+}
+
+/// How stderr is written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
 }
 
 /// When stderr is coloured.

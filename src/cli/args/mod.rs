@@ -19,7 +19,7 @@ use crate::run::{ResumeRequest, RunError, find_run, runs_folder};
 
 pub(crate) use approve::ApproveArgs;
 pub(crate) use batch::{BatchArgs, BatchCommand, RetryArg};
-pub(crate) use global::{Color, Format, Global, OwnFormat};
+pub(crate) use global::{Color, Format, Global, LogFormat, OwnFormat};
 pub(crate) use results::ResultsArgs;
 pub(crate) use review::ReviewArgs;
 pub(crate) use run::{EndArgs, LimitArgs, RolesetsArgs, RunArgs, ServerArgs};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use crate::config::{Chosen, FileConfig, PathSetting};
+use crate::config::{Chosen, FileConfig, NameCheck, PathSetting};
 use crate::core::BasisPoints;
 use crate::journal::Limits;
 use crate::protocol::{Override, Thinking};
@@ -225,6 +225,12 @@ pub(crate) struct ServerArgs {
     /// Allow plain http to other machines.
     #[arg(long)]
     pub(crate) allow_http: bool,
+    /// Wait so long for a server that is not there yet, such as 5m.
+    #[arg(long, value_name = "DURATION", value_parser = super::duration)]
+    pub(crate) wait_server: Option<Duration>,
+    /// Call the model also where its server lists others, and not this one.
+    #[arg(long, env = "CONSENSUS_NO_MODEL_CHECK", value_parser = clap::builder::FalseyValueParser::new())]
+    pub(crate) no_model_check: bool,
     /// How long one reply may take, such as 10m.
     #[arg(long, value_name = "DURATION", value_parser = super::duration)]
     pub(crate) timeout: Option<Duration>,
@@ -354,6 +360,8 @@ impl ServerArgs {
             launch: self.launch.clone(),
             launched: None,
             refused_at_once: false,
+            names: if self.no_model_check { NameCheck::Left } else { NameCheck::Made },
+            wait: self.wait_server,
             no_stream: self.no_stream,
             allow_http: self.allow_http,
             timeout: self.timeout,

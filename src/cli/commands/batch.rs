@@ -78,7 +78,7 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
     };
     let story = BatchStory::new(*output, out, args.shard)?;
     let tasks = feed(source, args.form());
-    let ended = run(&mut shard, tasks, &columns, options, stop.clone(), &story).await;
+    let ended = Box::pin(run(&mut shard, tasks, &columns, options, stop.clone(), &story)).await;
     // A server that is slow to say what it is keeps no run waiting.
     if ended.is_ok() && *stop.borrow() == StopRequest::None {
         note_servers(out, &columns.servers().await)?;

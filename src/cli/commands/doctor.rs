@@ -12,12 +12,12 @@ use crate::cli::output::Output;
 use crate::cli::runtime::block_on;
 use crate::config::{
     Chosen, FileConfig, Hints, Origin, Roleset, RolesetAgent, Sourced, default_roleset, explain,
-    launch_command, resolve_endpoints,
+    launch_command,
 };
 use crate::core::{Endpoint, ExitCode, Structured};
 use crate::protocol::{Ask, CallId, Conversation, ReplyShape, Role, Step};
 use crate::provider::{Clients, Completion, Provider, ProviderError, ServerInfo};
-use crate::run::{NamedRoleset, SERVER_LOG, launch, read_named, runs_folder};
+use crate::run::{NamedRoleset, SERVER_LOG, find_servers, launch, read_named, runs_folder};
 use crate::text::escape;
 
 /// What no model writes unless a grammar makes it.
@@ -38,7 +38,7 @@ pub(crate) fn doctor(args: &DoctorArgs, output: &Output) -> anyhow::Result<ExitC
         let command = launch_command(&chosen, &file, Some(&roleset))?;
         let log = runs_folder(None, &file).join("doctor").join(SERVER_LOG);
         let server = launch(command.as_ref(), &mut chosen, &file, &log, output).await?;
-        let endpoints = resolve_endpoints(&chosen, &file, &roleset).await?;
+        let endpoints = find_servers(&chosen, &file, &roleset, output).await?;
         let mut endpoints = explained(&chosen, &file, &roleset, endpoints)?;
         endpoints.dedup_by(|(a, _), (b, _)| a.label() == b.label());
         let named = by_roleset(args, &file, name);
@@ -243,5 +243,5 @@ fn ask(attempt: u32, system: String, question: &str, shape: ReplyShape, max_toke
     let call = CallId { part: 0, round: 0, agent: 0, draft: 0, step: Step::Think, attempt };
     let digest = Ask::digest_of(conversation.digest(), &shape, max_tokens, 0.0, 1);
     let messages = conversation.messages().to_vec();
-    Ask { call, messages, shape, max_tokens, temperature: 0.0, seed: 1, digest }
+    Ask { call, messages, shape, max_tokens, temperature: 0.0, seed: 1, digest, refused: None }
 }

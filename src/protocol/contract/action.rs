@@ -51,6 +51,8 @@ pub struct Ask {
     pub seed: u32,
     /// Digest of everything above: what the journal records as sent.
     pub digest: Digest,
+    /// Why the reply before it did not count, for people; the model is told in the conversation.
+    pub refused: Option<String>,
 }
 
 /// What kind of reply is wanted.

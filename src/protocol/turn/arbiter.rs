@@ -117,7 +117,8 @@ impl Arbitration {
             self.choices.join(" or ")
         );
         self.conversation.push(Role::User, again);
-        Ruling::Ask(self.ask(arbiter, seed))
+        let refused = Some("it was no valid choice".to_owned());
+        Ruling::Ask(Ask { refused, ..self.ask(arbiter, seed) })
     }
 
     fn chosen(&self, reply: &Reply) -> Option<(usize, String)> {

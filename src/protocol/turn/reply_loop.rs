@@ -174,7 +174,7 @@ impl Draft {
         );
         self.conversation.push(Role::User, again);
         self.call.attempt += 1;
-        TurnProgress::Ask(self.ask(agent, seed))
+        TurnProgress::Ask(Ask { refused: Some(violation.in_brief()), ..self.ask(agent, seed) })
     }
 
     /// Returns the conversation with everything that this draft added.
@@ -197,7 +197,7 @@ pub(crate) fn ask(
     let seed = u32::try_from(derived.leading_u64() >> 33).unwrap_or(0);
     let digest = Ask::digest_of(conversation.digest(), &shape, max_tokens, temperature, seed);
     let messages = conversation.messages().to_vec();
-    Ask { call, messages, shape, max_tokens, temperature, seed, digest }
+    Ask { call, messages, shape, max_tokens, temperature, seed, digest, refused: None }
 }
 
 /// What an agent said, as its own conversation keeps it.

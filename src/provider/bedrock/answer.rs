@@ -157,6 +157,12 @@ impl Collected {
         Ok(())
     }
 
+    /// The text so far without keys, for people who watch; where there is none yet, the reasoning.
+    pub(super) fn shown(&self, secrets: &Secrets) -> String {
+        let text = if self.text.is_empty() { &self.reasoning } else { &self.text };
+        secrets.in_reply(text).into_owned()
+    }
+
     /// Returns true if the model told why it stopped.
     pub(super) fn is_complete(&self) -> bool {
         self.stop.is_some()

@@ -8,7 +8,7 @@ use reqwest::Response;
 
 use super::answer::Collected;
 use crate::provider::ProviderError;
-use crate::provider::completion::{CallProgress, OnProgress};
+use crate::provider::completion::{CallProgress, OnProgress, TextSoFar};
 use crate::provider::http::{Http, StreamFault, error_message};
 use crate::provider::receipt::Parts;
 
@@ -32,7 +32,9 @@ pub(super) async fn collect(
                 DecodedFrame::Incomplete => break,
                 DecodedFrame::Complete(message) => {
                     read(http, &message, &mut collected)?;
-                    progress(CallProgress::Tokens(collected.parts));
+                    let secrets = http.secrets();
+                    let text = || collected.shown(&secrets);
+                    progress(CallProgress::Received { tokens: collected.parts, text: TextSoFar::new(&text) });
                 }
             }
         }

@@ -85,6 +85,12 @@ impl CollectedChunks {
         self.refused |= said.refusal.is_some_and(|r| !r.is_empty());
     }
 
+    /// The text so far without keys, for people who watch; where there is none yet, the reasoning.
+    pub(super) fn shown(&self, secrets: &Secrets) -> String {
+        let text = if self.text.is_empty() { &self.reasoning } else { &self.text };
+        secrets.in_reply(text).into_owned()
+    }
+
     /// Returns true if the server told why it stopped, or that it is done.
     pub(super) fn is_complete(&self) -> bool {
         self.done || self.finish.is_some()

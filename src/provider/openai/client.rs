@@ -15,7 +15,7 @@ use super::wire::{ChatRequest, NamedSchema, ResponseFormat, StreamOptions};
 use crate::core::{OpenAiEndpoint, PRESETS, Structured, Timeouts};
 use crate::files::{SMALL_BYTES_MAX, read_text};
 use crate::protocol::{Ask, ReplyShape};
-use crate::provider::completion::{CallProgress, Completion, OnProgress};
+use crate::provider::completion::{CallProgress, Completion, OnProgress, TextSoFar};
 use crate::provider::http::{Http, StreamFault, bearer};
 use crate::provider::load::{Admission, Permit};
 use crate::provider::receipt::Parts;
@@ -210,7 +210,8 @@ async fn collect(
             break;
         }
         collected.add(&data, &secrets).map_err(|why| unusable(http, why))?;
-        progress(CallProgress::Tokens(collected.parts));
+        let text = || collected.shown(&secrets);
+        progress(CallProgress::Received { tokens: collected.parts, text: TextSoFar::new(&text) });
     }
     if !collected.is_complete() {
         let why = "the stream ended in the middle of a reply".to_owned();

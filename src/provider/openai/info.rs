@@ -5,14 +5,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::client::Client;
-use super::wire::Models;
+use super::wire::{Model, Models};
 use crate::provider::ProviderError;
+
+/// What vLLM and Ollama say whose their models are. They refuse a name that they do not list.
+const BY_NAME: [&str; 2] = ["vllm", "library"];
+
+/// Where OpenAI's own models are.
+const OPENAI_URL: &str = "https://api.openai.com/";
 
 /// What a server says about itself.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ServerInfo {
     /// The models that it lists.
     pub models: Vec<String>,
+    /// Whether it answers to these names alone.
+    #[serde(skip)]
+    pub names_decide: bool,
     /// Tokens that fit into the context of the configured model, if the server tells.
     pub context_tokens: Option<u64>,
     /// Which version of which program it is, if the server tells (llama.cpp and vLLM do).
@@ -89,7 +98,10 @@ pub(super) async fn fetch(client: &Client) -> Result<ServerInfo, ProviderError> 
         context_tokens = props.default_generation_settings.n_ctx;
     }
     let trained = model.and_then(|m| m.meta.as_ref()).and_then(|meta| meta.n_ctx_train);
+    let is_by_name = |model: &Model| model.owned_by.as_deref().is_some_and(|by| BY_NAME.contains(&by));
+    let names_decide = client.base_url().starts_with(OPENAI_URL) || list.data.iter().all(is_by_name);
     Ok(ServerInfo {
+        names_decide,
         models: list.data.into_iter().map(|m| m.id).collect(),
         context_tokens: context_tokens.or(trained),
         build: None,

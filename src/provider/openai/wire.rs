@@ -177,6 +177,8 @@ pub(super) struct Models {
 #[serde(default)]
 pub(super) struct Model {
     pub(super) id: String,
+    /// Whose it is; servers name themselves here.
+    pub(super) owned_by: Option<String>,
     /// vLLM.
     pub(super) max_model_len: Option<u64>,
     /// llama.cpp.

@@ -38,7 +38,9 @@ fn each_run_of_a_batch_can_be_shown() {
     assert!(why.contains("no such run of `nine`") && why.contains("consensus runs out"), "{why}");
     assert!(said(&folder, &["show", "out"], 2).stderr.contains("consensus show out TASK"));
     let rows = json_of(&folder, &["runs", "out"]);
-    assert_eq!((rows.as_array().unwrap().len(), &rows[0]["task"]), (6, &json!("1")), "{rows}");
+    let is_told =
+        rows.as_array().unwrap().iter().all(|row| row["task"].is_string() && row["right"].is_boolean());
+    assert!(rows.as_array().unwrap().len() == 6 && is_told, "{rows}");
     assert_eq!(said(&folder, &["runs", "--runs-dir", "out", "-n", "2"], 0).stdout.lines().count(), 2);
 }
 

@@ -1,8 +1,12 @@
 //! The first words that somebody types: a question by itself is answered, and what is missing is said before anything is sent.
 
+use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
+use std::process::Stdio;
 
-use crate::support::{Finished, Folder, consensus};
+use serde_json::{Value, json};
+
+use crate::support::{Act, Finished, Folder, SENSIBLE, Server, consensus, http, model};
 
 fn typed(words: &[&str], code: i32) -> Finished {
     let folder = Folder::new();
@@ -94,4 +98,79 @@ fn a_run_without_agreement_shows_each_answer_and_says_so_also_where_no_story_is_
 fn a_duration_without_a_unit_is_answered_with_examples() {
     let refused = typed(&["run", "--mock", "--answer", "4", "--deadline", "10", "2 + 2?"], 2).stderr;
     assert!(refused.contains("give a number with a unit, such as 90s, 10m or 2h"), "{refused}");
+}
+
+/// A server that lists two models, and says whose they are.
+fn listing(owner: &'static str) -> Server {
+    Server::start(move |request| {
+        if request.path.ends_with("/models") {
+            let model = |id: &str| json!({"id": id, "owned_by": owner, "max_model_len": 8192});
+            let list = json!({"data": [model("qwen2.5:7b"), model("tiny-model:latest")]});
+            return vec![Act::Send(http("200 OK", "", list.to_string().as_bytes()))];
+        }
+        model(SENSIBLE)(request)
+    })
+}
+
+#[test]
+fn a_model_that_the_server_does_not_have_is_said_with_the_nearest_before_it_is_called() {
+    let ask = |server: &Server, words: &[&str], code| {
+        let folder = Folder::new();
+        let mut command = consensus(&folder);
+        command.env_remove("CONSENSUS_NO_MODEL_CHECK");
+        command.args(["How much is 2+2?", "--base-url", &server.url()]).args(words);
+        Finished::of(&mut command).exits(code)
+    };
+    let server = listing("vllm");
+    let refused = ask(&server, &["--model", "qwen2.5:8b"], 2).stderr;
+    assert!(refused.contains("has no model `qwen2.5:8b`; did you mean `qwen2.5:7b`?"), "{refused}");
+    assert!(refused.contains("It lists `qwen2.5:7b`, `tiny-model:latest`."), "{refused}");
+    assert!(server.chats().is_empty(), "no model was called");
+    let batch = ["--model", "qwen2.5:8b", "--no-model-check"];
+    ask(&server, &batch, 0);
+    // The tag that Ollama implies need not be typed, and llama.cpp answers to any name.
+    ask(&listing("library"), &["--model", "tiny-model"], 0);
+    ask(&listing("llamacpp"), &["--model", "whatever"], 0);
+}
+
+#[test]
+fn a_server_that_comes_late_is_waited_for_if_that_is_wanted() {
+    let folder = Folder::new();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("http://127.0.0.1:{port}/v1");
+    let words = ["How much is 2+2?", "--model", "tiny-model", "--base-url", &url, "--wait-server"];
+    let late = Finished::of(consensus(&folder).args(words).arg("1s")).exits(6);
+    assert!(late.stderr.contains("the server did not come"), "{}", late.stderr);
+    let mut waiting = consensus(&folder);
+    waiting.args(words).arg("60s").stderr(Stdio::piped()).stdout(Stdio::piped());
+    let mut waiting = waiting.spawn().unwrap();
+    let mut story = BufReader::new(waiting.stderr.take().unwrap()).lines();
+    let first = story.next().unwrap().unwrap();
+    assert!(first.contains("waiting for the server"), "{first}");
+    let server = Server::on_port(port, model(SENSIBLE));
+    let rest: Vec<String> = story.map(Result::unwrap).collect();
+    assert!(waiting.wait().unwrap().success(), "{rest:?}");
+    assert!(rest.iter().any(|line| line == "the server is there"), "{rest:?}");
+    assert!(!server.chats().is_empty());
+}
+
+#[test]
+fn a_verbose_run_tells_each_call_and_a_log_for_machines_is_objects_alone() {
+    let folder = Folder::new();
+    let server = Server::start(model(SENSIBLE));
+    let url = server.url();
+    let words = ["How much is 2+2?", "--model", "tiny-model", "--base-url", &url, "-v"];
+    let told = Finished::of(consensus(&folder).args(words)).exits(0).stderr;
+    let call = told.lines().find(|line| line.contains("a model answered")).unwrap();
+    for part in ["agent=", "call=r1.a", "server=", "milliseconds=", "requests=1", "prompt=", "completion="] {
+        assert!(call.contains(part), "{part}: {call}");
+    }
+    assert!(told.contains("a request was made") && told.contains("status=200"), "{told}");
+    let told = Finished::of(consensus(&folder).args(words).args(["--log-format", "json"])).exits(0).stderr;
+    let lines: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().all(|line| line["timestamp"].is_string() && line["message"].is_string()), "{told}");
+    assert!(
+        lines.iter().any(|line| line["message"] == "a model answered" && line["requests"] == 1),
+        "{told}"
+    );
 }

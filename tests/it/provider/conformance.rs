@@ -44,7 +44,7 @@ fn ask(prompt: &str, shape: ReplyShape, max_tokens: u32) -> Ask {
     conversation.push(Role::User, prompt.to_owned());
     let call = CallId { part: 0, round: 1, agent: 0, draft: 0, step: Step::Envelope, attempt: 0 };
     let messages: Vec<Arc<Message>> = conversation.messages().to_vec();
-    Ask { call, messages, shape, max_tokens, temperature: 0.0, seed: 1, digest: Digest::ZERO }
+    Ask { call, messages, shape, max_tokens, temperature: 0.0, seed: 1, digest: Digest::ZERO, refused: None }
 }
 
 #[test]

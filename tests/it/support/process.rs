@@ -84,6 +84,8 @@ pub fn consensus(folder: &Folder) -> Command {
     }
     command.env("HOME", folder.path()).env("XDG_CONFIG_HOME", folder.path().join("config"));
     command.env("XDG_CACHE_HOME", folder.path().join("cache"));
+    // A test says what is asked of a server; those of the look at its models take this away.
+    command.env("CONSENSUS_NO_MODEL_CHECK", "1");
     command
 }
 

@@ -1,0 +1,197 @@
+//! The moving lines of a run: who is waited for, and the last words of what each is writing.
+//!
+//! In: calls that begin, bring text, and end; the width of the terminal. Out: as many lines as there are calls, none longer than the
+//! terminal is wide. Where nobody watches nothing is made.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use console::{Term, measure_text_width};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::output::Output;
+use crate::protocol::{CallId, Step};
+use crate::provider::TextSoFar;
+use crate::text::escape;
+
+/// From one look at the text to the next.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// More calls than this share a line.
+const LINES_MAX: usize = 6;
+
+/// The colours of agents, as SGR codes: none of those that mean that something went well or wrong.
+const COLORS: [&str; 6] = ["36", "35", "34", "96", "95", "94"];
+
+/// The moving lines.
+pub(super) struct Live {
+    output: Output,
+    bar: Option<ProgressBar>,
+    open: RefCell<BTreeMap<CallId, OpenCall>>,
+    /// Agents in the order in which they were met, each with a colour of its own.
+    agents: RefCell<Vec<String>>,
+    /// What stands in the way of calls, if anything does.
+    trouble: RefCell<Option<String>>,
+    looked: Cell<Option<Instant>>,
+}
+
+/// A call that is waited for.
+struct OpenCall {
+    agent: String,
+    tokens: u64,
+    /// The last words of its text.
+    tail: String,
+}
+
+impl Live {
+    pub(super) fn new(output: Output) -> Self {
+        Self {
+            output,
+            bar: spinner(output),
+            open: RefCell::default(),
+            agents: RefCell::default(),
+            trouble: RefCell::default(),
+            looked: Cell::new(None),
+        }
+    }
+
+    /// Whether anything moves.
+    pub(super) fn moves(&self) -> bool {
+        self.bar.is_some()
+    }
+
+    /// An agent's name in its colour.
+    pub(super) fn name(&self, agent: &str) -> String {
+        let mut agents = self.agents.borrow_mut();
+        let place = agents.iter().position(|known| known == agent).unwrap_or_else(|| {
+            agents.push(agent.to_owned());
+            agents.len() - 1
+        });
+        self.output.paint(agent, &format!("1;{}", COLORS[place % COLORS.len()]))
+    }
+
+    pub(super) fn begin(&self, agent: &str, call: CallId) {
+        let open = OpenCall { agent: agent.to_owned(), tokens: 0, tail: String::new() };
+        self.open.borrow_mut().insert(call, open);
+        self.draw();
+    }
+
+    pub(super) fn receive(&self, call: CallId, tokens: u64, text: TextSoFar<'_>) {
+        if self.bar.is_none() || self.looked.get().is_some_and(|at| at.elapsed() < LOOK_EVERY) {
+            return;
+        }
+        self.looked.set(Some(Instant::now()));
+        self.trouble.take();
+        if let Some(open) = self.open.borrow_mut().get_mut(&call) {
+            open.tokens = tokens;
+            // The form of an answer is for the protocol; what people read is the text before it.
+            if call.step != Step::Envelope {
+                open.tail = escape::terminal(&escape::one_line(&text.whole_words()));
+            }
+        }
+        self.draw();
+    }
+
+    pub(super) fn end(&self, call: CallId) {
+        self.open.borrow_mut().remove(&call);
+        self.trouble.take();
+        self.draw();
+    }
+
+    /// Takes what stands in the way of calls.
+    pub(super) fn trouble(&self, why: String) {
+        self.trouble.replace(Some(why));
+        self.draw();
+    }
+
+    /// Prints above the moving lines.
+    pub(super) fn above(&self, print: impl FnOnce()) {
+        match &self.bar {
+            Some(bar) => bar.suspend(print),
+            None => print(),
+        }
+    }
+
+    /// Takes the moving lines away.
+    pub(super) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn draw(&self) {
+        let Some(bar) = &self.bar else { return };
+        let width = usize::from(Term::stderr().size().1);
+        bar.set_message(self.lines(width.saturating_sub(3)).join("\n  "));
+    }
+
+    fn lines(&self, width: usize) -> Vec<String> {
+        if let Some(why) = &*self.trouble.borrow() {
+            return vec![first_words(why, width)];
+        }
+        let open = self.open.borrow();
+        let line = |open: &OpenCall| {
+            let head = format!("{}  {} tokens", open.agent, open.tokens);
+            let room = width.saturating_sub(measure_text_width(&head) + 2);
+            let tail = self.output.paint(&last_words(&open.tail, room), "2");
+            format!("{}  {} tokens  {tail}", self.name(&open.agent), open.tokens)
+        };
+        let mut lines: Vec<String> = open.values().take(LINES_MAX).map(line).collect();
+        if open.len() > LINES_MAX {
+            lines.push(format!("and {} more", open.len() - LINES_MAX));
+        }
+        lines
+    }
+}
+
+/// Returns a moving line, where somebody can see it.
+pub(super) fn spinner(output: Output) -> Option<ProgressBar> {
+    output.is_live().then(|| {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        // The template is a constant and valid; the default serves if it ever were not.
+        let style = ProgressStyle::with_template("{spinner} {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        bar.enable_steady_tick(Duration::from_millis(120));
+        bar
+    })
+}
+
+/// Returns the end of a text that fits into so many columns.
+pub(super) fn last_words(text: &str, columns: usize) -> String {
+    if measure_text_width(text) <= columns {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    let mut left = columns.saturating_sub(1);
+    for c in text.chars().rev() {
+        let width = measure_text_width(c.encode_utf8(&mut [0; 4]));
+        if width > left {
+            break;
+        }
+        left -= width;
+        kept.insert(0, c);
+    }
+    format!("…{kept}")
+}
+
+/// Returns the beginning of a text that fits into so many columns.
+pub(super) fn first_words(text: &str, columns: usize) -> String {
+    console::truncate_str(text, columns, "…").into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_is_cut_where_the_terminal_ends() {
+        assert_eq!(last_words("so the answer is 48", 30), "so the answer is 48");
+        assert_eq!(last_words("so the answer is 48", 6), "…is 48");
+        assert_eq!(last_words("漢字漢字", 5), "…漢字");
+        assert_eq!(first_words("so the answer", 6), "so th…");
+        for columns in 0..12 {
+            assert!(measure_text_width(&last_words("a 漢字 b", columns)) <= columns.max(1));
+        }
+    }
+}
