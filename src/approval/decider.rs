@@ -155,7 +155,9 @@ impl Decider<'_> {
 
     /// Tells how each reviewer voted who did not approve, and how the decision ended.
     fn tell(&self, end: &DecisionEnd, quorum: &str) {
-        for VotedFor { reviewer, opinion, .. } in &end.votes {
+        // A review in this process has told it when it ended.
+        let is_distributed = matches!(self.cluster, Cluster::Distributed(_));
+        for VotedFor { reviewer, opinion, .. } in end.votes.iter().filter(|_| is_distributed) {
             let (kind, reason) = match opinion {
                 Opinion::Approve { .. } => continue,
                 Opinion::Reject { reason, .. } => ("rejects", reason),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::args::Format;
 use super::output::Output;
-use crate::bft::Vote;
+use crate::bft::{Opinion, Vote};
 use crate::core::{Endpoint, ExitCode, OpenAiEndpoint};
 use crate::protocol::panel::{PanelSection, TOTAL_MAX};
 use crate::protocol::review::{ApprovalSection, Reviewed};
@@ -24,6 +24,9 @@ pub(super) fn print_answer(
             if let Some(text) = result.readable() {
                 // A program gets the text as it is; a terminal must not be driven by it.
                 let is_terminal = std::io::stdout().is_terminal();
+                if is_terminal && output.is_live() {
+                    output.line("")?;
+                }
                 output.line(&if is_terminal { escape::terminal(text) } else { text.to_owned() })?;
             }
         }
@@ -42,7 +45,7 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
         (None, None) => String::new(),
     };
     let color = if result.text.is_some() { "1;32" } else { "1;33" };
-    let ending = format!("{}{detail}", output.paint(result.outcome.name(), color));
+    let ending = format!("{}{detail}", output.paint(&result.outcome.name().replace('_', " "), color));
     // One reviewer of several processes is no quorum: its vote is told where it is one of them.
     let is_one = matches!(&result.section, Section::Approval(approval) if approval.reviewers == 1);
     match result.outcome {
@@ -139,6 +142,14 @@ fn tell_panel(output: &Output, panel: &PanelSection) {
 pub(super) fn tell_review(output: &Output, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
     if let Section::Approval(approval) = &result.section {
         tell_findings(output, approval);
+        for Reviewed { reviewer, opinion, findings } in &approval.reviews {
+            let (Opinion::Reject { reason, .. } | Opinion::Abstain { reason }) = opinion else { continue };
+            let kind = if opinion.vote() == Vote::Reject { "rejects" } else { "abstains" };
+            // A reason that is one of its findings was told a line before.
+            let is_told = findings.iter().any(|finding| finding.to_string() == *reason);
+            let why = if is_told { String::new() } else { format!(": {reason}") };
+            output.status(&escape::terminal(&format!("{reviewer} {kind}{why}")));
+        }
     }
     tell_usage(output, result);
     tell_losses(output, result);

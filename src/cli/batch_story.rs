@@ -104,7 +104,7 @@ impl BatchStory {
             }
         };
         self.write(&figures, if is_stopped { State::Stopped } else { State::Ended });
-        self.output.status(&line(&figures));
+        self.output.status(&last_line(&figures));
         if figures.ended.all() + figures.refused == 0 && !is_stopped {
             self.output.warn("there is no task for this shard");
         }
@@ -221,7 +221,7 @@ fn bar(output: Output) -> Option<ProgressBar> {
     live.then(|| {
         let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr());
         // The template is a constant and valid; the default serves if it ever were not.
-        let style = ProgressStyle::with_template("{bar:20} {msg}");
+        let style = ProgressStyle::with_template("{bar:20} {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar
     })
@@ -245,6 +245,16 @@ pub(super) fn in_words(tally: &EndCounts) -> String {
         words.push(format!("{} right and {} wrong", tally.right, tally.wrong));
     }
     words.join(", ")
+}
+
+/// How far it has come, in a line.
+fn last_line(figures: &BatchStats) -> String {
+    let mut parts = vec![format!("{} ended ({})", figures.ended.all(), in_words(&figures.ended))];
+    if let Some(cost) = figures.cost_micro_usd.filter(|cost| *cost > 0) {
+        parts.push(format!("{:.4} USD", cost as f64 / 1e6));
+    }
+    parts.push(format!("{:.1} s", figures.seconds));
+    parts.join(", ")
 }
 
 /// How far it is, in a line.

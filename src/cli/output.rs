@@ -115,11 +115,19 @@ impl Output {
         }
     }
 
+    /// Tells the last line of a process that ends now, in place of whatever moves.
+    pub(super) fn at_once(&self, text: &str) {
+        if self.is_live() {
+            let _ = write!(std::io::stderr().lock(), "\r\u{1b}[2K");
+        }
+        self.status(text);
+    }
+
     /// Tells a line that matters also where no story is wanted. At a terminal it is broken between words.
     pub(super) fn warn(&self, text: &str) {
         let time = || humantime::format_rfc3339_seconds(SystemTime::now());
         let text = match self.story {
-            StoryForm::Terminal => wrapped(text, usize::from(Term::stderr().size().1)),
+            StoryForm::Terminal => wrapped(text, self.columns()),
             StoryForm::Plain => text.to_owned(),
             StoryForm::Timed => format!("{} {text}", time()),
             StoryForm::Json => {
@@ -131,6 +139,12 @@ impl Output {
         let mut stderr = std::io::stderr().lock();
         // A closed stderr must not end a run.
         let _ = writeln!(stderr, "{text}");
+    }
+
+    /// The columns of the terminal; the last is left free, where some break a line that ends in it.
+    #[expect(clippy::unused_self, reason = "only an Output writes to the terminal")]
+    fn columns(&self) -> usize {
+        usize::from(Term::stderr().size().1).saturating_sub(1)
     }
 
     /// Whether a person watches the story, so that something may move in it.
@@ -145,7 +159,7 @@ impl Output {
 
     /// How wide the story may be, where it is on a terminal.
     pub(super) fn width(&self) -> Option<usize> {
-        (self.story == StoryForm::Terminal).then(|| usize::from(Term::stderr().size().1))
+        (self.story == StoryForm::Terminal).then(|| self.columns())
     }
 
     /// Reports an error, as JSON on stdout too where JSON was asked for.

@@ -22,6 +22,9 @@ use crate::text::{escape, extract};
 /// The columns in front of what belongs to the line above.
 const INDENT: &str = "          ";
 
+/// The fewest columns for what was said in a reply, beside what it took.
+const WHAT_MIN: usize = 16;
+
 /// Tells what a run is doing.
 pub(super) struct ProgressPrinter {
     output: Output,
@@ -65,13 +68,18 @@ impl ProgressPrinter {
         let head = format!("{part}round {:>2}  ", call.round);
         // What fits into one line is cut where it is longest; what is dim is not what is said.
         let taken = measure_text_width(&format!("{head}{agent}{again}:   {figures}"));
-        let what = match self.output.width() {
-            Some(width) => first_words(&what, width.saturating_sub(taken).max(16)),
-            None => what,
+        let (what, figures) = match self.output.width().map(|width| width.saturating_sub(taken)) {
+            // What was said is worth more than what it took.
+            Some(room) if room < WHAT_MIN => {
+                (first_words(&what, room + measure_text_width(&figures)), String::new())
+            }
+            Some(room) => (first_words(&what, room), figures),
+            None => (what, figures),
         };
         let dim = |text: &str| self.output.paint(text, "2");
         let name = self.live.name(agent);
-        self.status(&format!("{}{name}{again}: {what}  {}", dim(&head), dim(&figures)));
+        let line = format!("{}{name}{again}: {what}  {}", dim(&head), dim(&figures));
+        self.status(line.trim_end());
         if call.step == Step::Think {
             self.thoughts(&replied.reply.text);
         }
@@ -207,8 +215,9 @@ impl Observer for ProgressPrinter {
             RunEvent::Written(record) => self.written(record),
             RunEvent::Calling { agent, ask } => {
                 if let Some(why) = &ask.refused {
-                    let line = format!("{INDENT}{agent}'s reply did not count: {why}; asking again");
-                    self.status(&self.output.paint(&escape::terminal(&line), "2"));
+                    let line =
+                        escape::terminal(&format!("{agent}'s reply did not count: {why}; asking again"));
+                    self.status(&format!("{INDENT}{}", self.output.paint(&line, "2")));
                 }
                 self.live.begin(agent, ask.call);
             }

@@ -61,14 +61,28 @@ impl Listening {
     }
 }
 
-/// Listens for signals and, until the command begins, waits for its deadline, which counts from now. `unbegun` says what
-/// a command leaves that has not begun.
+/// What a command leaves that is ended, in words.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leaves {
+    /// Before it has begun.
+    pub(super) unbegun: &'static str,
+    /// After that: how it goes on.
+    pub(super) begun: &'static str,
+}
+
+/// What is said of a run that has begun.
+pub(super) const RESUMABLE: &str = "what was answered is kept, and `consensus resume --last` goes on with it";
+
+/// What is said of a batch or a decision that has begun.
+pub(super) const REPEATABLE: &str = "what was answered is kept, and the same command goes on with it";
+
+/// Listens for signals and, until the command begins, waits for its deadline, which counts from now.
 ///
 /// # Errors
 ///
 /// Any error of the system in setting up handlers or starting threads.
 pub(super) fn listen(
-    unbegun: &'static str,
+    leaves: Leaves,
     deadline: Option<Duration>,
     output: &Output,
 ) -> anyhow::Result<Listening> {
@@ -78,7 +92,7 @@ pub(super) fn listen(
     let signals = Signals::new([SIGINT, SIGTERM, SIGXFSZ]).context("cannot listen for signals")?;
     let (phase_there, output) = (Arc::clone(&phase), *output);
     let named = |name: &str| thread::Builder::new().name(name.to_owned());
-    let heeding = named("signals").spawn(move || heed(signals, &phase_there, &sender, unbegun, output));
+    let heeding = named("signals").spawn(move || heed(signals, &phase_there, &sender, leaves, output));
     heeding.context("cannot start the thread that listens for signals")?;
     if let Some(deadline) = deadline {
         let phase = Arc::clone(&phase);
@@ -86,7 +100,7 @@ pub(super) fn listen(
             thread::sleep(deadline);
             let phase = lock(&phase);
             if *phase == Phase::Preparing {
-                leave(output, TooLate(unbegun).into(), ExitCode::Budget);
+                leave(output, TooLate(leaves.unbegun).into(), ExitCode::Budget);
             }
         });
         waiting.context("cannot start the thread that waits for the deadline")?;
@@ -99,7 +113,7 @@ fn heed(
     mut signals: Signals,
     phase: &Mutex<Phase>,
     sender: &watch::Sender<StopRequest>,
-    unbegun: &'static str,
+    leaves: Leaves,
     output: Output,
 ) {
     let mut has_asked = false;
@@ -108,14 +122,14 @@ fn heed(
         // A command cannot begin while its end is decided on.
         let phase = lock(phase);
         match (*phase, has_asked) {
-            (Phase::Preparing, _) => leave(output, Interrupted(unbegun).into(), ExitCode::Interrupted),
+            (Phase::Preparing, _) => leave(output, Interrupted(leaves.unbegun).into(), ExitCode::Interrupted),
             (Phase::Begun, false) => {
                 has_asked = true;
                 // The run may be over already.
                 let _ = sender.send(StopRequest::Finish);
             }
             (Phase::Begun, true) => {
-                last_words(move || output.status("stopping at once"));
+                last_words(move || output.at_once(&format!("stopping at once; {}", leaves.begun)));
                 low_level::exit(u8::from(ExitCode::Interrupted).into());
             }
         }

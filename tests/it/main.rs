@@ -7,6 +7,7 @@
 //! - `batch`: many runs, the resumption of all of them, and the proof of their results.
 //! - `provider`: the requests to servers, their faults, the limits of their load, launched servers and keys.
 //! - `approval`: the decisions of a quorum under attack, after crashes, across hosts, and on real repositories.
+//! - `terminal`: what a person sees, at three widths of a terminal.
 //! - `compatibility`: the records of earlier versions, and the surface that changes only on purpose.
 //! - `attacks`: the list of known attacks, each with the tests that try it.
 //!
@@ -24,4 +25,5 @@ mod compatibility;
 mod protocol;
 mod provider;
 mod run;
+mod terminal;
 mod transcripts;

@@ -13,10 +13,11 @@ use crate::bft::{Sequence, Value};
 use crate::cli::answer::{exit_code, tell_result, tell_review};
 use crate::cli::args::{ApproveArgs, Format};
 use crate::cli::commands::review::plan_review;
+use crate::cli::metrics;
 use crate::cli::output::Output;
 use crate::cli::progress::ProgressPrinter;
 use crate::cli::runtime::block_on;
-use crate::cli::{metrics, signals};
+use crate::cli::signals::{self, Leaves, REPEATABLE};
 use crate::config::FileConfig;
 use crate::core::{Endpoint, ExitCode};
 use crate::engine::Observer;
@@ -44,7 +45,8 @@ pub(crate) fn approve(args: &ApproveArgs, output: &Output) -> anyhow::Result<Exi
 
 async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    let listening = signals::listen(UNBEGUN, args.limits.deadline, output)?;
+    let listening =
+        signals::listen(Leaves { unbegun: UNBEGUN, begun: REPEATABLE }, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
     let request = args.request(&file)?;
     let node = ProposingNode::open(&request, file, output).await?;
@@ -69,7 +71,7 @@ async fn propose(args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode
 /// `consensus approve --replica NAME`: one reviewer in a process of its own.
 async fn replica(name: &str, args: &ApproveArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    let listening = signals::listen(UNSEATED, None, output)?;
+    let listening = signals::listen(Leaves { unbegun: UNSEATED, begun: REPEATABLE }, None, output)?;
     let file = FileConfig::load()?;
     let request: ApprovalRequest = args.request(&file)?;
     let node = ReviewingNode::open(name, &request, file, listening.stop(), output).await?;

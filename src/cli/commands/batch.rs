@@ -16,7 +16,7 @@ use crate::cli::commands::plan;
 use crate::cli::error::UsageError;
 use crate::cli::output::Output;
 use crate::cli::runtime::block_on;
-use crate::cli::signals;
+use crate::cli::signals::{self, Leaves, REPEATABLE};
 use crate::config::{FileConfig, expected_price};
 use crate::core::{ExitCode, VERSION};
 use crate::engine::StopRequest;
@@ -40,7 +40,8 @@ pub(crate) fn batch(args: &BatchArgs, output: &Output) -> anyhow::Result<ExitCod
 
 async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    let listening = signals::listen(UNBEGUN, args.limits.deadline, output)?;
+    let listening =
+        signals::listen(Leaves { unbegun: UNBEGUN, begun: REPEATABLE }, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
     let Tasks { source, data, lines, documents } = open(tasks)?;
     let made = private_folder(out);

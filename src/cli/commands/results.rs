@@ -155,7 +155,8 @@ fn table(groups: &[Group], output: &Output) -> anyhow::Result<()> {
     let widths: Vec<usize> = (0..header.len()).map(widest).collect();
     let width = usize::from(Term::stdout().size().1);
     if is_terminal && widths.iter().sum::<usize>() + 2 * widths.len() > width + 2 {
-        return blocks(&header, &rows, groups[0].of.len(), width, output);
+        let names = shown.iter().filter(|column| **column < groups[0].of.len()).count();
+        return blocks(&header, &rows, names, width, output);
     }
     for row in std::iter::once(&header).chain(&rows) {
         let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| padded(cell, *width)).collect();
@@ -177,7 +178,8 @@ fn blocks(
     output: &Output,
 ) -> anyhow::Result<()> {
     for row in rows {
-        output.line(&row[..names].join(" · "))?;
+        let group: Vec<&str> = row[..names].iter().map(String::as_str).filter(|name| *name != "-").collect();
+        output.line(&group.join(" · "))?;
         let mut line = String::new();
         for (name, cell) in header.iter().zip(row).skip(names).filter(|(_, cell)| *cell != "-") {
             let figure = format!("  {name} {cell}");

@@ -7,7 +7,7 @@ use crate::cli::ending::Ending;
 use crate::cli::output::Output;
 use crate::cli::progress::ProgressPrinter;
 use crate::cli::runtime::block_on;
-use crate::cli::signals;
+use crate::cli::signals::{self, Leaves, RESUMABLE};
 use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::engine::Engine;
@@ -19,7 +19,8 @@ const UNCHANGED: &str = "before the run went on; nothing was asked, and it can b
 
 pub(crate) fn resume(args: &ResumeArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let began = Instant::now();
-    let listening = signals::listen(UNCHANGED, args.limits.deadline, output)?;
+    let listening =
+        signals::listen(Leaves { unbegun: UNCHANGED, begun: RESUMABLE }, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
     let dir = args.which.folder(&file)?;
     block_on(async {

@@ -12,10 +12,11 @@ use crate::bft::{Sequence, Value};
 use crate::cli::answer::{exit_code, tell_losses, tell_record, tell_usage};
 use crate::cli::args::{Format, OwnFormat, ReviewArgs};
 use crate::cli::commands::plan;
+use crate::cli::metrics;
 use crate::cli::output::Output;
 use crate::cli::progress::ProgressPrinter;
 use crate::cli::runtime::block_on;
-use crate::cli::{metrics, signals};
+use crate::cli::signals::{self, Leaves, RESUMABLE};
 use crate::config::FileConfig;
 use crate::core::{Endpoint, ExitCode};
 use crate::engine::Observer;
@@ -37,7 +38,8 @@ pub(crate) fn review(args: &ReviewArgs, output: &Output) -> anyhow::Result<ExitC
         return plan_review(&args.request(&file), &file, output);
     }
     let began = Instant::now();
-    let listening = signals::listen(UNBEGUN, args.limits.deadline, output)?;
+    let listening =
+        signals::listen(Leaves { unbegun: UNBEGUN, begun: RESUMABLE }, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
     let request = args.request(&file);
     block_on(async {

@@ -8,7 +8,7 @@ use crate::cli::ending::Ending;
 use crate::cli::output::Output;
 use crate::cli::progress::ProgressPrinter;
 use crate::cli::runtime::block_on;
-use crate::cli::signals;
+use crate::cli::signals::{self, Leaves, RESUMABLE};
 use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::engine::Engine;
@@ -22,7 +22,8 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
         return plan::plan(args, output);
     }
     let began = Instant::now();
-    let listening = signals::listen(UNBEGUN, args.limits.deadline, output)?;
+    let listening =
+        signals::listen(Leaves { unbegun: UNBEGUN, begun: RESUMABLE }, args.limits.deadline, output)?;
     let file = FileConfig::load()?;
     let id = RunId::new();
     let request = args.request(&file, id.seed());
