@@ -59,7 +59,7 @@ pub enum BatchError {
     },
     /// Runs that would send what earlier ones have kept back.
     #[error(
-        "the batch has runs of `{roleset}` with --redact, and what they kept back would be sent; give --redact, or another --out"
+        "the batch has runs of `{roleset}` with --redact, and what they kept back would be sent; give --redact, or another --output"
     )]
     Private {
         /// The roleset.
@@ -92,7 +92,7 @@ pub enum BatchError {
         why: String,
     },
     /// The tokens of a run mean nothing without its table.
-    #[error("run {run} needs its table of redactions: {why}; bring it back, or give --out another folder")]
+    #[error("run {run} needs its table of redactions: {why}; bring it back, or give --output another folder")]
     Redactions {
         /// The run.
         run: Uuid,
@@ -157,7 +157,7 @@ fn settings_in_words(folder: &Path, [roleset, model, arm]: [&str; 3]) -> String 
     let arm = if arm.is_empty() { String::new() } else { format!(" in the arm `{arm}`") };
     format!(
         "`{}` has runs of `{roleset}`{model}{arm} with other settings: give these a name of their own with --arm NAME, take \
-         another --out, or keep the old runs beside the new ones with --keep-old",
+         another --output, or keep the old runs beside the new ones with --keep-old",
         folder.display()
     )
 }

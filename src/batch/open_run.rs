@@ -212,7 +212,7 @@ fn gone_on_with(shard: &Shard, run: Uuid, is_wanted: bool) -> Result<Option<Reda
         (true, _) => Redaction::load(shard.redactions(run)).map(Some),
         (false, false) => Ok(None),
         (false, true) => Err("its run was begun without --redact, and would send what is to be kept back; give the command without \
-                              --redact, or another --out"
+                              --redact, or another --output"
             .to_owned()),
     }
 }

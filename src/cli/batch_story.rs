@@ -126,7 +126,7 @@ impl BatchStory {
         let changed = figures.changed;
         if changed > 0 {
             self.output.warn(&format!(
-                "{changed} runs are of tasks, rolesets or parameters that have changed since, and stand as they are; for new ones use another --out"
+                "{changed} runs are of tasks, rolesets or parameters that have changed since, and stand as they are; for new ones use another --output"
             ));
         }
         let folder = self.folder.display();

@@ -13,6 +13,7 @@ mod journals;
 mod live;
 mod metrics;
 mod output;
+mod pager;
 mod progress;
 mod runtime;
 mod signals;

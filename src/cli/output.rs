@@ -178,12 +178,13 @@ impl Output {
     }
 }
 
-/// A text with line breaks between its words, where a terminal of this width needs them.
-fn wrapped(text: &str, width: usize) -> String {
+/// A text with line breaks between its words, where a terminal of this width needs them. What is quoted stays so.
+pub(super) fn wrapped(text: &str, width: usize) -> String {
     let options = Options::new(width).break_words(false).word_splitter(WordSplitter::NoHyphenation);
     let line = |line: &str| {
         let indent = line.len() - line.trim_start().len();
-        let indent = " ".repeat((indent + 2).min(width / 2));
+        let indent =
+            if line.starts_with("> ") { "> ".to_owned() } else { " ".repeat((indent + 2).min(width / 2)) };
         textwrap::fill(line, options.clone().subsequent_indent(&indent))
     };
     text.lines().map(line).collect::<Vec<_>>().join("\n")

@@ -10,6 +10,7 @@ mod panel;
 mod result;
 mod review;
 mod sarif;
+mod summary;
 mod transcript;
 mod worth;
 
@@ -19,6 +20,7 @@ pub use outcome::ConsensusOutcome;
 pub use result::{AgentResult, RunResult, Timing, UsageResult, write_run};
 pub use review::{review_annotations, review_markdown, review_text, review_verdict};
 pub use sarif::sarif;
+pub use summary::summary;
 pub use transcript::transcript;
 pub use worth::worth;
 

@@ -76,8 +76,8 @@ pub(crate) struct ApproveArgs {
     #[command(flatten)]
     pub(crate) mock: MockArgs,
     /// What the scripted reviewers say [default: approve].
-    #[arg(long, value_name = "VERDICT", value_parser = ["approve", "reject", "abstain"], requires = "mock")]
-    pub(crate) answer: Option<String>,
+    #[arg(id = "answer", long = "verdict", alias = "answer", value_name = "VERDICT", value_parser = ["approve", "reject", "abstain"], requires = "mock")]
+    pub(crate) verdict: Option<String>,
     /// Where those who take part are, if each is a process of its own: a TOML file with a line for each, such as
     /// Security = "192.0.2.7:7001". This one proposes, as `orchestrator`.
     #[arg(long, value_name = "FILE", help_heading = APART, conflicts_with_all = ["review", "sarif"])]
@@ -174,7 +174,7 @@ impl ApproveArgs {
             mock: MockChoice {
                 is_wanted: self.mock.mock,
                 script: self.mock.mock_script.clone(),
-                answer: self.answer.clone(),
+                answer: self.verdict.clone(),
             },
             peers: self.peers.clone(),
             listen: self.listen.clone(),

@@ -16,12 +16,12 @@ to group results by).
 The same command again skips what is finished, goes on with what was interrupted, and begins what is missing.
 
 Examples:
-  consensus batch tasks.jsonl --roleset solver_checker --out results
-  consensus batch tasks.jsonl --roleset solver_checker,writer_physicist --model vllm:A,vllm:B --seeds 5 --out results
-  consensus batch gsm8k.jsonl --map prompt=question --answer-regex '#### (.*)' --roleset solver_checker --out results
-  consensus batch tasks.jsonl --out results --arm no-thoughts --thinking none
-  consensus batch tasks.jsonl --out results --shard auto      (in a Slurm array)
-  consensus batch tasks.jsonl --out results --retry failed
+  consensus batch tasks.jsonl --roleset solver_checker -o results
+  consensus batch tasks.jsonl --roleset solver_checker,writer_physicist --model vllm:A,vllm:B --seeds 5 -o results
+  consensus batch gsm8k.jsonl --map prompt=question --answer-regex '#### (.*)' --roleset solver_checker -o results
+  consensus batch tasks.jsonl -o results --arm no-thoughts --thinking none
+  consensus batch tasks.jsonl -o results --shard auto      (in a Slurm array)
+  consensus batch tasks.jsonl -o results --retry failed
   consensus batch status results";
 
 /// Arguments of `batch`.
@@ -71,17 +71,17 @@ pub(crate) struct BatchArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) seeds: u64,
     /// The first of them.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=1 << 52))]
-    pub(crate) seed: u64,
+    #[arg(long, alias = "seed", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=1 << 52))]
+    pub(crate) first_seed: u64,
     /// Folder for journals, results and figures.
-    #[arg(short, long, value_name = "DIR", required = true)]
-    pub(crate) out: Option<PathBuf>,
+    #[arg(short, long, alias = "out", value_name = "DIR", required = true)]
+    pub(crate) output: Option<PathBuf>,
     /// Runs that are under way at once.
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) concurrency: u32,
-    /// Requests that one server is given at once, at most. It gets fewer while it refuses them (429, 503) or is slow to begin its answers.
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) requests_at_once: u32,
+    #[arg(long, alias = "concurrency", value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) runs_at_once: u32,
+    /// Calls that one server is given at once, at most. It gets fewer while it refuses them (429, 503) or is slow to begin its answers.
+    #[arg(long, alias = "requests-at-once", value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) calls_at_once: u32,
     /// The part I, from 0, of N parts of the batch; `auto` takes both from a Slurm array.
     #[arg(long, value_name = "I/N|auto", value_parser = shard, default_value = "0/1")]
     pub(crate) shard: ShardOf,

@@ -2,23 +2,26 @@
 
 use clap::{Args, ValueEnum};
 
+/// The heading of flags that every command has.
+const GLOBAL: &str = "Global";
+
 /// Flags of every command.
 #[derive(Args, Debug)]
 pub(crate) struct Global {
-    /// What stdout carries: the answer, one JSON document, or one JSON event a line.
-    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    /// What stdout carries: text, json, or jsonl.
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text, help_heading = GLOBAL, hide_possible_values = true, hide_default_value = true)]
     pub(crate) format: Format,
     /// Say nothing on stderr but errors.
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = GLOBAL)]
     pub(crate) quiet: bool,
     /// Log more; twice for everything. RUST_LOG sets it finely.
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = GLOBAL, hide_short_help = true)]
     pub(crate) verbose: u8,
     /// How the story and the log are written to stderr: as text, or as one JSON object a line.
-    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text, hide_short_help = true)]
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text, help_heading = GLOBAL, hide_short_help = true)]
     pub(crate) log_format: LogFormat,
     /// Colour on stderr. NO_COLOR is honoured.
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, help_heading = GLOBAL, hide_short_help = true)]
     pub(crate) color: Color,
 }
 

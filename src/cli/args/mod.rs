@@ -64,14 +64,16 @@ pub(crate) enum Command {
     Resume(ResumeArgs),
     /// List the runs: at a terminal the newest first, with their answers.
     Runs(RunsArgs),
-    /// Print a run's transcript.
+    /// Show a run: its answer, and who said what.
     Show(ShowArgs),
     /// Derive a run's outcome again from its journal, offline, and check everything in it; or all runs of a batch, given its
     /// folder; or verify the record of a decision.
     Verify(VerifyArgs),
-    /// Play a run again from its journal, offline.
+    /// Tell the story of a run again, as it went: what `show --replay` does.
+    #[command(hide = true)]
     Replay(ShowArgs),
-    /// Print the most that a run can cost, before anything is spent.
+    /// Print what a run can cost, before anything is spent: what `run --dry-run` does.
+    #[command(hide = true)]
     Plan(Box<RunArgs>),
     /// List, show and check rolesets.
     Roleset(RolesetArgs),
@@ -176,6 +178,12 @@ pub(crate) struct ShowArgs {
     /// The newest run.
     #[arg(long, conflicts_with = "run")]
     pub(crate) last: bool,
+    /// Show the whole transcript, thoughts included.
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Tell the story again, line by line, as the run told it.
+    #[arg(long, conflicts_with = "full")]
+    pub(crate) replay: bool,
     /// Folder with run folders.
     #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
     pub(crate) runs_dir: Option<PathBuf>,
@@ -202,7 +210,8 @@ impl ShowArgs {
             None => (text.to_owned(), None),
         };
         let (roleset, model, arm, seed) = (None, None, None, None);
-        Self { run: Some(run), task, last: false, runs_dir: None, roleset, model, arm, seed }
+        let (last, full, replay, runs_dir) = (false, false, false, None);
+        Self { run: Some(run), task, last, full, replay, runs_dir, roleset, model, arm, seed }
     }
 
     /// Returns the folder of a batch that the arguments name, if they name one.
@@ -447,8 +456,8 @@ pub(crate) struct CompletionsArgs {
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
     /// Write one page for each command into this folder instead.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
+    #[arg(short, long, alias = "out", value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]

@@ -43,8 +43,8 @@ pub(crate) struct ReviewArgs {
     #[command(flatten)]
     pub(crate) mock: MockArgs,
     /// What the scripted reviewers say [default: approve].
-    #[arg(long, value_name = "VERDICT", value_parser = ["approve", "reject", "abstain"], requires = "mock")]
-    pub(crate) answer: Option<String>,
+    #[arg(id = "answer", long = "verdict", alias = "answer", value_name = "VERDICT", value_parser = ["approve", "reject", "abstain"], requires = "mock")]
+    pub(crate) verdict: Option<String>,
     /// Tokens of one reply at most, for every reviewer.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=100_000))]
     pub(crate) max_tokens: Option<u32>,
@@ -97,7 +97,7 @@ impl ReviewArgs {
             mock: MockChoice {
                 is_wanted: self.mock.mock,
                 script: self.mock.mock_script.clone(),
-                answer: self.answer.clone(),
+                answer: self.verdict.clone(),
             },
             max_tokens: self.max_tokens,
             seed: self.seed,

@@ -15,10 +15,21 @@ use crate::run::{
 };
 use crate::text::{CanonicalKind, Constraint};
 
+/// Headings of help pages, in their order.
+pub(super) const TASK: &str = "Task";
+pub(super) const MODEL: &str = "Model";
+pub(super) const PROTOCOL: &str = "Protocol";
+pub(super) const PANELS: &str = "Panels";
+pub(super) const LONG: &str = "Long documents";
+pub(super) const PRIVACY: &str = "Privacy";
+pub(super) const LIMITS: &str = "Limits";
+pub(super) const OUTPUT: &str = "Output";
+pub(super) const TESTING: &str = "Testing";
+
 /// What a run is made of.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunArgs {
-    /// The task; `-` reads stdin. Words without quotes are joined.
+    /// The task; `-` reads stdin, and words without quotes are joined.
     #[arg(value_name = "PROMPT", conflicts_with_all = ["prompt", "prompt_file"])]
     pub(crate) words: Vec<String>,
     /// The task; `-` reads stdin.
@@ -28,23 +39,26 @@ pub(crate) struct RunArgs {
         visible_alias = "task",
         value_name = "TEXT",
         allow_hyphen_values = true,
-        conflicts_with = "prompt_file"
-    )]
+        conflicts_with = "prompt_file", help_heading = TASK, hide_short_help = true)]
     pub(crate) prompt: Option<String>,
     /// A file that holds the task.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = TASK, hide_short_help = true)]
     pub(crate) prompt_file: Option<PathBuf>,
-    /// A text file to work with, as data; `-` reads stdin; may be given more than once.
-    #[arg(short = 'f', long = "file", value_name = "FILE")]
+    /// A text file to work with; repeatable.
+    ///
+    /// It is data, and no instruction; `-` reads stdin.
+    #[arg(short = 'f', long = "file", value_name = "FILE", help_heading = TASK)]
     pub(crate) files: Vec<PathBuf>,
     /// Files and folders to search for passages, for rolesets of `council`; may be given more than once. Hidden
     /// files and those that a .gitignore in them names are left out.
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = TASK, hide_short_help = true)]
     pub(crate) docs: Vec<PathBuf>,
-    /// The roleset: a name, or the path of its JSON file. [default: by the question: the one whose agents a mock
-    /// script names, `mcq_reasoner_auditor` for --choices, `solver_checker` for --canonical number,
-    /// `json_author_auditor` for --canonical json, else `generalist_critic`]
-    #[arg(short, long, env = "CONSENSUS_ROLESET")]
+    /// The roleset: a name, or a JSON file.
+    ///
+    /// `CONSENSUS_ROLESET` names one as well.
+    /// [default: by the question: the one whose agents a mock script names, `mcq_reasoner_auditor` for --choices,
+    /// `solver_checker` for --canonical number, `json_author_auditor` for --canonical json, else `generalist_critic`]
+    #[arg(short, long, env = "CONSENSUS_ROLESET", hide_env = true, help_heading = PROTOCOL)]
     pub(crate) roleset: Option<String>,
     #[command(flatten)]
     pub(crate) rolesets: RolesetsArgs,
@@ -60,21 +74,25 @@ pub(crate) struct RunArgs {
     pub(crate) seats: SeatArgs,
     #[command(flatten)]
     pub(crate) chunks: ChunkArgs,
-    /// Let the agents know what was asked and agreed on in this session before, and add this run to it.
-    #[arg(long, value_name = "NAME")]
+    /// Remember this run under a name, for the next ones.
+    ///
+    /// The agents know what was asked and agreed on in this session before, and this run is added to it.
+    #[arg(long, value_name = "NAME", help_heading = TASK, hide_short_help = true)]
     pub(crate) session: Option<String>,
     /// Seed of every draw; the same seed, and the same replies in the same order, give the same run.
-    #[arg(long)]
+    #[arg(long, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) seed: Option<u64>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     #[command(flatten)]
     pub(crate) runs: RunsDirArgs,
-    /// Write the answer to this file as well; it is emptied before the run.
-    #[arg(short, long, value_name = "FILE")]
+    /// Write the answer to this file as well.
+    ///
+    /// It is emptied before the run.
+    #[arg(short, long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) output: Option<PathBuf>,
-    /// Print the most that the run can cost, and do not run.
-    #[arg(long)]
+    /// Print what the run can cost, and do not run.
+    #[arg(long, help_heading = OUTPUT)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) ending: EndArgs,
@@ -86,7 +104,7 @@ pub(crate) struct EndArgs {
     #[command(flatten)]
     pub(crate) metrics: MetricsArgs,
     /// Exit with 8 if the run agrees but something was lost on the way.
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT, hide_short_help = true)]
     pub(crate) fail_on_degraded: bool,
 }
 
@@ -95,7 +113,7 @@ pub(crate) struct EndArgs {
 pub(crate) struct MetricsArgs {
     /// Write the figures of all runs in the runs folder to this file, for Prometheus (node-exporter's textfile
     /// collector).
-    #[arg(long, value_name = "FILE", env = "CONSENSUS_METRICS_FILE")]
+    #[arg(long, value_name = "FILE", env = "CONSENSUS_METRICS_FILE", help_heading = OUTPUT, hide_short_help = true)]
     pub(crate) metrics_file: Option<PathBuf>,
 }
 
@@ -103,7 +121,7 @@ pub(crate) struct MetricsArgs {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunsDirArgs {
     /// Folder for run folders.
-    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR", help_heading = OUTPUT, hide_short_help = true)]
     pub(crate) runs_dir: Option<PathBuf>,
 }
 
@@ -113,7 +131,7 @@ pub(crate) struct ScriptedArgs {
     #[command(flatten)]
     pub(crate) mock: MockArgs,
     /// What the scripted agents answer.
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, requires = "mock")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, requires = "mock", help_heading = TESTING, hide_short_help = true)]
     pub(crate) answer: Option<String>,
 }
 
@@ -121,10 +139,10 @@ pub(crate) struct ScriptedArgs {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MockArgs {
     /// Use scripted agents, and no network; --answer is what they say.
-    #[arg(long, conflicts_with = "launch")]
+    #[arg(long, conflicts_with = "launch", help_heading = TESTING, hide_short_help = true)]
     pub(crate) mock: bool,
     /// A file of rules for scripted agents, one JSON object a line.
-    #[arg(long, value_name = "FILE", conflicts_with = "answer")]
+    #[arg(long, value_name = "FILE", conflicts_with = "answer", help_heading = TESTING, hide_short_help = true)]
     pub(crate) mock_script: Option<PathBuf>,
 }
 
@@ -132,43 +150,41 @@ pub(crate) struct MockArgs {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RolesetsArgs {
     /// A folder with rolesets, searched first.
-    #[arg(long, global = true, value_name = "DIR", env = "CONSENSUS_ROLESETS_DIR")]
+    #[arg(long, global = true, value_name = "DIR", env = "CONSENSUS_ROLESETS_DIR", help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) rolesets_dir: Option<PathBuf>,
 }
 
 /// Who sits on a panel.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Panels")]
 pub(crate) struct SeatArgs {
     /// The only members of the roleset that take part, by name, separated by commas.
-    #[arg(long, value_delimiter = ',', value_name = "A,B,…")]
+    #[arg(long, value_delimiter = ',', value_name = "A,B,…", help_heading = PANELS, hide_short_help = true)]
     pub(crate) members: Vec<String>,
     /// One member for each of these models, separated by commas, in place of the roleset's.
-    #[arg(long, value_delimiter = ',', value_name = "MODEL,…", conflicts_with_all = ["members", "model"])]
+    #[arg(long, value_delimiter = ',', value_name = "MODEL,…", conflicts_with_all = ["members", "model"], help_heading = PANELS, hide_short_help = true)]
     pub(crate) models: Vec<String>,
     /// So many copies of the first member: the same model asked several times.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16), conflicts_with = "models")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=16), conflicts_with = "models", help_heading = PANELS, hide_short_help = true)]
     pub(crate) self_panel: Option<u32>,
     /// One more member: a built-in persona by name, or a line that says who it is, such as "a contrary physicist who
     /// looks at everything sideways"; may be given more than once.
-    #[arg(long, value_name = "NAME|LINE")]
+    #[arg(long, value_name = "NAME|LINE", help_heading = PANELS, hide_short_help = true)]
     pub(crate) persona: Vec<String>,
 }
 
 /// Documents that are too long for one prompt.
 #[derive(Args, Clone, Copy, Debug)]
-#[command(next_help_heading = "Long documents")]
 pub(crate) struct ChunkArgs {
     /// Read the documents (-f) in pieces, each by a run of its own, and answer from the facts that were found, with
     /// the place of each. `auto`: where they are longer than half the context that the server tells.
-    #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "always")]
+    #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_value = "auto", default_missing_value = "always", help_heading = LONG, hide_short_help = true)]
     pub(crate) map_reduce: WhenArg,
     /// Tokens of a piece at most; without it a quarter of the context, 8000 at most, or 2000 where nobody tells it.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(200..=1_000_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(200..=1_000_000), help_heading = LONG, hide_short_help = true)]
     pub(crate) piece_tokens: Option<u64>,
     /// Pieces that are read at once.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) at_once: u32,
+    #[arg(long, alias = "at-once", value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = LONG, hide_short_help = true)]
+    pub(crate) pieces_at_once: u32,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
@@ -181,16 +197,18 @@ pub(crate) enum WhenArg {
 /// What must not leave the machine.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RedactArgs {
-    /// Send tokens such as `[EMAIL_1]` in place of e-mail addresses, phone numbers, IBANs, card numbers, national
-    /// ids, IP addresses and secrets, and put the originals back in the answer.
-    #[arg(long)]
+    /// Send tokens in place of personal data and secrets.
+    ///
+    /// Tokens such as `[EMAIL_1]` stand in place of e-mail addresses, phone numbers, IBANs, card numbers, national
+    /// ids, IP addresses and secrets, and the originals are put back in the answer.
+    #[arg(long, help_heading = PRIVACY, hide_short_help = true)]
     pub(crate) redact: bool,
     /// Redact whatever this regular expression finds as well; may be given more than once.
-    #[arg(long, value_name = "REGEX", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "REGEX", value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = PRIVACY, hide_short_help = true)]
     pub(crate) redact_pattern: Vec<String>,
     /// Redact the national phone numbers of these regions, such as NL,US, in place of those of the twelve that are looked
     /// for otherwise: BR, CN, DE, ES, FR, GB, IN, IT, JP, NL, PL and US.
-    #[arg(long, value_name = "REGION", value_delimiter = ',')]
+    #[arg(long, value_name = "REGION", value_delimiter = ',', help_heading = PRIVACY, hide_short_help = true)]
     pub(crate) redact_region: Vec<String>,
 }
 
@@ -208,31 +226,39 @@ impl RedactArgs {
 /// Where models are called.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ServerArgs {
-    /// The model: NAME, or PROVIDER:NAME with openai, openrouter, bedrock, bedrock-openai, vllm, llamacpp, ollama, lmstudio or a
-    /// configured one. With --launch, the path or name that the server is started with.
-    #[arg(short, long, env = "CONSENSUS_MODEL")]
+    /// The model, such as ollama:llama3.1.
+    ///
+    /// NAME or PROVIDER:NAME. `CONSENSUS_MODEL` names one as well.
+    /// Providers are openai, openrouter, bedrock, bedrock-openai, vllm, llamacpp, ollama, lmstudio and configured
+    /// ones. With --launch, the path or name that the server is started with.
+    #[arg(short, long, env = "CONSENSUS_MODEL", hide_env = true, help_heading = MODEL)]
     pub(crate) model: Option<String>,
-    /// URL of an OpenAI-compatible server, up to and including /v1; of several that serve the same, separated by commas.
-    #[arg(long, value_name = "URL", env = "CONSENSUS_BASE_URL")]
+    /// The URL of a server, including /v1.
+    ///
+    /// Any server that has the interface of OpenAI; `CONSENSUS_BASE_URL` names one as well.
+    /// Of several servers that serve the same, separated by commas.
+    #[arg(long, value_name = "URL", env = "CONSENSUS_BASE_URL", hide_env = true, help_heading = MODEL)]
     pub(crate) base_url: Option<String>,
-    /// Start this server for the run, and end it after it: llama-server or vllm (with further
-    /// arguments of theirs), or a command with {port} and {model}. Goes with --model PATH or NAME.
-    #[arg(long, value_name = "COMMAND", conflicts_with = "base_url")]
+    /// Start this server for the run, and end it after it.
+    ///
+    /// llama-server or vllm (with further arguments of theirs), or a command with {port} and {model}. Goes with
+    /// --model PATH or NAME.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "base_url", help_heading = MODEL, hide_short_help = true)]
     pub(crate) launch: Option<String>,
     /// Ask for whole replies instead of streams.
-    #[arg(long)]
+    #[arg(long, help_heading = MODEL, hide_short_help = true)]
     pub(crate) no_stream: bool,
     /// Allow plain http to other machines.
-    #[arg(long)]
+    #[arg(long, help_heading = MODEL, hide_short_help = true)]
     pub(crate) allow_http: bool,
     /// Wait so long for a server that is not there yet, such as 5m.
-    #[arg(long, value_name = "DURATION", value_parser = super::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = super::duration, help_heading = MODEL, hide_short_help = true)]
     pub(crate) wait_server: Option<Duration>,
     /// Call the model also where its server lists others, and not this one.
-    #[arg(long, env = "CONSENSUS_NO_MODEL_CHECK", value_parser = clap::builder::FalseyValueParser::new())]
+    #[arg(long, env = "CONSENSUS_NO_MODEL_CHECK", value_parser = clap::builder::FalseyValueParser::new(), help_heading = MODEL, hide_short_help = true)]
     pub(crate) no_model_check: bool,
     /// How long one reply may take, such as 10m.
-    #[arg(long, value_name = "DURATION", value_parser = super::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = super::duration, help_heading = MODEL, hide_short_help = true)]
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -240,44 +266,48 @@ pub(crate) struct ServerArgs {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ParamArgs {
     /// Rounds at most.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=200))]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=200), help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) max_rounds: Option<u32>,
     /// What a council or panel must reach, between 0 and 1.
-    #[arg(long, value_name = "X", value_parser = share, allow_negative_numbers = true)]
+    #[arg(long, value_name = "X", value_parser = share, allow_negative_numbers = true, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) threshold: Option<BasisPoints>,
     /// Where agents reason before they commit.
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) thinking: Option<ThinkingArg>,
     /// Further blind drafts from each agent when the first two differ.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=20))]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(0..=20), help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) resample: Option<u32>,
     /// Where a council's confidences are taken from: what each member says about itself, or the probability of the
     /// word by which it stands for its text, if the server tells it.
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) confidence: Option<ConfidenceArg>,
     /// A JSON file with the weights of a council's members, such as {"pathos": 0.2, "logos": 0.4, "ethos": 0.4}.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) weights_from: Option<PathBuf>,
     /// Which differences between texts do not count; decimals of a `number` come after a point, unless the roleset
     /// says a comma.
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) canonical: Option<CanonicalArg>,
-    /// The allowed answers, separated by commas; implies --canonical choice.
-    #[arg(long, value_delimiter = ',', value_name = "A,B,…")]
+    /// The allowed answers, separated by commas.
+    ///
+    /// It implies --canonical choice.
+    #[arg(long, value_delimiter = ',', value_name = "A,B,…", help_heading = PROTOCOL)]
     pub(crate) choices: Vec<String>,
-    /// A rule that code checks on the final text; repeatable. One of sentences=N, words=MIN..MAX,
-    /// characters=..MAX, lines=N, contains=TEXT, excludes=TEXT, `starts_with=TEXT`,
-    /// `ends_with=TEXT`, keys=A,B, integer.
-    #[arg(long = "constraint", value_name = "RULE", value_parser = Constraint::parse)]
+    /// A rule for the answer, such as words=10..50.
+    ///
+    /// Code checks it on the final text; it may be given more than once. One of sentences=N, words=MIN..MAX, characters=..MAX, lines=N,
+    /// contains=TEXT, excludes=TEXT, `starts_with=TEXT`, `ends_with=TEXT`, keys=A,B,
+    /// integer.
+    #[arg(long = "constraint", value_name = "RULE", value_parser = Constraint::parse, help_heading = PROTOCOL)]
     pub(crate) constraints: Vec<Constraint>,
     /// Tokens of one reply at most, for every agent.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=100_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=100_000), help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) max_tokens: Option<u32>,
     /// Sampling temperature of every agent, 0 to 2.
-    #[arg(long, value_parser = temperature)]
+    #[arg(long, value_parser = temperature, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) temperature: Option<f64>,
     /// A setting of the roleset by its path, such as params.adopt=text; repeatable.
-    #[arg(long, value_name = "PATH=VALUE", value_parser = PathSetting::parse)]
+    #[arg(long, value_name = "PATH=VALUE", value_parser = PathSetting::parse, help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) set: Vec<PathSetting>,
 }
 
@@ -285,13 +315,15 @@ pub(crate) struct ParamArgs {
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct LimitArgs {
     /// Refuse a call that could bring prompt and completion tokens over this.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = LIMITS, hide_short_help = true)]
     pub(crate) max_tokens_total: Option<u64>,
-    /// Refuse a call that could bring the cost over this many US dollars; needs a price of each model: a public one that is known, or one in consensus.toml.
-    #[arg(long, value_name = "USD", value_parser = dollars)]
+    /// Refuse a call that could bring the cost over this many US dollars.
+    ///
+    /// It needs a price of each model: a public one that is known, or one in consensus.toml.
+    #[arg(long, value_name = "USD", value_parser = dollars, help_heading = LIMITS, hide_short_help = true)]
     pub(crate) max_cost: Option<u64>,
     /// Put the run down after this time, such as 30m.
-    #[arg(long, value_name = "DURATION", value_parser = super::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = super::duration, help_heading = LIMITS, hide_short_help = true)]
     pub(crate) deadline: Option<Duration>,
 }
 
@@ -318,7 +350,7 @@ impl RunArgs {
             chunks: ChunkRequest {
                 map_reduce: self.chunks.map_reduce.into(),
                 tokens_max: self.chunks.piece_tokens,
-                at_once: self.chunks.at_once,
+                at_once: self.chunks.pieces_at_once,
             },
             session: self.session.clone(),
             seed: self.seed.unwrap_or(seed),

@@ -30,11 +30,11 @@ use crate::text::escape;
 const UNBEGUN: &str = "before the batch began; nothing was asked, and the same command begins it";
 
 pub(crate) fn batch(args: &BatchArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    match (&args.command, &args.tasks, &args.out) {
+    match (&args.command, &args.tasks, &args.output) {
         (Some(BatchCommand::Status { dir }), ..) => tell_status(dir, output),
         (None, Some(tasks), Some(out)) if args.dry_run => plan_all(args, tasks, out, output),
         (None, Some(tasks), Some(out)) => block_on(run_all(args, tasks, out, output))?,
-        (None, ..) => Err(UsageError("a batch needs TASKS and --out DIR".to_owned()).into()),
+        (None, ..) => Err(UsageError("a batch needs TASKS and --output DIR".to_owned()).into()),
     }
 }
 
@@ -64,9 +64,9 @@ async fn run_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) ->
     tokio::spawn(tell_stopping(stop.clone(), *output));
     let options = Options {
         shard: args.shard,
-        seeds: args.seed..args.seed + args.seeds,
-        concurrency: args.concurrency as usize,
-        flow: Flow { max: args.requests_at_once as usize },
+        seeds: args.first_seed..args.first_seed + args.seeds,
+        concurrency: args.runs_at_once as usize,
+        flow: Flow { max: args.calls_at_once as usize },
         // The deadline is that of the whole batch.
         limits: Limits { deadline_ms: None, ..args.limits.limits() },
         retry: Retry {
@@ -109,7 +109,7 @@ fn plan_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyh
     let Tasks { source, documents, .. } = open(tasks)?;
     let request = args.columns();
     let columns = planned_columns(&request, &file)?;
-    let seeds = args.seed..args.seed + args.seeds;
+    let seeds = args.first_seed..args.first_seed + args.seeds;
     let mut plan = BatchPlan::new(&columns, seeds, args.shard, &documents, out)?;
     let mut refused = 0;
     let mut tasks = feed(source, args.form());

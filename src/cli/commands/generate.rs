@@ -18,7 +18,7 @@ pub(crate) fn completions(args: &CompletionsArgs, output: &Output) -> anyhow::Re
 }
 
 pub(crate) fn man(args: &ManArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    if let Some(folder) = &args.out {
+    if let Some(folder) = &args.output {
         let context = || format!("cannot write manual pages into `{}`", folder.display());
         std::fs::create_dir_all(folder).with_context(context)?;
         clap_mangen::generate_to(Cli::command(), folder).with_context(context)?;

@@ -1,23 +1,41 @@
-//! `consensus show`.
+//! `consensus show`: a run that was made, in short, in full, or as it went.
+
+use std::io::IsTerminal as _;
 
 use crate::cli::args::{Format, ShowArgs};
-use crate::cli::journals;
+use crate::cli::commands::replay;
+use crate::cli::journals::{self, OpenedRun};
 use crate::cli::output::Output;
+use crate::cli::pager;
 use crate::core::ExitCode;
 use crate::engine::RunState;
-use crate::report::{RunResult, transcript, worth};
+use crate::report::{RunResult, summary, transcript, worth};
+use crate::run::restore;
 use crate::text::escape;
 
 pub(crate) fn show(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let journal = journals::open(args)?.journal;
+    if args.replay {
+        return replay::replay(args, output);
+    }
+    let OpenedRun { journal, redactions, .. } = journals::open(args)?;
     match output.format {
+        Format::Text if args.full => {
+            pager::print(&escape::terminal(&transcript(&journal.records)?), output)?;
+        }
         Format::Text => {
-            let text = transcript(&journal.records)?;
-            output.print(&escape::terminal(&text))?;
             let state = RunState::replay(&journal.records)?;
-            if let Some(worth) = worth(&RunResult::new(&state, journal.head), state.endpoints()) {
+            let result = RunResult::new(&state, journal.head);
+            let worth = worth(&result, state.endpoints());
+            let result = restore(result, &state, &redactions, output);
+            let text = escape::terminal(&summary(&state.opened().setup, &result));
+            pager::print(&bold_first_line(&text), output)?;
+            if let Some(worth) = worth {
                 output.status(&worth);
             }
+            output.status(&format!(
+                "`consensus show --full {run}` shows all that was thought and said, `consensus verify {run}` checks it",
+                run = result.run
+            ));
         }
         Format::Json | Format::Own(_) => {
             let state = RunState::replay(&journal.records)?;
@@ -30,4 +48,15 @@ pub(crate) fn show(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCode>
         }
     }
     Ok(ExitCode::Success)
+}
+
+/// The same with its first line in bold, where a person looks.
+fn bold_first_line(text: &str) -> String {
+    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    match text.split_once('\n') {
+        Some((first, rest)) if std::io::stdout().is_terminal() && !is_plain => {
+            format!("\u{1b}[1m{first}\u{1b}[0m\n{rest}")
+        }
+        Some(_) | None => text.to_owned(),
+    }
 }

@@ -40,7 +40,7 @@ fn a_change_is_reviewed_and_nothing_is_touched() {
     assert!(!project.folder.path().join("keys/decisions").exists());
     // The review is a run: it can be shown and verified.
     Finished::of(consensus(&project.folder).args(["verify", "--last"])).exits(0);
-    let shown = Finished::of(consensus(&project.folder).args(["show", "--last"])).exits(0);
+    let shown = Finished::of(consensus(&project.folder).args(["show", "--full", "--last"])).exits(0);
     assert!(shown.stdout.contains("## Reviews"), "{}", shown.stdout);
 }
 

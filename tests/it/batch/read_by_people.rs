@@ -18,7 +18,7 @@ fn each_run_of_a_batch_can_be_shown() {
     let folder = Folder::new();
     tasks(&folder, 3);
     figures(&folder, &[&MOCK[..], &["--seeds", "2"]].concat(), 0);
-    let shown = said(&folder, &["show", "out", "2", "--seed", "2"], 0).stdout;
+    let shown = said(&folder, &["show", "--full", "out", "2", "--seed", "2"], 0).stdout;
     assert!(shown.contains("How much is 2 + 1?") && shown.contains("seed 2"), "{shown}");
     let result = json_of(&folder, &["show", "out", "2", "--seed", "1"]);
     let row = lines(&folder, "results-0.jsonl").into_iter().find(|row| row["run"] == result["run"]).unwrap();
@@ -51,7 +51,7 @@ fn a_run_that_was_cut_off_can_be_shown_too() {
     folder.write("slow.jsonl", "{\"delay_ms\": 60000, \"policy\": \"honest\", \"answer\": \"4\"}\n");
     let slow = ["--mock-script", "slow.jsonl", "--roleset", "solver_checker", "--deadline", "300ms"];
     figures(&folder, &slow, 5);
-    let shown = said(&folder, &["show", "out", "1"], 0).stdout;
+    let shown = said(&folder, &["show", "--full", "out", "1"], 0).stdout;
     assert!(shown.contains("Outcome: interrupted"), "{shown}");
 }
 

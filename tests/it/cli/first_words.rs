@@ -90,7 +90,8 @@ fn a_run_without_agreement_shows_each_answer_and_says_so_also_where_no_story_is_
     let listed = Finished::of(consensus(&folder).args(["runs", "--limit", "1"])).exits(0).stdout;
     assert_eq!(listed.lines().count(), 1, "{listed}");
     let id = listed.split(' ').next().unwrap();
-    let shown = Finished::of(consensus(&folder).args(["show", &id[id.len() - 8..]])).exits(0).stdout;
+    let shown =
+        Finished::of(consensus(&folder).args(["show", "--full", &id[id.len() - 8..]])).exits(0).stdout;
     assert!(shown.starts_with(&format!("# Run {id}")), "{shown}");
 }
 

@@ -318,7 +318,7 @@ fn runs_are_listed_shown_and_replayed() {
     assert!(listed.stdout.contains("agreed") && listed.stdout.contains("2+2"), "{}", listed.stdout);
     let id = listed.stdout.split(' ').next().unwrap();
     for name in [&id[..id.len() - 2], id] {
-        let shown = Finished::of(consensus(&folder).args(["show", name])).exits(0);
+        let shown = Finished::of(consensus(&folder).args(["show", "--full", name])).exits(0);
         assert!(shown.stdout.contains("## Outcome: agreed"), "{}", shown.stdout);
     }
     let replayed = Finished::of(consensus(&folder).args(["replay", "--last"])).exits(0);
@@ -349,7 +349,7 @@ fn terminal_escapes_in_an_answer_are_shown_and_not_sent() {
     let on_terminal =
         Finished::of(script.args(["-qec", &inside, "/dev/null"]).current_dir(folder.path())).exits(0);
     assert_eq!(on_terminal.stdout.trim(), "red \\u001b[31m \\u202etext");
-    let shown = Finished::of(consensus(&folder).args(["show", "--last"])).exits(0);
+    let shown = Finished::of(consensus(&folder).args(["show", "--full", "--last"])).exits(0);
     assert!(!shown.stdout.contains('\u{1b}') && !finished.stderr.contains('\u{1b}'));
 }
 

@@ -28,7 +28,7 @@ fn a_panel_of_personas_answers_on_the_command_line() {
         Finished::of(consensus(&folder).args([check, "--last"])).exits(0);
     }
     // The transcript has the names that no ballot had.
-    let shown = Finished::of(consensus(&folder).args(["show", "--last"])).exits(0).stdout;
+    let shown = Finished::of(consensus(&folder).args(["show", "--full", "--last"])).exits(0).stdout;
     assert!(shown.contains(", by Analyst: **36** (accuracy 9") && shown.contains("## Ranking"), "{shown}");
 }
 

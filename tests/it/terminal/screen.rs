@@ -107,6 +107,8 @@ fn masked(row: &str, folder: &Path) -> String {
         (r"127\.0\.0\.1:[0-9]+", "127.0.0.1:PORT"),
         (r"[0-9]+\.[0-9] s\b", "0.0 s"),
         (r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z", "TIME"),
+        (r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}", "TIME"),
+        (r"^[0-9a-f]{6,8}  [0-9]+s", "ENDOFX  0s"),
         (r"s (p50|p95) [0-9]+\.[0-9]{2}", "s $1 0.00"),
     ] {
         row = Regex::new(pattern).unwrap().replace_all(&row, mask).into_owned();

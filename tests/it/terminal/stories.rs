@@ -215,3 +215,23 @@ fn runs_are_listed_and_mistakes_are_explained() {
         typed(folder, &[SUM, "--mock", "--answer", "4", "--set", "params.adpot=text"])
     });
 }
+
+#[test]
+fn a_run_is_opened_again() {
+    let done = |words: &'static [&'static str]| {
+        move |folder: &Folder| {
+            folder.write("script.jsonl", ONE_AFTER_ANOTHER);
+            let run = [&["run", "-q"], words].concat();
+            typed(folder, &run).output().unwrap();
+        }
+    };
+    let agreed = done(&[QUESTION, "--mock-script", "script.jsonl"]);
+    told("show", 0, agreed, |folder| typed(folder, &["show", "--last"]));
+    told("show-full", 0, agreed, |folder| typed(folder, &["show", "--full", "--last"]));
+    told("runs", 0, agreed, |folder| typed(folder, &["runs"]));
+    let panel =
+        done(&[SUM, "--mock", "--answer", "4", "-r", "panel_personas", "--members", "analyst,optimist"]);
+    told("show-panel", 0, panel, |folder| typed(folder, &["show", "--last"]));
+    let apart = done(&[SUM, "--mock", "--answer", "4", "-r", "solver_checker", "--max-tokens-total", "900"]);
+    told("show-cut-off", 0, apart, |folder| typed(folder, &["show", "--last"]));
+}

@@ -1,0 +1,77 @@
+//! A run in short, for the person who opens it again: the answer first, and then who said what.
+//!
+//! In: the state of a run and its result. Out: text. Everything that the agents thought is in the transcript.
+
+use std::fmt::Write as _;
+
+use super::result::RunResult;
+use super::review::review_text;
+use crate::protocol::{RunSetup, Section};
+use crate::text::escape;
+
+/// Returns a run in short.
+#[must_use]
+pub fn summary(setup: &RunSetup, result: &RunResult) -> String {
+    let mut out = ending(result) + "\n";
+    if let Section::Approval(section) = &result.section {
+        let _ = writeln!(out, "\n{}", review_text(section, result.outcome).trim_end());
+    } else {
+        if let Some(text) = result.readable() {
+            let _ = writeln!(out, "\n{}", escape::plain(text).trim_end());
+        }
+        let _ = writeln!(out, "\nasked    {}", escape::excerpt(&setup.task.prompt));
+        for document in &setup.task.documents {
+            let _ = writeln!(out, "with     {}", escape::json_string(&document.name));
+        }
+        agents(&mut out, result);
+    }
+    for dissent in result.dissent.iter().filter(|dissent| dissent.stage != "review") {
+        let (agent, stage) = (&dissent.agent, dissent.stage);
+        let _ = writeln!(out, "other    {agent} ({stage}): {}", escape::excerpt(&dissent.text));
+    }
+    for loss in &result.degraded {
+        let _ = writeln!(out, "lost     {}", escape::one_line(&loss.detail));
+    }
+    let (usage, seconds) = (&result.usage, result.timing.total_ms as f64 / 1000.0);
+    let _ = writeln!(
+        out,
+        "\nrun      {}, {}, seed {}\nused     {} calls, {} + {} tokens, {seconds:.1} s, from {}",
+        result.run,
+        result.roleset,
+        setup.seed,
+        usage.calls,
+        usage.prompt,
+        usage.completion,
+        result.timing.started_at.chars().take(19).collect::<String>()
+    );
+    out
+}
+
+/// How it ended, in one line.
+fn ending(result: &RunResult) -> String {
+    let outcome = result.outcome.name().replace('_', " ");
+    match (&result.how, &result.reason) {
+        (Some(how), _) => format!("{outcome} ({})", how.name()),
+        (None, Some(reason)) => format!("{outcome}: {}", escape::one_line(reason)),
+        (None, None) => outcome,
+    }
+}
+
+/// What each agent last held; of a panel, in the order in which their answers were judged.
+fn agents(out: &mut String, result: &RunResult) {
+    let names = result.agents.iter().map(|agent| agent.report.name.chars().count());
+    let width = names.max().unwrap_or_default();
+    if let Section::Panel(panel) = &result.section {
+        for placed in &panel.ranking {
+            let (name, text) = (&placed.response.member, escape::excerpt(&placed.response.content));
+            let mean =
+                placed.average_score.map_or("not judged".to_owned(), |mean| format!("{mean:.1} of 40"));
+            let _ = writeln!(out, "answer   {name:width$}  {mean}  {text}");
+        }
+        return;
+    }
+    for agent in &result.agents {
+        let text = agent.report.text.as_deref().map_or("no answer".to_owned(), escape::excerpt);
+        let _ = writeln!(out, "agent    {:width$}  {text}", agent.report.name);
+    }
+}
