@@ -82,12 +82,13 @@ fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(program.iter().chain(&run).chain(rest))
 }
 
-/// Whether there is an argument with white space inside, and no command. A lone word is a mistyped command, never a question.
+/// Whether there is an argument with white space inside, and no command before it. A lone word is a mistyped command, never a question.
 fn has_question(arguments: &[OsString]) -> bool {
     let commands = Cli::command();
-    let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str());
+    let words = arguments.iter().skip(1).filter_map(|word| word.to_str());
     let is_question = |word: &str| !word.starts_with('-') && word.trim().contains(char::is_whitespace);
-    words.clone().all(|word| commands.find_subcommand(word).is_none()) && words.any(is_question)
+    let mut decisive = words.filter(|word| is_question(word) || commands.find_subcommand(word).is_some());
+    decisive.next().is_some_and(is_question)
 }
 
 /// Refuses a clock that stands before 1970: records and ids could not say when they were made.

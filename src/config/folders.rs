@@ -13,6 +13,12 @@ pub fn config_folder() -> Option<PathBuf> {
     etcetera::base_strategy::Xdg::new().ok().map(|xdg| xdg.config_dir().join("consensus"))
 }
 
+/// Returns the folder for what was done and is kept.
+#[must_use]
+pub fn state_folder() -> Option<PathBuf> {
+    etcetera::base_strategy::Xdg::new().ok()?.state_dir().map(|folder| folder.join("consensus"))
+}
+
 /// Returns the folder for what can be made again.
 #[must_use]
 pub fn cache_folder() -> Option<PathBuf> {

@@ -55,7 +55,7 @@ pub use error::{ConfigError, Problem};
 pub use explain::explain;
 pub use file::BedrockConfig;
 pub use file::{FileConfig, ProviderConfig};
-pub use folders::{PROJECT_FILE, cache_folder, config_folder};
+pub use folders::{PROJECT_FILE, cache_folder, config_folder, state_folder};
 pub use from_run::roleset_of;
 pub use nearest::nearest;
 pub use origin::{Origin, Sourced};

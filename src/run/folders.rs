@@ -3,8 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::error::RunError;
-use crate::config::{DEFAULT_RUNS_DIR, FileConfig, config_folder};
-use crate::journal::FILE_NAME;
+use crate::config::{DEFAULT_RUNS_DIR, FileConfig, config_folder, state_folder};
+use crate::journal::{FILE_NAME, SESSIONS_FOLDER};
+
+/// The variable that names the folder of run folders, as --runs-dir does.
+const RUNS_VARIABLE: &str = "CONSENSUS_RUNS_DIR";
 
 /// Returns the folders in which rolesets are looked for, in that order.
 #[must_use]
@@ -14,10 +17,25 @@ pub fn rolesets_folders(flag: Option<&PathBuf>, file: &FileConfig) -> Vec<PathBu
     configured.into_iter().chain([PathBuf::from("rolesets")]).chain(user).collect()
 }
 
-/// Returns the folder of run folders.
+/// Returns the folder of run folders: the one that is named, else `runs` where it has runs already, else the user's own.
 #[must_use]
 pub fn runs_folder(flag: Option<&PathBuf>, file: &FileConfig) -> PathBuf {
-    flag.or(file.runs_dir.as_ref()).cloned().unwrap_or_else(|| PathBuf::from(DEFAULT_RUNS_DIR))
+    // A command without the flag heeds its variable all the same.
+    let variable = || std::env::var_os(RUNS_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(named) = flag.cloned().or_else(variable).or_else(|| file.runs_dir.clone()) {
+        return named;
+    }
+    let here = PathBuf::from(DEFAULT_RUNS_DIR);
+    if has_runs(&here) {
+        return here;
+    }
+    // Without a home folder there is no other place.
+    state_folder().map_or(here, |state| state.join(DEFAULT_RUNS_DIR))
+}
+
+/// Whether a folder is one of runs, or of their sessions.
+fn has_runs(folder: &Path) -> bool {
+    folder.join(SESSIONS_FOLDER).is_dir() || !run_folders(folder).is_empty()
 }
 
 /// Returns the folder of the run that `name` means, among those in `runs_dir`: an id, the beginning or the end of one,

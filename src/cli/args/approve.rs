@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::run::{LimitArgs, MetricsArgs, MockArgs, RolesetsArgs, RunsDirArgs, ServerArgs};
+use super::shared::{LimitArgs, MetricsArgs, MockArgs, RolesetsArgs, RunsDirArgs, ServerArgs};
 use crate::approval::{ApprovalRequest, ReviewRequest};
 use crate::cli::error::UsageError;
 use crate::config::FileConfig;

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use regex::Regex;
 
-use super::run::{LimitArgs, ParamArgs, RedactArgs, RolesetsArgs, ScriptedArgs, SeatArgs, ServerArgs};
+use super::run::{ParamArgs, SeatArgs};
+use super::shared::{LimitArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs};
 use crate::batch::{ColumnRequest, FIELDS, Grader, ShardOf, TaskForm};
 
 const AFTER_HELP: &str = "\

@@ -6,6 +6,7 @@ mod global;
 mod results;
 mod review;
 mod run;
+mod shared;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,7 +23,8 @@ pub(crate) use batch::{BatchArgs, BatchCommand, RetryArg};
 pub(crate) use global::{Color, Format, Global, LogFormat, OwnFormat};
 pub(crate) use results::ResultsArgs;
 pub(crate) use review::ReviewArgs;
-pub(crate) use run::{EndArgs, LimitArgs, RolesetsArgs, RunArgs, ServerArgs};
+pub(crate) use run::{EndArgs, RunArgs};
+pub(crate) use shared::{LimitArgs, RolesetsArgs, ServerArgs};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -326,7 +328,7 @@ pub(crate) struct ResumeArgs {
 #[derive(Args, Debug)]
 pub(crate) struct RunsArgs {
     /// The folder of a batch, or a folder with run folders.
-    #[arg(value_name = "DIR", conflicts_with = "runs_dir")]
+    #[arg(value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     /// The newest so many runs alone.
     #[arg(short = 'n', long, value_name = "N")]

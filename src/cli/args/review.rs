@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::global::{Format, OwnFormat};
-use super::run::{LimitArgs, MetricsArgs, MockArgs, RolesetsArgs, RunsDirArgs, ServerArgs};
+use super::shared::{LimitArgs, MetricsArgs, MockArgs, RolesetsArgs, RunsDirArgs, ServerArgs};
 use crate::approval::ReviewRequest;
 use crate::config::FileConfig;
 use crate::run::{MockChoice, runs_folder};

@@ -29,13 +29,13 @@ pub(crate) fn show(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCode>
             let result = restore(result, &state, &redactions, output);
             let text = escape::terminal(&summary(&state.opened().setup, &result));
             pager::print(&bold_first_line(&text), output)?;
-            if let Some(worth) = worth {
-                output.status(&worth);
-            }
             output.status(&format!(
                 "`consensus show --full {run}` shows all that was thought and said, `consensus verify {run}` checks it",
                 run = result.run
             ));
+            if let Some(worth) = worth {
+                output.status(&worth);
+            }
         }
         Format::Json | Format::Own(_) => {
             let state = RunState::replay(&journal.records)?;

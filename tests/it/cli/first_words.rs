@@ -84,7 +84,7 @@ fn a_run_without_agreement_shows_each_answer_and_says_so_also_where_no_story_is_
     let told = run(&[]);
     assert!(told.contains("\nWriter answered: 4\nPhysicist answered: 5\n"), "{told}");
     let quiet = run(&["--quiet"]);
-    assert!(quiet.starts_with("no_agreement: ") && quiet.lines().count() == 1, "{quiet}");
+    assert!(quiet.starts_with("no agreement: ") && quiet.lines().count() == 1, "{quiet}");
 
     // The newest alone is listed, and the end of its id names it.
     let listed = Finished::of(consensus(&folder).args(["runs", "--limit", "1"])).exits(0).stdout;
@@ -174,4 +174,27 @@ fn a_verbose_run_tells_each_call_and_a_log_for_machines_is_objects_alone() {
         lines.iter().any(|line| line["message"] == "a model answered" && line["requests"] == 1),
         "{told}"
     );
+}
+
+#[test]
+fn runs_are_kept_with_the_user_unless_the_folder_has_runs_already() {
+    let folder = Folder::new();
+    let run = |words: &[&str]| {
+        let mut command = consensus(&folder);
+        command.env_remove("CONSENSUS_RUNS_DIR").env("XDG_STATE_HOME", folder.path().join("state"));
+        Finished::of(command.args(["How much is 2+2?", "--mock", "--answer", "4"]).args(words)).exits(0)
+    };
+    let count = |place: &str| std::fs::read_dir(folder.path().join(place)).map_or(0, Iterator::count);
+    run(&[]);
+    assert_eq!((count("runs"), count("state/consensus/runs")), (0, 1), "nothing is left in a project");
+    // A folder of that name that is something else stays what it is.
+    folder.write("runs/marathon.txt", "42.195");
+    run(&[]);
+    assert_eq!((count("runs"), count("state/consensus/runs")), (1, 2));
+    run(&["--runs-dir", "runs"]);
+    run(&[]);
+    assert_eq!((count("runs"), count("state/consensus/runs")), (3, 2), "where runs are, they go on");
+    let mut listed = consensus(&folder);
+    listed.env_remove("CONSENSUS_RUNS_DIR").env("XDG_STATE_HOME", folder.path().join("state")).arg("runs");
+    assert_eq!(Finished::of(&mut listed).exits(0).stdout.lines().count(), 2);
 }

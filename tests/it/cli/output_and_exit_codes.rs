@@ -77,7 +77,7 @@ fn no_agreement_exits_with_3_and_shows_both_answers() {
     let finished = script(&folder, two, &[]).exits(3);
     assert_eq!(finished.stdout, "");
     assert!(
-        finished.stderr.contains("no_agreement: both agents moved and nothing changed"),
+        finished.stderr.contains("no agreement: both agents moved and nothing changed"),
         "{}",
         finished.stderr
     );

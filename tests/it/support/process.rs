@@ -1,5 +1,6 @@
 //! Real processes in folders of their own.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
@@ -86,6 +87,17 @@ pub fn consensus(folder: &Folder) -> Command {
     command.env("XDG_CACHE_HOME", folder.path().join("cache"));
     // A test says what is asked of a server; those of the look at its models take this away.
     command.env("CONSENSUS_NO_MODEL_CHECK", "1");
+    // Runs of one test are in its own folder, unless it says where.
+    let says_where = |file: &str| {
+        let Ok(file) = std::fs::File::open(folder.path().join(file)) else { return false };
+        let mut text = String::new();
+        // Some of these files never end.
+        let _ = file.take(1 << 16).read_to_string(&mut text);
+        text.contains("runs_dir")
+    };
+    if !["consensus.toml", "config/consensus/config.toml"].into_iter().any(says_where) {
+        command.env("CONSENSUS_RUNS_DIR", "runs");
+    }
     command
 }
 

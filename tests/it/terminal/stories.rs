@@ -229,9 +229,6 @@ fn a_run_is_opened_again() {
     told("show", 0, agreed, |folder| typed(folder, &["show", "--last"]));
     told("show-full", 0, agreed, |folder| typed(folder, &["show", "--full", "--last"]));
     told("runs", 0, agreed, |folder| typed(folder, &["runs"]));
-    let panel =
-        done(&[SUM, "--mock", "--answer", "4", "-r", "panel_personas", "--members", "analyst,optimist"]);
-    told("show-panel", 0, panel, |folder| typed(folder, &["show", "--last"]));
     let apart = done(&[SUM, "--mock", "--answer", "4", "-r", "solver_checker", "--max-tokens-total", "900"]);
     told("show-cut-off", 0, apart, |folder| typed(folder, &["show", "--last"]));
 }
