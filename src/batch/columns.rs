@@ -58,6 +58,8 @@ pub struct ColumnRequest {
     pub arm: Option<String>,
     /// Parameters in place of the rolesets'.
     pub params: ParamChanges,
+    /// Whether rules that tasks say in plain words are left out.
+    pub no_spoken_rules: bool,
     /// The members of panels.
     pub seats: SeatRequest,
     /// What each run may use.
@@ -200,6 +202,7 @@ impl OpenColumns {
             check_prices(self.request.limits, &endpoints)?;
             let column = Column::new(model.clone().unwrap_or_default(), setup.clone(), endpoints);
             let column = column.in_arm(self.request.arm.as_deref().unwrap_or_default());
+            let column = if self.request.no_spoken_rules { column.without_spoken_rules() } else { column };
             let column = match &sought {
                 Some(sought) => column.redacted(sought.clone()),
                 None => column,
@@ -247,6 +250,7 @@ fn settings(as_found: &Roleset, roleset: &Roleset, source: &RolesetSource, colum
         RolesetSource::Embedded(name) => json!([name, differences(as_found, roleset)]),
         RolesetSource::File(_) => json!([roleset, packs]),
     };
+    let chosen = if column.has_spoken_rules { chosen } else { json!([chosen, "without spoken rules"]) };
     Digest::new(chosen.to_string().as_bytes())
 }
 

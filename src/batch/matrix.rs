@@ -16,6 +16,7 @@ use crate::crypto::Digest;
 use crate::engine::{PreparedRun, Redaction, RunBuilder, Sought};
 use crate::journal::{InBatch, Limits};
 use crate::protocol::{Document, RunSetup, Task};
+use crate::run::add_spoken_rules;
 use crate::text::{Canonical, CanonicalRule, Canonicalizer, DecimalSign, NotCanonical};
 
 /// A roleset on a model, ready to run.
@@ -33,6 +34,8 @@ pub struct Column {
     pub sha256: Digest,
     /// Where each agent's model is called, the arbiter's last.
     pub endpoints: Vec<Endpoint>,
+    /// Whether rules that a task says in plain words are rules of its run.
+    pub has_spoken_rules: bool,
     /// What is looked for where tokens stand in place of what must not leave the machine.
     pub sought: Option<Sought>,
 }
@@ -52,7 +55,23 @@ impl Column {
         let text = serde_json::to_string(&setup).unwrap_or_default();
         let sha256 = Digest::new(text.as_bytes());
         let roleset = setup.roleset.clone();
-        Self { roleset, model, arm: String::new(), setup, sha256, endpoints, sought: None }
+        Self {
+            roleset,
+            model,
+            arm: String::new(),
+            setup,
+            sha256,
+            endpoints,
+            has_spoken_rules: true,
+            sought: None,
+        }
+    }
+
+    /// The same without rules that tasks say in plain words.
+    #[must_use]
+    pub fn without_spoken_rules(self) -> Self {
+        let text = json!([self.sha256, "without spoken rules"]).to_string();
+        Self { sha256: Digest::new(text.as_bytes()), has_spoken_rules: false, ..self }
     }
 
     /// The same in an arm of this name.
@@ -121,7 +140,10 @@ impl Cell<'_> {
         let canonical = self.canonical().clone();
         let right = self.right().transpose();
         right.map_err(|why| format!("its `answer` can never be the answer: {why}"))?;
-        let setup = RunSetup { task, canonical, seed: self.seed, ..self.column.setup.clone() };
+        let mut setup = RunSetup { task, canonical, seed: self.seed, ..self.column.setup.clone() };
+        if self.column.has_spoken_rules {
+            add_spoken_rules(&self.task.prompt, &mut setup.params, &setup.canonical);
+        }
         let mut builder = RunBuilder::new(setup).map_err(|why| why.to_string())?;
         if let Some(redaction) = redaction {
             builder = builder.with_redaction(redaction);

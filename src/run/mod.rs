@@ -28,6 +28,7 @@ mod run_id;
 mod seats;
 mod servers;
 mod session;
+mod spoken;
 mod task;
 
 pub use answer_file::AnswerFile;
@@ -47,4 +48,5 @@ pub use roleset::{NamedRoleset, RolesetChoice, read_named};
 pub use run_id::RunId;
 pub use servers::{check_prices, find_servers, mock_script};
 pub use session::{SESSION_DOCUMENT, Session, SessionError, SessionSays};
+pub use spoken::add_spoken_rules;
 pub use task::TaskSource;

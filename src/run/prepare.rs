@@ -18,13 +18,14 @@ use super::roleset::{NamedRoleset, RolesetChoice};
 use super::run_id::RunId;
 use super::servers::{check_prices, find_servers, mock_script};
 use super::session::{SESSION_DOCUMENT, Session};
+use super::spoken::add_spoken_rules;
 use crate::config::{Chosen, FileConfig, Roleset, launch_command};
 use crate::core::Endpoint;
 use crate::engine::{PreparedRun, Redaction, RunBuilder};
 use crate::journal::{REDACTIONS_FILE, RunSpec};
 use crate::protocol::{Params, ProtocolParams, RunSetup, Task};
 use crate::provider::launch::Launched;
-use crate::text::escape;
+use crate::text::{SpokenRule, escape};
 
 /// A run for which no server was asked yet.
 #[derive(Debug)]
@@ -37,6 +38,8 @@ pub struct RunDraft {
     pub why: Option<&'static str>,
     /// That it takes the place of a built-in one, in words, if it does.
     shadows: Option<String>,
+    /// The rules that its task says in plain words.
+    spoken: Vec<SpokenRule>,
     session: Option<Session>,
     script: Option<String>,
 }
@@ -73,9 +76,13 @@ pub fn draft(request: &RunRequest, file: &FileConfig) -> Result<RunDraft, RunErr
     request.seats.take(&mut roleset, &mut packs, &request.redaction)?;
     request.params.put(&mut roleset)?;
     let task = task(request, &roleset, session.as_ref())?;
+    let mut spoken = Vec::new();
+    if !request.no_spoken_rules {
+        spoken = add_spoken_rules(&task.prompt, &mut roleset.params, &roleset.canonical);
+    }
     let setup = roleset.setup(&name, &packs, task, request.seed);
     let builder = RunBuilder::new(setup)?;
-    Ok(RunDraft { builder, roleset, why: choice.why, shadows, session, script })
+    Ok(RunDraft { builder, roleset, why: choice.why, shadows, spoken, session, script })
 }
 
 /// Reads the task, with what its session holds.
@@ -123,9 +130,14 @@ pub async fn prepare(
     dir: &Path,
     notices: &dyn Notices,
 ) -> Result<ReadyRun, RunError> {
-    let RunDraft { mut builder, roleset, why, shadows, session, script } = draft(request, file)?;
+    let RunDraft { mut builder, roleset, why, shadows, spoken, session, script } = draft(request, file)?;
     if let Some(shadows) = shadows {
         notices.status(&shadows);
+    }
+    for SpokenRule { words, .. } in &spoken {
+        notices.status(&escape::terminal(&format!(
+            "the answer is checked for “{words}”, as the task says; --no-inferred-constraints leaves that out"
+        )));
     }
     if let Some(sought) = sought(&request.redaction, &roleset)? {
         let redaction = Redaction::new(dir.join(REDACTIONS_FILE), sought);

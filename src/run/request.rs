@@ -29,6 +29,8 @@ pub struct RunRequest {
     pub redaction: RedactRequest,
     /// Parameters in place of the roleset's.
     pub params: ParamChanges,
+    /// Whether rules that the task says in plain words are left out.
+    pub no_spoken_rules: bool,
     /// Who sits on a panel.
     pub seats: SeatRequest,
     /// Whether long documents are read in pieces.

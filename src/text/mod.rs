@@ -24,13 +24,14 @@ pub mod redact;
 pub mod schema;
 mod sentences;
 mod shape;
+mod spoken_rules;
 mod strict_json;
 pub mod vacuity;
 mod verbatim;
 mod violation;
 
 pub use canonical::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical, Reading};
-pub use constraint::{Broken, Constraint};
+pub use constraint::{Bounds, Broken, Constraint};
 pub use decimal::{DecimalSign, NotANumber};
 pub use envelope::{
     AnswerChange, Artifact, ChangeBy, Envelope, FinalSolution, Meta, PeerAnswer, SOLVED_MARKER, Status,
@@ -41,6 +42,7 @@ pub use extract::{Extracted, REPLY_BYTES_MAX, extract};
 pub use final_text::FinalText;
 pub use sentences::listed_sentences;
 pub(crate) use shape::{CHOICES_MAX, closed};
+pub use spoken_rules::{SpokenRule, spoken_rules};
 pub use strict_json::{DEPTH_MAX, StrictValue, check_depth};
 pub use verbatim::find_verbatim;
 pub use violation::Violation;

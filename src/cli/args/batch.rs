@@ -104,6 +104,7 @@ impl BatchArgs {
             redaction: self.redaction.request(),
             arm: self.arm.clone(),
             params: self.params.changes(),
+            no_spoken_rules: self.params.no_inferred_constraints,
             seats: self.seats.request(),
             limits: self.limits.limits(),
         }

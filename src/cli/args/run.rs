@@ -177,6 +177,9 @@ pub(crate) struct ParamArgs {
     /// integer.
     #[arg(long = "constraint", value_name = "RULE", value_parser = Constraint::parse, help_heading = PROTOCOL)]
     pub(crate) constraints: Vec<Constraint>,
+    /// Check no rule that the task says in plain words, such as "in three sentences".
+    #[arg(long, help_heading = PROTOCOL, hide_short_help = true)]
+    pub(crate) no_inferred_constraints: bool,
     /// Tokens of one reply at most, for every agent.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..=100_000), help_heading = PROTOCOL, hide_short_help = true)]
     pub(crate) max_tokens: Option<u32>,
@@ -207,6 +210,7 @@ impl RunArgs {
             mock: self.scripted.choice(),
             redaction: self.redaction.request(),
             params: self.params.changes(),
+            no_spoken_rules: self.params.no_inferred_constraints,
             seats: self.seats.request(),
             chunks: ChunkRequest {
                 map_reduce: self.chunks.map_reduce.into(),

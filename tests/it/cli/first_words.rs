@@ -198,3 +198,28 @@ fn runs_are_kept_with_the_user_unless_the_folder_has_runs_already() {
     listed.env_remove("CONSENSUS_RUNS_DIR").env("XDG_STATE_HOME", folder.path().join("state")).arg("runs");
     assert_eq!(Finished::of(&mut listed).exits(0).stdout.lines().count(), 2);
 }
+
+#[test]
+fn a_length_that_the_task_says_in_plain_words_is_checked() {
+    let run = |words: &[&str], code| {
+        let folder = Folder::new();
+        let answer = ["--mock", "--answer", "Water boils at less heat where the air is thin."];
+        let finished = Finished::of(consensus(&folder).arg("run").args(words).args(answer)).exits(code);
+        let opened = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
+        let opened: Value = serde_json::from_str(opened.lines().next().unwrap()).unwrap();
+        (finished.stderr, opened["event"]["setup"]["params"]["constraints"].clone())
+    };
+    let three = "Explain in exactly three sentences why eggs take longer in the mountains.";
+    let (told, rules) = run(&[three], 3);
+    assert!(
+        told.contains("the answer is checked for “in exactly three sentences”, as the task says"),
+        "{told}"
+    );
+    assert_eq!(rules, json!([{"kind": "sentences", "min": 3, "max": 3}]), "it is on record");
+    assert_eq!(run(&[three, "--no-inferred-constraints"], 0).1, json!([]));
+    let one = "Explain in one sentence why eggs take longer in the mountains.";
+    assert_eq!(run(&[one], 0).1, json!([{"kind": "sentences", "min": 1, "max": 1}]));
+    // What is given with a flag is what is meant.
+    let (_, rules) = run(&[three, "--constraint", "sentences=1"], 0);
+    assert_eq!(rules, json!([{"kind": "sentences", "min": 1, "max": 1}]));
+}

@@ -62,6 +62,7 @@ fn a_run_that_cannot_be_recorded_leaves_no_journal() {
     // No file may grow: every write fails as on a full disk.
     run.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "bash", env!("CARGO_BIN_EXE_consensus")]);
     run.args(["run", "--mock", "--answer", "4", "--task", "2+2?"]).current_dir(folder.path());
+    run.env("CONSENSUS_RUNS_DIR", "runs");
     let finished = Finished::of(run.env("HOME", folder.path()));
     assert_ne!(finished.code, 0);
     assert!(finished.stderr.contains("cannot write to"), "{}", finished.stderr);

@@ -1,0 +1,24 @@
+//! The rules that a task says in plain words, put to those of its roleset.
+//!
+//! In: a task, and the parameters and the canonical form of its run. Out: the rules that were added, with their words. A rule that was
+//! given is never changed: what is said in plain words comes after flags and rolesets.
+
+use crate::protocol::{Params, ProtocolParams as _};
+use crate::text::{CanonicalKind, CanonicalRule, Constraint, SpokenRule, spoken_rules};
+
+/// Adds the rules that a task says to the parameters of its run, and returns them.
+pub fn add_spoken_rules(task: &str, params: &mut Params, canonical: &CanonicalRule) -> Vec<SpokenRule> {
+    let by_line = matches!(canonical.kind, CanonicalKind::Lines | CanonicalKind::Verbatim);
+    if canonical.kind != CanonicalKind::Text && !by_line {
+        return Vec::new();
+    }
+    let Some(constraints) = params.constraints_mut() else { return Vec::new() };
+    let is_new = |found: &SpokenRule| {
+        let same = |given: &Constraint| std::mem::discriminant(given) == std::mem::discriminant(&found.rule);
+        // Lines are not told from each other where line breaks do not count.
+        !constraints.iter().any(same) && (by_line || !matches!(found.rule, Constraint::Lines(_)))
+    };
+    let found: Vec<SpokenRule> = spoken_rules(task).into_iter().filter(is_new).collect();
+    constraints.extend(found.iter().map(|found| found.rule.clone()));
+    found
+}

@@ -1,0 +1,320 @@
+//! Rules about the answer that a task says in plain words: "in exactly three sentences", "in at most 50 words", "only the letter".
+//!
+//! In: a task. Out: the rules that it says, each with its words. A sentence of the task counts only if it tells the agents to do
+//! something; what is quoted, asked about or described does not. A rule that is missed costs nothing that was there before, and one that
+//! was not meant stops a right answer: where there is doubt, there is no rule.
+//!
+//! The words are a table, [`ENGLISH`]; another language is another table. Numbers: a figure, or one to twelve in words. A bare number of
+//! sentences or lines is exact. A bare number of words or characters is the most, as people mean it; up to ten it is exact.
+
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+use super::constraint::{Bounds, Constraint};
+
+/// More text than a person would say rules in; what comes behind it is material.
+const TASK_BYTES_MAX: usize = 4000;
+
+/// A bare number of words or characters up to this one is exact.
+const EXACT_MAX: usize = 10;
+
+/// A rule, and the words that say it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SpokenRule {
+    /// The rule.
+    pub rule: Constraint,
+    /// The words.
+    pub words: String,
+}
+
+/// The words of a language.
+struct Language {
+    /// What the first word of an order is, as alternatives of a regular expression.
+    verbs: &'static str,
+    /// What may stand before it.
+    polite: &'static str,
+    /// The numbers in words, from one.
+    numbers: [&'static str; 12],
+    sentences: &'static str,
+    words: &'static str,
+    characters: &'static str,
+    lines: &'static str,
+    exactly: &'static str,
+    at_most: &'static str,
+    below: &'static str,
+    at_least: &'static str,
+    between: (&'static str, &'static str),
+    /// What stands before a bare number.
+    within: &'static str,
+    /// Words that begin a clause of its own: what is counted in it is not the answer.
+    clauses: &'static str,
+    /// Words that share a rule out, so that it is not one of the whole answer.
+    shares: &'static str,
+    /// Verbs whose object is the answer itself.
+    replies: &'static str,
+    /// What may stand between such a verb and what it is with.
+    with: &'static str,
+    /// Words before a number that make it mean something else.
+    not_after: &'static str,
+    /// The same behind its unit.
+    not_before: &'static str,
+    letter: &'static str,
+    code: &'static str,
+    json_list: &'static str,
+}
+
+const ENGLISH: Language = Language {
+    verbs: "answer|compare|compose|define|describe|discuss|draft|explain|give|justify|keep|limit|list|name|outline|paraphrase|present|produce|provide|reply|respond|return|rewrite|say|state|summari[sz]e|tell|translate|use|write|output",
+    polite: "please|now|then|and|but|so|finally|briefly|(?:can|could|would|will) you(?: please)?|in (?:your|the) (?:answer|reply|response),?",
+    numbers: [
+        "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    ],
+    sentences: "sentences?",
+    words: "words?",
+    characters: "characters?",
+    lines: "lines?",
+    exactly: "exactly|precisely",
+    at_most: "at most|no more than|not more than|a maximum of|maximum|max\\.?|up to",
+    below: "fewer than|less than|under",
+    at_least: "at least|no fewer than|no less than|not less than|a minimum of",
+    between: ("between", "and|to"),
+    within: "in|within|using|with",
+    clauses: "that|which|who|whose|why|how|whether|if|where|when|what|has|have|had|is|are|was|were|should|must|may|can|counts?|checks?|matches|finds?|prints?|wraps?|splits?|shows?",
+    shares: "each|every|per",
+    replies: "answer|reply|respond|return|output|give|write|state|use",
+    with: "with",
+    not_after: "told|described|stated|summari[sz]ed|explained|put|written|spelled|spelt|expressed|said|divided|split|contained|found|hidden|differs?|words?|sentences?|characters?|lines?|errors?|mistakes?|each|every|per|the|these|those|first|last|next|other|following|about|around|roughly|approximately",
+    not_before: "of|per|each|every|that|which|who|from|below|above|removed|missing|long ago|apart|later|earlier|or more examples",
+    letter: "(?:only|just) (?:the|a|one|a single|its) letter",
+    code: "(?:only|just) (?:the )?code",
+    json_list: "(?:as |with )?(?:only )?an? json array",
+};
+
+/// What finds a rule.
+struct Patterns {
+    order: Regex,
+    opening: Regex,
+    count: Regex,
+    hyphen: Regex,
+    clause: Regex,
+    share: Regex,
+    reply: Regex,
+    with: Regex,
+    before: Regex,
+    behind: Regex,
+    letter: Regex,
+    code: Regex,
+    json_list: Regex,
+    quoted: Regex,
+    pieces: Regex,
+}
+
+static PATTERNS: LazyLock<Patterns> = LazyLock::new(|| Patterns::of(&ENGLISH));
+
+impl Patterns {
+    fn of(l: &Language) -> Self {
+        let number = format!("[0-9]{{1,5}}|{}", l.numbers.join("|"));
+        let unit = format!(
+            "(?P<sentences>{})|(?P<words>{})|(?P<characters>{})|(?P<lines>{})",
+            l.sentences, l.words, l.characters, l.lines
+        );
+        let bound = format!(
+            "(?P<exactly>{})|(?P<most>{})|(?P<below>{})|(?P<least>{})",
+            l.exactly, l.at_most, l.below, l.at_least
+        );
+        let (between, and) = l.between;
+        let adjective = "(?:short |simple |complete |full |plain |clear |concise |english )?";
+        let regex =
+            |text: &str| Regex::new(&format!("(?i){text}")).unwrap_or_else(|_| unreachable!("it is tested"));
+        Self {
+            order: regex(&format!(r"^\W*(?:(?:{})\b\W*)*(?:{})\b", l.polite, l.verbs)),
+            opening: regex(&format!(r"^\W*(?:{})\b[^,;:]{{0,60}}[,:]", l.within)),
+            count: regex(&format!(
+                r"\b(?:(?:{within}) )?(?:(?:{between}) (?P<from>{number}) (?:{and}) (?P<to>{number})|(?:(?P<bound>{bound}) )?(?P<number>{number})) {adjective}(?:{unit})\b",
+                within = l.within
+            )),
+            hyphen: regex(&format!(r"\b(?:an?|(?P<exactly>{})) (?P<number>{number})-sentence\b", l.exactly)),
+            clause: regex(&format!(r"\b(?:{})\b", l.clauses)),
+            share: regex(&format!(r"\b(?:{})\b", l.shares)),
+            reply: regex(&format!(r"\b(?:{})\b(?:\W+\w+){{0,2}}\W*$", l.replies)),
+            with: regex(&format!(r"^(?:{})\b", l.with)),
+            before: regex(&format!(r"\b(?:{})\W*$", l.not_after)),
+            behind: regex(&format!(r"^\W*(?:{})\b", l.not_before)),
+            letter: regex(&format!(r"\b{}\b", l.letter)),
+            code: regex(&format!(r"\b{}\b", l.code)),
+            json_list: regex(&format!(r"\b{}\b", l.json_list)),
+            quoted: regex("(?s)```.*?```|\"[^\"\\n]*\"|“[^”]*”|«[^»]*»|`[^`\\n]*`|(?m:^>.*$)"),
+            pieces: regex(r"(?:[.!?;:]['\x22)]*\s+|\n+)"),
+        }
+    }
+}
+
+/// Returns the rules that a task says in plain words.
+#[must_use]
+pub fn spoken_rules(task: &str) -> Vec<SpokenRule> {
+    let p = &*PATTERNS;
+    let end = task.floor_char_boundary(TASK_BYTES_MAX);
+    let task = p.quoted.replace_all(&task[..end], "…");
+    let mut found: Vec<SpokenRule> = Vec::new();
+    for piece in p.pieces.split(&task) {
+        let is_order = p.order.is_match(piece);
+        if !is_order && !p.opening.is_match(piece) {
+            continue;
+        }
+        for rule in counted(p, piece, is_order).chain(named(p, piece, is_order)) {
+            let is_same = |other: &SpokenRule| {
+                std::mem::discriminant(&other.rule) == std::mem::discriminant(&rule.rule)
+            };
+            // Two that speak of one thing may not both be meant of the whole answer.
+            if found.iter().any(is_same) {
+                found.retain(|other| !is_same(other));
+            } else {
+                found.push(rule);
+            }
+        }
+    }
+    found
+}
+
+/// The rules of a piece that count something.
+fn counted<'a>(p: &'a Patterns, piece: &'a str, is_order: bool) -> impl Iterator<Item = SpokenRule> + 'a {
+    let head = p.opening.find(piece).map_or(0, |opening| opening.end());
+    let of = move |found: Captures<'_>| {
+        let whole = found.get(0)?;
+        // Where the sentence is no order itself, its opening alone may be one: "In one sentence, what is …".
+        let is_meant = is_order || whole.end() <= head;
+        let (before, behind) = (&piece[..whole.start()], &piece[whole.end()..]);
+        // A rule at the very end is one of the whole sentence: "Explain why the sky is blue in two sentences."
+        let is_last = behind.trim_matches(|c: char| !c.is_alphanumeric()).is_empty()
+            && is_within(&found, whole.as_str());
+        let order = p.order.find(piece).map_or(0, |order| order.end()).min(whole.start());
+        let is_in_clause = p.clause.is_match(&piece[order..whole.start()]) && !is_last;
+        let is_with =
+            found.name("bound").is_none() && p.with.is_match(whole.as_str()) && !p.reply.is_match(before);
+        if is_in_clause || is_with || p.share.is_match(piece) {
+            return None;
+        }
+        let is_else = p.before.is_match(before) || p.behind.is_match(behind);
+        let bounds = bounds(&found)?;
+        let rule = [
+            ("sentences", Constraint::Sentences(bounds)),
+            ("words", Constraint::Words(bounds)),
+            ("characters", Constraint::Characters(bounds)),
+            ("lines", Constraint::Lines(bounds)),
+        ];
+        let (_, rule) = rule.into_iter().find(|(name, _)| found.name(name).is_some())?;
+        let is_whole = has_room(&found, whole.as_str());
+        (is_meant && !is_else && is_whole).then(|| SpokenRule { rule, words: whole.as_str().to_owned() })
+    };
+    let hyphened = move |found: Captures<'_>| {
+        let count = number(&found["number"])?;
+        let rule = Constraint::Sentences(Bounds { min: Some(count), max: Some(count) });
+        is_order.then(|| SpokenRule { rule, words: found[0].to_owned() })
+    };
+    p.count.captures_iter(piece).filter_map(of).chain(p.hyphen.captures_iter(piece).filter_map(hyphened))
+}
+
+/// Whether a number has a word before it that makes it a rule: a bound, or one such as "in".
+fn has_room(found: &Captures<'_>, whole: &str) -> bool {
+    let first = whole.split_whitespace().next().unwrap_or_default().to_lowercase();
+    let begins_with =
+        |group: &str| found.name(group).is_some_and(|part| part.as_str().to_lowercase().starts_with(&first));
+    found.name("bound").is_some() || found.name("from").is_some() || !begins_with("number")
+}
+
+/// Whether a number stands behind a word such as "in".
+fn is_within(found: &Captures<'_>, whole: &str) -> bool {
+    has_room(found, whole) && !found.name("bound").is_some_and(|bound| whole.starts_with(bound.as_str()))
+}
+
+/// The rules of a piece that name a form.
+fn named<'a>(p: &'a Patterns, piece: &'a str, is_order: bool) -> impl Iterator<Item = SpokenRule> + 'a {
+    let one = Bounds { min: Some(1), max: Some(1) };
+    let forms = [
+        (&p.letter, Constraint::Characters(one)),
+        (&p.code, Constraint::Excludes { text: "```".to_owned() }),
+        (&p.json_list, Constraint::StartsWith { text: "[".to_owned() }),
+    ];
+    forms.into_iter().filter(move |_| is_order).filter_map(move |(pattern, rule)| {
+        let found = pattern.find(piece)?;
+        let is_reply = p.reply.is_match(&piece[..found.start()]) && !p.behind.is_match(&piece[found.end()..]);
+        is_reply.then(|| SpokenRule { rule, words: found.as_str().to_owned() })
+    })
+}
+
+fn bounds(found: &Captures<'_>) -> Option<Bounds> {
+    if let (Some(from), Some(to)) = (found.name("from"), found.name("to")) {
+        let (min, max) = (number(from.as_str())?, number(to.as_str())?);
+        return (min <= max).then_some(Bounds { min: Some(min), max: Some(max) });
+    }
+    let count = number(&found["number"])?;
+    let is = |group: &str| found.name(group).is_some();
+    let is_loose = is("words") || is("characters");
+    Some(match () {
+        () if is("exactly") => Bounds { min: Some(count), max: Some(count) },
+        () if is("most") => Bounds { min: None, max: Some(count) },
+        () if is("below") => Bounds { min: None, max: Some(count.checked_sub(1).filter(|max| *max > 0)?) },
+        () if is("least") => Bounds { min: Some(count), max: None },
+        () if is_loose && count > EXACT_MAX => Bounds { min: None, max: Some(count) },
+        () => Bounds { min: Some(count), max: Some(count) },
+    })
+}
+
+fn number(text: &str) -> Option<usize> {
+    let in_words =
+        || ENGLISH.numbers.iter().position(|word| word.eq_ignore_ascii_case(text)).map(|at| at + 1);
+    text.parse().ok().or_else(in_words).filter(|count| *count > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(task: &str) -> Vec<String> {
+        spoken_rules(task).iter().map(|found| serde_json::to_string(&found.rule).unwrap()).collect()
+    }
+
+    #[test]
+    fn what_a_task_says_in_plain_words_is_a_rule() {
+        let exactly = |kind: &str, n: u32| format!("{{\"kind\":\"{kind}\",\"min\":{n},\"max\":{n}}}");
+        let most = |kind: &str, n: u32| format!("{{\"kind\":\"{kind}\",\"max\":{n}}}");
+        for (task, rule) in [
+            ("Explain in exactly three sentences why the sky is blue.", exactly("sentences", 3)),
+            ("Please summarise the report in 2 sentences.", exactly("sentences", 2)),
+            ("Why is the sky blue? Answer in one sentence.", exactly("sentences", 1)),
+            ("Explain why the sky is blue in exactly three sentences.", exactly("sentences", 3)),
+            ("Tell me what inflation is, in at most 30 words.", most("words", 30)),
+            ("In one sentence, what is inflation?", exactly("sentences", 1)),
+            ("Write a two-sentence summary of the text.", exactly("sentences", 2)),
+            ("Describe the plot in at most 50 words.", most("words", 50)),
+            ("Can you explain it in no more than four sentences?", most("sentences", 4)),
+            ("Write a haiku in three lines.", exactly("lines", 3)),
+            ("Answer in 40 words.", most("words", 40)),
+            ("Answer with one word.", exactly("words", 1)),
+            ("Write a title with fewer than 60 characters.", most("characters", 59)),
+            ("Use between 20 and 30 words.", "{\"kind\":\"words\",\"min\":20,\"max\":30}".to_owned()),
+            ("Write at least 100 words.", "{\"kind\":\"words\",\"min\":100}".to_owned()),
+            ("Reply with only the letter.", exactly("characters", 1)),
+            ("Return only the code.", "{\"kind\":\"excludes\",\"text\":\"```\"}".to_owned()),
+            ("Return a JSON array with the names.", "{\"kind\":\"starts_with\",\"text\":\"[\"}".to_owned()),
+        ] {
+            assert_eq!(said(task), [rule], "{task}");
+        }
+    }
+
+    /// Tasks that speak of sentences, words and lines, and say no rule.
+    const NO_RULE: &str = include_str!("spoken_rules_none.txt");
+
+    #[test]
+    fn of_two_hundred_tasks_none_gets_a_rule_that_it_does_not_say() {
+        let tasks: Vec<&str> = NO_RULE.lines().filter(|line| !line.trim().is_empty()).collect();
+        assert!(tasks.len() >= 200, "{}", tasks.len());
+        let alarms: Vec<_> = tasks
+            .iter()
+            .map(|task| (task, spoken_rules(task)))
+            .filter(|(_, rules)| !rules.is_empty())
+            .collect();
+        assert!(alarms.is_empty(), "{alarms:#?}");
+    }
+}
