@@ -111,6 +111,7 @@ fn dispatch(cli: &Cli, output: &Output) -> anyhow::Result<ExitCode> {
         Command::Resume(args) => commands::resume::resume(args, output),
         Command::Runs(args) => commands::runs::runs(args, output),
         Command::Show(args) => commands::show::show(args, output),
+        Command::Export(args) => commands::export::export(args, output),
         Command::Verify(args) => commands::verify::verify(args, output),
         Command::Replay(args) => commands::replay::replay(args, output),
         Command::Plan(args) => commands::plan::plan(args, output),

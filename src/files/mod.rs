@@ -5,11 +5,13 @@
 //! never ends is not read for ever. Nothing here knows what a file is for.
 
 mod bounded;
+mod bundle;
 mod folder;
 mod scratch;
 mod whole;
 
 pub use bounded::{LARGE_BYTES_MAX, LINE_BYTES_MAX, SMALL_BYTES_MAX, read, read_line, read_text};
+pub use bundle::write_bundle;
 pub use folder::private_folder;
 pub use scratch::Scratch;
 pub use whole::write_whole;

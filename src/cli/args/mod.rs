@@ -71,6 +71,8 @@ pub(crate) enum Command {
     /// Derive a run's outcome again from its journal, offline, and check everything in it; or all runs of a batch, given its
     /// folder; or verify the record of a decision.
     Verify(VerifyArgs),
+    /// Write a run or a batch into one file, for others to verify.
+    Export(ExportArgs),
     /// Tell the story of a run again, as it went: what `show --replay` does.
     #[command(hide = true)]
     Replay(ShowArgs),
@@ -234,6 +236,17 @@ impl ShowArgs {
     pub(crate) fn which(&self) -> RunRef {
         RunRef { run: self.run.clone(), last: self.last, runs_dir: self.runs_dir.clone() }
     }
+}
+
+/// What is exported.
+#[derive(Args, Debug)]
+pub(crate) struct ExportArgs {
+    /// The folder of a batch, or a run: its id, or its folder.
+    #[arg(value_name = "BATCH|RUN")]
+    pub(crate) dir: PathBuf,
+    /// The archive that is made: journals, results and the manifest, without what they have kept back.
+    #[arg(long, value_name = "FILE.tar.gz")]
+    pub(crate) bundle: PathBuf,
 }
 
 /// What is verified.

@@ -5,6 +5,7 @@ pub(super) mod batch;
 pub(super) mod children;
 pub(super) mod docs;
 pub(super) mod doctor;
+pub(super) mod export;
 pub(super) mod generate;
 pub(super) mod keys;
 pub(super) mod persona;

@@ -211,3 +211,29 @@ fn what_a_batch_would_take_is_told_before_anything_is_spent() {
     let plan: Value = serde_json::from_str(&Finished::of(&mut command).exits(0).stdout).unwrap();
     assert_eq!((&plan["columns"][0]["ended"], &plan["columns"][0]["most"]["calls"]), (&json!(3), &json!(0)));
 }
+
+#[test]
+fn a_batch_is_one_file_that_others_can_verify() {
+    let folder = Folder::new();
+    tasks(&folder, 2);
+    figures(&folder, &MOCK, 0);
+    folder.write("out/redactions/x.json", "{}");
+    folder.write("out/server-0.log", "a secret path");
+    said(&folder, &["export", "out", "--bundle", "out.tar.gz"], 0);
+    said(&folder, &["export", "out", "--bundle", "again.tar.gz"], 0);
+    let bytes = |name: &str| std::fs::read(folder.path().join(name)).unwrap();
+    assert_eq!(bytes("out.tar.gz"), bytes("again.tar.gz"), "the same files give the same bytes");
+    let unpack = ["xzf", "../out.tar.gz"];
+    std::fs::create_dir(folder.path().join("there")).unwrap();
+    let there = folder.path().join("there");
+    assert!(std::process::Command::new("tar").args(unpack).current_dir(&there).status().unwrap().success());
+    said(&folder, &["verify", "there/out"], 0);
+    assert!(!there.join("out/redactions").exists() && !there.join("out/server-0.log").exists());
+    let why = said(&folder, &["export", "out", "--bundle", "out.tar.gz"], 2).stderr;
+    assert!(why.contains("cannot write `out.tar.gz`"), "{why}");
+    // What does not verify is not handed on.
+    let rows = String::from_utf8(bytes("out/results-0.jsonl")).unwrap();
+    folder.write("out/results-0.jsonl", &rows.replacen("\"rounds\":1", "\"rounds\":2", 1));
+    said(&folder, &["export", "out", "--bundle", "bent.tar.gz"], 7);
+    assert!(!folder.path().join("bent.tar.gz").exists());
+}

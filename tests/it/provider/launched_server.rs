@@ -118,7 +118,7 @@ fn a_server_that_dies_again_puts_the_run_down_for_a_resume() {
 #[test]
 fn a_run_that_goes_on_with_another_model_says_so() {
     let folder = Folder::new();
-    Finished::of(&mut run(&folder, "dies=2")).exits(6);
+    Finished::of(&mut run(&folder, "dies=3")).exits(6);
     let other = Server::start(|request| {
         if request.path.ends_with("/models") {
             let list = json!({"data": [{"id": "other-model"}]});
