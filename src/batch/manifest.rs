@@ -153,6 +153,19 @@ pub fn note(folder: &Path, new: &BatchNote) -> Result<(), BatchError> {
     })
 }
 
+/// Whether a batch was made by version 0.1 alone, which noted nothing but the number of shards.
+///
+/// # Errors
+///
+/// [`BatchError::Io`], [`BatchError::Manifest`].
+pub fn is_of_first_version(folder: &Path) -> Result<bool, BatchError> {
+    let path = folder.join(BATCH_FILE);
+    let bytes = read(&path, SMALL_BYTES_MAX).map_err(BatchError::io("read", &path))?;
+    let manifest: Map<String, Value> = serde_json::from_slice(&bytes)
+        .map_err(|why| BatchError::Manifest { path: path.clone(), why: why.to_string() })?;
+    Ok(!manifest.contains_key("columns"))
+}
+
 /// Notes what the servers of a batch say about themselves; what is noted stays, where they say nothing.
 ///
 /// # Errors

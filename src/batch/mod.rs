@@ -45,7 +45,9 @@ pub use columns::{ColumnRequest, OpenColumns, planned_columns};
 pub use error::BatchError;
 pub use grader::Grader;
 pub use layout::{is_batch, redactions_file};
-pub use manifest::{BatchNote, ColumnNote, CommandNote, DataNote, ServerNote, note, note_servers};
+pub use manifest::{
+    BatchNote, ColumnNote, CommandNote, DataNote, ServerNote, is_of_first_version, note, note_servers,
+};
 pub use matrix::Column;
 pub use open_run::Options;
 pub use picked::{CellLabel, Pick, PickedRun, pick};

@@ -36,7 +36,7 @@ pub(super) async fn check_name(endpoint: &OpenAiEndpoint) -> Result<(), ConfigEr
     let shown: Vec<String> = models.take(SHOWN_MAX).map(|model| format!("`{model}`")).collect();
     let more = info.models.len().saturating_sub(SHOWN_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Err(ConfigError::Usage(escape::plain(&format!(
+    Err(ConfigError::Usage(escape::one_line(&format!(
         "{} has no model `{}`{hint} It lists {}{more}. With --no-model-check it is called all the same.",
         endpoint.base_url,
         endpoint.model,

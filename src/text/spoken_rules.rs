@@ -19,6 +19,9 @@ const TASK_BYTES_MAX: usize = 4000;
 /// A bare number of words or characters up to this one is exact.
 const EXACT_MAX: usize = 10;
 
+/// Fewer characters than this are persons of a story, or those of a password.
+const CHARACTERS_MIN: usize = 20;
+
 /// A rule, and the words that say it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SpokenRule {
@@ -55,6 +58,13 @@ struct Language {
     replies: &'static str,
     /// What may stand between such a verb and what it is with.
     with: &'static str,
+    /// What the answer itself is called, between a verb and a bound.
+    itself: &'static str,
+    /// Words after which something else is asked for as well.
+    more: &'static str,
+    /// Bounds behind a unit.
+    or_more: &'static str,
+    or_less: &'static str,
     /// Words before a number that make it mean something else.
     not_after: &'static str,
     /// The same behind its unit.
@@ -84,9 +94,13 @@ const ENGLISH: Language = Language {
     shares: "each|every|per",
     replies: "answer|reply|respond|return|output|give|write|state|use",
     with: "with",
+    itself: "it|(?:your|the) (?:answer|reply|response|explanation|summary)",
+    more: "then|followed by|plus|along with|apiece|with (?:an?|the)",
+    or_more: "or more|or longer|at least|at minimum|minimum",
+    or_less: "or fewer|or less|or shorter|at most|at maximum|maximum|max|tops",
     not_after: "told|described|stated|summari[sz]ed|explained|put|written|spelled|spelt|expressed|said|divided|split|contained|found|hidden|differs?|words?|sentences?|characters?|lines?|errors?|mistakes?|each|every|per|the|these|those|first|last|next|other|following|about|around|roughly|approximately",
     not_before: "of|per|each|every|that|which|who|from|below|above|removed|missing|long ago|apart|later|earlier|or more examples",
-    letter: "(?:only|just) (?:the|a|one|a single|its) letter",
+    letter: "(?:only|just) the letter",
     code: "(?:only|just) (?:the )?code",
     json_list: "(?:as |with )?(?:only )?an? json array",
 };
@@ -101,6 +115,12 @@ struct Patterns {
     share: Regex,
     reply: Regex,
     with: Regex,
+    itself: Regex,
+    more: Regex,
+    or_more: Regex,
+    or_less: Regex,
+    named_behind: Regex,
+    how_to: Regex,
     before: Regex,
     behind: Regex,
     letter: Regex,
@@ -139,12 +159,20 @@ impl Patterns {
             share: regex(&format!(r"\b(?:{})\b", l.shares)),
             reply: regex(&format!(r"\b(?:{})\b(?:\W+\w+){{0,2}}\W*$", l.replies)),
             with: regex(&format!(r"^(?:{})\b", l.with)),
+            itself: regex(&format!(r"^\W*(?:{})?\W*(?:to|at)?\W*$", l.itself)),
+            more: regex(&format!(r"\b(?:{})\b|(?:\band|,)\W+(?:\w+\W+){{0,2}}(?:{})\b", l.more, l.verbs)),
+            or_more: regex(&format!(r"^\W*(?:{})\b", l.or_more)),
+            or_less: regex(&format!(r"^\W*(?:{})\b", l.or_less)),
+            how_to: regex(r"\bhow to\b"),
+            named_behind: regex(r"^\W*(?:$|(?:of|for|with|containing|and nothing|without|no)\b)"),
             before: regex(&format!(r"\b(?:{})\W*$", l.not_after)),
             behind: regex(&format!(r"^\W*(?:{})\b", l.not_before)),
             letter: regex(&format!(r"\b{}\b", l.letter)),
             code: regex(&format!(r"\b{}\b", l.code)),
             json_list: regex(&format!(r"\b{}\b", l.json_list)),
-            quoted: regex("(?s)```.*?```|\"[^\"\\n]*\"|“[^”]*”|«[^»]*»|`[^`\\n]*`|(?m:^>.*$)"),
+            quoted: regex(
+                "(?s)```.*?```|(?:^|\\s)'[^'\\n]+'|\"[^\"\\n]*\"|“[^”]*”|«[^»]*»|`[^`\\n]*`|(?m:^>.*$)",
+            ),
             pieces: regex(r"(?:[.!?;:]['\x22)]*\s+|\n+)"),
         }
     }
@@ -156,9 +184,15 @@ pub fn spoken_rules(task: &str) -> Vec<SpokenRule> {
     let p = &*PATTERNS;
     let end = task.floor_char_boundary(TASK_BYTES_MAX);
     let task = p.quoted.replace_all(&task[..end], "…");
+    // What comes behind a colon is material, and no order.
+    let order = task.split_once(": ").or_else(|| task.split_once(":\n")).map_or(&*task, |(order, _)| order);
     let mut found: Vec<SpokenRule> = Vec::new();
-    for piece in p.pieces.split(&task) {
+    for piece in p.pieces.split(order) {
         let is_order = p.order.is_match(piece);
+        if is_order {
+            // What was said before is of a part of the answer, where more is asked for.
+            found.clear();
+        }
         if !is_order && !p.opening.is_match(piece) {
             continue;
         }
@@ -182,21 +216,8 @@ fn counted<'a>(p: &'a Patterns, piece: &'a str, is_order: bool) -> impl Iterator
     let head = p.opening.find(piece).map_or(0, |opening| opening.end());
     let of = move |found: Captures<'_>| {
         let whole = found.get(0)?;
-        // Where the sentence is no order itself, its opening alone may be one: "In one sentence, what is …".
-        let is_meant = is_order || whole.end() <= head;
         let (before, behind) = (&piece[..whole.start()], &piece[whole.end()..]);
-        // A rule at the very end is one of the whole sentence: "Explain why the sky is blue in two sentences."
-        let is_last = behind.trim_matches(|c: char| !c.is_alphanumeric()).is_empty()
-            && is_within(&found, whole.as_str());
-        let order = p.order.find(piece).map_or(0, |order| order.end()).min(whole.start());
-        let is_in_clause = p.clause.is_match(&piece[order..whole.start()]) && !is_last;
-        let is_with =
-            found.name("bound").is_none() && p.with.is_match(whole.as_str()) && !p.reply.is_match(before);
-        if is_in_clause || is_with || p.share.is_match(piece) {
-            return None;
-        }
-        let is_else = p.before.is_match(before) || p.behind.is_match(behind);
-        let bounds = bounds(&found)?;
+        let bounds = bounds(p, &found, behind)?;
         let rule = [
             ("sentences", Constraint::Sentences(bounds)),
             ("words", Constraint::Words(bounds)),
@@ -204,8 +225,14 @@ fn counted<'a>(p: &'a Patterns, piece: &'a str, is_order: bool) -> impl Iterator
             ("lines", Constraint::Lines(bounds)),
         ];
         let (_, rule) = rule.into_iter().find(|(name, _)| found.name(name).is_some())?;
-        let is_whole = has_room(&found, whole.as_str());
-        (is_meant && !is_else && is_whole).then(|| SpokenRule { rule, words: whole.as_str().to_owned() })
+        // A few characters are persons, or those of a password.
+        let is_few = bounds.max.or(bounds.min).is_some_and(|count| count < CHARACTERS_MIN);
+        let is_person = found.name("characters").is_some() && is_few;
+        // Where the sentence is no order itself, its opening alone may be one: "In one sentence, what is …".
+        let is_meant = is_order || whole.end() <= head;
+        let is_it = is_meant && !is_person && is_of_the_answer(p, piece, &found);
+        let is_else = p.before.is_match(before) || p.behind.is_match(behind);
+        (is_it && !is_else).then(|| SpokenRule { rule, words: whole.as_str().to_owned() })
     };
     let hyphened = move |found: Captures<'_>| {
         let count = number(&found["number"])?;
@@ -215,17 +242,33 @@ fn counted<'a>(p: &'a Patterns, piece: &'a str, is_order: bool) -> impl Iterator
     p.count.captures_iter(piece).filter_map(of).chain(p.hyphen.captures_iter(piece).filter_map(hyphened))
 }
 
-/// Whether a number has a word before it that makes it a rule: a bound, or one such as "in".
-fn has_room(found: &Captures<'_>, whole: &str) -> bool {
-    let first = whole.split_whitespace().next().unwrap_or_default().to_lowercase();
-    let begins_with =
-        |group: &str| found.name(group).is_some_and(|part| part.as_str().to_lowercase().starts_with(&first));
-    found.name("bound").is_some() || found.name("from").is_some() || !begins_with("number")
-}
-
-/// Whether a number stands behind a word such as "in".
-fn is_within(found: &Captures<'_>, whole: &str) -> bool {
-    has_room(found, whole) && !found.name("bound").is_some_and(|bound| whole.starts_with(bound.as_str()))
+/// Whether what was found speaks of the whole answer, and of nothing that the answer is about.
+fn is_of_the_answer(p: &Patterns, piece: &str, found: &Captures<'_>) -> bool {
+    let Some(whole) = found.get(0) else { return false };
+    let (before, behind) = (&piece[..whole.start()], &piece[whole.end()..]);
+    let order = p.order.find(piece).map_or(0, |order| order.end()).min(whole.start());
+    let between = &piece[order..whole.start()];
+    if p.share.is_match(piece) || p.more.is_match(between) || p.more.is_match(behind) {
+        return false;
+    }
+    let first = whole.as_str().split_whitespace().next().unwrap_or_default();
+    let is_first = |group: &str| found.name(group).is_some_and(|part| part.start() == whole.start());
+    let rest = behind.trim_matches(|c: char| !c.is_alphanumeric());
+    let is_last = rest.is_empty() || p.or_more.is_match(rest) || p.or_less.is_match(rest);
+    if is_first("number") {
+        // A number alone says nothing: "Keep it to two sentences" has a word before it.
+        return is_last && !between.trim().is_empty() && p.itself.is_match(between);
+    }
+    if is_first("bound")
+        || found.name("from").is_some_and(|from| from.start() < whole.start() + first.len() + 2)
+    {
+        return is_last && (p.itself.is_match(between) || between.trim_end().ends_with(','));
+    }
+    if p.with.is_match(whole.as_str()) {
+        return p.reply.is_match(before) && p.itself.is_match(between);
+    }
+    // A rule at the very end is one of the whole sentence: "Explain why the sky is blue in two sentences."
+    !p.clause.is_match(between) || is_last && !p.how_to.is_match(between)
 }
 
 /// The rules of a piece that name a form.
@@ -238,12 +281,13 @@ fn named<'a>(p: &'a Patterns, piece: &'a str, is_order: bool) -> impl Iterator<I
     ];
     forms.into_iter().filter(move |_| is_order).filter_map(move |(pattern, rule)| {
         let found = pattern.find(piece)?;
-        let is_reply = p.reply.is_match(&piece[..found.start()]) && !p.behind.is_match(&piece[found.end()..]);
+        let is_reply =
+            p.reply.is_match(&piece[..found.start()]) && p.named_behind.is_match(&piece[found.end()..]);
         is_reply.then(|| SpokenRule { rule, words: found.as_str().to_owned() })
     })
 }
 
-fn bounds(found: &Captures<'_>) -> Option<Bounds> {
+fn bounds(p: &Patterns, found: &Captures<'_>, behind: &str) -> Option<Bounds> {
     if let (Some(from), Some(to)) = (found.name("from"), found.name("to")) {
         let (min, max) = (number(from.as_str())?, number(to.as_str())?);
         return (min <= max).then_some(Bounds { min: Some(min), max: Some(max) });
@@ -255,7 +299,8 @@ fn bounds(found: &Captures<'_>) -> Option<Bounds> {
         () if is("exactly") => Bounds { min: Some(count), max: Some(count) },
         () if is("most") => Bounds { min: None, max: Some(count) },
         () if is("below") => Bounds { min: None, max: Some(count.checked_sub(1).filter(|max| *max > 0)?) },
-        () if is("least") => Bounds { min: Some(count), max: None },
+        () if is("least") || p.or_more.is_match(behind) => Bounds { min: Some(count), max: None },
+        () if p.or_less.is_match(behind) => Bounds { min: None, max: Some(count) },
         () if is_loose && count > EXACT_MAX => Bounds { min: None, max: Some(count) },
         () => Bounds { min: Some(count), max: Some(count) },
     })
@@ -292,7 +337,11 @@ mod tests {
             ("Write a haiku in three lines.", exactly("lines", 3)),
             ("Answer in 40 words.", most("words", 40)),
             ("Answer with one word.", exactly("words", 1)),
-            ("Write a title with fewer than 60 characters.", most("characters", 59)),
+            ("Answer in fewer than 60 characters.", most("characters", 59)),
+            ("Limit your answer to 50 words.", most("words", 50)),
+            ("Keep it under 50 words.", most("words", 49)),
+            ("Answer in 50 words or more.", "{\"kind\":\"words\",\"min\":50}".to_owned()),
+            ("Answer in 3 sentences or fewer.", most("sentences", 3)),
             ("Use between 20 and 30 words.", "{\"kind\":\"words\",\"min\":20,\"max\":30}".to_owned()),
             ("Write at least 100 words.", "{\"kind\":\"words\",\"min\":100}".to_owned()),
             ("Reply with only the letter.", exactly("characters", 1)),

@@ -194,7 +194,9 @@ fn command() -> CommandNote {
             is_left_out = value.is_none();
             words.extend((name != "--shard").then(|| format!("{name}=…")));
         } else {
-            words.push(word);
+            // What is behind the path of an address may be a key.
+            let address = word.split_once('?').filter(|(address, _)| address.contains("://"));
+            words.push(address.map_or(word.clone(), |(address, _)| format!("{address}?…")));
         }
     }
     CommandNote {

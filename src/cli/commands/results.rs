@@ -7,7 +7,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::batch::{
-    By, Difference, Group, Groups, State, calls, page, results, share_in_words, status, strays,
+    By, Difference, Group, Groups, State, calls, is_of_first_version, page, results, share_in_words, status,
+    strays,
 };
 use crate::cli::args::{Format, OwnFormat, ResultsArgs};
 use crate::cli::error::UsageError;
@@ -227,6 +228,13 @@ fn warnings(args: &ResultsArgs, groups: &[Group]) -> anyhow::Result<Vec<String>>
     for dir in &args.dirs {
         let of = if args.dirs.len() > 1 { format!(" of `{}`", dir.display()) } else { String::new() };
         warnings.extend(strays(dir)?);
+        let has_seeds = groups.iter().any(|group| group.agreed.tasks < group.agreed.of);
+        if has_seeds && is_of_first_version(dir)? {
+            warnings.push(format!(
+                "several runs of one task are one unit in these intervals{of}; version 0.1 counted each run by itself, so that its \
+                 intervals were narrower"
+            ));
+        }
         for shard in status(dir)? {
             let state = shard.progress.map(|progress| progress.state);
             if state != Some(State::Ended) || shard.is_live == Some(true) {

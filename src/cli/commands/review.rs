@@ -120,20 +120,30 @@ fn print(
             output.print(&(serde_json::to_string_pretty(&sarif(section))? + "\n"))
         }
         Format::Own(OwnFormat::Github) => {
-            if let Some(path) = std::env::var_os(SUMMARY).filter(|path| !path.is_empty()) {
-                let path = Path::new(&path);
-                let file = File::options().append(true).create(true).open(path);
-                let mut file =
-                    file.with_context(|| format!("cannot open `{}`, which {SUMMARY} names", path.display()))?;
-                write(&mut file, path, &review_markdown(section, outcome))?;
+            output.print(&review_annotations(section, outcome))?;
+            // The verdict does not depend on where a summary can be written.
+            if let Some(path) = std::env::var_os(SUMMARY).filter(|path| !path.is_empty())
+                && let Err(why) = summarise(Path::new(&path), &review_markdown(section, outcome))
+            {
+                output.warn(&escape::terminal(&format!("the summary of the job is not written: {why:#}")));
             }
-            output.print(&review_annotations(section, outcome))
+            Ok(())
         }
         Format::Json | Format::Jsonl => output.print(&result.to_json()),
         Format::Text | Format::Own(OwnFormat::Csv | OwnFormat::Calls | OwnFormat::Html) => {
             output.print(&escape::terminal(&review_text(section, outcome)))
         }
     }
+}
+
+/// Adds to the summary of a job, which is a file: what is none may wait for its reader for ever.
+fn summarise(path: &Path, text: &str) -> anyhow::Result<()> {
+    let is_other = std::fs::metadata(path).is_ok_and(|about| !about.is_file());
+    anyhow::ensure!(!is_other, "`{}`, which {SUMMARY} names, is no file", path.display());
+    let file = File::options().append(true).create(true).open(path);
+    let mut file =
+        file.with_context(|| format!("cannot open `{}`, which {SUMMARY} names", path.display()))?;
+    write(&mut file, path, text)
 }
 
 fn create(path: Option<&Path>) -> anyhow::Result<Option<(File, &Path)>> {

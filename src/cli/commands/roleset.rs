@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::approval::quorum_in_words;
 use crate::bft::Quorum;
 use crate::cli::args::{Format, RolesetAction, RolesetArgs, ShowArgs};
+use crate::cli::error::UsageError;
 use crate::cli::journals;
 use crate::cli::output::Output;
 use crate::config::{
@@ -33,13 +34,13 @@ pub(crate) fn roleset(args: &RolesetArgs, output: &Output) -> anyhow::Result<Exi
         }
         RolesetAction::Copy { roleset: to, from: Some(run), .. } => {
             let (name, roleset, packs) = of_run(run)?;
-            let (new, folder) = place(to);
+            let (new, folder) = place(to)?;
             let path = folder.join(format!("{}.json", new.unwrap_or(&name)));
             let text = serde_json::to_string_pretty(&roleset)? + "\n";
             copied(&write_roleset(&roleset, text, &packs, path)?, output)
         }
         RolesetAction::Copy { roleset, to, .. } => {
-            let (name, folder) = place(to);
+            let (name, folder) = place(to)?;
             copied(&copy_roleset(&find_roleset(roleset, &folders)?, name, &folder)?, output)
         }
         RolesetAction::Check { rolesets } if rolesets.is_empty() => check(&list_rolesets(&folders), output),
@@ -86,11 +87,18 @@ fn of_run(run: &str) -> anyhow::Result<(String, Roleset, Packs)> {
 }
 
 /// Where a copy goes: its new name, if it has one, and its folder.
-fn place(to: &str) -> (Option<&str>, PathBuf) {
+fn place(to: &str) -> anyhow::Result<(Option<&str>, PathBuf)> {
     if to.contains('/') || Path::new(to).is_dir() {
-        return (None, to.into());
+        return Ok((None, to.into()));
     }
-    (Some(to.trim_end_matches(".json")), "rolesets".into())
+    let name = to.strip_suffix(".json").unwrap_or(to);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.';
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
+        let why =
+            "a new name has letters, digits, `-`, `_` and `.`; a folder is named with a slash at its end";
+        return Err(UsageError(why.to_owned()).into());
+    }
+    Ok((Some(name), "rolesets".into()))
 }
 
 fn copied(path: &Path, output: &Output) -> anyhow::Result<ExitCode> {

@@ -73,6 +73,21 @@ fn a_review_comes_in_the_form_that_a_place_wants() {
 }
 
 #[test]
+fn a_summary_that_cannot_be_written_costs_no_verdict() {
+    let project = Project::new();
+    project.branch("note", "notes.txt", "one\ntwo\n");
+    let pipe = project.folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for place in [pipe.as_path(), std::path::Path::new("/nonexistent/x"), project.folder.path()] {
+        let mut command = consensus(&project.folder);
+        command.args(["review", "--repo", "repo", "--change", "note", "--mock", "--format", "github"]);
+        let said = Finished::of(command.env("GITHUB_STEP_SUMMARY", place)).exits(0);
+        assert!(said.stdout.contains("::notice title=Review::approved: 4 of 4"), "{}", said.stdout);
+        assert!(said.stderr.contains("the summary of the job is not written"), "{}", said.stderr);
+    }
+}
+
+#[test]
 fn a_patch_needs_no_repository_and_a_clone_knows_its_base_by_its_remote() {
     let folder = Folder::new();
     folder.write("fix.patch", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a = 1\n+a = 2\n");

@@ -237,3 +237,14 @@ fn a_batch_is_one_file_that_others_can_verify() {
     said(&folder, &["export", "out", "--bundle", "bent.tar.gz"], 7);
     assert!(!folder.path().join("bent.tar.gz").exists());
 }
+
+#[test]
+fn an_older_folder_says_that_its_intervals_are_made_in_another_way_now() {
+    let folder = Folder::new();
+    tasks(&folder, 2);
+    figures(&folder, &[&MOCK[..], &["--seeds", "2"]].concat(), 0);
+    assert!(!said(&folder, &["results", "out"], 0).stderr.contains("one unit"));
+    folder.write("out/batch.json", "{\"v\":1,\"shards\":1}\n");
+    let told = said(&folder, &["results", "out"], 0).stderr;
+    assert!(told.contains("several runs of one task are one unit in these intervals"), "{told}");
+}

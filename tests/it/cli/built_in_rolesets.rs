@@ -219,6 +219,12 @@ fn a_roleset_is_copied_under_a_name_of_its_own_and_out_of_a_run() {
         said(&["roleset", "copy", "solver_checker", "there/"], 0).stdout,
         "there/solver_checker.json\n"
     );
+    for bad in ["", ".json", "a b", "n\nl"] {
+        assert!(
+            said(&["roleset", "copy", "solver_checker", bad], 2).stderr.contains("a new name has"),
+            "{bad:?}"
+        );
+    }
     // A copy that takes the place of a built-in roleset is said to, wherever it is used.
     let copied = said(&["roleset", "copy", "solver_checker"], 0).stderr;
     assert!(copied.contains("takes the place of the built-in roleset `solver_checker`"), "{copied}");
