@@ -86,23 +86,47 @@ pub struct OpenColumns {
 /// # Errors
 ///
 /// [`RunError`]; nothing was started or sent.
-pub fn planned_columns(request: &ColumnRequest, file: &FileConfig) -> Result<Vec<Column>, RunError> {
+pub fn planned_columns(
+    request: &ColumnRequest,
+    file: &FileConfig,
+) -> Result<Vec<(Column, ColumnNote)>, RunError> {
     let mut columns = Vec::new();
     for roleset in request.rolesets() {
         let named = read_named(roleset, request.rolesets_dir.as_ref(), file)?;
-        let NamedRoleset { name, mut roleset, mut packs, .. } = named;
+        let NamedRoleset { name, mut roleset, mut packs, source, .. } = named;
+        let as_found = roleset.clone();
         request.seats.take(&mut roleset, &mut packs, &request.redaction)?;
         request.params.apply(&mut roleset)?;
         let setup = roleset.setup(&name, &packs, Task::default(), 0);
         for model in models(request.servers.model.as_deref()) {
-            let column = Column::new(model.unwrap_or_default(), setup.clone(), Vec::new());
-            columns.push(column.in_arm(request.arm.as_deref().unwrap_or_default()));
+            let column = request.named(Column::new(model.unwrap_or_default(), setup.clone(), Vec::new()));
+            let note = noted(&column, &as_found, &roleset, &source);
+            columns.push((column, note));
         }
     }
     Ok(columns)
 }
 
+/// What the manifest says of a column.
+fn noted(column: &Column, as_found: &Roleset, roleset: &Roleset, source: &RolesetSource) -> ColumnNote {
+    ColumnNote {
+        roleset: column.roleset.clone(),
+        model: column.model.clone(),
+        arm: column.arm.clone(),
+        source: source.to_string(),
+        sha256: column.sha256,
+        settings: vec![settings(as_found, roleset, source, column)],
+        endpoints: column.endpoints.iter().map(Endpoint::label).collect(),
+    }
+}
+
 impl ColumnRequest {
+    /// A column in its arm, with or without the rules that tasks say.
+    fn named(&self, column: Column) -> Column {
+        let column = column.in_arm(self.arm.as_deref().unwrap_or_default());
+        if self.no_spoken_rules { column.without_spoken_rules() } else { column }
+    }
+
     /// The rolesets that are named; one that is not, where none is.
     fn rolesets(&self) -> Vec<Option<&str>> {
         let named: Vec<Option<&str>> = self.rolesets.iter().map(|name| Some(name.as_str())).collect();
@@ -201,21 +225,12 @@ impl OpenColumns {
             };
             check_prices(self.request.limits, &endpoints)?;
             let column = Column::new(model.clone().unwrap_or_default(), setup.clone(), endpoints);
-            let column = column.in_arm(self.request.arm.as_deref().unwrap_or_default());
-            let column = if self.request.no_spoken_rules { column.without_spoken_rules() } else { column };
+            let column = self.request.named(column);
             let column = match &sought {
                 Some(sought) => column.redacted(sought.clone()),
                 None => column,
             };
-            let note = ColumnNote {
-                roleset: column.roleset.clone(),
-                model: column.model.clone(),
-                arm: column.arm.clone(),
-                source: source.to_string(),
-                sha256: column.sha256,
-                settings: vec![settings(&as_found, &roleset, &source, &column)],
-                endpoints: column.endpoints.iter().map(Endpoint::label).collect(),
-            };
+            let note = noted(&column, &as_found, &roleset, &source);
             columns.push((column, note));
         }
         Ok(columns)

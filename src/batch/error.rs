@@ -157,7 +157,7 @@ fn settings_in_words(folder: &Path, [roleset, model, arm]: [&str; 3]) -> String 
     let arm = if arm.is_empty() { String::new() } else { format!(" in the arm `{arm}`") };
     format!(
         "`{}` has runs of `{roleset}`{model}{arm} with other settings: give these a name of their own with --arm NAME, take \
-         another --output, or keep the old runs beside the new ones with --keep-old",
+         another --output, or keep those runs, and make only what is missing, with --keep-old",
         folder.display()
     )
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::error::BatchError;
-use super::layout::{BATCH_FILE, PRIVATE, is_begun};
+use super::layout::{BATCH_FILE, PRIVATE, is_batch, is_begun};
 use crate::crypto::Digest;
 use crate::files::{SMALL_BYTES_MAX, read, write_whole};
 use crate::provider::ServerInfo;
@@ -132,12 +132,8 @@ pub fn note(folder: &Path, new: &BatchNote) -> Result<(), BatchError> {
     change(folder, |manifest, wrong| {
         let columns: Vec<ColumnNote> = listed(manifest, "columns").map_err(wrong)?;
         let is_begun = is_begun(folder, new.shards);
-        let columns = merged(columns, new, is_begun).map_err(|column| BatchError::Settings {
-            folder: folder.to_owned(),
-            roleset: column.roleset.clone(),
-            model: column.model.clone(),
-            arm: column.arm.clone(),
-        })?;
+        let columns = merged(columns, &new.columns, new.keep_old, is_begun);
+        let columns = columns.map_err(|column| in_the_way(folder, column))?;
         let mut commands: Vec<CommandNote> = listed(manifest, "commands").map_err(wrong)?;
         let is_new = |known: &CommandNote| {
             (&known.program, &known.words) != (&new.command.program, &new.command.words)
@@ -159,11 +155,41 @@ pub fn note(folder: &Path, new: &BatchNote) -> Result<(), BatchError> {
 ///
 /// [`BatchError::Io`], [`BatchError::Manifest`].
 pub fn is_of_first_version(folder: &Path) -> Result<bool, BatchError> {
+    let manifest = read_manifest(folder)?;
+    Ok(!manifest.contains_key("columns"))
+}
+
+/// Refuses columns of which the folder of a batch has runs that were made by other settings, as [`note`] would.
+///
+/// # Errors
+///
+/// [`BatchError::Settings`], [`BatchError::Io`], [`BatchError::Manifest`].
+pub fn check_settings(folder: &Path, shards: u64, columns: &[ColumnNote]) -> Result<(), BatchError> {
+    if !is_batch(folder) {
+        return Ok(());
+    }
+    let manifest = read_manifest(folder)?;
+    let wrong =
+        |why: serde_json::Error| BatchError::Manifest { path: folder.join(BATCH_FILE), why: why.to_string() };
+    let known: Vec<ColumnNote> = listed(&manifest, "columns").map_err(wrong)?;
+    merged(known, columns, false, is_begun(folder, shards))
+        .map(drop)
+        .map_err(|column| in_the_way(folder, column))
+}
+
+fn in_the_way(folder: &Path, column: &ColumnNote) -> BatchError {
+    BatchError::Settings {
+        folder: folder.to_owned(),
+        roleset: column.roleset.clone(),
+        model: column.model.clone(),
+        arm: column.arm.clone(),
+    }
+}
+
+fn read_manifest(folder: &Path) -> Result<Map<String, Value>, BatchError> {
     let path = folder.join(BATCH_FILE);
     let bytes = read(&path, SMALL_BYTES_MAX).map_err(BatchError::io("read", &path))?;
-    let manifest: Map<String, Value> = serde_json::from_slice(&bytes)
-        .map_err(|why| BatchError::Manifest { path: path.clone(), why: why.to_string() })?;
-    Ok(!manifest.contains_key("columns"))
+    serde_json::from_slice(&bytes).map_err(|why| BatchError::Manifest { path, why: why.to_string() })
 }
 
 /// Notes what the servers of a batch say about themselves; what is noted stays, where they say nothing.
@@ -218,10 +244,11 @@ fn listed<T: serde::de::DeserializeOwned>(
 /// The first column whose runs were made by other settings.
 fn merged(
     mut known: Vec<ColumnNote>,
-    new: &BatchNote,
+    new: &[ColumnNote],
+    keep_old: bool,
     is_begun: bool,
 ) -> Result<Vec<ColumnNote>, &ColumnNote> {
-    for column in &new.columns {
+    for column in new {
         let is_same = |other: &&mut ColumnNote| {
             (&other.roleset, &other.model, &other.arm) == (&column.roleset, &column.model, &column.arm)
         };
@@ -230,7 +257,7 @@ fn merged(
             // Without a run nothing was made by them.
             Some(other) if !is_begun => *other = column.clone(),
             Some(other) if column.settings.iter().all(|settings| other.settings.contains(settings)) => {}
-            Some(other) if new.keep_old => {
+            Some(other) if keep_old => {
                 let settings = [other.settings.clone(), column.settings.clone()].concat();
                 *other = ColumnNote { settings, ..column.clone() };
             }

@@ -46,7 +46,8 @@ pub use error::BatchError;
 pub use grader::Grader;
 pub use layout::{is_batch, redactions_file};
 pub use manifest::{
-    BatchNote, ColumnNote, CommandNote, DataNote, ServerNote, is_of_first_version, note, note_servers,
+    BatchNote, ColumnNote, CommandNote, DataNote, ServerNote, check_settings, is_of_first_version, note,
+    note_servers,
 };
 pub use matrix::Column;
 pub use open_run::Options;

@@ -35,6 +35,17 @@ pub(super) fn open(args: &ShowArgs) -> anyhow::Result<OpenedRun> {
         let redactions = dir.join(REDACTIONS_FILE);
         return Ok(OpenedRun { journal: read(&dir.join(FILE_NAME))?, dir, redactions });
     };
+    let mut found = of_batch(folder, args)?;
+    if found.len() > 1 {
+        return Err(UsageError(choice(folder, args, &found)).into());
+    }
+    let journal = found.remove(0).journal;
+    let redactions = redactions_file(folder, &journal.records[0].run);
+    Ok(OpenedRun { journal, dir: folder.to_owned(), redactions })
+}
+
+/// The runs of a batch that were named; at least one.
+pub(super) fn of_batch(folder: &Path, args: &ShowArgs) -> anyhow::Result<Vec<PickedRun>> {
     let shown = folder.display();
     let Some(wanted) = args.pick() else {
         let why = format!(
@@ -42,27 +53,20 @@ pub(super) fn open(args: &ShowArgs) -> anyhow::Result<OpenedRun> {
         );
         return Err(UsageError(why).into());
     };
-    let mut found = pick(folder, &wanted)?;
-    match found.len() {
-        1 => {
-            let journal = found.remove(0).journal;
-            let redactions = redactions_file(folder, &journal.records[0].run);
-            Ok(OpenedRun { journal, dir: folder.to_owned(), redactions })
-        }
-        0 => Err(UsageError(format!(
-            "`{shown}` has no such run of `{}`; `consensus runs {shown}` lists them",
-            wanted.name
-        ))
-        .into()),
-        _ => Err(UsageError(choice(folder, &found)).into()),
+    let found = pick(folder, &wanted)?;
+    if found.is_empty() {
+        let why =
+            format!("`{shown}` has no such run of `{}`; `consensus runs {shown}` lists them", wanted.name);
+        return Err(UsageError(why).into());
     }
+    Ok(found)
 }
 
 /// What tells a run from others of its task.
 type Field = fn(&CellLabel) -> String;
 
 /// Says which runs fit, each by the words that name it alone.
-fn choice(folder: &Path, found: &[PickedRun]) -> String {
+fn choice(folder: &Path, args: &ShowArgs, found: &[PickedRun]) -> String {
     let differs = |field: Field| found.iter().any(|run| field(&run.cell) != field(&found[0].cell));
     let fields: [(&str, Field); 4] = [
         ("--roleset", |cell| cell.roleset.clone()),
@@ -70,7 +74,15 @@ fn choice(folder: &Path, found: &[PickedRun]) -> String {
         ("--arm", |cell| cell.arm.clone()),
         ("--seed", |cell| cell.seed.to_string()),
     ];
-    let fields: Vec<_> = fields.into_iter().filter(|(_, field)| differs(*field)).collect();
+    // What was said has to be said again.
+    let is_said = |flag: &str| match flag {
+        "--roleset" => args.roleset.is_some(),
+        "--model" => args.model.is_some(),
+        "--arm" => args.arm.is_some(),
+        _ => args.seed.is_some(),
+    };
+    let fields: Vec<_> =
+        fields.into_iter().filter(|(flag, field)| differs(*field) || is_said(flag)).collect();
     let mut lines = vec![format!("{} runs fit; choose one:", found.len())];
     for run in found.iter().take(CHOICES_MAX) {
         let words: Vec<String> = fields.iter().map(|(flag, field)| word(flag, &field(&run.cell))).collect();

@@ -2,7 +2,7 @@
 //!
 //! In: rows of runs, one after another. Out: groups of those that have something in common. Nothing is read or written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Serialize, Serializer};
 
@@ -11,6 +11,9 @@ use super::rows::Told;
 use super::share::{ByTask, Share, mark};
 use crate::batch::batch_stats::EndCounts;
 use crate::protocol::OutcomeKind;
+
+/// What a group is called whose runs have no name.
+const UNNAMED: &str = "-";
 
 /// By what runs are put together.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -149,7 +152,9 @@ impl TalkEffect {
 #[derive(Debug, Default)]
 pub struct Groups {
     by: Vec<By>,
-    groups: BTreeMap<Vec<InOrder>, Sums>,
+    /// The names of all labels that tasks have.
+    labels: BTreeSet<String>,
+    sums: BTreeMap<Vec<InOrder>, Sums>,
 }
 
 /// A name, behind the number that it is: 2 comes before 10, and both before words.
@@ -176,7 +181,7 @@ impl Groups {
     /// None yet.
     #[must_use]
     pub fn new(by: &[By]) -> Self {
-        Self { by: by.to_vec(), groups: BTreeMap::new() }
+        Self { by: by.to_vec(), labels: BTreeSet::new(), sums: BTreeMap::new() }
     }
 
     /// Adds a run.
@@ -185,8 +190,11 @@ impl Groups {
             let name = by.of(told);
             (name.parse().unwrap_or(u64::MAX), name)
         };
+        self.labels.extend(
+            told.meta.keys().filter(|name| !self.labels.contains(*name)).cloned().collect::<Vec<_>>(),
+        );
         let key = self.by.iter().map(value).collect();
-        let sums = self.groups.entry(key).or_insert_with(|| Sums { cost: Some(0), ..Sums::default() });
+        let sums = self.sums.entry(key).or_insert_with(|| Sums { cost: Some(0), ..Sums::default() });
         sums.ended.add(told.outcome, told.right);
         // Of a run that was cut off nothing is known.
         if !told.outcome.is_final() {
@@ -218,6 +226,22 @@ impl Groups {
         sums.cost = sums.cost.zip(told.usage.cost_micro_usd).map(|(sum, cost)| sum.saturating_add(cost));
     }
 
+    /// Says which label was asked for that no task has, and which there are.
+    #[must_use]
+    pub fn unknown_label(&self) -> Option<String> {
+        let unknown = self.by.iter().find_map(|by| match by {
+            By::Meta(name) if !self.labels.contains(name) => Some(name),
+            By::Meta(_) | By::Roleset | By::Model | By::Arm | By::Seed | By::Task | By::Folder => None,
+        })?;
+        let known: Vec<String> = self.labels.iter().map(|name| format!("meta.{name}")).collect();
+        let known = if known.is_empty() {
+            "no task has a label".to_owned()
+        } else {
+            format!("there is {}", known.join(", "))
+        };
+        (!self.sums.is_empty()).then(|| format!("no task has meta.{unknown}; {known}"))
+    }
+
     /// The difference of each other group to the one that is meant: by all that its runs have in common, or by one name of it that no
     /// other group has.
     ///
@@ -228,17 +252,17 @@ impl Groups {
         let name = |key: &[InOrder]| {
             let names: Vec<&str> =
                 key.iter().map(|(_, name)| name.as_str()).filter(|name| !name.is_empty()).collect();
-            names.join(",")
+            if names.is_empty() { UNNAMED.to_owned() } else { names.join(",") }
         };
         let is_meant = |key: &&Vec<InOrder>| name(key) == meant || key.iter().any(|(_, name)| name == meant);
-        let mut found = self.groups.keys().filter(is_meant);
+        let mut found = self.sums.keys().filter(is_meant);
         let (Some(key), None) = (found.next(), found.next()) else {
-            let all: Vec<String> = self.groups.keys().map(|key| format!("`{}`", name(key))).collect();
+            let all: Vec<String> = self.sums.keys().map(|key| format!("`{}`", name(key))).collect();
             return Err(format!("`{meant}` names no one group; the groups are {}", all.join(", ")));
         };
-        let others = self.groups.iter().filter(|(other, _)| *other != key);
+        let others = self.sums.iter().filter(|(other, _)| *other != key);
         let difference = |(other, sums): (&Vec<InOrder>, &Sums)| {
-            Difference::new([name(other), name(key)], &sums.right, &self.groups[key].right)
+            Difference::new([name(other), name(key)], &sums.right, &self.sums[key].right)
         };
         Ok(others.map(difference).collect())
     }
@@ -248,7 +272,7 @@ impl Groups {
     pub fn finish(self) -> Vec<Group> {
         let names: Vec<String> = self.by.iter().map(By::name).collect();
         // What no run has is no column.
-        let is_empty = |at: &usize| self.groups.keys().all(|key| key[*at].1.is_empty());
+        let is_empty = |at: &usize| self.sums.keys().all(|key| key[*at].1.is_empty());
         let optional = |at: &usize| matches!(self.by[*at], By::Arm);
         let shown: Vec<usize> = (0..self.by.len()).filter(|at| !(optional(at) && is_empty(at))).collect();
         let group = |(key, mut sums): (Vec<InOrder>, Sums)| {
@@ -283,7 +307,7 @@ impl Groups {
                 cost_micro_usd: sums.cost,
             }
         };
-        self.groups.into_iter().map(group).collect()
+        self.sums.into_iter().map(group).collect()
     }
 }
 

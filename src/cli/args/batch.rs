@@ -62,7 +62,7 @@ pub(crate) struct BatchArgs {
     /// The name under which these settings are compared with others of the same rolesets and models.
     #[arg(long, value_name = "NAME", value_parser = arm_name)]
     pub(crate) arm: Option<String>,
-    /// Keep runs of this name that were made by other settings, beside the new ones.
+    /// Keep runs of this name that were made by other settings; only those that are missing are made.
     #[arg(long)]
     pub(crate) keep_old: bool,
     /// Print what the batch can cost and is expected to, and run nothing.

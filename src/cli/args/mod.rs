@@ -182,7 +182,7 @@ pub(crate) struct ShowArgs {
     /// The newest run.
     #[arg(long, conflicts_with = "run")]
     pub(crate) last: bool,
-    /// Show the whole transcript, thoughts included.
+    /// Show the whole transcript, thoughts included; at a terminal in the pager that PAGER names, else in less.
     #[arg(long)]
     pub(crate) full: bool,
     /// Tell the story again, line by line, as the run told it.

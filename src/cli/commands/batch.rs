@@ -8,7 +8,8 @@ use tokio::sync::watch;
 
 use crate::batch::{
     BatchError, BatchNote, BatchPlan, ColumnPlan, CommandNote, DataNote, EndCounts, Line, OpenColumns,
-    Options, Retry, Shard, State, Sum, feed, note, note_servers, planned_columns, run, status,
+    Options, Retry, Shard, State, Sum, check_settings, feed, note, note_servers, planned_columns, run,
+    status,
 };
 use crate::cli::args::{BatchArgs, BatchCommand, Format, RetryArg};
 use crate::cli::batch_story::{BatchStory, in_words};
@@ -108,7 +109,10 @@ fn plan_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyh
     let file = FileConfig::load_to_read()?;
     let Tasks { source, documents, .. } = open(tasks)?;
     let request = args.columns();
-    let columns = planned_columns(&request, &file)?;
+    let (columns, notes): (Vec<_>, Vec<_>) = planned_columns(&request, &file)?.into_iter().unzip();
+    if !args.keep_old {
+        check_settings(out, args.shard.count, &notes)?;
+    }
     let seeds = args.first_seed..args.first_seed + args.seeds;
     let mut plan = BatchPlan::new(&columns, seeds, args.shard, &documents, out)?;
     let mut refused = 0;

@@ -12,9 +12,12 @@ use crate::batch::{
 };
 use crate::cli::args::{Format, OwnFormat, ResultsArgs};
 use crate::cli::error::UsageError;
-use crate::cli::output::Output;
+use crate::cli::output::{Output, wrapped};
 use crate::core::ExitCode;
 use crate::text::escape;
+
+/// Intervals of seeds of fewer tasks than this hold less often than they say: of 5 tasks in 86 to 89 % of simulated cases.
+const TASKS_MIN: u64 = 10;
 
 pub(crate) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCode> {
     match args.format {
@@ -111,6 +114,9 @@ fn together(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {
     for dir in &args.dirs {
         results(dir, |told| groups.add(&told))?;
     }
+    if let Some(why) = groups.unknown_label() {
+        return Err(UsageError(why).into());
+    }
     let differences = args.versus.as_ref().map(|versus| groups.versus(versus)).transpose();
     let differences = differences.map_err(UsageError)?;
     let groups = groups.finish();
@@ -202,18 +208,26 @@ fn tell_phases(groups: &[Group], output: &Output) -> anyhow::Result<()> {
             format!("{phase} {tokens:.0} ({:.0} %)", tokens / all.max(1.0) * 100.0)
         };
         let parts: Vec<String> = group.tokens_by_phase.iter().map(part).collect();
-        output.line(&format!("tokens a run of {}: {}", named(group), parts.join(", ")))?;
+        told(&format!("tokens a run of {}: {}", named(group), parts.join(", ")), output)?;
     }
     Ok(())
 }
 
 fn tell_differences(differences: &[Difference], output: &Output) -> anyhow::Result<()> {
-    differences.iter().try_for_each(|difference| output.line(&escape::terminal(&difference.in_words())))
+    differences.iter().try_for_each(|difference| told(&escape::terminal(&difference.in_words()), output))
+}
+
+/// Prints a sentence, which a terminal gets in lines that fit.
+fn told(text: &str, output: &Output) -> anyhow::Result<()> {
+    if !std::io::stdout().is_terminal() {
+        return output.line(text);
+    }
+    output.line(&wrapped(text, usize::from(Term::stdout().size().1).saturating_sub(1)))
 }
 
 fn named(group: &Group) -> String {
     let names: Vec<&str> = group.of.iter().map(|(_, name)| name.as_str()).filter(|n| !n.is_empty()).collect();
-    escape::terminal(&names.join(" · "))
+    if names.is_empty() { "-".to_owned() } else { escape::terminal(&names.join(" · ")) }
 }
 
 /// What a reader of these groups must know first.
@@ -225,14 +239,21 @@ fn warnings(args: &ResultsArgs, groups: &[Group]) -> anyhow::Result<Vec<String>>
             "{cut_off} runs have failed or come to a limit, and are in no share; `consensus batch … --retry failed,budget` goes on with them"
         ));
     }
+    let is_few =
+        |group: &Group| (1..TASKS_MIN).contains(&group.agreed.tasks) && group.agreed.tasks < group.agreed.of;
+    if groups.iter().any(is_few) {
+        warnings.push(format!(
+            "a group has several runs of fewer than {TASKS_MIN} tasks: its intervals are too narrow, since so few tasks say little of others"
+        ));
+    }
     for dir in &args.dirs {
         let of = if args.dirs.len() > 1 { format!(" of `{}`", dir.display()) } else { String::new() };
         warnings.extend(strays(dir)?);
         let has_seeds = groups.iter().any(|group| group.agreed.tasks < group.agreed.of);
         if has_seeds && is_of_first_version(dir)? {
             warnings.push(format!(
-                "several runs of one task are one unit in these intervals{of}; version 0.1 counted each run by itself, so that its \
-                 intervals were narrower"
+                "several runs of one task are one unit in these intervals{of}; earlier builds counted each run by itself, so \
+                 that their intervals were narrower"
             ));
         }
         for shard in status(dir)? {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::approval::quorum_in_words;
+use crate::batch::{CellLabel, PickedRun};
 use crate::bft::Quorum;
 use crate::cli::args::{Format, RolesetAction, RolesetArgs, ShowArgs};
 use crate::cli::error::UsageError;
@@ -16,8 +17,13 @@ use crate::config::{
 };
 use crate::core::ExitCode;
 use crate::engine::RunState;
+use crate::journal::{Entry, Journal};
 use crate::protocol::{Params, Task};
 use crate::run::rolesets_folders;
+use crate::text::escape;
+
+/// So many runs are named to choose from.
+const CHOICES_MAX: usize = 20;
 
 pub(crate) fn roleset(args: &RolesetArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let folders = rolesets_folders(args.rolesets.rolesets_dir.as_ref(), &FileConfig::load_to_read()?);
@@ -77,9 +83,39 @@ fn list(all: &[FoundRoleset], output: &Output) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::Success)
 }
 
-/// The roleset that a run was made by, under its name.
+/// The roleset that a run was made by, under its name. Several runs of a task may have been made by one.
 fn of_run(run: &str) -> anyhow::Result<(String, Roleset, Packs)> {
-    let journal = journals::open(&ShowArgs::of(run))?.journal;
+    let args = ShowArgs::of(run);
+    let Some(folder) = args.batch() else { return roleset_in(&journals::open(&args)?.journal) };
+    let found = journals::of_batch(folder, &args)?;
+    let made_by = |run: &PickedRun| match run.journal.records.first().map(|record| &record.event) {
+        Some(Entry::Opened(opened)) => {
+            let setup = &opened.setup;
+            Some((setup.roleset.clone(), setup.agents.clone(), setup.params.clone(), setup.canonical.clone()))
+        }
+        Some(_) | None => None,
+    };
+    if found.iter().any(|other| made_by(other) != made_by(&found[0])) {
+        let line = |run: &PickedRun| {
+            let CellLabel { roleset, model, arm, seed, .. } = &run.cell;
+            let named: Vec<&str> =
+                [roleset, model, arm].into_iter().map(String::as_str).filter(|n| !n.is_empty()).collect();
+            format!(
+                "  --from {}/{}  ({}, seed {seed})",
+                folder.display(),
+                run.journal.records[0].run,
+                named.join(" ")
+            )
+        };
+        let lines: Vec<String> = found.iter().take(CHOICES_MAX).map(line).collect();
+        let why =
+            format!("runs of this task were made by several rolesets; choose one:\n{}", lines.join("\n"));
+        return Err(UsageError(escape::terminal(&why)).into());
+    }
+    roleset_in(&found[0].journal)
+}
+
+fn roleset_in(journal: &Journal) -> anyhow::Result<(String, Roleset, Packs)> {
     let state = RunState::replay(&journal.records)?;
     let setup = &state.opened().setup;
     let (roleset, packs) = roleset_of(setup);

@@ -29,9 +29,13 @@ pub(crate) fn show(args: &ShowArgs, output: &Output) -> anyhow::Result<ExitCode>
             let result = restore(result, &state, &redactions, output);
             let text = escape::terminal(&summary(&state.opened().setup, &result));
             pager::print(&bold_first_line(&text), output)?;
+            let run = &result.run;
+            let (shown, verified) = match args.batch() {
+                Some(folder) => (format!("{} {run}", folder.display()), folder.display().to_string()),
+                None => (run.clone(), run.clone()),
+            };
             output.status(&format!(
-                "`consensus show --full {run}` shows all that was thought and said, `consensus verify {run}` checks it",
-                run = result.run
+                "`consensus show --full {shown}` shows all that was thought and said, `consensus verify {verified}` checks it"
             ));
             if let Some(worth) = worth {
                 output.status(&worth);

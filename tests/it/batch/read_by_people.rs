@@ -27,6 +27,18 @@ fn each_run_of_a_batch_can_be_shown() {
     // Several fit: they are offered, by what tells them apart.
     let why = said(&folder, &["show", "out", "2"], 2).stderr;
     assert!(why.contains("2 runs fit") && why.contains("consensus show out 2 --seed 1"), "{why}");
+    let why = said(&folder, &["show", "out", "2", "--roleset", "solver_checker"], 2).stderr;
+    assert!(
+        why.contains("consensus show out 2 --roleset solver_checker --seed 1"),
+        "what was said is kept: {why}"
+    );
+    let hint = said(&folder, &["show", "out", "2", "--seed", "1"], 0).stderr;
+    assert!(
+        hint.contains("`consensus show --full out ") && hint.contains("`consensus verify out`"),
+        "{hint}"
+    );
+    // All of its runs were made by one roleset.
+    assert!(said(&folder, &["roleset", "show", "--from", "out/2"], 0).stdout.contains("# Checker"));
     // A run is found by the beginning or the end of its id too, and its story is told again.
     let run = result["run"].as_str().unwrap();
     for name in [run, &run[..10], &run[run.len() - 10..]] {
@@ -73,6 +85,8 @@ fn a_set_that_was_made_for_others_runs_with_two_flags() {
         (&json!({"level": "1"}), json!(1), json!(1)),
         "{groups}"
     );
+    let why = said(&folder, &["results", "out", "--by", "meta.lvl"], 2).stderr;
+    assert!(why.contains("no task has meta.lvl; there is meta.level"), "{why}");
     said(&folder, &["verify", "out"], 0);
     // A label is on record: nobody moves a run into another group afterwards.
     let rows = std::fs::read_to_string(folder.path().join("out/results-0.jsonl")).unwrap();
@@ -205,6 +219,10 @@ fn what_a_batch_would_take_is_told_before_anything_is_spent() {
         0 < cost("cost_micro_usd_at_once") && cost("cost_micro_usd_at_once") < cost("cost_micro_usd_max")
     );
     assert!(!folder.path().join("out").exists(), "nothing is made");
+    // Other settings are refused here as they would be there.
+    figures(&folder, &MOCK, 0);
+    let other = [&MOCK[..], &["--dry-run", "--max-rounds", "5"]].concat();
+    assert!(Finished::of(&mut batch(&folder, &other)).exits(2).stderr.contains("with other settings"));
     // What has ended is not paid for again.
     figures(&folder, &MOCK, 0);
     let mut command = batch(&folder, &[&MOCK[..], &["--dry-run"]].concat());
