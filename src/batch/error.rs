@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::shard_id::ShardOf;
 use crate::core::{ExitCode, is_unusable};
-use crate::engine::EngineError;
+use crate::engine::{EngineError, ReplayError};
 use crate::journal::JournalError;
 
 /// A batch that cannot go on. What is durable stays so, and the same command goes on with it.
@@ -111,6 +111,29 @@ pub enum BatchError {
         /// Which one was asked for.
         now: ShardOf,
     },
+    /// Journals of which no page with transcripts is made.
+    #[error(
+        "the journals of `{folder}` have {} MB, and a page with transcripts is made of {} at most; leave out --with-transcripts, and \
+         `consensus show {folder} TASK` shows one of them", bytes.div_ceil(1 << 20), most >> 20
+    )]
+    TooLongForTranscripts {
+        /// The folder.
+        folder: PathBuf,
+        /// How long they are.
+        bytes: u64,
+        /// How long they may be.
+        most: u64,
+    },
+    /// A run's records do not fit together.
+    #[error("run {run} in `{path}` has records that do not fit together: {why}")]
+    Transcript {
+        /// The journal.
+        path: PathBuf,
+        /// The run.
+        run: String,
+        /// What is wrong with them.
+        why: ReplayError,
+    },
     /// Runs of this name were made by other settings.
     #[error("{}", settings_in_words(folder, [roleset, model, arm]))]
     Settings {
@@ -134,12 +157,16 @@ impl BatchError {
             Self::Engine(error) => error.exit_code(),
             Self::Io { source, .. } if is_unusable(source.kind()) => ExitCode::Usage,
             Self::Io { .. } | Self::Tasks(_) => ExitCode::Internal,
-            Self::Results { .. } | Self::Evidence { .. } | Self::Stray { .. } | Self::Manifest { .. } => {
-                ExitCode::Integrity
-            }
-            Self::Settings { .. } | Self::Shards { .. } | Self::Redactions { .. } | Self::Private { .. } => {
-                ExitCode::Usage
-            }
+            Self::Results { .. }
+            | Self::Evidence { .. }
+            | Self::Stray { .. }
+            | Self::Manifest { .. }
+            | Self::Transcript { .. } => ExitCode::Integrity,
+            Self::Settings { .. }
+            | Self::Shards { .. }
+            | Self::Redactions { .. }
+            | Self::Private { .. }
+            | Self::TooLongForTranscripts { .. } => ExitCode::Usage,
             Self::CircuitOpen { .. } => ExitCode::Provider,
         }
     }

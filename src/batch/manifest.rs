@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::error::BatchError;
-use super::layout::{BATCH_FILE, PRIVATE, is_batch, is_begun};
+use super::layout::{BATCH_FILE, PRIVATE, count, is_batch, is_begun, results_file};
 use crate::crypto::Digest;
 use crate::files::{SMALL_BYTES_MAX, read, write_whole};
 use crate::provider::ServerInfo;
@@ -157,6 +157,42 @@ pub fn note(folder: &Path, new: &BatchNote) -> Result<(), BatchError> {
 pub fn is_of_first_version(folder: &Path) -> Result<bool, BatchError> {
     let manifest = read_manifest(folder)?;
     Ok(!manifest.contains_key("columns"))
+}
+
+/// Where the results in a folder are from.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// The folder, as it was named.
+    pub folder: String,
+    /// The commands that made them; none of version 0.1.
+    pub commands: Vec<CommandNote>,
+    /// The files of tasks; none of version 0.1.
+    pub data: Vec<DataNote>,
+    /// Each file of results with its SHA-256.
+    pub results: Vec<(String, Digest)>,
+}
+
+/// Says where the results in a folder are from.
+///
+/// # Errors
+///
+/// [`BatchError::Io`], [`BatchError::Manifest`].
+pub fn origin(folder: &Path) -> Result<Origin, BatchError> {
+    let manifest = read_manifest(folder)?;
+    let wrong =
+        |why: serde_json::Error| BatchError::Manifest { path: folder.join(BATCH_FILE), why: why.to_string() };
+    let mut results = Vec::new();
+    for path in (0..count(folder)?).map(|index| results_file(folder, index)).filter(|path| path.exists()) {
+        let file = File::open(&path).map_err(BatchError::io("open", &path))?;
+        let sha256 = Digest::of(file).map_err(BatchError::io("read", &path))?;
+        results.push((path.display().to_string(), sha256));
+    }
+    Ok(Origin {
+        folder: folder.display().to_string(),
+        commands: listed(&manifest, "commands").map_err(wrong)?,
+        data: listed(&manifest, "data").map_err(wrong)?,
+        results,
+    })
 }
 
 /// Refuses columns of which the folder of a batch has runs that were made by other settings, as [`note`] would.

@@ -37,6 +37,7 @@ mod strays;
 mod task;
 mod task_form;
 mod task_reader;
+mod transcripts;
 mod verify;
 
 pub use batch_stats::{BatchStats, EndCounts};
@@ -46,8 +47,8 @@ pub use error::BatchError;
 pub use grader::Grader;
 pub use layout::{is_batch, redactions_file};
 pub use manifest::{
-    BatchNote, ColumnNote, CommandNote, DataNote, ServerNote, check_settings, is_of_first_version, note,
-    note_servers,
+    BatchNote, ColumnNote, CommandNote, DataNote, Origin, ServerNote, check_settings, is_of_first_version,
+    note, note_servers, origin,
 };
 pub use matrix::Column;
 pub use open_run::Options;
@@ -55,7 +56,8 @@ pub use picked::{CellLabel, Pick, PickedRun, pick};
 pub use plan::{BatchPlan, ColumnPlan, Sum};
 pub use result_line::ResultLine;
 pub use results::{
-    By, Difference, Flat, Group, Groups, Share, TalkEffect, Told, page, results, share_in_words,
+    By, Difference, Flat, Group, Groups, PageContent, Samples, Share, TalkEffect, Told, page, results,
+    share_in_words,
 };
 pub use scheduler::{Columns, Watcher, run};
 pub use shard::{Retry, Shard};
@@ -65,4 +67,5 @@ pub use strays::strays;
 pub use task::{LINE_BYTES_MAX, TaskLine};
 pub use task_form::{FIELDS, TaskForm};
 pub use task_reader::{Line, TaskReader, feed};
+pub use transcripts::transcripts;
 pub use verify::{VerifiedBatch, verify};

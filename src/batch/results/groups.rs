@@ -158,7 +158,22 @@ pub struct Groups {
 }
 
 /// A name, behind the number that it is: 2 comes before 10, and both before words.
-type InOrder = (u64, String);
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) struct InOrder {
+    number: u64,
+    pub(super) name: String,
+}
+
+impl InOrder {
+    pub(super) fn new(name: String) -> Self {
+        Self { number: name.parse().unwrap_or(u64::MAX), name }
+    }
+}
+
+/// What a run has in common with others of its group.
+pub(super) fn key(by: &[By], told: &Told) -> Vec<InOrder> {
+    by.iter().map(|by| InOrder::new(by.of(told))).collect()
+}
 
 #[derive(Debug, Default)]
 struct Sums {
@@ -186,15 +201,11 @@ impl Groups {
 
     /// Adds a run.
     pub fn add(&mut self, told: &Told) {
-        let value = |by: &By| {
-            let name = by.of(told);
-            (name.parse().unwrap_or(u64::MAX), name)
-        };
         self.labels.extend(
             told.meta.keys().filter(|name| !self.labels.contains(*name)).cloned().collect::<Vec<_>>(),
         );
-        let key = self.by.iter().map(value).collect();
-        let sums = self.sums.entry(key).or_insert_with(|| Sums { cost: Some(0), ..Sums::default() });
+        let sums =
+            self.sums.entry(key(&self.by, told)).or_insert_with(|| Sums { cost: Some(0), ..Sums::default() });
         sums.ended.add(told.outcome, told.right);
         // Of a run that was cut off nothing is known.
         if !told.outcome.is_final() {
@@ -251,10 +262,10 @@ impl Groups {
     pub fn versus(&self, meant: &str) -> Result<Vec<Difference>, String> {
         let name = |key: &[InOrder]| {
             let names: Vec<&str> =
-                key.iter().map(|(_, name)| name.as_str()).filter(|name| !name.is_empty()).collect();
+                key.iter().map(|part| part.name.as_str()).filter(|name| !name.is_empty()).collect();
             if names.is_empty() { UNNAMED.to_owned() } else { names.join(",") }
         };
-        let is_meant = |key: &&Vec<InOrder>| name(key) == meant || key.iter().any(|(_, name)| name == meant);
+        let is_meant = |key: &&Vec<InOrder>| name(key) == meant || key.iter().any(|part| part.name == meant);
         let mut found = self.sums.keys().filter(is_meant);
         let (Some(key), None) = (found.next(), found.next()) else {
             let all: Vec<String> = self.sums.keys().map(|key| format!("`{}`", name(key))).collect();
@@ -272,7 +283,7 @@ impl Groups {
     pub fn finish(self) -> Vec<Group> {
         let names: Vec<String> = self.by.iter().map(By::name).collect();
         // What no run has is no column.
-        let is_empty = |at: &usize| self.sums.keys().all(|key| key[*at].1.is_empty());
+        let is_empty = |at: &usize| self.sums.keys().all(|key| key[*at].name.is_empty());
         let optional = |at: &usize| matches!(self.by[*at], By::Arm);
         let shown: Vec<usize> = (0..self.by.len()).filter(|at| !(optional(at) && is_empty(at))).collect();
         let group = |(key, mut sums): (Vec<InOrder>, Sums)| {
@@ -284,7 +295,7 @@ impl Groups {
                 sums.milliseconds.get(at).copied().unwrap_or_default() as f64 / 1000.0
             };
             Group {
-                of: shown.iter().map(|at| (names[*at].clone(), key[*at].1.clone())).collect(),
+                of: shown.iter().map(|at| (names[*at].clone(), key[*at].name.clone())).collect(),
                 ended: sums.ended,
                 agreed: sums.agreed.share(),
                 right: sums.right.share(),

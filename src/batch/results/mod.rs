@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  files of results ──► rows ──► groups ──► shares with intervals ──► table or page
-//!                                   └─────► differences, task by task
+//!                         │         └─────► differences, task by task ────────▲
+//!                         └─────► samples: the tasks behind each group ───────┘
 //! ```
 //!
 //! In go the results of shards, out come figures. Nothing is run and no journal is touched.
@@ -11,11 +12,13 @@ mod difference;
 mod groups;
 mod page;
 mod rows;
+mod samples;
 mod share;
 
 pub use difference::Difference;
 pub use groups::{By, Group, Groups, TalkEffect};
-pub use page::page;
+pub use page::{PageContent, page};
 pub(super) use rows::lines;
 pub use rows::{Flat, Told, results};
+pub use samples::Samples;
 pub use share::{Share, share_in_words};

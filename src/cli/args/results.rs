@@ -10,7 +10,7 @@ use crate::batch::By;
 
 const AFTER_HELP: &str = "\
 A table (text), a JSON document (json) and a page with plots (html) put runs together. csv and jsonl have a row for each run, and \
-calls has one for each call of a model, as JSON lines. The page is one file that loads nothing.
+calls has one for each call of a model, as JSON lines. The page is one file that loads nothing, and says where it is from.
 
 Intervals are of 95 %. Several seeds of one task are one unit: the interval is Wilson's for as many independent runs as would vary \
 as much as the means of tasks do.
@@ -21,7 +21,7 @@ Examples:
   consensus results out --versus solver_checker
   consensus results monday tuesday
   consensus results out --format csv >runs.csv
-  consensus results out --format html >out.html";
+  consensus results out --format html --with-transcripts >out.html";
 
 /// The formats of results, which no other command has. `table` is what `text` was called first.
 fn format() -> impl TypedValueParser<Value = Format> {
@@ -54,4 +54,7 @@ pub(crate) struct ResultsArgs {
     /// page with plots.
     #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = format())]
     pub(crate) format: Format,
+    /// Put the transcript of each run on the page, behind its task.
+    #[arg(long)]
+    pub(crate) with_transcripts: bool,
 }

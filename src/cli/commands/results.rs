@@ -1,25 +1,31 @@
 //! `consensus results`: what came out of batches.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
+use std::time::SystemTime;
 
 use console::{Term, measure_text_width};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::batch::{
-    By, Difference, Group, Groups, State, calls, is_of_first_version, page, results, share_in_words, status,
-    strays,
+    By, Difference, Group, Groups, PageContent, Samples, State, calls, is_of_first_version, origin, page,
+    results, share_in_words, status, strays, transcripts,
 };
 use crate::cli::args::{Format, OwnFormat, ResultsArgs};
 use crate::cli::error::UsageError;
 use crate::cli::output::{Output, wrapped};
-use crate::core::ExitCode;
+use crate::core::{ExitCode, VERSION};
 use crate::text::escape;
 
 /// Intervals of seeds of fewer tasks than this hold less often than they say: of 5 tasks in 86 to 89 % of simulated cases.
 const TASKS_MIN: u64 = 10;
 
 pub(crate) fn tell(args: &ResultsArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    if args.with_transcripts && !matches!(args.format, Format::Own(OwnFormat::Html)) {
+        let why = "transcripts are put on a page alone: add --format html";
+        return Err(UsageError(why.to_owned()).into());
+    }
     match args.format {
         Format::Text
         | Format::Json
@@ -110,9 +116,15 @@ fn together(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {
     if args.dirs.len() > 1 && !by.contains(&By::Folder) {
         by.insert(0, By::Folder);
     }
-    let mut groups = Groups::new(&by);
+    let (mut groups, mut samples) = (Groups::new(&by), Samples::new(&by));
+    let is_page = matches!(args.format, Format::Own(OwnFormat::Html));
     for dir in &args.dirs {
-        results(dir, |told| groups.add(&told))?;
+        results(dir, |told| {
+            groups.add(&told);
+            if is_page {
+                samples.add(&told);
+            }
+        })?;
     }
     if let Some(why) = groups.unknown_label() {
         return Err(UsageError(why).into());
@@ -130,8 +142,8 @@ fn together(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {
             None => json!(groups),
         }),
         Format::Own(OwnFormat::Html) => {
-            let title: Vec<String> = args.dirs.iter().map(|dir| dir.display().to_string()).collect();
-            output.print(&page(&title.join(", "), &groups, &warnings))
+            let differences = differences.as_deref().unwrap_or_default();
+            output.print(&made_page(args, &groups, differences, &warnings, &samples)?)
         }
         Format::Text | Format::Jsonl | Format::Own(_) => {
             if groups.is_empty() {
@@ -143,6 +155,32 @@ fn together(args: &ResultsArgs, output: &Output) -> anyhow::Result<()> {
             tell_differences(differences.as_deref().unwrap_or_default(), output)
         }
     }
+}
+
+fn made_page(
+    args: &ResultsArgs,
+    groups: &[Group],
+    differences: &[Difference],
+    warnings: &[String],
+    samples: &Samples,
+) -> anyhow::Result<String> {
+    let title: Vec<String> = args.dirs.iter().map(|dir| dir.display().to_string()).collect();
+    let origins = args.dirs.iter().map(|dir| origin(dir)).collect::<Result<Vec<_>, _>>()?;
+    let mut all = BTreeMap::new();
+    for dir in args.dirs.iter().filter(|_| args.with_transcripts) {
+        all.extend(transcripts(dir)?);
+    }
+    Ok(page(&PageContent {
+        title: &title.join(", "),
+        made_at: &humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        program: &format!("consensus {VERSION}"),
+        origins: &origins,
+        warnings,
+        groups,
+        differences,
+        samples,
+        transcripts: &all,
+    }))
 }
 
 /// Prints a table, or where that does not fit into the terminal, a block for each group.

@@ -260,6 +260,12 @@ fn what_came_out_is_told_with_its_intervals_and_as_rows() {
     assert!(table.contains("tokens a run of solver_checker: blind "), "{table}");
     let page = told(&["--format", "html"]);
     assert!(page.contains("80 % [49, 94]") && !page.contains("<script"), "{page}");
+    assert!(page.contains("<code>consensus batch ") && page.contains("SHA-256 of tasks.jsonl"));
+    assert!(!page.contains("id=\"run-"), "no transcript is on it that was not asked for");
+    let whole = told(&["--format", "html", "--with-transcripts"]);
+    assert_eq!(whole.matches("<article class=\"transcript\" id=\"run-").count(), 10, "{whole}");
+    assert!(whole.contains("<blockquote>Sum?</blockquote>"), "{whole}");
+    Finished::of(consensus(&folder).args(["results", "out", "--with-transcripts"])).exits(2);
     assert_eq!(told(&["--by", "roleset,seed"]).lines().count(), 3);
     let csv = told(&["--format", "csv"]);
     assert!(csv.starts_with("task,roleset,model,seed,outcome,how,reason,text,right,"), "{csv}");

@@ -1,0 +1,243 @@
+//! Groups of runs as a page: one file with a table, plots and the tasks behind them, which loads nothing and runs nothing.
+//!
+//! In: groups, their tasks, and where they are from. Out: HTML with its drawings inside. Where things stand on a drawing is decided
+//! here, in percent of its width; the template says how they look. Whatever names are in it are text, whatever they say.
+
+mod behind;
+mod scale;
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, context};
+use serde::Serialize;
+
+use self::behind::{Blocks, OriginShown, TasksShown};
+use self::scale::Scale;
+use super::difference::Difference;
+use super::groups::Group;
+use super::samples::Samples;
+use super::share::{Share, share_in_words};
+use crate::batch::manifest::Origin;
+use crate::text::escape;
+
+/// More rounds than this share one column.
+const ROUNDS_MAX: u32 = 20;
+
+/// Points that are closer than this, in percent of either axis, have their numbers on each other on a small screen.
+const NEAR: (f64, f64) = (6.0, 6.0);
+
+/// What a page is made of.
+#[derive(Debug)]
+pub struct PageContent<'a> {
+    /// What it is of.
+    pub title: &'a str,
+    /// When it is made, RFC 3339.
+    pub made_at: &'a str,
+    /// Name and version of the program.
+    pub program: &'a str,
+    /// Where its figures are from.
+    pub origins: &'a [Origin],
+    /// What a reader must know first.
+    pub warnings: &'a [String],
+    /// The groups.
+    pub groups: &'a [Group],
+    /// How much each differs from one of them.
+    pub differences: &'a [Difference],
+    /// The tasks behind each group, in the same order.
+    pub samples: &'a Samples,
+    /// The transcripts of runs, by their ids.
+    pub transcripts: &'a BTreeMap<String, String>,
+}
+
+/// A group, and where its marks stand.
+#[derive(Serialize)]
+struct Shown<'a> {
+    number: usize,
+    /// What its runs have in common.
+    name: String,
+    runs: u64,
+    /// Runs that failed or came to a limit.
+    cut_off: u64,
+    usd: Option<f64>,
+    /// How many the talk has made right, and how many wrong; nothing where neither is known.
+    talk: Option<(u64, u64)>,
+    rates: [Mark; 3],
+    /// Where its point stands among those of other groups; nothing where no answer is known.
+    point: Option<Mark>,
+    tokens_at: f64,
+    /// The number at its point, with those of points that are as good as at the same place; empty where another one has it.
+    point_label: String,
+    /// One bar for each number of rounds.
+    rounds: Vec<Bar>,
+    /// 5, 25, 50, 75 and 95 %.
+    seconds: [f64; 5],
+    tasks: TasksShown,
+    group: &'a Group,
+}
+
+/// A figure and its interval, in percent of its axis.
+#[derive(Serialize)]
+struct Mark {
+    at: Option<f64>,
+    low: f64,
+    high: f64,
+    words: String,
+}
+
+#[derive(Serialize)]
+struct Bar {
+    rounds: u32,
+    count: u64,
+    /// The part of its group's runs that it is of, in percent of its axis.
+    height: f64,
+}
+
+/// The axes of all drawings.
+struct Scales {
+    tokens: Scale,
+    seconds: Scale,
+    /// Percent of runs.
+    parts: Scale,
+    /// The fewest rounds and the most that a column is for.
+    rounds: RangeInclusive<u32>,
+}
+
+/// Makes the page.
+///
+/// # Panics
+///
+/// Not with the template that is built in, which names only what it is given.
+#[must_use]
+pub fn page(content: &PageContent<'_>) -> String {
+    let scales = Scales::new(content.groups);
+    let mut tasks = content.samples.groups();
+    let mut shown: Vec<Shown<'_>> = content
+        .groups
+        .iter()
+        .enumerate()
+        .map(|(at, group)| {
+            let tasks = tasks.next().map(|tasks| TasksShown::new(tasks, content.transcripts));
+            scales.shown(at, group, tasks.unwrap_or_default())
+        })
+        .collect();
+    label_points(&mut shown);
+    let widest = content.differences.iter().flat_map(|of| [of.low.abs(), of.high.abs()]).fold(0.0, f64::max);
+    let differences = Scale::around_zero(widest * 100.0);
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    let of = context! {
+        title => escape::terminal(content.title),
+        made_at => content.made_at,
+        program => content.program,
+        origins => Serde(content.origins.iter().map(OriginShown::new).collect::<Vec<_>>()),
+        by => content.groups.first().map(|group| group.of.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")),
+        warnings => content.warnings.iter().map(|warning| escape::terminal(warning)).collect::<Vec<_>>(),
+        groups => Serde(&shown),
+        has_answers => shown.iter().any(|shown| shown.point.is_some()),
+        measures => ["agreed", "right", "right blind"],
+        kinds => ["agreed", "right", "blind"],
+        percents => Serde(Scale::up_to(100.0).ticks()),
+        parts => Serde(scales.parts.ticks()),
+        tokens => Serde(scales.tokens.ticks()),
+        seconds => Serde(scales.seconds.ticks()),
+        rounds => scales.rounds.clone().collect::<Vec<_>>(),
+        slot => 100.0 / scales.rounds.clone().count() as f64,
+        is_capped => *scales.rounds.end() == ROUNDS_MAX,
+        differences => Serde(content.differences.iter().map(|of| difference_mark(of, &differences)).collect::<Vec<_>>()),
+        points => Serde(differences.ticks()),
+        transcripts => Serde(content.transcripts.iter().map(Blocks::new).collect::<Vec<_>>()),
+    };
+    let rendered = environment.render_named_str("page.html", include_str!("page.html"), of);
+    rendered.expect("the template names only what it is given")
+}
+
+impl Scales {
+    fn new(groups: &[Group]) -> Self {
+        let most = |figure: fn(&Group) -> f64| groups.iter().map(figure).fold(0.0, f64::max);
+        let counts =
+            || groups.iter().flat_map(|group| group.by_rounds.keys()).map(|rounds| *rounds.min(&ROUNDS_MAX));
+        let rounds = counts().min().unwrap_or_default()..=counts().max().unwrap_or_default();
+        let parts = groups.iter().flat_map(|group| bars(group, &rounds));
+        let parts = parts.map(|(_, _, part)| part).fold(0.0, f64::max);
+        Self {
+            tokens: Scale::up_to(most(|group| group.tokens)),
+            seconds: Scale::up_to(most(|group| group.seconds_p95)),
+            parts: Scale::up_to(parts),
+            rounds,
+        }
+    }
+
+    fn shown<'a>(&self, at: usize, group: &'a Group, tasks: TasksShown) -> Shown<'a> {
+        let plain = |name: &String| if name.is_empty() { "-".to_owned() } else { escape::terminal(name) };
+        let mark = |part: &Share| Mark {
+            at: part.share.map(|share| share * 100.0),
+            low: part.low * 100.0,
+            high: part.high * 100.0,
+            words: share_in_words(part),
+        };
+        let talk = &group.talk;
+        let is_talk_known = talk.kept + talk.lost + talk.gained + talk.missed > 0;
+        let seconds =
+            [group.seconds_p5, group.seconds_p25, group.seconds_p50, group.seconds_p75, group.seconds_p95];
+        Shown {
+            number: at + 1,
+            name: group.of.iter().map(|(_, name)| plain(name)).collect::<Vec<_>>().join(" · "),
+            runs: group.ended.all(),
+            cut_off: group.ended.all() - group.ended.by_protocol(),
+            usd: group.cost_micro_usd.map(|cost| cost as f64 / 1e6),
+            talk: is_talk_known.then_some((talk.gained, talk.lost)),
+            rates: [mark(&group.agreed), mark(&group.right), mark(&group.blind_right)],
+            point: group.right.share.map(|_| mark(&group.right)),
+            tokens_at: self.tokens.at(group.tokens),
+            point_label: String::new(),
+            rounds: bars(group, &self.rounds)
+                .map(|(rounds, count, part)| Bar { rounds, count, height: self.parts.at(part) })
+                .collect(),
+            seconds: seconds.map(|seconds| self.seconds.at(seconds)),
+            tasks,
+            group,
+        }
+    }
+}
+
+/// How many runs of a group took how many rounds, and what part of it they are, in percent.
+fn bars(group: &Group, rounds: &RangeInclusive<u32>) -> impl Iterator<Item = (u32, u64, f64)> {
+    let ended = group.ended.by_protocol().max(1) as f64;
+    let most = *rounds.end();
+    rounds.clone().map(move |rounds| {
+        // The last one is also of all that are more.
+        let is_here = |count: &u32| *count.min(&most) == rounds;
+        let count: u64 =
+            group.by_rounds.iter().filter(|(count, _)| is_here(count)).map(|(_, runs)| runs).sum();
+        (rounds, count, count as f64 / ended * 100.0)
+    })
+}
+
+/// Writes the number of each group at its point; numbers of points that lie on each other are written as one list.
+fn label_points(shown: &mut [Shown<'_>]) {
+    let places: Vec<Option<(f64, f64)>> = shown
+        .iter()
+        .map(|group| group.point.as_ref().and_then(|point| Some((group.tokens_at, point.at?))))
+        .collect();
+    let mut labels: Vec<Vec<String>> = vec![Vec::new(); shown.len()];
+    for (index, place) in places.iter().enumerate() {
+        let Some((x, y)) = place else { continue };
+        let is_near = |at: &usize| {
+            let near =
+                |(other_x, other_y): (f64, f64)| (other_x - x).abs() < NEAR.0 && (other_y - y).abs() < NEAR.1;
+            !labels[*at].is_empty() && places[*at].is_some_and(near)
+        };
+        let at = (0..index).find(is_near).unwrap_or(index);
+        labels[at].push((index + 1).to_string());
+    }
+    for (group, labels) in shown.iter_mut().zip(labels) {
+        group.point_label = labels.join(", ");
+    }
+}
+
+fn difference_mark(of: &Difference, scale: &Scale) -> Mark {
+    let at = |share: f64| scale.at(share * 100.0);
+    Mark { at: of.mean.map(at), low: at(of.low), high: at(of.high), words: escape::terminal(&of.in_words()) }
+}

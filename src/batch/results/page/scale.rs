@@ -1,0 +1,102 @@
+//! The scales of a page's drawings: where a figure lies on an axis, and which round numbers are written along it.
+//!
+//! In: figures. Out: positions as percentages of an axis, so that a drawing fits any screen, and its marks keep their size.
+
+use serde::Serialize;
+
+/// A line of an axis, and the number at it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Tick {
+    /// Percent of the axis.
+    pub(super) at: f64,
+    pub(super) label: String,
+}
+
+/// An axis from its first number to its last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    low: f64,
+    high: f64,
+    step: f64,
+}
+
+impl Scale {
+    /// From zero to the first round number that no figure exceeds.
+    pub(super) fn up_to(most: f64) -> Self {
+        // An axis has its numbers even where there is nothing to measure.
+        let most = if most > 0.0 { most.max(1e-6) } else { 1.0 };
+        let step = step(most);
+        Self { low: 0.0, high: (most / step).ceil() * step, step }
+    }
+
+    /// The same on both sides of zero.
+    pub(super) fn around_zero(most: f64) -> Self {
+        let Self { high, step, .. } = Self::up_to(most);
+        // A small screen has room for five numbers, and zero is to be one of them.
+        let step = if high / step > 2.0 { high / 2.0 } else { step };
+        Self { low: -high, high, step }
+    }
+
+    /// Where a figure lies, in percent of the axis.
+    pub(super) fn at(&self, figure: f64) -> f64 {
+        (figure - self.low) / (self.high - self.low) * 100.0
+    }
+
+    pub(super) fn ticks(&self) -> Vec<Tick> {
+        let values = std::iter::successors(Some(self.low), |value| Some(value + self.step));
+        let is_within = |value: &f64| *value <= self.high + self.step / 2.0;
+        let tick = |value| Tick { at: self.at(value), label: brief(value, self.step) };
+        values.take_while(is_within).map(tick).collect()
+    }
+}
+
+/// From one line of an axis to the next: 1, 2 or 5 times a power of ten, so that there are about five.
+fn step(most: f64) -> f64 {
+    let rough = most / 5.0;
+    let power = 10f64.powf(rough.log10().floor());
+    let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= rough);
+    factor.unwrap_or(10.0) * power
+}
+
+/// A number as short as its axis allows.
+fn brief(value: f64, step: f64) -> String {
+    if step >= 1000.0 && value > 0.0 {
+        return format!("{} k", value / 1000.0);
+    }
+    let text = format!("{value:.3}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(scale: Scale) -> String {
+        scale.ticks().into_iter().map(|tick| tick.label).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn an_axis_has_a_few_round_numbers_and_ends_behind_the_last_point() {
+        for (most, expected) in [
+            (0.0, "0 0.2 0.4 0.6 0.8 1"),
+            (0.9, "0 0.2 0.4 0.6 0.8 1"),
+            (100.0, "0 20 40 60 80 100"),
+            (12_345.0, "0 5 k 10 k 15 k"),
+            (7.2, "0 2 4 6 8"),
+        ] {
+            assert_eq!(labels(Scale::up_to(most)), expected, "{most}");
+            assert!(Scale::up_to(most).at(most) <= 100.0, "{most}");
+        }
+    }
+
+    #[test]
+    fn a_difference_has_zero_in_the_middle() {
+        for (most, expected) in
+            [(23.0, "-25 -12.5 0 12.5 25"), (100.0, "-100 -50 0 50 100"), (0.0, "-1 -0.5 0 0.5 1")]
+        {
+            assert_eq!(labels(Scale::around_zero(most)), expected, "{most}");
+            assert!((Scale::around_zero(most).at(0.0) - 50.0).abs() < 1e-9, "{most}");
+        }
+    }
+}
