@@ -161,7 +161,7 @@ pub fn is_of_first_version(folder: &Path) -> Result<bool, BatchError> {
 
 /// Where the results in a folder are from.
 #[derive(Clone, Debug)]
-pub struct Origin {
+pub struct Provenance {
     /// The folder, as it was named.
     pub folder: String,
     /// The commands that made them; none of version 0.1.
@@ -177,7 +177,7 @@ pub struct Origin {
 /// # Errors
 ///
 /// [`BatchError::Io`], [`BatchError::Manifest`].
-pub fn origin(folder: &Path) -> Result<Origin, BatchError> {
+pub fn provenance(folder: &Path) -> Result<Provenance, BatchError> {
     let manifest = read_manifest(folder)?;
     let wrong =
         |why: serde_json::Error| BatchError::Manifest { path: folder.join(BATCH_FILE), why: why.to_string() };
@@ -187,7 +187,7 @@ pub fn origin(folder: &Path) -> Result<Origin, BatchError> {
         let sha256 = Digest::of(file).map_err(BatchError::io("read", &path))?;
         results.push((path.display().to_string(), sha256));
     }
-    Ok(Origin {
+    Ok(Provenance {
         folder: folder.display().to_string(),
         commands: listed(&manifest, "commands").map_err(wrong)?,
         data: listed(&manifest, "data").map_err(wrong)?,

@@ -47,8 +47,8 @@ pub use error::BatchError;
 pub use grader::Grader;
 pub use layout::{is_batch, redactions_file};
 pub use manifest::{
-    BatchNote, ColumnNote, CommandNote, DataNote, Origin, ServerNote, check_settings, is_of_first_version,
-    note, note_servers, origin,
+    BatchNote, ColumnNote, CommandNote, DataNote, Provenance, ServerNote, check_settings,
+    is_of_first_version, note, note_servers, provenance,
 };
 pub use matrix::Column;
 pub use open_run::Options;

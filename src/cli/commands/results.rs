@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::batch::{
-    By, Difference, Group, Groups, PageContent, Samples, State, calls, is_of_first_version, origin, page,
+    By, Difference, Group, Groups, PageContent, Samples, State, calls, is_of_first_version, page, provenance,
     results, share_in_words, status, strays, transcripts,
 };
 use crate::cli::args::{Format, OwnFormat, ResultsArgs};
@@ -165,7 +165,7 @@ fn made_page(
     samples: &Samples,
 ) -> anyhow::Result<String> {
     let title: Vec<String> = args.dirs.iter().map(|dir| dir.display().to_string()).collect();
-    let origins = args.dirs.iter().map(|dir| origin(dir)).collect::<Result<Vec<_>, _>>()?;
+    let provenances = args.dirs.iter().map(|dir| provenance(dir)).collect::<Result<Vec<_>, _>>()?;
     let mut all = BTreeMap::new();
     for dir in args.dirs.iter().filter(|_| args.with_transcripts) {
         all.extend(transcripts(dir)?);
@@ -174,7 +174,7 @@ fn made_page(
         title: &title.join(", "),
         made_at: &humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         program: &format!("consensus {VERSION}"),
-        origins: &origins,
+        provenances: &provenances,
         warnings,
         groups,
         differences,

@@ -1,12 +1,12 @@
 //! What is behind a figure: where it is from, the tasks of a group with their runs, and the transcripts of these.
 //!
-//! In: origins, samples and transcripts. Out: what the template shows of them.
+//! In: provenances, samples and transcripts. Out: what the template shows of them.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::batch::manifest::Origin;
+use crate::batch::manifest::Provenance;
 use crate::batch::results::samples::{Sample, Tasks};
 use crate::crypto::Digest;
 use crate::protocol::OutcomeKind;
@@ -17,7 +17,7 @@ const TASKS_MAX: usize = 1000;
 
 /// Where the results of a folder are from.
 #[derive(Serialize)]
-pub(super) struct OriginShown {
+pub(super) struct ProvenanceShown {
     folder: String,
     commands: Vec<CommandShown>,
     data: Vec<FileShown>,
@@ -37,22 +37,22 @@ struct FileShown {
     sha256: String,
 }
 
-impl OriginShown {
-    pub(super) fn new(origin: &Origin) -> Self {
+impl ProvenanceShown {
+    pub(super) fn new(provenance: &Provenance) -> Self {
         let file = |name: &String, sha256: &Digest| FileShown {
             name: escape::terminal(name),
             sha256: sha256.to_string(),
         };
-        let commands = origin.commands.iter().map(|command| CommandShown {
+        let commands = provenance.commands.iter().map(|command| CommandShown {
             at: escape::terminal(&command.at),
             program: escape::terminal(&command.program),
             line: escape::terminal(&shell_line(&command.words)),
         });
         Self {
-            folder: escape::terminal(&origin.folder),
+            folder: escape::terminal(&provenance.folder),
             commands: commands.collect(),
-            data: origin.data.iter().map(|data| file(&data.name, &data.sha256)).collect(),
-            results: origin.results.iter().map(|(name, sha256)| file(name, sha256)).collect(),
+            data: provenance.data.iter().map(|data| file(&data.name, &data.sha256)).collect(),
+            results: provenance.results.iter().map(|(name, sha256)| file(name, sha256)).collect(),
         }
     }
 }

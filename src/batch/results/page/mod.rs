@@ -13,13 +13,13 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, context};
 use serde::Serialize;
 
-use self::behind::{Blocks, OriginShown, TasksShown};
+use self::behind::{Blocks, ProvenanceShown, TasksShown};
 use self::scale::Scale;
 use super::difference::Difference;
 use super::groups::Group;
 use super::samples::Samples;
 use super::share::{Share, share_in_words};
-use crate::batch::manifest::Origin;
+use crate::batch::manifest::Provenance;
 use crate::text::escape;
 
 /// More rounds than this share one column.
@@ -38,7 +38,7 @@ pub struct PageContent<'a> {
     /// Name and version of the program.
     pub program: &'a str,
     /// Where its figures are from.
-    pub origins: &'a [Origin],
+    pub provenances: &'a [Provenance],
     /// What a reader must know first.
     pub warnings: &'a [String],
     /// The groups.
@@ -131,7 +131,7 @@ pub fn page(content: &PageContent<'_>) -> String {
         title => escape::terminal(content.title),
         made_at => content.made_at,
         program => content.program,
-        origins => Serde(content.origins.iter().map(OriginShown::new).collect::<Vec<_>>()),
+        provenances => Serde(content.provenances.iter().map(ProvenanceShown::new).collect::<Vec<_>>()),
         by => content.groups.first().map(|group| group.of.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")),
         warnings => content.warnings.iter().map(|warning| escape::terminal(warning)).collect::<Vec<_>>(),
         groups => Serde(&shown),
