@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context as _;
-use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::args::Format;
+use super::moving;
 use super::output::Output;
 use crate::batch::{BatchError, BatchStats, EndCounts, Progress, ResultLine, ShardOf, State, Watcher};
 use crate::protocol::OutcomeKind;
@@ -219,7 +220,7 @@ fn whole(count: f64) -> u64 {
 fn bar(output: Output) -> Option<ProgressBar> {
     let live = !output.quiet && std::io::stderr().is_terminal();
     live.then(|| {
-        let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr());
+        let bar = ProgressBar::with_draw_target(Some(1), moving::target());
         // The template is a constant and valid; the default serves if it ever were not.
         let style = ProgressStyle::with_template("{bar:20} {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));

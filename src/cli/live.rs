@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use console::{Term, measure_text_width};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 
+use super::moving;
 use super::output::Output;
 use crate::protocol::{CallId, Step};
 use crate::provider::TextSoFar;
@@ -148,7 +149,7 @@ impl Live {
 /// Returns a moving line, where somebody can see it.
 pub(super) fn spinner(output: Output) -> Option<ProgressBar> {
     output.is_live().then(|| {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let bar = ProgressBar::with_draw_target(None, moving::target());
         // The template is a constant and valid; the default serves if it ever were not.
         let style = ProgressStyle::with_template("{spinner} {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
