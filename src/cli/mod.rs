@@ -7,11 +7,14 @@ mod answer;
 mod args;
 mod batch_story;
 mod commands;
+mod completion;
 mod ending;
 mod error;
 mod journals;
 mod live;
+mod manual;
 mod metrics;
+mod moving;
 mod output;
 mod pager;
 mod progress;
@@ -25,6 +28,7 @@ use std::time::SystemTime;
 use args::{Cli, Command};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
+use clap_complete::CompleteEnv;
 use error::UsageError;
 use output::Output;
 
@@ -33,6 +37,16 @@ use crate::core::ExitCode;
 /// Runs the program with these arguments, the program's name first, and returns its exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    // Where a shell asks what a word may become, that is all that is done.
+    let completing = CompleteEnv::with_factory(Cli::command).var(completion::VARIABLE);
+    match completing.try_complete(&arguments, std::env::current_dir().ok().as_deref()) {
+        Ok(false) => {}
+        Ok(true) => return ExitCode::Success.into(),
+        Err(why) => {
+            let _ = why.print();
+            return ExitCode::Usage.into();
+        }
+    }
     let cli = match parse(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
@@ -54,7 +68,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let output = Output::new(&cli.global);
     let output = if is_service { output.with_times() } else { output };
     output.start_logging();
-    let result = check_clock(SystemTime::now()).and_then(|()| dispatch(&cli, &output));
+    let result = check_clock(SystemTime::now()).and_then(|()| dispatch(&cli, &arguments, &output));
     match result {
         Ok(ExitCode::Success) if signals::was_heard() => {
             output.warn("a signal came too late to stop this command; its output is whole, and its exit code is that of a signal");
@@ -100,9 +114,11 @@ fn check_clock(now: SystemTime) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn dispatch(cli: &Cli, output: &Output) -> anyhow::Result<ExitCode> {
+fn dispatch(cli: &Cli, words: &[OsString], output: &Output) -> anyhow::Result<ExitCode> {
     match &cli.command {
         Command::Run(args) => commands::run::run(args, output),
+        Command::Chat(args) => commands::chat::chat(args, words, output),
+        Command::Sessions(args) => commands::sessions::sessions(args, output),
         Command::Batch(args) => commands::batch::batch(args, output),
         Command::Results(args) => commands::results::tell(args, output),
         Command::Approve(args) => commands::approve::approve(args, output),

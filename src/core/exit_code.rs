@@ -28,6 +28,47 @@ pub enum ExitCode {
     Interrupted = 130,
 }
 
+impl ExitCode {
+    /// Every code.
+    pub const ALL: [Self; 10] = [
+        Self::Success,
+        Self::Internal,
+        Self::Usage,
+        Self::NoAgreement,
+        Self::Vetoed,
+        Self::Budget,
+        Self::Provider,
+        Self::Integrity,
+        Self::Degraded,
+        Self::Interrupted,
+    ];
+
+    /// The code that a process of this program ended with; none, if it is none of these.
+    #[must_use]
+    pub fn from_number(number: i32) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| i32::from(u8::from(*code)) == number)
+    }
+
+    /// What it says, as a manual page has it.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Success => "The agents agreed, or the command did what it was asked.",
+            Self::Internal => "A fault of the program or of the system under it.",
+            Self::Usage => "A mistake in flags, configuration or roleset.",
+            Self::NoAgreement => "The talk ended without agreement, or a quorum did not approve.",
+            Self::Vetoed => "The answer was stopped by a veto with evidence.",
+            Self::Budget => "A limit on tokens, cost or time was reached.",
+            Self::Provider => "A provider could not be used.",
+            Self::Integrity => "A journal, a result or a record does not verify.",
+            Self::Degraded => {
+                "The agents agreed, but something was lost on the way, and --fail-on-degraded was given."
+            }
+            Self::Interrupted => "The command was interrupted; a run can be resumed.",
+        }
+    }
+}
+
 impl From<ExitCode> for u8 {
     fn from(code: ExitCode) -> Self {
         code as Self

@@ -47,6 +47,6 @@ pub use resume::{ResumeRequest, ResumedRun, prepare_resume};
 pub use roleset::{NamedRoleset, RolesetChoice, read_named};
 pub use run_id::RunId;
 pub use servers::{check_prices, find_servers, mock_script};
-pub use session::{SESSION_DOCUMENT, Session, SessionError, SessionSays};
+pub use session::{SESSION_DOCUMENT, Session, SessionError, SessionSays, SessionTurn, session_names};
 pub use spoken::add_spoken_rules;
 pub use task::TaskSource;

@@ -17,6 +17,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -120,6 +121,34 @@ struct Exchange {
     redacted: bool,
 }
 
+/// A question of a session, and what came of it.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct SessionTurn {
+    /// The run's id.
+    pub run: String,
+    /// What was asked.
+    pub prompt: String,
+    /// How the run ended, by the name of its outcome.
+    pub outcome: String,
+    /// What was agreed on.
+    pub text: Option<String>,
+}
+
+/// Returns the names of all sessions among the runs in `folder`; the one that was used last comes first.
+#[must_use]
+pub fn session_names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder.join(SESSIONS_FOLDER)).into_iter().flatten().flatten();
+    let mut found: Vec<_> = entries
+        .filter_map(|entry| {
+            let name = entry.file_name().to_str()?.strip_suffix(".jsonl")?.to_owned();
+            let about = entry.metadata().ok().filter(std::fs::Metadata::is_file)?;
+            Some((about.modified().ok(), name))
+        })
+        .collect();
+    found.sort_by(|one, other| other.cmp(one));
+    found.into_iter().map(|(_, name)| name).collect()
+}
+
 /// The whole lines of a session's file.
 #[derive(Clone, Debug)]
 struct Lines {
@@ -189,6 +218,52 @@ impl Session {
             self.redactions(run).into_iter().for_each(|redactions| all.extend(redactions.originals()));
         }
         all
+    }
+
+    /// Whether it has a file.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        self.is_there
+    }
+
+    /// When its last run was added; none, if the file system does not say it.
+    #[must_use]
+    pub fn used_at(&self) -> Option<SystemTime> {
+        std::fs::metadata(&self.path).and_then(|about| about.modified()).ok()
+    }
+
+    /// Returns what was asked, the latest last, each run once. Originals stand in place of tokens, where the tables of their runs are
+    /// there.
+    #[must_use]
+    pub fn turns(&self) -> Vec<SessionTurn> {
+        let exchanges = &self.lines.exchanges;
+        let is_last = |(at, exchange): &(usize, &Exchange)| {
+            exchanges[at + 1..].iter().all(|later| later.run != exchange.run)
+        };
+        let turn = |(_, exchange): (usize, &Exchange)| {
+            let Exchange { run, prompt, outcome, text, redacted } = exchange;
+            let table = redacted.then(|| self.redactions(run).ok()).flatten();
+            let restored = |text: &String| match &table {
+                Some(table) => table.restore(text),
+                None => text.clone(),
+            };
+            SessionTurn {
+                run: run.clone(),
+                prompt: restored(prompt),
+                outcome: outcome.clone(),
+                text: text.as_ref().map(restored),
+            }
+        };
+        exchanges.iter().enumerate().filter(is_last).map(turn).collect()
+    }
+
+    /// Removes what was asked and answered; the records of the runs stay.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::File`].
+    pub fn delete(self) -> Result<(), SessionError> {
+        std::fs::remove_file(&self.path).map_err(|source| SessionError::File { path: self.path, source })
     }
 
     /// Makes the document of what was asked and agreed on. Its form stands in records, which are compared with it: it is not to

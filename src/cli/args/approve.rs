@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap_complete::ArgValueCompleter;
 
 use super::shared::{LimitArgs, MetricsArgs, MockArgs, RolesetsArgs, RunsDirArgs, ServerArgs};
 use crate::approval::{ApprovalRequest, ReviewRequest};
+use crate::cli::completion;
 use crate::cli::error::UsageError;
 use crate::config::FileConfig;
 use crate::run::{MockChoice, runs_folder};
@@ -67,7 +69,7 @@ pub(crate) struct ApproveArgs {
     #[arg(short = 'M', long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
     /// The roleset of the reviewers [default: `reviewers_f1`].
-    #[arg(short, long)]
+    #[arg(short, long, add = ArgValueCompleter::new(completion::rolesets))]
     pub(crate) roleset: Option<String>,
     #[command(flatten)]
     pub(crate) rolesets: RolesetsArgs,

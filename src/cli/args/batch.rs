@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use clap_complete::ArgValueCompleter;
 use regex::Regex;
 
 use super::run::{ParamArgs, SeatArgs};
 use super::shared::{LimitArgs, RedactArgs, RolesetsArgs, ScriptedArgs, ServerArgs};
 use crate::batch::{ColumnRequest, FIELDS, Grader, ShardOf, TaskForm};
+use crate::cli::completion;
 
 const AFTER_HELP: &str = "\
 A line of TASKS is a JSON object: {\"id\": …, \"prompt\": …}, and with it, if wanted, \"documents\" (paths, or \
@@ -35,7 +37,7 @@ pub(crate) struct BatchArgs {
     #[arg(value_name = "TASKS", required = true)]
     pub(crate) tasks: Option<PathBuf>,
     /// The rolesets, separated by commas: names, or paths of their JSON files. [default: `writer_physicist`]
-    #[arg(short, long, value_delimiter = ',', value_name = "A,B,…", env = "CONSENSUS_ROLESET")]
+    #[arg(short, long, value_delimiter = ',', value_name = "A,B,…", env = "CONSENSUS_ROLESET", add = ArgValueCompleter::new(completion::rolesets))]
     pub(crate) roleset: Vec<String>,
     #[command(flatten)]
     pub(crate) rolesets: RolesetsArgs,

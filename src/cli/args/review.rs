@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap_complete::ArgValueCompleter;
 
 use super::global::{Format, OwnFormat};
 use super::shared::{LimitArgs, MetricsArgs, MockArgs, RolesetsArgs, RunsDirArgs, ServerArgs};
 use crate::approval::ReviewRequest;
+use crate::cli::completion;
 use crate::config::FileConfig;
 use crate::run::{MockChoice, runs_folder};
 
@@ -34,7 +36,7 @@ pub(crate) struct ReviewArgs {
     #[arg(long, value_name = "PATH", default_value = ".")]
     pub(crate) repo: PathBuf,
     /// The roleset of the reviewers [default: `reviewers_f1`].
-    #[arg(short, long)]
+    #[arg(short, long, add = ArgValueCompleter::new(completion::rolesets))]
     pub(crate) roleset: Option<String>,
     #[command(flatten)]
     pub(crate) rolesets: RolesetsArgs,

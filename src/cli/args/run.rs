@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use clap_complete::{ArgValueCandidates, ArgValueCompleter};
 
 use super::shared::{
     LONG, LimitArgs, MetricsArgs, OUTPUT, PANELS, PROTOCOL, RedactArgs, RolesetsArgs, RunsDirArgs,
     ScriptedArgs, ServerArgs, TASK,
 };
 
+use crate::cli::completion;
 use crate::config::{Chosen, FileConfig, PathSetting};
 use crate::core::BasisPoints;
 use crate::protocol::{Override, Thinking};
@@ -17,8 +19,18 @@ use crate::run::{
 };
 use crate::text::{CanonicalKind, Constraint};
 
+const AFTER_LONG_HELP: &str = "\
+Examples:
+  consensus run --model ollama:llama3.1 \"How do I boil an egg?\"
+  consensus run --model ollama:llama3.1 -f invoice.txt \"What is the total?\"
+  consensus run --canonical number \"How much is 17 * 23?\"
+  consensus run --choices yes,no \"Is 91 a prime number?\"
+  consensus run --constraint sentences=3 \"Explain cosmic rays to children.\"
+  consensus run --mock --answer 4 \"How much is 2 + 2?\"";
+
 /// What a run is made of.
 #[derive(Args, Clone, Debug)]
+#[command(after_long_help = AFTER_LONG_HELP)]
 pub(crate) struct RunArgs {
     /// The task; `-` reads stdin, and words without quotes are joined.
     #[arg(value_name = "PROMPT", conflicts_with_all = ["prompt", "prompt_file"])]
@@ -49,7 +61,7 @@ pub(crate) struct RunArgs {
     /// `CONSENSUS_ROLESET` names one as well.
     /// [default: by the question: the one whose agents a mock script names, `mcq_reasoner_auditor` for --choices,
     /// `solver_checker` for --canonical number, `json_author_auditor` for --canonical json, else `generalist_critic`]
-    #[arg(short, long, env = "CONSENSUS_ROLESET", hide_env = true, help_heading = PROTOCOL)]
+    #[arg(short, long, env = "CONSENSUS_ROLESET", hide_env = true, help_heading = PROTOCOL, add = ArgValueCompleter::new(completion::rolesets))]
     pub(crate) roleset: Option<String>,
     #[command(flatten)]
     pub(crate) rolesets: RolesetsArgs,
@@ -68,7 +80,7 @@ pub(crate) struct RunArgs {
     /// Remember this run under a name, for the next ones.
     ///
     /// The agents know what was asked and agreed on in this session before, and this run is added to it.
-    #[arg(long, value_name = "NAME", help_heading = TASK, hide_short_help = true)]
+    #[arg(long, value_name = "NAME", help_heading = TASK, hide_short_help = true, add = ArgValueCandidates::new(completion::sessions))]
     pub(crate) session: Option<String>,
     /// Seed of every draw; the same seed, and the same replies in the same order, give the same run.
     #[arg(long, help_heading = PROTOCOL, hide_short_help = true)]
@@ -113,7 +125,7 @@ pub(crate) struct SeatArgs {
     pub(crate) self_panel: Option<u32>,
     /// One more member: a built-in persona by name, or a line that says who it is, such as "a contrary physicist who
     /// looks at everything sideways"; may be given more than once.
-    #[arg(long, value_name = "NAME|LINE", help_heading = PANELS, hide_short_help = true)]
+    #[arg(long, value_name = "NAME|LINE", help_heading = PANELS, hide_short_help = true, add = ArgValueCandidates::new(completion::personas))]
     pub(crate) persona: Vec<String>,
 }
 

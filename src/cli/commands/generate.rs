@@ -2,31 +2,40 @@
 
 use anyhow::Context;
 use clap::CommandFactory;
+use clap_complete::env::Shells;
 
 use crate::cli::args::{Cli, CompletionsArgs, ManArgs, SchemaArgs, SchemaName};
+use crate::cli::completion::VARIABLE;
+use crate::cli::manual::{page, pages};
 use crate::cli::output::Output;
 use crate::config::ROLESET_SCHEMA;
 use crate::core::ExitCode;
 use crate::report::{RECORD_SCHEMA, RESULT_SCHEMA};
 use crate::text::schema::ENVELOPE;
 
+/// Prints the script by which a shell asks this program what a word may become.
 pub(crate) fn completions(args: &CompletionsArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let shells = Shells::builtins();
+    let name = args.shell.to_string();
+    let shell = shells.completer(&name).with_context(|| format!("there are no completions for `{name}`"))?;
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "consensus", &mut script);
+    shell.write_registration(VARIABLE, "consensus", "consensus", "consensus", &mut script)?;
     output.print(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::Success)
 }
 
 pub(crate) fn man(args: &ManArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    if let Some(folder) = &args.output {
-        let context = || format!("cannot write manual pages into `{}`", folder.display());
-        std::fs::create_dir_all(folder).with_context(context)?;
-        clap_mangen::generate_to(Cli::command(), folder).with_context(context)?;
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    let Some(folder) = &args.output else {
+        output.print(&page(&command)?)?;
         return Ok(ExitCode::Success);
+    };
+    let context = || format!("cannot write manual pages into `{}`", folder.display());
+    std::fs::create_dir_all(folder).with_context(context)?;
+    for (name, page) in pages(&command)? {
+        std::fs::write(folder.join(name), page).with_context(context)?;
     }
-    let mut page = Vec::new();
-    clap_mangen::Man::new(Cli::command()).render(&mut page)?;
-    output.print(&String::from_utf8_lossy(&page))?;
     Ok(ExitCode::Success)
 }
 

@@ -2,6 +2,7 @@
 
 pub(super) mod approve;
 pub(super) mod batch;
+pub(super) mod chat;
 pub(super) mod children;
 pub(super) mod docs;
 pub(super) mod doctor;
@@ -17,6 +18,7 @@ pub(super) mod review;
 pub(super) mod roleset;
 pub(super) mod run;
 pub(super) mod runs;
+pub(super) mod sessions;
 pub(super) mod show;
 pub(super) mod trust;
 pub(super) mod verify;

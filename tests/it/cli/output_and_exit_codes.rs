@@ -428,15 +428,63 @@ fn a_choice_may_look_like_a_handle() {
 }
 
 #[test]
-fn completions_and_manual_pages_are_there() {
+fn a_shell_is_offered_what_there_is() {
     let folder = Folder::new();
-    for shell in ["bash", "zsh", "fish"] {
-        let finished = Finished::of(consensus(&folder).args(["completions", shell])).exits(0);
-        assert!(finished.stdout.contains("mock-script"), "{shell}");
+    Finished::of(consensus(&folder).args(MOCK)).exits(0);
+    folder.write("rolesets/own_checker.json", "{}");
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = Finished::of(consensus(&folder).args(["completions", shell])).exits(0).stdout;
+        assert!(script.contains("CONSENSUS_COMPLETE"), "{shell}: {script}");
     }
-    assert!(Finished::of(consensus(&folder).arg("man")).exits(0).stdout.contains("consensus"));
+    let offered = |words: &[&str]| {
+        let mut command = consensus(&folder);
+        command.env("CONSENSUS_COMPLETE", "fish").args(["--", "consensus"]).args(words);
+        Finished::of(&mut command).exits(0).stdout
+    };
+    let rolesets = offered(&["run", "--roleset", ""]);
+    assert!(
+        rolesets.contains("own_checker\t") && rolesets.contains("solver_checker\tbuilt in"),
+        "{rolesets}"
+    );
+    assert!(offered(&["batch", "--roleset", "solver_checker,own"]).contains("solver_checker,own_checker"));
+    assert!(offered(&["run", "--persona", ""]).contains("Pragmatist\twhat works in practice"));
+    let run = folder.result()["run"].as_str().unwrap().to_owned();
+    let runs = offered(&["show", ""]);
+    let first = runs.split('\t').next().unwrap();
+    assert!(first.len() >= 6 && run.ends_with(first) && runs.contains("\t2+2"), "{run}: {runs}");
+    assert!(offered(&["show", &run[..9]]).contains(&run));
+    assert!(offered(&["run", "--file", ""]).contains("rolesets/"));
+}
+
+#[test]
+fn manual_pages_have_the_sections_that_such_pages_have() {
+    let folder = Folder::new();
     Finished::of(consensus(&folder).args(["man", "--out", "pages"])).exits(0);
-    assert!(folder.path().join("pages/consensus-run.1").is_file());
+    let page = |name: &str| std::fs::read_to_string(folder.path().join("pages").join(name)).unwrap();
+    let sections = |page: &str| -> Vec<String> {
+        page.lines()
+            .filter_map(|line| line.strip_prefix(".SH "))
+            .map(|name| name.trim_matches('"').to_owned())
+            .collect()
+    };
+    let usual = [
+        "NAME",
+        "SYNOPSIS",
+        "DESCRIPTION",
+        "OPTIONS",
+        "EXIT STATUS",
+        "ENVIRONMENT",
+        "FILES",
+        "EXAMPLES",
+        "VERSION",
+    ];
+    assert_eq!(sections(&page("consensus-run.1")), usual);
+    let synopsis =
+        page("consensus-run.1").split(".SH SYNOPSIS").nth(1).unwrap().lines().nth(1).unwrap().to_owned();
+    assert_eq!(synopsis.replace('\\', ""), "consensus run [OPTIONS] [PROMPT]...");
+    assert!(Finished::of(consensus(&folder).arg("man")).exits(0).stdout.contains("consensus"));
+    assert!(folder.path().join("pages/consensus-keys-generate.1").is_file());
+    assert!(!folder.path().join("pages/consensus-guard.1").exists());
     let help = Finished::of(consensus(&folder).arg("--help")).exits(0);
     assert!(help.stdout.contains("Examples:") && help.stdout.contains("Exit codes:"), "{}", help.stdout);
 }

@@ -205,6 +205,43 @@ fn says(folder: &Folder) -> Value {
     serde_json::from_str::<Value>(&said).unwrap()["session"]["says"].take()
 }
 
+/// Lets a chat answer these lines, which come through a pipe.
+fn chat(folder: &Folder, words: &[&str], typed: &str) -> Finished {
+    let mut command = consensus(folder);
+    command.args(["chat", "--session", "sums"]).args(words).stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(typed.as_bytes()).unwrap();
+    Finished::with(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn a_chat_asks_one_question_after_another_and_remembers_them() {
+    let folder = Folder::new();
+    let said = chat(&folder, &MOCK, "How much is 2+2?\n\nAnd 1+3?\nexit\nnever asked\n").exits(0);
+    assert_eq!(said.stdout, "4\n4\n");
+    let questions: Vec<Value> = lines(&folder).iter().map(|line| line["prompt"].clone()).collect();
+    assert_eq!(questions, ["How much is 2+2?", "And 1+3?"]);
+    let show = |words: &[&str]| Finished::of(consensus(&folder).args(words)).exits(0).stdout;
+    assert!(show(&["show", "--last", "--format", "jsonl"]).contains("Asked: How much is 2+2?"));
+    assert_eq!(says(&folder), "same");
+    // The first question may stand behind the command, as for a run; a question that fails ends no chat.
+    let more = chat(&folder, &[&MOCK[..], &["What", "now?"]].concat(), "--help\n").exits(0);
+    assert_eq!(more.stdout, "4\n4\n", "{}", more.stderr);
+    let failing = ["--model", "m", "--base-url", "http://127.0.0.1:1/v1"];
+    let failed = chat(&folder, &failing, "One?\nTwo?\n").exits(6);
+    assert_eq!(failed.stderr.matches("\nfailed: ").count(), 2, "{}", failed.stderr);
+    chat(&folder, &[&MOCK[..], &["--dry-run"]].concat(), "").exits(2);
+
+    let listed: Value = serde_json::from_str(&show(&["sessions", "--format", "json"])).unwrap();
+    assert_eq!((&listed[0]["session"], &listed[0]["runs"]), (&json!("sums"), &json!(6)), "{listed}");
+    assert!(show(&["sessions", "show", "sums"]).starts_with("> How much is 2+2?\n\n4\n"));
+    show(&["sessions", "delete", "sums"]);
+    assert!(lines(&folder).is_empty());
+    assert_eq!(says(&folder), "no_file", "the records of its runs stay");
+    let gone = Finished::of(consensus(&folder).args(["sessions", "delete", "sums"])).exits(2);
+    assert!(gone.stderr.contains("there is no session `sums`"), "{}", gone.stderr);
+}
+
 #[test]
 fn a_run_that_is_killed_at_any_call_and_resumed_is_in_its_session_once() {
     let undisturbed = Server::start(model(SENSIBLE));

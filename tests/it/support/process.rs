@@ -1,7 +1,7 @@
 //! Real processes in folders of their own.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -115,7 +115,12 @@ pub struct Finished {
 impl Finished {
     #[track_caller]
     pub fn of(command: &mut Command) -> Self {
-        let output = command.output().unwrap();
+        Self::with(command.output().unwrap())
+    }
+
+    /// The same of a process that has ended.
+    #[track_caller]
+    pub fn with(output: Output) -> Self {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         let code = output.status.code().unwrap_or(-1);
         let finished = Self { code, stdout: text(output.stdout), stderr: text(output.stderr) };

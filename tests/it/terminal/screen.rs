@@ -1,7 +1,7 @@
 //! A terminal of a certain width, in which the program runs, and the screen as it is in the end.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::num::NonZero;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -37,6 +37,26 @@ impl Terminal {
         Self { child, screen: File::from(pty.master), parser: parser(width) }
     }
 
+    /// Starts a command with a person before it, who types and can press Ctrl-C.
+    pub fn converse(command: &Command, width: u16) -> Self {
+        let size = Winsize { ws_row: ROWS, ws_col: width, ws_xpixel: 0, ws_ypixel: 0 };
+        let pty = openpty(Some(&size), None).unwrap();
+        let far_end = || Stdio::from(pty.slave.try_clone().unwrap());
+        // Only the terminal of a session turns Ctrl-C into a signal.
+        let mut own = Command::new("setsid");
+        own.arg("--ctty").arg(command.get_program()).args(command.get_args());
+        own.current_dir(command.get_current_dir().unwrap());
+        own.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        own.env("TERM", "xterm-256color").env_remove("COLUMNS").env_remove("CI");
+        let child = own.stdin(far_end()).stdout(far_end()).stderr(far_end()).spawn().unwrap();
+        Self { child, screen: File::from(pty.master), parser: parser(width) }
+    }
+
+    /// Types this.
+    pub fn types(&mut self, text: &str) {
+        self.screen.write_all(text.as_bytes()).unwrap();
+    }
+
     /// The program's process.
     pub fn id(&self) -> u32 {
         self.child.id()
@@ -70,7 +90,7 @@ impl Terminal {
         let is_whole = |row: u16| {
             rows[usize::from(row)].split_whitespace().next_back().is_some_and(|word| word.len() > 40)
         };
-        assert!(wrapped.is_none_or(is_whole), "a line is longer than the terminal: {rows:#?}");
+        assert!(wrapped.is_none_or(is_whole), "line {wrapped:?} is longer than the terminal: {rows:#?}");
         while rows.last().is_some_and(String::is_empty) {
             rows.pop();
         }

@@ -98,6 +98,32 @@ fn a_run_that_is_interrupted() {
 }
 
 #[test]
+fn a_chat_outlives_a_question_that_is_stopped() {
+    let script = concat!(
+        "{\"agent\": \"Solver\", \"policy\": \"honest\", \"answer\": \"4\"}\n",
+        "{\"agent\": \"Checker\", \"delay_ms\": 600000, \"policy\": \"honest\", \"answer\": \"4\"}\n",
+    );
+    for width in WIDTHS {
+        let folder = Folder::new();
+        folder.write("script.jsonl", script);
+        let agents = ["-r", "solver_checker", "--mock-script", "script.jsonl", "--seed", "7"];
+        let words = [&["chat", "--session", "sums"], &agents[..]].concat();
+        let mut terminal = Terminal::converse(consensus(&folder).args(words), width);
+        terminal.until("ends the chat");
+        terminal.types("How much is 2+2?\r");
+        terminal.until("Solver: SOLVED");
+        terminal.types("\x03");
+        terminal.until("once more");
+        terminal.types("\x03");
+        terminal.until("with it\n> ");
+        terminal.types("\x04");
+        let (code, rows) = terminal.finish();
+        assert_eq!(code, 0, "{rows:#?}");
+        is_as_before("chat-stopped", width, folder.path(), &rows);
+    }
+}
+
+#[test]
 fn a_server_that_is_down_and_a_key_that_is_missing() {
     let url = "http://127.0.0.1:1/v1";
     let down = [SUM, "--model", "tiny-model", "--base-url", url];

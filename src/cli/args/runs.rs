@@ -1,0 +1,175 @@
+//! What may be typed about runs that were made: which one, and what to do with it.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use clap_complete::ArgValueCompleter;
+
+use super::run::EndArgs;
+use super::shared::LimitArgs;
+use crate::batch::{Pick, is_batch};
+use crate::cli::completion;
+use crate::config::{Chosen, FileConfig};
+use crate::run::{ResumeRequest, RunError, find_run, runs_folder};
+
+/// Which run.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RunRef {
+    /// The run: its id, the beginning or the end of it, or its folder. Or --last.
+    #[arg(value_name = "RUN", required_unless_present = "last", add = ArgValueCompleter::new(completion::runs))]
+    pub(crate) run: Option<String>,
+    /// The newest run.
+    #[arg(long, conflicts_with = "run")]
+    pub(crate) last: bool,
+    /// Folder with run folders.
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
+    pub(crate) runs_dir: Option<PathBuf>,
+}
+
+impl RunRef {
+    /// Returns the folder of the run that the arguments name.
+    pub(crate) fn folder(&self, file: &FileConfig) -> Result<PathBuf, RunError> {
+        find_run(self.run.as_deref(), &runs_folder(self.runs_dir.as_ref(), file))
+    }
+}
+
+impl ResumeArgs {
+    /// Returns what these flags say about the run that is taken up again.
+    pub(crate) fn request(&self) -> ResumeRequest {
+        let servers = Chosen {
+            model: self.model.clone(),
+            base_url: self.base_url.clone(),
+            launch: self.launch.clone(),
+            allow_http: self.allow_http,
+            ..Chosen::default()
+        };
+        ResumeRequest { servers, limits: self.limits.limits() }
+    }
+}
+
+/// Which run, of a batch perhaps.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ShowArgs {
+    /// The run: its id, the beginning or the end of it, or its folder; or the folder of a batch. Or --last.
+    #[arg(value_name = "RUN|BATCH", required_unless_present = "last", add = ArgValueCompleter::new(completion::runs))]
+    pub(crate) run: Option<String>,
+    /// Of a batch: the id of the task, or of the run.
+    #[arg(value_name = "TASK", conflicts_with = "last")]
+    pub(crate) task: Option<String>,
+    /// The newest run.
+    #[arg(long, conflicts_with = "run")]
+    pub(crate) last: bool,
+    /// Show the whole transcript, thoughts included; at a terminal in the pager that PAGER names, else in less.
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Tell the story again, line by line, as the run told it.
+    #[arg(long, conflicts_with = "full")]
+    pub(crate) replay: bool,
+    /// Folder with run folders.
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
+    pub(crate) runs_dir: Option<PathBuf>,
+    /// Of a batch: the run of this roleset.
+    #[arg(short, long, value_name = "NAME", requires = "task", help_heading = "Batches", add = ArgValueCompleter::new(completion::rolesets))]
+    pub(crate) roleset: Option<String>,
+    /// The run on this model, as it was named.
+    #[arg(short, long, value_name = "NAME", requires = "task", help_heading = "Batches")]
+    pub(crate) model: Option<String>,
+    /// The run of this arm.
+    #[arg(long, value_name = "NAME", requires = "task", help_heading = "Batches")]
+    pub(crate) arm: Option<String>,
+    /// The run of this seed.
+    #[arg(long, value_name = "N", requires = "task", help_heading = "Batches")]
+    pub(crate) seed: Option<u64>,
+}
+
+impl ShowArgs {
+    /// The run of these words: an id or a folder, or the folder of a batch with a run or a task of it.
+    pub(crate) fn of(text: &str) -> Self {
+        let in_batch = text.rsplit_once('/').filter(|(folder, _)| is_batch(Path::new(folder)));
+        let (run, task) = match in_batch {
+            Some((folder, task)) => (folder.to_owned(), Some(task.to_owned())),
+            None => (text.to_owned(), None),
+        };
+        let (roleset, model, arm, seed) = (None, None, None, None);
+        let (last, full, replay, runs_dir) = (false, false, false, None);
+        Self { run: Some(run), task, last, full, replay, runs_dir, roleset, model, arm, seed }
+    }
+
+    /// Returns the folder of a batch that the arguments name, if they name one.
+    pub(crate) fn batch(&self) -> Option<&Path> {
+        let named = self.run.as_deref().map(Path::new).filter(|path| is_batch(path));
+        named.or(self.runs_dir.as_deref().filter(|path| is_batch(path)))
+    }
+
+    /// Returns which runs of that batch are meant; none, if the arguments do not say it.
+    pub(crate) fn pick(&self) -> Option<Pick> {
+        let of_folder = self.run.as_ref().filter(|run| !is_batch(Path::new(run)));
+        let name = self.task.as_ref().or(of_folder)?.clone();
+        let Self { roleset, model, arm, seed, .. } = self.clone();
+        Some(Pick { name, roleset, model, arm, seed })
+    }
+
+    /// Returns the same of a run that has a folder of its own.
+    pub(crate) fn which(&self) -> RunRef {
+        RunRef { run: self.run.clone(), last: self.last, runs_dir: self.runs_dir.clone() }
+    }
+}
+
+/// What is exported.
+#[derive(Args, Debug)]
+pub(crate) struct ExportArgs {
+    /// The folder of a batch, or a run: its id, or its folder.
+    #[arg(value_name = "BATCH|RUN", add = ArgValueCompleter::new(completion::runs))]
+    pub(crate) dir: PathBuf,
+    /// The archive that is made: journals, results and the manifest, without what they have kept back.
+    #[arg(long, value_name = "FILE.tar.gz")]
+    pub(crate) bundle: PathBuf,
+}
+
+/// What is verified.
+#[derive(Args, Debug)]
+pub(crate) struct VerifyArgs {
+    #[command(flatten)]
+    pub(crate) which: RunRef,
+    /// For the record of a decision in place of a run: the folder with the reviewers' public keys.
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_KEYS")]
+    pub(crate) keys: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ResumeArgs {
+    #[command(flatten)]
+    pub(crate) which: RunRef,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+    /// Go on with this server in place of the journal's, or allow the journal's key to be sent to it.
+    #[arg(long, value_name = "URL", env = "CONSENSUS_BASE_URL")]
+    pub(crate) base_url: Option<String>,
+    /// Start this server for the rest of the run; see `consensus run --help`.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "base_url")]
+    pub(crate) launch: Option<String>,
+    /// The model for --launch.
+    #[arg(short, long, env = "CONSENSUS_MODEL")]
+    pub(crate) model: Option<String>,
+    /// Write the answer to this file as well; it is emptied before the run.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Allow plain http to other machines.
+    #[arg(long)]
+    pub(crate) allow_http: bool,
+    #[command(flatten)]
+    pub(crate) ending: EndArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RunsArgs {
+    /// The folder of a batch, or a folder with run folders.
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// The newest so many runs alone.
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// Folder with run folders.
+    #[arg(long, value_name = "DIR", env = "CONSENSUS_RUNS_DIR")]
+    pub(crate) runs_dir: Option<PathBuf>,
+}

@@ -1,0 +1,129 @@
+//! `consensus sessions`: what was asked and answered in each session.
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+use std::time::SystemTime;
+
+use console::Term;
+use serde_json::{Value, json};
+
+use crate::cli::args::{Format, SessionsAction, SessionsArgs};
+use crate::cli::error::UsageError;
+use crate::cli::output::Output;
+use crate::cli::table::{Table, age};
+use crate::config::FileConfig;
+use crate::core::ExitCode;
+use crate::run::{Session, SessionTurn, runs_folder, session_names};
+use crate::text::escape;
+
+pub(crate) fn sessions(args: &SessionsArgs, output: &Output) -> anyhow::Result<ExitCode> {
+    let folder = runs_folder(args.runs.runs_dir.as_ref(), &FileConfig::load_to_read()?);
+    match &args.action {
+        None | Some(SessionsAction::List) => list(&folder, output)?,
+        Some(SessionsAction::Show { name }) => show(&existing(&folder, name)?, output)?,
+        Some(SessionsAction::Delete { name }) => {
+            let session = existing(&folder, name)?;
+            let count = session.turns().len();
+            session.delete()?;
+            output.status(&format!("forgot the session `{name}`; the records of its {count} runs stay"));
+        }
+    }
+    Ok(ExitCode::Success)
+}
+
+fn existing(folder: &Path, name: &str) -> anyhow::Result<Session> {
+    let session = Session::open(folder, name)?;
+    if session.is_there() {
+        return Ok(session);
+    }
+    let why = format!(
+        "there is no session `{name}` in `{}`; `consensus sessions` lists those that there are",
+        folder.display()
+    );
+    Err(UsageError(why).into())
+}
+
+fn list(folder: &Path, output: &Output) -> anyhow::Result<()> {
+    let rows: Vec<Value> = session_names(folder).iter().map(|name| row(folder, name)).collect();
+    if output.format != Format::Text {
+        return output.json(&json!(rows));
+    }
+    if rows.is_empty() {
+        output.status(&format!(
+            "there is no session in `{}`; `consensus chat` begins one, and so does `consensus run --session NAME`",
+            folder.display()
+        ));
+        return Ok(());
+    }
+    if std::io::stdout().is_terminal() {
+        let width = usize::from(Term::stdout().size().1);
+        return table(&rows).lines(width).iter().try_for_each(|line| output.line(line));
+    }
+    rows.iter().try_for_each(|row| {
+        let about = row["last_question"].as_str().or(row["why"].as_str()).unwrap_or_default();
+        output.line(&format!(
+            "{}  {:4}  {}",
+            shown(&row["session"]),
+            row["runs"].to_string(),
+            escape::excerpt(about)
+        ))
+    })
+}
+
+/// What there is to say of a session, for programs.
+fn row(folder: &Path, name: &str) -> Value {
+    match Session::open(folder, name) {
+        Ok(session) => {
+            let turns = session.turns();
+            let last = turns.last();
+            json!({
+                "session": name,
+                "runs": turns.len(),
+                "used_at": session.used_at().map(|time| humantime::format_rfc3339_seconds(time).to_string()),
+                "last_question": last.map(|turn| &turn.prompt),
+                "last_answer": last.and_then(|turn| turn.text.as_ref()),
+            })
+        }
+        Err(why) => json!({"session": name, "runs": 0, "why": why.to_string()}),
+    }
+}
+
+fn table(rows: &[Value]) -> Table<5> {
+    let now = SystemTime::now();
+    let cells = |row: &Value| {
+        let used = row["used_at"].as_str().and_then(|time| humantime::parse_rfc3339(time).ok());
+        let passed = used.and_then(|used| now.duration_since(used).ok());
+        let question = if row["why"].is_string() { &row["why"] } else { &row["last_question"] };
+        [
+            shown(&row["session"]),
+            row["runs"].to_string(),
+            passed.map(age).unwrap_or_default(),
+            shown(question),
+            shown(&row["last_answer"]),
+        ]
+    };
+    let heading = ["SESSION", "RUNS", "AGE", "LAST QUESTION", "ANSWER"];
+    Table { heading, rows: rows.iter().map(cells).collect(), shares: [0, 0, 0, 3, 2] }
+}
+
+fn show(session: &Session, output: &Output) -> anyhow::Result<()> {
+    let turns = session.turns();
+    match output.format {
+        Format::Text => turns.iter().try_for_each(|turn| output.line(&escape::terminal(&in_words(turn)))),
+        Format::Json | Format::Own(_) => output.json(&json!(turns)),
+        Format::Jsonl => turns.iter().try_for_each(|turn| output.line(&json!(turn).to_string())),
+    }
+}
+
+/// A question with its answer, as a person reads it.
+fn in_words(turn: &SessionTurn) -> String {
+    let question = turn.prompt.trim().replace('\n', "\n> ");
+    let answer =
+        turn.text.as_deref().map_or_else(|| format!("({})", turn.outcome.replace('_', " ")), str::to_owned);
+    format!("> {question}\n\n{}\n", answer.trim())
+}
+
+/// A text in one line, harmless to a terminal.
+fn shown(text: &Value) -> String {
+    escape::terminal(&escape::one_line(text.as_str().unwrap_or_default()))
+}
