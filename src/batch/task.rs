@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::grader::Grader;
 use super::task_form::{Fields, TaskForm, label};
 use crate::protocol::Document;
-use crate::text::{CanonicalKind, CanonicalRule};
+use crate::text::{CanonicalKind, CanonicalRule, escape};
 
 /// The longest line that is read, in bytes.
 pub const LINE_BYTES_MAX: usize = 16 << 20;
@@ -98,11 +98,12 @@ impl TaskLine {
             format!("{what}: {}", place(why))
         };
         let written: Written = if form.names.is_empty() {
-            serde_json::from_str(line).map_err(wrong)?
+            serde_json::from_str(line).map_err(|why| no_prompt(line, form).unwrap_or_else(|| wrong(why)))?
         } else {
             let fields = form.rename(serde_json::from_str(line).map_err(wrong)?, number);
-            let line = serde_json::to_string(&fields).map_err(wrong)?;
-            serde_json::from_str(&line).map_err(wrong)?
+            let renamed = serde_json::to_string(&fields).map_err(wrong)?;
+            serde_json::from_str(&renamed)
+                .map_err(|why| no_prompt(line, form).unwrap_or_else(|| wrong(why)))?
         };
         let is_text_or_number =
             written.id.get().starts_with(['"', '-']) || written.id.get().starts_with(char::is_numeric);
@@ -154,6 +155,22 @@ impl TaskLine {
             meta: labels(written.meta.unwrap_or_default())?,
         })
     }
+}
+
+/// Says of a line whose fields have other names how to tell which of them is the prompt; nothing of any other line.
+fn no_prompt(line: &str, form: &TaskForm) -> Option<String> {
+    let fields: Fields = serde_json::from_str(line).ok()?;
+    let sought = form.names.get("prompt").map_or("prompt", String::as_str);
+    if fields.contains_key(sought) || fields.contains_key("prompt") {
+        return None;
+    }
+    let names: Vec<String> = fields.keys().map(|name| format!("`{}`", escape::excerpt(name))).collect();
+    let has =
+        if names.is_empty() { "no fields".to_owned() } else { format!("the fields {}", names.join(", ")) };
+    Some(format!(
+        "it has no `{}`, but {has}; `--map prompt=NAME` says which one is the prompt",
+        escape::excerpt(sought)
+    ))
 }
 
 /// Reads what a task is labelled with.
@@ -214,7 +231,9 @@ mod tests {
             ("not json", "it is no valid JSON, and so no task"),
             ("[]", "it is no task"),
             (r#"{"id": [1], "prompt": "b"}"#, "its `id` is neither"),
-            (r#"{"id": "a"}"#, "missing field `prompt`"),
+            (r#"{"id": "a"}"#, "it has no `prompt`, but the fields `id`; `--map prompt=NAME` says"),
+            (r#"{"question": "a", "answer": "b"}"#, "but the fields `answer`, `question`; `--map"),
+            ("{}", "but no fields;"),
             (r#"{"id": "a", "prompt": "b", "promt": "c"}"#, "unknown field `promt`"),
             (r#"{"id": null, "prompt": "b"}"#, "its `id` is neither"),
             (r#"{"id": "", "prompt": "b"}"#, "its `id` is empty"),

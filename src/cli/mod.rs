@@ -26,7 +26,7 @@ use std::ffi::OsString;
 use std::time::SystemTime;
 
 use args::{Cli, Command};
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use clap_complete::CompleteEnv;
 use error::UsageError;
@@ -51,14 +51,16 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(cli) => cli,
         Err(error) => {
             // Help and versions go to stdout and are no failure; clap knows which is which.
-            let _ = error.print();
             if !error.use_stderr() {
+                let _ = error.print();
                 return ExitCode::Success.into();
             }
-            let wants_json = |a: &OsString| {
-                a.to_str().is_some_and(|a| a.trim_start_matches("--format=").starts_with("json"))
-            };
-            if arguments.iter().any(wants_json) {
+            if wants_json(&arguments, "--log-format") {
+                output::log_as_json(error.to_string().trim());
+            } else {
+                let _ = error.print();
+            }
+            if wants_json(&arguments, "--format") {
                 output::json_error(&error.to_string(), ExitCode::Usage);
             }
             return ExitCode::Usage.into();
@@ -83,13 +85,27 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
+/// Whether words that cannot be read as a command set this flag to `json` or `jsonl`.
+fn wants_json(arguments: &[OsString], flag: &str) -> bool {
+    let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
+    let is_json = |value: &str| value.starts_with("json");
+    words
+        .iter()
+        .any(|word| word.strip_prefix(flag).and_then(|rest| rest.strip_prefix('=')).is_some_and(is_json))
+        || words.windows(2).any(|pair| pair[0] == flag && is_json(pair[1]))
+}
+
 /// Reads the arguments. A question without a command is one to be answered: `run` stands before it.
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     let said = Cli::try_parse_from(arguments);
-    let Err(why) = &said else { return said };
+    let Err(mut why) = said else { return said };
     let is_unknown = matches!(why.kind(), ErrorKind::InvalidSubcommand | ErrorKind::UnknownArgument);
     if !is_unknown || !has_question(arguments) {
-        return said;
+        if why.kind() == ErrorKind::InvalidSubcommand && arguments.len() > 2 {
+            let tip = "to ask a question, put it in quotes: consensus \"How much is 2 + 2?\"";
+            why.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.to_owned().into()]));
+        }
+        return Err(why);
     }
     let run = [OsString::from("run")];
     let (program, rest) = arguments.split_at(1.min(arguments.len()));

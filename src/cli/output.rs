@@ -4,6 +4,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::time::SystemTime;
 
 use console::Term;
+use humantime::Rfc3339Timestamp;
 use serde_json::{Value, json};
 use textwrap::{Options, WordSplitter};
 use tracing_subscriber::EnvFilter;
@@ -125,20 +126,13 @@ impl Output {
 
     /// Tells a line that matters also where no story is wanted. At a terminal it is broken between words.
     pub(super) fn warn(&self, text: &str) {
-        let time = || humantime::format_rfc3339_seconds(SystemTime::now());
         let text = match self.story {
             StoryForm::Terminal => wrapped(text, self.columns()),
             StoryForm::Plain => text.to_owned(),
-            StoryForm::Timed => format!("{} {text}", time()),
-            StoryForm::Json => {
-                let message = console::strip_ansi_codes(text);
-                json!({"timestamp": time().to_string(), "level": "INFO", "message": message.trim()})
-                    .to_string()
-            }
+            StoryForm::Timed => format!("{} {text}", now()),
+            StoryForm::Json => return log_as_json(text),
         };
-        let mut stderr = std::io::stderr().lock();
-        // A closed stderr must not end a run.
-        let _ = writeln!(stderr, "{text}");
+        say(&text);
     }
 
     /// The columns of the terminal; the last is left free, where some break a line that ends in it.
@@ -188,6 +182,23 @@ pub(super) fn wrapped(text: &str, width: usize) -> String {
         textwrap::fill(line, options.clone().subsequent_indent(&indent))
     };
     text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Writes a line of the story to stderr as a JSON object.
+pub(super) fn log_as_json(text: &str) {
+    let message = console::strip_ansi_codes(text);
+    let line = json!({"timestamp": now().to_string(), "level": "INFO", "message": message.trim()});
+    say(&line.to_string());
+}
+
+/// Writes a line to stderr at once, so that nothing comes between it and its end.
+fn say(line: &str) {
+    // A closed stderr must not end a run.
+    let _ = std::io::stderr().lock().write_all(format!("{line}\n").as_bytes());
+}
+
+fn now() -> Rfc3339Timestamp {
+    humantime::format_rfc3339_seconds(SystemTime::now())
 }
 
 /// Writes an error as one JSON object to stdout.

@@ -17,7 +17,7 @@ use crate::protocol::panel::Scores;
 use crate::protocol::{Reply, Step};
 use crate::provider::ProviderError;
 use crate::run::{Notices, Waiting};
-use crate::text::{escape, extract};
+use crate::text::{counted, escape, extract};
 
 /// The columns in front of what belongs to the line above.
 const INDENT: &str = "          ";
@@ -247,11 +247,13 @@ fn form_line(value: &Value) -> String {
         return answers(answer);
     }
     // Whatever a model writes as a number.
-    let total = |mark: &Value| {
-        let scores = Scores::CRITERIA.iter().filter_map(|name| mark[name].as_u64());
-        scores.fold(0, u64::saturating_add)
-    };
+    let scores =
+        |mark: &Value| Scores::CRITERIA.iter().filter_map(|name| mark[name].as_u64()).collect::<Vec<_>>();
+    let total = |mark: &Value| scores(mark).into_iter().fold(0, u64::saturating_add);
     let marks = value.as_object().into_iter().flatten();
+    if marks.clone().all(|(_, mark)| scores(mark).is_empty()) {
+        return format!("writes {}", escape::excerpt(&value.to_string()));
+    }
     let marks: Vec<String> =
         marks.map(|(label, mark)| format!("{} {}", escape::excerpt(label), total(mark))).collect();
     format!("scores {}", marks.join(", "))
@@ -274,18 +276,19 @@ fn envelope_line(reply: &Reply) -> String {
     let confidence = measured.or(value["confidence"].as_f64());
     if let Some(findings) = value["findings"].as_array() {
         let (verdict, sure) = (field("verdict"), value["confidence"].as_u64().unwrap_or_default());
-        return format!("{verdict}, {} findings, {sure} % sure: {}", findings.len(), field("summary"));
+        let found = counted(findings.len(), "finding");
+        return format!("{verdict}, {found}, {sure} % sure: {}", field("summary"));
     }
     let is_council = ["framing", "checks", "veto", "confidence"].iter().any(|name| !value[name].is_null());
     if is_council {
-        let checks = value["checks"].as_array().map_or(0, Vec::len);
+        let checks = counted(value["checks"].as_array().map_or(0, Vec::len), "check");
         let what = match (value["framing"].is_string(), value.get("response").is_some()) {
             (true, _) => format!("reads it as “{}”", field("framing")),
             (false, true) => answers(&value["response"]),
             (false, false) if value["veto"] == true => {
-                format!("vetoes after {checks} checks: {}", field("reasoning"))
+                format!("vetoes after {checks}: {}", field("reasoning"))
             }
-            (false, false) => format!("passes it after {checks} checks"),
+            (false, false) => format!("passes it after {checks}"),
         };
         let confidence =
             confidence.map_or_else(|| "no confidence".to_owned(), |sure| format!("confidence {sure:.2}"));

@@ -9,7 +9,7 @@ use crate::core::{Endpoint, Usage};
 use crate::journal::Replied;
 use crate::protocol::council::ConsensusResult;
 use crate::protocol::{Params, Section, Step};
-use crate::text::escape;
+use crate::text::{counted, escape};
 
 /// Logs what a call took: for the one who asks why a run is slow or dear.
 pub(super) fn answered(state: &RunState, replied: &Replied, usage: Usage, took: Duration) {
@@ -54,7 +54,7 @@ pub(super) fn replied(state: &RunState, replied: &Replied, took: Duration, befor
         ConsensusResult::Vetoed { reason, .. } => {
             warn!("Vetoed in round {number}: {}", escape::excerpt(reason));
         }
-        ConsensusResult::NotReached { .. } => warn!("No consensus after {number} rounds"),
+        ConsensusResult::NotReached { .. } => warn!("No consensus after {}", counted(number, "round")),
         ConsensusResult::NeedsRevision { .. } => debug!("=== Starting Round {} ===", number + 1),
     }
 }

@@ -9,6 +9,7 @@ use crate::protocol::council::{
     Aggregate, ConsensusResult, CouncilSection, Framing, Member, Response, Verification,
 };
 use crate::protocol::{How, Outcome, Section};
+use crate::text::counted;
 
 /// How a council ended, with everything that its three members last wrote.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,11 +107,12 @@ impl ConsensusOutcome {
                 )
             }
             ConsensusResult::NotReached { attempts, .. } if self.is_arbitrated => {
-                format!("settled by the arbiter after {attempts} rounds without consensus")
+                format!("settled by the arbiter after {} without consensus", counted(*attempts, "round"))
             }
             ConsensusResult::NotReached { final_confidence, attempts } => {
                 format!(
-                    "no consensus after {attempts} rounds; confidence {final_confidence} (threshold {})",
+                    "no consensus after {}; confidence {final_confidence} (threshold {})",
+                    counted(*attempts, "round"),
                     self.threshold
                 )
             }

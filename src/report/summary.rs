@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::result::RunResult;
 use super::review::review_text;
 use crate::protocol::{RunSetup, Section};
-use crate::text::escape;
+use crate::text::{counted, escape};
 
 /// Returns a run in short.
 #[must_use]
@@ -35,11 +35,11 @@ pub fn summary(setup: &RunSetup, result: &RunResult) -> String {
     let (usage, seconds) = (&result.usage, result.timing.total_ms as f64 / 1000.0);
     let _ = writeln!(
         out,
-        "\nrun      {}, {}, seed {}\nused     {} calls, {} + {} tokens, {seconds:.1} s, from {}",
+        "\nrun      {}, {}, seed {}\nused     {}, {} + {} tokens, {seconds:.1} s, from {}",
         result.run,
         result.roleset,
         setup.seed,
-        usage.calls,
+        counted(usage.calls, "call"),
         usage.prompt,
         usage.completion,
         result.timing.started_at.chars().take(19).collect::<String>()

@@ -12,7 +12,7 @@ use crate::config::{
 use crate::provider::MockScript;
 
 /// The roleset of a batch that names none; that of a single run depends on its question.
-const DEFAULT_ROLESET: &str = "writer_physicist";
+const DEFAULT_ROLESET: &str = "generalist_critic";
 
 /// A roleset with its name and packs.
 #[derive(Clone, Debug)]

@@ -11,6 +11,7 @@
 
 mod canonical;
 mod constraint;
+mod counted;
 mod decimal;
 pub mod decoding;
 mod echo;
@@ -32,6 +33,7 @@ mod violation;
 
 pub use canonical::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical, Reading};
 pub use constraint::{Bounds, Broken, Constraint};
+pub(crate) use counted::counted;
 pub use decimal::{DecimalSign, NotANumber};
 pub use envelope::{
     AnswerChange, Artifact, ChangeBy, Envelope, FinalSolution, Meta, PeerAnswer, SOLVED_MARKER, Status,

@@ -36,7 +36,7 @@ pub(crate) struct BatchArgs {
     /// A file of tasks, one JSON object a line; `-` reads stdin.
     #[arg(value_name = "TASKS", required = true)]
     pub(crate) tasks: Option<PathBuf>,
-    /// The rolesets, separated by commas: names, or paths of their JSON files. [default: `writer_physicist`]
+    /// The rolesets, separated by commas: names, or paths of their JSON files. [default: `generalist_critic`]
     #[arg(short, long, value_delimiter = ',', value_name = "A,B,…", env = "CONSENSUS_ROLESET", add = ArgValueCompleter::new(completion::rolesets))]
     pub(crate) roleset: Vec<String>,
     #[command(flatten)]

@@ -50,8 +50,8 @@ impl ResumeArgs {
 /// Which run, of a batch perhaps.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ShowArgs {
-    /// The run: its id, the beginning or the end of it, or its folder; or the folder of a batch. Or --last.
-    #[arg(value_name = "RUN|BATCH", required_unless_present = "last", add = ArgValueCompleter::new(completion::runs))]
+    /// The run: its id, the beginning or the end of it, or its folder; or the folder of a batch. Without it, the newest run.
+    #[arg(value_name = "RUN|BATCH", add = ArgValueCompleter::new(completion::runs))]
     pub(crate) run: Option<String>,
     /// Of a batch: the id of the task, or of the run.
     #[arg(value_name = "TASK", conflicts_with = "last")]

@@ -8,8 +8,8 @@ use tokio::sync::watch;
 
 use crate::batch::{
     BatchError, BatchNote, BatchPlan, ColumnPlan, CommandNote, DataNote, EndCounts, Line, OpenColumns,
-    Options, Retry, Shard, State, Sum, check_settings, feed, note, note_servers, planned_columns, run,
-    status,
+    Options, Retry, Shard, State, Sum, TaskLine, check_settings, feed, note, note_servers, planned_columns,
+    run, status,
 };
 use crate::cli::args::{BatchArgs, BatchCommand, Format, RetryArg};
 use crate::cli::batch_story::{BatchStory, in_words};
@@ -115,10 +115,13 @@ fn plan_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyh
     }
     let seeds = args.first_seed..args.first_seed + args.seeds;
     let mut plan = BatchPlan::new(&columns, seeds, args.shard, &documents, out)?;
-    let mut refused = 0;
+    let (mut refused, mut first) = (0, None);
     let mut tasks = feed(source, args.form());
     while let Some(line) = tasks.blocking_next() {
         let Line { number, task } = line.map_err(BatchError::Tasks)?;
+        if first.is_none() {
+            first = task.as_ref().ok().map(first_task);
+        }
         if let Err(why) = task.map_err(|(_, why)| why).and_then(|task| plan.add(&task)) {
             refused += 1;
             output.warn(&escape::terminal(&format!("line {number} cannot be run: {why}")));
@@ -131,6 +134,7 @@ fn plan_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyh
         price.map(|price| price.cost_micro_usd(sum.prompt_tokens, 0, sum.completion_tokens))
     };
     if output.format == Format::Text {
+        first.iter().try_for_each(|line| output.line(line))?;
         for plan in &plans {
             let model = if plan.model.is_empty() { String::new() } else { format!(" on {}", plan.model) };
             let (left, ended) = (plan.runs - plan.ended, plan.ended);
@@ -155,6 +159,17 @@ fn plan_all(args: &BatchArgs, tasks: &Path, out: &Path, output: &Output) -> anyh
         output.json(&json!({"columns": plans.iter().map(row).collect::<Vec<_>>(), "refused": refused}))?;
     }
     Ok(if refused > 0 { ExitCode::Usage } else { ExitCode::Success })
+}
+
+/// Says how the first line was read, so that a wrong field is seen before it is asked about.
+fn first_task(task: &TaskLine) -> String {
+    let answer = task.answer.as_ref().map(|answer| format!(", answer “{}”", escape::excerpt(answer)));
+    format!(
+        "first task {}: “{}”{}",
+        escape::excerpt(&task.id),
+        escape::excerpt(&task.prompt),
+        answer.unwrap_or_default()
+    )
 }
 
 /// A source of tasks.

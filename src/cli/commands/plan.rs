@@ -8,7 +8,7 @@ use crate::cli::output::Output;
 use crate::config::{Chosen, FileConfig, Roleset, RolesetAgent, expected_price, prices_as_of};
 use crate::core::{ExitCode, Price};
 use crate::protocol::RunSetup;
-use crate::run::{at_once, draft};
+use crate::run::{MockChoice, at_once, draft};
 
 pub(crate) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load_to_read()?;
@@ -16,7 +16,7 @@ pub(crate) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> 
     let draft = draft(&request, &file)?;
     let (why, roleset) = (draft.why, draft.roleset.clone());
     let setup = draft.estimated(&request, output)?;
-    tell_setup(&setup, &roleset, why, &request.servers, &file, output)
+    tell_setup(&setup, &roleset, why, (&request.servers, &request.mock), &file, output)
 }
 
 /// Prints what a run with this setup can cost, where its models are as `chosen` and the roleset say.
@@ -24,7 +24,7 @@ pub(super) fn tell_setup(
     setup: &RunSetup,
     roleset: &Roleset,
     why: Option<&str>,
-    chosen: &Chosen,
+    (chosen, mock): (&Chosen, &MockChoice),
     file: &FileConfig,
     output: &Output,
 ) -> anyhow::Result<ExitCode> {
@@ -62,6 +62,12 @@ pub(super) fn tell_setup(
         }))?;
         return Ok(ExitCode::Success);
     }
+    let is_mock = mock.is_wanted || mock.script.is_some();
+    let of_model = |reference: &str| match reference {
+        _ if is_mock => "mock".to_owned(),
+        "" => "the server's model".to_owned(),
+        _ => reference.to_owned(),
+    };
     let agents: Vec<String> =
         setup.agents.iter().zip(&models).map(|(a, m)| format!("{} ({})", a.name, of_model(m))).collect();
     let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
@@ -96,8 +102,4 @@ pub(super) fn tell(output: &Output, figures: [u64; 3], cost: Option<u64>) -> any
         output.line(&format!("  {dollars:>12} US dollars ({basis})"))?;
     }
     Ok(())
-}
-
-fn of_model(reference: &str) -> &str {
-    if reference.is_empty() { "the server's model" } else { reference }
 }

@@ -42,7 +42,7 @@ fn a_line_that_cannot_be_run_is_named_and_stops_no_other() {
         "it is no file",
         "it is no file",
         "can never be the answer",
-        "missing field `prompt`, at byte",
+        "it has no `prompt`, but the fields `id`",
         "two of its documents are called `n`",
         "no task",
     ]) {

@@ -76,6 +76,10 @@ fn a_set_that_was_made_for_others_runs_with_two_flags() {
     };
     folder.write("tasks.jsonl", &(line(1, 4) + &line(2, 5) + &line(2, 4)));
     let gsm8k = ["--map", "prompt=question", "--answer-regex", "#### (.*)"];
+    // How the first line was read is seen before it is asked about.
+    let dry = ["batch", "tasks.jsonl", "--output", "out", "--dry-run"];
+    let read = said(&folder, &[&dry[..], &MOCK, &gsm8k].concat(), 0).stdout;
+    assert!(read.starts_with("first task 1: “How many?”, answer “4”\n"), "{read}");
     let done = figures(&folder, &[&MOCK[..], &gsm8k].concat(), 0);
     assert_eq!((&done["ended"]["right"], &done["ended"]["wrong"]), (&json!(2), &json!(1)), "{done}");
     let groups = json_of(&folder, &["results", "out", "--by", "meta.level"]);

@@ -117,11 +117,11 @@ fn a_plan_is_of_the_roleset_that_the_run_would_take() {
 }
 
 #[test]
-fn a_batch_that_names_no_roleset_keeps_its_own() {
+fn a_batch_that_names_no_roleset_has_the_default_for_any_question() {
     let folder = Folder::new();
     tasks(&folder, 1);
     Finished::of(&mut batch(&folder, &["--mock", "--answer", "4", "--canonical", "number"])).exits(0);
-    assert_eq!(lines(&folder, "results-0.jsonl")[0]["roleset"], "writer_physicist");
+    assert_eq!(lines(&folder, "results-0.jsonl")[0]["roleset"], "generalist_critic");
 }
 
 fn stubborn(agent: &str, answer: &str) -> Value {

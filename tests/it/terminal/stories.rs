@@ -109,11 +109,11 @@ fn a_chat_outlives_a_question_that_is_stopped() {
         let agents = ["-r", "solver_checker", "--mock-script", "script.jsonl", "--seed", "7"];
         let words = [&["chat", "--session", "sums"], &agents[..]].concat();
         let mut terminal = Terminal::converse(consensus(&folder).args(words), width);
-        terminal.until("ends the chat");
+        terminal.until("ends the chat\n> ");
         terminal.types("How much is 2+2?\r");
         terminal.until("Solver: SOLVED");
         terminal.types("\x03");
-        terminal.until("once more");
+        terminal.until("stop at once\n");
         terminal.types("\x03");
         terminal.until("with it\n> ");
         terminal.types("\x04");
