@@ -28,6 +28,20 @@ fn a_question_without_a_command_is_run() {
 }
 
 #[test]
+fn a_command_that_cannot_be_read_is_explained_in_the_form_that_was_asked_for() {
+    let folder = Folder::new();
+    let unquoted = Finished::of(consensus(&folder).args(["How", "much", "is", "2+2?"])).exits(2);
+    assert!(unquoted.stderr.contains("put it in quotes: consensus \"How much"), "{}", unquoted.stderr);
+    let words = ["run", "--no-such-flag"];
+    let logged = Finished::of(consensus(&folder).args(words).args(["--log-format", "json"])).exits(2);
+    let line: Value = serde_json::from_str(&logged.stderr).unwrap();
+    assert!(line["message"].as_str().unwrap().contains("--no-such-flag"), "{line}");
+    assert_eq!(logged.stdout, "", "the log's form is not the answer's");
+    let told = Finished::of(consensus(&folder).args(words).args(["--format", "jsonl"])).exits(2);
+    assert!(told.stdout.contains("no-such-flag") && told.stderr.starts_with("error: "), "{}", told.stdout);
+}
+
+#[test]
 fn a_lone_word_is_a_mistyped_command_and_a_file_is_no_word_of_a_question() {
     let mistyped = typed(&["veriffy"], 2).stderr;
     assert!(mistyped.contains("a similar subcommand exists: 'verify'"), "{mistyped}");

@@ -428,20 +428,6 @@ fn a_choice_may_look_like_a_handle() {
 }
 
 #[test]
-fn a_command_that_cannot_be_read_is_explained_in_the_form_that_was_asked_for() {
-    let folder = Folder::new();
-    let unquoted = Finished::of(consensus(&folder).args(["How", "much", "is", "2+2?"])).exits(2);
-    assert!(unquoted.stderr.contains("put it in quotes: consensus \"How much"), "{}", unquoted.stderr);
-    let words = ["run", "--no-such-flag"];
-    let logged = Finished::of(consensus(&folder).args(words).args(["--log-format", "json"])).exits(2);
-    let line: Value = serde_json::from_str(&logged.stderr).unwrap();
-    assert!(line["message"].as_str().unwrap().contains("--no-such-flag"), "{line}");
-    assert_eq!(logged.stdout, "", "the log's form is not the answer's");
-    let told = Finished::of(consensus(&folder).args(words).args(["--format", "jsonl"])).exits(2);
-    assert!(told.stdout.contains("no-such-flag") && told.stderr.starts_with("error: "), "{}", told.stdout);
-}
-
-#[test]
 fn what_is_shown_without_a_name_is_the_newest_run() {
     let folder = Folder::new();
     Finished::of(consensus(&folder).args(["show"])).exits(2);
