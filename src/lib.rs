@@ -11,10 +11,9 @@
 //!                             resume · replay · verify · result · transcript (all read the journal)
 //! ```
 //!
-//! A protocol is a state machine that takes one event and returns the actions that follow. The engine
-//! makes each event durable before its consequences leave the process, performs the actions, and
-//! knows nothing about agreement. Everything that a person or a program reads about a run is derived
-//! from its journal, by the same code that ran it.
+//! A protocol is a state machine that takes one event and returns the actions that follow. The engine makes each
+//! event durable before its consequences leave the process, performs the actions, and knows nothing about agreement.
+//! Everything that a person or a program reads about a run is derived from its journal, by the same code that ran it.
 //!
 //! # Code map
 //!
@@ -23,34 +22,34 @@
 //! - [`core`]: plain data that the journal, the providers and the protocols share: endpoints, usage, exit codes.
 //! - [`crypto`]: digests, signatures and canonical JSON.
 //! - [`files`]: reading within a limit, writing whole, private folders.
-//! - [`text`]: what models write. Envelope, schema, extraction, canonical forms, vacuity, quoting.
-//! - [`protocol`]: state machines. `contract` says what one is, `turn` holds what they share, `phase` says
-//!   what a call is for, and `registry` alone lists them: [`protocol::pair`], two agents with a dual stop; [`protocol::council`], intent, answer and
-//!   verification with a weighted confidence; [`protocol::panel`], many answers and blind judges;
-//!   [`protocol::review`], reviewers of a change, which files call `approval`; [`protocol::map_reduce`], a long document
-//!   read in pieces by runs of any of them.
-//! - [`bft`]: the core of a decision by quorum among reviewers who sign, of whom some may lie or fail.
+//! - [`text`]: the texts that models write: envelope, schema, extraction, canonical forms, vacuity, quoting.
+//! - [`protocol`]: state machines. `contract` defines what one is, `turn` holds what they share, `phase` says what a
+//!   call is for, and `registry` alone lists them. [`protocol::pair`] has two agents with a dual stop.
+//!   [`protocol::council`] has intent, answer and verification with a weighted confidence. [`protocol::panel`] has
+//!   many answers and blind judges. [`protocol::review`] has reviewers of a change; files call it `approval`.
+//!   [`protocol::map_reduce`] reads a long document in pieces, by runs of other protocols.
+//! - [`bft`]: the core of a decision by quorum among reviewers who sign, some of whom may lie or fail.
 //! - [`journal`]: the append-only, hash-chained record of one run.
-//! - [`provider`]: where models are called: OpenAI-compatible servers, Amazon Bedrock, and scripts;
-//!   [`provider::launch`] starts a server for a run and ends it on every way out.
+//! - [`provider`]: calls to models at OpenAI-compatible servers and Amazon Bedrock, or played by scripts.
+//!   [`provider::launch`] starts a server for a run and stops it on every way out.
 //! - [`retrieval`]: passages of the user's documents, found by an index on disk.
 //! - [`repository`]: changes on a git repository: their trees, their diffs, and how they land.
-//! - [`engine`]: the state of a run, folded from its records; what it starts from, complete; the loop that drives it.
+//! - [`engine`]: the state of a run, folded from its records; its complete specification; the loop that drives it.
 //! - [`report`]: `result.json` and the transcript.
 //! - [`config`]: environment, files and rolesets turned into a setup.
 //! - [`run`]: one run, from the request of a person to its result.
-//! - [`approval`]: a change is reviewed, decided on and landed. Keys, the log of a repository's decisions, the records
-//!   that prove them. [`approval::ProposingNode`] and [`approval::ReviewingNode`] are the two ways in; with
-//!   [`approval::node`] each key takes part from a process of its own.
-//! - [`batch`]: many runs: a matrix of tasks, rolesets, models and seeds. It is divided into shards, and the runs of a
-//!   shard share a journal.
+//! - [`approval`]: a change is reviewed, decided on and landed. The module holds keys, the log of a repository's
+//!   decisions, and the records that prove them. [`approval::ProposingNode`] and [`approval::ReviewingNode`] are the
+//!   two ways in; with [`approval::node`], each key takes part from a process of its own.
+//! - [`batch`]: many runs, as a matrix of tasks, rolesets, models and seeds. It is divided into shards, and the runs
+//!   of a shard share a journal.
 //! - [`api`]: a run as one call from Rust, and sessions.
-//! - [`cli`]: what is typed and printed. `args` turns flags into requests, `commands` has a file for each subcommand.
+//! - [`cli`]: the command line. `args` turns flags into requests, `commands` has a file for each subcommand.
 //!
 //! # Layers
 //!
-//! A file uses its own module and the modules of lower lines, and no two files use each other, however long the way
-//! round. The test `tidy` reads this block and the `use` lines of every file.
+//! A file uses its own module and the modules of lower lines. No two files use each other, directly or through
+//! others. The test `tidy` reads this block and the `use` lines of every file.
 //!
 //! ```text
 //! cli
@@ -74,11 +73,12 @@
 //! # Adding a protocol
 //!
 //! 1. `src/protocol/<new>/`: its machine, its parameters with [`protocol::ProtocolParams`], its section of a report.
-//! 2. `src/protocol/registry.rs`: a line in each `enum`, in `each` and in `defaults`, and its two conversions; `src/protocol/phase.rs`: which
-//!    of its calls are blind.
-//! 3. `src/protocol/mod.rs`: its module; and above, in this file, its place in the code map and the layers.
-//! 4. `src/report/`: its line in `transcript.rs` and in `worth.rs`, where the compiler asks for it, and what only it shows.
-//! 5. `src/config/roleset.schema.json`, with its name in the list that tells `pair` from the others, and
+//! 2. `src/protocol/registry.rs`: a line in each `enum`, in `each` and in `defaults`, and its two conversions;
+//!    `src/protocol/phase.rs`: which of its calls are blind.
+//! 3. `src/protocol/mod.rs`: its module; in this file, its place in the code map and the layers.
+//! 4. `src/report/`: its line in `transcript.rs` and in `worth.rs`, where the compiler asks for it, and the details
+//!    that only it reports.
+//! 5. `src/config/roleset.schema.json`, with its name in the list that separates `pair` from the others, and
 //!    `src/report/result.schema.json`: its parameters and its section.
 //! 6. `rolesets/`: a roleset and its packs, which `src/config/embedded.rs` puts into the program.
 //! 7. `tests/it/transcripts/<new>/`: its transcripts, and its smallest setup in the driver beside them.
@@ -86,20 +86,20 @@
 //!
 //! # Invariants
 //!
-//! `tidy` looks for what would break the first two; tests of behaviour hold the others.
+//! The test `tidy` checks the first two; tests of behaviour check the others.
 //!
 //! - **`core`, `crypto`, `text`, `bft` and `protocol` cannot touch the outside world**: no clock, network, file,
 //!   randomness or `async`. The same events give the same actions, byte for byte.
 //! - **Only `cli` prints.**
 //! - **Code owns the verdict.** Each protocol decides agreement in one place, from schema-checked fields of each
 //!   agent's own reply. No word in a task, a document or a peer's text counts.
-//! - **Nothing is promoted.** A reply is taken as it stands or refused; no status, score or text is
-//!   ever filled in.
-//! - **The journal is written ahead**, and a reply that is durable is never asked for again.
-//! - **A launched server lives as long as a pipe**: whatever ends this program closes it.
-//! - **A key signs one thing for each place in the order of decisions**: what it follows from is durable before it signs.
-//! - **A folder is not its visitor**: what a project's file says of programs, servers, keys and places elsewhere counts
-//!   only with the user's trust.
+//! - **Nothing is promoted.** A reply is taken as it is or refused; no status, score or text is ever filled in.
+//! - **The journal is written ahead**, and a reply that is durable is never requested again.
+//! - **A launched server lives as long as a pipe**, which closes however this program ends.
+//! - **A key signs one thing for each place in the order of decisions**: the grounds for it are durable before it
+//!   signs.
+//! - **A folder is not its visitor**: what a project's file says about programs, servers, keys and places elsewhere
+//!   counts only with the user's trust.
 //! - **Secrets are named, never stored**: an API key is in no journal, log or message.
 //!
 //! # Glossary
@@ -110,7 +110,7 @@
 //! | agent | a named role with a field, a pack, a model and sampling settings |
 //! | pack | a markdown file of instructions for a role |
 //! | roleset | a JSON file: which protocol, which agents, which parameters |
-//! | provider, endpoint | where a model is called; the same as data |
+//! | provider, endpoint | the client that calls a model; its address and settings as data |
 //! | round | one step of a protocol; in `pair` the opening, then one turn each |
 //! | ask, reply | one model call and its answer |
 //! | envelope | the JSON object that an agent writes in one turn |
@@ -118,7 +118,7 @@
 //! | canonical text, digest | the normalised final text and its SHA-256 |
 //! | journal, record | the record of one run, and one line of it |
 //! | outcome | how a run ended |
-//! | dissent | what was held besides the agreed text, by whom and why |
+//! | dissent | an answer other than the agreed text, with who held it and why |
 
 #![forbid(unsafe_code)]
 

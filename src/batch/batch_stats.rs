@@ -1,6 +1,6 @@
-//! How far a batch is: counts, and what follows from them.
+//! The progress of a batch: counts, and figures that follow from them.
 //!
-//! In: how runs ended, and how much time has passed. Out: figures for a person or a watcher. No clock is read here.
+//! The input is how runs ended and how much time has passed. The output is figures for a person or a watcher. No clock is read here.
 
 use std::time::Duration;
 
@@ -9,57 +9,57 @@ use serde::{Deserialize, Serialize};
 use crate::core::Usage;
 use crate::protocol::OutcomeKind;
 
-/// Runs, by how they ended.
+/// The numbers of runs, by how they ended.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct EndCounts {
-    /// They agreed.
+    /// The runs that agreed.
     pub agreed: u64,
-    /// They talked, and did not.
+    /// The runs that talked and did not agree.
     pub no_agreement: u64,
-    /// An answer was stopped with evidence.
+    /// The runs whose answer was stopped with evidence.
     pub vetoed: u64,
-    /// They came to a limit.
+    /// The runs that reached a limit.
     pub budget: u64,
-    /// Their provider could not be used.
+    /// The runs whose provider could not be used.
     pub failed: u64,
-    /// Of those that agreed: on the right answer.
+    /// The agreed runs with the right answer.
     pub right: u64,
-    /// On a wrong one.
+    /// The agreed runs with a wrong answer.
     pub wrong: u64,
 }
 
-/// How far a shard is.
+/// The progress of a shard.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct BatchStats {
-    /// Runs that have ended, earlier ones among them.
+    /// The runs that have ended, earlier ones included.
     pub ended: EndCounts,
-    /// Those of them that had ended when this process began.
+    /// The ended runs that had ended before this process began.
     pub before: u64,
-    /// Runs that are under way.
+    /// The runs that are under way.
     pub under_way: u64,
-    /// Lines that cannot be run.
+    /// The lines that cannot be run.
     pub refused: u64,
-    /// Runs of tasks, rolesets or parameters that were others when the run began; they stand as they are.
+    /// The runs whose task, roleset or parameters have changed since the run began; they are left as they are.
     pub changed: u64,
-    /// Replies since this process began.
+    /// The replies since this process began.
     pub calls: u64,
-    /// Prompt tokens since then.
+    /// The prompt tokens since this process began.
     pub prompt: u64,
-    /// Those of them that servers had computed before.
+    /// The prompt tokens that servers had computed before.
     pub cached: u64,
-    /// Completion tokens since then.
+    /// The completion tokens since this process began.
     pub completion: u64,
-    /// Cost since then in millionths of a US dollar; null if a price is not known.
+    /// The cost since this process began, in millionths of a US dollar; null if a price is not known.
     pub cost_micro_usd: Option<u64>,
-    /// Seconds since this process began.
+    /// The seconds since this process began.
     pub seconds: f64,
-    /// Runs of before that were held against another answer than then.
+    /// The earlier runs that were compared with a changed answer.
     pub rescored: u64,
-    /// How many cells there are in all; about, by what was read of the tasks, until `all_read`. Null where that cannot be known.
+    /// The number of cells in all, an estimate from the tasks read until `all_read` is true; null if it cannot be known.
     pub cells: Option<f64>,
-    /// Whether all tasks were read.
+    /// Whether all tasks have been read.
     pub all_read: bool,
-    /// Seconds that the rest will take, by what was read and ended; null where it cannot be known.
+    /// The seconds that the rest will take, estimated from the tasks read and the runs ended; null if they cannot be known.
     pub eta_seconds: Option<f64>,
 }
 
@@ -80,13 +80,13 @@ impl EndCounts {
         }
     }
 
-    /// Those that their protocol has ended: that did not fail, nor come to a limit.
+    /// Returns the number of runs that their protocol has ended: those that neither failed nor reached a limit.
     #[must_use]
     pub fn by_protocol(&self) -> u64 {
         self.agreed + self.no_agreement + self.vetoed
     }
 
-    /// All of them.
+    /// Returns the number of all ended runs.
     #[must_use]
     pub fn all(&self) -> u64 {
         self.agreed + self.no_agreement + self.vetoed + self.budget + self.failed
@@ -106,7 +106,7 @@ impl BatchStats {
         self.cost_micro_usd = self.cost_micro_usd.zip(cost).map(|(sum, cost)| sum.saturating_add(cost));
     }
 
-    /// The same after so much time, with so many cells that wait, when so many lines of the tasks were read, of so many.
+    /// Returns these figures as of a time, given the number of waiting cells and how many of the task lines were read.
     pub(super) fn at(
         &self,
         passed: Duration,
@@ -118,7 +118,7 @@ impl BatchStats {
         let seconds = passed.as_secs_f64();
         let ended = self.ended.all();
         let known = (ended + self.under_way + waiting) as f64;
-        // Each line of the rest has as many cells.
+        // Each remaining line is assumed to have as many cells.
         let cells = lines.filter(|_| lines_read > 0 && known > 0.0);
         let cells = cells.map(|lines| (known * (lines as f64 / lines_read as f64).max(1.0)).round());
         let new = ended.saturating_sub(self.before);
@@ -126,7 +126,7 @@ impl BatchStats {
         Self { seconds, cells, eta_seconds: eta, all_read, ..self.clone() }
     }
 
-    /// Tokens a second, prompts and replies together.
+    /// Returns the tokens per second, prompts and replies together.
     #[must_use]
     pub fn tokens_per_second(&self) -> f64 {
         if self.seconds > 0.0 { (self.prompt + self.completion) as f64 / self.seconds } else { 0.0 }

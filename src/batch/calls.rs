@@ -1,6 +1,7 @@
-//! The calls of a batch, for those who analyse them: a row for each reply.
+//! The calls of a batch as table rows for analysis: one row per reply.
 //!
-//! In: the journals of all shards. Out: for each reply its run, its phase, and what it took. The chains are checked on the way.
+//! The input is the journals of all shards. The output is the run, the phase and the cost of each reply in tokens and time. The
+//! chains are checked on the way.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -13,7 +14,7 @@ use super::layout;
 use crate::journal::{Entry, Record, Replied, RunSpec, between, read_shared};
 use crate::protocol::{CallId, CallPhase};
 
-/// One reply.
+/// A reply, as a row.
 #[derive(Clone, Debug, Serialize)]
 pub struct CallRow {
     task: String,
@@ -22,7 +23,7 @@ pub struct CallRow {
     arm: String,
     seed: u64,
     run: String,
-    /// The call's name in its run.
+    /// The name of the call within its run.
     call: CallId,
     agent: String,
     phase: &'static str,
@@ -31,26 +32,26 @@ pub struct CallRow {
     prompt_tokens: u64,
     cached_tokens: u64,
     completion_tokens: u64,
-    /// Whether the server counted nothing, so that these are estimates.
+    /// Whether the server reported no counts, so that these counts are estimates.
     estimated: bool,
-    /// From the record of the call to that of its reply.
+    /// The time from the record of the call to the record of its reply.
     milliseconds: u64,
-    /// When the reply was recorded, RFC 3339.
+    /// The time at which the reply was recorded, RFC 3339.
     at: String,
 }
 
 /// A run that has not ended.
 struct Open {
     spec: Box<RunSpec>,
-    /// When each open call was made.
+    /// The time at which each open call was made.
     asked: BTreeMap<CallId, String>,
 }
 
-/// Gives a row for each reply in a batch to `each`, in the order of the journals.
+/// Passes a row for each reply in a batch to `each`, in the order of the journals.
 ///
 /// # Errors
 ///
-/// [`BatchError`], also if there is no batch or a chain is broken.
+/// Returns [`BatchError`], for example if there is no batch or a chain is broken.
 pub fn calls(folder: &Path, mut each: impl FnMut(CallRow)) -> Result<(), BatchError> {
     for index in 0..layout::count(folder)? {
         let path = layout::journal_file(folder, index);

@@ -1,6 +1,6 @@
-//! The cells of a line of tasks, and the documents that one of them is given.
+//! The cells of a task line, and the documents of its task.
 //!
-//! In: a line, and the columns that it is run in. Out: one piece of work after another. No run is begun here.
+//! The input is a line and the columns in which it is run. The output is one piece of work after another. No run is begun here.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -12,18 +12,18 @@ use super::matrix::{Cell, Column};
 use super::task::{DocumentLine, LINE_BYTES_MAX, TaskLine};
 use crate::protocol::Document;
 
-/// The cells of one line, of which each comes by once.
+/// An iterator over the cells of one line; each cell is returned once.
 pub(super) struct Cells {
     pub(super) number: u64,
     pub(super) task: Rc<TaskLine>,
     pub(super) columns: Rc<[Column]>,
     pub(super) seeds: std::ops::Range<u64>,
-    /// How many have come by.
+    /// The number of cells already returned.
     pub(super) passed: u64,
 }
 
 impl Cells {
-    /// How many are to come.
+    /// Returns the number of cells still to come.
     pub(super) fn left(&self) -> u64 {
         let seeds = self.seeds.end - self.seeds.start;
         (self.columns.len() as u64).saturating_mul(seeds).saturating_sub(self.passed)
@@ -43,7 +43,7 @@ impl Iterator for Cells {
     }
 }
 
-/// What a task needs to be run, kept while a run of it is under way.
+/// The data that a run of a task needs, kept while the run is under way.
 pub(super) struct Work {
     pub(super) task: Rc<TaskLine>,
     pub(super) column: usize,
@@ -65,9 +65,9 @@ pub(super) fn documents(lines: &[DocumentLine], folder: &Path) -> Result<Vec<Doc
         DocumentLine::File(path) => {
             let place = folder.join(path);
             let wrong = |why: &dyn std::fmt::Display| format!("its document `{}`: {why}", place.display());
-            // A pipe or a device may have no end, and to open one may take as long.
+            // A pipe or a device may have no end, and opening one may block.
             if !std::fs::metadata(&place).map_err(|why| wrong(&why))?.is_file() {
-                return Err(wrong(&"it is no file"));
+                return Err(wrong(&"it is not a file"));
             }
             let mut bytes = Vec::new();
             let file = std::fs::File::open(&place).map_err(|why| wrong(&why))?;

@@ -1,28 +1,28 @@
-//! Whether it is of any use to call an endpoint.
+//! A circuit breaker per endpoint: stops a batch when further calls would fail.
 //!
-//! In: calls that were answered and calls that failed, as they come. Out: why an endpoint is called in vain, if it is. One that
-//! answers again is as good as new. No clock is read here.
+//! The input is answered and failed calls, as they come. The output is the reason why further calls to an endpoint would fail, if
+//! they would. An endpoint that answers again has a clean record. No clock is read here.
 
 use crate::core::Endpoint;
 use crate::provider::{Clients, ProviderError};
 
-/// When it is said that all further calls would fail too: after what has gone wrong without an answer in between.
+/// The number of failures without an answer in between before the breaker opens.
 struct Patience {
-    /// So many calls, for reasons that all others share; each was repeated for a while.
+    /// The failed calls whose reasons all other calls share; each call was repeated for a while.
     of_all: usize,
-    /// So many, for whatever reason.
+    /// The failed calls, for any reason.
     any: usize,
-    /// So many times every server was left out, each time for longer.
+    /// The number of times that every server was left out, each time for longer.
     outs: u32,
 }
 
-/// Where there was no answer yet: the address may be wrong, or a key.
+/// The limits before the first answer: the address or a key may be wrong.
 const AT_FIRST: Patience = Patience { of_all: 4, any: 16, outs: 3 };
 
-/// Where there was one: a server may come back.
+/// The limits after an answer: a server may come back.
 const LATER: Patience = Patience { of_all: 16, any: 64, outs: 10 };
 
-/// What has become of calls, by endpoint. A batch has a handful of them.
+/// The record of calls, by endpoint. A batch has a handful of endpoints.
 #[derive(Debug, Default)]
 pub(super) struct CircuitBreaker(Vec<(Endpoint, Calls)>);
 
@@ -32,17 +32,17 @@ struct Calls {
     of_all: usize,
     any: usize,
     was_answered: bool,
-    /// Why the last one failed.
+    /// The reason for the last failure.
     why: String,
 }
 
 impl CircuitBreaker {
-    /// A call was answered.
+    /// Records an answered call.
     pub(super) fn answered(&mut self, endpoint: &Endpoint) {
         *self.calls(endpoint) = Calls { was_answered: true, ..Calls::default() };
     }
 
-    /// A call has failed, however often it was repeated.
+    /// Records a failed call, once, however often it was repeated.
     pub(super) fn failed(&mut self, endpoint: &Endpoint, error: &ProviderError) {
         let calls = self.calls(endpoint);
         calls.of_all += usize::from(error.is_of_all());
@@ -50,13 +50,13 @@ impl CircuitBreaker {
         calls.why = error.to_string();
     }
 
-    /// Why a run that needs all of these endpoints would fail, if it would.
+    /// Returns why a run that needs all of these endpoints would fail, if it would.
     pub(super) fn verdict(&self, endpoints: &[Endpoint], clients: &Clients) -> Option<String> {
         endpoints.iter().find_map(|endpoint| {
             let calls = self.0.iter().find(|(of, _)| of == endpoint).map(|(_, calls)| calls);
             let patience = if calls.is_some_and(|calls| calls.was_answered) { LATER } else { AT_FIRST };
             let enough = |calls: &&Calls| calls.of_all >= patience.of_all || calls.any >= patience.any;
-            // One that this program has launched is waited for while it is started again.
+            // A server that this program has launched is waited for while it restarts.
             let lost = || if endpoint.is_launched() { None } else { clients.lost(endpoint, patience.outs) };
             calls.filter(enough).map(|calls| calls.why.clone()).or_else(lost)
         })

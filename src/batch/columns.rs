@@ -1,7 +1,7 @@
-//! The columns of a batch: rolesets on models, read and resolved as they are wanted.
+//! The columns of a batch: rolesets on models, read and resolved when they are needed.
 //!
-//! In: what a person wants of rolesets and servers, and the configuration. Out: columns that are ready to run, those
-//! of the batch and those of rolesets that single tasks name. The one file of this module that knows configuration.
+//! The input is a person's choice of rolesets and servers, and the configuration. The output is columns that are ready to run: those
+//! of the batch, and those of rolesets that single tasks name. No other file of this module reads configuration.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -28,41 +28,41 @@ use crate::run::{
     find_servers, launch, mock_script, read_named, sought,
 };
 
-/// So many rolesets of single tasks are kept ready.
+/// The most rolesets of single tasks that are kept ready.
 const NAMED_MAX: usize = 256;
 
-/// So many servers are asked what they are, and so many models of one are noted.
+/// The most servers that are asked to describe themselves, and the most models of one server that are noted.
 const SERVERS_MAX: usize = 16;
 const MODELS_MAX: usize = 16;
 
-/// How long a server is given to say what it is.
+/// The time that a server has to describe itself.
 const SERVER_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Columns, or why there are none.
+/// Columns, or the reason why they cannot be had.
 type Found = Result<Rc<[Column]>, String>;
 
-/// What a person wants of the rolesets and models of a batch.
+/// A person's choice of the rolesets and models of a batch.
 #[derive(Clone, Debug, Default)]
 pub struct ColumnRequest {
-    /// The rolesets; without any, that of the configuration or the default.
+    /// The rolesets; if empty, that of the configuration or the default.
     pub rolesets: Vec<String>,
-    /// A folder with rolesets that is searched first.
+    /// A folder of rolesets that is searched first.
     pub rolesets_dir: Option<PathBuf>,
-    /// Where models are called; of several models the names are separated by commas.
+    /// The server and the model; several model names are separated by commas.
     pub servers: Chosen,
-    /// Scripted agents, if they are wanted.
+    /// The scripted agents, if they are wanted.
     pub mock: MockChoice,
-    /// What must not leave the machine, besides what the rolesets say.
+    /// The text that must not leave the machine, besides what the rolesets say.
     pub redaction: RedactRequest,
-    /// The name of the arm that they belong to, if they are told from others by it.
+    /// The name of the columns' arm, if one tells them from others.
     pub arm: Option<String>,
-    /// Parameters in place of the rolesets'.
+    /// The parameters that replace those of the rolesets.
     pub params: ParamChanges,
-    /// Whether rules that tasks say in plain words are left out.
+    /// Whether to ignore rules that tasks say in plain words.
     pub no_spoken_rules: bool,
     /// The members of panels.
     pub seats: SeatRequest,
-    /// What each run may use.
+    /// The limits of each run.
     pub limits: Limits,
 }
 
@@ -73,19 +73,19 @@ pub struct OpenColumns {
     file: FileConfig,
     chosen: Chosen,
     models: Vec<Option<String>>,
-    /// Those of the batch.
+    /// The columns of the batch.
     all: Rc<[Column]>,
-    /// The same for the manifest.
+    /// The manifest's notes of the same columns.
     notes: Vec<ColumnNote>,
-    /// Those of rolesets that single tasks have named.
+    /// The columns of rolesets that single tasks have named.
     named: RefCell<HashMap<String, Found>>,
 }
 
-/// Makes the columns of a batch without their servers, to be planned and not to be run.
+/// Makes the columns of a batch without their servers, for planning only.
 ///
 /// # Errors
 ///
-/// [`RunError`]; nothing was started or sent.
+/// Returns [`RunError`]; nothing was started or sent.
 pub fn planned_columns(
     request: &ColumnRequest,
     file: &FileConfig,
@@ -107,7 +107,7 @@ pub fn planned_columns(
     Ok(columns)
 }
 
-/// What the manifest says of a column.
+/// Returns the manifest's note of a column.
 fn noted(column: &Column, as_found: &Roleset, roleset: &Roleset, source: &RolesetSource) -> ColumnNote {
     ColumnNote {
         roleset: column.roleset.clone(),
@@ -121,13 +121,13 @@ fn noted(column: &Column, as_found: &Roleset, roleset: &Roleset, source: &Rolese
 }
 
 impl ColumnRequest {
-    /// A column in its arm, with or without the rules that tasks say.
+    /// Returns a column in its arm, with or without the rules that tasks say.
     fn named(&self, column: Column) -> Column {
         let column = column.in_arm(self.arm.as_deref().unwrap_or_default());
         if self.no_spoken_rules { column.without_spoken_rules() } else { column }
     }
 
-    /// The rolesets that are named; one that is not, where none is.
+    /// Returns the named rolesets, or a single `None` if no roleset is named.
     fn rolesets(&self) -> Vec<Option<&str>> {
         let named: Vec<Option<&str>> = self.rolesets.iter().map(|name| Some(name.as_str())).collect();
         if named.is_empty() { vec![None] } else { named }
@@ -135,11 +135,11 @@ impl ColumnRequest {
 }
 
 impl OpenColumns {
-    /// Reads the rolesets of a batch, starts the server that is wanted, with its log in `log`, and finds the models.
+    /// Reads the rolesets of a batch, starts the requested server with its log in `log`, and finds the models.
     ///
     /// # Errors
     ///
-    /// [`RunError`]; no model was called.
+    /// Returns [`RunError`]; no model was called.
     pub async fn open(
         request: ColumnRequest,
         file: FileConfig,
@@ -156,7 +156,7 @@ impl OpenColumns {
             return Err(usage("--model names no model"));
         }
         if chosen.launch.is_some() && models.len() > 1 {
-            return Err(usage("--launch starts a server of one model; give one --model"));
+            return Err(usage("--launch starts a server for one model; give one --model"));
         }
         let command = launch_command(&chosen, &file, None)?;
         let server = launch(command.as_ref(), &mut chosen, &file, log, notices).await?;
@@ -168,13 +168,13 @@ impl OpenColumns {
         Ok((columns, server))
     }
 
-    /// What the manifest says of the columns.
+    /// Returns the manifest's notes of the columns.
     #[must_use]
     pub fn notes(&self) -> &[ColumnNote] {
         &self.notes
     }
 
-    /// The columns of the batch.
+    /// Returns the columns of the batch.
     #[must_use]
     pub fn all(&self) -> &[Column] {
         &self.all
@@ -185,20 +185,20 @@ impl OpenColumns {
         for roleset in self.request.rolesets() {
             all.extend(self.of_roleset(roleset, Some(notices)).await?);
         }
-        // A run is told from others by its task, roleset, model and seed, by their names.
+        // Runs are distinguished by the names of their task, roleset and model, and by their seed.
         for (at, (column, _)) in all.iter().enumerate() {
             let Column { roleset, model, .. } = column;
             if all[..at].iter().any(|(other, _)| other.roleset == *roleset && other.model == *model) {
                 let model = if model.is_empty() { String::new() } else { format!(" on `{model}`") };
                 return Err(RunError::Usage(format!(
-                    "the roleset `{roleset}`{model} is named twice; give a copy a name of its own, or leave it out"
+                    "the roleset `{roleset}`{model} is named twice; give the copy another name, or leave it out"
                 )));
             }
         }
         Ok(all)
     }
 
-    /// A roleset on each of the models.
+    /// Returns a roleset on each of the models.
     async fn of_roleset(
         &self,
         roleset: Option<&str>,
@@ -220,7 +220,7 @@ impl OpenColumns {
             let chosen = Chosen { model: model.clone(), ..self.chosen.clone() };
             let endpoints = match notices {
                 Some(notices) => find_servers(&chosen, &self.file, &roleset, notices).await?,
-                // A single line of tasks waits for no server.
+                // A single task line does not wait for a server.
                 None => resolve_endpoints(&chosen, &self.file, &roleset).await?,
             };
             check_prices(self.request.limits, &endpoints)?;
@@ -236,7 +236,7 @@ impl OpenColumns {
         Ok(columns)
     }
 
-    /// What the servers of all columns say about themselves; nothing of one that says nothing.
+    /// Returns what the servers of all columns say about themselves. Leaves out servers that say nothing.
     pub async fn servers(&self) -> Vec<ServerNote> {
         let mut servers: Vec<ServerNote> = Vec::new();
         for endpoint in self.all.iter().flat_map(|column| &column.endpoints) {
@@ -246,7 +246,7 @@ impl OpenColumns {
                 && let Ok(server) = OpenAi::new((**endpoint).clone())
                 && let Ok(Ok(mut info)) = tokio::time::timeout(SERVER_PATIENCE, server.described()).await
             {
-                // A provider of thousands says that it has the one that is called.
+                // A provider with thousands of models needs to be noted only for the model in use.
                 if info.models.len() > MODELS_MAX {
                     info.models.retain(|model| *model == endpoint.model);
                 }
@@ -257,8 +257,8 @@ impl OpenColumns {
     }
 }
 
-/// SHA-256 of what a person has chosen: of a built-in roleset what differs from it, and of any other one all of it. What is kept back
-/// from servers is no part of it: runs that would send more than others are refused by themselves.
+/// Returns the SHA-256 of a person's choices: for a built-in roleset only the differences from it, for any other roleset all of it.
+/// Redaction is not part of the digest, since runs that would send more than others are refused separately.
 fn settings(as_found: &Roleset, roleset: &Roleset, source: &RolesetSource, column: &Column) -> Digest {
     let packs: Vec<&str> = column.setup.everybody().map(|agent| agent.pack.as_str()).collect();
     let chosen = match source {
@@ -289,7 +289,7 @@ impl Columns for OpenColumns {
         let columns = columns.map(|columns| columns.into_iter().map(|(column, _)| column).collect());
         let columns = columns.map_err(|why| format!("{:#}", anyhow::Error::from(why)));
         let mut named = self.named.borrow_mut();
-        // A file of tasks may name any number of rolesets that are not there.
+        // A task file may name any number of rolesets that do not exist.
         if named.len() < NAMED_MAX {
             named.insert(name.to_owned(), columns.clone());
         }

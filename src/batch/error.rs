@@ -1,4 +1,4 @@
-//! What can keep a batch from going on.
+//! The errors that stop a batch.
 
 use std::path::{Path, PathBuf};
 
@@ -10,24 +10,24 @@ use crate::core::{ExitCode, is_unusable};
 use crate::engine::{EngineError, ReplayError};
 use crate::journal::JournalError;
 
-/// A batch that cannot go on. What is durable stays so, and the same command goes on with it.
+/// A batch that cannot continue. Durable records remain, and the same command resumes the batch.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BatchError {
-    /// The journal cannot be written, read or trusted, or somebody else has it.
+    /// The journal cannot be written, read or trusted, or another process holds it.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// A run cannot go on, for a reason that all others share.
+    /// A run cannot continue, for a reason that all others share.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The file system said no.
+    /// The file system refused.
     #[error("cannot {action} `{path}`")]
     Io {
-        /// What was tried.
+        /// The action that was tried.
         action: &'static str,
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The tasks cannot be read to their end.
@@ -35,68 +35,70 @@ pub enum BatchError {
     Tasks(#[source] std::io::Error),
     /// A file of the batch is not what this program writes.
     #[error(
-        "`{path}` line {line} is no result: {why}; once it is removed, the same command makes it anew from the journal"
+        "`{path}` line {line} is not a result: {why}; remove it, and the same batch command writes it again from the journal"
     )]
     Results {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The fault in the line.
         why: String,
     },
-    /// Results say how runs have ended, and the journal does not.
+    /// Results state how runs ended, and the journal does not.
     #[error(
-        "`{results}` has {missing} results that `{journal}` does not bear out: it was cut, replaced or lost; bring it back, or remove the results for their runs to be made anew"
+        "`{results}` has {missing} results that `{journal}` does not confirm: the journal was cut, replaced or lost; restore it, or remove the results to make their runs again"
     )]
     Evidence {
-        /// The results.
+        /// The results file.
         results: PathBuf,
         /// The journal.
         journal: PathBuf,
-        /// How many of the results.
+        /// The number of results without a record.
         missing: usize,
     },
-    /// Runs that would send what earlier ones have kept back.
+    /// Runs that would send text which earlier runs kept back.
     #[error(
-        "the batch has runs of `{roleset}` with --redact, and what they kept back would be sent; give --redact, or another --output"
+        "the batch has runs of `{roleset}` with --redact, and new runs would send the redacted text; give --redact, or another --output"
     )]
     Private {
         /// The roleset.
         roleset: String,
     },
-    /// A file is of a shard that the batch does not have, or whose records are gone.
+    /// A file belongs to a shard that the batch does not have, or its records are missing.
     #[error(
-        "`{path}` contradicts the batch: {why}; bring back what was changed or lost, or take the file out of the folder with the runs that it speaks of"
+        "`{path}` contradicts the batch: {why}; restore what was changed or lost, or move the file and its runs out of the folder"
     )]
     Stray {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The contradiction.
         why: String,
     },
-    /// What a batch is made of cannot be read.
-    #[error("`{path}` says nothing of a batch: {why}; remove it, and give the same --shard as before")]
+    /// The manifest of a batch cannot be read.
+    #[error(
+        "`{path}` does not describe a batch: {why}; remove the file, and give the same --shard as before"
+    )]
     Manifest {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault in the manifest.
         why: String,
     },
     /// The models cannot be called, and more runs would only fail.
     #[error(
-        "calls fail again and again with no answer between them, so no more runs that need them are begun: {why}; once that is mended, the same command goes on with what was under way, and with --retry failed also with what has failed"
+        "calls keep failing with no answer in between, so runs that need them no longer begin: {why}; mend the cause and repeat the command to continue, with --retry failed for failed runs too"
     )]
     CircuitOpen {
-        /// Why the last one failed.
+        /// The reason why the last call failed.
         why: String,
     },
     /// The tokens of a run mean nothing without its table.
-    #[error("run {run} needs its table of redactions: {why}; bring it back, or give --output another folder")]
+    #[error("run {run} needs its table of redactions: {why}; restore the table, or give another --output")]
     Redactions {
         /// The run.
         run: Uuid,
-        /// What is wrong with the table.
+        /// The fault in the table.
         why: String,
     },
     /// The batch was begun with another number of shards.
@@ -106,22 +108,22 @@ pub enum BatchError {
     Shards {
         /// The folder.
         path: PathBuf,
-        /// How many there were.
+        /// The earlier number of shards.
         was: u64,
-        /// Which one was asked for.
+        /// The shard that was requested.
         now: ShardOf,
     },
-    /// Journals of which no page with transcripts is made.
+    /// The journals are too long for a page with transcripts.
     #[error(
-        "the journals of `{folder}` have {} MB, and a page with transcripts is made of {} at most; leave out --with-transcripts, and \
+        "the journals of `{folder}` have {} MB, and a page with transcripts may have {} MB at most; leave out --with-transcripts, and \
          `consensus show {folder} TASK` shows one of them", bytes.div_ceil(1 << 20), most >> 20
     )]
     TooLongForTranscripts {
         /// The folder.
         folder: PathBuf,
-        /// How long they are.
+        /// The length of the journals, in bytes.
         bytes: u64,
-        /// How long they may be.
+        /// The greatest length allowed, in bytes.
         most: u64,
     },
     /// A run's records do not fit together.
@@ -131,10 +133,10 @@ pub enum BatchError {
         path: PathBuf,
         /// The run.
         run: String,
-        /// What is wrong with them.
+        /// The fault in the records.
         why: ReplayError,
     },
-    /// Runs of this name were made by other settings.
+    /// Runs of this name were made with other settings.
     #[error("{}", settings_in_words(folder, [roleset, model, arm]))]
     Settings {
         /// The folder.
@@ -149,7 +151,7 @@ pub enum BatchError {
 }
 
 impl BatchError {
-    /// Returns the code with which the program ends if this ends it.
+    /// Returns the exit code of a program that ends with this error.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
@@ -171,20 +173,20 @@ impl BatchError {
         }
     }
 
-    /// Says what was tried, and where.
+    /// Returns a function that turns a system error into a [`BatchError::Io`] with this action and path.
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { action, path, source }
     }
 }
 
-/// Says which runs would be counted together, and what can be done about it.
+/// Describes which runs would be counted together, and the remedies.
 fn settings_in_words(folder: &Path, [roleset, model, arm]: [&str; 3]) -> String {
     let model = if model.is_empty() { String::new() } else { format!(" on `{model}`") };
     let arm = if arm.is_empty() { String::new() } else { format!(" in the arm `{arm}`") };
     format!(
-        "`{}` has runs of `{roleset}`{model}{arm} with other settings: give these a name of their own with --arm NAME, take \
-         another --output, or keep those runs, and make only what is missing, with --keep-old",
+        "`{}` has runs of `{roleset}`{model}{arm} with other settings: name the new runs with --arm NAME, choose \
+         another --output, or keep the old runs and make only the missing ones with --keep-old",
         folder.display()
     )
 }

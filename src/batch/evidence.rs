@@ -1,9 +1,10 @@
-//! What the lines of results of a shard claim, compared with what the journal gives.
+//! The result lines of a shard, compared with its journal.
 //!
-//! In: a file of results, and each end of each run as the journal leads to it. Out: whether the run's last line says so, or the first
-//! line that says something else. Every line of a run counts, not its last one alone: each speaks of one end of the run, and they stand
-//! in the order of these ends. Lines of different runs may stand in any order, since nothing follows from it. Two lines may speak of
-//! one end, where the task's answer has changed meanwhile: whether a run is right follows from the answer, which no journal knows.
+//! The input is a file of results, and each end of each run as the journal gives it. The output is whether the run's last line
+//! agrees, or the first line that does not. Every line of a run is checked, not only the last: each line describes one end of the
+//! run, and the lines are in the order of these ends. Lines of different runs may be in any order, since nothing follows from it.
+//! Two lines may describe one end if the task's answer has changed in between: whether a run is right depends on the answer, which
+//! is not in the journal.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
@@ -22,16 +23,16 @@ use crate::crypto::Digest;
 use crate::engine::RunState;
 use crate::report::RunResult;
 
-/// The fields that say whether a run and its blind vote are right, each with that in which its text's digest stands.
+/// The fields that say whether a run and its blind vote are right, each with the path of the digest of its text.
 const RIGHTS: [(&str, &str); 2] = [("right", "/sha256"), ("blind_right", "/blind_vote/sha256")];
 
-/// Where a line of results is.
+/// The place of a line of results in its file.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     number: u64,
     offset: u64,
     bytes: usize,
-    /// The beginning of the SHA-256 of the record with which the run ended so.
+    /// The beginning of the SHA-256 of the record with which the run ended.
     head: u64,
 }
 
@@ -39,11 +40,11 @@ struct Place {
 #[derive(Debug)]
 struct Lines {
     next: Place,
-    /// Those of a run that was tried again, or rescored.
+    /// The further lines of a run that was tried again or rescored.
     later: Vec<Place>,
 }
 
-/// The lines of results of a shard, to be looked up.
+/// The result lines of a shard, ready for lookup.
 #[derive(Debug)]
 pub(super) struct ResultLines<'a> {
     path: &'a Path,
@@ -52,18 +53,19 @@ pub(super) struct ResultLines<'a> {
 }
 
 impl<'a> ResultLines<'a> {
-    /// Reads where the lines of each run are.
+    /// Reads the place of each run's lines.
     ///
     /// # Errors
     ///
-    /// [`BatchError::Io`], [`BatchError::Results`].
+    /// Returns [`BatchError::Io`] or [`BatchError::Results`].
     pub(super) fn read(path: &'a Path) -> Result<Self, BatchError> {
         let mut runs: HashMap<Uuid, Lines> = HashMap::new();
         if !path.exists() {
             return Ok(Self { path, file: None, runs });
         }
         lines(path, |number, offset, bytes, told| {
-            let run: Uuid = told.run.parse().map_err(|_| "its run is none of a batch".to_owned())?;
+            let run: Uuid =
+                told.run.parse().map_err(|_| "its `run` is not the id of a batch run".to_owned())?;
             let place = Place { number, offset, bytes, head: told.journal_head.leading_u64() };
             match runs.entry(run) {
                 Slot::Occupied(slot) => slot.into_mut().later.push(place),
@@ -75,11 +77,11 @@ impl<'a> ResultLines<'a> {
         Ok(Self { path, file, runs })
     }
 
-    /// Takes the lines that speak of this end of a run, and compares them with it; true, if they are its last ones.
+    /// Takes the lines about this end of a run and compares them with it. Returns true if they are the run's last lines.
     ///
     /// # Errors
     ///
-    /// [`BatchError::Results`] for the first line that says something else, or stands behind one of a later end.
+    /// Returns [`BatchError::Results`] for the first line that disagrees, or that follows a line about a later end.
     pub(super) fn check(&mut self, run: Uuid, state: &RunState, head: Digest) -> Result<bool, BatchError> {
         let Slot::Occupied(mut slot) = self.runs.entry(run) else { return Ok(false) };
         let Some(file) = &self.file else { return Ok(false) };
@@ -95,18 +97,18 @@ impl<'a> ResultLines<'a> {
         }
         match slot.get().later.iter().find(|place| is_of_this(place)) {
             Some(place) => {
-                let why = "it stands behind a line that says how the run ended later".to_owned();
+                let why = "it follows a line about a later end of the run".to_owned();
                 Err(wrong(self.path, *place, why))
             }
             None => Ok(false),
         }
     }
 
-    /// Nothing is left that the journal does not have.
+    /// Checks that no line is left without an end in the journal.
     ///
     /// # Errors
     ///
-    /// [`BatchError::Evidence`].
+    /// Returns [`BatchError::Evidence`] if a line is left.
     pub(super) fn are_all_found(&self, journal: &Path) -> Result<(), BatchError> {
         let missing = self.runs.values().map(|lines| 1 + lines.later.len()).sum();
         let (results, journal) = (self.path.to_owned(), journal.to_owned());
@@ -118,7 +120,7 @@ fn wrong(path: &Path, place: Place, why: String) -> BatchError {
     BatchError::Results { path: path.to_owned(), line: place.number, why }
 }
 
-/// Compares a line with what the records of its run give.
+/// Compares a line with the records of its run.
 fn compare(
     file: &File,
     path: &Path,
@@ -138,8 +140,7 @@ fn compare(
         }
     }
     if !is_named_so(&said, run, state) {
-        let why =
-            "its `task`, `model`, `arm` and `seed` are not those that the run has its id from".to_owned();
+        let why = "its `task`, `model`, `arm` and `seed` do not give the id of its run".to_owned();
         return Err(wrong(path, place, why));
     }
     let is_final = state.outcome().is_some_and(|outcome| outcome.kind().is_final());
@@ -151,19 +152,19 @@ fn compare(
             Some(_) | None => false,
         };
         if !can_be {
-            return Err(wrong(path, place, format!("`{name}` cannot be so, by what else it says")));
+            return Err(wrong(path, place, format!("`{name}` contradicts the rest of the line")));
         }
     }
     let is_known =
         |name: &&String| derived.contains_key(*name) || RIGHTS.iter().any(|(right, _)| right == name);
     match said.keys().find(|name| !is_known(name)) {
-        Some(name) => Err(wrong(path, place, format!("a result has no `{name}`"))),
+        Some(name) => Err(wrong(path, place, format!("a result has no field `{name}`"))),
         None => Ok(()),
     }
 }
 
-/// What a line of a run says, as far as its records give it. Of a run that version 0.1 began the journal does not know by which names
-/// its task and model went; they are what the run's id is made of, and so they are taken from the line and compared with that.
+/// Returns the fields of a run's line that its records determine. The journal of a run that version 0.1 began does not hold the
+/// names of its task and model. The run's id is made of these names, so they are taken from the line and compared with the id.
 fn derived(said: &Map<String, Value>, state: &RunState, head: Digest) -> Map<String, Value> {
     let result = serde_json::to_value(RunResult::new(state, head)).unwrap_or_default();
     let mut derived = match result {
@@ -182,7 +183,7 @@ fn derived(said: &Map<String, Value>, state: &RunState, head: Digest) -> Map<Str
         ],
         None => ["task", "model", "made_of", "arm", "meta"].map(|name| (name, said.get(name).cloned())),
     };
-    // Lines of earlier versions do not say it.
+    // Lines of earlier versions do not have the field.
     if said.contains_key("phases") {
         derived.insert("phases".to_owned(), json!(phases(state)));
     }
@@ -190,7 +191,7 @@ fn derived(said: &Map<String, Value>, state: &RunState, head: Digest) -> Map<Str
     derived
 }
 
-/// Whether the run's id is made of what the line calls its task and model.
+/// Returns whether the run's id is made of the names in the line.
 fn is_named_so(said: &Map<String, Value>, run: Uuid, state: &RunState) -> bool {
     let name = |name: &str| said.get(name).and_then(Value::as_str);
     let setup = &state.opened().setup;
@@ -199,7 +200,7 @@ fn is_named_so(said: &Map<String, Value>, run: Uuid, state: &RunState) -> bool {
     named.is_some_and(|(task, model)| run_id(task, &setup.roleset, model, arm, setup.seed) == run)
 }
 
-/// The value at a path of names, such as `/blind_vote/sha256`.
+/// Returns the value at a path of names, such as `/blind_vote/sha256`.
 fn said_at<'a>(said: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     let mut names = path.split('/').skip(1);
     let first = said.get(names.next()?)?;

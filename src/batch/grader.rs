@@ -1,7 +1,7 @@
-//! Ways to tell whether an agreed text is the right answer.
+//! The graders: ways to decide whether an agreed text is the right answer.
 //!
-//! In: a text, and the answer that is known. Out: whether it is right. No model sees the answer, and nothing that a run does depends
-//! on it: a batch may be graded anew at any time.
+//! The input is a text and the known answer. The output is whether the text is right. No model sees the answer, and nothing that a
+//! run does depends on it, so a batch may be graded again at any time.
 
 use std::sync::LazyLock;
 
@@ -13,23 +13,23 @@ use unicode_normalization::UnicodeNormalization as _;
 use crate::crypto::Digest;
 use crate::text::{CanonicalKind, Canonicalizer, Reading};
 
-/// What looks like a number, with the marks that stand in one.
+/// A pattern of numbers, with their signs and separators.
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"[-+−]?[0-9](?:[0-9.,]*[0-9])?").unwrap_or_else(|_| unreachable!("it is tested"))
 });
 
-/// How an answer is graded.
+/// The way an answer is graded.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grader {
-    /// Its canonical text is that of the answer, as two agents would agree on it.
+    /// The canonical text equals that of the answer, as when two agents agree on it.
     #[default]
     Exact,
-    /// The last number in it is the number of the answer.
+    /// The last number in the text equals the number in the answer.
     Number,
-    /// The answer is a regular expression that finds something in it.
+    /// The answer is a regular expression that matches within the text.
     Regex,
-    /// The answer stands in it, whatever its case and white space, and not as a part of a longer word or number.
+    /// The text contains the answer, ignoring case and white space, and not as a part of a longer word or number.
     Contains,
 }
 
@@ -41,10 +41,10 @@ pub(super) struct Given {
 }
 
 impl Grader {
-    /// All of them.
+    /// All graders.
     pub const ALL: [Self; 4] = [Self::Exact, Self::Number, Self::Regex, Self::Contains];
 
-    /// Its name.
+    /// Returns the name of the grader.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -55,23 +55,23 @@ impl Grader {
         }
     }
 
-    /// Says why there can be no text that this answer makes right.
+    /// Checks that some text could be right by this answer.
     ///
     /// # Errors
     ///
-    /// The reason, in words.
+    /// Returns the reason why no text could be right.
     pub(super) fn check(self, answer: &str) -> Result<(), String> {
         match self {
             Self::Number => last_number(answer).map(drop).ok_or_else(|| "it holds no number".to_owned()),
             Self::Regex => {
-                Regex::new(answer).map(drop).map_err(|why| format!("it is no regular expression: {why}"))
+                Regex::new(answer).map(drop).map_err(|why| format!("it is not a regular expression: {why}"))
             }
             Self::Contains if folded(answer).is_empty() => Err("it is empty".to_owned()),
             Self::Exact | Self::Contains => Ok(()),
         }
     }
 
-    /// Whether a text is right by this answer. What [`Self::Exact`] says is decided by digests, elsewhere.
+    /// Returns whether a text is right by this answer. Callers decide [`Self::Exact`] by digests instead.
     pub(super) fn is_right(self, text: &str, answer: &str) -> bool {
         match self {
             Self::Exact => text == answer,
@@ -82,7 +82,7 @@ impl Grader {
     }
 }
 
-/// The canonical text of the last number in a text.
+/// Returns the canonical text of the last number in a text.
 fn last_number(text: &str) -> Option<String> {
     let canonicalizer = Canonicalizer::new(&CanonicalKind::Number.into(), Reading::Strict);
     let read = |found: &str| {
@@ -91,13 +91,13 @@ fn last_number(text: &str) -> Option<String> {
     NUMBER.find_iter(text).filter_map(|found| read(found.as_str())).last()
 }
 
-/// A text without what its case and white space say.
+/// Returns a text with case folded and white space collapsed.
 fn folded(text: &str) -> String {
     let text: String = text.nfc().default_case_fold().nfc().collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a text has another one in it that is not a part of a longer word or number.
+/// Returns whether a text contains a part that does not belong to a longer word or number.
 fn contains(text: &str, part: &str) -> bool {
     let is_word = |side: Option<char>| side.is_some_and(|c| c.is_ascii_alphanumeric());
     let (first, last) = (part.chars().next(), part.chars().next_back());
@@ -130,7 +130,7 @@ mod tests {
             assert_eq!(grader.is_right(text, answer), is_right, "{} {text}", grader.name());
         }
         assert!(Grader::Number.check("four").is_err());
-        assert!(Grader::Regex.check("(").unwrap_err().contains("no regular expression"));
+        assert!(Grader::Regex.check("(").unwrap_err().contains("not a regular expression"));
         assert!(Grader::Contains.check(" ").is_err());
     }
 }

@@ -1,7 +1,7 @@
-//! What is in the folder of a batch, and into how many shards it is divided.
+//! The files in the folder of a batch, and the number of its shards.
 //!
-//! In: a folder and a shard. Out: where its files are, and whether the folder is divided as the shard says. Of shards that begin at
-//! once, on one machine or on many, the first one says it.
+//! The input is a folder and a shard. The output is the paths of its files, and whether the folder is divided as the shard says. If
+//! several shards begin at once, on one machine or on many, the first one sets the number.
 
 use std::path::{Path, PathBuf};
 
@@ -12,54 +12,55 @@ use uuid::Uuid;
 use super::error::BatchError;
 use super::shard_id::{SHARDS_MAX, ShardOf};
 use crate::files::{SMALL_BYTES_MAX, read, write_whole};
+use crate::journal::LockedJournal;
 
-/// The file that says what a batch is made of.
+/// The name of the manifest, which says what a batch is made of.
 pub(super) const BATCH_FILE: &str = "batch.json";
 
-/// The folder with the tables of redactions, of which each run that is redacted has one.
+/// The folder with the tables of redactions, one for each redacted run.
 const REDACTIONS_FOLDER: &str = "redactions";
 
-/// The version of its form.
+/// The version of the manifest's format.
 const VERSION: u32 = 1;
 
-/// Files are their owner's alone.
+/// The file mode: only the owner may read and write.
 pub(super) const PRIVATE: u32 = 0o600;
 
-/// What the manifest says of how the folder is divided.
+/// The manifest's statement of the number of shards.
 #[derive(Deserialize, Serialize)]
 struct Claim {
     v: u32,
     shards: u64,
 }
 
-/// Where a shard's journal is.
+/// Returns the path of a shard's journal.
 pub(super) fn journal_file(folder: &Path, index: u64) -> PathBuf {
     folder.join(format!("journal-{index}.jsonl"))
 }
 
-/// Where a shard's results are.
+/// Returns the path of a shard's results.
 pub(super) fn results_file(folder: &Path, index: u64) -> PathBuf {
     folder.join(format!("results-{index}.jsonl"))
 }
 
-/// Where the table of redactions of a run is, if it has one.
+/// Returns the path of a run's table of redactions, which exists only for a redacted run.
 #[must_use]
 pub fn redactions_file(folder: &Path, run: &str) -> PathBuf {
     folder.join(REDACTIONS_FOLDER).join(format!("{run}.json"))
 }
 
-/// Whether there is a batch in this folder.
+/// Returns whether there is a batch in this folder.
 #[must_use]
 pub fn is_batch(folder: &Path) -> bool {
     folder.join(BATCH_FILE).is_file()
 }
 
-/// Reads how many shards the batch in this folder has.
+/// Reads the number of shards of the batch in this folder.
 pub(super) fn count(folder: &Path) -> Result<u64, BatchError> {
     let path = folder.join(BATCH_FILE);
     let bytes = read(&path, SMALL_BYTES_MAX).map_err(BatchError::io("read", &path))?;
     let wrong = |why: String| BatchError::Manifest { path: path.clone(), why };
-    // Read whole first: what is passed over is not looked at.
+    // The file is parsed as a whole first, because fields that are skipped are not checked.
     let manifest: serde_json::Result<Value> = serde_json::from_slice(&bytes);
     let claim = manifest.and_then(serde_json::from_value);
     let Claim { v, shards } = claim.map_err(|why| wrong(why.to_string()))?;
@@ -67,18 +68,18 @@ pub(super) fn count(folder: &Path) -> Result<u64, BatchError> {
         return Err(wrong(format!("its format is version {v}; this program reads version {VERSION}")));
     }
     if !(1..=SHARDS_MAX).contains(&shards) {
-        return Err(wrong(format!("there are 1 to {SHARDS_MAX} shards, and it counts {shards}")));
+        return Err(wrong(format!("it counts {shards} shards, and a batch has 1 to {SHARDS_MAX}")));
     }
     Ok(shards)
 }
 
-/// Notes how many shards there are, or checks that there are as many as before.
+/// Notes the number of shards, or checks that it is the same as before.
 pub(super) fn claim(folder: &Path, which: ShardOf) -> Result<(), BatchError> {
     let path = folder.join(BATCH_FILE);
     if !path.exists() {
         let text =
             serde_json::to_string(&Claim { v: VERSION, shards: which.count }).unwrap_or_default() + "\n";
-        // Of shards that begin at once the first one says it, and the others read it.
+        // If several shards begin at once, the first one writes the file, and the others read it.
         let own = folder.join(format!(".{BATCH_FILE}.{}", Uuid::now_v7()));
         write_whole(&own, &text, PRIVATE).map_err(BatchError::io("write", &own))?;
         let done = match std::fs::hard_link(&own, &path) {
@@ -87,7 +88,7 @@ pub(super) fn claim(folder: &Path, which: ShardOf) -> Result<(), BatchError> {
             Err(_) => std::fs::rename(&own, &path),
             Ok(()) => Ok(()),
         };
-        // Where it has its new name already there is none of this one.
+        // After a rename the temporary file no longer exists, so an error is ignored.
         let _ = std::fs::remove_file(&own);
         done.map_err(BatchError::io("write", &path))?;
     }
@@ -95,15 +96,18 @@ pub(super) fn claim(folder: &Path, which: ShardOf) -> Result<(), BatchError> {
     if was == which.count {
         return Ok(());
     }
-    if !is_begun(folder, was) {
-        // The command that said so has begun nothing.
+    // A shard holds its journal from before it claims a number until its process ends.
+    let is_held =
+        || (0..was).any(|index| index != which.index && LockedJournal::is_held(&journal_file(folder, index)));
+    if !is_begun(folder, was) && !is_held() {
+        // The command that claimed this number has begun nothing.
         std::fs::remove_file(&path).map_err(BatchError::io("remove", &path))?;
         return claim(folder, which);
     }
     Err(BatchError::Shards { path: folder.to_owned(), was, now: which })
 }
 
-/// Whether any of so many shards has begun a run.
+/// Returns whether any of this many shards has begun a run.
 pub(super) fn is_begun(folder: &Path, shards: u64) -> bool {
     let is_begun = |index| std::fs::metadata(journal_file(folder, index)).is_ok_and(|about| about.len() > 0);
     (0..shards).any(is_begun)

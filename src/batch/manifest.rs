@@ -1,8 +1,9 @@
-//! What a batch is made of, so that its folder explains itself: `batch.json`.
+//! The manifest, `batch.json`: what a batch is made of, so that its folder explains itself.
 //!
-//! In: what a command is about to run, and what commands before it have noted. Out: the same with the new one, or the reason why it
-//! may not go on: runs of one name that were made by different settings would be counted as one thing. Settings are compared by what
-//! a person has chosen. The text of a built-in roleset is the program's, so that a queued job survives an upgrade.
+//! The input is what a command is about to run, and what earlier commands have noted. The output is the manifest with the new
+//! command, or the reason why the command may not continue: runs of one name made with different settings would be counted as one
+//! thing. Settings are compared by a person's choices. The text of a built-in roleset belongs to the program, so a queued job
+//! survives an upgrade.
 
 use std::fs::File;
 use std::io::Read;
@@ -17,7 +18,7 @@ use crate::crypto::Digest;
 use crate::files::{SMALL_BYTES_MAX, read, write_whole};
 use crate::provider::ServerInfo;
 
-/// So many commands are noted; later ones change nothing about what came before.
+/// The most commands that are noted; later ones change nothing about earlier runs.
 const COMMANDS_MAX: usize = 100;
 
 /// A roleset on a model in an arm.
@@ -27,47 +28,47 @@ pub struct ColumnNote {
     pub roleset: String,
     /// The model as it was named; empty for that of the roleset or the server.
     pub model: String,
-    /// The name of its arm; empty without one.
+    /// The name of the arm; empty without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arm: String,
-    /// Where the roleset is from.
+    /// The source of the roleset.
     pub source: String,
-    /// SHA-256 of everything that its runs begin with, but for task and seed.
+    /// The SHA-256 of everything that its runs begin with, except task and seed.
     pub sha256: Digest,
-    /// SHA-256 of each choice of settings that its runs were made by.
+    /// The SHA-256 of each choice of settings with which its runs were made.
     pub settings: Vec<Digest>,
-    /// Where each agent's model is called, the arbiter's last.
+    /// The endpoint of each agent's model, the arbiter's last.
     pub endpoints: Vec<String>,
 }
 
 /// A command that has run a part of the batch.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct CommandNote {
-    /// When it was given first, RFC 3339.
+    /// The time at which it was first given, RFC 3339.
     pub at: String,
-    /// Name and version of the program.
+    /// The name and version of the program.
     pub program: String,
-    /// Its words, without the shard.
+    /// The words of the command, without the shard.
     pub words: Vec<String>,
 }
 
 /// The file of tasks.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct DataNote {
-    /// Its name, as it was given.
+    /// The name, as it was given.
     pub name: String,
-    /// How long it is.
+    /// The length in bytes.
     pub bytes: u64,
-    /// SHA-256 of it.
+    /// The SHA-256 of the file.
     pub sha256: Digest,
 }
 
 impl DataNote {
-    /// Reads a file of tasks once, and returns what is noted of it and how many lines it has.
+    /// Reads a file of tasks once. Returns its note and its number of lines.
     ///
     /// # Errors
     ///
-    /// What keeps it from being read.
+    /// Returns the I/O error if the file cannot be read.
     pub fn read(path: &Path) -> std::io::Result<(Self, u64)> {
         let mut counted = Counted { source: File::open(path)?, bytes: 0, lines: 0, is_begun: false };
         let sha256 = Digest::of(&mut counted)?;
@@ -76,12 +77,12 @@ impl DataNote {
     }
 }
 
-/// Counts what is read.
+/// A reader that counts bytes and lines.
 struct Counted {
     source: File,
     bytes: u64,
     lines: u64,
-    /// Whether there is something behind the last line break.
+    /// Whether text follows the last line break.
     is_begun: bool,
 }
 
@@ -97,37 +98,37 @@ impl Read for Counted {
     }
 }
 
-/// A server, and what it says about itself.
+/// A server and its description of itself.
 #[derive(Clone, Debug, Serialize)]
 pub struct ServerNote {
-    /// Where it is.
+    /// The base URL.
     pub base_url: String,
-    /// What it says.
+    /// The description.
     #[serde(flatten)]
     pub info: ServerInfo,
 }
 
-/// What a command is about to run.
+/// The note of what a command is about to run.
 #[derive(Clone, Debug)]
 pub struct BatchNote {
-    /// Into how many shards the batch is divided.
+    /// The number of shards of the batch.
     pub shards: u64,
     /// The command.
     pub command: CommandNote,
-    /// Its columns.
+    /// The columns.
     pub columns: Vec<ColumnNote>,
-    /// Its tasks, where they are from a file.
+    /// The file of tasks, if there is one.
     pub data: Option<DataNote>,
-    /// Whether runs that were made by other settings may stay beside new ones of the same name.
+    /// Whether runs made with other settings may remain beside new ones of the same name.
     pub keep_old: bool,
 }
 
-/// Notes in the folder of a batch what a command is about to run.
+/// Notes what a command is about to run in the folder of a batch.
 ///
 /// # Errors
 ///
-/// [`BatchError::Settings`] if the folder has runs of a column that were made by other settings, and they are not to be kept;
-/// [`BatchError::Io`], [`BatchError::Manifest`].
+/// Returns [`BatchError::Settings`] if the folder has runs of a column that were made with other settings and may not be kept, and
+/// [`BatchError::Io`] or [`BatchError::Manifest`] if the manifest cannot be changed.
 pub fn note(folder: &Path, new: &BatchNote) -> Result<(), BatchError> {
     change(folder, |manifest, wrong| {
         let columns: Vec<ColumnNote> = listed(manifest, "columns").map_err(wrong)?;
@@ -149,34 +150,34 @@ pub fn note(folder: &Path, new: &BatchNote) -> Result<(), BatchError> {
     })
 }
 
-/// Whether a batch was made by version 0.1 alone, which noted nothing but the number of shards.
+/// Returns whether a batch was made by version 0.1 alone, which noted only the number of shards.
 ///
 /// # Errors
 ///
-/// [`BatchError::Io`], [`BatchError::Manifest`].
+/// Returns [`BatchError::Io`] or [`BatchError::Manifest`].
 pub fn is_of_first_version(folder: &Path) -> Result<bool, BatchError> {
     let manifest = read_manifest(folder)?;
     Ok(!manifest.contains_key("columns"))
 }
 
-/// Where the results in a folder are from.
+/// The provenance of the results in a folder.
 #[derive(Clone, Debug)]
 pub struct Provenance {
     /// The folder, as it was named.
     pub folder: String,
-    /// The commands that made them; none of version 0.1.
+    /// The commands that made the results; empty for version 0.1.
     pub commands: Vec<CommandNote>,
-    /// The files of tasks; none of version 0.1.
+    /// The files of tasks; empty for version 0.1.
     pub data: Vec<DataNote>,
-    /// Each file of results with its SHA-256.
+    /// The files of results, each with its SHA-256.
     pub results: Vec<(String, Digest)>,
 }
 
-/// Says where the results in a folder are from.
+/// Returns the provenance of the results in a folder.
 ///
 /// # Errors
 ///
-/// [`BatchError::Io`], [`BatchError::Manifest`].
+/// Returns [`BatchError::Io`] or [`BatchError::Manifest`].
 pub fn provenance(folder: &Path) -> Result<Provenance, BatchError> {
     let manifest = read_manifest(folder)?;
     let wrong =
@@ -195,11 +196,11 @@ pub fn provenance(folder: &Path) -> Result<Provenance, BatchError> {
     })
 }
 
-/// Refuses columns of which the folder of a batch has runs that were made by other settings, as [`note`] would.
+/// Refuses columns whose runs in the folder were made with other settings, as [`note`] would.
 ///
 /// # Errors
 ///
-/// [`BatchError::Settings`], [`BatchError::Io`], [`BatchError::Manifest`].
+/// Returns [`BatchError::Settings`], [`BatchError::Io`] or [`BatchError::Manifest`].
 pub fn check_settings(folder: &Path, shards: u64, columns: &[ColumnNote]) -> Result<(), BatchError> {
     if !is_batch(folder) {
         return Ok(());
@@ -228,11 +229,11 @@ fn read_manifest(folder: &Path) -> Result<Map<String, Value>, BatchError> {
     serde_json::from_slice(&bytes).map_err(|why| BatchError::Manifest { path, why: why.to_string() })
 }
 
-/// Notes what the servers of a batch say about themselves; what is noted stays, where they say nothing.
+/// Notes what the servers of a batch say about themselves. An earlier note remains if they say nothing.
 ///
 /// # Errors
 ///
-/// [`BatchError::Io`], [`BatchError::Manifest`].
+/// Returns [`BatchError::Io`] or [`BatchError::Manifest`].
 pub fn note_servers(folder: &Path, servers: &[ServerNote]) -> Result<(), BatchError> {
     if servers.is_empty() {
         return Ok(());
@@ -252,7 +253,7 @@ fn change(
     ) -> Result<(), BatchError>,
 ) -> Result<(), BatchError> {
     let path = folder.join(BATCH_FILE);
-    // Shards that begin at once wait for each other; where the file system has no locks, the last one wins.
+    // Shards that begin at once wait for each other. If the file system has no locks, the last one wins.
     let lock = File::open(folder).map_err(BatchError::io("open", folder))?;
     let _ = lock.lock();
     let bytes = read(&path, SMALL_BYTES_MAX).map_err(BatchError::io("read", &path))?;
@@ -273,11 +274,11 @@ fn listed<T: serde::de::DeserializeOwned>(
     manifest.get(name).cloned().map_or(Ok(Vec::new()), serde_json::from_value)
 }
 
-/// Puts the columns of a command to those that are known.
+/// Merges the columns of a command into the known ones.
 ///
 /// # Errors
 ///
-/// The first column whose runs were made by other settings.
+/// Returns the first column whose runs were made with other settings.
 fn merged(
     mut known: Vec<ColumnNote>,
     new: &[ColumnNote],
@@ -290,7 +291,7 @@ fn merged(
         };
         match known.iter_mut().find(is_same) {
             None => known.push(column.clone()),
-            // Without a run nothing was made by them.
+            // Without a run, nothing was made with the old settings.
             Some(other) if !is_begun => *other = column.clone(),
             Some(other) if column.settings.iter().all(|settings| other.settings.contains(settings)) => {}
             Some(other) if keep_old => {

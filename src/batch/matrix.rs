@@ -1,7 +1,7 @@
-//! Cells of the matrix: one task by one roleset on one model with one seed.
+//! Cells of the matrix: one task with one roleset on one model with one seed.
 //!
-//! In: a task and a column. Out: what the run of the cell is called, which shard it belongs to, and what it starts from. Nothing
-//! here depends on when or where it is made, so that every process finds the same.
+//! The input is a task and a column. The output is the id of the cell's run and the data that the run starts from. Nothing here
+//! depends on the time or the place, so every process computes the same.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,17 +26,17 @@ pub struct Column {
     pub roleset: String,
     /// The model as it was named; empty for that of the roleset or the server.
     pub model: String,
-    /// The name of the arm that it belongs to; empty without one.
+    /// The name of the column's arm; empty without one.
     pub arm: String,
-    /// A run of it, but for its task and seed.
+    /// The setup of its runs, without task and seed.
     pub setup: RunSetup,
-    /// SHA-256 of that.
+    /// The SHA-256 of the setup and of what is changed about it.
     pub sha256: Digest,
-    /// Where each agent's model is called, the arbiter's last.
+    /// The endpoint of each agent's model, the arbiter's last.
     pub endpoints: Vec<Endpoint>,
-    /// Whether rules that a task says in plain words are rules of its run.
+    /// Whether rules that a task says in plain words become rules of its run.
     pub has_spoken_rules: bool,
-    /// What is looked for where tokens stand in place of what must not leave the machine.
+    /// The text to look for and replace with tokens, because it must not leave the machine.
     pub sought: Option<Sought>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Cell<'a> {
 }
 
 impl Column {
-    /// A roleset on a model.
+    /// Makes a column of a roleset on a model.
     #[must_use]
     pub fn new(model: String, setup: RunSetup, endpoints: Vec<Endpoint>) -> Self {
         let text = serde_json::to_string(&setup).unwrap_or_default();
@@ -67,20 +67,20 @@ impl Column {
         }
     }
 
-    /// The same without rules that tasks say in plain words.
+    /// Returns the same column without rules that tasks say in plain words.
     #[must_use]
     pub fn without_spoken_rules(self) -> Self {
         let text = json!([self.sha256, "without spoken rules"]).to_string();
         Self { sha256: Digest::new(text.as_bytes()), has_spoken_rules: false, ..self }
     }
 
-    /// The same in an arm of this name.
+    /// Returns the same column in an arm of this name.
     #[must_use]
     pub fn in_arm(self, arm: &str) -> Self {
         Self { arm: arm.to_owned(), ..self }
     }
 
-    /// The same with tokens in place of what must not leave the machine.
+    /// Returns the same column with tokens in place of text that must not leave the machine.
     #[must_use]
     pub fn redacted(self, sought: Sought) -> Self {
         let text = json!([self.sha256, sought]).to_string();
@@ -88,9 +88,9 @@ impl Column {
     }
 }
 
-/// The id of a run: no other task, roleset, model, arm and seed have the same.
+/// Returns the id of a run, which is unique to its task, roleset, model, arm and seed.
 pub(super) fn run_id(task: &str, roleset: &str, model: &str, arm: &str, seed: u64) -> Uuid {
-    // Arms came later: a run that is in none has the id that it had before.
+    // Arms came later, so a run without one keeps its earlier id.
     let name = if arm.is_empty() {
         json!(["batch", 1, task, roleset, model, seed])
     } else {
@@ -102,19 +102,19 @@ pub(super) fn run_id(task: &str, roleset: &str, model: &str, arm: &str, seed: u6
 }
 
 impl Cell<'_> {
-    /// The id of the run: the same for the same task, roleset, model, arm and seed.
+    /// Returns the id of the run: the same for the same task, roleset, model, arm and seed.
     pub(super) fn run(&self) -> Uuid {
         let Column { roleset, model, arm, .. } = self.column;
         run_id(&self.task.id, roleset, model, arm, self.seed)
     }
 
-    /// Which differences between texts do not count here.
+    /// Returns the rule for which differences between texts do not count here.
     pub(super) fn canonical(&self) -> &CanonicalRule {
         self.task.canonical.as_ref().unwrap_or(&self.column.setup.canonical)
     }
 
-    /// SHA-256 of what the run starts from, as far as it is known without reading documents. Of a redacted run it says nothing
-    /// about what was left out, so that no guess can be tried on it.
+    /// Returns the SHA-256 of what the run starts from, as far as it is known without reading documents. For a redacted run the
+    /// digest does not depend on the redacted text, so no guess can be tried on it.
     pub(super) fn made_of(&self) -> Digest {
         let TaskLine { prompt, documents, canonical, .. } = self.task;
         let text = json!([prompt, documents, canonical, self.column.sha256]).to_string();
@@ -125,11 +125,11 @@ impl Cell<'_> {
         Digest::new(text.as_bytes())
     }
 
-    /// What the run starts from, with these documents, and with tokens by this table.
+    /// Prepares the run with these documents and this table of redactions.
     ///
     /// # Errors
     ///
-    /// Why there can be no such run.
+    /// Returns the reason why there can be no such run.
     pub(super) fn prepared(
         &self,
         documents: Vec<Document>,
@@ -154,7 +154,7 @@ impl Cell<'_> {
         Ok(builder.in_cell(cell).build(self.column.endpoints.clone(), limits))
     }
 
-    /// What the task is labelled with, without what must not leave the machine.
+    /// Returns the task's labels, without text that must not leave the machine.
     pub(super) fn meta(&self) -> BTreeMap<String, String> {
         let mut meta = self.task.meta.clone();
         if let Some(sought) = &self.column.sought {
@@ -165,7 +165,7 @@ impl Cell<'_> {
         meta
     }
 
-    /// The right answer in the form in which texts are compared here, if it is known.
+    /// Returns the right answer in the form in which texts are compared here, if it is known.
     fn right(&self) -> Option<Result<Canonical, NotCanonical>> {
         let answer = self.task.answer.as_ref().filter(|_| self.task.grader == Grader::Exact)?;
         let rule = self.canonical();
@@ -175,7 +175,7 @@ impl Cell<'_> {
         Some(canonicalizer.canonicalize_known(&answer))
     }
 
-    /// Whether what a run came to is the right answer, if that is known.
+    /// Returns whether a run came to the right answer, if that is known.
     pub(super) fn is_right(&self, given: &Given) -> Option<bool> {
         let (answer, grader) = (self.task.answer.as_ref()?, self.task.grader);
         if grader != Grader::Exact {

@@ -6,12 +6,12 @@
 //!                                     what is there already is skipped       └──► one journal for all of them
 //! ```
 //!
-//! In go task lines, columns (rolesets and models that are ready to run) and a folder; out come one journal and one file of
-//! results for each shard. Every run has an id that follows from what it is, so that the same command finds what is finished,
-//! goes on with what is not, and begins what is missing: nothing that is durable is asked for again. A line that cannot be run is
-//! reported and stops no other. Tasks are read as they are wanted, so that a file of any length takes little memory.
+//! The input is task lines, columns (rolesets and models that are ready to run) and a folder. The output is one journal and one file
+//! of results for each shard. The id of a run follows from what the run is. The same command therefore finds finished runs,
+//! continues unfinished ones and begins missing ones: no durable call is made again. A line that cannot be run is reported, and the
+//! other lines still run. Tasks are read only when they are needed, so a file of any length takes little memory.
 //!
-//! Only `columns` knows files of configuration, and nothing is printed.
+//! Only `columns` reads configuration files, and nothing is printed.
 
 mod batch_stats;
 mod calls;

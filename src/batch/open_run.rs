@@ -1,7 +1,7 @@
-//! One run of a batch: what it goes on from, and how it is brought to its end.
+//! One run of a batch: its starting point, and its way to an end.
 //!
-//! In: a cell, and what its shard knows of it. Out: its result, or why it is not run. Which runs are under way at once is for
-//! the scheduler to say.
+//! The input is a cell, and what its shard knows about it. The output is its result, or the reason why it is not run. The scheduler,
+//! not this module, decides which runs are under way at once.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -30,46 +30,46 @@ use crate::protocol::{RunSetup, Task};
 use crate::provider::launch::Lifeline;
 use crate::provider::{Clients, Flow};
 
-/// How a batch is run.
+/// The options of a batch.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which part of it.
+    /// The shard to run.
     pub shard: ShardOf,
-    /// Seeds of each task in each column.
+    /// The seeds of each task in each column.
     pub seeds: std::ops::Range<u64>,
-    /// So many runs are under way at once.
+    /// The most runs that are under way at once.
     pub concurrency: usize,
-    /// So many requests one server is given at once.
+    /// The most requests that one server receives at once.
     pub flow: Flow,
-    /// What each run may use.
+    /// The limits of each run.
     pub limits: Limits,
-    /// Which ends are not taken as they are.
+    /// The ends that are tried again.
     pub retry: Retry,
-    /// Where documents are that are named by a relative path.
+    /// The folder of documents that are named by a relative path.
     pub documents: PathBuf,
-    /// How many lines the tasks have, if it is known.
+    /// The number of task lines, if it is known.
     pub tasks_lines: Option<u64>,
-    /// Set if this program launched the server.
+    /// The lifeline of the server, if this program launched it.
     pub lifeline: Option<Lifeline>,
 }
 
-/// What a run goes on from.
+/// The starting point of a run.
 pub(super) enum Start {
     New(Box<PreparedRun>),
     Again(Vec<Record>, Vec<Endpoint>, Option<Box<Redaction>>),
 }
 
-/// What is to be done about a cell.
+/// The next step for a cell.
 pub(super) enum Next {
-    /// Its run goes on, or begins.
+    /// Its run begins or continues.
     Go { writer: RunWriter, start: Start, made_of: Digest },
     /// Nothing is left to do.
     Done,
-    /// It would fail, for this reason, and is left for another time.
+    /// The run would fail for this reason and is left for another time.
     Left(String),
 }
 
-/// What all runs share.
+/// The state that all runs share.
 pub(super) struct Common {
     pub(super) options: Options,
     pub(super) clients: Clients,
@@ -78,13 +78,13 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// Why a run of this column would fail, if it would.
+    /// Returns why a run of this column would fail, if it would.
     pub(super) fn verdict(&self, column: &Column) -> Option<String> {
         self.breaker.borrow().verdict(&column.endpoints, &self.clients)
     }
 }
 
-/// Counts what a run uses, as it is used.
+/// An observer that counts the usage of a run as it happens.
 pub(super) struct Meter<'a> {
     pub(super) common: &'a Common,
     pub(super) endpoints: Vec<Endpoint>,
@@ -118,11 +118,11 @@ impl Observer for Meter<'_> {
     }
 }
 
-/// Why a cell is not run.
+/// The reason why a cell is not run.
 pub(super) enum Unfit {
-    /// It cannot be.
+    /// The line cannot be run.
     Line(String),
-    /// Nothing can.
+    /// The batch cannot continue.
     Batch(BatchError),
 }
 
@@ -132,7 +132,7 @@ impl From<BatchError> for Unfit {
     }
 }
 
-/// Finds what a cell goes on from, if there is anything left to do.
+/// Finds the starting point of a cell's run, if there is anything left to do.
 pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<Next, Unfit> {
     let Common { options, figures, .. } = common;
     let cell = work.cell();
@@ -186,7 +186,7 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
             Ok(Next::Done)
         }
         CellState::Ended(known) => {
-            // No model has seen the answer: where it is another now, the run is only held against it again.
+            // No model has seen the answer, so a run is only compared again if the answer has changed.
             let task = as_written(work, shard)?;
             let rights = known.rights(&Cell { task: &task, ..cell });
             let mut figures = figures.borrow_mut();
@@ -202,22 +202,25 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
     }
 }
 
-/// The table by which a run goes on that was put down; none for one that is not redacted.
+/// Loads the table with which an interrupted run continues; `None` for a run that is not redacted.
 ///
 /// # Errors
 ///
-/// Why it does not go on: its table is gone, or it was begun without one and would send what is to be kept back now.
+/// Returns why the run cannot continue: its table is missing, or it was begun without one and would send text that is now to be
+/// redacted.
 fn gone_on_with(shard: &Shard, run: Uuid, is_wanted: bool) -> Result<Option<Redaction>, String> {
     match (shard.is_redacted(run), is_wanted) {
         (true, _) => Redaction::load(shard.redactions(run)).map(Some),
         (false, false) => Ok(None),
-        (false, true) => Err("its run was begun without --redact, and would send what is to be kept back; give the command without \
-                              --redact, or another --output"
-            .to_owned()),
+        (false, true) => Err(
+            "its run was begun without --redact, and would send text that is to be redacted now; leave out \
+                              --redact, or give another --output"
+                .to_owned(),
+        ),
     }
 }
 
-/// The task of a cell with its answer as the run writes it: with the tokens of the run, where it is redacted, as its journal says.
+/// Returns the task of a cell, with its answer as the run writes it: a redacted run has tokens in it.
 pub(super) fn as_written<'a>(work: &'a Work, shard: &Shard) -> Result<Cow<'a, TaskLine>, BatchError> {
     let is_redacted = shard.is_redacted(work.run);
     let Some(answer) = work.task.answer.as_ref().filter(|_| is_redacted) else {
@@ -229,7 +232,7 @@ pub(super) fn as_written<'a>(work: &'a Work, shard: &Shard) -> Result<Cow<'a, Ta
     Ok(Cow::Owned(TaskLine { answer, ..TaskLine::clone(&work.task) }))
 }
 
-/// SHA-256 of what a run was begun as, documents aside: as what its cell says, if that has not changed.
+/// Returns the SHA-256 of what a run was begun with, documents aside. It equals that of the cell if nothing has changed.
 fn made_of(records: &[Record], cell: &Cell<'_>) -> Digest {
     let Some(Entry::Opened(opened)) = records.first().map(|record| &record.event) else {
         return Digest::ZERO;
@@ -237,9 +240,9 @@ fn made_of(records: &[Record], cell: &Cell<'_>) -> Digest {
     if let Some(cell) = &opened.cell {
         return cell.made_of;
     }
-    // Version 0.1 did not record it.
+    // Version 0.1 did not record the digest.
     let was = &opened.setup;
-    // Where the task has a rule of its own, that of its roleset is not on record.
+    // If the task has a rule of its own, the rule of its roleset is not on record.
     let rule = cell.task.canonical.as_ref().map_or(&was.canonical, |_| &cell.column.setup.canonical);
     let setup = RunSetup { task: Task::default(), seed: 0, canonical: rule.clone(), ..was.clone() };
     let column = Column::new(cell.column.model.clone(), setup, Vec::new());

@@ -1,8 +1,8 @@
-//! One run of a batch, read back out of the journal that it shares with others.
+//! One run of a batch, read back from the journal that it shares with other runs.
 //!
-//! In: a folder, and what is known of the run: its task or its id, and as much of its roleset, model, arm and seed as was said.
-//! Out: each run that fits, as if it had a journal of its own. The chain of each journal is checked to its end, so that no run is
-//! shown out of a journal that was changed.
+//! The input is a folder and what is known of the run: its task or its id, and as much of its roleset, model, arm and seed as was
+//! given. The output is each run that fits, as if it had a journal of its own. The chain of each journal is checked to its end, so
+//! no run is shown from a journal that was changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -18,22 +18,22 @@ use crate::journal::{Entry, Journal, Record, RunSpec, read_shared};
 /// The fewest characters of a run's id by which it is found.
 const ID_CHARS_MIN: usize = 6;
 
-/// Which runs of a batch are wanted.
+/// A choice of runs of a batch.
 #[derive(Clone, Debug, Default)]
 pub struct Pick {
-    /// The id of their task; or the id of one run, or its beginning or end, where no task is called so.
+    /// The id of their task; or the id of one run, or its beginning or end, if no task has that name.
     pub name: String,
-    /// Their roleset, where it was said.
+    /// The roleset, if it was given.
     pub roleset: Option<String>,
-    /// Their model as it was named.
+    /// The model as it was named, if it was given.
     pub model: Option<String>,
-    /// Their arm.
+    /// The arm, if it was given.
     pub arm: Option<String>,
-    /// Their seed.
+    /// The seed, if it was given.
     pub seed: Option<u64>,
 }
 
-/// What a run of a batch is the run of.
+/// The label of a cell, which identifies its run.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct CellLabel {
     /// The task's id.
@@ -42,7 +42,7 @@ pub struct CellLabel {
     pub roleset: String,
     /// The model as it was named; empty for that of the roleset or the server.
     pub model: String,
-    /// The arm; empty where it has no name.
+    /// The arm; empty without a name.
     pub arm: String,
     /// The seed.
     pub seed: u64,
@@ -51,9 +51,9 @@ pub struct CellLabel {
 /// A run that was found.
 #[derive(Clone, Debug)]
 pub struct PickedRun {
-    /// What it is the run of.
+    /// The label of its cell.
     pub cell: CellLabel,
-    /// Its records, with the path of the journal that they are from.
+    /// The records, with the path of the journal that holds them.
     pub journal: Journal,
 }
 
@@ -72,11 +72,11 @@ impl Pick {
     }
 }
 
-/// Finds the runs that fit, in the order of their shards and of their beginnings.
+/// Finds the runs that fit, in the order of their shards and their beginnings.
 ///
 /// # Errors
 ///
-/// [`BatchError`], also if there is no batch or a chain is broken.
+/// Returns [`BatchError`], for example if there is no batch or a chain is broken.
 pub fn pick(folder: &Path, pick: &Pick) -> Result<Vec<PickedRun>, BatchError> {
     let mut found = Vec::new();
     for index in 0..layout::count(folder)? {
@@ -92,13 +92,13 @@ pub fn pick(folder: &Path, pick: &Pick) -> Result<Vec<PickedRun>, BatchError> {
     Ok(found)
 }
 
-/// The runs that fit in the journal of one shard.
+/// Returns the runs that fit in the journal of one shard.
 fn in_shard(
     path: &Path,
     unlabelled: &HashMap<Uuid, (String, String)>,
     pick: &Pick,
 ) -> Result<Vec<PickedRun>, BatchError> {
-    // In the order of their beginnings.
+    // The runs in the order of their beginnings.
     let mut order: BTreeMap<u64, String> = BTreeMap::new();
     let mut runs: HashMap<String, PickedRun> = HashMap::new();
     read_shared(path, |record: Record, line| {
@@ -126,7 +126,7 @@ fn in_shard(
     Ok(order.values().filter_map(|run| runs.remove(run)).collect())
 }
 
-/// What a run is the run of, by its first record; by its line of results, where version 0.1 did not record it.
+/// Returns the label of a run from its first record, or from its line of results if version 0.1 began it.
 fn label(opened: &RunSpec, told: Option<&(String, String)>) -> CellLabel {
     let (task, model) = match &opened.cell {
         Some(cell) => (cell.task.clone(), cell.model.clone()),
@@ -136,7 +136,7 @@ fn label(opened: &RunSpec, told: Option<&(String, String)>) -> CellLabel {
     CellLabel { task, roleset: opened.setup.roleset.clone(), model, arm, seed: opened.setup.seed }
 }
 
-/// The task and model of each run, by its line of results.
+/// Returns the task and model of each run, from its line of results.
 fn labels(path: &Path) -> Result<HashMap<Uuid, (String, String)>, BatchError> {
     let mut labels = HashMap::new();
     if path.exists() {

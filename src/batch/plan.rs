@@ -1,7 +1,7 @@
-//! What a batch would take, before anything is spent.
+//! A plan of what a batch would use, before anything is spent.
 //!
-//! In: columns for which no server was asked, tasks, and the results that are there. Out: for each column the runs that are missing, the
-//! most that they can use, and what they use if all agents agree at once. Nothing is run, made or sent.
+//! The input is columns without servers, tasks, and the existing results. The output for each column is the missing runs, the most
+//! that they can use, and their usage if all agents agree at once. Nothing is run, made or sent.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -19,35 +19,35 @@ use super::task::TaskLine;
 use crate::protocol::{RunSetup, Task};
 use crate::run::at_once;
 
-/// Calls and tokens of many runs.
+/// The calls and tokens of many runs.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct Sum {
-    /// Model calls.
+    /// The model calls.
     pub calls: u64,
-    /// Tokens of their prompts.
+    /// The tokens of the prompts.
     pub prompt_tokens: u64,
-    /// Tokens of the replies.
+    /// The tokens of the replies.
     pub completion_tokens: u64,
 }
 
-/// What the runs of one column would take.
+/// The plan of one column.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ColumnPlan {
     /// The roleset.
     pub roleset: String,
     /// The model as it was named.
     pub model: String,
-    /// Runs that are wanted.
+    /// The number of requested runs.
     pub runs: u64,
-    /// Those of them that have ended.
+    /// The number of these runs that have ended.
     pub ended: u64,
-    /// The most that the others can use.
+    /// The most that the missing runs can use.
     pub most: Sum,
-    /// What they use if all agents agree at once, of those for which that is known.
+    /// The usage if all agents agree at once, summed over the missing runs for which it is known.
     pub at_once: Sum,
 }
 
-/// Adds up what tasks would take in columns.
+/// A sum of what tasks would use in columns.
 #[derive(Debug)]
 pub struct BatchPlan<'a> {
     columns: &'a [Column],
@@ -67,11 +67,11 @@ impl Sum {
 }
 
 impl<'a> BatchPlan<'a> {
-    /// None yet; `out` is where results may be, and `folder` where documents are that tasks name.
+    /// Makes an empty plan. `out` is the folder of existing results, and `folder` that of the documents that tasks name.
     ///
     /// # Errors
     ///
-    /// [`BatchError`] if the results that are there cannot be read.
+    /// Returns [`BatchError`] if the existing results cannot be read.
     pub fn new(
         columns: &'a [Column],
         seeds: std::ops::Range<u64>,
@@ -96,7 +96,7 @@ impl<'a> BatchPlan<'a> {
     ///
     /// # Errors
     ///
-    /// Why it cannot be run, in words.
+    /// Returns the reason why the task cannot be run.
     pub fn add(&mut self, task: &TaskLine) -> Result<(), String> {
         let documents = documents(&task.documents, self.folder)?;
         for (column, plan) in self.columns.iter().zip(&mut self.plans) {
@@ -121,7 +121,7 @@ impl<'a> BatchPlan<'a> {
         Ok(())
     }
 
-    /// What each column would take.
+    /// Returns the plan of each column.
     #[must_use]
     pub fn finish(self) -> Vec<ColumnPlan> {
         self.plans

@@ -1,4 +1,4 @@
-//! One line of results: how one run ended, and of what it was the run.
+//! One line of results: how one run ended, and the cell that it belongs to.
 
 use std::collections::BTreeMap;
 
@@ -12,35 +12,35 @@ use crate::engine::{PhaseUsage, RunState};
 use crate::protocol::OutcomeKind;
 use crate::report::RunResult;
 
-/// How one run ended.
+/// A line of results, which states how one run ended.
 #[derive(Clone, Debug, Serialize)]
 pub struct ResultLine {
     /// The task's id.
     pub task: String,
     /// The model as it was named; empty for that of the roleset or the server.
     pub model: String,
-    /// The name of its arm; absent without one.
+    /// The name of the arm; absent without one.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub arm: String,
     /// The seed.
     pub seed: u64,
-    /// What the task is labelled with; absent where it is not.
+    /// The labels of the task; absent without any.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub meta: BTreeMap<String, String>,
-    /// Whether the agreed text is the right answer; null where that is not known.
+    /// Whether the agreed text is the right answer; null if that is not known.
     pub right: Option<bool>,
-    /// The same of the plain vote over blind drafts, before any talk.
+    /// Whether the plain vote over blind drafts, before any talk, is right; null if that is not known.
     pub blind_right: Option<bool>,
-    /// What each phase of the run has used.
+    /// The usage of each phase of the run.
     pub phases: BTreeMap<&'static str, PhaseUsage>,
-    /// SHA-256 of what the run started from, as its line of tasks, its roleset and parameters say it.
+    /// The SHA-256 of what the run started from, according to its task line, roleset and parameters.
     pub made_of: Digest,
-    /// The same as in a `result.json`.
+    /// The fields of a `result.json`.
     #[serde(flatten)]
     pub result: RunResult,
 }
 
-/// How a run has ended, by its records.
+/// The end of a run, from its records.
 #[derive(Debug)]
 pub(super) struct EndedRun {
     pub(super) result: RunResult,
@@ -53,12 +53,12 @@ impl EndedRun {
     }
 }
 
-/// What each phase of a run has used, by its name.
+/// Returns the usage of each phase of a run, by its name.
 pub(super) fn phases(state: &RunState) -> BTreeMap<&'static str, PhaseUsage> {
     state.phases().iter().map(|(phase, used)| (phase.name(), *used)).collect()
 }
 
-/// What is needed of a line to go on with a batch.
+/// The fields of a line that are needed to resume a batch.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct Known {
     pub(super) run: Uuid,
@@ -67,7 +67,7 @@ pub(super) struct Known {
     pub(super) journal_head: Digest,
 }
 
-/// What is needed of a line to grade it anew.
+/// The fields of a line that are needed to grade it again.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Graded {
     pub(super) outcome: OutcomeKind,
@@ -80,7 +80,7 @@ pub(super) struct Graded {
 }
 
 impl ResultLine {
-    /// The line of a run of this cell, which began as what `made_of` says.
+    /// Makes the line of a run of this cell, which began with what `made_of` says.
     pub(super) fn new(cell: &Cell<'_>, made_of: Digest, ended: EndedRun) -> Self {
         let EndedRun { result, phases } = ended;
         let mut row = Self {
@@ -104,13 +104,13 @@ impl ResultLine {
 }
 
 impl Graded {
-    /// Whether the run and its blind vote are right, by the answer that its task has now.
+    /// Returns whether the run and its blind vote are right by the current answer of its task.
     pub(super) fn rights(&self, cell: &Cell<'_>) -> [Option<bool>; 2] {
         rights(cell, self.outcome, [&self.text, &self.blind_vote])
     }
 }
 
-/// Whether a run and its blind vote are right; not known of one that was cut off.
+/// Returns whether a run and its blind vote are right, or `None` for a run that was cut off.
 fn rights(cell: &Cell<'_>, ending: OutcomeKind, given: [&Given; 2]) -> [Option<bool>; 2] {
     if ending.is_final() { given.map(|given| cell.is_right(given)) } else { [None; 2] }
 }

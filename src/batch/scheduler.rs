@@ -1,7 +1,7 @@
-//! Keeping as many runs under way as are wanted, until all cells of a shard have ended.
+//! The scheduler: keeps the requested number of runs under way until all cells of a shard have ended.
 //!
-//! In: lines of tasks, the columns that they are run in, a shard. Out: a journal and results in the shard's folder, and figures for
-//! whoever watches. A run that fails stops no other; where the journal cannot be written, all stop.
+//! The input is task lines, the columns in which they are run, and a shard. The output is a journal and results in the shard's
+//! folder, and figures for a watcher. A failed run does not stop others; if the journal cannot be written, all runs stop.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -25,34 +25,34 @@ use crate::engine::StopRequest;
 use crate::protocol::OutcomeKind;
 use crate::provider::Clients;
 
-/// How often a watcher is told how far it is.
+/// The time between two progress reports.
 const TOLD_EVERY: Duration = Duration::from_millis(500);
 
-/// Where columns come from.
+/// A source of columns.
 pub trait Columns {
-    /// The columns of a task: those of the batch, or those of the roleset that it names.
+    /// Returns the columns of a task: those of the batch, or those of the roleset that it names.
     ///
     /// # Errors
     ///
-    /// Why there are none, in words.
+    /// Returns the reason why the columns cannot be had.
     fn of(&self, roleset: Option<&str>) -> impl Future<Output = Result<Rc<[Column]>, String>>;
 }
 
-/// Whoever wants to know how far a batch is.
+/// A watcher of the progress of a batch.
 pub trait Watcher {
-    /// A line cannot be run: its number, the task's id if it has one, and why.
+    /// Reports a line that cannot be run: its number, the task's id if it has one, and the reason.
     fn refused(&self, number: u64, id: Option<&str>, why: &str);
-    /// A run has ended.
+    /// Reports a run that has ended.
     fn ended(&self, row: &ResultLine);
-    /// It is so far.
+    /// Reports the current figures.
     fn so_far(&self, figures: &BatchStats);
 }
 
-/// Runs all cells of a shard. Ends early, with what is under way put down, once `stop` says so.
+/// Runs all cells of a shard. Ends early, with running runs interrupted, once `stop` says so.
 ///
 /// # Errors
 ///
-/// [`BatchError`]; what is durable stays so.
+/// Returns [`BatchError`]; durable records remain.
 pub async fn run(
     shard: &mut Shard,
     feed: TaskReader,
@@ -61,7 +61,7 @@ pub async fn run(
     stop: watch::Receiver<StopRequest>,
     watcher: &impl Watcher,
 ) -> Result<BatchStats, BatchError> {
-    // Each run is a task of its own, on this thread: what it waits for wakes it, and no other.
+    // Each run is a task of its own on this thread, so only the run that waits for an event is woken by it.
     let (clients, figures) = (Clients::new(options.flow), RefCell::new(BatchStats::new()));
     let common = Rc::new(Common { options, clients, figures, breaker: RefCell::default() });
     let scheduler = Scheduler {
@@ -81,10 +81,10 @@ pub async fn run(
     LocalSet::new().run_until(scheduler.run(feed)).await
 }
 
-/// A run that has ended: its work, the digest of what it was begun as, and its result.
+/// A run that has ended: its work, the digest of what it was begun with, and its result.
 type Ended = (Work, Digest, Result<EndedRun, BatchError>);
 
-/// What is under way in a shard.
+/// The state of a shard that is under way.
 struct Scheduler<'a, C, W> {
     shard: &'a mut Shard,
     columns: &'a C,
@@ -92,12 +92,12 @@ struct Scheduler<'a, C, W> {
     watcher: &'a W,
     stop: watch::Receiver<StopRequest>,
     began: Instant,
-    /// Those of the last line that was read.
+    /// The cells of the last line that was read.
     cells: Option<Cells>,
     running: JoinSet<Ended>,
-    /// What can be put down of that, each with its column.
+    /// The handles that abort running runs, each with its column.
     handles: Vec<(AbortHandle, Rc<[Column]>, usize)>,
-    /// Why a cell was left for another time.
+    /// The reason why a cell was left for another time.
     left: Option<String>,
     /// Whether every line has been read.
     is_read: bool,
@@ -112,10 +112,10 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
             let is_stopping = *self.stop.borrow_and_update() != StopRequest::None;
             let has_room = self.running.len() < self.common.options.concurrency && !is_stopping;
             if has_room && let Some(work) = self.cells.as_mut().and_then(Iterator::next) {
-                // A line may have a million cells that are done, or another shard's: those under way go on meanwhile.
+                // A line may have a million cells that are done or belong to another shard; running runs continue meanwhile.
                 tokio::task::coop::consume_budget().await;
                 if self.common.options.shard.has(work.run) && self.begin(work)? {
-                    // Those that are there go on while the next one is made ready.
+                    // Running runs continue while the next one is prepared.
                     tokio::task::yield_now().await;
                 }
                 continue;
@@ -149,7 +149,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
             Ok(Next::Done) => {}
             Ok(Next::Left(why)) => self.left = Some(why),
             Err(Unfit::Line(why)) => {
-                // The others of its line would not do better.
+                // The other cells of the line would fail for the same reason.
                 let line = self.cells.as_mut().map(|cells| {
                     cells.passed += cells.left();
                     cells.number
@@ -166,7 +166,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         self.watcher.refused(number, id, why);
     }
 
-    /// Takes the next line, or that there is none.
+    /// Takes the next line, or the end of the tasks.
     async fn take_line(&mut self, line: Option<std::io::Result<Line>>) -> Result<(), BatchError> {
         let Some(line) = line else {
             self.is_read = true;
@@ -181,7 +181,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         Ok(())
     }
 
-    /// The cells of a line, or the task's id, if it has one, and why there are none.
+    /// Returns the cells of a line, or the task's id, if it has one, and the reason why the line has no cells.
     async fn expand(
         &self,
         number: u64,
@@ -211,7 +211,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         self.give_up()
     }
 
-    /// Tells how far it is, and puts down the runs that wait for a server that is gone: they make room for those of others.
+    /// Reports progress, and aborts runs that wait for a server that is gone. They make room for runs on other servers.
     fn look(&mut self) -> Result<(), BatchError> {
         self.watcher.so_far(&self.so_far());
         self.give_up()?;
@@ -228,7 +228,7 @@ impl<C: Columns, W: Watcher> Scheduler<'_, C, W> {
         Ok(())
     }
 
-    /// Ends the batch if no column of its last line could be run. What is put down on request fails for no fault of a server.
+    /// Ends the batch if no column of its last line can be run. A run interrupted on request does not count against a server.
     fn give_up(&self) -> Result<(), BatchError> {
         let cells = self.cells.as_ref().filter(|_| *self.stop.borrow() == StopRequest::None);
         let verdicts = cells.map(|cells| cells.columns.iter().map(|column| self.common.verdict(column)));

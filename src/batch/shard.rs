@@ -1,7 +1,7 @@
-//! The folder of a batch, as far as it is one shard's: what is in it already, and what is added.
+//! The part of a batch's folder that belongs to one shard: its existing records, and what is added.
 //!
-//! The journal is the truth; a line of results follows from it. Whatever a crash has left between the two is made up for when the
-//! run's cell comes by: a run that has ended without a line gets one, and one that has not ended goes on.
+//! The journal is the truth, and a line of results follows from it. A crash may leave the two out of step. The gap is closed when
+//! the run's cell comes by: an ended run without a line gets one, and an unfinished run continues.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::{File, OpenOptions};
@@ -18,16 +18,16 @@ use super::layout::{PRIVATE, claim, journal_file, redactions_file, results_file}
 use super::result_line::{Graded, Known, ResultLine};
 use super::shard_id::ShardOf;
 use crate::crypto::Digest;
-use crate::files::read_line;
+use crate::files::{check_own, read_line};
 use crate::journal::{Entry, JournalError, LockedJournal, PlacedRecord, Record, RunWriter, SharedJournal};
 use crate::protocol::OutcomeKind;
 
-/// Which ends are not taken as they are.
+/// The ends that are tried again.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Retry {
-    /// Runs whose provider failed.
+    /// Whether to retry runs whose provider failed.
     pub failed: bool,
-    /// Runs that came to a limit.
+    /// Whether to retry runs that reached a limit.
     pub budget: bool,
 }
 
@@ -44,54 +44,54 @@ impl Retry {
     }
 }
 
-/// One shard of a batch, in its folder. Nobody else has it meanwhile.
+/// One shard of a batch, in its folder. No other process has it meanwhile.
 #[derive(Debug)]
 pub struct Shard {
     journal: SharedJournal,
-    /// The same file, to be read.
+    /// The same file, open for reading.
     records: File,
     journal_path: PathBuf,
     results: File,
     results_path: PathBuf,
-    /// Where the last line of results is of each run that has one: of millions it is not kept what they say.
+    /// The place of the last line of results of each run. The lines themselves are not kept, since there may be millions.
     rows: HashMap<Uuid, Place>,
-    /// Runs in the journal that have more to them than their line says, or have none.
+    /// The runs in the journal without a final line: they have no line, or records beyond their line.
     begun: HashMap<Uuid, Begun>,
-    /// The rolesets and models of which a run was begun with tokens in place of what must not leave the machine.
+    /// The rolesets and models with a run that has tokens in place of text that must not leave the machine.
     redacted: BTreeSet<(String, String)>,
-    /// Those runs.
+    /// The runs with tokens in place of such text.
     redacted_runs: HashSet<Uuid>,
 }
 
-/// Where a line of results is, and of what it speaks.
+/// The place of a line of results, and the end that it states.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     offset: u64,
     bytes: u32,
-    /// The beginning of the SHA-256 of the record with which it ended so.
+    /// The beginning of the SHA-256 of the record with which the run ended.
     head: u64,
 }
 
-/// Where a run's records are.
+/// The places of a run's records.
 #[derive(Debug, Default)]
 struct Begun {
     lines: Vec<PlacedRecord>,
-    /// How it has ended; none, where it was put down on request, or its process died.
+    /// The end of the run; `None` if it was interrupted on request or its process died.
     ended: Option<OutcomeKind>,
-    /// Whether its line of results says so, and not how it ended before it was tried again.
+    /// Whether its line of results states this end, not one before it was tried again.
     is_told: bool,
 }
 
-/// What there is of a run.
+/// The state of a cell's run.
 #[derive(Clone, Debug)]
 pub(super) enum CellState {
-    /// Nothing.
+    /// The run has not begun.
     New,
-    /// It can go on.
+    /// The run can continue.
     Begun,
-    /// It has ended, and no line of results says so.
+    /// The run has ended, and no line of results says so.
     Unreported,
-    /// It has ended, as its line of results says.
+    /// The run has ended, as its line of results says.
     Ended(Graded),
 }
 
@@ -100,23 +100,27 @@ impl Shard {
     ///
     /// # Errors
     ///
-    /// [`BatchError`].
+    /// Returns [`BatchError`].
     pub fn open(folder: &Path, which: ShardOf) -> Result<Self, BatchError> {
         let results_path = results_file(folder, which.index);
         let journal_path = journal_file(folder, which.index);
         let mut begun: HashMap<Uuid, Begun> = HashMap::new();
-        claim(folder, which)?;
+        check_own(&results_path).map_err(BatchError::io("open", &results_path))?;
         let journal = LockedJournal::take(&journal_path)?;
+        if let Err(why) = claim(folder, which) {
+            journal.discard_empty();
+            return Err(why);
+        }
         let mut rows = HashMap::new();
         known(&results_path, true, |offset, bytes, row| {
-            // Of a run that was tried again the last line counts.
+            // For a run that was tried again, the last line counts.
             let head = row.journal_head.leading_u64();
             rows.insert(row.run, Place { offset, bytes, head });
         })?;
         let mut borne_out = 0;
         let (mut redacted, mut redacted_runs) = (BTreeSet::new(), HashSet::new());
         let journal = journal.read(|record: Record, line| {
-            let run = record.run.parse().map_err(|_| "its run is none of a batch".to_owned())?;
+            let run = record.run.parse().map_err(|_| "its `run` is not the id of a batch run".to_owned())?;
             let this = begun.entry(run).or_default();
             this.lines.push(line);
             if let Entry::Opened(opened) = &record.event
@@ -165,11 +169,11 @@ impl Shard {
         })
     }
 
-    /// What there is of a run.
+    /// Returns the state of a run.
     ///
     /// # Errors
     ///
-    /// [`BatchError::Io`], [`BatchError::Results`].
+    /// Returns [`BatchError::Io`] or [`BatchError::Results`].
     pub(super) fn standing(&self, run: Uuid, retry: Retry) -> Result<CellState, BatchError> {
         let begun = self.begun.get(&run);
         if let Some(Begun { ended, is_told, .. }) = begun {
@@ -198,36 +202,36 @@ impl Shard {
         })
     }
 
-    /// Whether a run of this roleset on this model was begun with tokens in place of what must not leave the machine.
+    /// Returns whether a run of this roleset on this model has tokens in place of text that must not leave the machine.
     pub(super) fn has_redacted(&self, roleset: &str, model: &str) -> bool {
         self.redacted.contains(&(roleset.to_owned(), model.to_owned()))
     }
 
-    /// Takes a run that begins with tokens in place of what must not leave the machine.
+    /// Notes a run that begins with tokens in place of text that must not leave the machine.
     pub(super) fn begin_redacted(&mut self, run: Uuid) {
         self.redacted_runs.insert(run);
     }
 
-    /// Whether a run was begun with tokens in place of what must not leave the machine.
+    /// Returns whether a run was begun with tokens in place of text that must not leave the machine.
     pub(super) fn is_redacted(&self, run: Uuid) -> bool {
         self.redacted_runs.contains(&run)
     }
 
-    /// Where the table of redactions of a run is, if it has one.
+    /// Returns the path of a run's table of redactions, which exists only for a redacted run.
     pub(super) fn redactions(&self, run: Uuid) -> PathBuf {
         redactions_file(self.journal_path.parent().unwrap_or(Path::new("")), &run.to_string())
     }
 
-    /// The part of the journal that is a new run's.
+    /// Returns the writer of a new run's part of the journal.
     pub(super) fn writer(&self, run: Uuid) -> RunWriter {
         self.journal.writer(&run.to_string(), Digest::ZERO)
     }
 
-    /// Takes what there is of a run, to go on with it.
+    /// Takes the existing records of a run, to continue it.
     ///
     /// # Errors
     ///
-    /// [`BatchError::Io`], [`BatchError::Journal`].
+    /// Returns [`BatchError::Io`] or [`BatchError::Journal`].
     pub(super) fn take(&mut self, run: Uuid) -> Result<(RunWriter, Vec<Record>), BatchError> {
         let Begun { lines, .. } = self.begun.remove(&run).unwrap_or_default();
         let mut records = Vec::new();
@@ -237,7 +241,7 @@ impl Shard {
             self.records
                 .read_exact_at(&mut bytes, line.offset)
                 .map_err(BatchError::io("read", &self.journal_path))?;
-            // It was read once, and its chain has held: somebody has changed it since then.
+            // The record was read before with a whole chain, so the file has been changed since then.
             let damaged = |why: String| JournalError::Damaged {
                 path: self.journal_path.clone(),
                 line: line.number,
@@ -253,18 +257,18 @@ impl Shard {
     ///
     /// # Errors
     ///
-    /// [`BatchError::Io`].
+    /// Returns [`BatchError::Io`].
     pub(super) fn add(&mut self, row: &ResultLine) -> Result<(), BatchError> {
         let mut line = serde_json::to_vec(row).unwrap_or_default();
         line.push(b'\n');
         self.results.write_all(&line).map_err(BatchError::io("write to", &self.results_path))
     }
 
-    /// Adds a run's line again, with another word on whether it is right.
+    /// Adds a run's line again, with a new verdict on whether it is right.
     ///
     /// # Errors
     ///
-    /// [`BatchError::Io`], [`BatchError::Results`].
+    /// Returns [`BatchError::Io`] or [`BatchError::Results`].
     pub(super) fn rescore(&mut self, run: Uuid, rights: [Option<bool>; 2]) -> Result<(), BatchError> {
         let Some(place) = self.rows.get(&run) else { return Ok(()) };
         let mut row: serde_json::Map<String, Value> = self.row(*place)?;
@@ -280,14 +284,14 @@ impl Shard {
     ///
     /// # Errors
     ///
-    /// [`BatchError::Io`].
+    /// Returns [`BatchError::Io`].
     pub(super) fn sync(&self) -> Result<(), BatchError> {
         self.results.sync_data().map_err(BatchError::io("sync", &self.results_path))
     }
 }
 
-/// Reads which runs have a line of results: where it begins, how long it is, and what it says. A torn last line does not count,
-/// and is cut if that is wanted.
+/// Reads the lines of results of runs: the offset, the length and the fields of each. Ignores a torn last line, and cuts it off if
+/// `is_cut` is set.
 pub(super) fn known(
     path: &Path,
     is_cut: bool,

@@ -1,4 +1,4 @@
-//! Which shard of a batch this is, of how many.
+//! The number of a shard, and the number of all shards of its batch.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,9 +8,9 @@ use uuid::Uuid;
 /// One of several shards.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ShardOf {
-    /// Which one, from 0.
+    /// The index of the shard, from 0.
     pub index: u64,
-    /// How many there are.
+    /// The number of shards.
     pub count: u64,
 }
 
@@ -21,15 +21,15 @@ impl Default for ShardOf {
 }
 
 impl ShardOf {
-    /// Whether a run belongs to this shard.
+    /// Returns whether a run belongs to this shard.
     #[must_use]
     pub fn has(&self, run: Uuid) -> bool {
-        // Of a digest every part is as good as random.
+        // Every part of a digest is as good as random.
         let (high, _) = run.as_u64_pair();
         (high >> 16) % self.count.max(1) == self.index
     }
 
-    /// What a file of this shard is called beside those of others, if there are others: `progress.json`, or `progress-3.json`.
+    /// Returns the name of this shard's own file: `progress.json` for a single shard, otherwise for example `progress-3.json`.
     #[must_use]
     pub fn file_name(self, stem: &str, extension: &str) -> String {
         if self.count == 1 {
@@ -54,14 +54,17 @@ impl FromStr for ShardOf {
             text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
         let (index, count) = parts.ok_or("a shard is I/N, such as 0/4")?;
         if count == 0 || count > SHARDS_MAX {
-            return Err(format!("there are 1 to {SHARDS_MAX} shards"));
+            return Err(format!("a batch has 1 to {SHARDS_MAX} shards"));
         }
         if index >= count {
-            return Err(format!("shards of {count} are 0/{count} to {}/{count}", count.saturating_sub(1)));
+            return Err(format!(
+                "the shards of {count} are 0/{count} to {}/{count}",
+                count.saturating_sub(1)
+            ));
         }
         Ok(Self { index, count })
     }
 }
 
-/// So many shards a batch has at most.
+/// The most shards of a batch.
 pub(super) const SHARDS_MAX: u64 = 100_000;

@@ -1,6 +1,7 @@
-//! How far a whole batch is: all of its shards, live or dead.
+//! The status of a whole batch: all of its shards, live or dead.
 //!
-//! In: a folder. Out: for each shard what its results say, which is exact, and what its process said last.
+//! The input is a folder. The output for each shard is the counts from its results, which are exact, and the last report of its
+//! process.
 
 use std::collections::HashMap;
 use std::fs::{File, TryLockError};
@@ -14,69 +15,69 @@ use super::shard_id::ShardOf;
 use super::{layout, shard};
 use crate::files::{SMALL_BYTES_MAX, read_text, write_whole};
 
-/// What a shard's process says while it runs, in `progress-I.json`, or `progress.json` where there is but one shard.
+/// The report of a shard's running process, in `progress-I.json`, or `progress.json` for a single shard.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Progress {
-    /// Format version, 1.
+    /// The format version, 1.
     pub v: u32,
-    /// Which shard, as I/N.
+    /// The shard, as I/N.
     pub shard: String,
-    /// What it does.
+    /// The state of the process.
     pub state: State,
-    /// When this was written, RFC 3339.
+    /// The time of writing, RFC 3339.
     pub updated_at: String,
-    /// How far it is.
+    /// The progress of the shard.
     #[serde(flatten)]
     pub figures: BatchStats,
 }
 
-/// What a shard's process does.
+/// The state of a shard's process.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It runs; or has died, if it says nothing new.
+    /// The process runs, or has died if the report is old.
     Running,
-    /// It has put down what was under way.
+    /// The process has stopped and interrupted its runs.
     Stopped,
-    /// All of its cells have ended.
+    /// All cells of the shard have ended.
     Ended,
 }
 
-/// One shard.
+/// The status of one shard.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ShardStatus {
-    /// Which one.
+    /// The index of the shard.
     pub index: u64,
-    /// Runs that have ended, by its results.
+    /// The runs that have ended, from the results.
     pub ended: EndCounts,
-    /// What its process said last.
+    /// The last report of the process.
     pub progress: Option<Progress>,
-    /// Whether a process has it; null where the file system does not tell.
+    /// Whether a process has the shard; null if the file system does not tell.
     pub is_live: Option<bool>,
 }
 
 impl Progress {
-    /// Writes it into the batch's folder, for whoever watches.
+    /// Writes the report into the batch's folder, for watchers.
     ///
     /// # Errors
     ///
-    /// Any error of the file system.
+    /// Returns any error of the file system.
     pub fn write(&self, folder: &Path, shard: ShardOf) -> std::io::Result<()> {
         let text = serde_json::to_string(self).unwrap_or_default() + "\n";
         write_whole(&folder.join(shard.file_name("progress", "json")), &text, layout::PRIVATE)
     }
 }
 
-/// Reads how far the batch in this folder is.
+/// Reads the status of the batch in this folder.
 ///
 /// # Errors
 ///
-/// [`BatchError`], also if there is no batch.
+/// Returns [`BatchError`], for example if there is no batch.
 pub fn status(folder: &Path) -> Result<Vec<ShardStatus>, BatchError> {
     let count = layout::count(folder)?;
     let of = |index| {
         let mut ended = EndCounts::default();
-        // What is being written at this moment is no line yet.
+        // A line that is only half written does not count yet.
         let mut last = HashMap::new();
         shard::known(&layout::results_file(folder, index), false, |_, _, row| {
             last.insert(row.run, (row.outcome, row.right));
@@ -92,10 +93,10 @@ pub fn status(folder: &Path) -> Result<Vec<ShardStatus>, BatchError> {
     (0..count).map(of).collect()
 }
 
-/// Whether somebody writes to a journal.
+/// Returns whether a process writes to a journal.
 fn is_live(journal: &Path) -> Option<bool> {
     let Ok(file) = File::open(journal) else { return Some(false) };
-    // Given back at once: when the file is closed.
+    // The lock is released at once, when the file is closed.
     match file.try_lock_shared() {
         Ok(()) => Some(false),
         Err(TryLockError::WouldBlock) => Some(true),
@@ -104,7 +105,7 @@ fn is_live(journal: &Path) -> Option<bool> {
 }
 
 impl EndCounts {
-    /// Adds another one up with this.
+    /// Adds other counts to these.
     pub fn merge(&mut self, other: &Self) {
         self.agreed += other.agreed;
         self.no_agreement += other.no_agreement;

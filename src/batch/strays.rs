@@ -1,7 +1,7 @@
-//! Files of shards that the batch's own number of shards does not explain.
+//! Stray files: files of shards that contradict the batch's number of shards.
 //!
-//! In: a folder and a number of shards. Out: the files that contradict it. A shard makes its journal before anything else, so that
-//! none of its other files can be there alone; files of a shard beyond the last one are those of runs that would not be counted.
+//! The input is a folder and a number of shards. The output is the files that contradict it. A shard makes its journal first, so
+//! none of its other files can exist without it. Files of a shard beyond the last one belong to runs that would not be counted.
 
 use std::path::{Path, PathBuf};
 
@@ -21,17 +21,17 @@ impl From<Stray> for BatchError {
     }
 }
 
-/// Says of each file of a shard that is missing or beyond the last one what is wrong with it.
+/// Returns a message for each file whose shard is beyond the last one or has no journal.
 ///
 /// # Errors
 ///
-/// [`BatchError`], also if there is no batch.
+/// Returns [`BatchError`], for example if there is no batch.
 pub fn strays(folder: &Path) -> Result<Vec<String>, BatchError> {
     let found = find(folder, layout::count(folder)?)?;
     Ok(found.into_iter().map(|stray| BatchError::from(stray).to_string()).collect())
 }
 
-/// Finds those files, in the order of their names.
+/// Finds the stray files, in the order of their names.
 pub(super) fn find(folder: &Path, count: u64) -> Result<Vec<Stray>, BatchError> {
     let mut strays = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(BatchError::io("read", folder))? {
@@ -39,13 +39,13 @@ pub(super) fn find(folder: &Path, count: u64) -> Result<Vec<Stray>, BatchError> 
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let Some((stem, index)) = shard_of(name) else { continue };
         let has_runs = matches!(stem, "journal" | "results");
-        // A shard that began nothing is none, and leaves an empty journal.
+        // A shard that has begun nothing does not count; it leaves an empty journal.
         let is_begun = || std::fs::metadata(&path).is_ok_and(|about| about.len() > 0);
         if index >= count && has_runs && is_begun() {
-            let why = format!("it is of shard {index}, and `batch.json` counts {count}");
+            let why = format!("it belongs to shard {index}, and `batch.json` counts {count} shards");
             strays.push(Stray { path, why });
         } else if index < count && !has_runs && !layout::journal_file(folder, index).exists() {
-            let why = format!("it is of shard {index}, whose journal is not there");
+            let why = format!("it belongs to shard {index}, whose journal is missing");
             strays.push(Stray { path, why });
         }
     }
@@ -53,7 +53,7 @@ pub(super) fn find(folder: &Path, count: u64) -> Result<Vec<Stray>, BatchError> 
     Ok(strays)
 }
 
-/// Reads of which shard a file is by its name, as a shard writes it.
+/// Reads the shard of a file from its name, in the form that shards write.
 fn shard_of(name: &str) -> Option<(&str, u64)> {
     let (stem, extension) = name.split_once('.')?;
     let (stem, number) = stem.rsplit_once('-')?;

@@ -1,6 +1,7 @@
 //! One line of a file of tasks.
 //!
-//! In: a line of JSON. Out: what is asked, or why it cannot be. No file is read here: documents are named, or are in the line.
+//! The input is a line of JSON. The output is a task, or the reason why the line is not one. No file is read here: documents are
+//! named, or are in the line.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,26 +21,26 @@ pub const LINE_BYTES_MAX: usize = 16 << 20;
 /// The longest id, in characters.
 const ID_CHARS_MAX: usize = 200;
 
-/// A task as a line says it.
+/// A task, as read from a line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskLine {
-    /// Tells it from all other tasks of the batch.
+    /// The id, unique among the tasks of the batch.
     pub id: String,
     /// The question or order.
     pub prompt: String,
-    /// What it is about.
+    /// The documents of the task.
     pub documents: Vec<DocumentLine>,
     /// The only roleset that this task is for.
     pub roleset: Option<String>,
     /// The right answer, if it is known; no model sees it.
     pub answer: Option<String>,
-    /// Whether the answer is written as a JSON number, whose decimals come after a point whatever the roleset says.
+    /// Whether the answer is written as a JSON number, which has a decimal point whatever the roleset says.
     pub answer_is_number: bool,
-    /// Which differences between texts do not count, if not those of the roleset.
+    /// The rule for which differences between texts do not count, if it is not that of the roleset.
     pub canonical: Option<CanonicalRule>,
-    /// How its answer is graded.
+    /// The grader of the answer.
     pub grader: Grader,
-    /// What it is labelled with, by name.
+    /// The labels of the task, by name.
     pub meta: BTreeMap<String, String>,
 }
 
@@ -53,7 +54,7 @@ pub enum DocumentLine {
     Text(Document),
 }
 
-/// The same as it is written.
+/// A task in its written form.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object with `id` and `prompt`")]
 struct Written {
@@ -84,17 +85,17 @@ enum Canonical {
 }
 
 impl TaskLine {
-    /// Reads the line of this number, from 1, of a file of this form.
+    /// Parses the line with this number, from 1, in a file of this form.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, in words.
+    /// Returns the reason why the line is not a task.
     pub fn parse(line: &str, number: u64, form: &TaskForm) -> Result<Self, String> {
-        // It is a line of its own, whatever line of its file it is.
+        // The parser sees a single line, whatever its number in the file.
         let place = |why: serde_json::Error| why.to_string().replace(" at line 1 column ", ", at byte ");
         let wrong = |why: serde_json::Error| {
             let is_json = matches!(why.classify(), Category::Data);
-            let what = if is_json { "it is no task" } else { "it is no valid JSON, and so no task" };
+            let what = if is_json { "it is not a task" } else { "it is not valid JSON, and so not a task" };
             format!("{what}: {}", place(why))
         };
         let written: Written = if form.names.is_empty() {
@@ -157,7 +158,7 @@ impl TaskLine {
     }
 }
 
-/// Says of a line whose fields have other names how to tell which of them is the prompt; nothing of any other line.
+/// Returns a hint on how to name the prompt, for a line whose fields have other names; `None` for any other line.
 fn no_prompt(line: &str, form: &TaskForm) -> Option<String> {
     let fields: Fields = serde_json::from_str(line).ok()?;
     let sought = form.names.get("prompt").map_or("prompt", String::as_str);
@@ -173,7 +174,7 @@ fn no_prompt(line: &str, form: &TaskForm) -> Option<String> {
     ))
 }
 
-/// Reads what a task is labelled with.
+/// Reads the labels of a task.
 fn labels(meta: Fields) -> Result<BTreeMap<String, String>, String> {
     let read = |(name, value): (String, Box<RawValue>)| match label(&value) {
         Some(value) => Ok((name, value)),
@@ -182,7 +183,7 @@ fn labels(meta: Fields) -> Result<BTreeMap<String, String>, String> {
     meta.into_iter().map(read).collect()
 }
 
-/// The id in a line that is no task otherwise.
+/// Returns the id in a line that is not otherwise a task.
 pub(super) fn id_in(line: &str) -> Option<String> {
     let line: serde_json::Value = serde_json::from_str(line).ok()?;
     let id = line.get("id")?;
@@ -190,7 +191,7 @@ pub(super) fn id_in(line: &str) -> Option<String> {
     Some(id.chars().take(ID_CHARS_MAX).collect())
 }
 
-/// A text as it is, and anything else as it is written: a number keeps all of its digits.
+/// Returns a JSON string as its text, and any other value as it is written: a number keeps all of its digits.
 fn in_words(value: &RawValue) -> String {
     serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().to_owned())
 }
@@ -210,7 +211,7 @@ mod tests {
         assert_eq!((task.id.as_str(), task.prompt.as_str()), ("7", "How much?"));
         assert_eq!(task.answer.as_deref(), Some("42"));
         assert!(task.answer_is_number);
-        // A kind that is named alone is that of the command line: its decimals come after a point.
+        // A kind on its own means the same as on the command line, with a decimal point.
         assert_eq!(task.canonical.unwrap(), CanonicalKind::Number.into());
         assert_eq!(task.documents[0], DocumentLine::File("a.txt".into()));
         assert!(matches!(&task.documents[1], DocumentLine::Text(document) if &*document.text == "c"));
@@ -227,9 +228,9 @@ mod tests {
     #[test]
     fn a_line_that_is_no_task_is_refused_with_its_reason() {
         for (line, part) in [
-            ("", "it is no valid JSON, and so no task"),
-            ("not json", "it is no valid JSON, and so no task"),
-            ("[]", "it is no task"),
+            ("", "it is not valid JSON, and so not a task"),
+            ("not json", "it is not valid JSON, and so not a task"),
+            ("[]", "it is not a task"),
             (r#"{"id": [1], "prompt": "b"}"#, "its `id` is neither"),
             (r#"{"id": "a"}"#, "it has no `prompt`, but the fields `id`; `--map prompt=NAME` says"),
             (r#"{"question": "a", "answer": "b"}"#, "but the fields `answer`, `question`; `--map"),
@@ -242,7 +243,7 @@ mod tests {
             (r#"{"id": "a", "prompt": "  "}"#, "its `prompt` is empty"),
             (r#"{"id": "a", "prompt": "b", "canonical": "choice"}"#, "needs `choices`"),
             (r#"{"id": "a", "prompt": "b", "meta": {"c": [1]}}"#, "`c` in its `meta` is neither"),
-            (r#"{"id": "a", "prompt": "b", "answer": "(", "grader": "regex"}"#, "no regular expression"),
+            (r#"{"id": "a", "prompt": "b", "answer": "(", "grader": "regex"}"#, "not a regular expression"),
             (
                 r#"{"id": "a", "prompt": "b", "canonical": {"kind": "text", "decimal": "."}}"#,
                 "`decimal` goes with",

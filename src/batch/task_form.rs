@@ -1,7 +1,8 @@
-//! How a file of tasks that was not made for this program is read.
+//! The form of a file of tasks that was not made for this program.
 //!
-//! In: a line, its number, and how its fields are called. Out: the line as it would be written for this program. A file that has
-//! names of its own is taken as it is: each line without an id is called by its number, and what no name is mapped to is a label.
+//! The input is a line, its number, and the names of its fields. The output is the line as it would be written for this program. A
+//! file with other field names is taken as it is: a line without an id gets its number as the id, and unmapped fields become labels.
+//! No file is read here.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +15,14 @@ use super::grader::Grader;
 pub const FIELDS: [&str; 8] =
     ["id", "prompt", "documents", "roleset", "answer", "canonical", "grader", "meta"];
 
-/// How tasks are read from their file.
+/// The way in which tasks are read from their file.
 #[derive(Clone, Debug, Default)]
 pub struct TaskForm {
-    /// The names of fields in the file, by those that they have here.
+    /// The names of fields in the file, by their names here.
     pub names: BTreeMap<String, String>,
-    /// What finds the answer in the field of that name; its first group, if it has one.
+    /// The pattern that finds the answer in its field: the first group, or the whole match without one.
     pub answer: Option<Regex>,
-    /// How answers are graded where a line does not say it.
+    /// The grader of answers if a line names none.
     pub grader: Grader,
 }
 
@@ -29,7 +30,7 @@ pub struct TaskForm {
 pub(super) type Fields = BTreeMap<String, Box<RawValue>>;
 
 impl TaskForm {
-    /// Gives the fields of a line the names that they have here.
+    /// Renames the fields of a line to their names here.
     pub(super) fn rename(&self, mut line: Fields, number: u64) -> Fields {
         if self.names.is_empty() {
             return line;
@@ -47,7 +48,7 @@ impl TaskForm {
                 fields.insert(own.to_owned(), value);
             }
         }
-        // Whatever is left tells tasks apart, as long as it is one word or number.
+        // The remaining fields serve as labels, if their value is one word or number.
         line.retain(|_, value| label(value).is_some());
         if !fields.contains_key("meta") && !line.is_empty() {
             fields.extend(raw(&line).map(|meta| ("meta".to_owned(), meta)));
@@ -58,22 +59,22 @@ impl TaskForm {
         fields
     }
 
-    /// Finds the answer in what a line says it is.
+    /// Finds the answer in the answer field of a line.
     ///
     /// # Errors
     ///
-    /// Why there is none, in words.
+    /// Returns the reason why there is no answer.
     pub(super) fn answer_in(&self, text: String) -> Result<String, String> {
         let Some(pattern) = &self.answer else { return Ok(text) };
-        // The last one counts: what leads to an answer comes before it.
+        // The last match counts, since a derivation comes before its answer.
         let found = pattern.captures_iter(&text).last();
         let found = found.and_then(|found| found.get(1).or(found.get(0)));
-        let found = found.ok_or_else(|| format!("its `answer` has nothing in it that `{pattern}` finds"))?;
+        let found = found.ok_or_else(|| format!("its `answer` has no match for `{pattern}`"))?;
         Ok(found.as_str().trim().to_owned())
     }
 }
 
-/// What a label says: a text as it is, and a number or a yes or no as it is written.
+/// Returns the text of a label: a string as it is, and a number, true or false as it is written.
 pub(super) fn label(value: &RawValue) -> Option<String> {
     let written = value.get();
     if written.starts_with('"') {
@@ -105,6 +106,6 @@ mod tests {
             ["answer=\"It is 9*2=18.\\n#### 18\"", "id=7", "meta={\"level\":3}", "prompt=\"How much?\""];
         assert_eq!(told, wanted);
         assert_eq!(form.answer_in("so\n#### 1,018 \n".to_owned()).unwrap(), "1,018");
-        assert!(form.answer_in("none".to_owned()).unwrap_err().contains("has nothing in it"));
+        assert!(form.answer_in("none".to_owned()).unwrap_err().contains("has no match"));
     }
 }

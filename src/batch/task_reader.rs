@@ -1,7 +1,7 @@
-//! Reading tasks as they are wanted.
+//! The reader of tasks, which reads them when they are needed.
 //!
-//! In: bytes that may come slowly or without end. Out: a line at a time, through a short queue. A thread of its own reads, so
-//! that a slow pipe keeps no run from going on.
+//! The input is bytes that may come slowly or without end. The output is one line at a time, through a short queue. A separate
+//! thread reads, so a slow pipe does not delay running runs.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
@@ -12,47 +12,47 @@ use super::task::{LINE_BYTES_MAX, TaskLine, id_in};
 use super::task_form::TaskForm;
 use crate::crypto::Digest;
 
-/// So many lines wait to be run.
+/// The most lines that wait to be run.
 const WAITING_MAX: usize = 16;
 
 /// A line, as it was read.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// Its number, from 1.
+    /// The line number, from 1.
     pub number: u64,
-    /// The task, or its id, if it has one, and why it is none.
+    /// The task; or the id in the line, if there is one, and the reason why the line is not a task.
     pub task: Result<TaskLine, (Option<String>, String)>,
 }
 
-/// Where lines come out.
+/// The receiving end of the queue of lines.
 #[derive(Debug)]
 pub struct TaskReader(mpsc::Receiver<std::io::Result<Line>>);
 
 impl TaskReader {
-    /// The same where nothing else goes on meanwhile.
+    /// Returns the next line like [`Self::next`], and blocks the thread until it comes.
     ///
     /// # Errors
     ///
-    /// As [`Self::next`].
+    /// As for [`Self::next`].
     pub fn blocking_next(&mut self) -> Option<std::io::Result<Line>> {
         self.0.blocking_recv()
     }
 
-    /// The next line; `None` at the end.
+    /// Returns the next line; `None` at the end.
     ///
     /// # Errors
     ///
-    /// What keeps the rest from being read.
+    /// Yields the error that keeps the rest from being read.
     pub async fn next(&mut self) -> Option<std::io::Result<Line>> {
         self.0.recv().await
     }
 }
 
-/// Reads tasks from a source. Empty lines are left out; of two tasks with one id the second is none.
+/// Reads tasks from a source. Skips empty lines, and refuses the second of two tasks with one id.
 #[must_use]
 pub fn feed(source: impl Read + Send + 'static, form: TaskForm) -> TaskReader {
     let (sender, lines) = mpsc::channel(WAITING_MAX);
-    // It ends with its source, or with the first line that nobody wants.
+    // The thread ends with its source, or when the receiver is dropped.
     std::thread::spawn(move || {
         let mut source = BufReader::with_capacity(1 << 16, source);
         let mut ids = HashSet::new();
@@ -78,7 +78,7 @@ pub fn feed(source: impl Read + Send + 'static, form: TaskForm) -> TaskReader {
                 if ids.insert(mark(&task.id)) {
                     return Ok(task);
                 }
-                let why = format!("a line before has a task `{}` already", task.id);
+                let why = format!("an earlier line already has a task `{}`", task.id);
                 Err((Some(task.id), why))
             });
             if sender.blocking_send(Ok(Line { number, task })).is_err() {
@@ -89,16 +89,16 @@ pub fn feed(source: impl Read + Send + 'static, form: TaskForm) -> TaskReader {
     TaskReader(lines)
 }
 
-/// Eight bytes for each of millions of ids. Of ten millions two have the same with a probability of three in a million; the second
-/// is named then, and stops no other.
+/// Returns eight bytes of a digest, to store millions of ids. Among ten million ids two collide with a probability of three in a
+/// million. The second task is then reported, and the other tasks still run.
 fn mark(id: &str) -> u64 {
     Digest::new(id.as_bytes()).as_bytes().first_chunk().copied().map_or(0, u64::from_le_bytes)
 }
 
-/// The text of a line, or what is wrong with it.
+/// The text of a line, or its fault.
 type Text = Result<String, String>;
 
-/// Reads a line, however long; one that is too long is skipped to its end.
+/// Reads a line of any length; a line that is too long is skipped to its end.
 fn next_line(source: &mut impl BufRead) -> std::io::Result<Option<Text>> {
     let mut line = Vec::new();
     let most = LINE_BYTES_MAX as u64 + 1;
@@ -135,8 +135,8 @@ mod tests {
         let text = "{\"id\":1,\"prompt\":\"a\"}\n\nnonsense\r\n{\"id\":1,\"prompt\":\"b\"}\n{\"id\":2,\"prompt\":\"c\"}";
         let lines = all(text);
         assert_eq!(lines[0], (1, Ok("1".to_owned())));
-        assert!(lines[1].0 == 3 && lines[1].1.as_ref().unwrap_err().contains("no task"), "{lines:?}");
-        assert_eq!(lines[2], (4, Err("a line before has a task `1` already".to_owned())));
+        assert!(lines[1].0 == 3 && lines[1].1.as_ref().unwrap_err().contains("not a task"), "{lines:?}");
+        assert_eq!(lines[2], (4, Err("an earlier line already has a task `1`".to_owned())));
         assert_eq!(lines[3], (5, Ok("2".to_owned())), "the last line needs no line break");
         assert_eq!(lines.len(), 4);
     }

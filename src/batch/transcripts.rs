@@ -1,7 +1,7 @@
-//! The transcripts of all runs of a batch, for a page that has them with it.
+//! The transcripts of all runs of a batch, for a page that includes them.
 //!
-//! In: the journals of all shards. Out: one transcript for each run. The chains are checked on the way. The records of one shard are
-//! in memory at once, so that longer journals are refused before they are read.
+//! The input is the journals of all shards. The output is one transcript per run. The chains are checked on the way. The records of
+//! one shard are in memory at once, so journals that are too long are refused before they are read.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,14 +11,15 @@ use super::layout;
 use crate::journal::{Record, read_shared};
 use crate::report::transcript;
 
-/// The longest journals of which transcripts are made, in bytes: a browser opens a page that is as long.
+/// The greatest total length of journals with transcripts, in bytes: a browser can open a page of that length.
 const JOURNALS_BYTES_MAX: u64 = 64 << 20;
 
 /// Returns the transcript of each run of the batch in a folder, by the run's id.
 ///
 /// # Errors
 ///
-/// [`BatchError::TooLongForTranscripts`]; any other [`BatchError`] where there is no batch or a journal does not hold together.
+/// Returns [`BatchError::TooLongForTranscripts`] if the journals are too long, and any other [`BatchError`] if there is no batch or
+/// a journal is not consistent.
 pub fn transcripts(folder: &Path) -> Result<BTreeMap<String, String>, BatchError> {
     let shards = layout::count(folder)?;
     let paths: Vec<_> = (0..shards).map(|index| layout::journal_file(folder, index)).collect();

@@ -1,7 +1,7 @@
-//! Everything that a batch claims, derived again from its journals and compared.
+//! The verification of a batch: everything that it claims is derived again from its journals and compared.
 //!
-//! In: a folder. Out: how many runs hold, or the first thing that does not. Runs are followed through a journal as their records come,
-//! so that only those are held that have not ended yet.
+//! The input is a folder. The output is how many runs hold, or the first fault. Runs are followed through a journal record by
+//! record, so only runs that have not ended are in memory.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
@@ -19,18 +19,18 @@ use crate::engine::RunState;
 use crate::journal::{Entry, Record, read_shared};
 use crate::protocol::Outcome;
 
-/// What was found.
+/// The result of a verification.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct VerifiedBatch {
-    /// Runs whose records follow from each other and lead to their line of results.
+    /// The runs whose records follow from each other and lead to their line of results.
     pub ended: u64,
-    /// Runs that have ended, and whose line of results does not say so yet.
+    /// The runs that have ended without a line of results yet.
     pub untold: u64,
-    /// Runs that are under way, or were cut off.
+    /// The runs that are under way, or were cut off.
     pub open: u64,
-    /// Runs that version 0.1 began: their records do not say what their `made_of` is, so that it is not compared.
+    /// The runs that version 0.1 began: their records have no `made_of`, so it is not compared.
     pub unlabelled: u64,
-    /// Shards of which nothing is there.
+    /// The shards without any file.
     pub absent_shards: u64,
 }
 
@@ -46,10 +46,10 @@ impl VerifiedBatch {
     }
 }
 
-/// A run that can go on yet.
+/// A run that can still continue.
 struct Open {
     state: RunState,
-    /// Whether it has ended as its line of results says, and nothing has come since then.
+    /// Whether its line of results states its end, and no record has come since then.
     is_told: bool,
 }
 
@@ -57,8 +57,8 @@ struct Open {
 ///
 /// # Errors
 ///
-/// [`BatchError`]: a chain that is broken, a record that cannot have come about, a line of results that says something else, or a
-/// file of a shard that the batch does not count.
+/// Returns [`BatchError`] for a broken chain, an impossible record, a line of results that differs, or a file of a shard that the
+/// batch does not count.
 pub fn verify(folder: &Path) -> Result<VerifiedBatch, BatchError> {
     let mut verified = VerifiedBatch::default();
     let count = layout::count(folder)?;
@@ -82,7 +82,8 @@ fn verify_shard(folder: &Path, which: ShardOf, verified: &mut VerifiedBatch) -> 
     let mut open: HashMap<Uuid, Open> = HashMap::new();
     let mut differs = None;
     read_shared(&journal, |record: Record, line| {
-        let run: Uuid = record.run.parse().map_err(|_| "its run is none of a batch".to_owned())?;
+        let run: Uuid =
+            record.run.parse().map_err(|_| "its `run` is not the id of a batch run".to_owned())?;
         let this = match open.entry(run) {
             Slot::Occupied(slot) => {
                 let this = slot.into_mut();
@@ -102,7 +103,7 @@ fn verify_shard(folder: &Path, which: ShardOf, verified: &mut VerifiedBatch) -> 
                 differs = differs.take().or(Some(why));
                 false
             });
-            // One that has ended for good is not held any longer.
+            // A run that has ended for good is dropped from memory.
             if outcome.is_final() {
                 verified.count(this);
                 open.remove(&run);
@@ -117,10 +118,10 @@ fn verify_shard(folder: &Path, which: ShardOf, verified: &mut VerifiedBatch) -> 
     claims.are_all_found(&journal)
 }
 
-/// Checks that a run has its id from what its record calls it, and that this shard is its own.
+/// Checks that the id of a run follows from its record, and that the run belongs to this shard.
 fn is_of(run: Uuid, state: &RunState, which: ShardOf) -> Result<(), String> {
     if !which.has(run) {
-        return Err(format!("its run belongs to another shard than {which}"));
+        return Err(format!("its run does not belong to shard {which}"));
     }
     let setup = &state.opened().setup;
     let is_named_so = state
@@ -131,6 +132,6 @@ fn is_of(run: Uuid, state: &RunState, which: ShardOf) -> Result<(), String> {
     if is_named_so {
         Ok(())
     } else {
-        Err("its run has its id from another task, model, arm or seed".to_owned())
+        Err("its run has the id of another task, model, arm or seed".to_owned())
     }
 }

@@ -11,7 +11,7 @@ use crate::protocol::panel::{PanelSection, TOTAL_MAX};
 use crate::protocol::review::{ApprovalSection, Reviewed};
 use crate::protocol::{OutcomeKind, Section};
 use crate::report::{RunResult, worth};
-use crate::text::escape;
+use crate::text::{counted, escape, excerpts, grouped};
 
 /// Prints the answer and returns the exit code.
 pub(super) fn print_answer(
@@ -57,8 +57,8 @@ pub(super) fn tell_result(output: &Output, result: &RunResult, dir: &Path, endpo
         OutcomeKind::Agreed | OutcomeKind::Interrupted => output.status(&ending),
     }
     tell_usage(output, result);
-    for dissent in result.dissent.iter().filter(|_| !is_one) {
-        let text = escape::excerpt(&dissent.text);
+    let texts: Vec<&str> = result.dissent.iter().map(|dissent| dissent.text.as_str()).collect();
+    for (dissent, text) in result.dissent.iter().zip(excerpts(&texts)).filter(|_| !is_one) {
         match result.text {
             Some(_) => output.status(&format!("other answer: {} ({}): {text}", dissent.agent, dissent.stage)),
             None => output.status(&format!("{} answered: {text}", dissent.agent)),
@@ -95,19 +95,6 @@ pub(super) fn tell_usage(output: &Output, result: &RunResult) {
     ));
 }
 
-/// A count with its word, which is plural unless it is one.
-fn counted(count: u64, word: &str) -> String {
-    if count == 1 { format!("1 {word}") } else { format!("{} {word}s", grouped(count)) }
-}
-
-/// A count with its thousands apart.
-fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().filter_map(|g| std::str::from_utf8(g).ok()).collect();
-    groups.join(",")
-}
-
 /// Tells where a run is on record, and how it goes on where it was cut off.
 pub(super) fn tell_record(output: &Output, result: &RunResult, dir: &Path, endpoints: &[Endpoint]) {
     let name = dir.display();
@@ -119,7 +106,9 @@ pub(super) fn tell_record(output: &Output, result: &RunResult, dir: &Path, endpo
         }
         OutcomeKind::Agreed | OutcomeKind::NoAgreement | OutcomeKind::Vetoed => String::new(),
     };
-    output.status(&format!("record: {name}{hint}"));
+    if !hint.is_empty() || !output.is_brief() {
+        output.status(&format!("record: {name}{hint}"));
+    }
 }
 
 /// Tells how a panel's best answer did, and what to know before trusting it.

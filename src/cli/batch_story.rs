@@ -16,8 +16,9 @@ use super::args::Format;
 use super::moving;
 use super::output::Output;
 use crate::batch::{BatchError, BatchStats, EndCounts, Progress, ResultLine, ShardOf, State, Watcher};
+use crate::files::check_own;
 use crate::protocol::OutcomeKind;
-use crate::text::escape;
+use crate::text::{counted, escape};
 
 /// How often a line is told where nothing moves.
 const LINE_EVERY: Duration = Duration::from_mins(1);
@@ -55,8 +56,8 @@ impl BatchStory {
         // What is wrong now counts, and not what was.
         let mut options = File::options();
         options.write(true).create(true).truncate(true).mode(0o600);
-        let refused = options
-            .open(&refused_path)
+        let refused = check_own(&refused_path)
+            .and_then(|()| options.open(&refused_path))
             .with_context(|| format!("cannot write `{}`", refused_path.display()))?;
         Ok(Self {
             bar: bar(output),
@@ -74,18 +75,7 @@ impl BatchStory {
     }
 
     fn warn(&self, text: &str) {
-        let text = escape::terminal(text);
-        match &self.bar {
-            Some(bar) => bar.suspend(|| self.output.warn(&text)),
-            None => self.output.warn(&text),
-        }
-    }
-
-    fn status(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| self.output.status(text)),
-            None => self.output.status(text),
-        }
+        self.output.warn(&escape::terminal(text));
     }
 
     /// Ends with the last figures, or with what kept it from going on.
@@ -112,7 +102,7 @@ impl BatchStory {
         let refused = self.refused_count.get();
         if refused > 0 {
             let path = self.refused_path.display();
-            self.output.warn(&format!("{refused} lines cannot be run; they are named in {path}"));
+            self.output.warn(&format!("{} cannot be run; {path} has the reasons", counted(refused, "line")));
         }
         for (reason, count) in self.reasons.borrow().iter().filter(|(_, count)| **count > 1) {
             self.output.warn(&escape::terminal(&format!("{count} times: {reason}")));
@@ -198,7 +188,7 @@ impl Watcher for BatchStory {
             }
             None if self.line_at.get().elapsed() >= LINE_EVERY => {
                 self.line_at.set(Instant::now());
-                self.status(&line(figures));
+                self.output.status(&line(figures));
             }
             None => {}
         }
@@ -220,7 +210,7 @@ fn whole(count: f64) -> u64 {
 fn bar(output: Output) -> Option<ProgressBar> {
     let live = !output.quiet && std::io::stderr().is_terminal();
     live.then(|| {
-        let bar = ProgressBar::with_draw_target(Some(1), moving::target());
+        let bar = moving::lines(Some(1));
         // The template is a constant and valid; the default serves if it ever were not.
         let style = ProgressStyle::with_template("{bar:20} {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));

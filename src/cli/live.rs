@@ -16,6 +16,9 @@ use crate::protocol::{CallId, Step};
 use crate::provider::TextSoFar;
 use crate::text::escape;
 
+/// The columns that a spinner, the time and the spaces after them take at most, and one that stays free.
+pub(super) const HEAD_COLUMNS: usize = 9;
+
 /// From one look at the text to the next.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -74,7 +77,11 @@ impl Live {
 
     pub(super) fn begin(&self, agent: &str, call: CallId) {
         let open = OpenCall { agent: agent.to_owned(), tokens: 0, tail: String::new() };
-        self.open.borrow_mut().insert(call, open);
+        let is_first = self.open.borrow_mut().insert(call, open).is_none() && self.open.borrow().len() == 1;
+        // The clock says how long the open calls have been waited for.
+        if let Some(bar) = self.bar.as_ref().filter(|_| is_first) {
+            bar.reset_elapsed();
+        }
         self.draw();
     }
 
@@ -106,14 +113,6 @@ impl Live {
         self.draw();
     }
 
-    /// Prints above the moving lines.
-    pub(super) fn above(&self, print: impl FnOnce()) {
-        match &self.bar {
-            Some(bar) => bar.suspend(print),
-            None => print(),
-        }
-    }
-
     /// Takes the moving lines away.
     pub(super) fn finish(&self) {
         if let Some(bar) = &self.bar {
@@ -124,7 +123,7 @@ impl Live {
     fn draw(&self) {
         let Some(bar) = &self.bar else { return };
         let width = usize::from(Term::stderr().size().1);
-        bar.set_message(self.lines(width.saturating_sub(3)).join("\n  "));
+        bar.set_message(self.lines(width.saturating_sub(HEAD_COLUMNS)).join("\n  "));
     }
 
     fn lines(&self, width: usize) -> Vec<String> {
@@ -149,9 +148,9 @@ impl Live {
 /// Returns a moving line, where somebody can see it.
 pub(super) fn spinner(output: Output) -> Option<ProgressBar> {
     output.is_live().then(|| {
-        let bar = ProgressBar::with_draw_target(None, moving::target());
+        let bar = moving::lines(None);
         // The template is a constant and valid; the default serves if it ever were not.
-        let style = ProgressStyle::with_template("{spinner} {msg}");
+        let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         bar.enable_steady_tick(Duration::from_millis(120));
         bar

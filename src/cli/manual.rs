@@ -17,11 +17,12 @@ const EXAMPLES: &str = "Examples:";
 const EXIT_CODES: &str = "Exit codes:";
 
 /// Variables that no flag reads.
-const VARIABLES: [(&str, &str); 5] = [
+const VARIABLES: [(&str, &str); 6] = [
     (
         "OPENAI_API_KEY",
         "The key of a server, unless the configuration names another variable for it; other providers have keys of their own.",
     ),
+    ("OPENAI_BASE_URL", "The address of a server, where no flag, variable or file names another."),
     ("NO_COLOR", "Where it is not empty, nothing is coloured."),
     ("PAGER", "Shows long transcripts at a terminal; less without it."),
     ("RUST_LOG", "Sets what is logged more finely than --verbose."),

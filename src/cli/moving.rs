@@ -1,22 +1,40 @@
-//! The terminal under moving lines.
+//! The terminal under moving lines, of which the process has one group at a time.
 //!
-//! In: lines that are filled up with spaces to the terminal's width, so that the next one begins below. Out: the same with line breaks in
-//! place of the spaces. On a line that is full, the `^C` that a terminal writes for Ctrl-C begins another one, and the moving line above
-//! it would never be cleared. Nothing but moving lines is drawn here: what stays is printed while they are away.
+//! The input is lines that are filled up with spaces to the terminal's width, so that the next one begins below. The output is the same
+//! lines with line breaks in place of the spaces. On a full line, the `^C` that a terminal writes for Ctrl-C would begin another line,
+//! and the moving line above it would never be cleared. Only moving lines are drawn here: [`above`] takes them away while a line is
+//! printed that stays, whichever part of the program prints it.
 
 use std::io::Result;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use console::Term;
-use indicatif::{ProgressDrawTarget, TermLike};
+use indicatif::{ProgressBar, ProgressDrawTarget, TermLike, WeakProgressBar};
 
 /// How often lines are drawn in a second, at most.
 const DRAWS_A_SECOND: u8 = 20;
 
-/// Returns where moving lines are drawn: on stderr.
-pub(super) fn target() -> ProgressDrawTarget {
+/// The moving lines that were made last.
+static SHOWN: Mutex<Option<WeakProgressBar>> = Mutex::new(None);
+
+/// Returns new moving lines on stderr, of a length if that is known.
+pub(super) fn lines(length: Option<u64>) -> ProgressBar {
     let unfilled = Unfilled { term: Term::buffered_stderr(), is_line_over: AtomicBool::new(false) };
-    ProgressDrawTarget::term_like_with_hz(Box::new(unfilled), DRAWS_A_SECOND)
+    let target = ProgressDrawTarget::term_like_with_hz(Box::new(unfilled), DRAWS_A_SECOND);
+    let bar = ProgressBar::with_draw_target(length, target);
+    *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.downgrade());
+    bar
+}
+
+/// Prints something that stays, while the moving lines are away. `print` must not call this function again.
+pub(super) fn above<T>(print: impl FnOnce() -> T) -> T {
+    let bar =
+        SHOWN.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(WeakProgressBar::upgrade);
+    match bar {
+        Some(bar) => bar.suspend(print),
+        None => print(),
+    }
 }
 
 /// A terminal whose lines end where their text does.

@@ -10,6 +10,7 @@ use textwrap::{Options, WordSplitter};
 use tracing_subscriber::EnvFilter;
 
 use super::args::{Color, Format, Global, LogFormat};
+use super::moving;
 use crate::core::ExitCode;
 use crate::text::escape;
 
@@ -21,6 +22,8 @@ pub(super) struct Output {
     verbose: u8,
     pub(super) color: bool,
     story: StoryForm,
+    /// Whether only answers, their worth and what was lost are told.
+    brief: bool,
 }
 
 /// How the lines of the story are written.
@@ -53,13 +56,23 @@ impl Output {
             LogFormat::Text if is_terminal => StoryForm::Terminal,
             LogFormat::Text => StoryForm::Plain,
         };
-        Self { format, quiet, verbose, color, story }
+        Self { format, quiet, verbose, color, story, brief: false }
     }
 
     /// The same with the time, in UTC, before each line of the story: for what works for days.
     pub(super) fn with_times(self) -> Self {
         let story = if self.story == StoryForm::Json { StoryForm::Json } else { StoryForm::Timed };
         Self { story, ..self }
+    }
+
+    /// The same without what repeats with each question of a chat.
+    pub(super) fn in_chat(self) -> Self {
+        Self { brief: true, ..self }
+    }
+
+    /// Whether what repeats with each question of a chat is left out.
+    pub(super) fn is_brief(&self) -> bool {
+        self.brief
     }
 
     /// Sends the program's log to stderr.
@@ -72,7 +85,7 @@ impl Output {
         };
         let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
         // Starting twice happens in tests only, and the first start serves.
-        let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+        let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Above);
         let _ = match self.story {
             StoryForm::Terminal | StoryForm::Plain | StoryForm::Timed => {
                 log.with_ansi(self.color).with_target(false).try_init()
@@ -172,6 +185,19 @@ impl Output {
     }
 }
 
+/// Where the log is written: to stderr, above the moving lines.
+struct Above;
+
+impl Write for Above {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        moving::above(|| std::io::stderr().lock().write(bytes))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        std::io::stderr().lock().flush()
+    }
+}
+
 /// A text with line breaks between its words, where a terminal of this width needs them. What is quoted stays so.
 pub(super) fn wrapped(text: &str, width: usize) -> String {
     let options = Options::new(width).break_words(false).word_splitter(WordSplitter::NoHyphenation);
@@ -194,7 +220,7 @@ pub(super) fn log_as_json(text: &str) {
 /// Writes a line to stderr at once, so that nothing comes between it and its end.
 fn say(line: &str) {
     // A closed stderr must not end a run.
-    let _ = std::io::stderr().lock().write_all(format!("{line}\n").as_bytes());
+    let _ = moving::above(|| std::io::stderr().lock().write_all(format!("{line}\n").as_bytes()));
 }
 
 fn now() -> Rfc3339Timestamp {

@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use serde_json::Value;
 
 use super::args::Format;
-use super::live::{Live, first_words, last_words, spinner};
+use super::live::{HEAD_COLUMNS, Live, first_words, last_words, spinner};
 use super::output::Output;
 use crate::core::Usage;
 use crate::engine::{Observer, RunEvent};
@@ -40,7 +40,7 @@ impl ProgressPrinter {
 
     /// Tells one finished line, above the moving ones.
     pub(super) fn status(&self, text: &str) {
-        self.live.above(|| self.output.status(text));
+        self.output.status(text);
     }
 
     /// Takes the moving lines away.
@@ -151,8 +151,7 @@ impl Waiting for WaitPrinter {
     fn now(&self, what: &str) {
         match &self.spinner {
             Some(bar) => {
-                // The spinner and a space stand before it.
-                let width = self.output.width().unwrap_or(usize::MAX).saturating_sub(3);
+                let width = self.output.width().unwrap_or(usize::MAX).saturating_sub(HEAD_COLUMNS);
                 bar.set_message(first_words(what, width));
             }
             None if *self.what.borrow() == what => {}
@@ -162,10 +161,7 @@ impl Waiting for WaitPrinter {
     }
 
     fn tell(&self, line: &str) {
-        match &self.spinner {
-            Some(bar) => bar.suspend(|| self.output.warn(line)),
-            None => self.output.warn(line),
-        }
+        self.output.warn(line);
     }
 
     /// Prints a line now and then, each after twice the time of the last.

@@ -1,13 +1,13 @@
-//! Shares between 0 and 1 with exact arithmetic: confidences, weights, the threshold.
+//! Shares between 0 and 1 in exact arithmetic, for confidences, weights and thresholds.
 //!
-//! Ten-thousandths, never floats: 0.25 × 0.85 + 0.45 × 0.85 + 0.30 × 0.85 is 0.85, and a threshold of 0.85
-//! is reached by it.
+//! A share is a whole number of ten-thousandths, never a float: 0.25 × 0.85 + 0.45 × 0.85 + 0.30 × 0.85 is exactly
+//! 0.85, so it reaches a threshold of 0.85.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Ten-thousandths in one.
+/// The number of ten-thousandths in one.
 pub(crate) const TEN_THOUSANDTHS: u16 = 10_000;
 
 /// A share between 0 and 1, in ten-thousandths.
@@ -15,34 +15,34 @@ pub(crate) const TEN_THOUSANDTHS: u16 = 10_000;
 pub struct BasisPoints(u16);
 
 impl BasisPoints {
-    /// None of it.
+    /// The empty share, 0.
     pub const ZERO: Self = Self(0);
 
-    /// Returns the greatest share that is no more than `value`; none if it is not between 0 and 1.
+    /// Returns the greatest share that is not above `value`, or `None` if `value` is not between 0 and 1.
     ///
-    /// Never upwards: what was not reached is not reached by rounding.
+    /// The value is never rounded up, so rounding cannot make it reach a threshold.
     #[must_use]
     pub fn new(value: f64) -> Option<Self> {
-        // Between 0 and 10,000, so that nothing is cut off.
+        // The value is between 0 and 10,000, so the cast loses nothing.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
         (0.0..=1.0).contains(&value).then(|| Self((value * f64::from(TEN_THOUSANDTHS) + 1e-9).floor() as u16))
     }
 
-    /// Returns the share that is `value`, for what people write.
+    /// Returns the share that is exactly `value`. Values that people write are read with this.
     ///
     /// # Errors
     ///
-    /// In words, if it is not between 0 and 1, or finer than ten-thousandths.
+    /// A message if `value` is not between 0 and 1, or is finer than a ten-thousandth.
     pub fn exactly(value: f64) -> Result<Self, String> {
         let share = Self::new(value).ok_or_else(|| format!("{value} is not between 0 and 1"))?;
-        // No double near a ten-thousandth is farther away from it.
+        // The double that is nearest to a ten-thousandth is never farther away than this.
         if (share.value() - value).abs() > 1e-12 {
-            return Err(format!("{value} has more than four digits behind the point"));
+            return Err(format!("{value} has more than four digits after the decimal point"));
         }
         Ok(share)
     }
 
-    /// Returns a share of so many ten-thousandths; more than all of them are all of them.
+    /// Returns a share of `parts` ten-thousandths, capped at the whole.
     #[must_use]
     pub const fn of_ten_thousand(parts: u16) -> Self {
         Self(if parts > TEN_THOUSANDTHS { TEN_THOUSANDTHS } else { parts })
@@ -63,7 +63,7 @@ impl BasisPoints {
 
 impl fmt::Display for BasisPoints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Rounded down: what is shown never reaches what was not reached.
+        // Rounded down, so that a displayed share never reaches a threshold that the real one missed.
         write!(f, "{:.2}", (self.value() * 100.0 + 1e-9).floor() / 100.0)
     }
 }
@@ -81,7 +81,8 @@ impl<'de> Deserialize<'de> for BasisPoints {
     }
 }
 
-/// Reads a share that a person has written; a model may write any number of digits, and none counts upwards.
+/// Reads a share that a person wrote, and refuses extra digits. A model's share may have any number of digits; they
+/// never round it up.
 pub(crate) fn exactly<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BasisPoints, D::Error> {
     BasisPoints::exactly(f64::deserialize(deserializer)?).map_err(serde::de::Error::custom)
 }

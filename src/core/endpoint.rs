@@ -1,4 +1,4 @@
-//! Where a model is called, as data: what the journal records and what presets fill in.
+//! Where a model is called, as data: the journal records it, and presets fill in its fields.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::usage::Price;
 
-/// Where one agent's model is called. Holds no secret: keys are named, not stored.
+/// The place where one agent's model is called. It holds no secret: keys are named, not stored.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "provider", rename_all = "snake_case")]
 pub enum Endpoint {
@@ -17,12 +17,12 @@ pub enum Endpoint {
     OpenAi(Box<OpenAiEndpoint>),
     /// A model of Amazon Bedrock.
     Bedrock(Box<BedrockEndpoint>),
-    /// A script.
+    /// A script that plays the model.
     Mock(MockEndpoint),
 }
 
 impl Endpoint {
-    /// Returns provider and model as a person would name them.
+    /// Returns the model and its server as a person would name them.
     #[must_use]
     pub fn label(&self) -> String {
         match self {
@@ -32,7 +32,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns the name of the kind of server: a preset's if the URL is its own, else `openai`.
+    /// Returns the name of the kind of server: that of a preset if the URL is the preset's own, otherwise `openai`.
     #[must_use]
     pub fn provider(&self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns where the server is, without secrets; `mock` for a script.
+    /// Returns the address of the server, without secrets, or `mock` for a script.
     #[must_use]
     pub fn place(&self) -> &str {
         match self {
@@ -64,7 +64,7 @@ impl Endpoint {
         }
     }
 
-    /// Returns where the server is, and how many calls it takes at once at most; none, if it takes any number.
+    /// Returns the address of the server and the most calls that it takes at once, or `None` if it takes any number.
     #[must_use]
     pub fn calls_at_once(&self) -> Option<(&str, usize)> {
         let (url, most) = match self {
@@ -96,57 +96,58 @@ impl Endpoint {
     }
 }
 
-/// An OpenAI-compatible server and how to talk to it.
+/// An OpenAI-compatible server, and the settings for talking to it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenAiEndpoint {
-    /// URL up to and including `/v1`, without credentials; several, separated by commas, of servers that serve the same.
+    /// The URL up to and including `/v1`, without credentials. Several URLs of servers that serve the same model are
+    /// separated by commas.
     pub base_url: String,
-    /// The model's name there.
+    /// The name of the model on that server.
     pub model: String,
-    /// Environment variable that holds the key, if one is needed.
+    /// The environment variable that holds the key, if one is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
-    /// File that holds the key, if one is needed and no variable is set.
+    /// The file that holds the key, if one is needed and no variable is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key_file: Option<String>,
-    /// Whether this program started the server, so that its port means nothing to a later one.
+    /// Whether this program started the server. The port of such a server means nothing to a later process.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub launched: bool,
-    /// What this kind of server wants besides the common request.
+    /// The additions to the common request that this kind of server needs.
     #[serde(default, skip_serializing_if = "Dialect::is_plain")]
     pub dialect: Dialect,
     /// Whether replies are streamed.
     pub stream: bool,
-    /// Requests repeated at most after 408, 429, 5xx and connection faults.
+    /// The most repetitions of a request after status 408, 429 or 5xx, or a connection fault.
     pub retries: u32,
-    /// Whether a connection that is refused ends the call at once: a server of this machine that is not there does not come by
-    /// itself. It is for this process alone, and in no record.
+    /// Whether a refused connection ends the call at once: a server on this machine that is not running will not
+    /// start by itself. The flag is for this process alone and is never recorded.
     #[serde(skip)]
     pub refused_at_once: bool,
-    /// Time-outs.
+    /// The time-outs of a call.
     pub timeouts: Timeouts,
-    /// The most calls that a run makes there at once; none for as many as there are.
+    /// The most calls that a run makes to the server at once; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls_at_once: Option<NonZeroU32>,
-    /// Price of tokens, for cost and for `--max-cost`.
+    /// The price of tokens, for the cost and for `--max-cost`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
 }
 
 impl OpenAiEndpoint {
-    /// The URL of each of its servers.
+    /// Returns the URL of each of its servers.
     pub fn base_urls(&self) -> impl Iterator<Item = &str> {
         self.base_url.split(',')
     }
 
-    /// Returns the name of the preset whose URL this is; empty if it is none's.
+    /// Returns the name of the preset that has this URL, or an empty text if no preset has it.
     #[must_use]
     pub fn provider(&self) -> &'static str {
         PRESETS.iter().find(|preset| preset.base_url == self.base_url).map_or("", |preset| preset.name)
     }
 
-    /// Returns a server about which nothing is known but its URL: no key, no model, no retries.
+    /// Returns a server of which only the URL is known: no key, no model, no retries.
     #[must_use]
     pub fn bare(base_url: &str) -> Self {
         Self {
@@ -169,45 +170,45 @@ impl OpenAiEndpoint {
 /// The name before the colon in `bedrock:amazon.nova-lite-v1:0`.
 pub const BEDROCK: &str = "bedrock";
 
-/// A model of Amazon Bedrock, called through its Converse interface. Credentials are looked for when it is called,
-/// as AWS tools do.
+/// A model of Amazon Bedrock, called through the Converse interface. Credentials are looked up at the time of the
+/// call, as AWS tools do.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct BedrockEndpoint {
-    /// URL of the service in the Region, without a path.
+    /// The URL of the service in the Region, without a path.
     pub base_url: String,
-    /// The Region, which is part of a signature.
+    /// The Region, which is part of each signature.
     pub region: String,
-    /// The model's identifier, an inference profile's, or the ARN of either.
+    /// The identifier of the model or of an inference profile, or the ARN of either.
     pub model: String,
-    /// The profile in `~/.aws` whose credentials are used; none for AWS's own choice.
+    /// The profile in `~/.aws` whose credentials are used; `None` for the choice that AWS makes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
     /// Whether replies are streamed.
     pub stream: bool,
-    /// Requests repeated at most after 408, 429, 5xx and connection faults.
+    /// The most repetitions of a request after status 408, 429 or 5xx, or a connection fault.
     pub retries: u32,
-    /// Time-outs.
+    /// The time-outs of a call.
     pub timeouts: Timeouts,
-    /// The most calls that a run makes there at once; none for as many as there are.
+    /// The most calls that a run makes to the service at once; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls_at_once: Option<NonZeroU32>,
-    /// Price of tokens, for cost and for `--max-cost`.
+    /// The price of tokens, for the cost and for `--max-cost`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
 }
 
-/// What a kind of server wants besides the common request. Holds no secret.
+/// The additions to the common request that a kind of server needs. It holds no secret.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Dialect {
-    /// Whether a schema is sent as a wish: for servers that refuse most of JSON Schema otherwise.
+    /// Whether a schema is sent as a hint only, for servers that would refuse most of JSON Schema otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub lenient_schema: bool,
-    /// Further fields of the request's body.
+    /// The extra fields of the request's body.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub body: Map<String, Value>,
-    /// Further headers.
+    /// The extra headers.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
 }
@@ -218,34 +219,34 @@ impl Dialect {
     }
 }
 
-/// How long to wait for what, in milliseconds.
+/// The time-outs of a call, in milliseconds.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Timeouts {
-    /// For a connection.
+    /// The longest wait for a connection.
     pub connect_ms: u64,
-    /// For the first byte of a streamed reply; prompts are computed in this time.
+    /// The longest wait for the first byte of a streamed reply. The server processes the prompt in this time.
     pub first_byte_ms: u64,
-    /// Between two parts of a reply.
+    /// The longest wait between two parts of a reply.
     pub idle_ms: u64,
-    /// For the whole reply.
+    /// The longest time for the whole reply.
     pub total_ms: u64,
-    /// For a launched server to be ready, and for any other that says it still loads its model; large models are
-    /// read from slow disks in this time.
+    /// The longest wait for a launched server to be ready, and for any other server that reports that it is still
+    /// loading its model. Large models are read from slow disks in this time.
     #[serde(skip_serializing_if = "is_default_ready")]
     pub ready_ms: u64,
 }
 
-/// How long a server may take to load its model by default.
+/// The default time that a server may take to load its model.
 const READY_MS: u64 = 1_800_000;
 
-/// Few servers need another, and a journal says what is not usual.
+/// Returns true for the default. Few servers need another value, and a journal records only what is unusual.
 fn is_default_ready(ready_ms: &u64) -> bool {
     *ready_ms == READY_MS
 }
 
 impl Default for Timeouts {
-    /// Long enough for a small model on two processor cores.
+    /// Returns time-outs that are long enough for a small model on two processor cores.
     fn default() -> Self {
         Self {
             connect_ms: 10_000,
@@ -257,34 +258,34 @@ impl Default for Timeouts {
     }
 }
 
-/// A scripted provider.
+/// A provider that is played by a script.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct MockEndpoint {
-    /// The script, one JSON line per rule, so that the journal stands alone.
+    /// The script, with one JSON line per rule, so that the journal is complete by itself.
     pub script: String,
 }
 
-/// A kind of server that people run, by the name used in model references.
+/// A kind of server that people run, under the name that model references use.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
     /// The name before the colon in `ollama:llama3.1`.
     pub name: &'static str,
-    /// Where such a server listens by default.
+    /// The default address of such a server.
     pub base_url: &'static str,
-    /// Environment variable that holds its key, if it wants one.
+    /// The environment variable that holds its key, if it needs one.
     pub api_key_env: Option<&'static str>,
-    /// Whether to look for it on its usual port when nothing is configured.
+    /// Whether its usual port is probed when nothing is configured.
     pub probed: bool,
-    /// Whether it takes a schema as a wish only; see [`Dialect::lenient_schema`].
+    /// Whether it takes a schema as a hint only; see [`Dialect::lenient_schema`].
     pub lenient_schema: bool,
-    /// Further fields of the request's body, as a JSON object; empty for none.
+    /// The extra fields of the request's body, as a JSON object; empty if there are none.
     pub body: &'static str,
-    /// Further headers.
+    /// The extra headers.
     pub headers: &'static [(&'static str, &'static str)],
 }
 
-/// What most servers are: local, without a key, with nothing of their own.
+/// The values that most servers share: a local server without a key and without additions of its own.
 const LOCAL: Preset = Preset {
     name: "",
     base_url: "",
@@ -297,12 +298,12 @@ const LOCAL: Preset = Preset {
 
 /// The servers that are known by name. They differ in data only.
 ///
-/// - `openai` in its strict mode refuses a schema with a choice at its root, as ours has; as a wish it
-///   takes any, and replies are validated here all the same.
-/// - `openrouter` sends a request to whichever of its providers is cheapest; `require_parameters`
-///   keeps it from those that would drop the schema, and `usage.include` makes it say what each call cost.
-/// - `bedrock-openai` is the part of Amazon Bedrock that speaks this dialect, with a key of Bedrock's own; other
-///   Regions are other URLs, and models that only Bedrock's own interface serves are not here.
+/// - `openai` in its strict mode refuses a schema with a choice at its root, such as ours. As a hint it takes any
+///   schema, and replies are validated here all the same.
+/// - `openrouter` sends a request to the cheapest of its providers. `require_parameters` excludes providers that
+///   would drop the schema, and `usage.include` makes it report the cost of each call.
+/// - `bedrock-openai` is the part of Amazon Bedrock that speaks this dialect, with a key of Bedrock's own. Other
+///   Regions have other URLs. Models that only Bedrock's own interface serves are not available here.
 /// - `vllm`, `llamacpp`, `ollama` and `lmstudio` take a schema as `response_format` and need nothing more.
 pub const PRESETS: [Preset; 7] = [
     Preset {
@@ -337,11 +338,11 @@ pub const PRESETS: [Preset; 7] = [
 ];
 
 impl Preset {
-    /// Returns what this kind of server wants besides the common request.
+    /// Returns the additions to the common request that this kind of server needs.
     ///
     /// # Panics
     ///
-    /// If a body in the table is no JSON object; every one is read by a test.
+    /// If a body in the table is not a JSON object. A test reads every one.
     #[must_use]
     pub fn dialect(&self) -> Dialect {
         let body = if self.body.is_empty() { "{}" } else { self.body };

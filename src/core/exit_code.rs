@@ -1,20 +1,20 @@
-//! Exit codes, as scripts and CI rely on them. Each error of this crate knows its own.
+//! Exit codes, which scripts and CI rely on. Each error of this crate knows its own.
 
 use std::io::ErrorKind;
 
-/// What the process returns.
+/// The exit code of the process.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub enum ExitCode {
-    /// Agreed, or the command did what it was asked.
+    /// The agents agreed, or the command succeeded.
     Success = 0,
     /// A fault of this program or of the system under it.
     Internal = 1,
     /// A mistake in flags, configuration or roleset.
     Usage = 2,
-    /// The talk ended without agreement.
+    /// The run ended without agreement.
     NoAgreement = 3,
-    /// The answer was stopped, with evidence.
+    /// The answer was vetoed, with evidence.
     Vetoed = 4,
     /// A limit on tokens, cost or time was reached.
     Budget = 5,
@@ -22,9 +22,9 @@ pub enum ExitCode {
     Provider = 6,
     /// A journal or a result does not verify.
     Integrity = 7,
-    /// Agreed, but something was lost on the way and `--fail-on-degraded` was given.
+    /// The agents agreed, but something was lost on the way and `--fail-on-degraded` was given.
     Degraded = 8,
-    /// Interrupted; the run can be resumed.
+    /// The command was interrupted; the run can be resumed.
     Interrupted = 130,
 }
 
@@ -43,21 +43,21 @@ impl ExitCode {
         Self::Interrupted,
     ];
 
-    /// The code that a process of this program ended with; none, if it is none of these.
+    /// Returns the exit code with this number, or `None` if this program has no such code.
     #[must_use]
     pub fn from_number(number: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|code| i32::from(u8::from(*code)) == number)
     }
 
-    /// What it says, as a manual page has it.
+    /// Returns the meaning of the code, as the manual page prints it.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
-            Self::Success => "The agents agreed, or the command did what it was asked.",
+            Self::Success => "The agents agreed, or the command succeeded.",
             Self::Internal => "A fault of the program or of the system under it.",
             Self::Usage => "A mistake in flags, configuration or roleset.",
-            Self::NoAgreement => "The talk ended without agreement, or a quorum did not approve.",
-            Self::Vetoed => "The answer was stopped by a veto with evidence.",
+            Self::NoAgreement => "The run ended without agreement, or a quorum did not approve.",
+            Self::Vetoed => "The answer was vetoed, with evidence.",
             Self::Budget => "A limit on tokens, cost or time was reached.",
             Self::Provider => "A provider could not be used.",
             Self::Integrity => "A journal, a result or a record does not verify.",
@@ -75,7 +75,8 @@ impl From<ExitCode> for u8 {
     }
 }
 
-/// Whether a folder that somebody named cannot be used; a full disk was named by nobody.
+/// Returns true for errors about a folder that the user named and that cannot be used. A full disk is not such an
+/// error.
 pub(crate) fn is_unusable(kind: ErrorKind) -> bool {
     matches!(
         kind,

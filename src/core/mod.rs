@@ -1,6 +1,6 @@
 //! The vocabulary below everything else: plain data that the journal, the providers and the protocols share.
 //!
-//! In and out: values. Nothing here decides, calls or reads anything.
+//! The input and the output are values. Nothing here decides, calls or reads anything.
 
 mod basis_points;
 mod endpoint;

@@ -1,34 +1,35 @@
-//! What a call used, what that costs, and how its reply came about: words that the journal and the providers share.
+//! What a call used and cost, and how its reply came about. The journal and the providers share these types.
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens of one call.
+/// The tokens of one call.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Usage {
-    /// Tokens of the prompt.
+    /// The tokens of the prompt.
     pub prompt: u64,
-    /// Those of them that the server had computed before, as it reports.
+    /// Prompt tokens that the server reports as computed before.
     pub cached: u64,
-    /// Tokens of the reply.
+    /// The tokens of the reply.
     pub completion: u64,
-    /// Whether the server reported nothing, so that these are estimates.
+    /// Whether the server reported nothing, so that the counts are estimates.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
-    /// What the call cost by its server's own account, in millionths of a US dollar, if the server says so.
+    /// The cost that the server itself reports, in millionths of a US dollar, if it reports one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micro_usd: Option<u64>,
 }
 
 impl Usage {
-    /// Returns what is taken for the usage of a call whose server counts nothing: three bytes a token.
+    /// Returns the estimated usage of a call whose server counts nothing: one token for every three bytes of the
+    /// reply.
     #[must_use]
     pub fn estimate(prompt: u64, reply_bytes: usize) -> Self {
         let completion = (reply_bytes as u64).div_ceil(3);
         Self { prompt, cached: 0, completion, estimated: true, cost_micro_usd: None }
     }
 
-    /// Returns what the call cost: by its server's account, else by this price; none, if neither is known.
+    /// Returns the cost of the call as the server reports it, or else by this price; `None` if neither is known.
     #[must_use]
     pub fn cost(&self, price: Option<Price>) -> Option<u64> {
         let by_price = |price: Price| price.cost_micro_usd(self.prompt, self.cached, self.completion);
@@ -36,15 +37,15 @@ impl Usage {
     }
 }
 
-/// What tokens cost, in millionths of a US dollar per million tokens.
+/// The price of tokens, in millionths of a US dollar per million tokens.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Prompt tokens.
+    /// The price of prompt tokens.
     pub prompt: u64,
-    /// Prompt tokens that the server had computed before.
+    /// The price of prompt tokens that the server had computed before.
     pub cached: u64,
-    /// Completion tokens.
+    /// The price of completion tokens.
     pub completion: u64,
 }
 
@@ -60,31 +61,31 @@ impl Price {
     }
 }
 
-/// What a provider gave to one reply so that it can be asked about it later: the server's word, which nothing here checks.
+/// The data by which a provider can be asked about a reply later. It is the server's word; nothing here checks it.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Receipt {
-    /// The reply's name, at most 200 characters; so for all texts here.
+    /// The name of the reply, at most 200 characters long, as are all texts here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The configuration that the model ran with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_fingerprint: Option<String>,
-    /// When the reply was made, in seconds since 1970.
+    /// The time at which the reply was made, in seconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created: Option<u64>,
-    /// The request's name.
+    /// The name of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
-/// How a server was held to a schema.
+/// How a server was made to follow a schema.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Structured {
-    /// It was given the schema.
+    /// The server was given the schema.
     JsonSchema,
-    /// It was told to write some JSON object.
+    /// The server was told to write some JSON object.
     JsonObject,
     /// Only the prompt asked for JSON.
     Prompt,

@@ -1,16 +1,16 @@
 //! RFC 8785 (JSON Canonicalization Scheme), restricted to values that survive it.
 //!
-//! RFC 8785 prints every number as an IEEE 754 double, so that `9007199254740993` silently becomes
-//! `…992`. Two different answers would then have one digest. Numbers at or beyond 2⁵³ are
-//! therefore refused here (RFC 7493, I-JSON, gives the same advice); write them as strings.
+//! RFC 8785 prints every number as an IEEE 754 double, so `9007199254740993` silently becomes `…992`. Two different
+//! answers would then have one digest. Numbers at or beyond 2⁵³ are therefore refused here; they can be written as
+//! strings. RFC 7493 (I-JSON) gives the same advice.
 
 use serde_json::Value;
 use thiserror::Error;
 
-/// The largest magnitude below which every integer is an exact double: 2⁵³.
+/// The bound below which every integer is an exact double: 2⁵³.
 const EXACT_LIMIT: f64 = 9_007_199_254_740_992.0;
 
-/// A JSON number whose canonical form would not be the number that was written.
+/// A JSON number whose canonical form would differ from the number that was written.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 #[error("the number {0} is not below 2^53 and would lose digits; write it as a string")]
 pub struct NotInteroperable(pub String);
@@ -19,7 +19,7 @@ pub struct NotInteroperable(pub String);
 ///
 /// # Errors
 ///
-/// [`NotInteroperable`] names the first number whose magnitude is 2⁵³ or more.
+/// [`NotInteroperable`] with the first number whose magnitude is 2⁵³ or more.
 pub fn canonical_json(value: &Value) -> Result<String, NotInteroperable> {
     check_numbers(value)?;
     serde_json_canonicalizer::to_string(value).map_err(|e| NotInteroperable(e.to_string()))

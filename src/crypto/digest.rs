@@ -7,12 +7,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::Digest as _;
 use thiserror::Error;
 
-/// A SHA-256 digest; shown, read and serialised as 64 lower-case hex digits.
+/// A SHA-256 digest. It is displayed, read and serialised as 64 lower-case hex digits.
 #[derive(Clone, Copy, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The all-zero value that stands before the first link of a chain.
+    /// The all-zero value that comes before the first link of a chain.
     pub const ZERO: Self = Self([0; 32]);
 
     /// Returns the SHA-256 of `bytes`.
@@ -25,7 +25,7 @@ impl Digest {
     ///
     /// # Errors
     ///
-    /// What keeps it from being read to its end.
+    /// Any error that keeps `source` from being read to its end.
     pub fn of(mut source: impl std::io::Read) -> std::io::Result<Self> {
         let mut hasher = sha2::Sha256::new();
         let mut bytes = vec![0; 1 << 16];
@@ -37,7 +37,7 @@ impl Digest {
         }
     }
 
-    /// The digest's bytes.
+    /// Returns the digest's bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -45,7 +45,7 @@ impl Digest {
 
     /// Returns the digest's first eight bytes as a big-endian number.
     ///
-    /// Used to derive seeds and draws: uniform, and the same on every machine.
+    /// Seeds and draws are derived from it: it is uniform, and the same on every machine.
     #[must_use]
     pub fn leading_u64(&self) -> u64 {
         let mut head = [0; 8];
@@ -114,8 +114,8 @@ impl<'de> Deserialize<'de> for Digest {
 
 /// A running SHA-256 over parts, each framed by its length.
 ///
-/// The frame makes the split between parts count: `("ab", "c")` and `("a", "bc")` differ. A clone
-/// continues from the same state, which makes the digest of a growing sequence cheap.
+/// The frame makes the split between parts count: `("ab", "c")` and `("a", "bc")` differ. A clone continues from the
+/// same state, so the digest of a growing sequence is cheap.
 #[derive(Clone, Default)]
 pub struct Hasher(sha2::Sha256);
 
@@ -127,7 +127,7 @@ impl Hasher {
         self
     }
 
-    /// Returns the digest of the parts so far.
+    /// Returns the digest of the parts added until now.
     #[must_use]
     pub fn finish(&self) -> Digest {
         Digest(self.0.clone().finalize().into())

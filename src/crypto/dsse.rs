@@ -1,7 +1,8 @@
-//! Signed envelopes in the form of DSSE (Dead Simple Signing Envelope, version 1), which other programs verify too.
+//! Signed envelopes in the form of DSSE (Dead Simple Signing Envelope, version 1), which other programs can verify
+//! too.
 //!
-//! What is signed is the payload with its type, so that bytes of one kind are never taken for another. A key's name in an
-//! envelope is a hint: it tells which key to try, and proves nothing.
+//! The signature covers the payload together with its type, so bytes of one kind are never taken for another. The
+//! name of a key in an envelope is a hint: it says which key to try, and proves nothing.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,9 +17,9 @@ use super::{Digest, SecretKey, Signature};
 pub struct DsseEnvelope {
     /// The payload, in base64.
     payload: String,
-    /// What it is.
+    /// The type of the payload.
     payload_type: String,
-    /// Who has signed.
+    /// The signatures, each with the name of its key.
     signatures: Vec<EnvelopeSignature>,
 }
 
@@ -29,19 +30,20 @@ struct EnvelopeSignature {
     sig: String,
 }
 
-/// An envelope whose text is none.
+/// A text that is not an envelope.
 #[derive(Clone, Copy, Debug, Error, Eq, PartialEq)]
 pub enum NotAnEnvelope {
-    /// The payload has another form.
+    /// The payload is not in base64.
     #[error("the payload is not base64")]
     Payload,
-    /// A signature has another form.
+    /// A signature is not 64 bytes in base64.
     #[error("a signature is not 64 bytes in base64")]
     Signature,
 }
 
 impl DsseEnvelope {
-    /// Puts a payload and the signatures of these keys, by [`PublicKey::id`](super::PublicKey::id), together.
+    /// Returns an envelope with a payload and signatures, each named by the [`PublicKey::id`](super::PublicKey::id)
+    /// of its key.
     #[must_use]
     pub fn new(payload_type: &str, payload: &[u8], signatures: &[(Digest, Signature)]) -> Self {
         let signature = |(keyid, signature): &(Digest, Signature)| EnvelopeSignature {
@@ -55,26 +57,26 @@ impl DsseEnvelope {
         }
     }
 
-    /// What the payload is.
+    /// Returns the type of the payload.
     #[must_use]
     pub fn payload_type(&self) -> &str {
         &self.payload_type
     }
 
-    /// The payload. Not verified.
+    /// Returns the payload, without verifying it.
     ///
     /// # Errors
     ///
-    /// [`NotAnEnvelope::Payload`] if it is not base64.
+    /// [`NotAnEnvelope::Payload`] if the payload is not base64.
     pub fn payload(&self) -> Result<Vec<u8>, NotAnEnvelope> {
         STANDARD.decode(&self.payload).map_err(|_| NotAnEnvelope::Payload)
     }
 
-    /// The signatures and the names of their keys. Not verified.
+    /// Returns the signatures and the names of their keys, without verifying them.
     ///
     /// # Errors
     ///
-    /// [`NotAnEnvelope::Signature`] if one has another form.
+    /// [`NotAnEnvelope::Signature`] if a signature has another form.
     pub fn signatures(&self) -> Result<Vec<(Digest, Signature)>, NotAnEnvelope> {
         let read = |signature: &EnvelopeSignature| {
             let bytes = STANDARD.decode(&signature.sig).ok().and_then(|bytes| bytes.try_into().ok());
@@ -85,7 +87,7 @@ impl DsseEnvelope {
     }
 }
 
-/// The bytes that are signed: the pre-authentication encoding of DSSE.
+/// Returns the bytes that are signed: the pre-authentication encoding of DSSE.
 #[must_use]
 pub fn signed_bytes(payload_type: &str, payload: &[u8]) -> Vec<u8> {
     let mut bytes = format!("DSSEv1 {} {payload_type} {} ", payload_type.len(), payload.len()).into_bytes();
@@ -93,7 +95,7 @@ pub fn signed_bytes(payload_type: &str, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Signs a payload of a type.
+/// Signs a payload together with its type.
 #[must_use]
 pub fn sign(key: &SecretKey, payload_type: &str, payload: &[u8]) -> Signature {
     key.sign(&signed_bytes(payload_type, payload))
@@ -105,7 +107,7 @@ mod tests {
 
     #[test]
     fn what_is_signed_is_that_of_the_specification() {
-        // The example of the protocol's description (secure-systems-lab/dsse, protocol.md).
+        // This is the example in the description of the protocol (secure-systems-lab/dsse, protocol.md).
         let bytes = signed_bytes("http://example.com/HelloWorld", b"hello world");
         assert_eq!(bytes, b"DSSEv1 29 http://example.com/HelloWorld 11 hello world");
     }

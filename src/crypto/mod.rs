@@ -1,7 +1,8 @@
-//! Digests, canonical JSON and signatures: what it means for two byte strings to be the same, and to be somebody's.
+//! Digests, canonical JSON and signatures: what it means for two byte strings to be the same, and to come from one
+//! key.
 //!
-//! In go bytes, JSON values and keys, out come [`Digest`]s, canonical bytes and [`Signature`]s. Nothing here reads a
-//! file or a clock, or draws a random number.
+//! The input is bytes, JSON values and keys. The output is [`Digest`]s, canonical bytes and [`Signature`]s. Nothing
+//! here reads a file or a clock, or draws a random number.
 
 mod canonical_json;
 mod digest;

@@ -1,7 +1,8 @@
-//! Ed25519 (RFC 8032): keys and signatures, under one rule for all.
+//! Ed25519 (RFC 8032) keys and signatures, verified by one rule everywhere.
 //!
-//! Libraries differ in which malformed signatures they take; here a key must be in canonical form and not of small
-//! order, and [`PublicKey::verifies`] is the strict rule everywhere. Then whoever accepts a signature, all do.
+//! Libraries differ in which malformed signatures they accept. Here a key must be in canonical form and not of small
+//! order, and [`PublicKey::verifies`] applies the strict rule. So all verifiers agree on whether a signature is
+//! valid.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,11 +15,11 @@ use thiserror::Error;
 
 use super::Digest;
 
-/// A key that signs. Neither shown nor serialised; overwritten in memory when it is dropped.
+/// A key that signs. It is neither displayed nor serialised, and is overwritten in memory when it is dropped.
 #[derive(Clone)]
 pub struct SecretKey(SigningKey);
 
-/// A key that verifies: in canonical form, and not of small order. Shown as 64 lower-case hex digits.
+/// A key that verifies, in canonical form and not of small order. It is displayed as 64 lower-case hex digits.
 #[derive(Clone, Copy)]
 pub struct PublicKey(VerifyingKey);
 
@@ -26,37 +27,37 @@ pub struct PublicKey(VerifyingKey);
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Signature(ed25519_dalek::Signature);
 
-/// A text that is no key.
+/// A text that is not a key.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 pub enum NotAKey {
-    /// A public key has another form.
+    /// The text of a public key has another form.
     #[error("a public key is 64 lower-case hex digits")]
     NotHex,
-    /// No signature says anything under such a key.
+    /// The key is weak: a signature under it would prove nothing.
     #[error("the public key is not a point of the curve in canonical form, or is one of small order")]
     Weak,
-    /// A secret key has another form.
-    #[error("it is no Ed25519 secret key in PEM form (PKCS #8): {0}")]
+    /// The text of a secret key has another form.
+    #[error("this is not an Ed25519 secret key in PEM form (PKCS #8): {0}")]
     NotPem(String),
 }
 
 impl SecretKey {
-    /// The key that follows from 32 random bytes.
+    /// Derives the key from 32 random bytes.
     #[must_use]
     pub fn from_seed(seed: &[u8; 32]) -> Self {
         Self(SigningKey::from_bytes(seed))
     }
 
-    /// Reads a key file: PKCS #8 in PEM form, as other tools write it too.
+    /// Reads a key file in PEM form (PKCS #8), which other tools write too.
     ///
     /// # Errors
     ///
-    /// [`NotAKey::NotPem`], which says nothing of the text.
+    /// [`NotAKey::NotPem`], which does not reveal anything of the text.
     pub fn from_pem(text: &str) -> Result<Self, NotAKey> {
         SigningKey::from_pkcs8_pem(text).map(Self).map_err(|e| NotAKey::NotPem(e.to_string()))
     }
 
-    /// Writes a key file.
+    /// Returns the text of a key file.
     ///
     /// # Panics
     ///
@@ -67,23 +68,23 @@ impl SecretKey {
         pem.as_str().to_owned()
     }
 
-    /// The same in DER form: a copy, which is not overwritten when it is dropped.
+    /// Returns the key in DER form. This is a copy, and it is not overwritten when it is dropped.
     ///
     /// # Panics
     ///
-    /// As [`SecretKey::to_pem`].
+    /// Never, as for [`SecretKey::to_pem`].
     #[must_use]
     pub fn to_der(&self) -> Vec<u8> {
         self.0.to_pkcs8_der().expect("32 bytes have a PKCS #8 form").as_bytes().to_vec()
     }
 
-    /// The key that verifies what this one signs.
+    /// Returns the key that verifies the signatures of this one.
     #[must_use]
     pub fn public(&self) -> PublicKey {
         PublicKey(self.0.verifying_key())
     }
 
-    /// Signs; the same bytes always get the same signature.
+    /// Signs a message. The same bytes always get the same signature.
     #[must_use]
     pub fn sign(&self, message: &[u8]) -> Signature {
         Signature(self.0.sign(message))
@@ -97,11 +98,11 @@ impl fmt::Debug for SecretKey {
 }
 
 impl PublicKey {
-    /// Takes a key's bytes.
+    /// Returns the key with these bytes.
     ///
     /// # Errors
     ///
-    /// [`NotAKey::Weak`] if they are not the canonical form of a point, or one of small order.
+    /// [`NotAKey::Weak`] if the bytes are not the canonical form of a point, or if the point is of small order.
     pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, NotAKey> {
         let key = VerifyingKey::from_bytes(bytes).map_err(|_| NotAKey::Weak)?;
         let is_canonical = key.to_edwards().compress().as_bytes() == bytes;
@@ -111,19 +112,19 @@ impl PublicKey {
         Ok(Self(key))
     }
 
-    /// The key's bytes.
+    /// Returns the key's bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         self.0.as_bytes()
     }
 
-    /// The SHA-256 of its bytes: a short name, which proves nothing.
+    /// Returns the SHA-256 of the key's bytes: a short name, which proves nothing.
     #[must_use]
     pub fn id(&self) -> Digest {
         Digest::new(self.as_bytes())
     }
 
-    /// Writes it in PEM form (SPKI), for other tools.
+    /// Returns the key in PEM form (SPKI), for other tools.
     ///
     /// # Panics
     ///
@@ -133,17 +134,17 @@ impl PublicKey {
         self.0.to_public_key_pem(LineEnding::LF).expect("32 bytes have an SPKI form")
     }
 
-    /// The same in DER form.
+    /// Returns the key in DER form (SPKI).
     ///
     /// # Panics
     ///
-    /// As [`PublicKey::to_pem`].
+    /// Never, as for [`PublicKey::to_pem`].
     #[must_use]
     pub fn to_der(&self) -> Vec<u8> {
         self.0.to_public_key_der().expect("32 bytes have an SPKI form").into_vec()
     }
 
-    /// Whether its owner has signed these bytes.
+    /// Returns true if the owner of this key signed these bytes.
     #[must_use]
     pub fn verifies(&self, message: &[u8], signature: &Signature) -> bool {
         self.0.verify_strict(message, &signature.0).is_ok()
@@ -174,7 +175,7 @@ impl FromStr for PublicKey {
     type Err = NotAKey;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // The same text as that of a digest: 32 bytes.
+        // The text has the form of a digest: 32 bytes.
         let bytes: Digest = text.parse().map_err(|_| NotAKey::NotHex)?;
         Self::from_bytes(bytes.as_bytes())
     }
@@ -193,13 +194,13 @@ impl<'de> Deserialize<'de> for PublicKey {
 }
 
 impl Signature {
-    /// Takes a signature's bytes; whether they are one shows when it is verified.
+    /// Takes the bytes of a signature. Only verification shows whether they are a valid one.
     #[must_use]
     pub fn from_bytes(bytes: &[u8; 64]) -> Self {
         Self(ed25519_dalek::Signature::from_bytes(bytes))
     }
 
-    /// The signature's bytes.
+    /// Returns the signature's bytes.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 64] {
         self.0.to_bytes()
@@ -247,7 +248,7 @@ mod tests {
             bytes[0] = 1;
             bytes
         };
-        // The identity in another form: its y is written as 1 + p.
+        // The identity in a form that is not canonical: its y is written as 1 + p.
         let not_canonical = {
             let mut bytes = [0xff; 32];
             (bytes[0], bytes[31]) = (0xee, 0x7f);
@@ -261,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_signature_has_one_form() {
-        // Adding the group's order to the second half gives bytes that lax rules take for the same signature.
+        // Adding the order of the group to the second half gives bytes that lax rules accept as the same signature.
         const ORDER: [u8; 32] = [
             0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14,
             0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,

@@ -1,13 +1,13 @@
-//! What a run may use, checked before each call. Pure, so that `verify` can check it again.
+//! The budget of a run, checked before each call. The code is pure, so `verify` can check it again.
 
 use thiserror::Error;
 
 use crate::core::{Price, Usage};
 use crate::journal::Limits;
 
-/// What has been spent and what calls in the air may still spend.
+/// The tokens and the cost that were spent, and those that calls in the air may still spend.
 ///
-/// Figures come from servers and journals, so that every sum saturates instead of overflowing.
+/// The figures come from servers and journals, so every sum saturates instead of overflowing.
 #[derive(Clone, Debug, Default)]
 pub struct Budget {
     limits: Limits,
@@ -27,45 +27,45 @@ pub struct Reserve {
 /// A limit that the next call could exceed.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 pub enum Exceeded {
-    /// Tokens.
+    /// The limit on tokens.
     #[error("the next call may use {needed} tokens, but only {left} of {max} are left")]
     Tokens {
-        /// What the call may use.
+        /// The most tokens that the call may use.
         needed: u64,
-        /// What is left.
+        /// The tokens that are left.
         left: u64,
         /// The limit.
         max: u64,
     },
-    /// Cost.
+    /// The limit on cost.
     #[error("the next call may cost ${}, but only ${} of ${} are left", usd(*needed), usd(*left), usd(*max))]
     Cost {
-        /// What the call may cost, in millionths of a US dollar.
+        /// The highest cost of the call, in millionths of a US dollar.
         needed: u64,
-        /// What is left.
+        /// The amount that is left, in millionths of a US dollar.
         left: u64,
-        /// The limit.
+        /// The limit, in millionths of a US dollar.
         max: u64,
     },
 }
 
 impl Budget {
-    /// Starts with these limits and nothing spent.
+    /// Returns a budget with these limits and nothing spent.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self { limits, ..Self::default() }
     }
 
-    /// Replaces the limits, as a resume does; what was spent stays spent.
+    /// Replaces the limits, as a resume does. Amounts that were spent remain spent.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
     }
 
-    /// Reserves what a call may use at most.
+    /// Reserves the most that a call may use.
     ///
     /// # Errors
     ///
-    /// [`Exceeded`] if a limit could be exceeded; then nothing is reserved.
+    /// [`Exceeded`] if a limit could be exceeded. In that case nothing is reserved.
     pub fn reserve(
         &mut self,
         prompt: u64,
@@ -91,8 +91,8 @@ impl Budget {
         Ok(Reserve { tokens, cost })
     }
 
-    /// Replaces a reserve by what the call used. A call whose reply was lost keeps its reserve: it
-    /// may have been paid for.
+    /// Replaces a reserve by the usage of the call. A call whose reply was lost keeps its reserve, because it may
+    /// have been paid for.
     pub fn settle(&mut self, reserve: Reserve, usage: Usage, price: Option<Price>) {
         self.tokens_reserved = self.tokens_reserved.saturating_sub(reserve.tokens);
         self.cost_reserved = self.cost_reserved.saturating_sub(reserve.cost);

@@ -1,19 +1,20 @@
-//! What a recorded reply shows of its server: whether it holds replies to their schema, and whether its counts of tokens can be.
+//! The conduct of a server, as a recorded reply shows it: whether its replies follow their schema, and whether its
+//! token counts are possible.
 //!
-//! In: a call and the record of its reply. Out: facts for the state, the same from a live run and from its journal. Nothing here
-//! changes a record, and nothing here decides what becomes of a reply.
+//! The input is a call and the record of its reply. The output is facts for the state, the same from a live run and
+//! from its journal. Nothing here changes a record or decides what happens to a reply.
 
 use crate::core::{Price, Structured, Usage};
 use crate::journal::Replied;
 use crate::protocol::{Ask, Degraded, DegradedKind, Finish, ReplyShape, UsageRule};
 
-/// Tokens that a chat template may add to each message.
+/// The tokens that a chat template may add to each message.
 const MESSAGE_ROOM: u64 = 64;
 
-/// Tokens that a server may add to each request: its own system prompt, the description of a tool.
+/// The tokens that a server may add to each request, such as its own system prompt or the description of a tool.
 const REQUEST_ROOM: u64 = 1024;
 
-/// Tokens of hidden reasoning that some servers count and do not keep within the request's limit.
+/// The tokens of hidden reasoning, which some servers count but do not keep within the request's limit.
 const REASONING_ROOM: u64 = 32_768;
 
 /// Returns true if a reply that ended by itself breaks the schema that its server accepted.
@@ -24,7 +25,8 @@ pub(super) fn ignores_schema(ask: &Ask, replied: &Replied) -> bool {
         && !schema.admits_in_form(&replied.reply.text)
 }
 
-/// Returns what a reply of the agent `name` takes from the run's result; `is_implausible` says that its counts cannot be.
+/// Returns the losses that a reply of the agent `name` adds to the run's result. `is_implausible` means that its
+/// token counts are impossible.
 pub(super) fn losses(name: &str, replied: &Replied, is_implausible: bool) -> Vec<Degraded> {
     let mut losses = Vec::new();
     let mut lose = |kind, detail: String| losses.push(Degraded { kind, detail });
@@ -57,9 +59,9 @@ pub(super) fn losses(name: &str, replied: &Replied, is_implausible: bool) -> Vec
     losses
 }
 
-/// Returns the estimate that takes the place of a server's counts, where those cannot be.
+/// Returns the estimate that replaces a server's counts, if those are impossible.
 ///
-/// A cost by the server's own account stands only where no price is known by which the estimate could be charged.
+/// A cost that the server itself reports is kept only if no price is known by which the estimate could be charged.
 pub(super) fn estimate_instead(
     rule: UsageRule,
     ask: &Ask,
@@ -79,8 +81,8 @@ pub(super) fn estimate_instead(
     Some(Usage { cost_micro_usd, ..estimate })
 }
 
-/// Whether the request and the reply have room for so many tokens: a token is one byte at least, and what was sent or written
-/// is one token at least.
+/// Returns true if the request and the reply have room for the reported counts. A token is at least one byte, and a
+/// text that was sent or written is at least one token.
 fn can_be(ask: &Ask, replied: &Replied) -> bool {
     let usage = replied.usage;
     let schema = match &ask.shape {

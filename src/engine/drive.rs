@@ -1,4 +1,4 @@
-//! Performing what a run owes, until it ends or is put down.
+//! Performing the calls and searches that a run owes, until it ends or is put down.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Engine<'_> {
 }
 
 impl<'a> Engine<'a> {
-    /// Starts a new run with this id in the run folder `dir`: records what it starts from, durably.
+    /// Starts a new run with this id in the run folder `dir`, and durably records its specification.
     ///
     /// # Errors
     ///
@@ -53,7 +53,7 @@ impl<'a> Engine<'a> {
     ) -> Result<Self, EngineError> {
         let PreparedRun { spec, mut tools } = prepared;
         let providers = providers(&spec.setup, &spec.endpoints, &Clients::default())?;
-        // Before anything with a token in it is written or sent.
+        // The table is saved before any text with a token in it is written or sent.
         tools.save_redactions()?;
         let written = Self::write_opening(dir, run, spec, observer);
         if let (Err(_), Some(redaction)) = (&written, &tools.redaction) {
@@ -81,8 +81,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Starts a new run whose records go into a journal that others share, and that calls its models over connections that
-    /// others share. What it starts from is durable with its first reply.
+    /// Starts a new run whose records go into a shared journal, and which calls its models over shared connections.
+    /// Its specification is durable with its first reply.
     ///
     /// # Errors
     ///
@@ -130,13 +130,14 @@ impl<'a> Engine<'a> {
         Self { log, state, providers, limits, tools, observer }
     }
 
-    /// Takes up a run where its journal ends.
+    /// Resumes a run at the end of its journal.
     ///
     /// A run that has reached its end is returned as it is, with nothing left to do.
     ///
     /// # Errors
     ///
-    /// [`EngineError`]. Nothing is written if the run needs documents, or its table of redactions, and is not lent them.
+    /// [`EngineError`]. Nothing is written if the run needs documents, or its table of redactions, and does not get
+    /// them.
     pub fn resume(
         writer: Writer,
         journal: &Journal,
@@ -146,7 +147,7 @@ impl<'a> Engine<'a> {
         Self::resume_from(Log::Own(writer), &journal.records, now, &Clients::default(), observer)
     }
 
-    /// Takes up a run whose records are in a journal that others share; see [`Engine::start_shared`] and [`Engine::resume`].
+    /// Resumes a run whose records are in a shared journal; see [`Engine::start_shared`] and [`Engine::resume`].
     ///
     /// # Errors
     ///
@@ -208,11 +209,11 @@ impl<'a> Engine<'a> {
         self.log.head()
     }
 
-    /// Runs to an end, and records it durably.
+    /// Drives the run to an end, and records that end durably.
     ///
     /// # Errors
     ///
-    /// [`EngineError`], if the journal cannot be written; the run can be resumed.
+    /// [`EngineError`] if the journal cannot be written. The run can be resumed.
     pub async fn run(&mut self, stop: watch::Receiver<StopRequest>) -> Result<Outcome, EngineError> {
         if let Some(outcome) = self.state.outcome() {
             return Ok(outcome.clone());
@@ -227,13 +228,13 @@ impl<'a> Engine<'a> {
         Ok(outcome)
     }
 
-    /// Makes calls and records replies until the machine finishes (nothing returned), or something
-    /// puts the run down (returned).
+    /// Makes calls and records replies until the machine finishes, or until something puts the run down. Returns
+    /// `None` in the first case, and the reason in the second.
     async fn until_stopped(
         &mut self,
         mut stop: watch::Receiver<StopRequest>,
     ) -> Result<Option<Outcome>, EngineError> {
-        // The providers are lent to the calls in the air while the rest of the engine goes on.
+        // The providers are lent to the calls in the air while the rest of the engine continues.
         let providers = std::mem::take(&mut self.providers);
         let observer = self.observer;
         let began = self.tools.began.map_or_else(tokio::time::Instant::now, Into::into);
@@ -244,7 +245,7 @@ impl<'a> Engine<'a> {
         }
         let mut flight = Flight::default();
         while self.state.verdict().is_none() {
-            // A request may come while a reply is taken as well as while one is awaited.
+            // A request may come while a reply is being taken, as well as while one is awaited.
             let request = *stop.borrow_and_update();
             if flight.hears(request) {
                 quit.send_replace(true);
@@ -265,7 +266,7 @@ impl<'a> Engine<'a> {
                     break;
                 }
                 Some(landed) = flight.calls.next() => {
-                    // One that was cancelled is gone already.
+                    // A cancelled call has been removed already.
                     let Ok((call, result, took)) = landed else { continue };
                     self.take_landed(&mut flight, call, result, took).await?;
                 }
@@ -277,7 +278,7 @@ impl<'a> Engine<'a> {
         Ok(reason)
     }
 
-    /// Records and begins every call that is owed and has room, until a limit binds.
+    /// Records and begins every owed call that its server has room for, until a limit binds.
     async fn ask_what_is_owed<F: Future>(
         &mut self,
         flight: &mut Flight<F>,
@@ -299,14 +300,14 @@ impl<'a> Engine<'a> {
             flight.calls.push(Abortable::new(begin(ask), registration));
             has_asked = true;
         }
-        // No request leaves that no record knows of: calls begin when they are awaited.
+        // No request leaves before its record is written: calls begin only when they are awaited.
         if has_asked {
             self.log.written().await?;
         }
         Ok(())
     }
 
-    /// Takes what a call brought, and cancels the calls that are not owed any more.
+    /// Takes the result of a call, and cancels the calls that are no longer owed.
     async fn take_landed<F>(
         &mut self,
         flight: &mut Flight<F>,
@@ -335,7 +336,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Whether the server of this agent may take one more call beside those in the air.
+    /// Returns true if the server of this agent may take one more call besides those in the air.
     fn has_room<'b>(&self, agent: usize, in_the_air: impl Iterator<Item = &'b CallId>) -> bool {
         let endpoints = self.state.endpoints();
         let Some((url, most)) = endpoints.get(agent).and_then(Endpoint::calls_at_once) else { return true };
@@ -345,11 +346,11 @@ impl<'a> Engine<'a> {
         in_the_air.filter(is_there).count() < most
     }
 
-    /// Searches the documents, and records what it finds before anything follows from it.
+    /// Searches the documents, and records the passages before anything follows from them.
     async fn search(&mut self, search: &Search) -> Result<(), EngineError> {
         let corpus = self.tools.corpus.as_ref().ok_or(EngineError::NoCorpus)?;
         let passages = match &mut self.tools.redaction {
-            // The documents hold the originals; nothing of the search leaves this machine.
+            // The documents hold the original texts; nothing of the search leaves this machine.
             Some(redaction) => {
                 let words = redaction.redactions().restore(&search.words);
                 redacted(corpus, redaction, &words, search.tokens_max)?
@@ -360,7 +361,7 @@ impl<'a> Engine<'a> {
         Ok(self.log.sync().await?)
     }
 
-    /// Records a reply, durably, before anything follows from it.
+    /// Records a reply durably, before anything follows from it.
     async fn take_answer(
         &mut self,
         call: CallId,
@@ -393,7 +394,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Searches, and puts tokens into what is found; the table is on disk before anything is made of them.
+/// Searches, and replaces secrets in the passages by tokens. The table is on disk before the passages are used.
 fn redacted(
     corpus: &Corpus,
     redaction: &mut Redaction,
@@ -405,7 +406,7 @@ fn redacted(
     for passage in corpus.search(words, tokens_max)? {
         let (before, after) = corpus.beside(&passage)?;
         let passage = redaction.passage(passage, &before, &after);
-        // A token may be longer than what it stands for.
+        // A token may be longer than the text that it stands for.
         let tokens = passage.tokens_estimate();
         if tokens <= left {
             left -= tokens;

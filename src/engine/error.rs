@@ -10,7 +10,7 @@ use crate::journal::JournalError;
 use crate::provider::ProviderError;
 use crate::retrieval::RetrievalError;
 
-/// Why a run could not go on at all.
+/// The reason why a run could not continue at all.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EngineError {
@@ -24,31 +24,31 @@ pub enum EngineError {
     #[error(transparent)]
     Retrieval(#[from] RetrievalError),
     /// The table of redactions cannot be written; nothing has left the machine.
-    #[error("cannot write the table of what was redacted, `{}`", path.display())]
+    #[error("cannot write the table of redactions `{}`", path.display())]
     Redaction {
-        /// The table.
+        /// The path of the table.
         path: PathBuf,
-        /// What is wrong.
+        /// The system's own error.
         source: std::io::Error,
     },
-    /// The run was redacted, and needs its table to go on.
-    #[error("this run is redacted, and cannot go on without its table of redactions")]
+    /// The run is redacted, and was not given its table of redactions.
+    #[error("this run is redacted and cannot continue without its table of redactions")]
     NoRedaction,
     /// The run needs documents that it was not given.
-    #[error("this run searches documents, and cannot go on without them")]
+    #[error("this run searches documents and cannot continue without them")]
     NoCorpus,
     /// An endpoint cannot be used as configured.
     #[error("{agent}: {why}")]
     Provider {
-        /// The agent whose endpoint it is.
+        /// The name of the agent whose endpoint it is.
         agent: String,
-        /// What is wrong.
+        /// The error of the endpoint.
         why: ProviderError,
     },
 }
 
 impl EngineError {
-    /// Returns the code with which the program ends if this ends it.
+    /// Returns the exit code of a program that ends with this error.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {

@@ -1,4 +1,4 @@
-//! The calls of a run that are in the air, and why no more are made.
+//! The calls of a run that are in the air, and the reason why no more are made.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::protocol::{CallId, Outcome};
 
-/// What somebody outside wants of a run under way.
+/// A request from outside to a run that is under way.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub enum StopRequest {
-    /// Go on.
+    /// Continue.
     #[default]
     None,
     /// Await the calls in the air, record their replies, and put the run down.
@@ -19,12 +19,12 @@ pub enum StopRequest {
     Abort,
 }
 
-/// The calls in the air, and why no more are made.
+/// The calls in the air, and the reason why no more are made.
 pub(super) struct Flight<F> {
     pub(super) calls: FuturesUnordered<Abortable<F>>,
-    /// What each of them can be cancelled by.
+    /// The handles by which the calls can be cancelled.
     pub(super) handles: BTreeMap<CallId, AbortHandle>,
-    /// Why the run is to be put down, if it is.
+    /// The reason why the run is to be put down, if there is one.
     pub(super) reason: Option<Outcome>,
     heeded: StopRequest,
 }
@@ -37,7 +37,7 @@ impl<F> Default for Flight<F> {
 }
 
 impl<F> Flight<F> {
-    /// Takes a request to stop; returns whether it is a new one.
+    /// Takes a request to stop, and returns true if it is a new one.
     pub(super) fn hears(&mut self, request: StopRequest) -> bool {
         let is_new = request > self.heeded;
         self.heeded = self.heeded.max(request);

@@ -1,4 +1,5 @@
-//! The log: what each call took, and the rounds of a council. It is for people who watch a service, and nothing that a journal must hold.
+//! The log: how long each call took, and the rounds of a council. It is for people who watch a service; a journal
+//! need not hold any of it.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::protocol::council::ConsensusResult;
 use crate::protocol::{Params, Section, Step};
 use crate::text::{counted, escape};
 
-/// Logs what a call took: for the one who asks why a run is slow or dear.
+/// Logs the resources that a call took, for a person who asks why a run is slow or expensive.
 pub(super) fn answered(state: &RunState, replied: &Replied, usage: Usage, took: Duration) {
     let (agent, call) = (state.agent_name(replied.call.agent), replied.call.to_string());
     let server = state.endpoints().get(replied.call.agent).map(Endpoint::label).unwrap_or_default();
@@ -20,7 +21,7 @@ pub(super) fn answered(state: &RunState, replied: &Replied, usage: Usage, took: 
     info!(%agent, %call, %server, milliseconds, requests, prompt, cached, completion, "a model answered");
 }
 
-/// Logs that a run begins.
+/// Logs the beginning of a run.
 pub(super) fn begun(state: &RunState) {
     if is_council(state) {
         let prompt = escape::excerpt(&state.opened().setup.task.prompt);
@@ -29,7 +30,7 @@ pub(super) fn begun(state: &RunState) {
     }
 }
 
-/// Logs a reply, and the verdict if it completes a round; `before` is how many rounds were complete.
+/// Logs a reply, and the verdict if the reply completes a round. `before` is the number of rounds that were complete.
 pub(super) fn replied(state: &RunState, replied: &Replied, took: Duration, before: usize) {
     if replied.call.step == Step::Envelope {
         let measured = replied.reply.yes.map(|yes| f64::from(yes) / 10_000.0);
@@ -59,7 +60,7 @@ pub(super) fn replied(state: &RunState, replied: &Replied, took: Duration, befor
     }
 }
 
-/// Returns how many rounds of a council are complete; none, if the run is no council.
+/// Returns the number of complete rounds of a council, or `None` if the run is not a council.
 pub(super) fn rounds(state: &RunState) -> Option<usize> {
     if !is_council(state) {
         return None;

@@ -1,85 +1,85 @@
-//! What is wrong with a journal whose records are whole and do not fit together.
+//! The errors of a journal whose records are whole but do not fit together.
 
 use thiserror::Error;
 
 use crate::core::PROGRAM;
 use crate::protocol::{BadSetup, CallId, Unexpected};
 
-/// A journal that is not that of a run, and where.
+/// A journal that no run of this program can have written, with the first line that shows it.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 #[error("the journal's line {line} does not verify: {why}")]
 pub struct ReplayError {
-    /// The line, from 1.
+    /// The number of the line, from 1.
     pub line: u64,
-    /// What is wrong.
+    /// The reason.
     pub why: Mismatch,
 }
 
-/// A record that cannot be one of this run.
+/// A record that cannot belong to this run.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Mismatch {
-    /// The first record is not the opening, or a later one is.
+    /// The first record is not an opening, or a later one is.
     #[error("a journal begins with one `opened` record and has no other")]
     NotOpened,
-    /// The opening cannot be one that this program wrote.
-    #[error("the opening is not usable: {0}")]
+    /// The opening cannot have been written by this program.
+    #[error("the opening record cannot be used: {0}")]
     BadOpening(#[from] BadSetup),
-    /// More or fewer endpoints than agents.
+    /// The number of endpoints differs from the number of agents.
     #[error("there must be one endpoint for each agent")]
     Endpoints,
-    /// A call that the protocol did not ask for.
+    /// The protocol did not ask for this call.
     #[error("call {0} was recorded, but the protocol did not ask for it")]
     NotOwed(CallId),
-    /// A prompt that the protocol did not issue.
+    /// The protocol did not issue this prompt.
     #[error(
         "call {call} was sent with a prompt or settings that the protocol did not issue (journal written by `{program}`, read by `{PROGRAM}`)"
     )]
     PromptDiffers {
-        /// The call.
+        /// The id of the call.
         call: CallId,
-        /// Who wrote the journal.
+        /// The program that wrote the journal.
         program: String,
     },
-    /// The recorded reserve is not what the call may use.
-    #[error("call {call} was recorded with a reserve of {found} tokens; it is {expected}")]
+    /// The recorded reserve differs from the most that the call may use.
+    #[error("call {call} was recorded with a reserve of {found} tokens; it must be {expected}")]
     ReserveDiffers {
-        /// The call.
+        /// The id of the call.
         call: CallId,
-        /// What the record says.
+        /// The recorded reserve, in tokens.
         found: u64,
-        /// What it must be.
+        /// The correct reserve, in tokens.
         expected: u64,
     },
-    /// A call was made that the budget did not allow.
+    /// The budget did not allow this call.
     #[error("call {call} was made although {why}")]
     OverBudget {
-        /// The call.
+        /// The id of the call.
         call: CallId,
-        /// Which limit.
+        /// The limit that was exceeded, in words.
         why: String,
     },
-    /// A call that was made again although it was in the air.
+    /// A call was made again while it was still in the air.
     #[error("call {0} was recorded as made twice")]
     AskedTwice(CallId),
-    /// A reply to a call that was not recorded as made.
-    #[error("a reply to call {0} was recorded, but not that it was asked")]
+    /// A reply was recorded for a call that was not.
+    #[error("a reply to call {0} was recorded, but the call itself was not")]
     NotAsked(CallId),
-    /// Passages that no search can have brought.
-    #[error("passages were recorded for round {0} that no search of this run can have found")]
+    /// No search can have found these passages.
+    #[error("the passages recorded for round {0} cannot come from a search of this run")]
     Passages(u32),
-    /// An end that the events do not lead to.
+    /// The events do not lead to this end.
     #[error("the run was recorded as `{found}`, but its events lead to `{expected}`")]
     OutcomeDiffers {
-        /// What the record says.
+        /// The recorded outcome.
         found: String,
-        /// What the events lead to.
+        /// The outcome that the events lead to.
         expected: String,
     },
-    /// Something after the end.
+    /// A record follows the end of the run.
     #[error("there is a record after the run's end")]
     AfterTheEnd,
-    /// An event that the protocol cannot take.
+    /// The protocol cannot take this event.
     #[error(transparent)]
     Unexpected(#[from] Unexpected),
 }

@@ -6,11 +6,11 @@
 //!     └────────────── asked, replied, stopped ───────────────────┘
 //! ```
 //!
-//! The [`RunState`] folds a journal's records into the state of the run: the machine, what is owed,
-//! what was spent. A live run, a resumed one, `verify` and `replay` all go through it, so they
-//! cannot disagree. The [`Engine`] performs what that state says is owed: budget check, record,
-//! call, record, and so on, until the machine finishes, a limit binds, a provider fails, or somebody
-//! stops it. Every way out leaves a journal that can be resumed or is complete.
+//! The [`RunState`] folds a journal's records into the state of the run: the machine, the calls that are owed, the
+//! amounts that were spent. A live run, a resumed one, `verify` and `replay` all use it, so they cannot disagree. The
+//! [`Engine`] performs what that state owes: budget check, record, call, record, and so on. It ends when the machine
+//! finishes, a limit binds, a provider fails, or the user stops it. Every way out leaves a journal that is complete
+//! or can be resumed.
 
 mod budget;
 mod conduct;

@@ -1,4 +1,4 @@
-//! Telling the outside what a run is doing, as it does it.
+//! The events by which a run reports its progress.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::journal::{Record, Replied};
 use crate::protocol::{Ask, CallId};
 use crate::provider::{ProviderError, TextSoFar};
 
-/// Something that happens in a run.
+/// An event in a run.
 #[derive(Debug)]
 pub enum RunEvent<'a> {
     /// A record is about to be written.
@@ -25,62 +25,62 @@ pub enum RunEvent<'a> {
     Streaming {
         /// The call.
         call: CallId,
-        /// Parts received so far, about one a token.
+        /// The number of parts received, about one per token.
         tokens: u64,
-        /// The text so far.
+        /// The text received.
         text: TextSoFar<'a>,
     },
-    /// A request has failed, and is made again.
+    /// A request failed and will be repeated.
     Again {
         /// The call.
         call: CallId,
-        /// Why it has failed.
+        /// The reason for the failure.
         error: &'a ProviderError,
-        /// How long it is waited for.
+        /// The wait before the repetition.
         wait: Duration,
     },
-    /// A model has answered; nothing is recorded yet.
+    /// A model answered; nothing is recorded yet.
     Answered {
         /// The agent's name.
         agent: &'a str,
-        /// The reply and what it took.
+        /// The reply and its usage.
         replied: &'a Replied,
-        /// What it is charged at.
+        /// The usage that is charged.
         usage: Usage,
-        /// How long it took.
+        /// The duration of the call.
         took: Duration,
     },
-    /// A reply has ended a turn, and its envelope alone does not say how.
+    /// A reply ended a turn, and its envelope alone does not say how.
     Remarked {
         /// The agent's name.
         agent: &'a str,
-        /// What became of the turn.
+        /// The remark on how the turn ended.
         remark: &'a str,
     },
-    /// A call has failed for good.
+    /// A call failed for good.
     Failed {
         /// The call.
         call: CallId,
-        /// Why.
+        /// The reason.
         error: &'a ProviderError,
     },
-    /// A call in the air is given up, since nothing depends on it any more.
+    /// A call in the air was cancelled, because nothing depends on it any more.
     Cancelled {
         /// The agent's name.
         agent: &'a str,
         /// The call.
         call: CallId,
     },
-    /// A stop was asked for.
+    /// A stop was requested.
     Stopping {
-        /// Whether the open calls are given up; else they are awaited.
+        /// Whether the open calls are cancelled; otherwise they are awaited.
         at_once: bool,
     },
 }
 
 /// An onlooker of a run.
 pub trait Observer {
-    /// Takes each event, in order.
+    /// Takes an event. Events come in order.
     fn on_event(&self, event: RunEvent<'_>);
 }
 

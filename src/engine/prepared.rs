@@ -1,9 +1,9 @@
 //! A run before it starts, complete: its first record, and the tools that it uses while it runs.
 //!
-//! In: a setup, and then, one by one, the other parts of the run. Out: a [`PreparedRun`], which is all that
-//! [`Engine::start`](super::Engine::start) takes. The setup is checked here, and once more as a record by the
-//! [`RunState`](super::RunState), which trusts none. A record that promises documents or redaction cannot be made
-//! without them. Nothing is read, written or asked here.
+//! The input is a setup and then, one by one, the other parts of the run. The output is a [`PreparedRun`], which is
+//! all that [`Engine::start`](super::Engine::start) takes. The setup is checked here, and once more as a record by
+//! the [`RunState`](super::RunState), which trusts no record. A record that promises documents or redaction cannot be
+//! made without them. Nothing is read, written or called here.
 
 use std::time::Instant;
 
@@ -31,21 +31,21 @@ pub struct PreparedRun {
     pub(super) tools: Tools,
 }
 
-/// The tools that a run uses while it runs; its record does not hold them.
+/// The tools that a run uses while it runs. They are not part of its record.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
     /// The documents to search.
     pub(super) corpus: Option<Corpus>,
-    /// The table by which the setup was redacted, for what is found in documents.
+    /// The table by which the setup was redacted. It also redacts the passages found in documents.
     pub(super) redaction: Option<Redaction>,
-    /// How the server is doing that was launched for the run.
+    /// The lifeline of the server that was launched for the run.
     pub(super) lifeline: Option<Lifeline>,
-    /// From when on a deadline counts.
+    /// The moment from which a deadline counts.
     pub(super) began: Option<Instant>,
 }
 
 impl Tools {
-    /// Writes the table of what was redacted, if there is one, into its folder.
+    /// Writes the table of redactions, if there is one, into its folder.
     pub(super) fn save_redactions(&mut self) -> Result<(), EngineError> {
         let Some(redaction) = &mut self.redaction else { return Ok(()) };
         redaction.save_in_its_folder().map_err(|source| redaction.unwritten(source))
@@ -53,29 +53,29 @@ impl Tools {
 }
 
 impl RunBuilder {
-    /// Takes the setup of a run.
+    /// Starts from the setup of a run.
     ///
     /// # Errors
     ///
-    /// [`BadSetup`] if there can be no such run.
+    /// [`BadSetup`] if no run can have this setup.
     pub fn new(setup: RunSetup) -> Result<Self, BadSetup> {
         setup.check()?;
         Ok(Self { setup, library: None, session: None, cell: None, tools: Tools::default() })
     }
 
-    /// Returns the setup as it is by now.
+    /// Returns the current setup.
     #[must_use]
     pub fn setup(&self) -> &RunSetup {
         &self.setup
     }
 
-    /// Whether tokens stand in place of what must not leave the machine.
+    /// Returns true if tokens replace the texts that must not leave the machine.
     #[must_use]
     pub fn is_redacted(&self) -> bool {
         self.tools.redaction.is_some()
     }
 
-    /// Puts tokens in place of what must not leave the machine, here and in what the run will find.
+    /// Replaces the texts that must not leave the machine by tokens, here and in the passages that the run will find.
     #[must_use]
     pub fn with_redaction(mut self, mut redaction: Redaction) -> Self {
         self.setup = redaction.setup(self.setup);
@@ -84,7 +84,7 @@ impl RunBuilder {
         self
     }
 
-    /// Lets the run search documents; `library` says which.
+    /// Lets the run search documents; `library` describes them.
     #[must_use]
     pub fn with_corpus(mut self, corpus: Corpus, library: Library) -> Self {
         self.library = Some(match &mut self.tools.redaction {
@@ -95,32 +95,32 @@ impl RunBuilder {
         self
     }
 
-    /// Has the documents read in pieces.
+    /// Makes the run read the documents in pieces.
     ///
     /// # Errors
     ///
-    /// [`BadSetup`] if the plan does not fit the task, or its protocol reads no pieces.
+    /// [`BadSetup`] if the plan does not fit the task, or if the protocol cannot read pieces.
     pub fn with_chunks(mut self, plan: ChunkPlan) -> Result<Self, BadSetup> {
         self.setup.chunk_plan = Some(plan);
         self.setup.check()?;
         Ok(self)
     }
 
-    /// Says at which place of which session the run begins.
+    /// Sets the session that the run belongs to, and the place in it where the run begins.
     #[must_use]
     pub fn in_session(mut self, place: Option<InSession>) -> Self {
         self.session = place;
         self
     }
 
-    /// Says which cell of a batch the run is.
+    /// Sets the cell of a batch that the run belongs to.
     #[must_use]
     pub fn in_cell(mut self, cell: InBatch) -> Self {
         self.cell = Some(cell);
         self
     }
 
-    /// Says where each agent's model is called, the arbiter's last, and what the run may use: it is ready.
+    /// Finishes the run with the endpoint of each agent's model, the arbiter's last, and with its limits.
     #[must_use]
     pub fn build(self, endpoints: Vec<Endpoint>, limits: Limits) -> PreparedRun {
         let Self { setup, library, session, cell, tools } = self;
@@ -131,20 +131,20 @@ impl RunBuilder {
 }
 
 impl PreparedRun {
-    /// Returns what the run will record that it starts from.
+    /// Returns the specification that the run will record.
     #[must_use]
     pub fn spec(&self) -> &RunSpec {
         &self.spec
     }
 
-    /// Lets calls to a server that was launched for the run know how it is doing.
+    /// Lets calls to a server that was launched for the run see the state of that server.
     #[must_use]
     pub fn on_server(mut self, lifeline: Option<Lifeline>) -> Self {
         self.tools.lifeline = lifeline;
         self
     }
 
-    /// Counts the deadline from an earlier moment than the start, such as that of the program.
+    /// Counts the deadline from a moment before the start, such as the start of the program.
     #[must_use]
     pub fn counted_from(mut self, began: Instant) -> Self {
         self.tools.began = Some(began);
@@ -152,7 +152,7 @@ impl PreparedRun {
     }
 }
 
-/// How a run is taken up again: its changes, and its tools.
+/// The settings for resuming a run: its changes and its tools.
 #[derive(Debug, Default)]
 pub struct Resumption {
     pub(super) limits: Option<Limits>,
@@ -162,34 +162,35 @@ pub struct Resumption {
 }
 
 impl Resumption {
-    /// Takes the run up with other limits, and models that are called elsewhere; the default leaves both as they were.
+    /// Resumes the run with other limits, and with models that are called elsewhere. The default leaves both as they
+    /// were.
     #[must_use]
     pub fn new(limits: Limits, endpoints: Vec<Endpoint>) -> Self {
         Self { limits: Some(limits), endpoints: Some(endpoints), ..Self::default() }
     }
 
-    /// Lends the run the table by which it was redacted.
+    /// Lends the run its table of redactions.
     #[must_use]
     pub fn with_redaction(mut self, redaction: Option<Redaction>) -> Self {
         self.tools.redaction = redaction;
         self
     }
 
-    /// Lends the run its documents again; `library` says which, as the record is to say it.
+    /// Lends the run its documents again; `library` describes them for the record.
     #[must_use]
     pub fn with_corpus(mut self, corpus: Corpus, library: Library) -> Self {
         (self.tools.corpus, self.library) = (Some(corpus), Some(library));
         self
     }
 
-    /// As [`PreparedRun::on_server`].
+    /// Does the same as [`PreparedRun::on_server`].
     #[must_use]
     pub fn on_server(mut self, lifeline: Option<Lifeline>) -> Self {
         self.tools.lifeline = lifeline;
         self
     }
 
-    /// As [`PreparedRun::counted_from`].
+    /// Does the same as [`PreparedRun::counted_from`].
     #[must_use]
     pub fn counted_from(mut self, began: Instant) -> Self {
         self.tools.began = Some(began);

@@ -1,7 +1,7 @@
-//! What a run has replaced, in a file of its own that never leaves the machine.
+//! The redactions of a run, in a file of their own that never leaves the machine.
 //!
-//! The file is written before any text with a new token goes out, so that no answer comes back whose tokens
-//! nobody can read any more.
+//! The file is written before any text with a new token goes out. So no answer can come back with a token that cannot
+//! be resolved.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -18,10 +18,11 @@ use crate::journal::Library;
 use crate::protocol::{Passage, RunSetup};
 use crate::text::redact::{Originals, Redactions, Redactor, Regions};
 
-/// The originals of a larger table are found by their forms alone when its run goes on: a finder of all of them takes long to make.
+/// The largest table whose originals are all searched for when its run is resumed. For a larger table a finder of all
+/// originals takes long to build, so only the known forms are found.
 const KNOWN_MAX: usize = 10_000;
 
-/// What is looked for besides the known forms, and whose national phone numbers are.
+/// The patterns that are searched for besides the known forms, and the regions of national phone numbers.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sought {
     patterns: Vec<String>,
@@ -35,10 +36,10 @@ impl Sought {
     ///
     /// # Errors
     ///
-    /// In words, if a pattern is no regular expression.
+    /// A message if a pattern is not a regular expression.
     pub fn new(patterns: Vec<String>, regions: Regions) -> Result<Self, String> {
         let redactor = Redactor::new(&patterns)
-            .map_err(|(pattern, why)| format!("`{pattern}` is no pattern: {why}"))?
+            .map_err(|(pattern, why)| format!("`{pattern}` is not a valid pattern: {why}"))?
             .with_regions(regions.clone());
         Ok(Self { patterns, regions, redactor })
     }
@@ -57,33 +58,33 @@ pub struct Redaction {
     sought: Sought,
     salt: String,
     path: PathBuf,
-    /// How many tokens the file has.
+    /// The number of tokens in the file.
     saved: usize,
 }
 
-/// The file: what is looked for besides known forms, and what was found.
+/// The content of the file: the patterns beyond the known forms, and the originals that were found.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
     patterns: Vec<String>,
-    /// Whose national phone numbers are looked for.
+    /// The regions whose national phone numbers are searched for.
     #[serde(default)]
     regions: Regions,
-    /// What keeps a digest in the journal from telling whether a guess at the documents is right.
+    /// The salt that keeps a digest in the journal from confirming a guess at the documents.
     #[serde(default)]
     salt: String,
     originals: Redactions,
 }
 
 impl Redaction {
-    /// Begins with an empty table, which will be the file at `path`.
+    /// Starts with an empty table, which will be the file at `path`.
     #[must_use]
     pub fn new(path: PathBuf, sought: Sought) -> Self {
         let (redactor, salt) = (sought.redactor(), Uuid::new_v4().to_string());
         Self { redactor, sought, salt, path, saved: 0 }
     }
 
-    /// The same that finds these originals wherever they stand: those of earlier runs, which this one is told of.
+    /// Finds these originals in every text as well. They come from earlier runs that this one can see.
     #[must_use]
     pub fn knowing(mut self, originals: &Originals) -> Self {
         self.redactor = self.redactor.with_known(originals);
@@ -94,7 +95,8 @@ impl Redaction {
     ///
     /// # Errors
     ///
-    /// In words, if it is gone or damaged: without it, the run's answer would have tokens that nobody can read.
+    /// A message if the table is missing or damaged. Without it, the run's answer would contain tokens that cannot be
+    /// resolved.
     pub fn load(path: PathBuf) -> Result<Self, String> {
         let name = path.display();
         let text =
@@ -111,7 +113,8 @@ impl Redaction {
         Ok(Self { redactor, sought, salt, path, saved })
     }
 
-    /// Returns the setup with tokens in place of what must not leave the machine; [`Redaction::save`] comes next.
+    /// Returns the setup with tokens in place of the texts that must not leave the machine. [`Redaction::save`] must
+    /// follow.
     #[must_use]
     pub fn setup(&mut self, setup: RunSetup) -> RunSetup {
         let before = setup.task.documents.clone();
@@ -122,14 +125,14 @@ impl Redaction {
         setup
     }
 
-    /// Returns a text as the run writes it; what would be new in the table does not enter it.
+    /// Returns a text as the run writes it. New originals do not enter the table.
     #[must_use]
     pub fn written(&self, text: &str) -> String {
         self.redactor.clone().redact(text)
     }
 
-    /// Returns the library with tokens in its paths and another digest, which says whether the documents have
-    /// changed and nothing else; the paths themselves come back by the table.
+    /// Returns the library with tokens in its paths and a salted digest, which shows only whether the documents have
+    /// changed. The paths can be restored by the table.
     #[must_use]
     pub fn library(&mut self, library: Library) -> Library {
         let Library { places, lost, sha256 } = library;
@@ -145,8 +148,8 @@ impl Redaction {
         }
     }
 
-    /// Returns a passage with tokens; `before` and `after` are the texts beside it, over whose edges a secret may
-    /// reach. [`Redaction::save_if_new`] comes next.
+    /// Returns a passage with tokens. `before` and `after` are the texts beside it, because a secret may reach over
+    /// its edges. [`Redaction::save_if_new`] must follow.
     #[must_use]
     pub fn passage(&mut self, passage: Passage, before: &str, after: &str) -> Passage {
         let Passage { document, start, text, .. } = passage;
@@ -159,7 +162,7 @@ impl Redaction {
     ///
     /// # Errors
     ///
-    /// As [`Redaction::save`]; no new token may be used then.
+    /// The errors of [`Redaction::save`]. After an error no new token may be used.
     pub fn save_if_new(&mut self) -> std::io::Result<()> {
         if self.redactor.redactions().count() > self.saved { self.save() } else { Ok(()) }
     }
@@ -170,7 +173,7 @@ impl Redaction {
         self.redactor.redactions()
     }
 
-    /// Writes the table, durably and for its user alone.
+    /// Writes the table durably, readable by its user alone.
     ///
     /// # Errors
     ///
@@ -186,7 +189,7 @@ impl Redaction {
         file.write_all(serde_json::to_string_pretty(&table).unwrap_or_default().as_bytes())?;
         file.sync_all()?;
         std::fs::rename(&temporary, &self.path)?;
-        // Else an older table could come back beside a journal with newer tokens.
+        // Otherwise an older table could come back beside a journal with newer tokens.
         if let Some(folder) = self.path.parent() {
             File::open(folder)?.sync_all()?;
         }
@@ -194,7 +197,7 @@ impl Redaction {
         Ok(())
     }
 
-    /// Writes the table as [`Redaction::save`] does, and makes its folder before.
+    /// Creates the folder of the table, and writes the table as [`Redaction::save`] does.
     pub(super) fn save_in_its_folder(&mut self) -> std::io::Result<()> {
         self.path.parent().map_or(Ok(()), private_folder)?;
         self.save()
@@ -207,7 +210,7 @@ impl Redaction {
 
     /// Removes the table of a run that has not begun.
     pub fn discard(&self) {
-        // What is not there needs no removing, and nothing hangs on a table without a run.
+        // A missing file needs no removal, and nothing depends on a table without a run.
         let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -1,8 +1,9 @@
 //! The state of a run, folded from its journal record by record.
 //!
-//! In: records, live or read back. Out: what is owed, what was spent, how it ended. The state knows
-//! no clock and no file. It trusts nothing: a record that could not have come from this run, such as
-//! a prompt that the machine did not issue or an end that it did not reach, is a [`Mismatch`].
+//! The input is records, live or read back. The output is the calls that are owed, the amounts that were spent, and
+//! the end of the run. The state knows no clock and no file. It trusts nothing: a record that could not have come
+//! from this run is a [`Mismatch`]. Examples are a prompt that the machine did not issue and an end that it did not
+//! reach.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -27,34 +28,34 @@ pub struct RunState {
     machine: Machine,
     budget: Budget,
     limits: Limits,
-    /// Where each agent's model is called now; a resumed run may have another server.
+    /// The current endpoint of each agent's model; a resumed run may have another server.
     endpoints: Vec<Endpoint>,
-    /// Calls that must still be answered, with what was reserved once they were made.
+    /// The calls that must still be answered, each with its reserve once it was made.
     owed: BTreeMap<CallId, (Ask, Option<Reserve>)>,
-    /// A search that must still be made.
+    /// The search that must still be made, if any.
     search: Option<Search>,
-    /// How the protocol ended, once it did.
+    /// The protocol's verdict, once there is one.
     verdict: Option<Outcome>,
-    /// How the run was last put down, until it is resumed.
+    /// The outcome with which the run was last put down, until it is resumed.
     stopped: Option<Outcome>,
     totals: Totals,
     phases: BTreeMap<CallPhase, PhaseUsage>,
     degraded: Vec<Degraded>,
-    /// Agents whose server has been looked at for whether it holds replies to a schema.
+    /// The agents of whose servers a reply has been checked against its schema.
     examined: BTreeSet<usize>,
-    /// The tokens that stand for what must not leave the machine.
+    /// The tokens that stand for texts that must not leave the machine.
     tokens: BTreeSet<String>,
-    /// The model that each agent's last reply is from.
+    /// The model of each agent's last reply.
     models: BTreeMap<usize, String>,
     run: String,
-    /// When each open call was made.
+    /// The time at which each open call was made.
     asked_at: BTreeMap<CallId, String>,
-    /// How long each agent's calls took together.
+    /// The total duration of each agent's calls.
     busy: Vec<Duration>,
-    /// Time stamps of the first and the last record.
+    /// The time stamps of the first and the last record.
     pub(crate) started_at: String,
     pub(crate) ended_at: String,
-    /// How long it lay between its last record and the next resume.
+    /// The time that the run lay between its last record and the next resume.
     pub(crate) away: Duration,
 }
 
@@ -172,7 +173,7 @@ impl RunState {
                 self.stopped = None;
                 self.budget.set_limits(*limits);
                 self.limits = *limits;
-                // A call in the air when the process died keeps what it reserved, and is made again.
+                // A call in the air when the process died keeps its reserve, and is made again.
                 for (_, reserve) in self.owed.values_mut() {
                     self.totals.lost += u64::from(reserve.take().is_some());
                 }
@@ -231,7 +232,8 @@ impl RunState {
         let search = self.search.take().ok_or(Unexpected::NotSearched(found.round))?;
         let tokens: u64 = found.passages.iter().map(Passage::tokens_estimate).sum();
         let is_whole = |passage: &Passage| {
-            // A token may be longer than what it stands for; what the model may be shown bounds it.
+            // A token may be longer than the text that it stands for; such a passage is bounded by the size of the
+            // prompt.
             (passage.redacted || passage.text.chars().count() <= PASSAGE_CHARS_MAX)
                 && passage.start.checked_add(passage.text.len()).is_some()
         };
@@ -249,8 +251,8 @@ impl RunState {
         Ok(())
     }
 
-    /// Whether it is worth to hold a reply to its schema: each agent's first one, one that was refused, and
-    /// one that no grammar lets pass. To do so takes as long as a whole turn.
+    /// Returns true if a reply is worth checking against its schema: each agent's first reply, one that was refused,
+    /// and one that no grammar would allow. The check takes as long as a whole turn.
     fn is_suspect(&mut self, ask: &Ask, replied: &Replied, actions: &[Action]) -> bool {
         let ReplyShape::Json { .. } = ask.shape else { return false };
         let is_bare = replied.reply.text.trim_start().starts_with('{');
@@ -277,7 +279,7 @@ impl RunState {
             match action {
                 Action::Ask(ask) => drop(self.owed.insert(ask.call, (ask, None))),
                 Action::Search(search) => self.search = Some(search),
-                // What it has reserved stays counted: its server may have begun to answer.
+                // The reserve stays counted, because the server may have begun to answer.
                 Action::Cancel(call) => {
                     let was_asked = self.owed.remove(&call).is_some_and(|(_, reserve)| reserve.is_some());
                     self.totals.cancelled += u64::from(was_asked);
@@ -295,7 +297,7 @@ impl RunState {
         sum.cached = sum.cached.saturating_add(usage.cached);
         sum.completion = sum.completion.saturating_add(usage.completion);
         sum.estimated |= usage.estimated;
-        // What was not known before the first reply may be what servers tell with each of theirs.
+        // A cost that was not known before the first reply is known if the servers report one with each reply.
         let before = if self.totals.calls == 1 { Some(0) } else { self.totals.cost_micro_usd };
         let sum = before.zip(usage.cost(price)).map(|(before, cost)| before.saturating_add(cost));
         self.totals.cost_micro_usd = sum;
@@ -306,7 +308,8 @@ impl RunState {
         estimate_instead(rule, ask, replied, self.price(replied.call.agent))
     }
 
-    /// Half a run by one model and half by another is no run of either. A folder is no part of a model's name.
+    /// Notes the model of an agent's reply. A run with half of its replies by one model and half by another belongs
+    /// to neither. A folder in front of a model's name is not part of the name.
     fn note_model(&mut self, agent: usize) {
         let Some(now) = self.endpoints.get(agent).map(|endpoint| endpoint.model().to_owned()) else { return };
         let bare = |name: &str| name.rsplit('/').next().map(str::to_owned);
@@ -319,7 +322,7 @@ impl RunState {
         }
     }
 
-    /// What is lost of the documents, and whether they are others than before.
+    /// Records which documents are lost, and whether the documents differ from those before.
     fn note_library(&mut self, library: &Library) {
         for lost in &library.lost {
             self.degrade(DegradedKind::DocumentLost, lost.clone());
@@ -343,14 +346,14 @@ impl RunState {
         self.endpoints.get(agent).and_then(Endpoint::price)
     }
 
-    // ===== What is known =====
+    // ===== The known state =====
 
     /// Returns the calls that are owed and not in the air, in order.
     pub fn to_ask(&self) -> impl Iterator<Item = &Ask> {
         self.owed.values().filter(|(_, reserve)| reserve.is_none()).map(|(ask, _)| ask)
     }
 
-    /// Whether the protocol still waits for a reply to this call.
+    /// Returns true if the protocol still waits for a reply to this call.
     #[must_use]
     pub fn is_owed(&self, call: CallId) -> bool {
         self.owed.contains_key(&call)
@@ -366,20 +369,20 @@ impl RunState {
     ///
     /// # Errors
     ///
-    /// The limit that forbids it.
+    /// The limit that forbids the call.
     pub fn allows(&self, ask: &Ask) -> Result<(), super::Exceeded> {
         let (prompt, completion) = (ask.prompt_tokens_estimate(), u64::from(ask.max_tokens));
         self.budget.clone().reserve(prompt, completion, self.price(ask.call.agent)).map(drop)
     }
 
-    /// Returns what a reply to an open call is charged at: its server's counts, or an estimate where those cannot be.
+    /// Returns the charge for a reply to an open call: the server's counts, or an estimate if those are impossible.
     #[must_use]
     pub fn charge(&self, replied: &Replied) -> Usage {
         let instead = self.owed.get(&replied.call).and_then(|(ask, _)| self.estimate_instead(ask, replied));
         instead.unwrap_or(replied.usage)
     }
 
-    /// Returns what was used in each phase.
+    /// Returns the usage of each phase.
     #[must_use]
     pub fn phases(&self) -> &BTreeMap<CallPhase, PhaseUsage> {
         &self.phases
@@ -391,13 +394,13 @@ impl RunState {
         &self.run
     }
 
-    /// Returns what the run started from.
+    /// Returns the specification that the run started from.
     #[must_use]
     pub fn opened(&self) -> &RunSpec {
         &self.opened
     }
 
-    /// Returns where each agent's model is called now, the arbiter's last.
+    /// Returns the current endpoint of each agent's model, the arbiter's last.
     #[must_use]
     pub fn endpoints(&self) -> &[Endpoint] {
         &self.endpoints
@@ -409,47 +412,47 @@ impl RunState {
         self.library.as_ref()
     }
 
-    /// Returns the limits that hold now.
+    /// Returns the current limits.
     #[must_use]
     pub fn limits(&self) -> Limits {
         self.limits
     }
 
-    /// Returns what became of a turn that the last reply ended, where its envelope alone does not say.
+    /// Returns a remark on the turn that the last reply ended, if its envelope alone does not say how it ended.
     #[must_use]
     pub fn remark(&self) -> Option<&'static str> {
         self.machine.remark()
     }
 
-    /// Returns how the protocol ended, if it has.
+    /// Returns the protocol's verdict, if there is one.
     #[must_use]
     pub fn verdict(&self) -> Option<&Outcome> {
         self.verdict.as_ref()
     }
 
-    /// Returns how the run was put down, if it is not under way.
+    /// Returns the outcome with which the run was put down, or `None` if it is under way.
     #[must_use]
     pub fn outcome(&self) -> Option<&Outcome> {
         self.stopped.as_ref()
     }
 
-    /// Returns what was used so far.
+    /// Returns the total usage until now.
     #[must_use]
     pub fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// Returns how long each agent's calls took together, the arbiter's last.
+    /// Returns the total duration of each agent's calls, the arbiter's last.
     #[must_use]
     pub fn busy(&self) -> &[Duration] {
         &self.busy
     }
 
-    /// Returns the protocol's report with what was lost on the way to it.
+    /// Returns the protocol's report, completed by the losses of the run.
     #[must_use]
     pub fn report(&self) -> RunReport {
         let mut report = self.machine.report();
-        // Which of two servers answered first changes nothing about what they are.
+        // The losses are sorted, because it does not matter which of two servers answered first.
         let mut lost = self.degraded.clone();
         lost.sort_by(|a, b| (a.kind.name(), &a.detail).cmp(&(b.kind.name(), &b.detail)));
         report.degraded.extend(lost);
@@ -477,7 +480,7 @@ fn is_asked_again(actions: &[Action], call: CallId) -> bool {
     actions.iter().any(|action| matches!(action, Action::Ask(ask) if ask.call == again))
 }
 
-/// Returns what a record of a call says that it may use.
+/// Returns the most tokens that a call may use, as the record of the call states it.
 #[must_use]
 pub(super) fn tokens_max(ask: &Ask) -> u64 {
     ask.prompt_tokens_estimate() + u64::from(ask.max_tokens)

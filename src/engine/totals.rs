@@ -1,32 +1,32 @@
-//! What a run has used by now. In: what single calls used. Out: sums. Nothing is limited here.
+//! The totals of a run. The input is the usage of single calls, and the output is sums. Nothing is limited here.
 
 use serde::Serialize;
 
 use crate::core::Usage;
 
-/// What a run has used.
+/// The total usage of a run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Totals {
-    /// Replies.
+    /// The number of replies.
     pub calls: u64,
-    /// Tokens.
+    /// The tokens.
     pub usage: Usage,
-    /// Cost in millionths of a US dollar; none if a price is not known.
+    /// The cost in millionths of a US dollar; `None` if a price is not known.
     pub cost_micro_usd: Option<u64>,
-    /// Calls that were made and never answered in the journal.
+    /// The number of calls that were made and never answered in the journal.
     pub lost: u64,
-    /// Calls that were given up since nothing depended on them any more.
+    /// The number of calls that were cancelled because nothing depended on them any more.
     pub cancelled: u64,
 }
 
-/// What one phase of a run has used.
+/// The usage of one phase of a run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct PhaseUsage {
-    /// Replies.
+    /// The number of replies.
     pub calls: u64,
-    /// Tokens of their prompts.
+    /// The tokens of the prompts.
     pub prompt: u64,
-    /// Tokens of the replies.
+    /// The tokens of the replies.
     pub completion: u64,
 }
 

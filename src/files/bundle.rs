@@ -1,7 +1,8 @@
-//! Several files as one archive that is the same wherever and whenever it is made.
+//! Packing several files into one archive that is the same wherever and whenever it is made.
 //!
-//! In: files with the names that they get. Out: a gzipped tar file (POSIX ustar). Times, owners and the order of names are left out of
-//! it, so that the same files give the same bytes. What is there is never overwritten.
+//! The input is files, each with its name in the archive. The output is a gzipped tar file (POSIX ustar). Times,
+//! owners and the order of names are left out, so the same files give the same bytes. An existing file is never
+//! overwritten.
 
 use std::fs::File;
 use std::io::{Result, Write as _};
@@ -10,14 +11,14 @@ use std::path::{Path, PathBuf};
 use flate2::{Compression, GzBuilder};
 use tar::{Builder, EntryType, Header};
 
-/// Whoever has an archive may read what is in it.
+/// The mode of the files in the archive: anyone who has the archive may read them.
 const MODE: u32 = 0o644;
 
-/// Writes an archive of these files, each with its name in it, in the order of the names.
+/// Writes an archive of these files, each under its name, in the order of the names.
 ///
 /// # Errors
 ///
-/// Any error in reading or writing, also if the archive is there already.
+/// Any error while reading or writing, and an error if the archive exists already.
 pub fn write_bundle(path: &Path, files: &[(String, PathBuf)]) -> Result<()> {
     let mut files: Vec<&(String, PathBuf)> = files.iter().collect();
     files.sort();

@@ -4,7 +4,8 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-/// Makes a folder that only the user can read, and those around it, where there is none.
+/// Creates a folder that only the user can read, and its missing parents likewise. An existing folder is left as it
+/// is.
 ///
 /// # Errors
 ///

@@ -1,17 +1,19 @@
-//! Files: read within a limit, written whole, in folders that only the user can read and that go when they are not
-//! needed.
+//! Files that are read within a limit and written whole, in folders that only the user can read; folders for
+//! temporary use.
 //!
-//! In: a path. Out: bytes, or an error of the system; where a file is too long, the error names the limit. A device that
-//! never ends is not read for ever. Nothing here knows what a file is for.
+//! The input is a path. The output is bytes, or an error of the system; where a file is too long, the error names the
+//! limit. A device that never ends is not read for ever. Nothing here knows what a file is for.
 
 mod bounded;
 mod bundle;
 mod folder;
+mod own;
 mod scratch;
 mod whole;
 
 pub use bounded::{LARGE_BYTES_MAX, LINE_BYTES_MAX, SMALL_BYTES_MAX, read, read_line, read_text};
 pub use bundle::write_bundle;
 pub use folder::private_folder;
+pub use own::check_own;
 pub use scratch::Scratch;
 pub use whole::write_whole;

@@ -1,26 +1,26 @@
-//! Folders for what is needed for a while, which only the user can read.
+//! Temporary folders that only the user can read.
 //!
-//! A folder goes when it is dropped. Its process holds a lock on it, which ends with the process: one whose process was killed is
-//! removed when the next is made beside it.
+//! A folder is removed when its [`Scratch`] is dropped. The process holds a lock on the folder, which ends with the
+//! process. If a process is killed, its folder is removed when the next one is made beside it.
 
 use std::fs::{DirBuilder, File};
 use std::io::Result;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// The beginning of every such name.
+/// The beginning of the name of every such folder.
 const PREFIX: &str = "consensus-";
 
-/// A folder of this process alone, which goes when it is not needed any more.
+/// A folder of this process alone, which is removed when it is no longer needed.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
-    /// Says to others that the folder is in use, also in another container.
+    /// The lock that shows other processes that the folder is in use, even in another container.
     _lock: File,
 }
 
 impl Scratch {
-    /// Makes an empty folder below `parent`; `kind` says in its name what it is for.
+    /// Creates an empty folder below `parent`; `kind` is the part of its name that says what it is for.
     ///
     /// # Errors
     ///
@@ -31,9 +31,9 @@ impl Scratch {
             let name = format!("{PREFIX}{kind}-{}-{}", std::process::id(), uuid::Uuid::new_v4().simple());
             let path = parent.join(name);
             DirBuilder::new().mode(0o700).create(&path)?;
-            // Before it was locked, another process may have taken it for one that was left.
+            // Until the folder is locked, another process may take it for an abandoned one and remove it.
             let Ok(lock) = File::open(&path) else { continue };
-            // Where folders cannot be locked, none that was left is removed either.
+            // Where folders cannot be locked, abandoned ones are not removed either.
             let _ = lock.lock();
             if path.exists() {
                 return Ok(Self { path, _lock: lock });
@@ -41,7 +41,7 @@ impl Scratch {
         }
     }
 
-    /// Returns the folder.
+    /// Returns the path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -50,12 +50,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed now is removed beside the next one.
+        // If the folder cannot be removed now, the next process that makes one beside it removes it.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 
-/// Removes the folders of this kind whose process is gone.
+/// Removes the folders of this kind whose process has ended.
 fn sweep(parent: &Path, kind: &str) {
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -66,7 +66,8 @@ fn sweep(parent: &Path, kind: &str) {
         let is_ours = is_named_so && entry.file_type().is_ok_and(|of| of.is_dir());
         let Some(lock) = is_ours.then(|| File::open(entry.path()).ok()).flatten() else { continue };
         if lock.try_lock().is_ok() {
-            // Another process may do the same, and a stranger's folder stays.
+            // Errors are ignored: another process may be removing the same folder, and a folder of another user
+            // stays.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
@@ -86,7 +87,7 @@ mod tests {
             std::fs::create_dir(&path).unwrap();
             path
         };
-        // What a killed process leaves is a folder that nobody holds.
+        // A killed process leaves a folder that is not locked.
         let left = make("consensus-tree-1-a");
         let kept = [make("consensus-tree-1-b"), make("consensus-index-1-c"), make("another")];
         let held = File::open(&kept[0]).unwrap();

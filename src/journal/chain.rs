@@ -1,4 +1,4 @@
-//! The lines of a journal, each of which names the one before it by its digest.
+//! The lines of a journal as a chain: each line holds the digest of the line before it.
 
 use std::time::SystemTime;
 
@@ -9,12 +9,12 @@ use super::{Record, VERSION};
 use crate::crypto::Digest;
 use crate::text::check_depth;
 
-/// Where a chain ends.
+/// The end of a chain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chain {
-    /// So many lines are in it.
+    /// The number of lines in the chain.
     pub(super) lines: u64,
-    /// SHA-256 of the last one.
+    /// The SHA-256 of the last line.
     pub(super) head: Digest,
 }
 
@@ -25,7 +25,7 @@ impl Default for Chain {
 }
 
 impl Chain {
-    /// Adds a record, and puts its line at the end of `out`: whole, or not at all.
+    /// Adds a record, and appends its line to `out`: whole, or not at all.
     pub(super) fn append<E: Serialize>(
         &mut self,
         run: &str,
@@ -44,11 +44,11 @@ impl Chain {
         Ok(record)
     }
 
-    /// Takes the next line, without its line break, if it follows; says what is wrong if not.
+    /// Takes the next line, without its line break, if it continues the chain. Otherwise returns what is wrong.
     pub(super) fn check<E: DeserializeOwned>(&mut self, line: &[u8]) -> Result<Record<E>, String> {
         let text = std::str::from_utf8(line).map_err(|_| "it is not UTF-8".to_owned())?;
         if !check_depth(text) {
-            return Err("it nests too deeply".to_owned());
+            return Err("its JSON is nested too deeply".to_owned());
         }
         let record: Record<E> = serde_json::from_str(text).map_err(|e| format!("it cannot be read: {e}"))?;
         if record.v != VERSION {
@@ -58,7 +58,7 @@ impl Chain {
             return Err("it does not follow from the line before it: the chain is broken".to_owned());
         }
         if record.seq != self.lines {
-            return Err(format!("it is numbered {}", record.seq));
+            return Err(format!("its sequence number {} is out of order", record.seq));
         }
         *self = Self { lines: self.lines + 1, head: Digest::new(line) };
         Ok(record)

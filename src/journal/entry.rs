@@ -1,4 +1,4 @@
-//! What a journal records.
+//! The records of a journal.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,25 +14,25 @@ use crate::protocol::{CallId, Outcome, Passage, Reply, RunSetup};
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record<E = Entry> {
-    /// Format version.
+    /// The version of the format.
     pub v: u32,
-    /// The run's id; of a repository's decisions, its identity.
+    /// The id of the run; in a log of decisions, the identity of the repository.
     pub run: String,
     /// The line's number, from 0.
     pub seq: u64,
-    /// When it was written, RFC 3339 in UTC with microseconds.
+    /// The time of writing, RFC 3339 in UTC with microseconds.
     pub at: String,
-    /// What happened.
+    /// The event that the line records.
     pub event: E,
-    /// SHA-256 of the previous line.
+    /// The SHA-256 of the previous line.
     pub prev: Digest,
 }
 
-/// What happened.
+/// An event in a run.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Entry {
-    /// The run began, from this.
+    /// The run began, from this specification.
     Opened(Box<RunSpec>),
     /// A model is about to be called.
     Asked(Asked),
@@ -40,54 +40,55 @@ pub enum Entry {
     Replied(Replied),
     /// The documents were searched.
     Found(Found),
-    /// The run ended, or was put down for a later resume.
+    /// The run ended, or was put down to be resumed later.
     Stopped {
-        /// How.
+        /// How the run ended.
         outcome: Outcome,
     },
-    /// The run was taken up again, with these limits.
+    /// The run was resumed, with these limits.
     Resumed {
-        /// Name and version of the program.
+        /// The name and version of the program.
         program: String,
         /// The limits from here on.
         limits: Limits,
-        /// Where each agent's model is called from here on, where that has changed.
+        /// Where each agent's model is called from here on, if that has changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         endpoints: Option<Vec<Endpoint>>,
-        /// Documents that may be searched from here on, where they have changed.
+        /// The documents that may be searched from here on, if they have changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         library: Option<Library>,
     },
 }
 
-/// Returns the time between two time stamps; none, if a clock was set back in between or one is unreadable.
+/// Returns the time between two time stamps, or zero if the clock was set back in between. An unreadable time stamp
+/// counts as 1970.
 pub(crate) fn between(started_at: &str, ended_at: &str) -> Duration {
     let time = |text: &str| humantime::parse_rfc3339(text).unwrap_or(SystemTime::UNIX_EPOCH);
     time(ended_at).duration_since(time(started_at)).unwrap_or(Duration::ZERO)
 }
 
-/// Everything that a run starts from.
+/// The complete specification that a run starts from.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunSpec {
-    /// Name and version of the program.
+    /// The name and version of the program.
     pub program: String,
-    /// Task, agents, rules and parameters, complete.
+    /// The task, the agents, the rules and the parameters, complete.
     pub setup: RunSetup,
-    /// Where each agent's model is called, the arbiter's last. No secrets.
+    /// The endpoint of each agent's model, the arbiter's last. It holds no secrets.
     pub endpoints: Vec<Endpoint>,
-    /// What the run may use.
+    /// The limits on what the run may use.
     pub limits: Limits,
-    /// Documents that may be searched.
+    /// The documents that may be searched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library: Option<Library>,
-    /// Whether tokens stand in place of what must not leave the machine.
+    /// Whether tokens replace the texts that must not leave the machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
-    /// The session that the run belongs to, if it belongs to one. Version 0.1 did not record it.
+    /// The session that the run belongs to, if any. Version 0.1 did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<InSession>,
-    /// Of which cell of a batch the run is, if it is one of a batch. Version 0.1 did not record it.
+    /// The cell of a batch that the run belongs to, if any. Version 0.1 did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<InBatch>,
 }
@@ -96,55 +97,55 @@ pub struct RunSpec {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct InSession {
-    /// The session's name.
+    /// The name of the session.
     pub name: String,
-    /// Digest of the lines that were in the session when the run began.
+    /// The digest of the lines that the session had when the run began.
     pub head: Digest,
 }
 
-/// The place of a run in a batch, besides what the setup says.
+/// The place of a run in a batch, beyond what the setup already contains.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct InBatch {
-    /// The task's id.
+    /// The id of the task.
     pub task: String,
-    /// The model as it was named; empty for that of the roleset or the server.
+    /// The model as the user named it; empty if the roleset or the server chose it.
     pub model: String,
-    /// SHA-256 of what the run started from, as its line of tasks, its roleset and parameters say it.
+    /// The SHA-256 of the run's origin: its task line, its roleset and its parameters.
     pub made_of: Digest,
-    /// The name of its arm, by which settings are told from others of the same roleset and model; empty without one.
+    /// The name of the run's arm, which separates settings of the same roleset and model; empty without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arm: String,
-    /// What the task is labelled with, by name: runs are put together by it, and no model sees it.
+    /// The labels of the task, by name. Runs are grouped by them, and no model sees them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub meta: BTreeMap<String, String>,
 }
 
-/// Documents that may be searched.
+/// The documents that may be searched.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Library {
-    /// Files and folders, by their full paths.
+    /// The files and folders, by their full paths.
     pub places: Vec<PathBuf>,
-    /// Files whose text could not be read, with the reason.
+    /// The files whose text could not be read, with the reasons.
     pub lost: Vec<String>,
-    /// Digest of the paths of all other files and of the text in them; none in a run that is redacted, since what
-    /// is left out could be guessed by it.
+    /// The digest of the paths of all other files and of their texts. A redacted run records it salted, because a
+    /// plain digest would allow guesses at the redacted text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Digest>,
 }
 
-/// What a run may use; a missing limit does not bind.
+/// The limits of a run. A missing limit does not bind.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Prompt and completion tokens of all calls together.
+    /// The most prompt and completion tokens of all calls together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_total_max: Option<u64>,
-    /// Cost of all calls together, in millionths of a US dollar.
+    /// The highest cost of all calls together, in millionths of a US dollar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micro_usd_max: Option<u64>,
-    /// Time from the start, or from the resume, in milliseconds.
+    /// The time allowed from the start, or from the resume, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
 }
@@ -153,42 +154,42 @@ pub struct Limits {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Asked {
-    /// Which call.
+    /// The id of the call.
     pub call: CallId,
-    /// Digest of the conversation, the schema and the sampling settings.
+    /// The digest of the conversation, the schema and the sampling settings.
     pub sha256: Digest,
-    /// The most tokens it may use: estimated prompt plus the reply's limit.
+    /// The most tokens that the call may use: the estimated prompt plus the limit of the reply.
     pub tokens_max: u64,
 }
 
-/// A reply and what it took.
+/// A reply, and the resources that it took.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replied {
-    /// Which call it answers.
+    /// The id of the call that is answered.
     pub call: CallId,
-    /// The reply, untouched but for keys.
+    /// The reply. Only keys have been removed from it.
     pub reply: Reply,
-    /// Tokens used.
+    /// The tokens used.
     pub usage: Usage,
-    /// How the server was held to the schema, if one was sent.
+    /// How the server was made to follow the schema, if one was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Structured>,
-    /// Requests sent until this reply came, 1 without any fault.
+    /// The number of requests sent until this reply came; 1 if none failed.
     pub attempts: u32,
-    /// What the provider can be asked about later, if it gave anything.
+    /// The data by which the provider can be asked about the reply later, if it gave any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<Receipt>,
-    /// Whether the reply held a key of its endpoint, or a piece of one, which was taken out of it.
+    /// Whether the reply contained a key of its endpoint, or a part of one, which was removed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub key_removed: bool,
 }
 
-/// What a search of the documents brought.
+/// The result of a search of the documents.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Found {
-    /// For which round.
+    /// The round that the search is for.
     pub round: u32,
     /// The passages, best first.
     pub passages: Vec<Passage>,

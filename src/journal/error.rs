@@ -1,4 +1,4 @@
-//! What can be wrong with a journal.
+//! The errors of a journal.
 
 use std::path::PathBuf;
 
@@ -10,36 +10,36 @@ use crate::core::{ExitCode, is_unusable};
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum JournalError {
-    /// The file system said no.
+    /// The file system reported an error.
     #[error("cannot {action} `{path}`")]
     Io {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// Where.
+        /// The path that it failed on.
         path: PathBuf,
-        /// What the system said.
+        /// The system's own error.
         source: std::io::Error,
     },
     /// Another process has the run open.
     #[error("the run in `{path}` is in use by another process")]
     Locked {
-        /// The journal.
+        /// The path of the journal.
         path: PathBuf,
     },
     /// The journal is damaged.
     #[error("`{path}` line {line}: {why}")]
     Damaged {
-        /// The journal.
+        /// The path of the journal.
         path: PathBuf,
-        /// The line, from 1.
+        /// The number of the line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The damage.
         why: String,
     },
 }
 
 impl JournalError {
-    /// Returns the code with which the program ends if this ends it.
+    /// Returns the exit code of a program that ends with this error.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {

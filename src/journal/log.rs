@@ -1,20 +1,20 @@
-//! Where the records of one run go.
+//! The destination of one run's records.
 
 use super::{Entry, JournalError, Record, RunWriter, Writer};
 use crate::crypto::Digest;
 
-/// A journal of its own, or a part of one that many runs share.
+/// A journal of the run's own, or the run's part of a shared one.
 #[derive(Debug)]
 pub enum Log {
-    /// Its own.
+    /// The run's own journal.
     Own(Writer),
-    /// Shared.
+    /// A part of a journal that many runs share.
     Shared(RunWriter),
 }
 
 impl Log {
-    /// Appends one record and returns it; it survives the death of this process after [`Log::written`], and that of the machine after
-    /// [`Log::sync`].
+    /// Appends one record and returns it. The record survives the death of this process after [`Log::written`], and
+    /// that of the machine after [`Log::sync`].
     ///
     /// # Errors
     ///
@@ -26,20 +26,20 @@ impl Log {
         }
     }
 
-    /// Hands everything appended so far to the system.
+    /// Hands all appended records to the operating system.
     ///
     /// # Errors
     ///
     /// [`JournalError::Io`].
     pub async fn written(&self) -> Result<(), JournalError> {
         match self {
-            // It writes each record by itself.
+            // A journal of the run's own writes each record at once.
             Self::Own(_) => Ok(()),
             Self::Shared(writer) => writer.written().await,
         }
     }
 
-    /// Makes everything appended so far durable.
+    /// Makes all appended records durable.
     ///
     /// # Errors
     ///

@@ -1,25 +1,25 @@
 //! The journal: the append-only, hash-chained record of one run, and its only source of truth.
 //!
-//! One JSON line per record: `{"v":1,"run":…,"seq":n,"at":"RFC 3339","event":{…},"prev":"…"}`, where
-//! `prev` is the SHA-256 of the previous line without its line break (64 zeros for the first). The
-//! first record holds everything that the run started from, so that the file stands alone.
+//! There is one JSON line per record: `{"v":1,"run":…,"seq":n,"at":"RFC 3339","event":{…},"prev":"…"}`, where `prev`
+//! is the SHA-256 of the previous line without its line break (64 zeros for the first). The first record holds
+//! everything that the run started from, so the file is complete by itself.
 //!
-//! Writing: one `write` per record, then `fdatasync` where the caller needs durability; the folder is
-//! synced when the file is made. One writer at a time, by an advisory lock.
+//! Writing takes one `write` per record, then `fdatasync` where the caller needs durability; the folder is synced
+//! when the file is made. An advisory lock admits one writer at a time.
 //!
-//! Reading: a last line without its line break is what a crash leaves behind; it is reported and,
-//! on resume, cut. Any other damage is an error with the line's number.
+//! Reading reports a last line without its line break, which a crash leaves behind; on resume, that line is cut. Any
+//! other damage is an error with the number of the line.
 //!
-//! Many runs that go on at once can share one file ([`SharedJournal`]): its lines are then those of all of them, in one chain.
-//! Lines wait there for a common write, but for those of calls. In every journal a call is in the system's hands before its request
-//! leaves: no death of the process hides a call that was paid for.
+//! Many runs at once can share one file ([`SharedJournal`]), whose lines then form one chain of all their records.
+//! Lines wait there for a common write, except those of calls. In every journal a call is handed to the system before
+//! its request leaves: even if the process dies, a call that was paid for is on record.
 //!
-//! This module never interprets a record: what follows from one is decided by the engine's run state.
+//! This module never interprets a record: the engine's run state decides what follows from one.
 //!
 //! # Compatibility
 //!
-//! `v` is raised when a record's meaning changes or a field is added that an older reader must not
-//! ignore. Readers refuse a `v` that they do not know, and unknown fields within one that they do.
+//! `v` is raised when a record's meaning changes, or when a field is added that an older reader must not ignore.
+//! Readers refuse an unknown `v`, and unknown fields within a known one.
 
 mod chain;
 mod entry;
@@ -40,7 +40,7 @@ pub use writer::Writer;
 /// The journal's file name inside a run folder.
 pub const FILE_NAME: &str = "journal.jsonl";
 
-/// The name, beside it, of the table of what was redacted.
+/// The name of the file beside the journal that holds the table of redactions.
 pub const REDACTIONS_FILE: &str = "redactions.json";
 
 /// The name of the folder of sessions beside the folders of runs.

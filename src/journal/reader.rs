@@ -1,4 +1,4 @@
-//! Reading a journal back, and trusting nothing in it until its chain holds.
+//! Reading a journal back. Nothing in it is trusted until its chain has been checked.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -11,41 +11,41 @@ use super::{Entry, JournalError, Record};
 use crate::crypto::Digest;
 use crate::files::read_line;
 
-/// A journal whose chain holds.
+/// A journal whose chain is intact.
 #[derive(Clone, Debug)]
 pub struct Journal<E = Entry> {
-    /// Where it was read from.
+    /// The path that it was read from.
     pub path: PathBuf,
-    /// Its records, oldest first; at least one.
+    /// The records, oldest first; at least one.
     pub records: Vec<Record<E>>,
-    /// SHA-256 of the last line.
+    /// The SHA-256 of the last line.
     pub head: Digest,
-    /// Bytes of whole lines.
+    /// The length of all whole lines, in bytes.
     pub whole_bytes: u64,
-    /// Bytes of a torn last line, which do not count; 0 if there is none.
+    /// The length of a torn last line, which does not count, in bytes; 0 if there is none.
     pub torn_bytes: u64,
 }
 
-/// Where a line is in its file.
+/// The place of a line in its file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PlacedRecord {
-    /// Its number, from 1.
+    /// The number of the line, from 1.
     pub number: u64,
-    /// Where it begins, in bytes.
+    /// The offset of the line, in bytes.
     pub offset: u64,
-    /// How long it is, without its line break.
+    /// The length of the line in bytes, without its line break.
     pub bytes: usize,
-    /// Its SHA-256.
+    /// The SHA-256 of the line.
     pub sha256: Digest,
 }
 
-/// What a walk through a file has found.
+/// The result of a walk through a file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Walked {
     pub(super) chain: Chain,
-    /// Bytes of whole lines.
+    /// The length of all whole lines, in bytes.
     pub(super) whole_bytes: u64,
-    /// Bytes of a torn last line.
+    /// The length of a torn last line, in bytes.
     pub(super) torn_bytes: u64,
 }
 
@@ -53,8 +53,8 @@ pub(super) struct Walked {
 ///
 /// # Errors
 ///
-/// [`JournalError::Io`] if it cannot be read, [`JournalError::Damaged`] with the line's number for
-/// anything but a torn last line, and for a journal without one whole line.
+/// [`JournalError::Io`] if it cannot be read. [`JournalError::Damaged`], with the number of the line, for any damage
+/// except a torn last line, and for a journal without a whole line.
 pub fn read<E: DeserializeOwned>(path: &Path) -> Result<Journal<E>, JournalError> {
     let file = File::open(path).map_err(|source| JournalError::Io {
         action: "read",
@@ -70,19 +70,20 @@ pub fn read<E: DeserializeOwned>(path: &Path) -> Result<Journal<E>, JournalError
         Ok(())
     })?;
     if records.is_empty() {
-        let why = "there is no whole record; nothing was asked yet, so start the run anew".to_owned();
+        let why =
+            "the journal has no complete record, so no model was called yet; start the run again".to_owned();
         return Err(JournalError::Damaged { path: path.to_owned(), line: 1, why });
     }
     let Walked { chain, whole_bytes, torn_bytes } = walked;
     Ok(Journal { path: path.to_owned(), records, head: chain.head, whole_bytes, torn_bytes })
 }
 
-/// Reads a journal that many runs share at `path`, record by record, and checks its chain. Only one line is held at a time. A torn
-/// last line does not count.
+/// Reads a journal that many runs share at `path`, record by record, and checks its chain. Only one line is in memory
+/// at a time. A torn last line does not count.
 ///
 /// # Errors
 ///
-/// [`JournalError::Io`] and [`JournalError::Damaged`]; the latter also for a record that `each` finds wrong.
+/// [`JournalError::Io`] and [`JournalError::Damaged`]; the latter also for a record that `each` rejects.
 pub fn read_shared<E: DeserializeOwned>(
     path: &Path,
     each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
@@ -91,7 +92,7 @@ pub fn read_shared<E: DeserializeOwned>(
     walk(&File::open(path).map_err(io)?, path, each).map(drop)
 }
 
-/// Goes through a file from where it stands.
+/// Reads a file from its current position to its end, and passes each record to `each`.
 pub(super) fn walk<E: DeserializeOwned>(
     file: &File,
     path: &Path,

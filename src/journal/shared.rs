@@ -1,9 +1,10 @@
-//! One journal for many runs that go on at the same time.
+//! One journal for many runs at the same time.
 //!
-//! In go records, each of its run, in the order in which they come; out come lines of one chain in one file. A thread of its
-//! own writes whatever has come while it wrote before, and one sync makes all of it durable: a thousand runs cost hardly more
-//! syncs than one. A run whose line must be written before it goes on writes it itself, with the lines of all runs that have come by
-//! then. Nothing is said to be durable that is not, and once the file cannot be written nobody gets further.
+//! The input is records, each of its run, in the order in which they come. The output is lines of one chain in one
+//! file. A thread of the journal's own writes everything that came during its last write, and one sync makes all of
+//! it durable: a thousand runs cost hardly more syncs than one. A run whose line must be written before it continues
+//! writes that line itself, with the waiting lines of all other runs. No record is ever reported as durable before it
+//! is, and once the file cannot be written, no run continues.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -21,11 +22,13 @@ use super::reader::{PlacedRecord, walk};
 use super::writer::{create_file, open_file, settle};
 use super::{JournalError, Record};
 use crate::crypto::Digest;
+use crate::files::check_own;
 
-/// From one sync to the next: the records of a busy batch gather meanwhile, and one that comes alone does not wait.
+/// The time from one sync to the next. The records of a busy batch gather in it, and a record that comes alone does
+/// not wait.
 const BETWEEN_SYNCS: Duration = Duration::from_micros(500);
 
-/// A journal that is shared; whatever has come is written when this is dropped.
+/// A shared journal. All records that have come are written when it is dropped.
 #[derive(Debug)]
 pub struct SharedJournal {
     shared: Arc<Shared>,
@@ -37,9 +40,9 @@ pub struct SharedJournal {
 pub struct RunWriter {
     shared: Arc<Shared>,
     run: String,
-    /// SHA-256 of the last line of this run.
+    /// The SHA-256 of the last line of this run.
     head: Digest,
-    /// How many lines of the chain there are up to that one.
+    /// The number of lines in the chain up to that one.
     lines: u64,
 }
 
@@ -47,31 +50,31 @@ pub struct RunWriter {
 struct Shared {
     path: PathBuf,
     file: File,
-    /// Its holder alone takes lines and writes them, so that they stand in the file in the order of their chain.
+    /// The lock for writing: only its holder takes lines and writes them, so the file keeps the order of the chain.
     turn: Mutex<()>,
     state: Mutex<State>,
-    /// Says that there is something to do.
+    /// The signal that there is work to do.
     work: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
     chain: Chain,
-    /// Lines that are not written yet.
+    /// The lines that are not written yet.
     pending: Vec<u8>,
-    /// How many lines of the chain are written.
+    /// The number of lines of the chain that are written.
     written: u64,
-    /// Whoever waits until all lines of now are durable.
+    /// The runs that wait until all lines appended by now are durable.
     waiting: Vec<oneshot::Sender<Result<(), Failure>>>,
     is_closed: bool,
-    /// Why nothing more is written.
+    /// The reason why nothing more is written.
     failure: Option<Failure>,
 }
 
-/// Why a file cannot be written.
+/// The reason why a file cannot be written.
 type Failure = (std::io::ErrorKind, String);
 
-/// A shared journal that nobody else writes to, and that was not read yet.
+/// A shared journal that is locked against other writers, and that has not been read yet.
 #[derive(Debug)]
 pub struct LockedJournal {
     file: File,
@@ -79,21 +82,40 @@ pub struct LockedJournal {
 }
 
 impl LockedJournal {
-    /// Takes the journal at `path`, which is made if there is none.
+    /// Returns true if another process has the journal at `path` at this moment.
+    #[must_use]
+    pub fn is_held(path: &Path) -> bool {
+        matches!(open_file(path), Err(JournalError::Locked { .. }))
+    }
+
+    /// Removes the journal if it holds nothing.
+    pub fn discard_empty(self) {
+        if self.file.metadata().is_ok_and(|about| about.len() == 0) {
+            // An empty journal that remains is no harm.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+
+    /// Locks the journal at `path`, and creates it if it does not exist.
     ///
     /// # Errors
     ///
-    /// [`JournalError::Locked`] if another process has it, [`JournalError::Io`].
+    /// [`JournalError::Locked`] if another process has it, and [`JournalError::Io`].
     pub fn take(path: &Path) -> Result<Self, JournalError> {
+        check_own(path).map_err(|source| JournalError::Io {
+            action: "open",
+            path: path.to_owned(),
+            source,
+        })?;
         let file = open_file(path)?.map_or_else(|| create_file(path), Ok)?;
         Ok(Self { file, path: path.to_owned() })
     }
 
-    /// Reads what is there, record by record, to go on with it. A torn last line is cut.
+    /// Reads the existing records, one by one, and prepares the journal for more. A torn last line is cut.
     ///
     /// # Errors
     ///
-    /// [`JournalError::Damaged`] if its chain does not hold, [`JournalError::Io`].
+    /// [`JournalError::Damaged`] if its chain is broken, and [`JournalError::Io`].
     pub fn read<E: DeserializeOwned>(
         self,
         each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
@@ -106,11 +128,11 @@ impl LockedJournal {
 }
 
 impl SharedJournal {
-    /// Takes a journal, and reads it.
+    /// Locks a journal and reads it.
     ///
     /// # Errors
     ///
-    /// As [`LockedJournal::take`] and [`LockedJournal::read`].
+    /// The errors of [`LockedJournal::take`] and [`LockedJournal::read`].
     pub fn open<E: DeserializeOwned>(
         path: &Path,
         each: impl FnMut(Record<E>, PlacedRecord) -> Result<(), String>,
@@ -137,7 +159,7 @@ impl SharedJournal {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// The part of a run, which may have records in it: the SHA-256 of its last line, or zeros.
+    /// Returns the writer of one run; `head` is the SHA-256 of the run's last line, or zeros if it has none yet.
     #[must_use]
     pub fn writer(&self, run: &str, head: Digest) -> RunWriter {
         RunWriter { shared: Arc::clone(&self.shared), run: run.to_owned(), head, lines: 0 }
@@ -149,15 +171,15 @@ impl Drop for SharedJournal {
         self.shared.lock().is_closed = true;
         self.shared.work.notify_one();
         if let Some(thread) = self.thread.take() {
-            // What it could not write it has told to whoever waited for it.
+            // The thread has reported a failed write to each run that waited for it.
             let _ = thread.join();
         }
     }
 }
 
 impl RunWriter {
-    /// Appends one record and returns it. It survives the death of this process after [`RunWriter::written`], and that of the machine
-    /// after [`RunWriter::sync`]; at the latest it is written when the journal is dropped.
+    /// Appends one record and returns it. The record survives the death of this process after [`RunWriter::written`],
+    /// and that of the machine after [`RunWriter::sync`]. It is written at the latest when the journal is dropped.
     ///
     /// # Errors
     ///
@@ -173,13 +195,13 @@ impl RunWriter {
         Ok(record)
     }
 
-    /// Hands everything appended so far to the system, with the lines of other runs that are ready to go on as well.
+    /// Hands all appended records to the operating system, together with the lines of other runs that are ready.
     ///
     /// # Errors
     ///
     /// [`JournalError::Io`].
     pub async fn written(&self) -> Result<(), JournalError> {
-        // Runs that one sync has woken append first, and the first of them writes for all.
+        // Runs that were woken by one sync append first, and the first of them writes for all.
         tokio::task::yield_now().await;
         if self.shared.lock().written >= self.lines {
             return Ok(());
@@ -187,7 +209,7 @@ impl RunWriter {
         self.shared.write_pending().map_err(|failure| self.shared.error(&failure))
     }
 
-    /// Waits until everything appended so far is durable.
+    /// Waits until all appended records are durable.
     ///
     /// # Errors
     ///
@@ -205,7 +227,7 @@ impl RunWriter {
         if is_first {
             self.shared.work.notify_one();
         }
-        // It answers whoever waits before it ends.
+        // The thread answers every waiting run before it ends.
         let done = done.await.unwrap_or_else(|_| Err(closed()));
         done.map_err(|failure| self.shared.error(&failure))
     }
@@ -218,19 +240,19 @@ impl RunWriter {
 }
 
 impl State {
-    /// Why nothing more is taken.
+    /// Returns the reason why nothing more is accepted, if there is one.
     fn refusal(&self) -> Option<Failure> {
         self.is_closed.then(|| self.failure.clone().unwrap_or_else(closed))
     }
 }
 
 fn closed() -> Failure {
-    (std::io::ErrorKind::BrokenPipe, "it is closed".to_owned())
+    (std::io::ErrorKind::BrokenPipe, "the journal is closed".to_owned())
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Whoever panicked while it held this has changed nothing by halves: a line is put in whole, or not at all.
+        // A panic while the lock was held has left nothing half changed: a line is added whole, or not at all.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -242,7 +264,7 @@ impl Shared {
         self.io(std::io::Error::new(*kind, why.clone()))
     }
 
-    /// Waits until there is something to write, and for those who are about to add to it.
+    /// Waits until there is something to write, and a little longer for runs that are about to add to it.
     fn wait(&self, synced: Option<Instant>) -> MutexGuard<'_, State> {
         let is_idle = |state: &mut State| state.waiting.is_empty() && !state.is_closed;
         let state = self.work.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
@@ -251,9 +273,9 @@ impl Shared {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Writes the lines that have come; those that were taken before are written by then.
+    /// Writes the lines that have come. Lines that another thread took before are written when this returns.
     fn write_pending(&self) -> Result<(), Failure> {
-        // No panic leaves a line half written.
+        // A panic never leaves a line half written.
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.lock();
         if let Some(failure) = &state.failure {
@@ -266,7 +288,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes no line any more: one that came after this would leave a gap.
+    /// Closes the journal to further lines: a line after the failed one would leave a gap.
     fn fail(&self, why: &std::io::Error) -> Failure {
         let mut state = self.lock();
         state.is_closed = true;
@@ -276,7 +298,7 @@ impl Shared {
         failure
     }
 
-    /// Writes whatever comes, until there is nothing more to come.
+    /// Writes lines as they come, until the journal is closed.
     fn write_all(&self) {
         let (mut is_open, mut synced) = (true, None);
         while is_open {
@@ -293,11 +315,12 @@ impl Shared {
                 is_open = false;
             }
             for waiting in waiting.into_iter().chain(late) {
-                // A run that was put down waits no longer.
+                // A run that was put down no longer waits.
                 let _ = waiting.send(done.clone());
             }
         }
-        // A program that is being started in this very moment holds a copy of the file.
+        // A program that is being started at this moment may hold a copy of the file, so the lock is released
+        // explicitly.
         let _ = self.file.unlock();
     }
 }

@@ -15,10 +15,11 @@ use super::{FILE_NAME, Journal, JournalError, Record, read};
 use crate::crypto::Digest;
 use crate::files::private_folder;
 
-/// Longer than anybody needs who looks whether a journal is being written.
+/// The wait before another attempt to lock a journal. A process that only checks whether a journal is being written
+/// holds the lock for less.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The one writer of a run's journal; holds the run's lock until it is dropped.
+/// The only writer of a run's journal. It holds the lock of the run until it is dropped.
 #[derive(Debug)]
 pub struct Writer {
     file: File,
@@ -30,22 +31,22 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Makes the run folder `dir`, private to the user, and an empty journal in it.
+    /// Creates the run folder `dir`, private to the user, and an empty journal in it.
     ///
     /// # Errors
     ///
-    /// [`JournalError::Io`], also if there is a journal already.
+    /// [`JournalError::Io`], also if a journal exists already.
     pub fn create(dir: &Path, run: &str) -> Result<Self, JournalError> {
         let path = dir.join(FILE_NAME);
         Ok(Self::at(create_file(&path)?, path, run.to_owned(), Chain::default()))
     }
 
-    /// Opens the journal in the run folder `dir` to go on with it; a torn last line is cut.
+    /// Opens the journal in the run folder `dir` to continue it. A torn last line is cut.
     ///
     /// # Errors
     ///
-    /// [`JournalError::Locked`] if another process has it, [`JournalError::Damaged`] if its chain
-    /// does not hold, [`JournalError::Io`].
+    /// [`JournalError::Locked`] if another process has it, [`JournalError::Damaged`] if its chain is broken, and
+    /// [`JournalError::Io`].
     pub fn reopen<E: DeserializeOwned>(dir: &Path) -> Result<(Self, Journal<E>), JournalError> {
         let path = dir.join(FILE_NAME);
         let file = open_file(&path)?.ok_or_else(|| JournalError::Io {
@@ -56,11 +57,12 @@ impl Writer {
         Self::go_on(file, path)
     }
 
-    /// Opens the journal in the folder `dir` to go on with it, or makes one, where there is none with a whole record.
+    /// Opens the journal in the folder `dir` to continue it. If there is no journal with a whole record, a new one is
+    /// started.
     ///
     /// # Errors
     ///
-    /// As [`Writer::create`] and [`Writer::reopen`].
+    /// The errors of [`Writer::create`] and [`Writer::reopen`].
     pub fn open<E: DeserializeOwned>(dir: &Path, run: &str) -> Result<(Self, Vec<Record<E>>), JournalError> {
         let path = dir.join(FILE_NAME);
         let io = |action| {
@@ -81,7 +83,7 @@ impl Writer {
         Self { file, path, run, chain, line: Vec::new() }
     }
 
-    /// Goes on with a file that is locked.
+    /// Continues a file that is locked.
     fn go_on<E: DeserializeOwned>(mut file: File, path: PathBuf) -> Result<(Self, Journal<E>), JournalError> {
         let journal: Journal<E> = read(&path)?;
         let chain = Chain { lines: journal.records.len() as u64, head: journal.head };
@@ -94,8 +96,8 @@ impl Writer {
         Ok((Self::at(file, path, run, chain), journal))
     }
 
-    /// Appends one record and returns it. It survives the death of this process at once, and that
-    /// of the machine after [`Writer::sync`].
+    /// Appends one record and returns it. The record survives the death of this process at once, and that of the
+    /// machine after [`Writer::sync`].
     ///
     /// # Errors
     ///
@@ -110,13 +112,13 @@ impl Writer {
         Ok(record)
     }
 
-    /// Removes a journal that holds nothing whole, so that nobody takes it for a run.
+    /// Removes a journal without a whole record, so that it is not taken for a run.
     pub(crate) fn discard(self) {
-        // Whatever stands in the way has been reported by the write that failed.
+        // An obstacle to the removal has already been reported by the write that failed.
         let _ = std::fs::remove_file(&self.path);
     }
 
-    /// Makes everything appended so far durable.
+    /// Makes all appended records durable.
     ///
     /// # Errors
     ///
@@ -134,14 +136,15 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// A program that is being started in this very moment holds a copy of the file; the lock is not to last as long as that.
+    /// Releases the lock. A program that is being started at this moment may hold a copy of the file, and would hold
+    /// the lock as well.
     fn drop(&mut self) {
-        // Whoever cannot unlock it closes it next.
+        // If unlocking fails, the file is closed next.
         let _ = self.file.unlock();
     }
 }
 
-/// Makes a journal's file, locked, and the folder it is in, private to the user.
+/// Creates a journal's file, locked, and its folder, private to the user.
 pub(super) fn create_file(path: &Path) -> Result<File, JournalError> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let io = |action| move |source| JournalError::Io { action, path: dir.to_owned(), source };
@@ -158,7 +161,7 @@ pub(super) fn create_file(path: &Path) -> Result<File, JournalError> {
     Ok(file)
 }
 
-/// Opens a journal's file to be read and added to, locked; `None` if there is none.
+/// Opens a journal's file for reading and appending, locked; returns `None` if it does not exist.
 pub(super) fn open_file(path: &Path) -> Result<Option<File>, JournalError> {
     let file = match OpenOptions::new().read(true).append(true).open(path) {
         Ok(file) => file,
@@ -169,8 +172,8 @@ pub(super) fn open_file(path: &Path) -> Result<Option<File>, JournalError> {
     Ok(Some(file))
 }
 
-/// Cuts a torn last line off a file that was walked through, and makes durable what is left: whoever wrote it may have died before
-/// that, and what follows from it is on its way next.
+/// Cuts a torn last line off a file that was walked through, and makes the rest durable. Its writer may have died
+/// before doing so, and the consequences of these records come next.
 pub(super) fn settle(file: &mut File, path: &Path, walked: &Walked) -> Result<(), JournalError> {
     let io = |action| move |source| JournalError::Io { action, path: path.to_owned(), source };
     if walked.torn_bytes > 0 {
@@ -181,7 +184,7 @@ pub(super) fn settle(file: &mut File, path: &Path, walked: &Walked) -> Result<()
 }
 
 fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
-    // Whoever only looks whether somebody has it has it for a moment.
+    // A process that only checks whether a journal is in use holds the lock for a moment.
     for wait in [Some(LOOK), Some(LOOK), None] {
         match (file.try_lock(), wait) {
             (Ok(()), _) => break,
@@ -197,7 +200,7 @@ fn lock(file: &File, path: &Path) -> Result<(), JournalError> {
     Ok(())
 }
 
-/// Makes a folder's entries durable, and those of the folders around it, which may be new as well.
+/// Makes a folder's entries durable, and those of the folders above it, which may be new as well.
 fn sync_folder(dir: &Path) -> std::io::Result<()> {
     let named = dir.ancestors().take(5).filter(|folder| !folder.as_os_str().is_empty());
     named.map(File::open).try_for_each(|folder| folder?.sync_all())

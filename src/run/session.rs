@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 use crate::crypto::{Digest, Hasher};
 use crate::engine::Redaction;
-use crate::files::{LARGE_BYTES_MAX, private_folder, read};
+use crate::files::{LARGE_BYTES_MAX, check_own, private_folder, read, write_whole};
 use crate::journal::{InSession, REDACTIONS_FILE, RunSpec, SESSIONS_FOLDER};
 use crate::protocol::{Document, Outcome};
 use crate::report::RunResult;
@@ -44,6 +44,11 @@ pub enum SessionError {
     /// A name that is no file's.
     #[error("`{0}` is no session's name: letters, digits, `-` and `_`, 64 at most")]
     Name(String),
+    /// The name of a session that was deleted.
+    #[error(
+        "the session `{0}` was deleted, and the records of its runs name it; give the new one another name"
+    )]
+    Forgotten(String),
     /// A file that cannot be read or written.
     #[error("the session `{path}` cannot be used: {source}")]
     File {
@@ -149,6 +154,11 @@ pub fn session_names(folder: &Path) -> Vec<String> {
     found.into_iter().map(|(_, name)| name).collect()
 }
 
+/// Returns the path of the file that says that a session was deleted.
+fn forgotten(path: &Path) -> PathBuf {
+    path.with_extension("deleted")
+}
+
 /// The whole lines of a session's file.
 #[derive(Clone, Debug)]
 struct Lines {
@@ -180,10 +190,11 @@ impl Session {
             return Err(SessionError::Name(escape::excerpt(name)));
         }
         let path = folder.join(SESSIONS_FOLDER).join(format!("{name}.jsonl"));
-        // A link that came with the folder could lead what is added to any file of the user's.
-        if path.is_symlink() {
-            let source = std::io::Error::other("it is a link; put the file itself in its place");
+        if let Err(source) = check_own(&path) {
             return Err(SessionError::File { path, source });
+        }
+        if forgotten(&path).exists() {
+            return Err(SessionError::Forgotten(name.to_owned()));
         }
         let bytes = match read(&path, LARGE_BYTES_MAX) {
             Ok(bytes) => Some(bytes),
@@ -257,13 +268,16 @@ impl Session {
         exchanges.iter().enumerate().filter(is_last).map(turn).collect()
     }
 
-    /// Removes what was asked and answered; the records of the runs stay.
+    /// Removes the questions and answers; the records of the runs stay. The name is not used again: those records say what the session
+    /// held, and another session of that name would contradict them.
     ///
     /// # Errors
     ///
     /// [`SessionError::File`].
     pub fn delete(self) -> Result<(), SessionError> {
-        std::fs::remove_file(&self.path).map_err(|source| SessionError::File { path: self.path, source })
+        let Self { path, .. } = self;
+        let done = write_whole(&forgotten(&path), "", 0o600).and_then(|()| std::fs::remove_file(&path));
+        done.map_err(|source| SessionError::File { path, source })
     }
 
     /// Makes the document of what was asked and agreed on. Its form stands in records, which are compared with it: it is not to
@@ -350,8 +364,14 @@ impl Session {
     fn lock(&self) -> std::io::Result<File> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         private_folder(folder)?;
+        check_own(&self.path)?;
         let file = File::options().read(true).create(true).append(true).mode(0o600).open(&self.path)?;
         file.lock()?;
+        if forgotten(&self.path).exists() {
+            // It was deleted while this run was under way, and stays so.
+            std::fs::remove_file(&self.path)?;
+            return Err(std::io::Error::other("the session was deleted during this run"));
+        }
         if !self.is_there {
             File::open(folder)?.sync_all()?;
         }

@@ -73,10 +73,11 @@ impl TaskSource {
     fn given(&self) -> Result<Option<String>, RunError> {
         let words = match self.words.as_slice() {
             [] => return Ok(self.prompt.clone()),
-            [one] => return Ok(Some(one.clone())),
+            // A question of one word has no dot; the name of a file has one, or a folder before it.
+            [one] if !one.contains(['.', '/']) => return Ok(Some(one.clone())),
             words => words,
         };
-        match words.iter().find(|word| Path::new(word).exists()) {
+        match words.iter().find(|word| Path::new(word).is_file()) {
             Some(file) => Err(RunError::Usage(format!(
                 "`{file}` is a file; give each file with its own -f, or put the task in quotes"
             ))),

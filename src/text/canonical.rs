@@ -1,8 +1,8 @@
-//! One form for texts that mean the same, and the digest that agreement compares.
+//! The canonical form of a text, and the digest that agreement compares.
 //!
-//! Which differences count is the roleset's choice ([`CanonicalKind`]); within a kind the rules are
-//! fixed. Each canonicaliser is idempotent, and texts that are equal under Unicode NFC have equal
-//! digests (except `verbatim`, where every byte counts). NFC, not NFKC, for prose: `x²` is not `x2`.
+//! Texts that mean the same have one form. The roleset chooses which differences count ([`CanonicalKind`]); the rules
+//! within a kind are fixed. Each canonicaliser is idempotent. Texts that are equal under Unicode NFC have equal
+//! digests, except for `verbatim`, where every byte counts. Prose uses NFC rather than NFKC, because `x²` is not `x2`.
 
 use caseless::Caseless;
 use serde::{Deserialize, Serialize};
@@ -14,52 +14,52 @@ use super::escape::{self, one_line};
 use super::{StrictValue, check_depth};
 use crate::crypto::{Digest, NotInteroperable, canonical_json};
 
-/// What kind of text the answer is, hence which differences do not count.
+/// The kind of text that the answer is, which decides the differences that do not count.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CanonicalKind {
-    /// Prose: NFC, each run of white space one space, trimmed.
+    /// Prose: NFC, with each run of white space as one space, and trimmed.
     #[default]
     Text,
-    /// Code and laid-out prose: NFC, line ends LF, trailing white space and outer blank lines off.
+    /// Code and laid-out prose: NFC, with LF line ends, and without trailing white space or outer blank lines.
     Lines,
     /// One finite decimal number, compared exactly.
     Number,
     /// A JSON value in RFC 8785 form.
     Json,
-    /// One of the roleset's `choices`: NFKC, case folded, outer punctuation off.
+    /// One of the roleset's `choices`: NFKC, case-folded, without outer punctuation.
     Choice,
-    /// The bytes.
+    /// The bytes as they are.
     Verbatim,
 }
 
-/// How strictly a text is read; versions of the rules differ in it.
+/// The strictness with which a text is read, which depends on the version of the rules.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Reading {
-    /// As version 0.1 did: `0,125` is 125, and `!yes` is the choice `yes`.
+    /// The reading of version 0.1: `0,125` is 125, and `!yes` is the choice `yes`.
     Lenient,
-    /// Groups of thousands are read only where no other meaning is possible or the rule names the decimal sign;
-    /// a sign that may negate or ask is a part of a choice.
+    /// The reading of later versions. Groups of thousands are read only if no other meaning is possible or the rule
+    /// names the decimal sign. A sign that may negate or ask is part of a choice.
     Strict,
 }
 
-/// The `canonical` section of a roleset: a kind, for `choice` the choices, and for `number` the decimal sign.
+/// The `canonical` section of a roleset: the kind, the choices for `choice`, and the decimal sign for `number`.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CanonicalRule {
-    /// Which differences do not count.
+    /// The kind, which decides the differences that do not count.
     #[serde(default)]
     pub kind: CanonicalKind,
     /// The allowed answers, for [`CanonicalKind::Choice`] only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
-    /// The sign before the decimals, for [`CanonicalKind::Number`] only; if there is none, a point, and a comma that may
-    /// stand before decimals is refused.
+    /// The sign before the decimals, for [`CanonicalKind::Number`] only. Without it, decimals follow a point, and a
+    /// comma that may be a decimal sign is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decimal: Option<DecimalSign>,
 }
 
-/// The rule of a kind that is named without more: a number then has its decimals after a point.
+/// The rule of a kind that is given by its name alone. The decimals of a number then follow a point.
 impl From<CanonicalKind> for CanonicalRule {
     fn from(kind: CanonicalKind) -> Self {
         let decimal = (kind == CanonicalKind::Number).then_some(DecimalSign::Point);
@@ -68,7 +68,7 @@ impl From<CanonicalKind> for CanonicalRule {
 }
 
 impl CanonicalRule {
-    /// Says in words what a text must be.
+    /// Describes in words what a text must be.
     #[must_use]
     pub fn in_words(&self) -> String {
         match self.kind {
@@ -97,23 +97,23 @@ impl CanonicalRule {
 pub struct Canonical {
     /// The canonical form.
     pub text: String,
-    /// SHA-256 of its UTF-8 bytes.
+    /// The SHA-256 of its UTF-8 bytes.
     pub digest: Digest,
 }
 
-/// A text that has no canonical form of the wanted kind.
+/// The reason why a text has no canonical form of the wanted kind.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 pub enum NotCanonical {
-    /// Not one decimal number as the rule wants it.
+    /// The text is not one decimal number as the rule wants it.
     #[error(transparent)]
     NotANumber(#[from] NotANumber),
-    /// Not JSON, or JSON with repeated keys.
+    /// The text is not JSON, or is JSON with repeated keys.
     #[error("it must be one JSON value: {0}")]
     NotJson(String),
-    /// JSON with a number that has no exact canonical form.
+    /// The text is JSON with a number that has no exact canonical form.
     #[error(transparent)]
     NotInteroperable(#[from] NotInteroperable),
-    /// Not one of the choices.
+    /// The text is not one of the choices.
     #[error("it must be exactly one of: {0}")]
     NotAChoice(String),
 }
@@ -124,25 +124,25 @@ pub struct Canonicalizer {
     kind: CanonicalKind,
     decimal: Option<DecimalSign>,
     reading: Reading,
-    /// Choices as written and as folded.
+    /// The choices, each as written and as folded.
     choices: Vec<(String, String)>,
 }
 
 impl Canonicalizer {
-    /// Makes the canonicaliser for a rule, with the reading of the run's version of the rules.
+    /// Creates the canonicaliser for a rule and the reading of the run's version of the rules.
     #[must_use]
     pub fn new(rule: &CanonicalRule, reading: Reading) -> Self {
         let choices = rule.choices.iter().map(|c| (c.clone(), fold_choice(c, reading))).collect();
         Self { kind: rule.kind, decimal: rule.decimal, reading, choices }
     }
 
-    /// Returns the kind of text this canonicaliser takes.
+    /// Returns the kind of text that this canonicaliser takes.
     #[must_use]
     pub fn kind(&self) -> CanonicalKind {
         self.kind
     }
 
-    /// Returns the sign that stands before the decimals of a number: a point, if the rule does not say.
+    /// Returns the sign before the decimals of a number, which is a point unless the rule names another.
     #[must_use]
     pub fn decimal_sign(&self) -> DecimalSign {
         self.decimal.unwrap_or(DecimalSign::Point)
@@ -157,8 +157,7 @@ impl Canonicalizer {
     ///
     /// # Errors
     ///
-    /// [`NotCanonical`] if the text is not of this kind. `text`, `lines` and `verbatim` take
-    /// everything.
+    /// [`NotCanonical`] if the text is not of this kind. `text`, `lines` and `verbatim` accept every text.
     pub fn canonicalize(&self, text: &str) -> Result<Canonical, NotCanonical> {
         let groups = match (self.reading, self.decimal) {
             (Reading::Lenient, _) => DigitGroups::Any,
@@ -168,8 +167,9 @@ impl Canonicalizer {
         self.with_groups(text, groups)
     }
 
-    /// Returns the canonical form of an answer that a person has written down as the right one: a single group of
-    /// thousands, as in `1,000`, is read also where the rule names no decimal sign.
+    /// Returns the canonical form of an answer that a person has recorded as the right one.
+    ///
+    /// A single group of thousands, as in `1,000`, is read even if the rule names no decimal sign.
     ///
     /// # Errors
     ///
@@ -198,8 +198,8 @@ impl Canonicalizer {
         Ok(Canonical { text, digest })
     }
 
-    /// Returns `text` as it is shown: without what its kind ignores at both ends, and a choice as the
-    /// roleset writes it. What is shown has the canonical form of what was written.
+    /// Returns `text` as it is shown: without the outer characters that its kind ignores, and a choice as the roleset
+    /// writes it. The shown text has the same canonical form as `text`.
     #[must_use]
     pub fn shown(&self, text: &str) -> String {
         match self.kind {
@@ -227,7 +227,7 @@ impl Canonicalizer {
     }
 }
 
-/// NFC, skipping the work for text that is already in it (almost all text is).
+/// Converts to NFC, and skips the work for text that is in NFC already, as almost all text is.
 fn to_nfc(text: &str) -> std::borrow::Cow<'_, str> {
     match is_nfc_quick(text.chars()) {
         IsNormalized::Yes => text.into(),
@@ -254,13 +254,13 @@ fn canonical_value(text: &str) -> Result<String, NotCanonical> {
     Ok(canonical_json(&value.0)?)
 }
 
-/// NFKC, default case folding, and everything but letters, digits and symbols off both ends.
+/// Applies NFKC and default case folding, and strips everything but letters, digits and symbols from both ends.
 fn fold_choice(text: &str, reading: Reading) -> String {
     let folded: String = text.nfkc().default_case_fold().nfkc().collect();
     let is_kept = |c: char| reading == Reading::Strict && can_change_a_choice(c);
     let is_off = |c: char| c.is_whitespace() || is_outer_punctuation(c) && !is_kept(c);
     let trimmed = folded.trim_matches(is_off);
-    // A choice that is punctuation alone ("+", "?") is kept as it is.
+    // A choice of punctuation alone ("+", "?") is kept as it is.
     if trimmed.is_empty() { folded.trim().to_owned() } else { one_line(trimmed) }
 }
 
@@ -269,7 +269,7 @@ fn is_outer_punctuation(c: char) -> bool {
         || matches!(c, '\u{2010}'..='\u{2027}' | '\u{3001}' | '\u{3002}' | '«' | '»' | '¿' | '¡')
 }
 
-/// Signs that may negate what they stand beside, or make a question of it; a dash may be a minus.
+/// Returns true for signs that may negate a neighbouring word or turn it into a question; a dash may be a minus.
 fn can_change_a_choice(c: char) -> bool {
     matches!(c, '!' | '~' | '^' | '?' | '¿' | '\u{2010}'..='\u{2015}')
 }
@@ -339,7 +339,7 @@ mod tests {
         {
             let why = form(Reading::Strict, text).unwrap_err();
             assert_eq!(why.to_string(), "it must be exactly one of: yes, no, 5", "{text}");
-            // Journals of the first version hold agreements that came about so.
+            // Journals of the first version contain agreements that came about this way.
             assert!(form(Reading::Lenient, text).is_ok(), "{text}");
         }
         for text in ["¬yes", "-yes", "−5"] {
@@ -375,7 +375,7 @@ mod tests {
         prop::sample::select(vec![Text, Lines, Verbatim])
     }
 
-    /// Text rich in what canonicalisation is about: marks, spaces, line ends, Hangul.
+    /// Text that is rich in what canonicalisation changes: marks, spaces, line ends and Hangul.
     const RICH: &str = "[a-zé\u{301}\u{327}\u{1100}\u{1161}\u{11a8}\u{212b} \\t\\r\\n\u{a0}\u{85}²ﬁ]{0,40}";
 
     proptest! {

@@ -1,7 +1,7 @@
 //! Constraints of a task that a program can check.
 //!
-//! "Exactly three sentences" was never obeyed by the small models this was tried with, and both
-//! agents agreed all the same. A check costs nothing and settles what a second opinion does not.
+//! The small models that were tried never obeyed "exactly three sentences", and both agents agreed all the same. A
+//! check costs nothing, and settles what a second opinion does not.
 
 use std::fmt;
 
@@ -17,30 +17,30 @@ use super::{escape, shape};
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Constraint {
-    /// Number of sentences (Unicode UAX #29 boundaries, those with a letter or digit).
+    /// The number of sentences (boundaries of Unicode UAX #29; a sentence counts if it has a letter or digit).
     Sentences(Bounds),
-    /// Number of words (UAX #29).
+    /// The number of words (UAX #29).
     Words(Bounds),
-    /// Number of characters (Unicode scalar values).
+    /// The number of characters (Unicode scalar values).
     Characters(Bounds),
-    /// Number of lines that are not blank.
+    /// The number of lines that are not blank.
     Lines(Bounds),
-    /// The text must contain this, letter for letter.
+    /// The text must contain this string, letter for letter.
     Contains {
-        /// What must occur.
+        /// The string that must occur.
         text: String,
     },
-    /// The text must not contain this, letter for letter.
+    /// The text must not contain this string, letter for letter.
     Excludes {
-        /// What must not occur.
+        /// The string that must not occur.
         text: String,
     },
-    /// The text must begin with this.
+    /// The text must begin with this string.
     StartsWith {
         /// The beginning.
         text: String,
     },
-    /// The text must end with this.
+    /// The text must end with this string.
     EndsWith {
         /// The end.
         text: String,
@@ -49,44 +49,44 @@ pub enum Constraint {
     Integer,
     /// The text must be a JSON object with these keys.
     Keys {
-        /// Keys that must be there.
+        /// The keys that must be present.
         keys: Vec<String>,
     },
-    /// The text must be a JSON list of sentences of a document. No roleset and no user asks for it.
+    /// The text must be a JSON list of sentences of a document. Rolesets and users cannot ask for this.
     #[serde(skip)]
     Quotes(Quotes),
-    /// The text must be a JSON list of answers with the facts behind them. No roleset and no user asks for it.
+    /// The text must be a JSON list of answers with the facts behind them. Rolesets and users cannot ask for this.
     #[serde(skip)]
     Answers(Answers),
 }
 
-/// Inclusive bounds; a missing one does not bind.
+/// Inclusive bounds. A missing bound does not apply.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bounds {
-    /// At least this many.
+    /// The least number allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<usize>,
-    /// At most this many.
+    /// The greatest number allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<usize>,
 }
 
-/// A constraint that a text breaks, and how.
+/// A constraint that a text breaks, with the reason.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 #[error("{0}")]
 pub struct Broken(String);
 
-/// The JSON that a rule asks for.
+/// The form of JSON that a rule asks for.
 pub(crate) struct TextForm {
-    /// What a server is told.
+    /// The schema, which is sent to the server.
     pub(crate) schema: Value,
-    /// What it looks like, with placeholders that no answer would be.
+    /// An example of the form, with placeholders that no answer would contain.
     pub(crate) example: &'static str,
 }
 
 impl Constraint {
-    /// Returns the JSON that this rule asks for, if it asks for any.
+    /// Returns the form of JSON that this rule asks for, if any.
     pub(crate) fn form(&self) -> Option<TextForm> {
         let (schema, example) = match self {
             Self::Quotes(quotes) => (quotes.schema(), Quotes::EXAMPLE),
@@ -123,8 +123,8 @@ impl Constraint {
         }
     }
 
-    /// Reads the command line's short form: `sentences=3`, `words=..40`, `words=10..40`,
-    /// `contains=TEXT`, `integer`, `keys=a,b`.
+    /// Parses the short form of the command line: `sentences=3`, `words=..40`, `words=10..40`, `contains=TEXT`,
+    /// `integer`, `keys=a,b`.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ impl Constraint {
     ///
     /// # Errors
     ///
-    /// [`Broken`] states the rule and what was found.
+    /// [`Broken`] states the rule and the value that was found.
     pub fn check(&self, text: &str) -> Result<(), Broken> {
         match self {
             Self::Sentences(bounds) => bounds.check(self, text.unicode_sentences().count()),
@@ -182,7 +182,7 @@ impl Constraint {
         }
     }
 
-    /// Returns true if no text can hold this.
+    /// Returns true if no text can satisfy this rule.
     #[must_use]
     pub fn is_impossible(&self) -> bool {
         match self {

@@ -1,13 +1,20 @@
-//! Counts with their nouns.
+//! Counts, as they are written in a sentence.
 //!
-//! In: a number and what is counted. Out: both, as they stand in a sentence: `1 round`, `2 rounds`.
+//! The input is a number, and the noun for the counted things. The output is both: `1 round`, `1,200 rounds`.
 
-use std::fmt::Display;
+/// Returns a count with its noun, which takes an `s` unless the count is one.
+pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", grouped(count))
+}
 
-/// Returns a count with its noun, which takes an `s` where it is not one.
-pub(crate) fn counted<N: Copy + Display + From<u8> + PartialEq>(count: N, noun: &str) -> String {
-    let ending = if count == N::from(1) { "" } else { "s" };
-    format!("{count} {noun}{ending}")
+/// Returns a count with a comma between its thousands.
+pub(crate) fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    groups.join(",")
 }
 
 #[cfg(test)]
@@ -15,10 +22,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_thing_has_a_singular() {
-        assert_eq!(
-            [counted(0_u8, "round"), counted(1_u64, "round"), counted(2_usize, "call")],
-            ["0 rounds", "1 round", "2 calls"]
-        );
+    fn one_thing_has_a_singular_and_thousands_are_apart() {
+        assert_eq!([counted(0_u8, "round"), counted(1_u64, "round")], ["0 rounds", "1 round"]);
+        assert_eq!([counted(1200_usize, "call"), grouped(1_234_567)], ["1,200 calls", "1,234,567"]);
     }
 }

@@ -1,7 +1,8 @@
-//! Exact decimal numbers: enough arithmetic to say that `4`, `4.0`, `+4` and `4e0` are one number.
+//! Exact decimal numbers, with just enough arithmetic to see that `4`, `4.0`, `+4` and `4e0` are one number.
 //!
-//! In: a text, the sign before its decimals, and which groups of thousands are read. Out: the number, or why the text is not
-//! one and how its author may write it. Nothing is rounded, and no text is read of which two numbers could be meant.
+//! The input is a text, the sign before its decimals, and the groups of thousands that are read. The output is the
+//! number, or the reason why the text is not a number and how its author may write it. Nothing is rounded. A text that
+//! could mean two numbers is not read, except as version 0.1 read it (`DigitGroups::Any`).
 
 use std::fmt;
 
@@ -10,13 +11,13 @@ use thiserror::Error;
 
 use super::escape;
 
-/// The largest exponent, and the largest number of digits, that is expanded into plain notation.
+/// The largest exponent, and the largest number of digits, that are expanded into plain notation.
 const DIGITS_MAX: i64 = 1000;
 
-/// Signs that stand between groups of digits in some places and are not read here, besides the other decimal sign.
+/// The signs, besides the other decimal sign, that separate groups of digits in some places and are not read here.
 const SEPARATORS: [char; 8] = [' ', '\u{a0}', '\u{2007}', '\u{2009}', '\u{202f}', '\'', '’', '_'];
 
-/// The sign before the decimals of a number; the other one may stand between groups of thousands.
+/// The sign before the decimals of a number. The other sign may separate groups of thousands.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum DecimalSign {
     /// A point, as in `1,234.5`.
@@ -27,79 +28,79 @@ pub enum DecimalSign {
     Comma,
 }
 
-/// Which groups of thousands are read.
+/// The groups of thousands that are read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum DigitGroups {
-    /// Every row of groups of three after one to three digits, as version 0.1 did: `0,125` is 125.
+    /// Every row of groups of three digits after one to three digits, as in version 0.1: `0,125` is 125.
     Any,
     /// A row whose first group does not begin with 0.
     WellFormed,
-    /// A well-formed row, unless its only sign may stand before decimals: `1,234` is not read.
+    /// A well-formed row, unless its only sign may be a decimal sign: `1,234` is not read.
     Unambiguous,
 }
 
-/// A text that is not one decimal number as it is wanted.
+/// The reason why a text is not one decimal number as it is wanted.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 pub enum NotANumber {
-    /// It is no number in digits.
+    /// The text is not a number in digits.
     #[error("it must be one decimal number in digits and nothing else: no words, no unit, no calculation")]
     NoNumber,
-    /// Two numbers could be meant by it, since no rule names the decimal sign.
+    /// The text could mean two numbers, because no rule names the decimal sign.
     #[error("`{written}` can be read in two ways; write `{whole}`, or `{decimal}` if decimals begin there")]
     Ambiguous {
-        /// What is written.
+        /// The text as written.
         written: String,
         /// The number without groups.
         whole: String,
         /// The number with decimals.
         decimal: String,
     },
-    /// It is a number only if its signs are read the other way round.
+    /// The text is a number only if its signs are read the other way round.
     #[error(
         "`{written}` is not read: decimals come after a {}, and thousands need no sign; write `{better}` if that is the number",
         .sign.word()
     )]
     OtherSign {
-        /// What is written.
+        /// The text as written.
         written: String,
-        /// The sign that stands before decimals.
+        /// The sign before the decimals.
         sign: DecimalSign,
-        /// What may be meant, as it is to be written.
+        /// The number that may be meant, in the form to write.
         better: String,
     },
-    /// Its digits stand in groups that are not read.
+    /// The digits of the text are in groups that are not read.
     #[error(
         "`{written}` is not read: no sign may stand between its digits so; write `{better}` if that is the number"
     )]
     Grouped {
-        /// What is written.
+        /// The text as written.
         written: String,
-        /// What may be meant, as it is to be written.
+        /// The number that may be meant, in the form to write.
         better: String,
     },
 }
 
-/// A finite decimal number as sign, digits and exponent, without leading or trailing zeros.
+/// A finite decimal number: a sign, digits without leading or trailing zeros, and an exponent.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Decimal {
     negative: bool,
-    /// Digits without leading or trailing zeros; empty for zero.
+    /// The digits, without leading or trailing zeros; empty for zero.
     digits: String,
-    /// The number is `digits × 10^exponent`.
+    /// The exponent: the number is `digits × 10^exponent`.
     exponent: i64,
 }
 
-/// A number as it is written, in parts; groups of thousands are still in it.
+/// The parts of a number as it is written, with its groups of thousands still in place.
 struct Parts<'a> {
     negative: bool,
     whole: &'a str,
-    /// Digits, perhaps none.
+    /// The digits of the fraction, which may be empty.
     fraction: &'a str,
     exponent: i64,
 }
 
 impl DecimalSign {
-    /// Returns the sign itself.
+    /// Returns the sign as a character.
     fn as_char(self) -> char {
         match self {
             Self::Point => '.',
@@ -107,7 +108,7 @@ impl DecimalSign {
         }
     }
 
-    /// Returns the sign that may stand between groups of thousands.
+    /// Returns the sign that may separate groups of thousands.
     fn other(self) -> Self {
         match self {
             Self::Point => Self::Comma,
@@ -115,7 +116,7 @@ impl DecimalSign {
         }
     }
 
-    /// Returns the sign's name.
+    /// Returns the name of the sign.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Point => "point",
@@ -125,9 +126,9 @@ impl DecimalSign {
 }
 
 impl<'a> Parts<'a> {
-    /// Cuts a text into the parts of a number; returns nothing if there is no way to do so.
+    /// Splits a text into the parts of a number, if that is possible.
     fn from_text(text: &'a str, sign: DecimalSign) -> Option<Self> {
-        // U+2212 is the minus sign that typeset text uses.
+        // U+2212 is the minus sign of typeset text.
         let (negative, unsigned) = match text.strip_prefix(['-', '−']) {
             Some(rest) => (true, rest),
             None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -143,14 +144,15 @@ impl<'a> Parts<'a> {
 }
 
 impl Decimal {
-    /// Reads one number: an optional sign, digits, perhaps in groups of thousands, and an optional fraction and exponent.
+    /// Reads one number: an optional sign, digits, an optional fraction and an optional exponent. The digits may be in
+    /// groups of thousands.
     ///
     /// # Errors
     ///
     /// [`NotANumber`] for anything else, and for a number of more than 1000 digits.
     pub(crate) fn parse(text: &str, sign: DecimalSign, groups: DigitGroups) -> Result<Self, NotANumber> {
         Self::read(text, sign, groups).ok_or_else(|| match groups {
-            // The words that version 0.1 had for everything are in the prompts of its journals.
+            // Version 0.1 had one message for every case, and the prompts of its journals contain that message.
             DigitGroups::Any => NotANumber::NoNumber,
             DigitGroups::WellFormed | DigitGroups::Unambiguous => why_not(text, sign),
         })
@@ -192,7 +194,7 @@ impl Decimal {
     }
 }
 
-/// Plain notation: no exponent, no `+`, no needless zeros.
+/// Writes plain notation: no exponent, no `+`, no needless zeros.
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.digits.is_empty() {
@@ -229,7 +231,7 @@ fn parse_exponent(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// Joins `1,234,567`; a sign anywhere but between groups of three makes it no number.
+/// Joins `1,234,567`. Returns nothing if a sign is anywhere but between groups of three.
 fn join_groups(whole: &str, between: char, groups: DigitGroups) -> Option<String> {
     let mut parts = whole.split(between);
     let first = parts.next()?;
@@ -240,10 +242,10 @@ fn join_groups(whole: &str, between: char, groups: DigitGroups) -> Option<String
     (first_fits && rest_fits).then(|| whole.replace(between, ""))
 }
 
-/// Says why a text is no number, and how it is to be written if it is clear what may be meant.
+/// Returns the reason why a text is not a number, and how to write it if the meaning is clear.
 fn why_not(text: &str, sign: DecimalSign) -> NotANumber {
     let other = sign.other();
-    // A sign at the end stands before no decimals; it may end a sentence.
+    // A sign at the end is not before decimals; it may end a sentence.
     let bare = text.strip_suffix(sign.as_char()).unwrap_or(text);
     let written = escape::excerpt(text);
     let is_number = |sign| Decimal::read(bare, sign, DigitGroups::WellFormed).is_some();
@@ -266,8 +268,8 @@ fn why_not(text: &str, sign: DecimalSign) -> NotANumber {
     }
 }
 
-/// Returns a number without the signs between its digits, if these are all alike and make groups of three, or of two before a
-/// last one of three as in India.
+/// Returns a number without the signs between its digits, if these signs are all alike and make groups of three. Groups
+/// of two before a last group of three, as in India, are accepted too.
 fn without_separators(text: &str, sign: DecimalSign) -> Option<String> {
     let is_separator = |c: char| c == sign.other().as_char() || SEPARATORS.contains(&c);
     let separator = text.chars().find(|c| is_separator(*c))?;
@@ -296,7 +298,7 @@ mod tests {
         Decimal::parse(text, sign, groups).map(|number| number.to_text(sign))
     }
 
-    /// As version 0.1 read it.
+    /// Returns the canonical form as version 0.1 read it.
     fn canonical(text: &str) -> Option<String> {
         read(text, (DecimalSign::Point, DigitGroups::Any)).ok()
     }
@@ -395,7 +397,7 @@ mod tests {
         }
     }
 
-    /// Texts that are numbers, or nearly so.
+    /// Texts that are numbers, or are nearly numbers.
     const NEARLY: &str = "[-+]?[0-9]{0,4}([.,' ]([0-9]{3}|[0-9]{0,4})){0,3}(e[0-9])?";
 
     proptest! {
@@ -432,7 +434,7 @@ mod tests {
             let [point, comma, none] = RULES;
             if let Ok(form) = read(&text, none) {
                 prop_assert_eq!(read(&text, point), Ok(form.clone()));
-                // A point is the sign of this program, so that only what commas mean is in doubt.
+                // A point is the decimal sign of this program, so only the meaning of commas is in doubt.
                 if let Ok(other) = read(&text, comma).map(|form| form.replace(',', ".")) {
                     prop_assert!(other == form || text.contains('.'), "{} and {}", form, other);
                 }

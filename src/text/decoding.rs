@@ -1,10 +1,10 @@
-//! The small schemas that servers decode envelopes with.
+//! The small schemas with which servers decode envelopes.
 //!
-//! Every object that such a schema admits is admitted by the full schema too. Model servers enforce
-//! only a part of JSON Schema, silently ignore another part, and hang on a third; so nothing is used
-//! but `type`, `const`, `enum`, `properties`, `required`, `additionalProperties`, `anyOf`, bounded
-//! `maxLength` and `items`, and anchored patterns. Properties stand in the order in which they are to
-//! be generated: what must be thought comes before what it decides.
+//! Every object that such a schema admits is admitted by the full schema too. Model servers enforce only a part of JSON
+//! Schema, silently ignore another part, and hang on a third. So nothing is used but `type`, `const`, `enum`,
+//! `properties`, `required`, `additionalProperties`, `anyOf`, bounded `maxLength` and `items`, and anchored patterns.
+//! Properties are in the order in which they are to be generated: a thought comes before the decision that follows from
+//! it.
 
 use std::sync::{Arc, LazyLock};
 
@@ -17,57 +17,58 @@ use super::sentences::{sentence_list, sentences};
 use super::shape::{closed, fixed, non_empty_string, of_types, string};
 use super::{CanonicalKind, Canonicalizer, Constraint, DecimalSign, listed_sentences};
 
-/// Longest generated strings, in characters, for fields that are not the answer.
+/// The longest generated strings for fields that are not the answer, in characters.
 const SHORT_CHARS_MAX: usize = 120;
 const LINE_CHARS_MAX: usize = 160;
 
-/// A number of this many characters or more may have been cut off by the grammar.
+/// The length from which a number may have been cut off by the grammar, in characters.
 pub const NUMBER_CHARS_MAX: usize = 48;
 
-/// Characters allowed inside a patterned line: what needs no escape in JSON, and not the `…` that
-/// stands for a line in the prompt's example, since small models copy what they see.
+/// The characters allowed inside a patterned line: those that need no escape in JSON, except `…`. The prompt's example
+/// has `…` in place of each line, and small models copy what they see.
 const PLAIN_CHARS: &str = r#"[^…"\\\x00-\x1F\x7F]"#;
 
 /// The shortest line that says something, in characters.
 const LINE_CHARS_MIN: usize = 8;
 
-/// What the asks of one kind allow their agent to write; see [`Decoder`].
+/// The limits on what an agent may write in asks of one kind; see [`Decoder`].
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact about the ask, and none excludes another")]
 pub struct Decoding<'a> {
-    /// The agent's name.
+    /// The name of the agent.
     pub role: &'a str,
-    /// Its domain.
+    /// The domain of the agent.
     pub domain: &'a str,
-    /// Its peer's name.
+    /// The name of the agent's peer.
     pub peer: &'a str,
     /// Whether this is a blind draft.
     pub is_blind: bool,
-    /// Whether thoughts have been written down, so that the decision need not wait for other fields.
+    /// Whether thoughts have been written down already, so that the decision need not wait for other fields.
     pub has_thought: bool,
-    /// Whether the envelope begins with a private `thinking` field, and its length in characters.
+    /// The length of the private `thinking` field at the beginning of the envelope, in characters, if there is such a
+    /// field.
     pub thinking_chars_max: Option<usize>,
-    /// Number of things that the peer asked for.
+    /// The number of things that the peer asked for.
     pub answers: usize,
-    /// Whether the agent has an earlier answer, so that it must say what changed it.
+    /// Whether the agent has an earlier answer, and so must say what changed it.
     pub has_answer: bool,
-    /// Whether accepting would change the agent's answer, so that a reason must be named.
+    /// Whether accepting would change the agent's answer, and so must come with a reason.
     pub accepting_changes: bool,
-    /// Longest final text, in characters.
+    /// The longest final text, in characters.
     pub text_chars_max: usize,
-    /// Rules about the final text; those that a grammar can force are forced.
+    /// The rules about the final text. Rules that a grammar can force are forced.
     pub constraints: &'a [Constraint],
 }
 
-/// Makes the schemas for the server's structured decoding of envelopes of one kind.
+/// The schemas for a server's structured decoding of envelopes of one kind.
 ///
-/// Every object that such a schema admits is admitted by the full schema too. Only the handles that
-/// can be accepted differ from turn to turn, so that the rest is made once.
+/// Every object that such a schema admits is admitted by the full schema too. Only the handles that can be accepted
+/// differ from turn to turn, so the rest is made once.
 #[derive(Clone, Debug)]
 pub struct Decoder {
-    /// The shape that accepts a handle of the peer's, up to and from the list of handles.
+    /// The shape that accepts one of the peer's handles, as the text before and after the list of handles.
     accepting: (String, String),
-    /// The shape that keeps the agent's own text by its handle, likewise.
+    /// The shape that keeps the agent's own text by its handle, in the same two parts.
     keeping: (String, String),
     /// The shape that declares a text final by typing it.
     declaring: String,
@@ -78,34 +79,34 @@ pub struct Decoder {
     is_blind: bool,
 }
 
-/// What the envelope of one ask may commit to.
+/// The commitments that the envelope of one ask may make.
 #[derive(Clone, Debug, Default)]
 pub struct Offer {
-    /// Handles of the peer's that can be accepted.
+    /// The peer's handles that can be accepted.
     pub acceptable: Vec<String>,
     /// The handle of the author's own text.
     pub own: Option<String>,
-    /// Whether the author's thoughts ended with one of these, so that there is nothing left to write.
+    /// Whether the author's thoughts ended with one of these handles, so that there is nothing left to write.
     pub is_decided: bool,
 }
 
-/// Stands where the handles go; no schema text contains it.
+/// The placeholder for the handles. No schema text contains it.
 const HANDLES: &str = "\u{1}handles";
 
-/// Decoders of other runs and turns.
+/// The decoders that other runs and turns have made.
 static DECODERS: LazyLock<Memo<Arc<Decoder>>> = LazyLock::new(|| Memo::new(1024));
 
-/// Schemas of other runs and turns, by their text.
+/// The schemas that other runs and turns have made, by their text.
 static SCHEMAS: LazyLock<Memo<SchemaText>> = LazyLock::new(|| Memo::new(1024));
 
 impl Decoder {
-    /// Returns what does not change from turn to turn, nor between runs of one roleset.
+    /// Returns the decoder of an ask, which does not change from turn to turn or between runs of one roleset.
     #[must_use]
     pub fn shared(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Arc<Self> {
         DECODERS.get(&format!("{canonicalizer:?} {ask:?}"), || Arc::new(Self::new(canonicalizer, ask)))
     }
 
-    /// Makes what does not change from turn to turn.
+    /// Creates the decoder of an ask, which does not change from turn to turn.
     #[must_use]
     pub fn new(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Self {
         let typed = || Some(typed_text(canonicalizer, ask));
@@ -126,14 +127,14 @@ impl Decoder {
         }
     }
 
-    /// Returns the schema of an ask with this offer, which has no handles in a blind draft.
+    /// Returns the schema of an ask with this offer. A blind draft has no handles.
     ///
-    /// Where there are handles of both, a final text is chosen by its handle, and a new one can be proposed: an
-    /// agent that types its text again changes it by accident, or types its old one by habit.
+    /// If there are handles of both agents, a final text is chosen by its handle, and a new text can be proposed. An
+    /// agent that types its text again changes it by accident, or types its old text out of habit.
     ///
     /// # Panics
     ///
-    /// Never: a JSON array takes the place of a whole JSON string, and what is joined is JSON.
+    /// Never: a JSON array replaces a whole JSON string, so the joined text is JSON.
     #[must_use]
     pub fn schema(&self, offer: &Offer) -> SchemaText {
         let Offer { acceptable, own, is_decided } = offer;
@@ -152,7 +153,7 @@ impl Decoder {
         if !is_decided {
             shapes.push(self.proposing.clone());
         }
-        // A blind draft commits to a text: what an agent thinks on its own is known only then.
+        // A blind draft commits to a text, because only then is it known what an agent thinks on its own.
         if !self.is_blind {
             shapes.push(self.working.clone());
         }
@@ -162,7 +163,7 @@ impl Decoder {
     }
 }
 
-/// One shape of envelope: the statuses it may have, and the final solution that goes with them.
+/// Returns one shape of envelope from the statuses it may have and the final solution that goes with them.
 ///
 /// `changes` says that this shape always changes the answer, and so must name a reason.
 fn variant(ask: &Decoding<'_>, changes: bool, statuses: &[&str], final_solution: Option<Value>) -> Value {
@@ -172,12 +173,12 @@ fn variant(ask: &Decoding<'_>, changes: bool, statuses: &[&str], final_solution:
     fields.insert("domain".to_owned(), fixed(ask.domain));
     let grounds = grounds(ask, changes);
     let decision = decision(statuses, final_solution);
-    // What must be thought comes before what it decides. With thoughts written down, the decision comes
-    // first: a small model that is cut off in a line about the task goes astray in what follows.
+    // A thought comes before the decision that follows from it. With thoughts written down, the decision comes first: a
+    // small model that is cut off in a line about the task goes astray in what follows.
     let (first, second) = if ask.has_thought { (decision, grounds) } else { (grounds, decision) };
     fields.extend(first.into_iter().chain(second));
     fields.insert("public_message".to_owned(), public_message(statuses));
-    // Whoever declares a text final has nothing left to ask.
+    // An agent that declares a text final has nothing left to ask.
     let needs_max = if statuses.contains(&"SOLVED") { 0 } else { 2 };
     let needs = json!({"type": "array", "items": string(SHORT_CHARS_MAX), "maxItems": needs_max});
     fields.insert("needs_from_peer".to_owned(), needs);
@@ -185,7 +186,7 @@ fn variant(ask: &Decoding<'_>, changes: bool, statuses: &[&str], final_solution:
     closed(&Value::Object(fields))
 }
 
-/// What an agent understood, checked, and changed.
+/// Returns the fields for what an agent understood, checked, and changed.
 fn grounds(ask: &Decoding<'_>, changes: bool) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("task_understanding".to_owned(), line(SHORT_CHARS_MAX));
@@ -206,7 +207,7 @@ fn public_message(statuses: &[&str]) -> Value {
     if statuses.contains(&"SOLVED") {
         json!({"type": "string", "pattern": format!(r"^\[SOLVED\] {PLAIN_CHARS}{{{LINE_CHARS_MIN},{room}}}$")})
     } else {
-        // Without `[` there is no marker, and the first character already tells the shapes apart.
+        // Without `[` there is no marker, and the first character already distinguishes the shapes.
         json!({"type": "string", "pattern": format!(r#"^[^…"\\\[\x00-\x1F\x7F]{{{LINE_CHARS_MIN},{room}}}$"#)})
     }
 }
@@ -224,7 +225,7 @@ fn meta(ask: &Decoding<'_>, changes: bool) -> Option<Value> {
     if fields.is_empty() { None } else { Some(closed(&Value::Object(fields))) }
 }
 
-/// The named reason for a change; `none` is no reason where there is a change.
+/// Returns the schema of the named reason for a change. The kind `none` is not a reason if there is a change.
 fn change(changes: bool) -> Value {
     let all = &ENVELOPE_VALUE["properties"]["meta"]["properties"]["change"]["properties"]["by"]["enum"];
     let kinds = all.as_array().into_iter().flatten().filter(|kind| !changes || *kind != "none");
@@ -245,7 +246,7 @@ fn artifact(is_blind: bool) -> Value {
     }))
 }
 
-/// The schema of a typed final text; forms that a grammar can force are forced.
+/// Returns the schema of a typed final text. Forms that a grammar can force are forced.
 fn typed_text(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Value {
     let chars_max = ask.text_chars_max;
     let text = of_kind(canonicalizer, ask.constraints).unwrap_or_else(|| {
@@ -258,13 +259,13 @@ fn typed_text(canonicalizer: &Canonicalizer, ask: &Decoding<'_>) -> Value {
     closed(&json!({ "canonical_text": text }))
 }
 
-/// Returns the schema of an answer that stands alone in a field, of less than `chars_max` characters.
+/// Returns the schema of an answer that is alone in a field, with at most `chars_max` characters.
 #[must_use]
 pub fn answer_schema(canonicalizer: &Canonicalizer, constraints: &[Constraint], chars_max: usize) -> Value {
     of_kind(canonicalizer, constraints).unwrap_or_else(|| non_empty_string(chars_max))
 }
 
-/// The schema of a text whose kind a grammar can force.
+/// Returns the schema of a text, if a grammar can force its kind.
 fn of_kind(canonicalizer: &Canonicalizer, constraints: &[Constraint]) -> Option<Value> {
     match canonicalizer.kind() {
         CanonicalKind::Choice => {
@@ -272,7 +273,7 @@ fn of_kind(canonicalizer: &Canonicalizer, constraints: &[Constraint]) -> Option<
             Some(json!({"type": "string", "enum": choices}))
         }
         CanonicalKind::Number => {
-            // Whatever fills this room is refused as cut off: a grammar closes a number that runs away.
+            // A number that fills this room is refused as cut off, because a grammar closes a number that runs away.
             let (whole, rest) = (NUMBER_CHARS_MAX, NUMBER_CHARS_MAX);
             let decimals = if constraints.contains(&Constraint::Integer) {
                 String::new()
@@ -290,9 +291,9 @@ fn of_kind(canonicalizer: &Canonicalizer, constraints: &[Constraint]) -> Option<
     }
 }
 
-/// The answer as a JSON value, which needs no escapes; in the form that a rule asks for.
+/// Returns the schema of an answer as a JSON value, which needs no escapes, in the form that a rule asks for.
 ///
-/// A bare string is left out: it would be read as the text of a JSON value.
+/// A bare string is left out, because it would be read as the text of a JSON value.
 fn json_value(constraints: &[Constraint]) -> Value {
     let form = constraints.iter().find_map(Constraint::form);
     form.map_or_else(|| of_types(&["object", "array", "number", "boolean"]), |form| form.schema)
@@ -330,7 +331,7 @@ mod tests {
         Decoder::new(canonicalizer, &ask()).schema(&offer).to_value()
     }
 
-    /// Builds the smallest instance of a decoding schema: first variant choices, shortest strings.
+    /// Builds the smallest instance of a decoding schema: the variant `which`, first choices and shortest strings.
     fn instance(schema: &Value, which: usize) -> Value {
         if let Some(variants) = schema["anyOf"].as_array() {
             return instance(&variants[which], which);
@@ -433,7 +434,7 @@ mod tests {
         for kind in [CanonicalKind::Lines, CanonicalKind::Verbatim] {
             assert!(typed(kind, "sentences=2", json!("One is here. Two is there!")));
             assert!(!typed(kind, "sentences=2", json!("One is here.")));
-            // To UAX #29 this is one sentence.
+            // UAX #29 counts this as one sentence.
             assert!(!typed(kind, "sentences=2", json!("It is so. 3 apples fell.")));
         }
         assert!(typed(CanonicalKind::Text, "sentences=2", json!(["One is here.", "Two is there!"])));

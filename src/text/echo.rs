@@ -1,28 +1,29 @@
-//! Texts that come from the program and not from the task: its own words said back, and talk about its own workings.
+//! Texts that come from the program instead of the task: its own words repeated, and talk about its own workings.
 //!
-//! In: a final text, what the program has said to its author, and what the user has said. Out: what gives the text away. The user's words
-//! never do: a word, a phrase or a sentence that stands in the task or in its documents may stand in the answer as well.
+//! The input is a final text, the program's words to its author, and the user's words. The output is the sign that
+//! gives the text away, if there is one. The user's words never give it away: a word, phrase or sentence of the task or
+//! of its documents may be in the answer as well.
 //!
-//! Two 1.5B models that were told `hi` agreed on the instructions of one of them with "You" turned into "I". A comparison of whole texts
-//! does not see that; shares of words in a row do.
+//! Given the task `hi`, two 1.5B models agreed on the instructions of one of them with "You" turned into "I". A
+//! comparison of whole texts does not see that, but shares of words in a row do.
 
 use std::sync::Arc;
 
 use super::one_line;
 
-/// So many words in a row that the instructions have too are no coincidence.
+/// This many words in a row that are in the instructions too are not a coincidence.
 const WORDS_IN_A_ROW: usize = 5;
 
-/// A text repeats the instructions if one word in this many stands in such a row.
+/// A text repeats the instructions if at least one word in this many is in such a row.
 const SHARE: usize = 3;
 
-/// What a text of a peer's may be called.
+/// The names that a peer's text may have.
 const WORKS: [&str; 7] = ["text", "answer", "draft", "proposal", "version", "solution", "message"];
 
-/// Whose text it may be, besides an agent's by its name, in the form of [`fold`].
+/// The owners that such a text may have, besides the agents by their names, in the form of [`fold`].
 const OWNERS: [&str; 4] = ["peer", "the other agent", "other agent", "the agent"];
 
-/// Phrases in which a text speaks of itself or of the form it is sent in, in the form of [`fold`].
+/// Phrases in which a text speaks about itself or about the form it is sent in, in the form of [`fold`].
 const PHRASES: [&str; 9] = [
     "canonical_text",
     "final_solution",
@@ -35,24 +36,27 @@ const PHRASES: [&str; 9] = [
     "your final text",
 ];
 
-/// Marks of the protocol, as they stand in messages.
+/// The marks of the protocol, as messages contain them.
 const MARKS: [&str; 2] = ["[SOLVED]", "[CONTACT]"];
 
-/// Words that begin a statement: pronouns and articles of the languages that are asked most. An order begins with none of them.
+/// Words that begin a statement: pronouns and articles of the languages in which users ask most. An order does not
+/// begin with any of them.
 const BEGINNINGS: [&str; 44] = [
     "a", "an", "das", "de", "der", "die", "ein", "eine", "el", "er", "es", "het", "he", "i", "ich", "ik",
     "il", "it", "je", "la", "las", "le", "les", "los", "my", "nous", "nosotros", "o", "os", "she", "sie",
     "the", "there", "these", "they", "this", "un", "una", "une", "we", "wij", "wir", "you", "yo",
 ];
 
-/// Lower case, letters and digits with single spaces: how two texts are compared here.
+/// Returns the form in which two texts are compared here: lower-case letters, digits and `_/+-*=<>`, with single
+/// spaces.
 pub(super) fn fold(text: &str) -> String {
     let spaced: String =
         text.chars().map(|c| if c.is_alphanumeric() || "_/+-*=<>".contains(c) { c } else { ' ' }).collect();
     one_line(&spaced.to_lowercase())
 }
 
-/// Returns true if a folded text takes much of its wording from folded instructions; `said` is what the user has said, folded.
+/// Returns true if a folded text takes much of its wording from folded instructions. `said` is the folded text of the
+/// user.
 pub(super) fn repeats(text: &str, instructions: &[Arc<str>], said: &str) -> bool {
     let words: Vec<&str> = text.split(' ').collect();
     let mut covered = vec![false; words.len()];
@@ -68,7 +72,7 @@ pub(super) fn repeats(text: &str, instructions: &[Arc<str>], said: &str) -> bool
 
 /// Returns the words in which a text talks about the protocol instead of the task, if it does.
 ///
-/// `names` are those of the agents. A phrase that the user has used is none of the protocol's.
+/// `names` are the names of the agents. A phrase that the user has used does not count as the protocol's.
 pub(super) fn talk(text: &str, names: &[String], said: &str) -> Option<String> {
     let folded = fold(text);
     let is_talk = |phrase: &String| has_words(&folded, phrase) && !has_words(said, phrase);
@@ -76,14 +80,16 @@ pub(super) fn talk(text: &str, names: &[String], said: &str) -> Option<String> {
     let owners = OWNERS.iter().map(|owner| (*owner).to_owned()).chain(names);
     let mut owned = owners.flat_map(|owner| WORKS.map(|work| format!("{owner} s {work}")));
     let phrase = owned.find(is_talk).or_else(|| PHRASES.map(str::to_owned).into_iter().find(is_talk));
-    // As people write it.
+    // The phrase is returned as people write it.
     let phrase = phrase.map(|phrase| phrase.replace(" s ", "'s "));
     let is_mark = |mark: &&&str| text.contains(**mark) && !has_words(said, &fold(mark));
     phrase.or_else(|| MARKS.iter().find(is_mark).map(|mark| (*mark).to_owned()))
 }
 
-/// Returns true if the right answer to this task may be the task's own text: to a greeting, to a name or a value, and to a sentence that
-/// is only to be corrected. A longer question or order said back answers nothing.
+/// Returns true if the right answer to this task may be the task's own text.
+///
+/// That is so for a greeting, a name or a value, and for a sentence that is only to be corrected. Repeating a longer
+/// question or order does not answer it.
 pub(super) fn may_be_repeated(task: &str) -> bool {
     let folded = fold(task);
     let is_short = folded.split(' ').nth(3).is_none();
@@ -92,7 +98,7 @@ pub(super) fn may_be_repeated(task: &str) -> bool {
     is_short || is_statement && !is_question
 }
 
-/// Returns true if `words` stand in `text` as whole words.
+/// Returns true if `text` contains `words` as whole words.
 pub(super) fn has_words(text: &str, words: &str) -> bool {
     let is_edge = |c: Option<char>| c.is_none_or(|c| c == ' ');
     text.match_indices(words).any(|(at, _)| {
@@ -120,7 +126,7 @@ mod tests {
         ));
         assert!(is_echo("Hello! I name the cause first, then what follows from it.", "hi"));
         assert!(!is_echo("Hello! How can I help you today?", "hi"));
-        // A phrase of five words in a long text is a coincidence.
+        // A phrase of five words is a coincidence in a long text.
         let long = format!(
             "Rain falls. Name the cause first, then what. {}",
             "It rains and it pours again. ".repeat(6)

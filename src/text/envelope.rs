@@ -1,10 +1,10 @@
-//! The envelope: what an agent writes in one turn, as types.
+//! The envelope that an agent writes in one turn, as types.
 
 use serde::{Deserialize, Serialize};
 
 use super::{FinalText, StrictValue, Violation, extract, read_one, schema};
 
-/// The mark in `public_message` that must go with status SOLVED, and only with it.
+/// The mark in `public_message` that must accompany the status SOLVED, and no other status.
 pub const SOLVED_MARKER: &str = "[SOLVED]";
 
 /// The mark in `public_message` that gives the peer the floor.
@@ -16,20 +16,20 @@ const CONTACT_MARKER: &str = "[CONTACT]";
 pub struct Envelope {
     /// The agent's name.
     pub role: String,
-    /// Its field, as a short label.
+    /// The agent's domain, as a short label.
     pub domain: String,
-    /// The task in its own words.
+    /// The task in the agent's own words.
     pub task_understanding: String,
-    /// What it owes the protocol besides its answer.
+    /// The agent's duties to the protocol besides its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
     /// One or two lines for the peer.
     pub public_message: String,
-    /// Work product that supports the answer.
+    /// The work product that supports the answer.
     pub artifact: Artifact,
-    /// What the peer must answer; at most three things.
+    /// The things that the peer must answer, at most three.
     pub needs_from_peer: Vec<String>,
-    /// Who should speak next: the peer's name, or its own or nothing to go on alone.
+    /// The name of the agent that should speak next: the peer's, or the author's own or nothing to continue alone.
     pub handoff_to: String,
     /// Free labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -37,26 +37,26 @@ pub struct Envelope {
     /// A request to the people who read the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// How far the agent is.
+    /// The agent's progress.
     pub status: Status,
-    /// The answer, or whose answer is adopted.
+    /// The answer, or the handle of the answer that is adopted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub final_solution: Option<FinalSolution>,
 }
 
-/// How far an agent is, in ascending order of commitment.
+/// The progress of an agent, in ascending order of commitment.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Status {
-    /// Still thinking; commits to nothing.
+    /// The agent is still thinking, and commits to nothing.
     Working,
-    /// Cannot go on without the peer.
+    /// The agent cannot continue without its peer.
     NeedPeer,
-    /// Offers an answer for discussion.
+    /// The agent offers an answer for discussion.
     Proposed,
-    /// Would declare its answer final if the peer agrees.
+    /// The agent would declare its answer final if the peer agrees.
     ReadyToSolve,
-    /// Declares its answer final.
+    /// The agent declares its answer final.
     Solved,
 }
 
@@ -64,21 +64,21 @@ pub enum Status {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Artifact {
-    /// One of the schema's eight types.
+    /// One of the eight types in the schema.
     #[serde(rename = "type")]
     pub kind: String,
     /// A JSON object.
     pub content: StrictValue,
 }
 
-/// What an agent owes the protocol besides its answer.
+/// The duties of an agent to the protocol besides its answer.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Meta {
     /// One answer for each thing that the peer asked for, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<PeerAnswer>,
-    /// What made it change its answer.
+    /// The reason why the agent changed its answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<AnswerChange>,
 }
@@ -92,23 +92,23 @@ pub type PeerAnswer = String;
 pub struct AnswerChange {
     /// The kind of reason.
     pub by: ChangeBy,
-    /// Which objection, check, constraint or evidence, and why it matters.
+    /// The objection, check, constraint or evidence, and why it matters.
     pub detail: String,
 }
 
-/// What can make an agent change its answer.
+/// The kinds of reasons that can make an agent change its answer.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeBy {
-    /// It keeps its answer.
+    /// The agent keeps its answer.
     None,
-    /// The peer's objection.
+    /// An objection of the peer.
     Objection,
-    /// A check of its own: a calculation, a test, a second look.
+    /// A check of the agent's own: a calculation, a test, a second look.
     Check,
     /// A constraint of the task that the old answer broke.
     Constraint,
-    /// A fact that it did not have before.
+    /// A fact that the agent did not have before.
     Evidence,
 }
 
@@ -118,8 +118,8 @@ pub(super) const DETAIL_CHARS_MIN: usize = 8;
 impl AnswerChange {
     /// Returns true if a reason is named: a kind other than `none`, and words that say which.
     ///
-    /// Counted as a server's grammar counts them: a model that is held to the grammar, and refused for what it
-    /// let pass, writes the same again until its turns are used up.
+    /// Characters are counted as a server's grammar counts them. A model that is bound by the grammar, and is refused
+    /// for what the grammar let pass, writes the same again until its turns are used up.
     #[must_use]
     pub fn names_a_reason(&self) -> bool {
         let detail = &self.detail;
@@ -135,10 +135,10 @@ pub struct FinalSolution {
     /// The complete final text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canonical_text: Option<FinalText>,
-    /// The handle of the peer's proposal that is adopted as it stands.
+    /// The handle of the peer's proposal that is adopted unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepts: Option<String>,
-    /// The digest of the canonical text, filled in by the controller.
+    /// The digest of the canonical text, which the controller fills in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
 }
@@ -147,24 +147,24 @@ pub struct FinalSolution {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Parsed {
     pub(crate) envelope: Envelope,
-    /// The object's text without the wrappers, as the agent wrote it.
+    /// The object's text without the wrappers: the agent's own text, unless a `thinking` field was taken out.
     pub(crate) object: String,
 }
 
 impl Envelope {
     /// Reads the one envelope in `reply`.
     ///
-    /// Repeated and unknown keys are refused while parsing, before anything is a generic value;
-    /// then the object is validated against the schema `envelope`.
+    /// Repeated and unknown keys are refused during parsing, before anything is a generic value. The object is then
+    /// validated against the schema `envelope`.
     ///
     /// # Errors
     ///
-    /// A [`Violation`] in words for the reply's author.
+    /// A [`Violation`] in words for the author of the reply.
     pub fn parse(reply: &str) -> Result<Self, Violation> {
         Self::parse_with(reply, false).map(|parsed| parsed.envelope)
     }
 
-    /// As [`Envelope::parse`]; `with_thinking` demands a leading `thinking` field and drops it.
+    /// Reads an envelope as [`Envelope::parse`] does. `with_thinking` demands a leading `thinking` field and drops it.
     pub(crate) fn parse_with(reply: &str, with_thinking: bool) -> Result<Parsed, Violation> {
         let found = extract(reply)?;
         if with_thinking {
@@ -193,14 +193,14 @@ impl Envelope {
 
     /// Returns true if the envelope gives the floor to the agent named `peer`.
     ///
-    /// A plain WORKING keeps it; `[CONTACT]`, NEED_PEER, a request, a hand-off, and every status from
-    /// PROPOSED on give it away.
+    /// A plain WORKING keeps the floor. `[CONTACT]`, NEED_PEER, a request, a hand-off, and every status from PROPOSED
+    /// on give it away.
     #[must_use]
     pub fn gives_floor_to(&self, peer: &str) -> bool {
         self.status != Status::Working || self.handoff_to == peer || self.calls_for_peer()
     }
 
-    /// Returns true if the author wants something of its peer: `[CONTACT]`, NEED_PEER, or a request.
+    /// Returns true if the author wants something from its peer: `[CONTACT]`, NEED_PEER, or a request.
     #[must_use]
     pub fn calls_for_peer(&self) -> bool {
         self.status == Status::NeedPeer

@@ -1,22 +1,22 @@
-//! Showing untrusted text to a model, or to a person, as data.
+//! Untrusted text, shown to a model or to a person as data.
 //!
-//! Peer text enters a prompt as a JSON string: control, bidirectional and zero-width characters
-//! and the openings of chat-role tokens become `\u` escapes, which loses nothing and which no
-//! chat template mistakes for structure. Delimiters alone stop few injections (what a model reads
-//! stays text to it); that is why no verdict is ever read from quoted text.
+//! Peer text enters a prompt as a JSON string. Control, bidirectional and zero-width characters and the openings of
+//! chat-role tokens become `\u` escapes. These lose nothing, and no chat template mistakes them for structure.
+//! Delimiters alone stop few injections, because everything that a model reads is text to it. For this reason no
+//! verdict is ever read from quoted text.
 
 use std::fmt::Write as _;
 
 /// The longest excerpt of untrusted text in a message, in characters.
 const EXCERPT_CHARS_MAX: usize = 60;
 
-/// The longest message of another program that is passed on, in characters.
+/// The longest message from another program that is passed on, in characters.
 const MESSAGE_CHARS_MAX: usize = 300;
 
-/// Tokens with which chat templates mark roles and turns; matched without regard to case.
+/// The tokens with which chat templates mark roles and turns, matched without regard to case.
 ///
-/// Closings such as `|>` are left alone: without its opening a token is not one, and `|>` is an
-/// operator in several languages.
+/// Closings such as `|>` are left alone. A token without its opening is not a token, and `|>` is an operator in several
+/// languages.
 const ROLE_TOKENS: [&str; 22] = [
     "<|",
     "<｜",
@@ -44,7 +44,7 @@ const ROLE_TOKENS: [&str; 22] = [
 
 /// Returns `text` as a JSON string literal in which nothing can act as structure.
 ///
-/// Reading the literal as JSON gives `text` back, character for character.
+/// Reading the literal as JSON returns `text`, character for character.
 #[must_use]
 pub fn json_string(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
@@ -65,20 +65,21 @@ pub fn json_string(text: &str) -> String {
     out
 }
 
-/// Whether a byte is a character of its own that can be seen and begins no role token: of most texts all are.
+/// Returns true if a byte is a visible character of its own and begins no role token. In most texts all bytes are
+/// harmless.
 fn is_harmless(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\t' | b' '..=b'~') && !matches!(byte, b'<' | b'[')
 }
 
-/// Returns `text` for showing as plain prose: role tokens broken, invisible characters dropped.
+/// Returns `text` for display as plain prose, with role tokens broken and invisible characters dropped.
 ///
-/// For the user's own task, which stays readable prose in the prompt. Line breaks and tabs stay.
+/// This form is for the user's own task, which remains readable prose in the prompt. Line breaks and tabs are kept.
 #[must_use]
 pub fn plain(text: &str) -> String {
     if text.bytes().all(is_harmless) {
         return text.to_owned();
     }
-    // Invisible characters go first, so that taking one out cannot put a token together.
+    // Invisible characters go first, so that dropping one cannot join the parts of a token.
     let visible: String = text.chars().filter(|&c| matches!(c, '\n' | '\t') || !is_invisible(c)).collect();
     let mut token_scan = RoleTokens::new(&visible);
     let mut out = String::with_capacity(visible.len());
@@ -92,13 +93,13 @@ pub fn plain(text: &str) -> String {
     out
 }
 
-/// Returns `text` for showing as code: role tokens broken, and invisible characters by their numbers, such as `⟦U+202E⟧`, since
-/// what is not seen may be what matters. Line breaks too; tabs stay.
+/// Returns `text` for display as code, with role tokens broken. Invisible characters and line breaks become their
+/// numbers, such as `⟦U+202E⟧`, because an unseen character may be the one that matters. Tabs are kept.
 #[must_use]
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        // Variation selectors change how a character looks, and what it is.
+        // Variation selectors change how a character looks, and thereby which character it is.
         if c != '\t' && (is_invisible(c) || matches!(c, '\u{FE00}'..='\u{FE0F}')) {
             let _ = write!(out, "⟦U+{:04X}⟧", u32::from(c));
         } else {
@@ -108,7 +109,7 @@ pub fn visible(text: &str) -> String {
     plain(&out)
 }
 
-/// Returns a message about untrusted text, which may quote it: neutralised and bounded.
+/// Returns a message about untrusted text, which may quote that text. The message is neutralised and bounded.
 #[must_use]
 pub fn message(text: &str) -> String {
     let mut short: String = plain(text).chars().take(MESSAGE_CHARS_MAX).collect();
@@ -118,8 +119,8 @@ pub fn message(text: &str) -> String {
     short
 }
 
-/// Returns `text` for a terminal: control characters (escape sequences among them) and
-/// bidirectional overrides become visible escapes; line breaks and tabs stay.
+/// Returns `text` for a terminal. Control characters, escape sequences among them, and bidirectional overrides become
+/// visible escapes. Line breaks and tabs are kept.
 #[must_use]
 pub fn terminal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -143,11 +144,11 @@ pub fn excerpt(text: &str) -> String {
     if safe.chars().count() > EXCERPT_CHARS_MAX {
         short.push('…');
     }
-    // A fence is the most common wrapper and reads better as itself than as quotes.
+    // A fence is the most common wrapper, and reads better as itself than as quotes.
     short.replace("'''", "```")
 }
 
-/// Returns true for characters that are not seen but act: controls, bidi, zero-width, tags.
+/// Returns true for characters that are not seen but act: control, bidirectional, zero-width and tag characters.
 #[must_use]
 pub fn is_invisible(c: char) -> bool {
     if c.is_ascii() {
@@ -174,7 +175,7 @@ fn push_escape(out: &mut String, c: char) {
     }
 }
 
-/// Tells whether a role token starts at a byte offset; one lower-casing per text, not per call.
+/// A scan for role tokens at byte offsets, which lower-cases the text once and not once per call.
 struct RoleTokens {
     lower: Option<String>,
 }
@@ -193,7 +194,7 @@ impl RoleTokens {
     }
 }
 
-/// Returns the words of a text with single spaces between them.
+/// Returns the words of a text, with single spaces between them.
 #[must_use]
 pub fn one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -1,8 +1,8 @@
-//! Forms of answers that keep what they rest on: sentences of a document, and answers with the facts behind them.
+//! Forms of answers that keep their evidence: sentences of a document, and answers with the facts behind them.
 //!
-//! A small model that is asked to copy what helps writes what it would have answered instead. A grammar that knows the
-//! sentences leaves it nothing to do but to choose among them; asked for each thing in turn, for its facts and then for
-//! what they say, it sees what is missing.
+//! A small model that is asked to copy what helps writes the answer it would have given instead. A grammar that knows
+//! the sentences leaves it only the choice among them. A model that is asked for each thing in turn, first for its
+//! facts and then for what they say, sees what is missing.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,49 +14,49 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::shape::{CHOICES_MAX, closed};
 
-/// What is shorter than this says little by itself, and goes with what stands beside it; in bytes.
+/// The shortest sentence that says something by itself, in bytes. A shorter one is joined to its neighbour.
 const ALONE_BYTES_MIN: usize = 16;
 
-/// Longer sentences are cut between words; in bytes.
+/// The longest sentence, in bytes. A longer one is cut between words.
 pub const SENTENCE_BYTES_MAX: usize = 800;
 
-/// The line of a text with hard line breaks is at least this long, in bytes; shorter ones end where they end.
+/// The shortest line of a text with hard line breaks, in bytes. Text does not run on after a shorter line.
 const WRAPPED_BYTES_MIN: usize = 40;
 
-/// The most white space inside of what goes together, in bytes.
+/// The most white space inside parts that are joined, in bytes.
 const GAP_BYTES_MAX: usize = 64;
 
 /// The most sentences that one reader names.
 pub const QUOTES_MAX: usize = 20;
 
-/// The most things that one answer tells apart.
+/// The most things that one answer distinguishes.
 const PARTS_MAX: usize = 12;
 
-/// The longest name of something that is asked for, and the longest sentence about it, in characters.
+/// The longest name of a thing that is asked for, and the longest sentence about it, in characters.
 const ASKED_CHARS_MAX: usize = 120;
 const SAYS_CHARS_MAX: usize = 300;
 
-/// What one thing takes as a rule, with its signs, in characters: there is room for as many as would all be so long.
+/// The usual length of one thing with its signs, in characters. An answer has room for as many things of this length.
 const PART_CHARS: usize = 150;
 
 /// The most facts behind one sentence.
 const FACTS_MAX: usize = 8;
 
-/// The answer is a list of sentences of a document, as they stand there.
+/// An answer that is a list of sentences of a document, word for word.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Quotes {
-    /// Sentences to choose from.
+    /// The sentences to choose from.
     of: Vec<String>,
-    /// At most this many.
+    /// The most sentences that the answer may have.
     count_max: usize,
 }
 
-/// The answer is a list of what is asked for, each with the facts behind it.
+/// An answer that is a list of the things that are asked for, each with the facts behind it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Answers {
     /// The numbers of the facts.
     facts: Vec<usize>,
-    /// At most this many things.
+    /// The most things that the answer may have.
     count_max: usize,
 }
 
@@ -64,19 +64,20 @@ pub struct Answers {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerPart {
-    /// What is asked for.
+    /// The thing that is asked for.
     pub asked: String,
-    /// The numbers of the facts that say so; none, if no fact does.
+    /// The numbers of the facts that say so; empty if no fact does.
     pub facts: Vec<usize>,
-    /// What they say.
+    /// The statement that the facts make.
     pub says: String,
 }
 
 impl Quotes {
-    /// What such an answer looks like.
+    /// An example of such an answer.
     pub(super) const EXAMPLE: &str = "[\"…\"]";
 
-    /// Sentences out of these, as many as fit into `chars_max` characters of JSON, and no more than `count_max`.
+    /// Creates the form for a choice of these sentences: as many as fit into `chars_max` characters of JSON, and no
+    /// more than `count_max`.
     #[must_use]
     pub fn new(sentences: impl IntoIterator<Item = String>, chars_max: usize, count_max: usize) -> Self {
         let mut known = BTreeSet::new();
@@ -92,8 +93,8 @@ impl Quotes {
         serde_json::from_str(text).ok()
     }
 
-    /// Whether it is such a list; that its sentences stand in the document is another matter, since whoever copies may
-    /// copy a part.
+    /// Returns true if the text is such a list. Whether its sentences are in the document is another matter, because a
+    /// model may copy a part of one.
     pub(super) fn holds(&self, text: &str) -> bool {
         Self::read(text).is_some_and(|quotes| quotes.len() <= self.count_max)
     }
@@ -109,10 +110,10 @@ impl Quotes {
 }
 
 impl Answers {
-    /// What such an answer looks like.
+    /// An example of such an answer.
     pub(super) const EXAMPLE: &str = "[{\"asked\":\"…\",\"facts\":[…],\"says\":\"…\"}]";
 
-    /// An answer from the facts of these numbers, in `chars_max` characters of JSON.
+    /// Creates the form for an answer from the facts with these numbers, in `chars_max` characters of JSON.
     #[must_use]
     pub fn new(facts: Vec<usize>, chars_max: usize) -> Self {
         Self { facts, count_max: (chars_max / PART_CHARS).clamp(1, PARTS_MAX) }
@@ -124,7 +125,7 @@ impl Answers {
         serde_json::from_str(text).ok()
     }
 
-    /// Says what is wrong with an answer, if anything is.
+    /// Returns what is wrong with an answer, if anything.
     pub(super) fn fault(&self, text: &str) -> Option<String> {
         let Some(parts) = Self::read(text) else { return Some(self.to_string()) };
         if parts.is_empty() || parts.len() > self.count_max {
@@ -146,7 +147,7 @@ impl Answers {
         })
     }
 
-    /// What comes first is what the rest follows from: the facts before what they say.
+    /// Returns the schema. The facts come before the statement, because it follows from them.
     pub(super) fn schema(&self) -> Value {
         let number = if self.facts.is_empty() || self.facts.len() > CHOICES_MAX {
             json!({"type": "integer", "minimum": 1})
@@ -181,11 +182,11 @@ impl fmt::Display for Answers {
     }
 }
 
-/// Returns where the sentences of a text stand: all of it but white space is in one of them.
+/// Returns the ranges of the sentences in a text. Together they cover everything but white space.
 ///
-/// Boundaries are those of Unicode (UAX #29), with three differences. A line end is a space where a long line goes on
-/// in the next one. What is too short to say something, such as a heading, a date or the abbreviation that UAX #29
-/// takes for an end, goes with what stands beside it. What is very long is cut between words.
+/// Boundaries are those of Unicode (UAX #29), with three differences. A line end is a space if a long line continues in
+/// the next one. A part that is too short to say something is joined to its neighbour, such as a heading, a date or an
+/// abbreviation that UAX #29 takes for an end. A very long sentence is cut between words.
 #[must_use]
 pub fn sentences(text: &str) -> Vec<Range<usize>> {
     let flat = unwrapped(text);
@@ -194,7 +195,7 @@ pub fn sentences(text: &str) -> Vec<Range<usize>> {
         let start = at + part.len() - part.trim_start().len();
         let end = at + part.trim_end().len();
         let joins = |last: &Range<usize>| {
-            // What stands alone in its line says something about what follows, and not about what went before.
+            // A short part alone on its line says something about the text after it, not about the text before it.
             let is_rest =
                 end.saturating_sub(start) < ALONE_BYTES_MIN && !flat[last.end..start].contains('\n');
             let is_short = last.len() < ALONE_BYTES_MIN || is_rest;
@@ -209,7 +210,7 @@ pub fn sentences(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Adds a sentence, in parts where it is too long.
+/// Adds a sentence, in parts if it is too long.
 fn cut(text: &str, mut sentence: Range<usize>, found: &mut Vec<Range<usize>>) {
     while sentence.len() > SENTENCE_BYTES_MAX {
         let limit = text.floor_char_boundary(sentence.start + SENTENCE_BYTES_MAX);
@@ -235,7 +236,7 @@ fn unwrapped(text: &str) -> String {
                 && first.is_some_and(|c| c.is_alphanumeric() || "\"'(\u{201C}\u{2018}\u{AB}".contains(c))
         });
         flat.push_str(body);
-        // Every sign of white space at the end is one of these in as many bytes.
+        // Each byte of white space at the end becomes one of these two bytes, so the length stays the same.
         let ends = line[body.len()..].bytes();
         flat.extend(ends.map(|byte| if byte == b'\n' && !goes_on { '\n' } else { ' ' }));
     }

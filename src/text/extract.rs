@@ -1,28 +1,28 @@
-//! Finding the one JSON object in a reply.
+//! Finds the one JSON object in a reply.
 //!
-//! Two wrappers are so common that they are taken off and recorded: a leading reasoning block
-//! (`<think>…</think>`) and one code fence around everything. Anything else outside the object is
-//! a violation, because text that nobody validated must not ride along with an envelope.
+//! Two wrappers are so common that they are removed and recorded: a leading reasoning block (`<think>…</think>`) and
+//! one code fence around everything. Any other text outside the object is a violation, because unvalidated text must
+//! not ride along with an envelope.
 
 use serde::Deserialize;
 
 use super::{DEPTH_MAX, Violation, check_depth, escape};
 
-/// The longest reply that is looked at, in bytes (1 MiB).
+/// The longest reply that is examined, in bytes (1 MiB).
 pub const REPLY_BYTES_MAX: usize = 1 << 20;
 
 const REASONING_OPEN: &str = "<think>";
 const REASONING_CLOSE: &str = "</think>";
 const FENCE: &str = "```";
 
-/// A reply taken apart; see [`extract`].
+/// The parts of a reply; see [`extract`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Extracted<'a> {
-    /// Text that begins with `{`: the object, not yet parsed.
+    /// The object: text that begins with `{` and is not parsed yet.
     pub object: &'a str,
-    /// The reasoning block that stood before it, without its tags.
+    /// The reasoning block before the object, without its tags.
     pub reasoning: Option<&'a str>,
-    /// Whether a code fence was taken off.
+    /// Whether a code fence was removed.
     pub fenced: bool,
 }
 
@@ -30,9 +30,9 @@ pub struct Extracted<'a> {
 ///
 /// # Errors
 ///
-/// A [`Violation`] if the reply is empty, over [`REPLY_BYTES_MAX`] bytes, nested too deeply, has an
-/// unclosed reasoning block, or has text before the object. Text after the object is found by the
-/// parser, which knows where the object ends.
+/// A [`Violation`] if the reply is empty, has more than [`REPLY_BYTES_MAX`] bytes, nests too deeply, has an unclosed
+/// reasoning block, or has text before the object. The parser finds text after the object, because it knows where the
+/// object ends.
 pub fn extract(reply: &str) -> Result<Extracted<'_>, Violation> {
     if reply.len() > REPLY_BYTES_MAX {
         return Err(Violation::TooLong { bytes: reply.len(), max: REPLY_BYTES_MAX });
@@ -84,7 +84,7 @@ pub(crate) fn split_reasoning(reply: &str) -> Result<(Option<&str>, &str), Viola
     Ok((Some(reasoning.trim()), rest.trim_start()))
 }
 
-/// Returns what is inside one code fence around all of `text`.
+/// Returns the text inside one code fence around all of `text`.
 fn strip_fence(text: &str) -> Option<&str> {
     let inside = text.strip_prefix(FENCE)?.strip_suffix(FENCE)?;
     let (language, body) = inside.split_once('\n')?;

@@ -1,5 +1,4 @@
-//! A final text as its author wrote it: as a JSON string, as the JSON value that it is, or as a list of its
-//! sentences.
+//! A final text as its author wrote it: a JSON string, the JSON value that it is, or a list of its sentences.
 //!
 //! An answer that is JSON can be written as a value of the envelope. Small models get a JSON text
 //! inside a JSON string wrong, because every quote in it must be escaped.
@@ -12,14 +11,14 @@ use serde_json::value::RawValue;
 /// A final text as it was written.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FinalText {
-    /// The text; of a JSON value, its JSON as it was written.
+    /// The text. For a JSON value, this is its JSON as it was written.
     pub text: String,
     /// Whether it was written as a JSON value other than a string.
     pub is_value: bool,
 }
 
 impl FinalText {
-    /// Returns the sentences of a text that was written as a list of them, joined.
+    /// Returns the joined sentences of a text that was written as a list of them.
     #[must_use]
     pub fn joined(&self) -> Option<String> {
         let sentences: Vec<String> = self.is_value.then(|| serde_json::from_str(&self.text).ok())??;

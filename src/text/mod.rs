@@ -1,13 +1,13 @@
-//! What models write, and what counts as the same text.
+//! The texts that models write, and the rules for which of them count as the same text.
 //!
-//! A reply enters as an untrusted string. [`extract`] finds the one JSON object in it,
-//! [`Envelope::parse`] reads it strictly, [`schema`] checks it, [`Canonicalizer`] gives its final
-//! text one form and one digest, [`vacuity`] and [`Constraint`] refuse texts that say nothing or
-//! break a stated rule. [`escape`] makes such text safe to show to another model.
+//! A reply enters as an untrusted string. [`extract`] finds the one JSON object in it, [`Envelope::parse`] reads it
+//! strictly, and [`schema`] checks it. [`Canonicalizer`] gives its final text one form and one digest. [`vacuity`] and
+//! [`Constraint`] refuse texts that say nothing or break a stated rule. [`escape`] makes such text safe to show to
+//! another model.
 //!
-//! Everything here is pure: no clock, file, network or randomness, and no repair. A reply is
-//! either taken as it stands or refused with a [`Violation`] whose words are sent back to its
-//! author; nothing is ever filled in or mended on an agent's behalf.
+//! Everything here is pure: no clock, file, network or randomness, and no repair. A reply is either taken unchanged or
+//! refused with a [`Violation`], whose words are sent back to its author. Nothing is ever filled in or mended on an
+//! agent's behalf.
 
 mod canonical;
 mod constraint;
@@ -18,6 +18,7 @@ mod echo;
 mod envelope;
 pub mod escape;
 pub mod evidence;
+mod excerpts;
 mod extract;
 mod final_text;
 mod memo;
@@ -33,12 +34,13 @@ mod violation;
 
 pub use canonical::{Canonical, CanonicalKind, CanonicalRule, Canonicalizer, NotCanonical, Reading};
 pub use constraint::{Bounds, Broken, Constraint};
-pub(crate) use counted::counted;
+pub(crate) use counted::{counted, grouped};
 pub use decimal::{DecimalSign, NotANumber};
 pub use envelope::{
     AnswerChange, Artifact, ChangeBy, Envelope, FinalSolution, Meta, PeerAnswer, SOLVED_MARKER, Status,
 };
 pub use escape::one_line;
+pub(crate) use excerpts::excerpts;
 pub(crate) use extract::read_one;
 pub use extract::{Extracted, REPLY_BYTES_MAX, extract};
 pub use final_text::FinalText;

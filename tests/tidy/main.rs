@@ -4,6 +4,7 @@
 
 mod graph;
 mod names;
+mod prose;
 
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,9 @@ const IMPURE: [&str; 14] = [
 ];
 
 const LINES_MAX: usize = 500;
+
+/// Folders whose texts are for models as well: those stay as they were measured.
+const FOR_MODELS: [&str; 2] = ["src/protocol", "src/text"];
 
 fn sources(folder: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -157,4 +161,19 @@ fn every_module_says_what_it_is_for() {
 
 fn root(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)
+}
+
+#[test]
+fn comments_and_messages_are_plain_english() {
+    let mut found = Vec::new();
+    for path in sources("src") {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let name = path.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let mut paragraphs = prose::comments(&name.to_string_lossy(), &text);
+        if !FOR_MODELS.iter().any(|folder| name.starts_with(folder)) {
+            paragraphs.extend(prose::literals(&name.to_string_lossy(), &text));
+        }
+        found.extend(prose::faults(&paragraphs));
+    }
+    assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
 }

@@ -1,8 +1,8 @@
-//! How much better one group is than another one on the same tasks.
+//! The difference between two groups of runs on the same tasks.
 //!
-//! In: the means of both, by task. Out: the mean difference of the tasks that both have, with the interval of a paired t-test (Student
-//! 1908; Miller 2024, arXiv:2411.00640, for evaluations), and the exact two-sided sign test over tasks; with one run a task that is
-//! the exact test of `McNemar` (1947).
+//! The input is the means of both groups, by task. The output is the mean difference over the tasks that both have, with the
+//! interval of a paired t-test (Student 1908; for evaluations, Miller 2024, arXiv:2411.00640). It also has the exact two-sided sign
+//! test over tasks, which for one run per task is the exact test of `McNemar` (1947).
 
 use std::collections::BTreeMap;
 
@@ -14,28 +14,28 @@ use super::share::ByTask;
 /// The difference between two groups of runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
-    /// What the runs of the first have in common.
+    /// The name of the first group.
     pub of: String,
-    /// What those of the other have, from which the difference is taken.
+    /// The name of the other group, from which the difference is measured.
     pub versus: String,
-    /// Tasks that both have runs of.
+    /// The tasks with runs in both groups.
     pub tasks: u64,
-    /// The mean difference of the shares that are right, from -1 to 1; null without a task.
+    /// The mean difference of the shares of right runs, from -1 to 1; null without a task.
     pub mean: Option<f64>,
-    /// Where its 95 % interval begins.
+    /// The lower end of the 95 % interval of the mean.
     pub low: f64,
-    /// Where it ends.
+    /// The upper end of the interval.
     pub high: f64,
-    /// Tasks of which the first has more right.
+    /// The tasks on which the first group has a greater share of right runs.
     pub better: u64,
-    /// Of which it has fewer.
+    /// The tasks on which it has a smaller share.
     pub worse: u64,
-    /// How probable so uneven a split of those is, if none were better.
+    /// The probability of so uneven a split if neither group were better.
     pub p: f64,
 }
 
 impl Difference {
-    /// The difference of two groups with these names.
+    /// Computes the difference between two groups with these names.
     pub(super) fn new([of, versus]: [String; 2], first: &ByTask, other: &ByTask) -> Self {
         let other: BTreeMap<u64, f64> = other.means().collect();
         let both = first.means().filter_map(|(task, mean)| Some(mean - other.get(&task)?));
@@ -49,7 +49,7 @@ impl Difference {
         Self { of, versus, tasks, mean, low, high, better, worse, p: sign_test(better, worse) }
     }
 
-    /// The difference in a line.
+    /// Returns the difference as a line of text.
     #[must_use]
     pub fn in_words(&self) -> String {
         let Self { of, versus, tasks, low, high, better, worse, p, .. } = self;
@@ -64,7 +64,7 @@ impl Difference {
     }
 }
 
-/// The interval of a mean of so many differences.
+/// Returns the interval of the mean of these differences.
 fn interval(differences: &[f64], mean: f64) -> (f64, f64) {
     let n = differences.len() as f64;
     let squares: f64 = differences.iter().map(|difference| (difference - mean).powi(2)).sum();
@@ -76,7 +76,7 @@ fn interval(differences: &[f64], mean: f64) -> (f64, f64) {
     ((mean - half).max(-1.0), (mean + half).min(1.0))
 }
 
-/// The exact two-sided sign test.
+/// Returns the p-value of the exact two-sided sign test.
 fn sign_test(better: u64, worse: u64) -> f64 {
     let tail = Binomial::new(0.5, better + worse).map(|even| even.cdf(better.min(worse)));
     tail.map_or(1.0, |tail| (2.0 * tail).min(1.0))

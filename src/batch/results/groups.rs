@@ -1,6 +1,6 @@
-//! What runs say together: groups of them, with their shares and intervals.
+//! Groups of runs, with their shares and intervals.
 //!
-//! In: rows of runs, one after another. Out: groups of those that have something in common. Nothing is read or written.
+//! The input is rows of runs, one after another. The output is groups of runs with values in common. Nothing is read or written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,34 +12,34 @@ use super::share::{ByTask, Share, mark};
 use crate::batch::batch_stats::EndCounts;
 use crate::protocol::OutcomeKind;
 
-/// What a group is called whose runs have no name.
+/// The name of a group whose runs have no name.
 const UNNAMED: &str = "-";
 
-/// By what runs are put together.
+/// A property by which runs are grouped.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum By {
-    /// Their roleset.
+    /// The roleset.
     Roleset,
-    /// Their model.
+    /// The model.
     Model,
-    /// Their arm.
+    /// The arm.
     Arm,
-    /// Their seed.
+    /// The seed.
     Seed,
-    /// Their task.
+    /// The task.
     Task,
-    /// The folder that they are from.
+    /// The folder of the batch.
     Folder,
-    /// What their tasks are labelled with, under this name.
+    /// The task's label with this name.
     Meta(String),
 }
 
 impl By {
-    /// Reads one: `roleset`, `model`, `arm`, `seed`, `task`, `folder`, or `meta.NAME`.
+    /// Parses `roleset`, `model`, `arm`, `seed`, `task`, `folder`, or `meta.NAME`.
     ///
     /// # Errors
     ///
-    /// What may be written, in words.
+    /// Returns the accepted forms.
     pub fn parse(text: &str) -> Result<Self, String> {
         Ok(match text {
             "roleset" => Self::Roleset,
@@ -69,7 +69,7 @@ impl By {
         }
     }
 
-    /// What a run has under this name; empty where it has nothing.
+    /// Returns the value of this property for a run; empty if the run has none.
     fn of(&self, told: &Told) -> String {
         match self {
             Self::Roleset => told.roleset.clone(),
@@ -83,57 +83,57 @@ impl By {
     }
 }
 
-/// Runs that have something in common.
+/// A group of runs with values in common.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
-    /// What they have in common: names and values, as it was asked for.
+    /// The names and values that the runs have in common, in the requested order.
     #[serde(serialize_with = "as_map")]
     pub of: Vec<(String, String)>,
-    /// How they ended.
+    /// The numbers of runs, by how they ended.
     pub ended: EndCounts,
-    /// Those that agreed, of those that their protocol has ended: what failed or came to a limit says nothing of it, and is in no
-    /// figure below.
+    /// The share of agreed runs among those that their protocol has ended. Runs that failed or reached a limit say nothing about it,
+    /// and are in no figure below.
     pub agreed: Share,
-    /// Those that agreed on the right answer, of those with a known one; a run that does not agree is not right.
+    /// The share of runs that agreed on the right answer, among those with a known one. A run without agreement is not right.
     pub right: Share,
-    /// Those whose plain vote over blind drafts is right, before any talk.
+    /// The share of runs whose plain vote over blind drafts is right, before any talk.
     pub blind_right: Share,
-    /// What the talk has changed about what is right.
+    /// The effect of the talk on which runs are right.
     pub talk: TalkEffect,
-    /// Rounds, on average.
+    /// The average number of rounds.
     pub rounds: f64,
-    /// How many runs took so many rounds.
+    /// The number of runs for each number of rounds.
     pub by_rounds: BTreeMap<u32, u64>,
-    /// Calls of models, on average.
+    /// The average number of model calls.
     pub calls: f64,
-    /// Tokens of prompts and replies, on average.
+    /// The average number of tokens, prompts and replies together.
     pub tokens: f64,
-    /// The same by what they were used for, as far as results say it.
+    /// The average number of tokens by phase, as far as the results have it.
     pub tokens_by_phase: BTreeMap<String, f64>,
-    /// Seconds from begin to end within which 5 % have ended.
+    /// The 5th percentile of the seconds from begin to end.
     pub seconds_p5: f64,
-    /// The same of a quarter.
+    /// The 25th percentile.
     pub seconds_p25: f64,
-    /// Of a half.
+    /// The median.
     pub seconds_p50: f64,
-    /// Of three quarters.
+    /// The 75th percentile.
     pub seconds_p75: f64,
-    /// Of 95 %.
+    /// The 95th percentile.
     pub seconds_p95: f64,
-    /// Cost of all in millionths of a US dollar; null if a price is not known.
+    /// The cost of all runs in millionths of a US dollar; null if a price is not known.
     pub cost_micro_usd: Option<u64>,
 }
 
-/// Runs by whether the plain vote over blind drafts was right, and whether the run was right in the end.
+/// The numbers of runs by whether the plain vote over blind drafts was right, and whether the run was right in the end.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct TalkEffect {
-    /// Right before any talk and in the end.
+    /// The runs that were right before any talk and in the end.
     pub kept: u64,
-    /// Right before, and not in the end.
+    /// The runs that were right before any talk, and not in the end.
     pub lost: u64,
-    /// Right in the end alone.
+    /// The runs that were right only in the end.
     pub gained: u64,
-    /// Never right.
+    /// The runs that were never right.
     pub missed: u64,
 }
 
@@ -148,7 +148,7 @@ impl TalkEffect {
     }
 }
 
-/// Puts runs together that have these things in common.
+/// A collector that groups runs by these properties.
 #[derive(Debug, Default)]
 pub struct Groups {
     by: Vec<By>,
@@ -157,7 +157,7 @@ pub struct Groups {
     sums: BTreeMap<Vec<InOrder>, Sums>,
 }
 
-/// A name, behind the number that it is: 2 comes before 10, and both before words.
+/// A name that sorts by the number that it is: 2 comes before 10, and both come before words.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct InOrder {
     number: u64,
@@ -170,7 +170,7 @@ impl InOrder {
     }
 }
 
-/// What a run has in common with others of its group.
+/// Returns the values that a run has in common with the others of its group.
 pub(super) fn key(by: &[By], told: &Told) -> Vec<InOrder> {
     by.iter().map(|by| InOrder::new(by.of(told))).collect()
 }
@@ -188,12 +188,12 @@ struct Sums {
     calls: u64,
     tokens: u64,
     milliseconds: Vec<u64>,
-    /// `None` once a price was not known.
+    /// The sum of costs; `None` once a price was not known.
     cost: Option<u64>,
 }
 
 impl Groups {
-    /// None yet.
+    /// Makes a collector without runs.
     #[must_use]
     pub fn new(by: &[By]) -> Self {
         Self { by: by.to_vec(), labels: BTreeSet::new(), sums: BTreeMap::new() }
@@ -207,13 +207,13 @@ impl Groups {
         let sums =
             self.sums.entry(key(&self.by, told)).or_insert_with(|| Sums { cost: Some(0), ..Sums::default() });
         sums.ended.add(told.outcome, told.right);
-        // Of a run that was cut off nothing is known.
+        // Nothing is known about a run that was cut off.
         if !told.outcome.is_final() {
             return;
         }
         let task = mark(&told.task);
         sums.agreed.add(task, told.outcome == OutcomeKind::Agreed);
-        // A run that comes to no answer has not found the right one.
+        // A run without an answer has not found the right one.
         if let Some(right) = told.right {
             sums.right.add(task, right);
         }
@@ -237,7 +237,7 @@ impl Groups {
         sums.cost = sums.cost.zip(told.usage.cost_micro_usd).map(|(sum, cost)| sum.saturating_add(cost));
     }
 
-    /// Says which label was asked for that no task has, and which there are.
+    /// Reports a requested label that no task has, together with the labels that exist.
     #[must_use]
     pub fn unknown_label(&self) -> Option<String> {
         let unknown = self.by.iter().find_map(|by| match by {
@@ -253,12 +253,12 @@ impl Groups {
         (!self.sums.is_empty()).then(|| format!("no task has meta.{unknown}; {known}"))
     }
 
-    /// The difference of each other group to the one that is meant: by all that its runs have in common, or by one name of it that no
+    /// Returns the difference of each other group from the meant one. A group is meant by all of its values, or by one value that no
     /// other group has.
     ///
     /// # Errors
     ///
-    /// Which groups there are, in words, if none or several are meant.
+    /// Returns the names of the groups, if no group or several are meant.
     pub fn versus(&self, meant: &str) -> Result<Vec<Difference>, String> {
         let name = |key: &[InOrder]| {
             let names: Vec<&str> =
@@ -269,7 +269,7 @@ impl Groups {
         let mut found = self.sums.keys().filter(is_meant);
         let (Some(key), None) = (found.next(), found.next()) else {
             let all: Vec<String> = self.sums.keys().map(|key| format!("`{}`", name(key))).collect();
-            return Err(format!("`{meant}` names no one group; the groups are {}", all.join(", ")));
+            return Err(format!("`{meant}` does not name exactly one group; the groups are {}", all.join(", ")));
         };
         let others = self.sums.iter().filter(|(other, _)| *other != key);
         let difference = |(other, sums): (&Vec<InOrder>, &Sums)| {
@@ -278,11 +278,11 @@ impl Groups {
         Ok(others.map(difference).collect())
     }
 
-    /// The groups, by what they have in common.
+    /// Returns the groups, in the order of their values.
     #[must_use]
     pub fn finish(self) -> Vec<Group> {
         let names: Vec<String> = self.by.iter().map(By::name).collect();
-        // What no run has is no column.
+        // A property that no run has gets no column.
         let is_empty = |at: &usize| self.sums.keys().all(|key| key[*at].name.is_empty());
         let optional = |at: &usize| matches!(self.by[*at], By::Arm);
         let shown: Vec<usize> = (0..self.by.len()).filter(|at| !(optional(at) && is_empty(at))).collect();

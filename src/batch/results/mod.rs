@@ -1,4 +1,4 @@
-//! What came out of batches: rows, groups of them with their shares and intervals, differences between groups, and a page of it all.
+//! The results of batches: rows, groups with their shares and intervals, differences between groups, and a page with all of them.
 //!
 //! ```text
 //!  files of results ──► rows ──► groups ──► shares with intervals ──► table or page
@@ -6,7 +6,7 @@
 //!                         └─────► samples: the tasks behind each group ───────┘
 //! ```
 //!
-//! In go the results of shards, out come figures. Nothing is run and no journal is touched.
+//! The input is the results of shards, and the output is figures. Nothing is run, and no journal is touched.
 
 mod difference;
 mod groups;

@@ -1,6 +1,6 @@
-//! What came out of a batch, run by run.
+//! The results of a batch, run by run.
 //!
-//! In: the results of all shards. Out: one row for each run. A run that was tried again counts as it ended last.
+//! The input is the results of all shards. The output is one row per run. A run that was tried again counts by its last end.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::crypto::Digest;
 use crate::files::read_line;
 use crate::protocol::OutcomeKind;
 
-/// One run, as its row says it.
+/// A run, as its row states it.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub struct Told {
     /// The task's id.
@@ -24,12 +24,12 @@ pub struct Told {
     pub roleset: String,
     /// The model as it was named.
     pub model: String,
-    /// The name of its arm; empty without one.
+    /// The name of the arm; empty without one.
     #[serde(default)]
     pub arm: String,
     /// The seed.
     pub seed: u64,
-    /// What the task is labelled with, by name.
+    /// The labels of the task, by name.
     #[serde(default)]
     pub meta: BTreeMap<String, String>,
     /// The run's id.
@@ -44,14 +44,14 @@ pub struct Told {
     pub(super) usage: UsageTold,
     pub(super) timing: TimingTold,
     pub(in crate::batch) journal_head: Digest,
-    /// The folder of its batch, as it was named.
+    /// The folder of the batch, as it was named.
     #[serde(skip)]
     pub folder: String,
     #[serde(default)]
     pub(super) phases: BTreeMap<String, PhaseTold>,
 }
 
-/// What a run has used for one thing.
+/// The usage of one phase of a run.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 pub(super) struct PhaseTold {
     pub(super) prompt: u64,
@@ -72,7 +72,7 @@ pub(super) struct TimingTold {
     pub(super) total_ms: u64,
 }
 
-/// One run, without anything inside anything: for tables.
+/// A run as a flat row, for tables.
 #[derive(Clone, Debug, Serialize)]
 pub struct Flat<'a> {
     task: &'a str,
@@ -99,7 +99,7 @@ pub struct Flat<'a> {
 }
 
 impl Told {
-    /// The same for a table.
+    /// Returns the run as a flat row.
     #[must_use]
     pub fn flat(&self) -> Flat<'_> {
         let UsageTold { prompt, cached, completion, calls, cost_micro_usd } = self.usage;
@@ -129,18 +129,18 @@ impl Told {
     }
 }
 
-/// Reads all results of the batch in a folder, and gives each run to `each`, in the order of its shard's file.
+/// Reads all results of the batch in a folder, and passes each run to `each`, in the order of its shard's file.
 ///
 /// # Errors
 ///
-/// [`BatchError`], also if there is no batch.
+/// Returns [`BatchError`], for example if there is no batch.
 pub fn results(folder: &Path, mut each: impl FnMut(Told)) -> Result<(), BatchError> {
     for index in 0..layout::count(folder)? {
         let path = layout::results_file(folder, index);
         if !path.exists() {
             continue;
         }
-        // Which line of a run is its last, and counts.
+        // The number of each run's last line, which is the one that counts.
         let mut last: BTreeMap<String, u64> = BTreeMap::new();
         lines(&path, |number, _, _, told| {
             last.insert(told.run, number);
@@ -156,7 +156,7 @@ pub fn results(folder: &Path, mut each: impl FnMut(Told)) -> Result<(), BatchErr
     Ok(())
 }
 
-/// Gives each line of results to `each`: its number, where it begins in bytes, how long it is, and what it says.
+/// Passes each line of results to `each`: its number, its offset and length in bytes, and its row.
 pub(in crate::batch) fn lines(
     path: &Path,
     mut each: impl FnMut(u64, u64, usize, Told) -> Result<(), String>,
@@ -167,7 +167,7 @@ pub(in crate::batch) fn lines(
     loop {
         line.clear();
         let bytes = read_line(&mut lines, &mut line).map_err(BatchError::io("read", path))?;
-        // What is being written at this moment is no line yet.
+        // A line that is only half written does not count yet.
         if line.last() != Some(&b'\n') {
             return Ok(());
         }

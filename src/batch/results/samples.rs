@@ -1,7 +1,7 @@
-//! The tasks behind groups of runs, so that a figure leads to what it is made of.
+//! The tasks behind groups of runs, so that a figure leads to the runs behind it.
 //!
-//! In: rows of runs, one after another. Out: for each group its tasks, and for each task its runs. Groups are in the order of
-//! [`Groups::finish`](super::Groups::finish). Nothing is read or written.
+//! The input is rows of runs, one after another. The output is the tasks of each group, and the runs of each task. Groups are in the
+//! order of [`Groups::finish`](super::Groups::finish). Nothing is read or written.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,11 @@ pub(super) struct Sample {
     pub(super) outcome: OutcomeKind,
     pub(super) right: Option<bool>,
     pub(super) tokens: u64,
-    /// The words that show this run alone.
+    /// The command that shows this run alone.
     pub(super) command: String,
 }
 
-/// Runs by their group and their task.
+/// The runs by their group and their task.
 #[derive(Debug, Default)]
 pub struct Samples {
     by: Vec<By>,
@@ -32,7 +32,7 @@ pub struct Samples {
 pub(super) type Tasks = BTreeMap<InOrder, Vec<Sample>>;
 
 impl Samples {
-    /// None yet.
+    /// Makes a collector without runs.
     #[must_use]
     pub fn new(by: &[By]) -> Self {
         Self { by: by.to_vec(), groups: BTreeMap::new() }
@@ -52,13 +52,13 @@ impl Samples {
         tasks.entry(InOrder::new(told.task.clone())).or_default().push(sample);
     }
 
-    /// The tasks of each group.
+    /// Returns the tasks of each group.
     pub(super) fn groups(&self) -> impl Iterator<Item = &Tasks> {
         self.groups.values()
     }
 }
 
-/// The command that shows a run, as a shell takes it.
+/// Returns the command that shows a run, quoted for a shell.
 fn command(told: &Told) -> String {
     let mut words = vec!["consensus", "show", &told.folder, &told.task, "--roleset", &told.roleset];
     for (flag, value) in [("--model", &told.model), ("--arm", &told.arm)] {
@@ -66,6 +66,6 @@ fn command(told: &Told) -> String {
     }
     let seed = told.seed.to_string();
     words.extend(["--seed", &seed]);
-    // A word that no shell takes has a NUL, which no name of a batch has.
+    // Quoting fails only for a NUL, which no name of a batch has.
     shlex::try_join(words).unwrap_or_default()
 }

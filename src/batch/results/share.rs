@@ -1,8 +1,8 @@
-//! Shares of runs, and the intervals in which the true shares are.
+//! Shares of runs, and the intervals that hold the true shares.
 //!
-//! In: for each run its task, and whether it counts. Out: a share with its interval. Runs of one task are not independent: several
-//! seeds of it say little more than one. So the unit is the task, and the interval is that of Wilson (1927) for the number of
-//! independent runs that would vary as much as the means of tasks do, n = p(1 - p) / var(p).
+//! The input is the task of each run, and whether the run counts. The output is a share with its interval. Runs of one task are not
+//! independent: several seeds of a task say little more than one. The unit is therefore the task, and the interval is that of Wilson
+//! (1927). Its n is the number of independent runs that would vary as much as the means of tasks do: n = p(1 - p) / var(p).
 
 use std::collections::BTreeMap;
 
@@ -13,30 +13,31 @@ use crate::crypto::Digest;
 /// The normal quantile of a two-sided 95 % interval.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// A share of runs, with the interval in which the true share is with 95 % probability.
+/// A share of runs, with the interval that holds the true share with 95 % probability.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Share {
-    /// So many.
+    /// The number of runs that count.
     pub count: u64,
-    /// Of so many.
+    /// The number of all runs.
     pub of: u64,
-    /// Runs of so many tasks.
+    /// The number of tasks of these runs.
     pub tasks: u64,
-    /// As many independent runs would vary as much.
+    /// The number of independent runs that would vary as much.
     pub effective: f64,
-    /// The mean over tasks of the share of each, from 0 to 1; null of none.
+    /// The mean over tasks of the share of each task, from 0 to 1; null without a task.
     pub share: Option<f64>,
-    /// Where the interval begins, from 0 to 1.
+    /// The lower end of the interval, from 0 to 1.
     pub low: f64,
-    /// Where it ends.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
-/// Runs by their tasks, and how many of each count.
+/// The numbers of counting runs and of all runs, by task.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ByTask(BTreeMap<u64, (u32, u32)>);
 
-/// A task, by eight bytes of its id's digest: of ten millions two are taken for one with a probability of three in a million.
+/// Returns eight bytes of the digest of a task's id. Among ten million tasks two are confused with a probability of three in a
+/// million.
 pub(super) fn mark(task: &str) -> u64 {
     Digest::new(task.as_bytes()).leading_u64()
 }
@@ -49,12 +50,12 @@ impl ByTask {
         *of += 1;
     }
 
-    /// Each task with its mean.
+    /// Returns each task with its mean.
     pub(super) fn means(&self) -> impl Iterator<Item = (u64, f64)> {
         self.0.iter().map(|(task, (count, of))| (*task, f64::from(*count) / f64::from(*of)))
     }
 
-    /// The share of all.
+    /// Returns the share over all runs.
     pub(super) fn share(&self) -> Share {
         let (count, of) = self
             .0
@@ -69,7 +70,7 @@ impl ByTask {
         let variance = self.means().map(|(_, mean)| (mean - p).powi(2)).sum::<f64>() / (k * k);
         let most = of as f64;
         let effective = match p * (1.0 - p) {
-            // Where all are alike nothing varies: each task is one run then, and not more.
+            // If all runs are alike, nothing varies: each task then counts as one run.
             certain if certain <= 0.0 => k,
             _ if variance <= 0.0 => most,
             spread => (spread / variance).clamp(k, most),
@@ -79,7 +80,7 @@ impl ByTask {
     }
 }
 
-/// The interval of Wilson (1927) for a share of `n` independent runs.
+/// Returns the interval of Wilson (1927) for a share of `n` independent runs.
 fn wilson(share: f64, n: f64) -> (f64, f64) {
     let z2 = Z * Z;
     let middle = (share + z2 / (2.0 * n)) / (1.0 + z2 / n);
@@ -87,7 +88,7 @@ fn wilson(share: f64, n: f64) -> (f64, f64) {
     ((middle - half).max(0.0), (middle + half).min(1.0))
 }
 
-/// A share and its interval in words, such as `80 % [49, 94]`.
+/// Returns a share and its interval in words, such as `80 % [49, 94]`.
 #[must_use]
 pub fn share_in_words(share: &Share) -> String {
     match share.share {
@@ -108,7 +109,7 @@ mod tests {
 
     #[test]
     fn intervals_of_one_run_a_task_are_those_of_wilson() {
-        // From R: binom::binom.confint(8, 10, methods = "wilson"), and others of 10, 100 and 1319.
+        // From R: binom::binom.confint(8, 10, methods = "wilson"), and likewise for 10, 100 and 1319 runs.
         for (count, of, low, high) in [
             (8, 10, 0.490_162, 0.943_318),
             (0, 10, 0.0, 0.277_533),
@@ -130,12 +131,12 @@ mod tests {
         let thrice = share((0..60).map(|run| (run / 3, run / 3 < 12)));
         assert!((once.low - thrice.low).abs() < 1e-9 && (once.high - thrice.high).abs() < 1e-9);
         assert_eq!((thrice.count, thrice.of, thrice.tasks), (36, 60, 20));
-        // Seeds that differ from each other as much as tasks do count as runs of their own.
+        // Seeds that differ from each other as much as tasks do count as separate runs.
         let mixed = share((0..60).map(|run| (run / 3, run % 3 == 0)));
         assert!((mixed.effective - 60.0).abs() < 1e-9, "{mixed:?}");
     }
 
-    /// The percentile interval of a bootstrap by task, as a reader would make it by hand.
+    /// Returns the percentile interval of a bootstrap by task, as a reader would compute it by hand.
     fn bootstrap(means: &[f64], random: &mut fastrand::Rng) -> (f64, f64) {
         let mut shares: Vec<f64> = (0..10_000)
             .map(|_| {
@@ -149,7 +150,7 @@ mod tests {
     #[test]
     fn intervals_of_60_tasks_with_3_seeds_are_within_two_points_of_a_bootstrap_by_task() {
         let mut random = fastrand::Rng::with_seed(7);
-        // Tasks of which each is easy, hard or in between, as a set of them is.
+        // A realistic set of tasks: each is easy, hard or in between.
         for spread in [0.0, 0.3, 0.6, 1.0] {
             let mut by_task = ByTask::default();
             for task in 0..60 {

@@ -9,7 +9,7 @@ use crate::cli::completion;
 
 const AFTER_HELP: &str = "\
 Each line is a question for a run of its own, with the flags of `consensus run`; the agents know what was asked and agreed on before.
-The arrow keys bring back earlier lines. Ctrl-D or `exit` ends the chat, and Ctrl-C stops the question that is open.
+`help` says more. The arrow keys bring back earlier lines. Ctrl-D or `exit` ends the chat, and Ctrl-C stops the question that is open.
 
 Examples:
   consensus chat --model ollama:llama3.1
@@ -22,10 +22,7 @@ Examples:
 pub(crate) struct ChatArgs {
     #[command(flatten)]
     pub(crate) run: RunArgs,
-    /// The one question of this process, in the session that `--in` names.
-    #[arg(long, value_name = "TEXT", hide = true, requires = "session_name", allow_hyphen_values = true)]
-    pub(crate) question: Option<String>,
-    /// The session of that question.
+    /// The session of the one question that this process reads.
     #[arg(long = "in", value_name = "NAME", hide = true)]
     pub(crate) session_name: Option<String>,
 }

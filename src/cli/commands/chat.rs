@@ -1,17 +1,21 @@
 //! `consensus chat`: one question after another, in a session.
 //!
-//! In: lines from a person or from a pipe. Out: a run for each of them. Each question has a process of its own, which is `consensus
-//! chat` again with that question: a run that is stopped, or that cannot begin, ends no chat. The lines themselves are kept nowhere but
-//! in the records of the runs.
+//! The input is lines from a person or from a pipe. The output is a run for each of them. Each question has a process of its own, which
+//! is `consensus chat` again and reads that question from its standard input. So a run that is stopped, or that cannot begin, does not
+//! end the chat, and no list of processes shows a question. A run ends with the chat's own process. The lines are kept in the records
+//! of the runs and nowhere else.
 
 use std::ffi::OsString;
-use std::io::{BufRead as _, IsTerminal as _};
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use anyhow::Context as _;
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 use signal_hook::consts::SIGINT;
@@ -22,14 +26,24 @@ use crate::cli::error::UsageError;
 use crate::cli::output::Output;
 use crate::config::FileConfig;
 use crate::core::ExitCode;
-use crate::run::{Session, runs_folder};
+use crate::run::{RunError, Session, runs_folder};
 
-/// The name of the command, as it stands among its words.
+/// The name of the command, as it is among its words.
 const NAME: &str = "chat";
 
+/// What a person reads who asks for help.
+const HELP: &str = "\
+type a question, and press Enter; the agents know what was asked and agreed on before
+  exit, Ctrl-D   end the chat
+  Ctrl-C         stop the open question, or give up the line
+  arrow keys     bring back earlier lines
+`consensus show` prints the newest run, and `consensus sessions` lists the sessions";
+
 pub(crate) fn chat(args: &ChatArgs, words: &[OsString], output: &Output) -> anyhow::Result<ExitCode> {
-    if let Some(question) = &args.question {
-        return run(&one_run(args, question), output);
+    if let Some(name) = &args.session_name {
+        // A run whose chat has been killed would go on unseen, and cost.
+        set_pdeathsig(Signal::SIGTERM).context("cannot tie the run to its chat")?;
+        return run(&one_run(args, name), &output.in_chat());
     }
     if args.run.dry_run {
         let why = "a chat asks what you type; `consensus run --dry-run` prints what one question can cost";
@@ -38,37 +52,35 @@ pub(crate) fn chat(args: &ChatArgs, words: &[OsString], output: &Output) -> anyh
     let file = FileConfig::load()?;
     let folder = runs_folder(args.run.runs.runs_dir.as_ref(), &file);
     let name = args.run.session.clone().unwrap_or_else(new_name);
-    let earlier = Session::open(&folder, &name)?.turns();
+    let earlier = Session::open(&folder, &name).map_err(RunError::from)?.turns();
     let mut input = Input::new()?;
     greet(&name, earlier.len(), &input, output);
-    let mut asking =
-        Asking { words, name: &name, interrupted: Arc::new(AtomicBool::new(false)), failed: None };
-    // While a question is open its process heeds Ctrl-C, and this one goes on.
-    signal_hook::flag::register(SIGINT, Arc::clone(&asking.interrupted))
+    // While a question is open its process heeds Ctrl-C, and this one continues. In between, Ctrl-C ends a chat that reads from a pipe.
+    let is_idle = Arc::new(AtomicBool::new(true));
+    signal_hook::flag::register_conditional_default(SIGINT, Arc::clone(&is_idle))
         .context("cannot listen for signals")?;
+    let mut asking = Asking { words, name: &name, output, is_idle, failed: None };
     if let Some(question) = first_question(&args.run)? {
-        asking.ask(&question)?;
+        asking.ask(question.as_bytes())?;
     }
-    while let Some(line) = input.next()? {
-        if !input.is_person() && asking.interrupted.load(Ordering::SeqCst) {
-            return Ok(ExitCode::Interrupted);
-        }
-        match line.trim() {
-            "" => {}
-            "exit" | "quit" => break,
+    while let Some(line) = input.next(output)? {
+        match line.trim_ascii() {
+            b"" => {}
+            b"exit" | b"quit" | b"/exit" | b"/quit" | b"/bye" => break,
+            b"help" | b"/help" | b"/?" | b"?" => output.status(HELP),
             question => asking.ask(question)?,
         }
     }
     Ok(if input.is_person() { ExitCode::Success } else { asking.failed.unwrap_or(ExitCode::Success) })
 }
 
-/// The run of one question.
-fn one_run(args: &ChatArgs, question: &str) -> RunArgs {
+/// Returns the run of the one question that is on standard input.
+fn one_run(args: &ChatArgs, session: &str) -> RunArgs {
     RunArgs {
         words: Vec::new(),
-        prompt: Some(question.to_owned()),
+        prompt: Some("-".to_owned()),
         prompt_file: None,
-        session: args.session_name.clone(),
+        session: Some(session.to_owned()),
         ..args.run.clone()
     }
 }
@@ -91,7 +103,7 @@ fn greet(name: &str, earlier: usize, input: &Input, output: &Output) {
     };
     output.status(&format!("session `{name}`: {known}; `consensus chat --session {name}` goes on with it"));
     if input.is_person() {
-        output.status("type a question; `exit` or Ctrl-D ends the chat");
+        output.status("type a question; `help` says more, and `exit` or Ctrl-D ends the chat");
     }
 }
 
@@ -105,13 +117,13 @@ fn new_name() -> String {
 /// Where the lines are from.
 enum Input {
     Person(Box<DefaultEditor>),
-    Pipe(std::io::Lines<std::io::StdinLock<'static>>),
+    Pipe(std::io::Split<std::io::StdinLock<'static>>),
 }
 
 impl Input {
     fn new() -> anyhow::Result<Self> {
         if !std::io::stdin().is_terminal() {
-            return Ok(Self::Pipe(std::io::stdin().lock().lines()));
+            return Ok(Self::Pipe(std::io::stdin().lock().split(b'\n')));
         }
         Ok(Self::Person(Box::new(DefaultEditor::new().context("cannot read from this terminal")?)))
     }
@@ -120,18 +132,21 @@ impl Input {
         matches!(self, Self::Person(_))
     }
 
-    /// The next line; none at the end.
-    fn next(&mut self) -> anyhow::Result<Option<String>> {
+    /// Returns the next line, or nothing at the end.
+    fn next(&mut self, output: &Output) -> anyhow::Result<Option<Vec<u8>>> {
         match self {
             Self::Pipe(lines) => lines.next().transpose().context("cannot read the questions"),
             Self::Person(editor) => loop {
                 match editor.readline("> ") {
                     Ok(line) => {
                         let _ = editor.add_history_entry(&line);
-                        return Ok(Some(line));
+                        return Ok(Some(line.into_bytes()));
                     }
                     // Ctrl-C gives up the line that is being typed.
-                    Err(ReadlineError::Interrupted) => {}
+                    Err(ReadlineError::Interrupted) => output.status("`exit` or Ctrl-D ends the chat"),
+                    Err(ReadlineError::Io(why)) if why.kind() == std::io::ErrorKind::InvalidData => {
+                        output.status("that line is not UTF-8; type it again");
+                    }
                     Err(ReadlineError::Eof) => return Ok(None),
                     Err(why) => return Err(why).context("cannot read from this terminal"),
                 }
@@ -144,23 +159,35 @@ impl Input {
 struct Asking<'a> {
     words: &'a [OsString],
     name: &'a str,
-    interrupted: Arc<AtomicBool>,
+    output: &'a Output,
+    /// Whether no question is open.
+    is_idle: Arc<AtomicBool>,
     /// How the first question ended that was not answered.
     failed: Option<ExitCode>,
 }
 
 impl Asking<'_> {
-    fn ask(&mut self, question: &str) -> anyhow::Result<()> {
+    fn ask(&mut self, question: &[u8]) -> anyhow::Result<()> {
         let program = std::env::current_exe().context("cannot find this program")?;
         let at = self.words.iter().position(|word| word == NAME).map_or(self.words.len(), |at| at + 1);
         let (before, after) = self.words.split_at(at);
         let mut command = Command::new(program);
-        command.args(before.iter().skip(1));
-        command.arg(format!("--question={question}")).arg(format!("--in={}", self.name)).args(after);
-        self.interrupted.store(false, Ordering::SeqCst);
-        let status =
-            command.stdin(Stdio::null()).status().context("cannot start the run of this question")?;
-        let code = code(status);
+        command.args(before.iter().skip(1)).arg(format!("--in={}", self.name)).args(after);
+        self.is_idle.store(false, Ordering::SeqCst);
+        let status = answered(command.stdin(Stdio::piped()), question);
+        self.is_idle.store(true, Ordering::SeqCst);
+        let status = match status {
+            Ok(status) => status,
+            Err(why) => {
+                self.output.warn(&format!("cannot start the run of this question: {why}"));
+                self.failed.get_or_insert(ExitCode::Internal);
+                return Ok(());
+            }
+        };
+        if let Some(signal) = status.signal() {
+            self.output.warn(&format!("the run of this question was ended by signal {signal}; `consensus resume --last` continues it"));
+        }
+        let code = status.code().and_then(ExitCode::from_number).unwrap_or(ExitCode::Internal);
         if code != ExitCode::Success {
             self.failed.get_or_insert(code);
         }
@@ -168,6 +195,12 @@ impl Asking<'_> {
     }
 }
 
-fn code(status: ExitStatus) -> ExitCode {
-    status.code().and_then(ExitCode::from_number).unwrap_or(ExitCode::Internal)
+/// Starts the run of a question, and waits for its end.
+fn answered(command: &mut Command, question: &[u8]) -> std::io::Result<ExitStatus> {
+    let mut child = command.spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // A run that ends before it has read its question says why itself.
+        let _ = stdin.write_all(question);
+    }
+    child.wait()
 }

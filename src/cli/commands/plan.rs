@@ -9,6 +9,7 @@ use crate::config::{Chosen, FileConfig, Roleset, RolesetAgent, expected_price, p
 use crate::core::{ExitCode, Price};
 use crate::protocol::RunSetup;
 use crate::run::{MockChoice, at_once, draft};
+use crate::text::grouped;
 
 pub(crate) fn plan(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let file = FileConfig::load_to_read()?;
@@ -78,7 +79,7 @@ pub(super) fn tell_setup(
     }
     output.line("at most:")?;
     tell(output, [worst.calls, worst.prompt_tokens, worst.completion_tokens], cost)?;
-    output.line(&format!("  {:>12} tokens of context in the longest call", worst.context_tokens))?;
+    output.line(&format!("  {:>12} tokens of context in the longest call", grouped(worst.context_tokens)))?;
     if cost.is_none() {
         output.line(&format!(
             "cost unknown: neither consensus.toml nor the list of {} has a price for these models",
@@ -94,7 +95,7 @@ pub(super) fn tell_setup(
 /// Prints calls, prompt tokens and completion tokens, and what they cost where that is known.
 pub(super) fn tell(output: &Output, figures: [u64; 3], cost: Option<u64>) -> anyhow::Result<()> {
     for (figure, name) in figures.into_iter().zip(["calls", "prompt tokens", "completion tokens"]) {
-        output.line(&format!("  {figure:>12} {name}"))?;
+        output.line(&format!("  {:>12} {name}", grouped(figure)))?;
     }
     if let Some(micro) = cost {
         let dollars = format!("{:.4}", micro as f64 / 1e6);

@@ -34,7 +34,9 @@ pub(crate) fn run(args: &RunArgs, output: &Output) -> anyhow::Result<ExitCode> {
         let ReadyRun { prepared, server, why } = prepare(&request, &file, &dir, output).await?;
         let stop = listening.begin();
         copy.empty()?;
-        introduce(prepared.spec(), why, id, output);
+        if !output.is_brief() {
+            introduce(prepared.spec(), why, id, output);
+        }
         let story = ProgressPrinter::new(*output);
         let mut engine = Engine::start(&dir, &id.to_string(), prepared.counted_from(began), &story)?;
         let ending = Ending { dir: &dir, story: &story, copy: &mut copy, args: &args.ending, output };

@@ -13,7 +13,7 @@ use crate::cli::output::Output;
 use crate::cli::table::{Table, age};
 use crate::config::FileConfig;
 use crate::core::ExitCode;
-use crate::run::{Session, SessionTurn, runs_folder, session_names};
+use crate::run::{RunError, Session, SessionTurn, runs_folder, session_names};
 use crate::text::escape;
 
 pub(crate) fn sessions(args: &SessionsArgs, output: &Output) -> anyhow::Result<ExitCode> {
@@ -32,7 +32,7 @@ pub(crate) fn sessions(args: &SessionsArgs, output: &Output) -> anyhow::Result<E
 }
 
 fn existing(folder: &Path, name: &str) -> anyhow::Result<Session> {
-    let session = Session::open(folder, name)?;
+    let session = Session::open(folder, name).map_err(RunError::from)?;
     if session.is_there() {
         return Ok(session);
     }

@@ -20,7 +20,7 @@ use crate::files::LARGE_BYTES_MAX;
 use crate::journal::{Entry, FILE_NAME, Journal, REDACTIONS_FILE, read};
 use crate::protocol::Outcome;
 use crate::report::{RESULT_FILE, RunResult};
-use crate::run::folder_of_runs;
+use crate::run::{SessionError, folder_of_runs};
 use crate::text::escape;
 use crate::{batch, files};
 
@@ -265,9 +265,12 @@ fn session(state: &RunState, journal: &Journal, dir: &Path) -> anyhow::Result<Op
         })
         .collect();
     let has_ended = state.outcome().is_some();
-    let says = Session::open(&folder_of_runs(dir), &place.name)
-        .and_then(|session| session.says_of(state.run(), state.opened(), &ends, has_ended))
-        .map_err(|why| IntegrityError(why.to_string()))?;
+    let says = match Session::open(&folder_of_runs(dir), &place.name) {
+        Ok(session) => session.says_of(state.run(), state.opened(), &ends, has_ended),
+        Err(SessionError::Forgotten(_)) => Ok(SessionSays::NoFile),
+        Err(why) => Err(why),
+    };
+    let says = says.map_err(|why| IntegrityError(why.to_string()))?;
     Ok(Some((place.name.clone(), says)))
 }
 

@@ -35,16 +35,16 @@ fn a_line_that_cannot_be_run_is_named_and_stops_no_other() {
     let named: Vec<u64> = refused.iter().map(|line| line["line"].as_u64().unwrap()).collect();
     assert_eq!(named, [2, 3, 4, 5, 6, 7, 8, 9, 10, 11], "{refused:?}");
     for (line, part) in refused.iter().zip([
-        "no task",
+        "not a task",
         "already",
         "did you mean `solver_checker`",
         "missing.txt",
-        "it is no file",
-        "it is no file",
+        "it is not a file",
+        "it is not a file",
         "can never be the answer",
         "it has no `prompt`, but the fields `id`",
         "two of its documents are called `n`",
-        "no task",
+        "not a task",
     ]) {
         assert!(line["why"].as_str().unwrap().contains(part), "{line}");
     }
@@ -138,7 +138,7 @@ fn a_server_that_is_not_there_ends_a_batch_before_every_run_has_failed() {
         folder.write("consensus.toml", config);
         let ended =
             Finished::of(batch(&folder, &words).args(["--shard", "0/1", "--retry", "failed"])).exits(6);
-        let said = "calls fail again and again with no answer between them, so no more runs that need them are begun";
+        let said = "calls keep failing with no answer in between, so runs that need them no longer begin";
         assert!(ended.stderr.contains(said), "{}", ended.stderr);
         let status = Finished::of(consensus(&folder).args(["batch", "status", "out"])).exits(0);
         assert!(status.stdout.contains("stopped"), "{}", status.stdout);

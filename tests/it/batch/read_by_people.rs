@@ -153,7 +153,7 @@ fn settings_of_another_name_are_compared_task_by_task() {
     );
     assert!(told.contains("better on 6, worse on 0, sign test p = 0.031"), "{told}");
     let why = said(&folder, &["results", "out", "--versus", "solver_checker"], 2).stderr;
-    assert!(why.contains("names no one group"), "{why}");
+    assert!(why.contains("does not name exactly one group"), "{why}");
     let rows = json_of(&folder, &["results", "out", "out", "--by", "arm"]);
     assert_eq!((rows.as_array().unwrap().len(), &rows[0]["of"]["folder"]), (2, &json!("out")), "{rows}");
 }

@@ -130,11 +130,11 @@ fn lines_of_one_run_stand_in_the_order_of_its_ends() {
     // The failure in place of the agreement: an older line must not count again.
     let turned: Vec<Value> = rows.iter().rev().cloned().collect();
     let why = refuses(&folder, RESULTS, written(&turned).as_bytes());
-    assert!(why.contains("behind a line that says how the run ended later"), "{why}");
+    assert!(why.contains("it follows a line about a later end of the run"), "{why}");
     let mut again = rows.clone();
     again.push(rows[0].clone());
     let why = refuses(&folder, RESULTS, written(&again).as_bytes());
-    assert!(why.contains("line 5 is no result: it stands behind"), "{why}");
+    assert!(why.contains("line 5 is not a result: it follows"), "{why}");
     // Nor can a failure be right.
     let mut right = rows.clone();
     right[0]["right"] = json!(true);
@@ -155,25 +155,25 @@ fn shards_that_are_not_counted_are_not_left_out_in_silence() {
     let whole = std::fs::read_to_string(&manifest).unwrap();
     let shrunk = whole.replace("\"shards\": 2", "\"shards\": 1");
     let why = refuses(&folder, "out/batch.json", shrunk.as_bytes());
-    assert!(why.contains("-1.jsonl` contradicts the batch: it is of shard 1"), "{why}");
+    assert!(why.contains("-1.jsonl` contradicts the batch: it belongs to shard 1"), "{why}");
     std::fs::write(&manifest, &shrunk).unwrap();
     for format in ["table", "json", "csv", "jsonl"] {
         let said = Finished::of(consensus(&folder).args(["results", "out", "--format", format])).exits(0);
-        assert!(said.stderr.contains("it is of shard 1"), "{format}: {}", said.stderr);
+        assert!(said.stderr.contains("it belongs to shard 1"), "{format}: {}", said.stderr);
     }
     std::fs::write(&manifest, &whole).unwrap();
     let said = Finished::of(consensus(&folder).args(["results", "out"])).exits(0);
     assert!(!said.stderr.contains("contradicts"), "{}", said.stderr);
     // More shards than there are: those of the first two are not shared out so.
     let grown = whole.replace("\"shards\": 2", "\"shards\": 3");
-    assert!(refuses(&folder, "out/batch.json", grown.as_bytes()).contains("belongs to another shard"));
+    assert!(refuses(&folder, "out/batch.json", grown.as_bytes()).contains("does not belong to shard"));
     // One that has not begun is told; one whose journal alone is gone is refused.
     let out = folder.path().join("out");
     for name in ["journal-1.jsonl", "results-1.jsonl"] {
         std::fs::rename(out.join(name), folder.path().join(name)).unwrap();
     }
     let why = verify(&folder, 7).stderr;
-    assert!(why.contains("of shard 1, whose journal is not there"), "{why}");
+    assert!(why.contains("to shard 1, whose journal is missing"), "{why}");
     for name in ["refused-1.jsonl", "progress-1.json"] {
         std::fs::remove_file(out.join(name)).unwrap();
     }
@@ -181,7 +181,7 @@ fn shards_that_are_not_counted_are_not_left_out_in_silence() {
     assert!(said.contains("1 shards have not begun, or are not here"), "{said}");
     // The runs of one shard under the name of the other would count twice.
     std::fs::copy(out.join("journal-0.jsonl"), out.join("journal-1.jsonl")).unwrap();
-    assert!(verify(&folder, 7).stderr.contains("belongs to another shard than 1/2"));
+    assert!(verify(&folder, 7).stderr.contains("does not belong to shard 1/2"));
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn a_batch_of_the_first_version_verifies_and_its_names_cannot_be_changed_either(
     folder.write("out/journal-0.jsonl", &journal);
     folder.write(RESULTS, &written(&rows));
     let why = verify(&folder, 7).stderr;
-    assert!(why.contains("its run has its id from another task, model, arm or seed"), "{why}");
+    assert!(why.contains("its run has the id of another task, model, arm or seed"), "{why}");
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn results_without_their_journal_are_not_taken_for_runs_that_have_ended() {
             command
         }] {
             let refused = Finished::of(&mut command).exits(7);
-            assert!(refused.stderr.contains("does not bear out"), "{}", refused.stderr);
+            assert!(refused.stderr.contains("does not confirm"), "{}", refused.stderr);
         }
     }
     std::fs::write(&journal, text).unwrap();
@@ -162,7 +162,7 @@ fn keeps_no_other_from_its_runs(retries: &str) {
     let words =
         ["--roleset", "writer_physicist", "--model", "gone:tiny-model,here:tiny-model", "--concurrency", "4"];
     let ended = Finished::of(&mut batch(&folder, &words)).exits(6);
-    assert!(ended.stderr.contains("calls fail again and again"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("calls keep failing"), "{}", ended.stderr);
     let rows = lines(&folder, "results-0.jsonl");
     let on = |model: &str, outcome: &str| {
         rows.iter().filter(|row| row["model"] == model && row["outcome"] == outcome).count()

@@ -174,6 +174,6 @@ fn a_pattern_that_is_none_is_explained() {
     let folder = Folder::new();
     let words = ["--mock", "--answer", "4", "--prompt", "2+2?", "--redact-pattern", "("];
     let refused = run(&folder, &words).exits(2);
-    assert!(refused.stderr.contains("`(` is no pattern"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("`(` is not a valid pattern"), "{}", refused.stderr);
     assert!(!folder.path().join("runs").exists());
 }

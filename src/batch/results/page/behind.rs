@@ -1,6 +1,6 @@
-//! What is behind a figure: where it is from, the tasks of a group with their runs, and the transcripts of these.
+//! The background of a figure: its provenance, the tasks of a group with their runs, and their transcripts.
 //!
-//! In: provenances, samples and transcripts. Out: what the template shows of them.
+//! The input is provenances, samples and transcripts. The output is the values that the template shows.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::crypto::Digest;
 use crate::protocol::OutcomeKind;
 use crate::text::escape;
 
-/// So many tasks of a group are listed; a browser has to hold them all.
+/// The most tasks of a group that are listed; a browser has to hold them all.
 const TASKS_MAX: usize = 1000;
 
-/// Where the results of a folder are from.
+/// The provenance of a folder's results.
 #[derive(Serialize)]
 pub(super) struct ProvenanceShown {
     folder: String,
@@ -57,10 +57,10 @@ impl ProvenanceShown {
     }
 }
 
-/// The words of a command as a shell takes them.
+/// Returns the words of a command, quoted for a shell.
 fn shell_line(words: &[String]) -> String {
     let words = std::iter::once("consensus").chain(words.iter().map(String::as_str));
-    // A NUL is in no word that a program was given.
+    // No word that a program receives has a NUL.
     shlex::try_join(words).unwrap_or_default()
 }
 
@@ -68,7 +68,7 @@ fn shell_line(words: &[String]) -> String {
 #[derive(Default, Serialize)]
 pub(super) struct TasksShown {
     rows: Vec<TaskShown>,
-    /// How many more there are.
+    /// The number of tasks that are not listed.
     more: usize,
 }
 
@@ -78,7 +78,7 @@ struct TaskShown {
     agreed: usize,
     right: Option<usize>,
     of: usize,
-    /// On average.
+    /// The average number of tokens.
     tokens: u64,
     runs: Vec<RunShown>,
 }
@@ -87,7 +87,7 @@ struct TaskShown {
 struct RunShown {
     seed: u64,
     words: &'static str,
-    /// Where its transcript is on this page.
+    /// The anchor of the run's transcript on this page.
     anchor: Option<String>,
     command: String,
 }
@@ -136,7 +136,7 @@ fn in_words(sample: &Sample) -> &'static str {
     }
 }
 
-/// A transcript in the parts that are set apart for the eye.
+/// A transcript, divided into parts that look different.
 #[derive(Serialize)]
 pub(super) struct Blocks<'a> {
     run: &'a str,
@@ -153,7 +153,7 @@ struct Block {
 #[serde(rename_all = "snake_case")]
 enum BlockKind {
     Heading,
-    /// What the task or a model says: each of its lines begins with `>` in a transcript.
+    /// The words of the task or of a model, whose lines begin with `>` in a transcript.
     Quote,
     Plain,
 }

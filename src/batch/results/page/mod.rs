@@ -1,7 +1,7 @@
 //! Groups of runs as a page: one file with a table, plots and the tasks behind them, which loads nothing and runs nothing.
 //!
-//! In: groups, their tasks, and where they are from. Out: HTML with its drawings inside. Where things stand on a drawing is decided
-//! here, in percent of its width; the template says how they look. Whatever names are in it are text, whatever they say.
+//! The input is groups, their tasks, and their provenance. The output is HTML that contains its drawings. Positions on a drawing are
+//! decided here, in percent of its width; the template decides their look. Names are always shown as plain text.
 
 mod behind;
 mod scale;
@@ -22,28 +22,28 @@ use super::share::{Share, share_in_words};
 use crate::batch::manifest::Provenance;
 use crate::text::escape;
 
-/// More rounds than this share one column.
+/// The greatest number of rounds with a column of its own, which longer runs share.
 const ROUNDS_MAX: u32 = 20;
 
-/// Points that are closer than this, in percent of either axis, have their numbers on each other on a small screen.
+/// The distance, in percent of either axis, below which the numbers of two points overlap on a small screen.
 const NEAR: (f64, f64) = (6.0, 6.0);
 
-/// What a page is made of.
+/// The content of a page.
 #[derive(Debug)]
 pub struct PageContent<'a> {
-    /// What it is of.
+    /// The subject of the page.
     pub title: &'a str,
-    /// When it is made, RFC 3339.
+    /// The time at which the page is made, RFC 3339.
     pub made_at: &'a str,
-    /// Name and version of the program.
+    /// The name and version of the program.
     pub program: &'a str,
-    /// Where its figures are from.
+    /// The provenance of the figures.
     pub provenances: &'a [Provenance],
-    /// What a reader must know first.
+    /// The warnings that a reader must see first.
     pub warnings: &'a [String],
     /// The groups.
     pub groups: &'a [Group],
-    /// How much each differs from one of them.
+    /// The differences of the groups from one of them.
     pub differences: &'a [Difference],
     /// The tasks behind each group, in the same order.
     pub samples: &'a Samples,
@@ -51,27 +51,27 @@ pub struct PageContent<'a> {
     pub transcripts: &'a BTreeMap<String, String>,
 }
 
-/// A group, and where its marks stand.
+/// A group, and the positions of its marks.
 #[derive(Serialize)]
 struct Shown<'a> {
     number: usize,
-    /// What its runs have in common.
+    /// The values that its runs have in common.
     name: String,
     runs: u64,
-    /// Runs that failed or came to a limit.
+    /// The runs that failed or reached a limit.
     cut_off: u64,
     usd: Option<f64>,
-    /// How many the talk has made right, and how many wrong; nothing where neither is known.
+    /// The numbers of runs that the talk made right and made wrong; `None` if neither is known.
     talk: Option<(u64, u64)>,
     rates: [Mark; 3],
-    /// Where its point stands among those of other groups; nothing where no answer is known.
+    /// The position of its point among those of other groups; `None` if no answer is known.
     point: Option<Mark>,
     tokens_at: f64,
-    /// The number at its point, with those of points that are as good as at the same place; empty where another one has it.
+    /// The label of its point, which lists all points that lie close together; empty if another point has the label.
     point_label: String,
     /// One bar for each number of rounds.
     rounds: Vec<Bar>,
-    /// 5, 25, 50, 75 and 95 %.
+    /// The 5th, 25th, 50th, 75th and 95th percentiles.
     seconds: [f64; 5],
     tasks: TasksShown,
     group: &'a Group,
@@ -90,7 +90,7 @@ struct Mark {
 struct Bar {
     rounds: u32,
     count: u64,
-    /// The part of its group's runs that it is of, in percent of its axis.
+    /// The share of the group's runs in this bar, in percent of the axis.
     height: f64,
 }
 
@@ -98,9 +98,9 @@ struct Bar {
 struct Scales {
     tokens: Scale,
     seconds: Scale,
-    /// Percent of runs.
+    /// The axis of percent of runs.
     parts: Scale,
-    /// The fewest rounds and the most that a column is for.
+    /// The fewest and the most rounds with a column.
     rounds: RangeInclusive<u32>,
 }
 
@@ -108,7 +108,7 @@ struct Scales {
 ///
 /// # Panics
 ///
-/// Not with the template that is built in, which names only what it is given.
+/// Never panics with the built-in template, which uses only the names that it is given.
 #[must_use]
 pub fn page(content: &PageContent<'_>) -> String {
     let scales = Scales::new(content.groups);
@@ -202,12 +202,12 @@ impl Scales {
     }
 }
 
-/// How many runs of a group took how many rounds, and what part of it they are, in percent.
+/// Returns the number of runs of a group for each number of rounds, and its share of the group in percent.
 fn bars(group: &Group, rounds: &RangeInclusive<u32>) -> impl Iterator<Item = (u32, u64, f64)> {
     let ended = group.ended.by_protocol().max(1) as f64;
     let most = *rounds.end();
     rounds.clone().map(move |rounds| {
-        // The last one is also of all that are more.
+        // The last column also counts longer runs.
         let is_here = |count: &u32| *count.min(&most) == rounds;
         let count: u64 =
             group.by_rounds.iter().filter(|(count, _)| is_here(count)).map(|(_, runs)| runs).sum();
@@ -215,7 +215,7 @@ fn bars(group: &Group, rounds: &RangeInclusive<u32>) -> impl Iterator<Item = (u3
     })
 }
 
-/// Writes the number of each group at its point; numbers of points that lie on each other are written as one list.
+/// Writes the number of each group at its point; the numbers of points that lie close together become one list.
 fn label_points(shown: &mut [Shown<'_>]) {
     let places: Vec<Option<(f64, f64)>> = shown
         .iter()

@@ -1,13 +1,14 @@
-//! The scales of a page's drawings: where a figure lies on an axis, and which round numbers are written along it.
+//! The scales of a page's drawings: the position of a figure on an axis, and the round numbers along the axis.
 //!
-//! In: figures. Out: positions as percentages of an axis, so that a drawing fits any screen, and its marks keep their size.
+//! The input is figures. The output is positions as percentages of an axis, so that a drawing fits any screen and its marks keep
+//! their size.
 
 use serde::Serialize;
 
 /// A line of an axis, and the number at it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Tick {
-    /// Percent of the axis.
+    /// The position, in percent of the axis.
     pub(super) at: f64,
     pub(super) label: String,
 }
@@ -21,23 +22,23 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// From zero to the first round number that no figure exceeds.
+    /// Makes an axis from zero to the first round number that no figure exceeds.
     pub(super) fn up_to(most: f64) -> Self {
-        // An axis has its numbers even where there is nothing to measure.
+        // An axis has its numbers even if there is nothing to measure.
         let most = if most > 0.0 { most.max(1e-6) } else { 1.0 };
         let step = step(most);
         Self { low: 0.0, high: (most / step).ceil() * step, step }
     }
 
-    /// The same on both sides of zero.
+    /// Makes an axis of the same length on both sides of zero.
     pub(super) fn around_zero(most: f64) -> Self {
         let Self { high, step, .. } = Self::up_to(most);
-        // A small screen has room for five numbers, and zero is to be one of them.
+        // A small screen has room for five numbers, and zero must be one of them.
         let step = if high / step > 2.0 { high / 2.0 } else { step };
         Self { low: -high, high, step }
     }
 
-    /// Where a figure lies, in percent of the axis.
+    /// Returns the position of a figure, in percent of the axis.
     pub(super) fn at(&self, figure: f64) -> f64 {
         (figure - self.low) / (self.high - self.low) * 100.0
     }
@@ -50,7 +51,7 @@ impl Scale {
     }
 }
 
-/// From one line of an axis to the next: 1, 2 or 5 times a power of ten, so that there are about five.
+/// Returns the distance between two lines of an axis: 1, 2 or 5 times a power of ten, for about five lines.
 fn step(most: f64) -> f64 {
     let rough = most / 5.0;
     let power = 10f64.powf(rough.log10().floor());
@@ -58,7 +59,7 @@ fn step(most: f64) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// A number as short as its axis allows.
+/// Formats a number as briefly as its axis allows.
 fn brief(value: f64, step: f64) -> String {
     if step >= 1000.0 && value > 0.0 {
         return format!("{} k", value / 1000.0);
