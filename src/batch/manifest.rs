@@ -196,6 +196,24 @@ pub fn provenance(folder: &Path) -> Result<Provenance, BatchError> {
     })
 }
 
+/// Returns the columns whose runs were made with more than one choice of settings, which `--keep-old` allowed, each in words.
+///
+/// # Errors
+///
+/// Returns [`BatchError::Io`] or [`BatchError::Manifest`].
+pub fn mixed_columns(folder: &Path) -> Result<Vec<String>, BatchError> {
+    let wrong =
+        |why: serde_json::Error| BatchError::Manifest { path: folder.join(BATCH_FILE), why: why.to_string() };
+    let columns: Vec<ColumnNote> = listed(&read_manifest(folder)?, "columns").map_err(wrong)?;
+    let mixed = columns.iter().filter(|column| column.settings.len() > 1);
+    let in_words = |column: &ColumnNote| {
+        let names = [&column.roleset, &column.model, &column.arm].map(String::as_str);
+        let given: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
+        format!("{} ({} choices of settings)", given.join(" · "), column.settings.len())
+    };
+    Ok(mixed.map(in_words).collect())
+}
+
 /// Refuses columns whose runs in the folder were made with other settings, as [`note`] would.
 ///
 /// # Errors
@@ -295,8 +313,7 @@ fn merged(
             Some(other) if !is_begun => *other = column.clone(),
             Some(other) if column.settings.iter().all(|settings| other.settings.contains(settings)) => {}
             Some(other) if keep_old => {
-                let settings = [other.settings.clone(), column.settings.clone()].concat();
-                *other = ColumnNote { settings, ..column.clone() };
+                other.settings.extend(&column.settings);
             }
             Some(_) => return Err(column),
         }

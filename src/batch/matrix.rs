@@ -17,7 +17,7 @@ use crate::engine::{PreparedRun, Redaction, RunBuilder, Sought};
 use crate::journal::{InBatch, Limits};
 use crate::protocol::{Document, RunSetup, Task};
 use crate::run::add_spoken_rules;
-use crate::text::{Canonical, CanonicalRule, Canonicalizer, DecimalSign, NotCanonical};
+use crate::text::{Canonical, CanonicalRule, Canonicalizer, DecimalSign, NotCanonical, escape};
 
 /// A roleset on a model, ready to run.
 #[derive(Clone, Debug)]
@@ -138,8 +138,7 @@ impl Cell<'_> {
     ) -> Result<PreparedRun, String> {
         let task = Task { prompt: self.task.prompt.clone(), documents, is_searched: false };
         let canonical = self.canonical().clone();
-        let right = self.right().transpose();
-        right.map_err(|why| format!("its `answer` can never be the answer: {why}"))?;
+        self.check_answer()?;
         let mut setup = RunSetup { task, canonical, seed: self.seed, ..self.column.setup.clone() };
         if self.column.has_spoken_rules {
             add_spoken_rules(&self.task.prompt, &mut setup.params, &setup.canonical);
@@ -173,6 +172,17 @@ impl Cell<'_> {
         let has_comma = rule.decimal == Some(DecimalSign::Comma) && self.task.answer_is_number;
         let answer = if has_comma { Cow::from(answer.replace('.', ",")) } else { Cow::from(answer) };
         Some(canonicalizer.canonicalize_known(&answer))
+    }
+
+    /// Refuses a right answer that no text of a run could equal.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason, with the answer.
+    pub(super) fn check_answer(&self) -> Result<(), String> {
+        let given = || escape::excerpt(self.task.answer.as_deref().unwrap_or_default());
+        let right = self.right().transpose();
+        right.map(drop).map_err(|why| format!("its `answer` “{}” can never be the answer: {why}", given()))
     }
 
     /// Returns whether a run came to the right answer, if that is known.

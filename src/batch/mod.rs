@@ -48,7 +48,7 @@ pub use grader::Grader;
 pub use layout::{is_batch, redactions_file};
 pub use manifest::{
     BatchNote, ColumnNote, CommandNote, DataNote, Provenance, ServerNote, check_settings,
-    is_of_first_version, note, note_servers, provenance,
+    is_of_first_version, mixed_columns, note, note_servers, provenance,
 };
 pub use matrix::Column;
 pub use open_run::Options;

@@ -188,14 +188,20 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
         CellState::Ended(known) => {
             // No model has seen the answer, so a run is only compared again if the answer has changed.
             let task = as_written(work, shard)?;
-            let rights = known.rights(&Cell { task: &task, ..cell });
+            // Where anything else has changed, the answer may be that of another question.
+            let is_same = known.made_of == cell.made_of();
+            let rights = if is_same {
+                known.rights(&Cell { task: &task, ..cell })
+            } else {
+                [known.right, known.blind_right]
+            };
             let mut figures = figures.borrow_mut();
             if rights != [known.right, known.blind_right] {
                 shard.rescore(run, rights)?;
                 figures.rescored += 1;
             }
             figures.ended.add(known.outcome, rights[0]);
-            figures.changed += u64::from(known.made_of != cell.made_of());
+            figures.changed += u64::from(!is_same);
             figures.before += 1;
             Ok(Next::Done)
         }

@@ -112,6 +112,8 @@ impl<'a> BatchPlan<'a> {
             let of = Task { prompt: task.prompt.clone(), documents: documents.clone(), is_searched: false };
             let setup = RunSetup { task: of, canonical, ..column.setup.clone() };
             setup.check().map_err(|why| why.to_string())?;
+            let first = Cell { task, column, seed: self.seeds.start };
+            first.check_answer()?;
             let most = setup.worst_case();
             plan.most.add([most.calls, most.prompt_tokens, most.completion_tokens], missing);
             if let Some(least) = at_once(&setup) {

@@ -11,9 +11,9 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use super::grader::Grader;
-use super::task_form::{Fields, TaskForm, label};
+use super::task_form::{Fields, TaskForm, fields_of, label};
 use crate::protocol::Document;
-use crate::text::{CanonicalKind, CanonicalRule, escape};
+use crate::text::{CanonicalKind, CanonicalRule};
 
 /// The longest line that is read, in bytes.
 pub const LINE_BYTES_MAX: usize = 16 << 20;
@@ -99,12 +99,12 @@ impl TaskLine {
             format!("{what}: {}", place(why))
         };
         let written: Written = if form.names.is_empty() {
-            serde_json::from_str(line).map_err(|why| no_prompt(line, form).unwrap_or_else(|| wrong(why)))?
+            serde_json::from_str(line).map_err(|why| no_prompt(line).unwrap_or_else(|| wrong(why)))?
         } else {
-            let fields = form.rename(serde_json::from_str(line).map_err(wrong)?, number);
-            let renamed = serde_json::to_string(&fields).map_err(wrong)?;
-            serde_json::from_str(&renamed)
-                .map_err(|why| no_prompt(line, form).unwrap_or_else(|| wrong(why)))?
+            let fields =
+                serde_json::from_str(line).map_err(|why| no_prompt(line).unwrap_or_else(|| wrong(why)))?;
+            let line = serde_json::to_string(&form.rename(fields, number)?).map_err(wrong)?;
+            serde_json::from_str(&line).map_err(|why| no_prompt(&line).unwrap_or_else(|| wrong(why)))?
         };
         let is_text_or_number =
             written.id.get().starts_with(['"', '-']) || written.id.get().starts_with(char::is_numeric);
@@ -159,19 +159,16 @@ impl TaskLine {
 }
 
 /// Returns a hint on how to name the prompt, for a line whose fields have other names; `None` for any other line.
-fn no_prompt(line: &str, form: &TaskForm) -> Option<String> {
-    let fields: Fields = serde_json::from_str(line).ok()?;
-    let sought = form.names.get("prompt").map_or("prompt", String::as_str);
-    if fields.contains_key(sought) || fields.contains_key("prompt") {
-        return None;
+fn no_prompt(line: &str) -> Option<String> {
+    if line.trim_start().starts_with('[') {
+        let why = "it begins a list, and a file of tasks has one object on each line; `jq -c '.[]' FILE` makes such lines";
+        return Some(why.to_owned());
     }
-    let names: Vec<String> = fields.keys().map(|name| format!("`{}`", escape::excerpt(name))).collect();
-    let has =
-        if names.is_empty() { "no fields".to_owned() } else { format!("the fields {}", names.join(", ")) };
-    Some(format!(
-        "it has no `{}`, but {has}; `--map prompt=NAME` says which one is the prompt",
-        escape::excerpt(sought)
-    ))
+    let fields: Fields = serde_json::from_str(line).ok()?;
+    let why = || {
+        format!("it has no `prompt`; {}, and `--map prompt=NAME` says which one it is", fields_of(&fields))
+    };
+    (!fields.contains_key("prompt")).then(why)
 }
 
 /// Reads the labels of a task.
@@ -232,9 +229,9 @@ mod tests {
             ("not json", "it is not valid JSON, and so not a task"),
             ("[]", "it is not a task"),
             (r#"{"id": [1], "prompt": "b"}"#, "its `id` is neither"),
-            (r#"{"id": "a"}"#, "it has no `prompt`, but the fields `id`; `--map prompt=NAME` says"),
-            (r#"{"question": "a", "answer": "b"}"#, "but the fields `answer`, `question`; `--map"),
-            ("{}", "but no fields;"),
+            (r#"{"id": "a"}"#, "it has no `prompt`; its fields are `id`, and `--map prompt=NAME` says"),
+            (r#"{"question": "a", "answer": "b"}"#, "its fields are `answer`, `question`, and `--map"),
+            ("{}", "it has no fields, and"),
             (r#"{"id": "a", "prompt": "b", "promt": "c"}"#, "unknown field `promt`"),
             (r#"{"id": null, "prompt": "b"}"#, "its `id` is neither"),
             (r#"{"id": "", "prompt": "b"}"#, "its `id` is empty"),

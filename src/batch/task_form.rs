@@ -10,6 +10,7 @@ use regex::Regex;
 use serde_json::value::RawValue;
 
 use super::grader::Grader;
+use crate::text::escape;
 
 /// The fields of a task that may have another name in a file.
 pub const FIELDS: [&str; 8] =
@@ -31,9 +32,20 @@ pub(super) type Fields = BTreeMap<String, Box<RawValue>>;
 
 impl TaskForm {
     /// Renames the fields of a line to their names here.
-    pub(super) fn rename(&self, mut line: Fields, number: u64) -> Fields {
+    ///
+    /// # Errors
+    ///
+    /// Returns the name that is not there, and those that are.
+    pub(super) fn rename(&self, mut line: Fields, number: u64) -> Result<Fields, String> {
         if self.names.is_empty() {
-            return line;
+            return Ok(line);
+        }
+        if let Some(missing) = self.names.values().find(|theirs| !line.contains_key(*theirs)) {
+            return Err(format!(
+                "it has no `{}`, which --map names; {}",
+                escape::excerpt(missing),
+                fields_of(&line)
+            ));
         }
         let mut fields = Fields::new();
         for (own, theirs) in &self.names {
@@ -56,7 +68,7 @@ impl TaskForm {
         if !fields.contains_key("id") {
             fields.extend(raw(&number).map(|id| ("id".to_owned(), id)));
         }
-        fields
+        Ok(fields)
     }
 
     /// Finds the answer in the answer field of a line.
@@ -83,6 +95,16 @@ pub(super) fn label(value: &RawValue) -> Option<String> {
     (!written.starts_with(['{', '[']) && written != "null").then(|| written.to_owned())
 }
 
+/// Says which fields a line has.
+pub(super) fn fields_of(line: &Fields) -> String {
+    let names: Vec<String> = line.keys().map(|name| format!("`{}`", escape::excerpt(name))).collect();
+    if names.is_empty() {
+        "it has no fields".to_owned()
+    } else {
+        format!("its fields are {}", names.join(", "))
+    }
+}
+
 fn raw(value: &impl serde::Serialize) -> Option<Box<RawValue>> {
     serde_json::value::to_raw_value(value).ok()
 }
@@ -100,7 +122,9 @@ mod tests {
         };
         let line =
             r#"{"question": "How much?", "answer": "It is 9*2=18.\n#### 18", "level": 3, "steps": [1]}"#;
-        let fields = form.rename(serde_json::from_str(line).unwrap(), 7);
+        let fields = form.rename(serde_json::from_str(line).unwrap(), 7).unwrap();
+        let missing = form.rename(serde_json::from_str(r#"{"Question": "x"}"#).unwrap(), 7).unwrap_err();
+        assert_eq!(missing, "it has no `question`, which --map names; its fields are `Question`");
         let told: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let wanted =
             ["answer=\"It is 9*2=18.\\n#### 18\"", "id=7", "meta={\"level\":3}", "prompt=\"How much?\""];

@@ -1,4 +1,4 @@
-//! What happens to a reviewer, and what it wants.
+//! The inputs of a reviewer in one decision, and its actions.
 
 use std::collections::BTreeSet;
 
@@ -7,69 +7,71 @@ use serde::{Deserialize, Serialize};
 use super::message::{Commit, LeaderProposal, Prepare, Reviewer, SlotMessage, Value, View, Vote};
 use crate::crypto::Digest;
 
-/// What a reviewer waits for in a view.
+/// The event that a reviewer waits for in a view.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// A quorum, to come to this view. It has no time of its own: whoever went on alone would meet nobody.
+    /// A quorum, to come to this view. The phase has no time-out: a reviewer that moved on alone would find no other
+    /// there.
     ViewChange,
     /// A proposal.
     PrePrepare,
-    /// Votes; its own may need a review.
+    /// Votes; the reviewer's own may need a review first.
     Prepare,
     /// Commits.
     Commit,
 }
 
-/// What happens to a reviewer.
+/// An input of a reviewer.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum SlotInput {
-    /// The orchestrator of this very view proposes a value. Of its grounds those are left out whose signatures are wrong.
+    /// The orchestrator of this very view proposes a value. Grounds with wrong signatures have been left out.
     Proposed(LeaderProposal),
-    /// The change with this digest has been reviewed; only the first opinion on it counts.
+    /// The change with this digest has been reviewed. Only the first opinion on it counts.
     Reviewed(Digest, Vote),
-    /// A reviewer has said something; its signature has been checked.
+    /// A reviewer has sent a message, whose signature has been checked.
     Said(Reviewer, SlotMessage),
-    /// The time for a view is over. The time grows from view to view, so that all are in one at last.
+    /// The time for a view is over. The time grows from view to view, so that all reviewers are in one view in the
+    /// end.
     Expired(View),
-    /// There is proof of a decision: the signed commits of these reviewers. Whoever has decided owes it to everybody who
-    /// still says something, since nothing else of what it heard is sent on.
+    /// A decision is proven by the signed commits of these reviewers. A reviewer that has decided sends the proof to
+    /// all that still send messages, since it passes on nothing else that it heard.
     Decided(Decision),
 }
 
-/// What a reviewer wants.
+/// An action that a reviewer asks for.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum SlotAction {
-    /// The orchestrator of this view is to be told that its proposal has come.
+    /// Acknowledge to the orchestrator of this view that its proposal has come.
     Acknowledge(View, Value),
-    /// The change is to be reviewed.
+    /// Review the change.
     Review(Digest),
-    /// This is to be signed and sent to all, this reviewer among them.
+    /// Sign this message and send it to all, this reviewer among them.
     Say(SlotMessage),
-    /// The decision; final.
+    /// Carry out the decision, which is final.
     Decide(Decision),
-    /// Somebody has said two things; once for each of its kinds in each view.
+    /// Accuse an author of two contradictory messages, once for each kind in each view.
     Accuse(Fraud),
 }
 
-/// What was decided.
+/// A decision and the quorum that proves it.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Decision {
-    /// In this view.
+    /// The view in which it was made.
     pub view: View,
-    /// This value.
+    /// The value that was decided.
     pub value: Value,
-    /// The quorum whose messages are the proof.
+    /// The quorum whose commits are the proof.
     pub committers: BTreeSet<Reviewer>,
 }
 
-/// Two things of which an honest author says one; with both signatures this is proof.
+/// Two messages of which an honest author sends only one. With both signatures this is proof of fraud.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum Fraud {
-    /// Of the orchestrator of a view.
+    /// Two proposals by the orchestrator of a view.
     Proposals(View, Value, Value),
-    /// Of a reviewer.
+    /// Two votes by a reviewer.
     Prepares(Reviewer, Prepare, Prepare),
-    /// Of a reviewer.
+    /// Two commits by a reviewer.
     Commits(Reviewer, Commit, Commit),
 }

@@ -1,23 +1,23 @@
-//! How much may be said in one decision.
+//! Limits on the messages of one decision.
 
 use thiserror::Error;
 
-/// Longer packets are not read, in bytes. The longest that an honest one writes fits: a change of
-/// [`CHANGE_BYTES_MAX`](super::CHANGE_BYTES_MAX) every byte of which is escaped by six, and the locks of a hundred
-/// reviewers.
+/// The size limit of a packet that is read, in bytes. The longest packet of an honest party fits: a change of
+/// [`CHANGE_BYTES_MAX`](super::CHANGE_BYTES_MAX) in which escaping turns every byte into six, with the locks of a
+/// hundred reviewers.
 pub const PACKET_BYTES_MAX: usize = 20 << 20;
 
-/// Longer names of models and endpoints are not read, in bytes, each.
+/// The size limit of the name of a model, and of an endpoint, in bytes.
 pub const MODEL_BYTES_MAX: usize = 512;
 
-/// Longer changes are not decided on, in bytes: written as JSON, and with the locks of a hundred reviewers, one fits into a
-/// packet however it must be escaped.
+/// The size limit of a change, in bytes. Written as JSON, and with the locks of a hundred reviewers, such a change
+/// fits into a packet however it must be escaped.
 pub const CHANGE_BYTES_MAX: usize = 2 << 20;
 
-/// Longer notes and reasons are not read, in bytes.
+/// The size limit of notes and reasons, in bytes.
 pub const OPINION_BYTES_MAX: usize = 16 << 10;
 
-/// A change that nobody could be sent.
+/// A change that is too long to be sent.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
-#[error("the change has {0} bytes, and {CHANGE_BYTES_MAX} can be decided on; make several of it")]
+#[error("the change has {0} bytes, and the limit is {CHANGE_BYTES_MAX}; split it into several changes")]
 pub struct TooLong(pub usize);

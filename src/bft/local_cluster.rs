@@ -1,12 +1,12 @@
-//! All parties in one process: the same reviewers and orchestrator as anywhere, with a queue in place of a network.
+//! All parties in one process: the usual reviewers and orchestrator, with a queue in place of a network.
 //!
-//! In come decisions that were made before, then a change and what each reviewer thinks of it; out comes a decision with its
-//! proof. There is no time in here: when nothing is on its way any more, the oldest time-out that is awaited comes. The same
-//! inputs give the same signatures, so that whoever has written them down first can begin again after a crash and says
-//! nothing else.
+//! The input is the earlier decisions, then a change and each reviewer's opinion on it. The output is a decision with
+//! its proof. There is no clock here: when no message is on its way any more, the oldest awaited time-out comes. The
+//! same inputs give the same signatures. So a caller that writes them down first can start again after a crash, and
+//! the parties never contradict themselves.
 //!
-//! Whoever holds all keys can make any decision. What this is worth against reviewers who err or were talked into something is
-//! the same as anywhere; against this very process it is worth nothing.
+//! A process with all keys can make any decision. Against reviewers who err or were persuaded, a decision here is
+//! worth as much as anywhere else; against this very process it is worth nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,10 +23,11 @@ use super::quorum::Quorum;
 use super::replica::Replica;
 use super::statement::{Change, Sequence, SignedMessage, Signer, Statement};
 
-/// A decision takes a few dozen packets for each pair of reviewers; far more than that is an error of this program.
+/// The step limit. A decision takes a few dozen packets for each pair of reviewers; far more than that means a bug in
+/// this program.
 const STEPS_MAX: usize = 4_000_000;
 
-/// The one who proposes.
+/// The orchestrator, which proposes.
 const ORCHESTRATOR: NodeId = NodeId::Orchestrator(0);
 
 /// All parties.
@@ -36,18 +37,18 @@ pub struct LocalCluster<K: Signer> {
     inbox: VecDeque<(NodeId, NodeId, Packet<K::Signature>)>,
     /// The time-outs that are awaited.
     waits: VecDeque<(NodeId, Sequence, View, Phase)>,
-    /// What each reviewer thinks of the change that is being decided on, and on which model.
+    /// The opinion of each reviewer on the current change, with its model.
     opinions: Vec<ModelOpinion>,
     votes: Vec<SignedMessage<K::Signature>>,
     told: Option<(Sequence, Value, Proof<K::Signature>)>,
 }
 
-/// What was decided, and what proves it.
+/// A decision with its proof.
 #[derive(Clone, Debug)]
 pub struct DecisionProof<S> {
-    /// At this place.
+    /// The place of the decision.
     pub sequence: Sequence,
-    /// This.
+    /// The value that was decided.
     pub value: Value,
     /// The commits of a quorum.
     pub proof: Proof<S>,
@@ -55,22 +56,22 @@ pub struct DecisionProof<S> {
     pub votes: Vec<SignedMessage<S>>,
 }
 
-/// The parties do not come to a decision, or not to the one that was made before.
+/// The parties come to no decision, or not to the one that was made before.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 pub enum ClusterError {
-    /// There are not as many opinions as reviewers.
-    #[error("there are {0} opinions, and every reviewer has one")]
+    /// The number of opinions differs from the number of reviewers.
+    #[error("there are {0} opinions; there must be one for each reviewer")]
     Opinions(usize),
-    /// Nothing is decided.
-    #[error("the reviewers come to no decision; that is an error of this program")]
+    /// The parties come to no decision.
+    #[error("the reviewers came to no decision; this is a bug in the program")]
     Endless,
-    /// A decision that was made before does not fit.
-    #[error("the decision {0} is not the next one, or its proof is none")]
+    /// An earlier decision does not fit.
+    #[error("decision {0} is not the next one, or its proof is not valid")]
     OutOfOrder(Sequence),
 }
 
 impl<K: Signer> LocalCluster<K> {
-    /// A cluster with these keys, the reviewers' in the order of the roster; nothing has been decided yet.
+    /// Returns a cluster with these keys, the reviewers' in the order of the roster. Nothing has been decided yet.
     #[must_use]
     pub fn new(quorum: Quorum, orchestrator: K, reviewers: Vec<K>) -> Self {
         let reviewers = reviewers.into_iter().enumerate();
@@ -87,18 +88,18 @@ impl<K: Signer> LocalCluster<K> {
         }
     }
 
-    /// The place of the next decision.
+    /// Returns the place of the next decision.
     #[must_use]
     pub fn next(&self) -> Sequence {
         self.members.get(&ORCHESTRATOR).map_or(0, NodeMachine::known) + 1
     }
 
-    /// Takes note of a decision that was made before; all of them are to be given, in their order. The signatures in its
+    /// Takes note of an earlier decision. All earlier decisions must be given, in their order. The signatures in the
     /// proof must have been checked.
     ///
     /// # Errors
     ///
-    /// [`ClusterError::OutOfOrder`] if it is not the next one.
+    /// [`ClusterError::OutOfOrder`] if the decision is not the next one.
     pub fn recall(&mut self, sequence: Sequence, proof: &Proof<K::Signature>) -> Result<(), ClusterError> {
         if sequence != self.next() {
             return Err(ClusterError::OutOfOrder(sequence));
@@ -113,7 +114,7 @@ impl<K: Signer> LocalCluster<K> {
         }
     }
 
-    /// Decides on a change, of which each reviewer thinks this.
+    /// Decides on a change, given the opinion of each reviewer.
     ///
     /// # Errors
     ///
@@ -144,7 +145,7 @@ impl<K: Signer> LocalCluster<K> {
         Ok(DecisionProof { sequence, value: decided, proof, votes })
     }
 
-    /// Delivers until something is told and nothing is on its way.
+    /// Delivers packets until a decision is reported and none is on its way.
     fn run(&mut self) -> Result<(), ClusterError> {
         for _ in 0..STEPS_MAX {
             if let Some((from, to, packet)) = self.inbox.pop_front() {
@@ -193,7 +194,7 @@ impl<K: Signer> LocalCluster<K> {
                     self.waits.push_back((party, sequence, view, phase));
                 }
                 NodeAction::Tell(sequence, value, proof) => self.told = Some((sequence, value, proof)),
-                // Nobody says two things in here, and whoever has kept the decisions has told them to all.
+                // No party contradicts itself here, and one that knows the decisions has reported them to all.
                 NodeAction::Accuse(_)
                 | NodeAction::Decide(..)
                 | NodeAction::Recall(..)
@@ -270,7 +271,7 @@ mod tests {
             let membership = membership(reviewers);
             assert_eq!(proof.check(membership.quorum()).unwrap().value, value);
             let envelope = membership.envelope(&proof.commits).unwrap();
-            assert!(membership.open(&envelope).is_ok(), "whoever has the public keys can check it");
+            assert!(membership.open(&envelope).is_ok(), "anyone with the public keys can check it");
         }
     }
 
@@ -278,14 +279,15 @@ mod tests {
     fn decisions_are_numbered_and_whoever_begins_again_says_nothing_else() {
         let mut cluster = cluster(4);
         let mut proofs = Vec::new();
-        // Past several checkpoints, so that what lies before is forgotten.
+        // The run passes several checkpoints, so earlier decisions are forgotten.
         for number in 1..=3 * CHECKPOINT_EVERY {
             let opinions = if number % 5 == 0 { vec![no(), yes(), no(), yes()] } else { vec![yes(); 4] };
             let decision = cluster.decide(change(number), opinions).unwrap();
             assert_eq!(decision.sequence, number);
             proofs.push(decision.proof);
         }
-        // Whoever knows all up to a checkpoint may have none itself, and goes no further than its window then.
+        // A party that knows all decisions up to a checkpoint may not have that checkpoint itself, and then continues
+        // only to the end of its window.
         let member = &cluster.members[&NodeId::Reviewer(0)];
         let said = member.answer(NodeId::Reviewer(1), 3 * CHECKPOINT_EVERY);
         assert!(said.iter().any(|want| matches!(want, NodeAction::Send(_, Packet::Stable(_)))), "{said:?}");

@@ -111,13 +111,15 @@ impl BatchStory {
             self.output.warn("--retry failed,budget goes on with what has failed or come to a limit");
         }
         if figures.rescored > 0 {
-            let rescored = figures.rescored;
-            self.output.warn(&format!("{rescored} runs of before are held against other answers than then"));
+            let rescored = counted(figures.rescored, "earlier run");
+            self.output.warn(&format!("{rescored} graded again, since the answers have changed"));
         }
         let changed = figures.changed;
         if changed > 0 {
             self.output.warn(&format!(
-                "{changed} runs are of tasks, rolesets or parameters that have changed since, and stand as they are; for new ones use another --output"
+                "{} kept as made and as graded, although the task, the roleset or a parameter has changed since; new ones need another \
+                 --output. A line without an id is known by its number, so lines may be added at the end only",
+                counted(changed, "run")
             ));
         }
         let folder = self.folder.display();

@@ -1,14 +1,17 @@
-//! What a shell offers for a word that is half typed: rolesets, personas, runs and sessions.
+//! The words that a shell offers for a word that is half typed: rolesets, personas, runs and sessions.
 //!
-//! In: the word. Out: what it may become. Folders are listed and the first lines of journals are read; nothing is changed, nothing is
-//! called, and an error only means that nothing is offered.
+//! The input is the word. The output is candidates for it. Folders are listed and the first lines of journals are read; nothing is
+//! changed and no server is called. An error only means that nothing is offered. Names come from folders that may not be the user's:
+//! a name that could act on the terminal, or that bash would run as a command, is never offered.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{BufReader, Read as _};
+use std::io::{BufReader, Read as _, Write};
 use std::path::Path;
 
+use clap::Command;
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter as _};
+use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
 
 use super::table::{end, short_length};
 use crate::config::{FileConfig, Persona, RolesetSource, list_rolesets};
@@ -25,6 +28,61 @@ const RUNS_MAX: usize = 30;
 
 /// No first line of a journal is read beyond this, in bytes: a shell waits.
 const LINE_BYTES_MAX: u64 = 1 << 20;
+
+/// The shells that can be offered something.
+pub(super) const SHELLS: Shells<'static> =
+    Shells(&[&Safe(Bash), &Safe(Elvish), &Safe(Fish), &Safe(Powershell), &Safe(Zsh)]);
+
+/// The variable by which the script of a shell says what it wants between candidates.
+const SEPARATOR: &str = "_CLAP_IFS";
+
+/// A shell that is offered only candidates without an effect of their own.
+struct Safe<S>(S);
+
+impl<S: EnvCompleter> EnvCompleter for Safe<S> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn is(&self, name: &str) -> bool {
+        self.0.is(name)
+    }
+
+    fn write_registration(
+        &self,
+        var: &str,
+        name: &str,
+        bin: &str,
+        completer: &str,
+        to: &mut dyn Write,
+    ) -> std::io::Result<()> {
+        self.0.write_registration(var, name, bin, completer, to)
+    }
+
+    fn write_complete(
+        &self,
+        command: &mut Command,
+        words: Vec<OsString>,
+        folder: Option<&Path>,
+        to: &mut dyn Write,
+    ) -> std::io::Result<()> {
+        let mut offered = Vec::new();
+        self.0.write_complete(command, words, folder, &mut offered)?;
+        let separator = std::env::var(SEPARATOR).unwrap_or_else(|_| "\n".to_owned());
+        let offered = String::from_utf8_lossy(&offered);
+        // Bash does not quote what it inserts; the other shells do.
+        let is_bash = self.0.is("bash");
+        let safe = offered.split(&*separator).filter(|candidate| is_safe(candidate, is_bash));
+        to.write_all(safe.collect::<Vec<_>>().join(&separator).as_bytes())
+    }
+}
+
+/// Whether a candidate can be inserted into a command line as it is, and be listed.
+fn is_safe(candidate: &str, is_bash: bool) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%^".contains(c);
+    let is_shown = |c: char| matches!(c, '\t' | '\n' | '\r') || !escape::is_invisible(c);
+    candidate.chars().all(is_shown) && (!is_bash || candidate.chars().all(is_plain))
+}
 
 /// Rolesets by name, or files, once the word is a path.
 pub(super) fn rolesets(current: &OsStr) -> Vec<CompletionCandidate> {

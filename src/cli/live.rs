@@ -159,12 +159,13 @@ pub(super) fn spinner(output: Output) -> Option<ProgressBar> {
 
 /// Returns the end of a text that fits into so many columns.
 pub(super) fn last_words(text: &str, columns: usize) -> String {
-    if measure_text_width(text) <= columns {
+    if text.len() <= 4 * columns && measure_text_width(text) <= columns {
         return text.to_owned();
     }
     let mut kept = String::new();
     let mut left = columns.saturating_sub(1);
-    for c in text.chars().rev() {
+    // Characters without a width could be without end.
+    for c in text.chars().rev().take(4 * columns) {
         let width = measure_text_width(c.encode_utf8(&mut [0; 4]));
         if width > left {
             break;

@@ -38,7 +38,8 @@ use crate::core::ExitCode;
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     // Where a shell asks what a word may become, that is all that is done.
-    let completing = CompleteEnv::with_factory(Cli::command).var(completion::VARIABLE);
+    let completing =
+        CompleteEnv::with_factory(Cli::command).var(completion::VARIABLE).shells(completion::SHELLS);
     match completing.try_complete(&arguments, std::env::current_dir().ok().as_deref()) {
         Ok(false) => {}
         Ok(true) => return ExitCode::Success.into(),

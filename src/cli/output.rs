@@ -1,5 +1,6 @@
 //! Writing to stdout and stderr: the answer to the one, the story to the other.
 
+use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::time::SystemTime;
 
@@ -95,9 +96,14 @@ impl Output {
     }
 
     /// Writes to stdout. A reader that has gone away is no error.
-    #[expect(clippy::unused_self, reason = "whoever prints goes through an Output")]
     pub(super) fn print(&self, text: &str) -> anyhow::Result<()> {
         let mut stdout = std::io::stdout().lock();
+        // Characters that act on a terminal are escaped in JSON by its own means.
+        let text = if self.format != Format::Text && stdout.is_terminal() {
+            Cow::Owned(escape::json(text))
+        } else {
+            Cow::Borrowed(text)
+        };
         match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
             Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
             other => Ok(other?),

@@ -5,16 +5,25 @@
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use console::Term;
+use signal_hook::consts::SIGINT;
 
 use super::output::{Output, wrapped};
 
 /// What names the pager.
 const VARIABLE: &str = "PAGER";
 
-/// The pager without it. It ends at once where all fits, keeps colours, and leaves the text on the screen.
-const USUAL: &str = "less -FRX";
+/// The pager without it.
+const USUAL: &str = "less";
+
+/// The options of `less`, which it has to be given for colours where it is the user's pager.
+const LESS: &str = "LESS";
+
+/// They end it at once where all fits, keep colours, and leave the text on the screen.
+const LESS_USUAL: &str = "FRX";
 
 /// Prints a text that may be longer than the screen.
 pub(super) fn print(text: &str, output: &Output) -> anyhow::Result<()> {
@@ -38,10 +47,21 @@ fn paged(text: &str) -> bool {
     }) else {
         return false;
     };
-    let Ok(mut pager) = Command::new(program).args(words).stdin(Stdio::piped()).spawn() else { return false };
+    // Ctrl-C is for the pager: some stay, and would read the terminal together with the shell.
+    let heard = Arc::new(AtomicBool::new(false));
+    let ignored = signal_hook::flag::register(SIGINT, heard);
+    let mut command = Command::new(program);
+    if std::env::var_os(LESS).is_none() {
+        command.env(LESS, LESS_USUAL);
+    }
+    let Ok(mut pager) = command.args(words).stdin(Stdio::piped()).spawn() else { return false };
     if let Some(mut stdin) = pager.stdin.take() {
         // A reader who has seen enough is no error.
         let _ = stdin.write_all(text.as_bytes());
     }
-    pager.wait().is_ok()
+    let is_shown = pager.wait().is_ok();
+    if let Ok(id) = ignored {
+        signal_hook::low_level::unregister(id);
+    }
+    is_shown
 }

@@ -1,8 +1,8 @@
-//! From a reference such as `bedrock:amazon.nova-lite-v1:0` to an endpoint: which Region, which URL, which profile.
+//! The way from a reference such as `bedrock:amazon.nova-lite-v1:0` to an endpoint: its Region, its URL and its profile.
 //!
-//! In: flags, `[bedrock]` of a configuration file, and what AWS tools read: `AWS_REGION`, `AWS_DEFAULT_REGION`,
-//! `AWS_ENDPOINT_URL_BEDROCK_RUNTIME`, `AWS_PROFILE`, and the Region of a profile in `~/.aws/config`. Out: an
-//! endpoint without any secret; credentials are looked for when a model is called.
+//! The input is flags, `[bedrock]` of a configuration file, and the settings of AWS tools: `AWS_REGION`, `AWS_DEFAULT_REGION`,
+//! `AWS_ENDPOINT_URL_BEDROCK_RUNTIME`, `AWS_PROFILE`, and the Region of a profile in `~/.aws/config`. The output is an endpoint
+//! without any secret. Credentials are not read here, but when a model is called.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use crate::core::{BEDROCK, BedrockEndpoint};
 ///
 /// # Errors
 ///
-/// [`ConfigError::Usage`] if the model or the Region is not named, or a URL would leak what is sent.
+/// Returns [`ConfigError::Usage`] if the model or the Region is not named, or if a URL would leak what is sent.
 pub(super) fn bedrock_endpoint(
     chosen: &Chosen,
     file: &FileConfig,
@@ -35,7 +35,7 @@ pub(super) fn bedrock_endpoint(
         );
     }
     if [".", ".."].contains(&model) {
-        return usage("`.` and `..` are no models' names");
+        return usage("`.` and `..` are not model names");
     }
     let profile = file.bedrock.profile.clone();
     if let Some(name) = profile.clone().or_else(|| set("AWS_PROFILE"))
@@ -65,12 +65,12 @@ pub(super) fn bedrock_endpoint(
     })
 }
 
-/// Checks that a journal's endpoint may be used again: nobody vouches for a journal, so that it chooses neither
-/// where a signed request or a key goes nor whose credentials are used.
+/// Checks that a journal's endpoint may be used again. A journal is not trusted, so it must not choose where a signed request or a
+/// key goes, or whose credentials are used.
 ///
 /// # Errors
 ///
-/// [`ConfigError::Usage`] with what must be set.
+/// Returns [`ConfigError::Usage`] with the setting to make.
 pub(super) fn vouch(
     endpoint: &BedrockEndpoint,
     chosen: &Chosen,
@@ -80,7 +80,7 @@ pub(super) fn vouch(
     let url = &endpoint.base_url;
     if *url != expected {
         let why = format!(
-            "the journal calls Bedrock at {url}, and now it is at {expected}; set `base_url` in [bedrock] of consensus.toml to go on there"
+            "the journal calls Bedrock at {url}, and the configuration at {expected}; set `base_url` in [bedrock] of consensus.toml to the journal's URL to continue there"
         );
         return Err(ConfigError::Usage(why));
     }
@@ -96,7 +96,7 @@ pub(super) fn vouch(
     check_url(url, chosen.allow_http || file.allow_http.unwrap_or(false))
 }
 
-/// Returns what an endpoint is called by, with its origin.
+/// Returns the values with which an endpoint is called, each with its origin.
 pub(super) fn explain(endpoint: &BedrockEndpoint, file: &FileConfig) -> Vec<Sourced> {
     let origin = |key: &str, variables: &[&'static str], other: Origin| {
         let from_file = file.setting(["bedrock", key]).map(|setting| Origin::File(setting.place()));
@@ -120,15 +120,17 @@ pub(super) fn explain(endpoint: &BedrockEndpoint, file: &FileConfig) -> Vec<Sour
     told
 }
 
-/// Returns where the service is in a Region.
+/// Returns the base URL of the service in a Region.
 fn base_url(file: &FileConfig, region: &str) -> Result<String, ConfigError> {
     let named = file.bedrock.base_url.clone().or_else(|| set("AWS_ENDPOINT_URL_BEDROCK_RUNTIME"));
     if let Some(url) = named {
         return Ok(url.trim_end_matches('/').to_owned());
     }
-    // It becomes a part of the host.
+    // The Region becomes a part of the host.
     if !region.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-') {
-        return Err(ConfigError::Usage(format!("`{region}` is no AWS Region; one looks like eu-central-1")));
+        return Err(ConfigError::Usage(format!(
+            "`{region}` is not an AWS Region; a Region looks like eu-central-1"
+        )));
     }
     Ok(format!("https://bedrock-runtime.{region}.amazonaws.com"))
 }
@@ -145,7 +147,7 @@ fn profile_region(file: &FileConfig) -> Option<String> {
     own_file("AWS_CONFIG_FILE", "config")?.get_from(Some(section), "region").map(str::to_owned)
 }
 
-/// Whether one of AWS's own files knows a profile.
+/// Returns whether one of AWS's own files has a profile.
 fn has_profile(name: &str) -> bool {
     let is_in = |variable, file, section: &str| {
         own_file(variable, file).is_some_and(|file| file.section(Some(section)).is_some())
@@ -154,19 +156,19 @@ fn has_profile(name: &str) -> bool {
         || is_in("AWS_SHARED_CREDENTIALS_FILE", "credentials", name)
 }
 
-/// Returns the section of a profile in `~/.aws/config`.
+/// Returns the name of a profile's section in `~/.aws/config`.
 fn section(profile: &str) -> String {
     if profile == "default" { profile.to_owned() } else { format!("profile {profile}") }
 }
 
-/// Reads one of AWS's own files, whose place a variable may say.
+/// Reads one of AWS's own files, whose place may be set by a variable.
 fn own_file(variable: &str, name: &str) -> Option<Ini> {
     let path = set(variable).map(PathBuf::from);
     let path = path.or_else(|| home_dir().ok().map(|home| home.join(".aws").join(name)))?;
     Ini::load_from_file(path).ok()
 }
 
-/// Returns a variable of the environment that is set to something.
+/// Returns an environment variable that is set and not empty.
 fn set(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }

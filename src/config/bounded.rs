@@ -1,7 +1,8 @@
-//! Reading files that a person has written, up to a size that none of them reaches.
+//! The reading of files that a person has written, up to a size that none of them reaches.
 //!
-//! In: a path. Out: its text, or an error of the system with words. A device that never ends is not read for ever. No roleset or pack is
-//! read through a link that leads out of the working folder: one from elsewhere could put any file of its user into a prompt.
+//! The input is a path. The output is its text, or a system error with a message. A device without end is not read for ever. No
+//! roleset or pack is read through a link that leads out of the working folder, since a folder from elsewhere could otherwise put
+//! any file of its user into a prompt.
 
 use std::io::{Error, ErrorKind};
 use std::path::Path;
@@ -14,10 +15,10 @@ use crate::files::{SMALL_BYTES_MAX, read_text};
 ///
 /// # Errors
 ///
-/// As [`read_to_string`], or it is a link out of the working folder.
+/// Returns the errors of [`read_to_string`], or an error for a link out of the working folder.
 pub(super) fn read_of_roleset(path: &Path) -> std::io::Result<String> {
     if leads_out(path)? {
-        let why = "it is a link that leads out of this folder; put a copy in its place, or name the folder itself with --rolesets-dir";
+        let why = "it is a link that leads out of this folder; replace it with a copy, or name the folder itself with --rolesets-dir";
         return Err(Error::new(ErrorKind::PermissionDenied, why));
     }
     read_to_string(path)
@@ -27,12 +28,13 @@ pub(super) fn read_of_roleset(path: &Path) -> std::io::Result<String> {
 ///
 /// # Errors
 ///
-/// Any error in reading it; it is too long ([`ErrorKind::FileTooLarge`]), or it is not UTF-8 ([`ErrorKind::InvalidData`]).
+/// Returns any error in reading the file, [`ErrorKind::FileTooLarge`] if it is too long, or [`ErrorKind::InvalidData`] if it is not
+/// UTF-8.
 pub(super) fn read_to_string(path: &Path) -> std::io::Result<String> {
     read_text(path, SMALL_BYTES_MAX)
 }
 
-/// Whether a path that begins in the working folder ends outside of it. The user's own configuration may link to wherever it likes.
+/// Returns whether a path that begins in the working folder ends outside it. The user's own configuration may link anywhere.
 fn leads_out(path: &Path) -> std::io::Result<bool> {
     let folder = std::env::current_dir()?.canonicalize()?;
     let is_own = config_folder().is_some_and(|own| path.starts_with(own));

@@ -1,4 +1,4 @@
-//! Finding, reading and copying rolesets.
+//! The catalogue of rolesets: finds, reads and copies them.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::packs::Packs;
 use super::roleset::Roleset;
 use crate::files::{SMALL_BYTES_MAX, read};
 
-/// Where a roleset was found.
+/// The source of a roleset.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum RolesetSource {
     /// A file.
@@ -32,14 +32,14 @@ impl std::fmt::Display for RolesetSource {
 /// A roleset that was found but not yet checked.
 #[derive(Clone, Debug)]
 pub struct FoundRoleset {
-    /// Its name: the file name without `.json`.
+    /// The name: the file name without `.json`.
     pub name: String,
-    /// Where it is.
+    /// The source.
     pub source: RolesetSource,
 }
 
 impl FoundRoleset {
-    /// Whether a file has the name of a built-in roleset, and takes its place.
+    /// Returns whether a file has the name of a built-in roleset, and replaces it.
     #[must_use]
     pub fn is_shadowing(&self) -> bool {
         let is_built_in = |(file, _): &(&str, &str)| file.trim_end_matches(".json") == self.name;
@@ -77,7 +77,7 @@ pub fn list_rolesets(folders: &[PathBuf]) -> Vec<FoundRoleset> {
 ///
 /// # Errors
 ///
-/// [`ConfigError::NoRoleset`] with the nearest name.
+/// Returns [`ConfigError::NoRoleset`] with the nearest name.
 pub fn find_roleset(name: &str, folders: &[PathBuf]) -> Result<FoundRoleset, ConfigError> {
     let path = Path::new(name);
     if path.extension().is_some_and(|e| e == "json") || name.contains('/') {
@@ -93,12 +93,11 @@ pub fn find_roleset(name: &str, folders: &[PathBuf]) -> Result<FoundRoleset, Con
 
 /// Reads a roleset and its packs, and reports every mistake in them.
 ///
-/// Built-in rolesets have been checked when the program was tested, and are only read;
-/// [`check_roleset`] checks them too.
+/// Built-in rolesets were checked when the program was tested, and are only read; [`check_roleset`] checks them too.
 ///
 /// # Errors
 ///
-/// [`ConfigError::Read`], or [`ConfigError::Roleset`] with all mistakes.
+/// Returns [`ConfigError::Read`], or [`ConfigError::Roleset`] with all mistakes.
 pub fn load_roleset(found: &FoundRoleset) -> Result<(Roleset, Packs), ConfigError> {
     match &found.source {
         RolesetSource::File(_) => check_roleset(found),
@@ -112,22 +111,22 @@ pub fn load_roleset(found: &FoundRoleset) -> Result<(Roleset, Packs), ConfigErro
     }
 }
 
-/// Checks a roleset and its packs, wherever they are.
+/// Checks a roleset and its packs, from any source.
 ///
 /// # Errors
 ///
-/// As [`load_roleset`].
+/// As for [`load_roleset`].
 pub fn check_roleset(found: &FoundRoleset) -> Result<(Roleset, Packs), ConfigError> {
     let (file, text, packs) = open(found)?;
     let roleset = check(&file, &text, &packs).map_err(ConfigError::Roleset)?;
     Ok((roleset, packs))
 }
 
-/// Copies a roleset and its packs into `folder`, under another name if one is given; returns the roleset's new file.
+/// Copies a roleset and its packs into `folder`, under another name if one is given. Returns the roleset's new file.
 ///
 /// # Errors
 ///
-/// As [`load_roleset`] and [`write_roleset`].
+/// As for [`load_roleset`] and [`write_roleset`].
 pub fn copy_roleset(found: &FoundRoleset, name: Option<&str>, folder: &Path) -> Result<PathBuf, ConfigError> {
     let (roleset, packs) = load_roleset(found)?;
     let (_, text, _) = open(found)?;
@@ -135,17 +134,18 @@ pub fn copy_roleset(found: &FoundRoleset, name: Option<&str>, folder: &Path) -> 
     if let RolesetSource::File(own) = &found.source
         && own.canonicalize().is_ok_and(|own| path.canonicalize().is_ok_and(|path| path == own))
     {
-        let why = format!("`{}` is the roleset of that name already; nothing was copied", path.display());
+        let why = format!("`{}` is already the roleset of that name; nothing was copied", path.display());
         return Err(ConfigError::Usage(why));
     }
     write_roleset(&roleset, text, &packs, path)
 }
 
-/// Writes a roleset into a file, and its packs into the folder `packs` beside it; returns the file.
+/// Writes a roleset into a file, and its packs into the folder `packs` beside it. Returns the file.
 ///
 /// # Errors
 ///
-/// [`ConfigError::Usage`] if a file is there already with other content, or one cannot be written. What is there is never overwritten.
+/// Returns [`ConfigError::Usage`] if a file already exists with other content, or cannot be written. An existing file is never
+/// overwritten.
 pub fn write_roleset(
     roleset: &Roleset,
     text: String,
@@ -158,13 +158,13 @@ pub fn write_roleset(
         let pack = packs.read(&agent.pack).map_err(ConfigError::Usage)?;
         files.push((folder.join(&agent.pack), pack));
     }
-    // Whatever cannot be read is taken to differ.
+    // A file that cannot be read is assumed to differ.
     let differs = |(path, text): &&(PathBuf, String)| match read(path, SMALL_BYTES_MAX) {
         Ok(now) => now != text.as_bytes(),
         Err(why) => why.kind() != std::io::ErrorKind::NotFound,
     };
     if let Some((there, _)) = files.iter().find(differs) {
-        let why = format!("`{}` is there already and differs; nothing was written", there.display());
+        let why = format!("`{}` already exists and differs; nothing was written", there.display());
         return Err(ConfigError::Usage(why));
     }
     for (path, text) in files {
@@ -178,7 +178,7 @@ pub fn write_roleset(
     Ok(path)
 }
 
-/// Returns a roleset's name in messages, its text, and where its packs are.
+/// Returns a roleset's name in messages, its text, and the place of its packs.
 pub(super) fn open(found: &FoundRoleset) -> Result<(String, String, Packs), ConfigError> {
     match &found.source {
         RolesetSource::File(path) => {

@@ -1,4 +1,4 @@
-//! Checking a roleset: every mistake, each with its file and JSON pointer.
+//! The check of a roleset: finds every mistake, each with its file and JSON pointer.
 
 use std::sync::LazyLock;
 
@@ -38,7 +38,7 @@ pub(super) fn check(file: &str, text: &str, packs: &Packs) -> Result<Roleset, Ve
     if problems.is_empty() { Ok(roleset) } else { Err(problems) }
 }
 
-/// Checks what the schema says of a roleset; `file` is its name in messages.
+/// Checks a roleset against the schema; `file` is its name in messages.
 pub(super) fn check_value(file: &str, value: Value) -> Result<Roleset, Vec<Problem>> {
     let problem = |at: &str, message: String| Problem { file: file.to_owned(), at: at.to_owned(), message };
     let by_schema: Vec<Problem> = VALIDATOR
@@ -54,7 +54,7 @@ pub(super) fn check_value(file: &str, value: Value) -> Result<Roleset, Vec<Probl
     serde_json::from_value(value).map_err(|e| vec![problem("", e.to_string())])
 }
 
-/// Turns a validator's error into a place and words.
+/// Turns a validator's error into a place and a message.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the validator's own words serve for every other kind")]
 fn explain(error: &jsonschema::ValidationError<'_>) -> (String, String) {
     let at = error.instance_path().to_string();
@@ -64,7 +64,7 @@ fn explain(error: &jsonschema::ValidationError<'_>) -> (String, String) {
             let name = |key: &String| {
                 let shown = escape::excerpt(key);
                 if known.contains(key) {
-                    return format!("`{shown}` is no key here, or none of this protocol");
+                    return format!("`{shown}` is not a key here, or not a key of this protocol");
                 }
                 format!("unknown key `{shown}`{}", did_you_mean(key, known.iter().map(String::as_str)))
             };
@@ -100,7 +100,7 @@ fn known_keys(schema: &Value) -> Vec<String> {
     keys
 }
 
-/// Checks what a schema cannot say about a roleset, flags included; packs aside.
+/// Checks the rules for a roleset that a schema cannot express, including flags and excluding packs.
 #[must_use]
 pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -116,7 +116,7 @@ pub fn check_meaning(roleset: &Roleset) -> Vec<Problem> {
         report("/params/weights", "the three weights must sum to 1".to_owned());
     }
     if let Err((pattern, why)) = Redactor::new(&roleset.redact_patterns) {
-        report("/redact_patterns", format!("`{pattern}` is no pattern: {why}"));
+        report("/redact_patterns", format!("`{pattern}` is not a pattern: {why}"));
     }
     if let Err(why) = Regions::try_from(roleset.redact_regions.clone()) {
         report("/redact_regions", why.to_string());
@@ -154,7 +154,7 @@ fn check_choices(roleset: &Roleset, report: &mut dyn FnMut(&str, String)) {
     let canonicalizer = Canonicalizer::new(&roleset.canonical, RulesVersion::NEWEST.rules().reading);
     let is_choice = roleset.canonical.kind == CanonicalKind::Choice;
     if is_choice && roleset.canonical.choices.len() < 2 {
-        report("/canonical/choices", "kind `choice` needs the list of choices, two at least".to_owned());
+        report("/canonical/choices", "kind `choice` needs a list of at least two choices".to_owned());
     }
     if !is_choice && !roleset.canonical.choices.is_empty() {
         report("/canonical/choices", "choices go with kind `choice` only".to_owned());
@@ -163,7 +163,7 @@ fn check_choices(roleset: &Roleset, report: &mut dyn FnMut(&str, String)) {
     for (index, choice) in roleset.canonical.choices.iter().enumerate().filter(|_| is_choice) {
         let folded = canonicalizer.canonicalize(choice).map(|c| c.text).unwrap_or_default();
         if folded.is_empty() || seen.contains(&folded) {
-            let message = format!("{choice:?} cannot be told from another choice, or is empty");
+            let message = format!("{choice:?} is the same as another choice, or is empty");
             report(&format!("/canonical/choices/{index}"), message);
         }
         seen.push(folded);
@@ -176,7 +176,7 @@ fn agents(roleset: &Roleset) -> impl Iterator<Item = (String, &RolesetAgent)> {
     pair.chain(roleset.arbiter.as_ref().map(|agent| ("/arbiter".to_owned(), agent)))
 }
 
-/// Returns a heading that is meant to divide a pack, and does not, since it is written in another way.
+/// Returns a heading that is meant to divide a pack, but is not written in the required form.
 fn misspelt(text: &str) -> Option<&str> {
     let is_meant = |line: &&str| {
         let heading = line.trim_start().strip_prefix('#').map(|rest| rest.trim_start_matches('#').trim());
@@ -209,7 +209,7 @@ fn check_pack(agent: &RolesetAgent, packs: &Packs, report: &mut dyn FnMut(String
             let (alone, comparing) = pack_parts(&text);
             if alone.trim().is_empty() {
                 report(format!(
-                    "the pack `{}` has nothing before `{COMPARING}`, so that its agent knows nothing when it works alone",
+                    "the pack `{}` has nothing before `{COMPARING}`, so its agent has no instructions when it works alone",
                     agent.pack
                 ));
             }

@@ -1,4 +1,4 @@
-//! What flags and the environment say about servers, and what holds for every server.
+//! The choices about servers from flags and the environment, and the defaults of every server.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -10,20 +10,20 @@ use super::file::FileConfig;
 use crate::core::Timeouts;
 use crate::provider::is_loopback;
 
-/// Requests repeated by default after a fault that may pass.
+/// The number of times that a request is repeated by default after a fault that may pass.
 pub(super) const RETRIES: u32 = 4;
 
-/// Whether a model's name is looked up before it is called.
+/// The choice of checking a model's name before the model is called.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum NameCheck {
-    /// The server is asked for it whatever it lists.
+    /// The server is asked for the name, whatever it lists.
     #[default]
     Left,
-    /// A name that the server does not list is refused, if it goes by them.
+    /// A name that the server does not list is refused, if the server goes by its listed names.
     Made,
 }
 
-/// What flags and environment say about servers; files and rolesets come after them.
+/// The choices about servers from flags and the environment; files and rolesets come after them.
 #[derive(Clone, Debug, Default)]
 pub struct Chosen {
     /// `--model`.
@@ -32,7 +32,7 @@ pub struct Chosen {
     pub base_url: Option<String>,
     /// `--launch`.
     pub launch: Option<String>,
-    /// The base URL of the server that was started, once it is there.
+    /// The base URL of the server that was started, once it is up.
     pub launched: Option<String>,
     /// `--no-stream`.
     pub no_stream: bool,
@@ -40,17 +40,17 @@ pub struct Chosen {
     pub allow_http: bool,
     /// `--timeout`, for a whole reply.
     pub timeout: Option<Duration>,
-    /// Whether a server of this machine that refuses connections is given up at once, unless `retries` is set.
+    /// Whether to give up at once on a server of this machine that refuses connections, unless `retries` is set.
     pub refused_at_once: bool,
-    /// Whether a model's name is looked up before it is called.
+    /// The choice of checking a model's name before the model is called.
     pub names: NameCheck,
-    /// How long a server that is not there yet is waited for; not at all, if this is not said.
+    /// The time to wait for a server that is not up yet; no wait if absent.
     pub wait: Option<Duration>,
-    /// The mock script, when the run is scripted.
+    /// The mock script, if the run is scripted.
     pub mock_script: Option<String>,
 }
 
-/// What is the same for every kind of server.
+/// The settings that apply to every kind of server.
 pub(super) struct ServerDefaults {
     pub(super) stream: bool,
     pub(super) retries: u32,
@@ -58,7 +58,7 @@ pub(super) struct ServerDefaults {
     pub(super) calls_at_once: Option<NonZeroU32>,
 }
 
-/// Returns what flags and files say about every server.
+/// Returns the settings from flags and files that apply to every server.
 pub(super) fn common(chosen: &Chosen, file: &FileConfig) -> ServerDefaults {
     let mut timeouts = file.timeouts.unwrap_or_default();
     if let Some(total) = chosen.timeout {
@@ -77,7 +77,7 @@ pub(super) fn check_url(base_url: &str, allow_http: bool) -> Result<(), ConfigEr
         return refuse("it must be a URL that begins with http:// or https://");
     };
     if !url.username().is_empty() || url.password().is_some() {
-        // The URL itself is not shown: it holds a secret.
+        // The URL is not shown, since it holds a secret.
         let why = "the base URL holds a user name or password; leave it out, and put the key where it belongs, such as OPENAI_API_KEY";
         return Err(ConfigError::Usage(why.to_owned()));
     }

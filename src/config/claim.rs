@@ -1,24 +1,24 @@
-//! What of a folder needs the trust of its visitor, and whether it has it.
+//! The content of a folder that needs its visitor's trust, and whether it has that trust.
 
-/// One thing that needs trust.
+/// One item that needs trust.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TrustClaim {
-    /// Where it is: a file with its line, or a link.
+    /// The place: a file with its line, or a link.
     pub place: String,
-    /// What it says.
+    /// The content.
     pub what: String,
 }
 
-/// Whether a folder is trusted.
+/// The state of trust in a folder.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum TrustState {
-    /// It is, as it is now.
+    /// The folder is trusted in its present form.
     Trusted,
-    /// It never was.
+    /// The folder has never been trusted.
     Unknown,
-    /// It was, and what it says has changed.
+    /// The folder was trusted, and its content has changed since.
     Changed,
-    /// It never was, and the environment trusts something else.
+    /// The folder has never been trusted, and the environment trusts something else.
     OtherDigest,
 }
 

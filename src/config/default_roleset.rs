@@ -1,14 +1,14 @@
-//! The roleset of a run that names none: the one that suits what is asked.
+//! The default roleset: the one that suits the question of a run that names none.
 //!
-//! In: what a command line tells about the question. Out: the name of a built-in roleset, and why it was chosen, in
-//! words for the first line of the run. Never: a look at the words of the question, since code cannot tell a sum
-//! from a story; and no file, so that the same command chooses alike everywhere.
+//! The input is what a command line reveals about the question. The output is the name of a built-in roleset, and a short reason for
+//! the first line of the run. The words of the question are never read, since code cannot distinguish a sum from a story. No file is
+//! read, so the same command makes the same choice everywhere.
 
 use super::embedded::EMBEDDED_ROLESETS;
 use super::roleset::Roleset;
 use crate::text::CanonicalKind;
 
-/// What a command line tells about the question.
+/// The hints of a command line about the question.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hints<'a> {
     /// The names of the agents for which a mock script has rules.
@@ -22,16 +22,16 @@ pub struct Hints<'a> {
 /// A roleset that was chosen because none was named.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct DefaultRoleset {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Why it was chosen, in a few words.
+    /// The reason for the choice, in a few words.
     pub why: &'static str,
 }
 
 /// Chooses the roleset of a run that names none.
 ///
-/// A script comes before the flags: a run whose roleset lacks an agent of the script is refused, while every pair
-/// takes `--choices` and `--canonical`. A script whose names fit no roleset, or more than one, decides nothing.
+/// A script comes before the flags: a run whose roleset lacks an agent of the script is refused, while every pair takes `--choices`
+/// and `--canonical`. A script whose names fit no roleset, or more than one, decides nothing.
 #[must_use]
 pub fn default_roleset(hints: &Hints<'_>) -> DefaultRoleset {
     if let Some(name) = roleset_of(hints.script_agents) {
@@ -52,7 +52,7 @@ pub fn default_roleset(hints: &Hints<'_>) -> DefaultRoleset {
         )
         | None => DefaultRoleset {
             name: "generalist_critic",
-            why: "the default for any question; --roleset takes another",
+            why: "the default for any question; --roleset names another",
         },
     }
 }
@@ -99,7 +99,7 @@ mod tests {
             (&["Critic"], false, number, "generalist_critic", "of the script"),
             (&["Pathos", "Ethos"], false, None, "council_tripartite", "of the script"),
             (&["Quality_2"], false, None, "reviewers_f2", "of the script"),
-            // Names of two rolesets, of several rolesets each, or of none.
+            // Names of two rolesets, of several rolesets each, or of no roleset.
             (&["Writer", "Solver"], false, number, "solver_checker", "for --canonical number"),
             (&["Auditor"], true, None, "mcq_reasoner_auditor", "for --choices"),
             (&["Auditor"], false, None, "generalist_critic", "the default"),

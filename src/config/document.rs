@@ -1,8 +1,8 @@
 //! A configuration file as it was read: its bytes, and each of its settings with its place.
 //!
-//! In: the path of a file. Out: its text, and every setting in it by its dotted name, with its value as text and
-//! its line. The file is read once and up to a bound: the bytes that are parsed are those that are shown and
-//! digested. This module never decides what a setting may do.
+//! The input is the path of a file. The output is its text, and every setting in it by its dotted name, with its value as text and
+//! its line. The file is read once and up to a bound, so the parsed bytes are those that are shown and digested. This module never
+//! decides what a setting may do.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -24,24 +24,24 @@ const URL: &str = "base_url";
 /// One setting of a configuration file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Setting {
-    /// Its keys, the outermost first, such as `providers`, `lab` and `base_url`.
+    /// The keys, the outermost first, such as `providers`, `lab` and `base_url`.
     pub keys: Vec<String>,
-    /// Its value, as TOML writes it; a base URL without user name, password and query.
+    /// The value, as TOML writes it; a base URL without user name, password and query.
     pub value: String,
-    /// The file that has it.
+    /// The file with the setting.
     pub file: PathBuf,
-    /// Its line in the file, from 1.
+    /// The line in the file, from 1.
     pub line: usize,
 }
 
 impl Setting {
-    /// Returns its dotted name, such as `providers.lab.base_url`.
+    /// Returns the dotted name, such as `providers.lab.base_url`.
     #[must_use]
     pub fn name(&self) -> String {
         dotted(self.keys.iter().map(String::as_str))
     }
 
-    /// Returns where it is, such as `consensus.toml:3`.
+    /// Returns the place, such as `consensus.toml:3`.
     #[must_use]
     pub fn place(&self) -> String {
         format!("{}:{}", self.file.display(), self.line)
@@ -71,11 +71,12 @@ pub(super) struct TomlDocument {
 }
 
 impl TomlDocument {
-    /// Reads a file; a file that does not exist gives none.
+    /// Reads a file; returns `None` if it does not exist.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Read`], also if it is too long or not UTF-8; [`ConfigError::File`] if it is not a regular file.
+    /// Returns [`ConfigError::Read`] if the file cannot be read, is too long or is not UTF-8, and [`ConfigError::File`] if it is not
+    /// a regular file.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, ConfigError> {
         let failed = |source| ConfigError::Read { path: path.to_owned(), source };
         let about = match std::fs::metadata(path) {
@@ -83,7 +84,7 @@ impl TomlDocument {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(failed(source)),
         };
-        // A pipe would be waited for, and a device may never end.
+        // Reading a pipe would block, and a device may have no end.
         if !about.is_file() {
             let why = "it is not a regular file".to_owned();
             return Err(ConfigError::File { path: path.to_owned(), why });
@@ -102,11 +103,11 @@ impl TomlDocument {
         Digest::new(self.text.as_bytes())
     }
 
-    /// Returns what the file says, without the outermost keys that `is_kept` refuses.
+    /// Parses the file, without the outermost keys that `is_kept` refuses.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::File`] with the line of the mistake.
+    /// Returns [`ConfigError::File`] with the line of the mistake.
     pub(super) fn parse<T: DeserializeOwned>(
         &self,
         is_kept: impl Fn(&str) -> bool,
@@ -115,7 +116,7 @@ impl TomlDocument {
         let count = table.len();
         let table: DeTable<'_> = table.into_iter().filter(|(key, _)| is_kept(key.get_ref())).collect();
         let parsed = if table.len() == count {
-            // This way a mistake is shown with its line.
+            // Parsing the text itself shows a mistake with its line.
             toml::from_str(&self.text)
         } else {
             T::deserialize(Deserializer::from(Spanned::new(0..self.text.len(), table)))
@@ -127,7 +128,7 @@ impl TomlDocument {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::File`] if the file is not TOML.
+    /// Returns [`ConfigError::File`] if the file is not TOML.
     pub(super) fn settings(&self) -> Result<Vec<Setting>, ConfigError> {
         let mut settings = Vec::new();
         self.collect(self.table()?.get_ref(), &mut Vec::new(), &mut settings);
@@ -161,7 +162,7 @@ impl TomlDocument {
     }
 }
 
-/// Returns a value on one line, with nothing in it that acts on a terminal.
+/// Returns a value on one line, without anything that acts on a terminal.
 fn shown(value: &DeValue<'_>) -> String {
     let list = |items: Vec<String>| items.join(", ");
     match value {
@@ -183,7 +184,7 @@ fn shown(value: &DeValue<'_>) -> String {
     }
 }
 
-/// Returns a base URL without the parts that may hold a secret; such a URL is refused when it is used.
+/// Returns a base URL without the parts that may hold a secret. A URL with such parts is refused when it is used.
 fn without_secrets(url: &str) -> String {
     let has_secret =
         |url: &Url| !url.username().is_empty() || url.password().is_some() || url.query().is_some();

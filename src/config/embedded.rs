@@ -9,7 +9,7 @@ macro_rules! embed {
     };
 }
 
-/// Rolesets by file name.
+/// The rolesets by file name.
 pub const EMBEDDED_ROLESETS: &[(&str, &str)] = embed![
     "":
     "council_tripartite.json",
@@ -27,7 +27,7 @@ pub const EMBEDDED_ROLESETS: &[(&str, &str)] = embed![
     "writer_physicist.json",
 ];
 
-/// Packs by file name.
+/// The packs by file name.
 pub(super) const EMBEDDED_PACKS: &[(&str, &str)] = embed![
     "packs/":
     "analyst.md",

@@ -1,4 +1,4 @@
-//! From model references to endpoints: which server, which model, which key.
+//! The way from model references to endpoints: the server, the model and the key.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::core::{BEDROCK, Dialect, Endpoint, MockEndpoint, OpenAiEndpoint, PRES
 use crate::provider::launch::LaunchCommand;
 use crate::provider::{MockScript, OpenAi, ScriptError, is_loopback};
 
-/// How long a local port may take to answer when no server is named.
+/// The time that a local port has to answer if no server is named.
 const PROBE: Duration = Duration::from_millis(400);
 
 /// The preset whose name stands for every server of its kind.
@@ -31,20 +31,20 @@ const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 /// A model reference: `provider:model`, or a bare model name.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ModelRef {
-    /// The provider's name, if it is named.
+    /// The provider's name, if it is given.
     pub provider: Option<String>,
-    /// The model's name; empty for whatever the server serves.
+    /// The model's name; empty for any model that the server serves.
     pub model: String,
 }
 
 impl ModelRef {
-    /// Reads a reference; `known` are the names that may stand before the colon.
+    /// Parses a reference; `known` are the names that may come before the colon.
     ///
     /// A colon after anything else belongs to the model's name, as in `llama3.1:8b`.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Usage`] if the part before the colon looks like a misspelt provider.
+    /// Returns [`ConfigError::Usage`] if the part before the colon looks like a misspelt provider.
     pub fn parse(text: &str, known: &[&str]) -> Result<Self, ConfigError> {
         let Some((head, model)) = text.split_once(':') else {
             return Ok(Self { provider: None, model: text.to_owned() });
@@ -66,12 +66,11 @@ impl ModelRef {
 
 /// Returns one endpoint for each agent of the roleset, the arbiter's last.
 ///
-/// Asks a server for its list of models where no model is named, and looks on the usual local ports
-/// where no server is.
+/// Asks a server for its list of models if no model is named, and looks on the usual local ports if no server is named.
 ///
 /// # Errors
 ///
-/// [`ConfigError`].
+/// Returns [`ConfigError`].
 pub async fn resolve_endpoints(
     chosen: &Chosen,
     file: &FileConfig,
@@ -112,7 +111,7 @@ pub async fn resolve_endpoints(
             let is_it = |other: &Endpoint| matches!(other, Endpoint::OpenAi(other) if other.base_url == endpoint.base_url && other.model == endpoint.model);
             !endpoints.iter().any(is_it)
         };
-        // A model that was not named is one that the server lists.
+        // A model that was not named comes from the server's list.
         let is_named = ModelRef::parse(reference, &known_providers(file))?.model == endpoint.model;
         if chosen.names == NameCheck::Made && is_named && is_new(&endpoint) {
             check_name(&endpoint).await?;
@@ -123,11 +122,11 @@ pub async fn resolve_endpoints(
     Ok(endpoints)
 }
 
-/// Returns the price of a model by its reference alone, before any server is asked what it serves.
+/// Returns the price of a model by its reference alone, before any server is asked for its model.
 ///
 /// # Errors
 ///
-/// [`ConfigError::Usage`] if the reference names no known provider.
+/// Returns [`ConfigError::Usage`] if the reference names no known provider.
 pub fn expected_price(
     chosen: &Chosen,
     file: &FileConfig,
@@ -140,14 +139,14 @@ pub fn expected_price(
     Ok(file.price_of(reference, endpoint.provider(), &endpoint.model))
 }
 
-/// Returns each agent's script, the arbiter's last; none for those that a model plays.
+/// Returns each agent's script, the arbiter's last; `None` for agents that a model plays.
 ///
-/// A script may play some agents and leave the others to a server, but only to one that is named:
-/// a forgotten rule must not reach out into the network.
+/// A script may play some agents and leave the others to a server, but only to a named one: a forgotten rule must not reach out into
+/// the network.
 ///
 /// # Errors
 ///
-/// [`ConfigError::Usage`] if a script has a rule for nobody, or leaves somebody to nobody.
+/// Returns [`ConfigError::Usage`] if a script has a rule for an unknown agent, or leaves an agent without script and server.
 fn scripted(
     chosen: &Chosen,
     file: &FileConfig,
@@ -160,7 +159,7 @@ fn scripted(
     if let Some(stranger) = script.agents().find(|agent| !names.contains(agent)) {
         let known = names.join(", ");
         return Err(usage(format!(
-            "has a rule for `{stranger}`, but the roleset's agents are {known}; --roleset names the one that it is for"
+            "has a rule for `{stranger}`, but the roleset's agents are {known}; name the right roleset with --roleset"
         )));
     }
     let plays = |name: &&str| script.plays(name);
@@ -168,7 +167,7 @@ fn scripted(
         || chosen.base_url.is_some()
         || chosen.launch.is_some()
         || file.launch.is_some();
-    // An arbiter is asked on deadlock only, so that most scripts do not know it.
+    // An arbiter is asked only on deadlock, so most scripts have no rule for it.
     let left = names.iter().take(roleset.agents.len()).find(|name| !plays(name));
     if let Some(name) = left.filter(|_| !has_server) {
         return Err(usage(format!(
@@ -179,13 +178,13 @@ fn scripted(
     Ok(names.iter().map(of_agent).collect())
 }
 
-/// Returns the command of the server that is to be started for a run of this roleset, if one is.
+/// Returns the command of the server to start for a run of this roleset, if there is one.
 ///
-/// A flag comes first, then what the environment and `--base-url` name instead, then the file.
+/// A flag comes first, then the server that the environment or `--base-url` names instead, then the file.
 ///
 /// # Errors
 ///
-/// [`ConfigError::Usage`], [`ConfigError::Launch`].
+/// Returns [`ConfigError::Usage`] or [`ConfigError::Launch`].
 pub fn launch_command(
     chosen: &Chosen,
     file: &FileConfig,
@@ -217,18 +216,18 @@ pub(super) fn known_providers(file: &FileConfig) -> Vec<&str> {
     known.chain(file.providers.keys().map(String::as_str)).collect()
 }
 
-/// Returns the model of a reference to Amazon Bedrock; none, if it names another provider.
+/// Returns the model of a reference to Amazon Bedrock; `None` if it names another provider.
 fn bedrock_model(file: &FileConfig, reference: &str) -> Result<Option<String>, ConfigError> {
     let ModelRef { provider, model } = ModelRef::parse(reference, &known_providers(file))?;
     Ok(provider.filter(|name| name == BEDROCK && !file.providers.contains_key(BEDROCK)).map(|_| model))
 }
 
-/// Fills in what is known without asking anybody; the base URL may stay empty.
+/// Fills in everything that is known without asking a server; the base URL may remain empty.
 fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEndpoint, ConfigError> {
     let ModelRef { provider, model } = ModelRef::parse(reference, &known_providers(file))?;
     let place = place(chosen, file, provider.as_deref());
     let launched = provider.is_none() && chosen.launched.is_some();
-    // A launched server is asked what it calls its one model, which may be the name of a file.
+    // A launched server is asked for the name of its one model, which may be a file name.
     let is_its_own = chosen.model.as_ref().or(file.model.as_ref()).is_some_and(|own| own == reference);
     let model = if launched && is_its_own { String::new() } else { model };
     let common = common(chosen, file);
@@ -256,19 +255,19 @@ fn draft(chosen: &Chosen, file: &FileConfig, reference: &str) -> Result<OpenAiEn
     })
 }
 
-/// A server and the key that belongs to it. A key goes only where the user sends it: to the URL it
-/// is configured with, never to whoever listens on a usual port.
+/// A server and its key. A key goes only where the user sends it: to the URL it is configured with, never to an unknown program on a
+/// usual port.
 #[derive(Default)]
 pub(super) struct ServerPlace {
-    /// Empty if no server is named.
+    /// The base URL; empty if no server is named.
     pub(super) base_url: String,
-    /// What named the server.
+    /// The origin of the base URL.
     pub(super) url_from: Origin,
     pub(super) api_key_env: Option<String>,
-    /// What named the variable.
+    /// The origin of the variable's name.
     pub(super) key_from: Origin,
     pub(super) api_key_file: Option<String>,
-    /// What named the file.
+    /// The origin of the file's path.
     pub(super) file_from: Origin,
     pub(super) dialect: Dialect,
     pub(super) calls_at_once: Option<NonZeroU32>,
@@ -306,11 +305,11 @@ pub(super) fn place(chosen: &Chosen, file: &FileConfig, provider: Option<&str>) 
         };
     }
     match preset {
-        // `openai` is also the name of the interface: the environment says whose server it is, and
-        // somebody else's server is no less strict than most.
+        // `openai` is also the name of the interface. The environment says whose server it is, and another party's server is as
+        // strict as most.
         Some(preset) if preset.name == OPENAI => match openai_base_url() {
             Some(url) => own_key(url, Origin::Variable(OPENAI_BASE_URL)),
-            // A key that is configured beside a `base_url` is that server's.
+            // A key that is configured beside a `base_url` belongs to that server.
             None if file.base_url.is_some() => ServerPlace {
                 base_url: preset.base_url.to_owned(),
                 api_key_env: Some(OPENAI_API_KEY.to_owned()),
@@ -358,7 +357,7 @@ async fn probe(template: &OpenAiEndpoint) -> Result<String, ConfigError> {
     Err(ConfigError::NoServer { tried: tried.join(", ") })
 }
 
-/// Returns the model that a server serves, when it serves one or lists one first.
+/// Returns the only model that a server serves, or the first that it lists.
 pub(super) async fn only_model(endpoint: &OpenAiEndpoint) -> Result<String, ConfigError> {
     let info = OpenAi::new(endpoint.clone())?.info().await?;
     info.models.into_iter().next().ok_or_else(|| {

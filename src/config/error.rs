@@ -1,4 +1,4 @@
-//! What can be wrong with what the user asked for.
+//! The mistakes in a user's request.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,27 +15,27 @@ use crate::provider::launch::LaunchError;
 /// One mistake, with its place.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Problem {
-    /// The file, or the name of something that is no file.
+    /// The file, or the name of a source that is not a file.
     pub file: String,
-    /// JSON pointer or line inside it; may be empty.
+    /// The JSON pointer or line inside it; may be empty.
     pub at: String,
-    /// What is wrong, and what to write instead.
+    /// The mistake, and the remedy.
     pub message: String,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, at, message } = self;
-        // A schema quotes what is wrong, which may be all of a file.
+        // A schema quotes the faulty value, which may be a whole file.
         let message = bounded(message);
         if at.is_empty() { write!(f, "{file}: {message}") } else { write!(f, "{file} at {at}: {message}") }
     }
 }
 
-/// So many characters of one mistake are shown.
+/// The most characters of one mistake that are shown.
 const MESSAGE_CHARS_MAX: usize = 400;
 
-/// Returns the beginning and the end of a long message: what is wrong stands at its end.
+/// Returns the beginning and the end of a long message, since the fault is named at the end.
 fn bounded(message: &str) -> Cow<'_, str> {
     let count = message.chars().count();
     if count <= MESSAGE_CHARS_MAX {
@@ -46,7 +46,7 @@ fn bounded(message: &str) -> Cow<'_, str> {
     format!("{} … {}", head.collect::<String>(), tail.collect::<String>()).into()
 }
 
-/// Why a run cannot be set up.
+/// An error that prevents the setup of a run.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -55,7 +55,7 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A configuration file is not valid.
@@ -63,23 +63,23 @@ pub enum ConfigError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong, with its line.
+        /// The mistake, with its line.
         why: String,
     },
     /// A folder has settings that need its visitor's trust.
     #[error(
-        "the folder `{}` has settings that start programs, name servers or keys, or lead out of it, and {standing}:{}\nread them, then trust them with `consensus trust` in that folder (in a job: CONSENSUS_TRUST={digest}), or put them into your own configuration file",
-        .folder.display(),
+        "the folder `{}` has settings that start programs, name servers or keys, or lead out of it, and {}:{}\nread them, then trust them with `consensus trust` in that folder (in a job: CONSENSUS_TRUST={digest}), or put them into your own configuration file",
+        .folder.display(), .standing,
         lines(.claims)
     )]
     Untrusted {
         /// The folder, without links.
         folder: PathBuf,
-        /// Each of these settings, with its place.
+        /// The settings that need trust, each with its place.
         claims: Vec<TrustClaim>,
         /// The digest by which they can be trusted.
         digest: Digest,
-        /// Why they do not count.
+        /// The reason why they do not count.
         standing: TrustState,
     },
     /// No roleset has this name.
@@ -107,13 +107,13 @@ pub enum ConfigError {
     /// A server cannot be launched.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// A server had to be asked for its model, and could not be.
+    /// A server had to be asked for its model, and did not answer properly.
     #[error(transparent)]
     Provider(#[from] ProviderError),
 }
 
 impl ConfigError {
-    /// Returns the code with which the program ends if this ends it.
+    /// Returns the exit code of a program that ends with this error.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
@@ -130,7 +130,7 @@ impl ConfigError {
     }
 }
 
-/// The mistakes that are named at most; the others show once these are mended.
+/// The most mistakes that are named; the others appear once these are mended.
 const NAMED_MAX: usize = 20;
 
 fn list(problems: &[Problem]) -> String {

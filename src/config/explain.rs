@@ -1,4 +1,5 @@
-//! Each value by which a model is called, with its origin, for people who ask why a server is called. Nothing is decided here.
+//! An explanation of each value with which a model is called: its origin, for people who ask why a server is called. Nothing is
+//! decided here.
 
 use super::bedrock;
 use super::chosen::Chosen;
@@ -9,16 +10,16 @@ use super::file::FileConfig;
 use super::origin::{Origin, Sourced};
 use crate::core::{Endpoint, OpenAiEndpoint};
 
-/// Settings of files that hold for every server.
+/// The settings of files that apply to every server.
 pub(super) const COMMON: [&str; 5] = ["stream", "retries", "calls_at_once", "timeouts", "allow_http"];
 
-/// Returns every value by which an endpoint is called, with its origin; none for scripted agents.
+/// Returns every value with which an endpoint is called, with its origin; empty for scripted agents.
 ///
 /// `own` is the model that the roleset names for the agent.
 ///
 /// # Errors
 ///
-/// [`ConfigError::Usage`] if the reference names no known provider.
+/// Returns [`ConfigError::Usage`] if the reference names no known provider.
 pub fn explain(
     chosen: &Chosen,
     file: &FileConfig,
@@ -82,7 +83,7 @@ pub(super) fn of_server(
     }
 }
 
-/// Returns what flags say about every server.
+/// Returns the values from flags that apply to every server.
 pub(super) fn of_flags(chosen: &Chosen) -> Vec<Sourced> {
     let stream = chosen.no_stream.then(|| Sourced::new("stream", &false, Origin::Flag("--no-stream")));
     let http = chosen.allow_http.then(|| Sourced::new("allow_http", &true, Origin::Flag("--allow-http")));

@@ -1,7 +1,7 @@
 //! Configuration files: `./consensus.toml` and the user's own.
 //!
-//! In: the text of a file. Out: one [`FileConfig`], which knows where each setting was made. Which files there are, and
-//! what of them counts, is for the module `sources` to say.
+//! The input is the text of a file. The output is one [`FileConfig`], which records the place of each setting. The list of files,
+//! and which of their settings count, are not decided here but in the module `sources`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -15,7 +15,7 @@ use super::error::ConfigError;
 use super::prices::{PriceConfig, listed_price};
 use crate::core::{Price, Timeouts};
 
-/// Fields of a request that the program sets itself.
+/// The fields of a request that the program sets itself.
 const OWN_FIELDS: [&str; 9] = [
     "model",
     "messages",
@@ -28,41 +28,41 @@ const OWN_FIELDS: [&str; 9] = [
     "stream_options",
 ];
 
-/// What a configuration file may say. Everything is optional.
+/// The content of a configuration file. Everything is optional.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FileConfig {
-    /// Default model reference.
+    /// The default model reference.
     pub model: Option<String>,
-    /// Default base URL, up to and including `/v1`.
+    /// The default base URL, up to and including `/v1`.
     pub base_url: Option<String>,
     /// The server to start for each run: a known one, or a command with `{port}` and `{model}`.
     pub launch: Option<String>,
-    /// Environment variable that holds the API key.
+    /// The environment variable that holds the API key.
     pub api_key_env: Option<String>,
-    /// File that holds the API key.
+    /// The file that holds the API key.
     pub api_key_file: Option<String>,
-    /// Default roleset.
+    /// The default roleset.
     pub roleset: Option<String>,
-    /// Folder with rolesets.
+    /// The folder with rolesets.
     pub rolesets_dir: Option<PathBuf>,
-    /// Folder for run folders.
+    /// The folder for run folders.
     pub runs_dir: Option<PathBuf>,
     /// Whether replies are streamed.
     pub stream: Option<bool>,
-    /// Requests repeated at most after a fault that may pass.
+    /// The most repetitions of a request after a fault that may pass.
     pub retries: Option<u32>,
     /// The most calls that a run makes to one server at once.
     pub calls_at_once: Option<NonZeroU32>,
     /// Whether plain HTTP to other machines is allowed.
     pub allow_http: Option<bool>,
-    /// Time-outs.
+    /// The time-outs.
     pub timeouts: Option<Timeouts>,
     /// Further providers, or other addresses of the known ones, by name.
     pub providers: BTreeMap<String, ProviderConfig>,
-    /// How Amazon Bedrock is called.
+    /// The settings for Amazon Bedrock.
     pub bedrock: BedrockConfig,
-    /// Prices in US dollars per million tokens, by `provider:name` as a model is referred to, or by its name.
+    /// The prices in US dollars per million tokens, by `provider:name` as a model is referred to, or by its name.
     pub prices: BTreeMap<String, PriceConfig>,
     /// Every setting with its place, by its dotted name.
     #[serde(skip)]
@@ -76,25 +76,24 @@ pub struct FileConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderConfig {
-    /// Base URL, up to and including `/v1`.
+    /// The base URL, up to and including `/v1`.
     pub base_url: String,
-    /// Environment variable that holds the API key.
+    /// The environment variable that holds the API key.
     #[serde(default)]
     pub api_key_env: Option<String>,
-    /// File that holds the API key.
+    /// The file that holds the API key.
     #[serde(default)]
     pub api_key_file: Option<String>,
     /// The most calls that a run makes there at once.
     #[serde(default)]
     pub calls_at_once: Option<NonZeroU32>,
-    /// Further fields of each request's body, such as `chat_template_kwargs`. No secrets: they are
-    /// recorded.
+    /// Further fields of each request's body, such as `chat_template_kwargs`. They must not hold secrets, since they are recorded.
     #[serde(default)]
     pub body: Map<String, Value>,
 }
 
 impl FileConfig {
-    /// Returns what a file says.
+    /// Parses a file.
     pub(super) fn parse(document: &TomlDocument) -> Result<Self, ConfigError> {
         Self::parse_some(document, |_| true)
     }
@@ -117,7 +116,7 @@ impl FileConfig {
         Ok(file)
     }
 
-    /// Returns the setting of this name, given by its keys, if a file has it.
+    /// Returns the setting with these keys, if a file has it.
     pub(super) fn setting<'a>(&self, keys: impl IntoIterator<Item = &'a str>) -> Option<&Setting> {
         self.settings.get(&dotted(keys))
     }
@@ -133,15 +132,15 @@ impl FileConfig {
         &self.key_variables
     }
 
-    /// Returns the price of a model: as written here by the reference that names it or by its name alone, else the
-    /// public one of this provider.
+    /// Returns the price of a model: the one written here under its reference or its name alone, else the public price of this
+    /// provider.
     #[must_use]
     pub fn price_of(&self, reference: &str, provider: &str, model: &str) -> Option<Price> {
         let own = self.prices.get(reference).or_else(|| self.prices.get(model));
         own.map(|price| price.0).or_else(|| listed_price(provider, model))
     }
 
-    /// Fills in from `other` what this file does not say.
+    /// Fills in from `other` the settings that this file does not have.
     pub(super) fn over(self, other: Self) -> Self {
         let mut providers = other.providers;
         providers.extend(self.providers);
@@ -155,7 +154,7 @@ impl FileConfig {
         let key_variables = self.key_variables.into_iter().chain(other.key_variables).collect();
         Self {
             model: self.model.or(other.model),
-            // Who names a server here does not mean the one that is started there.
+            // A file that names a server does not mean the server that another file starts.
             launch: self.launch.or(if self.base_url.is_some() { None } else { other.launch }),
             base_url: self.base_url.or(other.base_url),
             api_key_env: self.api_key_env.or(other.api_key_env),
@@ -181,7 +180,7 @@ impl FileConfig {
     }
 }
 
-/// Returns the keys of what a project's file replaces as a whole when it has this setting.
+/// Returns the keys of the part that a project's file replaces as a whole when it has this setting.
 fn whole(setting: &Setting) -> &[String] {
     let keys = &setting.keys;
     match keys.first().map_or("", String::as_str) {
@@ -191,7 +190,7 @@ fn whole(setting: &Setting) -> &[String] {
     }
 }
 
-/// `[bedrock]` of a configuration file.
+/// The table `[bedrock]` of a configuration file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BedrockConfig {
@@ -199,6 +198,6 @@ pub struct BedrockConfig {
     pub region: Option<String>,
     /// The profile in `~/.aws` whose credentials are used.
     pub profile: Option<String>,
-    /// URL of the service, if it is not the Region's public one: a private endpoint, or a test.
+    /// The URL of the service, if it is not the Region's public one: a private endpoint, or a test.
     pub base_url: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Where the user keeps what belongs to this program.
+//! The folders in which a user keeps the files of this program.
 
 use std::path::PathBuf;
 
@@ -13,13 +13,13 @@ pub fn config_folder() -> Option<PathBuf> {
     etcetera::base_strategy::Xdg::new().ok().map(|xdg| xdg.config_dir().join("consensus"))
 }
 
-/// Returns the folder for what was done and is kept.
+/// Returns the folder for records that are kept.
 #[must_use]
 pub fn state_folder() -> Option<PathBuf> {
     etcetera::base_strategy::Xdg::new().ok()?.state_dir().map(|folder| folder.join("consensus"))
 }
 
-/// Returns the folder for what can be made again.
+/// Returns the folder for files that can be made again.
 #[must_use]
 pub fn cache_folder() -> Option<PathBuf> {
     etcetera::base_strategy::Xdg::new().ok().map(|xdg| xdg.cache_dir().join("consensus"))

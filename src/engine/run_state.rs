@@ -232,8 +232,8 @@ impl RunState {
         let search = self.search.take().ok_or(Unexpected::NotSearched(found.round))?;
         let tokens: u64 = found.passages.iter().map(Passage::tokens_estimate).sum();
         let is_whole = |passage: &Passage| {
-            // A token may be longer than the text that it stands for; such a passage is bounded by the size of the
-            // prompt.
+            // A token may be longer than the text that it stands for; the token limit of the search bounds such a
+            // passage.
             (passage.redacted || passage.text.chars().count() <= PASSAGE_CHARS_MAX)
                 && passage.start.checked_add(passage.text.len()).is_some()
         };

@@ -1,10 +1,10 @@
-//! Protocols: pure state machines that decide what is asked next and when a run ends.
+//! Protocols: pure state machines that decide what to ask next and when a run ends.
 //!
 //! ```text
 //!               event: Started, Replied, Found
 //!   engine  ────────────────────────────►  machine
 //!  (async)  ◄────────────────────────────  (pure)
-//!               action: Ask, Search, Finish
+//!               action: Ask, Search, Cancel, Finish
 //! ```
 //!
 //! # The contract
@@ -13,10 +13,9 @@
 //! > journal, steps the machine with it, performs every action returned, and only then takes the
 //! > next event.**
 //!
-//! A machine knows no clock, network, file, randomness or `async`. Seeds and call ids are computed,
-//! so the same events always give the same actions, byte for byte: that is what lets a run be
-//! resumed, replayed and verified from its journal alone. Bad model output is an ordinary event and
-//! never an error; an error of [`Protocol::step`] means that the events are not those of this run.
+//! A machine has no access to a clock, the network, files, randomness or `async`. Seeds and call ids are computed, so the same events
+//! always give the same actions, byte for byte. That is why a run can be resumed, replayed and verified from its journal alone. Bad model
+//! output is an ordinary event and never an error. An error of [`Protocol::step`] means that the events do not belong to this run.
 
 pub mod contract;
 pub mod council;

@@ -1,30 +1,30 @@
-//! What a call of a run is for, in the words of its protocol: tokens are told apart by it.
+//! The phase that a model call belongs to, in the words of its protocol, so that tokens can be counted by phase.
 //!
-//! In: the parameters and a call. Out: its phase. What agents draft before any talk is the same in all protocols, so that they can be
-//! compared: the plain vote over these drafts costs no more than that.
+//! The input is the parameters and a call. The output is the phase of the call. Blind drafts are the same phase in all protocols, so that
+//! protocols can be compared: the plain vote over these drafts costs no more than that phase.
 
 use super::contract::{CallId, Step};
 use super::registry::Params;
 
-/// What a call is for.
+/// The phase of a call.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum CallPhase {
     /// A piece of a long document is read.
     Pieces,
-    /// An agent drafts without a word of the others.
+    /// An agent drafts without seeing a word of the others.
     Blind,
-    /// Agents see what the others wrote.
+    /// Agents see the texts of the others.
     Talk,
     /// A member judges the answers of the others.
     Ballots,
-    /// An agent compares two texts without names.
+    /// An agent compares two texts without their names.
     Compare,
     /// The arbiter chooses.
     Arbiter,
 }
 
 impl CallPhase {
-    /// The phase of a call.
+    /// Returns the phase of a call.
     #[must_use]
     pub fn of(params: &Params, call: CallId) -> Self {
         match call.step {
@@ -41,7 +41,7 @@ impl CallPhase {
         }
     }
 
-    /// Its name.
+    /// Returns the name of the phase.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
-//! The protocols that there are: the only file that lists them all.
+//! The list of all protocols; no other file lists them all.
 //!
-//! In: a setup with the parameters of one of them. Out: its machine, its report and the most that a run can cost. A
-//! protocol is added by a line in each `enum`, in `each` and in `defaults`, and by its two conversions.
+//! The input is a setup with the parameters of one protocol. The output is its machine, its report and the most that a run can cost. To add
+//! a protocol, add a line to each `enum`, to `each` and to `defaults`, and write its two conversions.
 
 use std::ops::RangeInclusive;
 
@@ -27,18 +27,18 @@ pub type RunReport = Report<Section>;
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(tag = "protocol", rename_all = "snake_case")]
 pub enum Params {
-    /// Two agents, dual stop.
+    /// Two agents work until both declare the same text final.
     Pair(PairParams),
-    /// Intent, answer, verification, and a weighted confidence.
+    /// One agent states the intent, one answers and one verifies; a weighted confidence decides.
     Council(CouncilParams),
-    /// Everybody answers, everybody judges the others, and the mean score decides.
+    /// Every member answers and judges the others' answers; the mean score decides.
     Panel(PanelParams),
-    /// Of reviewers of a change.
+    /// Reviewers judge a change; a quorum decides.
     Approval(ApprovalParams),
 }
 
 impl Params {
-    /// Returns the parameters of every protocol as they are by default.
+    /// Returns the default parameters of every protocol.
     #[must_use]
     pub fn defaults() -> [Self; 4] {
         [
@@ -54,22 +54,22 @@ impl Params {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Section {
-    /// Of `pair`.
+    /// The part of `pair`.
     Pair(PairSection),
-    /// Of `council`.
+    /// The part of `council`.
     Council(Box<CouncilSection>),
-    /// Of `panel`.
+    /// The part of `panel`.
     Panel(Box<PanelSection>),
-    /// Of `approval`.
+    /// The part of `approval`.
     Approval(Box<ApprovalSection>),
-    /// Of a document that was read in pieces.
+    /// The part of a run that reads a document in pieces.
     MapReduce(Box<MapReduceSection<Section>>),
 }
 
 /// The machine of any run.
 pub type Machine = Box<dyn Protocol<Section = Section>>;
 
-/// A protocol's machine, whose report is that of any run.
+/// A protocol's machine, with the report type of any run.
 struct Listed<M>(M);
 
 impl<M: Protocol<Section: Into<Section>>> Protocol for Listed<M> {
@@ -88,7 +88,7 @@ impl<M: Protocol<Section: Into<Section>>> Protocol for Listed<M> {
     }
 }
 
-/// Does the same with whichever protocol it is.
+/// Evaluates the same expression for every protocol.
 macro_rules! each {
     ($params:expr, $name:ident => $do:expr) => {
         match $params {

@@ -1,19 +1,19 @@
-//! The figures of one decision on a change, as they are kept in its run folder.
+//! The figures of one decision on a change. They are kept in its run folder.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The figures' file name inside a run folder.
+/// The name of the figures' file inside a run folder.
 pub const DECISION_METRICS_FILE: &str = "decision-metrics.json";
 
-/// How a decision ended, in a word.
+/// The outcome of a decision, in a word.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionOutcome {
-    /// It was approved, and is on its branch.
+    /// The change was approved, and is on its branch.
     Landed,
-    /// It was approved, and the branch had gone on.
+    /// The change was approved, but the branch had moved on.
     NotLanded,
     /// Fewer reviewers approved than a quorum.
     #[default]
@@ -36,23 +36,23 @@ impl DecisionOutcome {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DecisionMetrics {
-    /// Its place in the order of decisions.
+    /// The place of the decision in the order of decisions.
     pub proposal_id: u64,
-    /// How it ended.
+    /// The outcome.
     pub outcome: DecisionOutcome,
-    /// Milliseconds to propose it, to review it, and to decide and land it. Where reviewers are processes of their own, they
-    /// review while it is decided.
+    /// The time to propose the change, to review it, and to decide and land it, in milliseconds. Reviewers in
+    /// processes of their own review while the decision is made.
     pub phase_latencies_ms: [u64; 3],
-    /// Whether it landed.
+    /// Whether the change landed.
     pub success: bool,
-    /// Why reviewers did not approve.
+    /// The reasons of the reviewers who did not approve.
     pub dissent_reasons: Vec<String>,
-    /// Lines that come and go.
+    /// The number of lines added and removed.
     pub change_complexity: u64,
-    /// Whether something had to be undone.
+    /// Whether a change had to be undone.
     pub rollback_required: bool,
-    /// Votes by kind: `approve`, `reject`, `abstain`, and `silent` for those that had not come.
+    /// The number of votes of each kind: `approve`, `reject`, `abstain`, and `silent` for those that had not come.
     pub votes: BTreeMap<String, u64>,
-    /// Votes against it by how bad it would be to apply it.
+    /// The number of votes against the change, by severity.
     pub severities: BTreeMap<String, u64>,
 }

@@ -1,8 +1,9 @@
-//! Figures of all runs in a folder, as Prometheus text: for node-exporter's textfile collector.
+//! Figures of all runs in a folder, as Prometheus text for the textfile collector of node-exporter.
 //!
-//! In: the results of runs, as they stand in their `result.json`, and the figures of decisions beside them. Out: one text. Nothing is counted on the side:
-//! the same results give the same text, a run that is resumed counts once, as what it has become, and a run whose
-//! folder is deleted counts no longer. So these are gauges: what there is now, not what has ever been.
+//! The input is the results of runs, as their `result.json` files hold them, and the figures of decisions beside
+//! them. The output is one text. Nothing is counted anywhere else, so the same results give the same text. A run that
+//! is resumed counts once, with its latest result, and a run whose folder is deleted no longer counts. So the metrics
+//! are gauges: they show the present, not a history.
 
 use prometheus::{Gauge, HistogramOpts, HistogramVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder};
 use serde::Deserialize;
@@ -10,7 +11,7 @@ use serde::de::IgnoredAny;
 
 use super::DecisionMetrics;
 
-/// What is read of a `result.json`.
+/// The fields that are read from a `result.json`.
 #[derive(Debug, Deserialize)]
 pub struct Counted {
     run: String,
@@ -25,7 +26,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Whether two results are of one run.
+    /// Returns true if two results belong to the same run.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.run == other.run
@@ -71,23 +72,23 @@ struct Confidences {
     ethos: f64,
 }
 
-/// Upper bounds of the buckets for times, in seconds: from a script's run to a night's.
+/// The upper bounds of the buckets for times, in seconds: from a run of a script to a run of a whole night.
 const SECONDS: [f64; 12] = [0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 180.0, 600.0, 1800.0, 3600.0, 10_800.0, 43_200.0];
 
-/// The same for rounds.
+/// The upper bounds of the buckets for rounds.
 const ROUNDS: [f64; 8] = [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 24.0];
 
-/// The same for confidences.
+/// The upper bounds of the buckets for confidences.
 const CONFIDENCES: [f64; 10] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 
-/// Upper bounds of the buckets for the steps of a decision, in seconds.
+/// The upper bounds of the buckets for the steps of a decision, in seconds.
 const STEPS: [f64; 10] = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 180.0, 600.0];
 
-/// Returns the figures of these runs, and of decisions on changes.
+/// Returns the figures of these runs, and of decisions on changes, as Prometheus text.
 ///
 /// # Errors
 ///
-/// Only if a name here broke a rule of Prometheus.
+/// Only if a name here breaks a rule of Prometheus.
 pub fn metrics(runs: &[Counted], decisions: &[DecisionMetrics]) -> Result<String, prometheus::Error> {
     let registry = Registry::new();
     of_runs(&registry, runs)?;
@@ -132,17 +133,21 @@ fn of_runs(registry: &Registry, runs: &[Counted]) -> Result<(), prometheus::Erro
         gauge("consensus_tokens", "Tokens, as servers report them.", &["protocol", "roleset", "kind"])?;
     let cached = gauge("consensus_cached_tokens", "Prompt tokens that servers had computed before.", &kinds)?;
     let rounds = histogram("consensus_run_rounds", "Rounds of a run.", &ROUNDS, &kinds)?;
-    let seconds =
-        histogram("consensus_run_seconds", "From a run's first record to its last.", &SECONDS, &kinds)?;
+    let seconds = histogram(
+        "consensus_run_seconds",
+        "Seconds from a run's first record to its last.",
+        &SECONDS,
+        &kinds,
+    )?;
     let busy = histogram(
         "consensus_agent_seconds",
-        "All calls of an agent in a run together.",
+        "Seconds that all calls of an agent in a run took together.",
         &SECONDS,
         &["protocol", "roleset", "agent"],
     )?;
     let confidence = histogram(
         "consensus_confidence",
-        "How sure a member of a council was in a round.",
+        "Confidence of a council member in a round.",
         &CONFIDENCES,
         &["protocol", "roleset", "agent"],
     )?;
@@ -151,7 +156,7 @@ fn of_runs(registry: &Registry, runs: &[Counted]) -> Result<(), prometheus::Erro
         let with = |label: &'_ str| [kind[0].to_owned(), kind[1].to_owned(), label.to_owned()];
         ended.with_label_values(&with(&run.outcome)).inc();
         let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        // Servers may say anything.
+        // The sum saturates, because servers may report any count.
         let add = |gauge: &IntGauge, more: u64| gauge.set(gauge.get().saturating_add(count(more)));
         add(&calls.with_label_values(&kind), run.usage.calls);
         add(&tokens.with_label_values(&with("prompt")), run.usage.prompt);
@@ -169,12 +174,13 @@ fn of_runs(registry: &Registry, runs: &[Counted]) -> Result<(), prometheus::Erro
     Ok(())
 }
 
-/// Returns how sure each member of a council was in each round, by its name. Who wrote nothing was neither sure nor unsure.
+/// Returns the confidence of each council member in each round, by the member's name. A member who wrote nothing has
+/// none.
 fn sureness(run: &Counted) -> impl Iterator<Item = (&str, f64)> {
     let rounds = run.council.iter().flat_map(|council| &council.rounds);
     rounds.flat_map(|round| {
         let Confidences { pathos, logos, ethos } = round.confidences;
-        // In the order in which they speak, which is that of the agents.
+        // The order is that in which the members speak, which is that of the agents.
         let wrote = [&round.framing, &round.response, &round.verification];
         let sure =
             [pathos, logos, ethos].into_iter().zip(wrote).map(|(sure, form)| form.as_ref().map(|_| sure));
@@ -188,8 +194,13 @@ fn of_decisions(registry: &Registry, decisions: &[DecisionMetrics]) -> Result<()
     let votes = gauge("consensus_votes", "Votes on changes, by kind.", &["kind"])?;
     let dissent = gauge("consensus_dissent", "Votes against changes, by severity.", &["severity"])?;
     let rollbacks = gauge("consensus_rollbacks", "Changes that had to be undone.", &[])?;
-    let steps =
-        histogram(registry, "consensus_decision_seconds", "Each step of a decision.", &STEPS, &["step"])?;
+    let steps = histogram(
+        registry,
+        "consensus_decision_seconds",
+        "Seconds that each step of a decision took.",
+        &STEPS,
+        &["step"],
+    )?;
     let rate = Gauge::new("consensus_agreement_rate", "The share of decided changes that landed.")?;
     registry.register(Box::new(rate.clone()))?;
     rollbacks.with_label_values::<&str>(&[]).set(0);

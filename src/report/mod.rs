@@ -1,7 +1,8 @@
-//! What people and programs read about a run: made from its journal, and from nothing else.
+//! The documents that people and programs read about a run. They are made from its journal alone.
 //!
-//! In: a [`RunState`](crate::engine::RunState) and the journal's head. Out: `result.json`, the
-//! transcript, the answer, a sentence on its worth; of many results, metrics. The same journal always gives the same bytes.
+//! The input is a [`RunState`](crate::engine::RunState) and the head of the journal. The output is `result.json`, the
+//! transcript, the answer, a sentence on its worth, and the metrics of many results. The same journal always gives
+//! the same bytes.
 
 mod decision;
 mod metrics;
@@ -30,8 +31,8 @@ pub const RESULT_SCHEMA: &str = include_str!("result.schema.json");
 /// The schema of one journal line.
 pub const RECORD_SCHEMA: &str = include_str!("record.schema.json");
 
-/// The result's file name inside a run folder.
+/// The name of the result's file inside a run folder.
 pub const RESULT_FILE: &str = "result.json";
 
-/// The transcript's file name inside a run folder.
+/// The name of the transcript's file inside a run folder.
 pub const TRANSCRIPT_FILE: &str = "transcript.md";

@@ -1,4 +1,4 @@
-//! How a council ended, as types: for programs that run one.
+//! The outcome of a council as types, for programs that run one.
 
 use std::time::Duration;
 
@@ -11,24 +11,24 @@ use crate::protocol::council::{
 use crate::protocol::{How, Outcome, Section};
 use crate::text::counted;
 
-/// How a council ended, with everything that its three members last wrote.
+/// The outcome of a council, with everything that its three members last wrote.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConsensusOutcome {
-    /// What was decided about the last round.
+    /// The decision about the last round.
     pub result: ConsensusResult,
-    /// The answer: agreed on, or the best there is.
+    /// The answer: the agreed one, or the best available.
     pub content: String,
-    /// Why it is right, in the words of its author.
+    /// The reasoning behind the answer, in the words of its author.
     pub reasoning: Option<String>,
-    /// What Pathos wrote in the last round.
+    /// The framing that Pathos wrote in the last round.
     pub pathos_response: Option<Framing>,
-    /// What Logos wrote in the last round.
+    /// The response that Logos wrote in the last round.
     pub logos_response: Option<Response>,
-    /// What Ethos wrote in the last round.
+    /// The verification that Ethos wrote in the last round.
     pub ethos_response: Option<Verification>,
-    /// How long each member's calls took together, in the order in which they speak.
+    /// The total duration of each member's calls, in the order in which the members speak.
     pub durations: [Duration; 3],
-    /// How long the run took.
+    /// The duration of the run.
     pub total_duration: Duration,
     threshold: BasisPoints,
     is_arbitrated: bool,
@@ -36,7 +36,7 @@ pub struct ConsensusOutcome {
 }
 
 impl ConsensusOutcome {
-    /// Reads the outcome of a run; none, if it is no council or no round has been decided.
+    /// Reads the outcome of a run. Returns `None` if the run is not a council or no round has been decided.
     #[must_use]
     pub fn new(state: &RunState) -> Option<Self> {
         let Section::Council(section) = state.report().section else { return None };
@@ -62,7 +62,7 @@ impl ConsensusOutcome {
         })
     }
 
-    /// Whether there is an answer that was agreed on.
+    /// Returns true if the council agreed on an answer.
     #[must_use]
     pub fn is_consensus(&self) -> bool {
         self.is_agreed
@@ -79,7 +79,7 @@ impl ConsensusOutcome {
         }
     }
 
-    /// Returns how many rounds were tried; none, while one is under way.
+    /// Returns the number of rounds that were tried, or `None` while one is under way.
     #[must_use]
     pub fn rounds(&self) -> Option<u32> {
         match &self.result {
@@ -90,7 +90,7 @@ impl ConsensusOutcome {
         }
     }
 
-    /// Says in one line how it ended.
+    /// Returns the outcome in one line.
     #[must_use]
     pub fn summary(&self) -> String {
         match &self.result {

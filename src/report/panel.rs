@@ -1,12 +1,13 @@
-//! What only somebody who knows the models can say about a panel.
+//! The part of a panel's report that depends on the models.
 //!
-//! In: the section that the protocol makes, and where each member's model was called. Out: the section with models
-//! filled in, the preference for one's own kind, and a warning where all members are one model.
+//! The input is the section that the protocol makes, and the endpoint of each member's model. The output is the
+//! section with the models filled in, the preference of models for their own kind, and a warning if all members are
+//! one model.
 
 use crate::core::Endpoint;
 use crate::protocol::panel::{PanelSection, Proposed, preference};
 
-/// Fills in what depends on the models.
+/// Fills in the fields that depend on the models.
 pub(super) fn complete(section: &mut PanelSection, endpoints: &[Endpoint]) {
     let name = |proposed: &mut Proposed| {
         if let Some(endpoint) = endpoints.get(proposed.agent) {
@@ -17,7 +18,7 @@ pub(super) fn complete(section: &mut PanelSection, endpoints: &[Endpoint]) {
     section.responses.iter_mut().for_each(name);
     section.ranking.iter_mut().chain(&mut section.winner).map(|placed| &mut placed.response).for_each(name);
     let families: Vec<String> = endpoints.iter().map(|endpoint| family(endpoint.model())).collect();
-    // The members of each iteration are counted on from those of the last.
+    // The members of each iteration are numbered on from those of the last.
     let repeated: Vec<String> =
         families.iter().cycle().take(families.len() * section.iterations as usize).cloned().collect();
     section.family_preference = preference(&section.judged, &repeated);
@@ -30,12 +31,12 @@ pub(super) fn complete(section: &mut PanelSection, endpoints: &[Endpoint]) {
     }
 }
 
-/// Makers that some names begin with.
+/// Makers whose names come before some models' own.
 const MAKERS: [&str; 8] =
     ["meta", "openai", "google", "microsoft", "mistralai", "anthropic", "ibm", "nvidia"];
 
-/// Returns the kind of model that a name tells: `Qwen/Qwen2.5-7B-Instruct` and `qwen2.5:7b` are of one, and so are
-/// `Meta-Llama-3-8B` and `llama3.1`. A name without letters is a kind of its own.
+/// Returns the family that a model's name shows. `Qwen/Qwen2.5-7B-Instruct` and `qwen2.5:7b` are of one family, and
+/// so are `Meta-Llama-3-8B` and `llama3.1`. A name without letters is a family of its own.
 fn family(model: &str) -> String {
     let bare = model.rsplit('/').next().unwrap_or(model).to_lowercase();
     let words = bare.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());

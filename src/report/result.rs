@@ -1,4 +1,4 @@
-//! `result.json`: how a run ended, for programs.
+//! The file `result.json`: the outcome of a run, for programs.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,91 +15,92 @@ use crate::protocol::{
     AgentReport, BlindVote, Degraded, Dissent, How, Outcome, OutcomeKind, ProtocolParams, Section,
 };
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunResult {
-    /// Format version, 1.
+    /// The version of the format, 1.
     pub v: u32,
     /// The run's id.
     pub run: String,
-    /// The protocol.
+    /// The name of the protocol.
     pub protocol: &'static str,
-    /// The roleset.
+    /// The name of the roleset.
     pub roleset: String,
-    /// Which way it ended.
+    /// The kind of outcome.
     pub outcome: OutcomeKind,
-    /// Why, where the outcome alone does not say.
+    /// The reason, if the outcome alone does not say it.
     pub reason: Option<String>,
-    /// What kind of agreement it is.
+    /// The kind of agreement.
     pub how: Option<How>,
     /// The agreed text.
     pub text: Option<String>,
-    /// The same with the originals in place of their tokens, where it was redacted; never in `result.json`.
+    /// The agreed text with the originals in place of their tokens, if the run was redacted. It is never in
+    /// `result.json`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restored_text: Option<String>,
-    /// Digest of the text's canonical form.
+    /// The digest of the text's canonical form.
     pub sha256: Option<Digest>,
-    /// Rounds begun.
+    /// The number of rounds begun.
     pub rounds: u32,
     /// The plain vote over blind drafts.
     pub blind_vote: BlindVote,
-    /// The agents at the end.
+    /// The agents as they were at the end.
     pub agents: Vec<AgentResult>,
-    /// Other answers, who held them and why.
+    /// The other answers, with who held them and why.
     pub dissent: Vec<Dissent>,
-    /// What makes this result less than it looks.
+    /// The losses that make this result worth less than it seems.
     pub degraded: Vec<Degraded>,
-    /// What was used.
+    /// The resources used.
     pub usage: UsageResult,
-    /// When.
+    /// The times of the run.
     pub timing: Timing,
-    /// What only its protocol has.
+    /// The section that only its protocol has.
     #[serde(flatten)]
     pub section: Section,
-    /// SHA-256 of the journal's last line.
+    /// The SHA-256 of the journal's last line.
     pub journal_head: Digest,
 }
 
-/// One agent at the end of a run, and where its model was called.
+/// One agent at the end of a run, and the endpoint of its model.
 #[derive(Clone, Debug, Serialize)]
 pub struct AgentResult {
-    /// What the protocol knows of it.
+    /// The protocol's report on the agent.
     #[serde(flatten)]
     pub report: AgentReport,
-    /// Its model and server.
+    /// The agent's model and server.
     pub endpoint: String,
 }
 
-/// What a run used.
+/// The resources that a run used.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct UsageResult {
-    /// Prompt tokens.
+    /// The number of prompt tokens.
     pub prompt: u64,
-    /// Those of them that servers had computed before.
+    /// The number of prompt tokens that servers had computed before.
     pub cached: u64,
-    /// Completion tokens.
+    /// The number of completion tokens.
     pub completion: u64,
-    /// Replies.
+    /// The number of replies.
     pub calls: u64,
-    /// Cost in millionths of a US dollar; null if a price is not known.
+    /// The cost in millionths of a US dollar; null if a price is not known.
     pub cost_micro_usd: Option<u64>,
 }
 
-/// When a run took place.
+/// The times of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Timing {
-    /// Time of the first record.
+    /// The time of the first record.
     pub started_at: String,
-    /// Time of the last record.
+    /// The time of the last record.
     pub ended_at: String,
-    /// Milliseconds between them, without those in which the run lay interrupted.
+    /// The milliseconds between them, without those in which the run lay interrupted.
     pub total_ms: u64,
-    /// Milliseconds that each agent's calls took together, the arbiter's last; calls may overlap.
+    /// The milliseconds that each agent's calls took together, the arbiter's last; calls may overlap.
     pub agents_ms: Vec<u64>,
 }
 
 impl RunResult {
-    /// Makes the result of a run from its journal's state and head.
+    /// Returns the result of a run from its state and the head of its journal.
     #[must_use]
     pub fn new(state: &RunState, journal_head: Digest) -> Self {
         let mut report = state.report();
@@ -147,13 +148,13 @@ impl RunResult {
         }
     }
 
-    /// Returns the answer for a reader.
+    /// Returns the answer for a reader, with originals in place of tokens if they are known.
     #[must_use]
     pub fn readable(&self) -> Option<&str> {
         self.restored_text.as_deref().or(self.text.as_deref())
     }
 
-    /// Returns the result as it stands in `result.json`.
+    /// Returns the text of `result.json`.
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut json = serde_json::to_string_pretty(self).unwrap_or_default();
@@ -162,7 +163,7 @@ impl RunResult {
     }
 }
 
-/// Fills in what only somebody who knows the models can say.
+/// Fills in the fields that depend on the models.
 fn complete(section: &mut Section, endpoints: &[Endpoint]) {
     if let Section::Panel(section) = section {
         panel::complete(section, endpoints);
@@ -196,11 +197,11 @@ fn timing(state: &RunState) -> Timing {
     }
 }
 
-/// Writes `result.json` and `transcript.md` into the run folder, for its user alone.
+/// Writes `result.json` and `transcript.md` into the run folder, readable by the user alone.
 ///
 /// # Errors
 ///
-/// Whatever keeps a file from being written, or the records from being a run's.
+/// Any error of the file system, and an error if the records do not form a run.
 pub fn write_run(dir: &Path, result: &RunResult, records: &[Record]) -> std::io::Result<()> {
     const PRIVATE: u32 = 0o600;
     write_whole(&dir.join(RESULT_FILE), &result.to_json(), PRIVATE)?;
@@ -213,7 +214,7 @@ mod tests {
     use crate::protocol::DegradedKind;
     use crate::report::RESULT_SCHEMA;
 
-    /// Returns the kind after this one; none after the last.
+    /// Returns the kind after this one, or `None` after the last.
     fn after(kind: DegradedKind) -> Option<DegradedKind> {
         use DegradedKind::*;
         Some(match kind {

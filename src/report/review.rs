@@ -1,7 +1,7 @@
-//! What reviewers found, for people: plain text, Markdown for a comment, and annotations for GitHub.
+//! The findings of reviewers, for people: plain text, Markdown for a comment, and annotations for GitHub.
 //!
-//! In: the section of a review, and how it ended. Out: text. What models wrote is quoted as what it is: it cannot become a heading, a
-//! link or a command of the place where it is shown.
+//! The input is the section of a review, and its outcome. The output is text. Words that models wrote are quoted as
+//! such: they cannot become a heading, a link or a command of the place where they are shown.
 
 use std::fmt::Write as _;
 
@@ -19,11 +19,11 @@ pub fn review_verdict(section: &ApprovalSection, outcome: OutcomeKind) -> String
         OutcomeKind::Agreed => "approved",
         OutcomeKind::NoAgreement => "not approved",
         OutcomeKind::Vetoed => "vetoed",
-        OutcomeKind::Budget => "cut off at a limit",
+        OutcomeKind::Budget => "stopped at a limit",
         OutcomeKind::Failed => "not reviewed",
         OutcomeKind::Interrupted => "interrupted",
     };
-    format!("{verdict}: {approving} of {reviewers} reviewers approve, {quorum} must")
+    format!("{verdict}: {approving} of {reviewers} reviewers approved; the quorum is {quorum}")
 }
 
 /// Returns a review as text for a terminal or a log.
@@ -65,7 +65,8 @@ pub fn review_markdown(section: &ApprovalSection, outcome: OutcomeKind) -> Strin
     out
 }
 
-/// Returns a review as workflow commands of GitHub Actions, one a finding: it shows them on the lines of the change.
+/// Returns a review as workflow commands of GitHub Actions, one per finding. GitHub shows them on the lines of the
+/// change.
 #[must_use]
 pub fn review_annotations(section: &ApprovalSection, outcome: OutcomeKind) -> String {
     let mut out = String::new();
@@ -76,7 +77,7 @@ pub fn review_annotations(section: &ApprovalSection, outcome: OutcomeKind) -> St
                 Severity::Medium => "warning",
                 Severity::High | Severity::Critical => "error",
             };
-            // A line that goes has no place in the new file.
+            // A removed line has no place in the new file.
             let line = if quote.starts_with('-') { String::new() } else { format!(",line={line}") };
             let title = property(&format!("{reviewer} ({severity})"));
             let file = property(path);
@@ -88,7 +89,7 @@ pub fn review_annotations(section: &ApprovalSection, outcome: OutcomeKind) -> St
     out
 }
 
-/// What a reviewer thinks of the whole change; a reason that is one of its findings is told there.
+/// Returns a reviewer's opinion of the whole change. A reason that repeats one of the findings is left out.
 fn opinion(review: &Reviewed) -> String {
     let (words, why) = match &review.opinion {
         Opinion::Approve { confidence, notes } => (format!("approves, {} % sure", confidence / 100), notes),
@@ -101,13 +102,13 @@ fn opinion(review: &Reviewed) -> String {
     format!("{words}: {}", escape::one_line(why))
 }
 
-/// Says how many reviewers have not read all.
+/// Returns a line on the reviewers who did not read the whole change, if there are any.
 fn silent(section: &ApprovalSection) -> Option<String> {
     let count = section.reviewers.saturating_sub(section.reviews.len());
-    (count > 0).then(|| format!("{count} of {} reviewers have not read all of it", section.reviewers))
+    (count > 0).then(|| format!("{count} of {} reviewers did not read the whole change", section.reviewers))
 }
 
-/// A text in one line that Markdown takes for nothing but text.
+/// Returns a text in one line that Markdown treats as nothing but text.
 fn inert(text: &str) -> String {
     let line = escape::plain(text).replace('\n', " ");
     let mut out = String::with_capacity(line.len());
@@ -116,23 +117,23 @@ fn inert(text: &str) -> String {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
-            // Nobody is notified and no issue is linked by what a model wrote.
+            // The text of a model must not notify a person or link an issue.
             '@' => out.push_str("@\u{2060}"),
             '#' => out.push_str("#\u{2060}"),
             c if c.is_ascii_punctuation() && !".,:;/()%'\"=+-".contains(c) => out.extend(['\\', c]),
             c => out.push(c),
         }
     }
-    // An address that is shown is not one that can be followed.
+    // An address is displayed, but cannot be followed.
     out.replace("://", ":\u{2060}//")
 }
 
-/// A message of a workflow command.
+/// Returns a text as the message of a workflow command.
 fn data(text: &str) -> String {
     escape::plain(text).replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// A property of a workflow command.
+/// Returns a text as a property of a workflow command.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
@@ -164,13 +165,13 @@ mod tests {
     #[test]
     fn a_review_is_told_once_with_each_finding_where_it_is() {
         let text = review_text(&section(), OutcomeKind::NoAgreement);
-        assert!(text.starts_with("not approved: 1 of 4 reviewers approve, 3 must\n"), "{text}");
+        assert!(text.starts_with("not approved: 1 of 4 reviewers approved; the quorum is 3\n"), "{text}");
         assert!(
             text.contains("Security rejects (high): it is | wrong\n  src/a,b.rs:7: high: it is 1"),
             "{text}"
         );
         assert!(text.contains("\nQuality approves, 90 % sure: it is fine\n"), "{text}");
-        assert!(text.ends_with("2 of 4 reviewers have not read all of it\n"), "{text}");
+        assert!(text.ends_with("2 of 4 reviewers did not read the whole change\n"), "{text}");
     }
 
     #[test]
@@ -180,7 +181,10 @@ mod tests {
         assert_eq!(lines.len(), 3, "a line break of a model begins no command: {commands}");
         assert_eq!(lines[0], "::error file=src/a%2Cb.rs,line=7,title=Security (high)::it is 1%0A::error::no");
         assert!(lines[1].starts_with("::notice file=src/a%2Cb.rs,title="), "a line that goes has no place");
-        assert_eq!(lines[2], "::error title=Review::not approved: 1 of 4 reviewers approve, 3 must");
+        assert_eq!(
+            lines[2],
+            "::error title=Review::not approved: 1 of 4 reviewers approved; the quorum is 3"
+        );
         let page = review_markdown(&section(), OutcomeKind::NoAgreement);
         for live in ["see [here](", "@all", "#1 ", "<b>", "https://", "is | wrong"] {
             assert!(!page.contains(live), "{live}: {page}");

@@ -1,4 +1,4 @@
-//! What reviewers found, for code hosts: SARIF 2.1.0 (OASIS), one run for each reviewer.
+//! The findings of reviewers, for code hosts, as SARIF 2.1.0 (OASIS) with one run for each reviewer.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::protocol::review::{ApprovalSection, Finding, Reviewed};
 
 /// Returns the findings of a review as a SARIF document.
 ///
-/// A finding on a line that goes has no place in the new file, and is on the file alone.
+/// A finding on a removed line has no place in the new file, so it refers to the file alone.
 #[must_use]
 pub fn sarif(section: &ApprovalSection) -> Value {
     let runs: Vec<Value> = section.reviews.iter().map(run).collect();
@@ -25,7 +25,7 @@ fn run(review: &Reviewed) -> Value {
             "version": env!("CARGO_PKG_VERSION"),
             "rules": [{"id": rule, "shortDescription": {"text": format!("Found by the reviewer {}", review.reviewer)}}],
         }},
-        // Code hosts tell the runs of one commit apart by it.
+        // Code hosts use the id to keep the runs of one commit apart.
         "automationDetails": {"id": format!("consensus/{}/", review.reviewer)},
         "results": results,
     })
@@ -52,10 +52,10 @@ fn result(rule: &str, finding: &Finding) -> Value {
     })
 }
 
-/// What stands in a relative URI for itself.
+/// The characters that are not percent-encoded in a relative URI.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_').remove(b'~');
 
-/// A path as a relative URI.
+/// Returns a path as a relative URI.
 fn encoded(path: &str) -> String {
     utf8_percent_encode(path, PLAIN).to_string()
 }

@@ -1,13 +1,14 @@
-//! A run in short, for the person who opens it again: the answer first, and then who said what.
+//! A run in short, for the person who opens it again: first the answer, then the words of each agent.
 //!
-//! In: the state of a run and its result. Out: text. Everything that the agents thought is in the transcript.
+//! The input is the state of a run and its result. The output is text. All that the agents wrote is in the
+//! transcript.
 
 use std::fmt::Write as _;
 
 use super::result::RunResult;
 use super::review::review_text;
 use crate::protocol::{RunSetup, Section};
-use crate::text::{counted, escape, excerpts, grouped};
+use crate::text::{counted, escape};
 
 /// Returns a run in short.
 #[must_use]
@@ -25,11 +26,9 @@ pub fn summary(setup: &RunSetup, result: &RunResult) -> String {
         }
         agents(&mut out, result);
     }
-    let others: Vec<_> = result.dissent.iter().filter(|dissent| dissent.stage != "review").collect();
-    let texts: Vec<&str> = others.iter().map(|dissent| dissent.text.as_str()).collect();
-    for (dissent, text) in others.iter().zip(excerpts(&texts)) {
+    for dissent in result.dissent.iter().filter(|dissent| dissent.stage != "review") {
         let (agent, stage) = (&dissent.agent, dissent.stage);
-        let _ = writeln!(out, "other    {agent} ({stage}): {text}");
+        let _ = writeln!(out, "other    {agent} ({stage}): {}", escape::excerpt(&dissent.text));
     }
     for loss in &result.degraded {
         let _ = writeln!(out, "lost     {}", escape::one_line(&loss.detail));
@@ -37,19 +36,19 @@ pub fn summary(setup: &RunSetup, result: &RunResult) -> String {
     let (usage, seconds) = (&result.usage, result.timing.total_ms as f64 / 1000.0);
     let _ = writeln!(
         out,
-        "\nrun      {}, {}, seed {}\nused     {}, {} + {} tokens, {seconds:.1} s, from {}Z",
+        "\nrun      {}, {}, seed {}\nused     {}, {} + {} tokens, {seconds:.1} s, from {}",
         result.run,
         result.roleset,
         setup.seed,
         counted(usage.calls, "call"),
-        grouped(usage.prompt),
-        grouped(usage.completion),
+        usage.prompt,
+        usage.completion,
         result.timing.started_at.chars().take(19).collect::<String>()
     );
     out
 }
 
-/// How it ended, in one line.
+/// Returns the outcome in one line.
 fn ending(result: &RunResult) -> String {
     let outcome = result.outcome.name().replace('_', " ");
     match (&result.how, &result.reason) {
@@ -59,7 +58,7 @@ fn ending(result: &RunResult) -> String {
     }
 }
 
-/// What each agent last held; of a panel, in the order in which their answers were judged.
+/// Writes the answer that each agent held last; for a panel, all answers by rank.
 fn agents(out: &mut String, result: &RunResult) {
     let names = result.agents.iter().map(|agent| agent.report.name.chars().count());
     let width = names.max().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The transcript: a run as markdown, in the order in which it happened.
+//! The transcript: a run as Markdown, in the order in which it happened.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use crate::text::{Envelope, escape};
 
 /// Returns the transcript of a whole journal.
 ///
-/// Model text is quoted line by line, so that nothing in it can pass for the transcript's own words.
+/// Text by models is quoted line by line, so nothing in it can pass for the transcript's own words.
 ///
 /// # Errors
 ///
@@ -91,13 +91,14 @@ fn reply(out: &mut String, state: &RunState, replied: &Replied) {
             && ask.call.attempt == call.attempt + 1
     });
     if let Some(message) = refused.and_then(|ask| ask.messages.last()) {
-        out.push_str("\nNot counted. The agent was told:\n\n");
+        out.push_str("\nNot counted. The agent received:\n\n");
         quoted(out, &message.content);
     }
     out.push('\n');
 }
 
-/// Tells a ballot with the names behind its labels; returns false if this is none, or none that counts.
+/// Writes a ballot with the names behind its labels. Returns false if this is not a ballot, or one that does not
+/// count.
 fn ballot(out: &mut String, state: &RunState, call: CallId) -> bool {
     let Section::Panel(section) = state.report().section else { return false };
     let evaluator = state.agent_name(call.agent);
@@ -116,7 +117,7 @@ fn ballot(out: &mut String, state: &RunState, call: CallId) -> bool {
     !marks.is_empty()
 }
 
-/// Tells how the answers of a panel stand in the end.
+/// Writes the final ranking of a panel's answers.
 fn ranking(out: &mut String, state: &RunState) {
     let Section::Panel(section) = state.report().section else { return };
     out.push_str("## Ranking\n\n");
@@ -129,7 +130,7 @@ fn ranking(out: &mut String, state: &RunState) {
     let _ = writeln!(out, "\n{void} ballots were void, and {cancelled} were not awaited.\n");
 }
 
-/// Tells what reviewers say, each finding with its place.
+/// Writes the opinions of reviewers, with the place of each finding.
 fn reviews(out: &mut String, state: &RunState) {
     let Section::Approval(section) = state.report().section else { return };
     out.push_str("## Reviews\n\n");
@@ -152,7 +153,7 @@ fn reviews(out: &mut String, state: &RunState) {
     }
 }
 
-/// What the numbers in an answer from pieces mean.
+/// Writes the facts that the numbers in an answer from pieces refer to.
 fn facts(out: &mut String, state: &RunState) {
     let Section::MapReduce(section) = state.report().section else { return };
     out.push_str("## Facts\n\n");
@@ -173,20 +174,20 @@ fn passages(out: &mut String, found: &Found) {
     }
 }
 
-/// Whether no agent knows what another wrote in the round of this call.
+/// Returns true if no agent knows what another wrote in the round of this call.
 fn is_blind(state: &RunState, call: CallId) -> bool {
     let drafted = CallId { part: 0, step: Step::Envelope, ..call };
     CallPhase::of(&state.opened().setup.params, drafted) == CallPhase::Blind
 }
 
-/// Returns what an agent writes when it commits.
+/// Returns the name of the form in which an agent commits.
 fn form_name(state: &RunState, call: CallId) -> &'static str {
     match state.opened().setup.params {
         Params::Pair(_) => "envelope",
         Params::Council(_) => {
             ["framing", "response", "verification"].get(call.agent).copied().unwrap_or("form")
         }
-        // By turns.
+        // Rounds of answers and of ballots alternate.
         Params::Panel(_) if call.round.is_multiple_of(2) => "ballot",
         Params::Panel(_) => "answer",
         Params::Approval(_) => "review",

@@ -1,8 +1,8 @@
-//! What an agreement is worth, in one sentence for the person who reads the end of a run.
+//! The worth of an agreement, in one sentence for the person who reads the end of a run.
 //!
-//! In: how a run agreed, what was lost on the way, and where its agents' models were called. Out: a strength with its
-//! reasons, 25 words at most. Never: an opinion on the answer itself, and nothing that a record holds; the same
-//! result always gives the same sentence.
+//! The input is the kind of agreement, the losses of the run, and the endpoints of its agents. The output is a
+//! strength with its reasons, in 25 words at most. The sentence never judges the answer itself, and no record holds
+//! it. The same result always gives the same sentence.
 
 use std::fmt;
 
@@ -10,13 +10,14 @@ use super::result::RunResult;
 use crate::core::Endpoint;
 use crate::protocol::{DegradedKind, How, Section};
 
-/// Kinds of losses that say something about a server and nothing about the answer: every reply was checked here.
+/// The kinds of losses that concern a server and not the answer: every reply was checked here.
 const OF_SERVERS: [DegradedKind; 3] =
     [DegradedKind::SchemaIgnored, DegradedKind::StructuredOutput, DegradedKind::UsageEstimated];
 
-/// Says what the agreement of a run is worth; `endpoints` are those of its agents, in order.
+/// Returns the worth of a run's agreement in one sentence. `endpoints` are those of its agents, in order.
 ///
-/// Returns none for a run without agreement, and for a single reviewer, with whom nobody agrees in this run.
+/// Returns `None` for a run without agreement, and for a single reviewer, since a single reviewer has no other to
+/// agree with.
 #[must_use]
 pub fn worth(result: &RunResult, endpoints: &[Endpoint]) -> Option<String> {
     let agents = &endpoints[..result.agents.len().min(endpoints.len())];
@@ -29,7 +30,7 @@ pub fn worth(result: &RunResult, endpoints: &[Endpoint]) -> Option<String> {
     worth.map(|worth| worth.to_string())
 }
 
-/// Everything that the worth of an agreement follows from.
+/// The facts that decide the worth of an agreement.
 #[derive(Clone, Copy, Debug)]
 struct Worth {
     how: How,
@@ -38,7 +39,7 @@ struct Worth {
     is_degraded: bool,
 }
 
-/// How much an agreement is worth, the most last.
+/// The strength of an agreement, in ascending order.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Strength {
     Weak,
@@ -46,7 +47,7 @@ enum Strength {
     Strong,
 }
 
-/// Which kind of group has agreed.
+/// The kind of group that agreed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Group {
     Pair,
@@ -55,7 +56,7 @@ enum Group {
     Reviewers,
 }
 
-/// How many minds the agents are.
+/// The number of different minds behind the agents.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Voices {
     Several,
@@ -82,7 +83,8 @@ impl Strength {
 }
 
 impl Group {
-    /// A document that was read in pieces is answered by the group that read it.
+    /// Returns the group that wrote a section. A document that was read in pieces is answered by the group that read
+    /// it.
     fn from_section(section: &Section) -> Self {
         match section {
             Section::Pair(_) => Self::Pair,
@@ -116,7 +118,7 @@ impl Voices {
 }
 
 impl Worth {
-    /// Returns what such an agreement is worth if nothing takes from it, and why.
+    /// Returns the worth of such an agreement if nothing reduces it, and the reason.
     fn at_best(self) -> (Strength, &'static str) {
         match self.how {
             How::Independent if self.group == Group::Reviewers => {

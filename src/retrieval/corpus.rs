@@ -1,4 +1,4 @@
-//! The index of a set of places: brought up to date, and searched.
+//! The index of a set of places, which is brought up to date and searched.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -15,21 +15,21 @@ use super::{PdfReader, RetrievalError, passages};
 use crate::crypto::{Digest, Hasher};
 use crate::protocol::{PASSAGES_MAX, Passage};
 
-/// The most different words of one search; more would only blur it.
+/// The most different words of one search. More would only blur it.
 const WORDS_MAX: usize = 64;
 
-/// How long this waits for another process that brings the same index up to date.
+/// The longest wait for another process that is updating the same index.
 const WAIT_MAX: Duration = Duration::from_hours(1);
 
-/// How long a search waits: it needs to only while another process has just begun to use the index.
+/// The longest wait of a search. A search waits only while another process has just begun to use the index.
 const SEARCH_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// The number of this layout of the index; an index with another one is made anew.
+/// The number of this layout of the index. An index with another layout is built again.
 const LAYOUT: i64 = 2;
 
-/// Words are folded to lower case, without accents, and to their English stem; words of other languages are
-/// hardly ever harmed. What is matched is the words of a passage as [`words`] cuts them, in documents and
-/// questions alike: Chinese is then found by its characters.
+/// The tables of the index. Words are folded to lower case, without accents, and to their English stem; words of
+/// other languages are hardly ever harmed. In documents and questions alike, [`words`] cuts the text before it is
+/// matched: Chinese is then found by its characters.
 const TABLES: &str = "
     CREATE TABLE file (name TEXT PRIMARY KEY, stamp TEXT, sha256 TEXT NOT NULL, passages INTEGER NOT NULL);
     CREATE TABLE passage (id INTEGER PRIMARY KEY, file TEXT NOT NULL, start INTEGER NOT NULL, text TEXT NOT NULL);
@@ -37,12 +37,12 @@ const TABLES: &str = "
     CREATE VIRTUAL TABLE body USING fts5 (words, content = '', contentless_delete = 1,
         tokenize = 'porter unicode61 remove_diacritics 2');";
 
-/// The best first by BM25; passages that fit equally well stand in a fixed order.
+/// The query for the best passages by BM25. Passages that match equally well come in a fixed order.
 const BEST: &str = "
     SELECT file, start, text FROM body JOIN passage ON passage.id = body.rowid
     WHERE body MATCH ?1 ORDER BY bm25(body), file, start LIMIT ?2";
 
-/// The passages before and after one of a file.
+/// The queries for the passages before and after a passage of a file.
 const BEFORE: &str = "SELECT text FROM passage WHERE file = ?1 AND start < ?2 ORDER BY start DESC LIMIT 1";
 const AFTER: &str = "SELECT text FROM passage WHERE file = ?1 AND start > ?2 ORDER BY start LIMIT 1";
 
@@ -61,26 +61,26 @@ struct Listed {
     passages: usize,
 }
 
-/// What bringing an index up to date has done.
+/// The result of bringing an index up to date.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Updated {
-    /// Files with text.
+    /// The number of files with text.
     pub files: usize,
-    /// Passages in them.
+    /// The number of passages in them.
     pub passages: usize,
-    /// Files that were read because they are new or have changed.
+    /// The number of files that were read because they are new or have changed.
     pub read: usize,
-    /// Files that are gone.
+    /// The number of files that have disappeared.
     pub gone: usize,
-    /// Files whose text is lost.
+    /// The files whose text is lost.
     pub skipped: Vec<Skipped>,
-    /// Digest of the paths of all files with text and of their texts.
+    /// The digest of the paths of all files with text and of their texts.
     pub sha256: Digest,
 }
 
 impl Corpus {
-    /// Opens the index of these places in the folder `cache`, and brings it up to date. While another process
-    /// does the same, this waits.
+    /// Opens the index of these places in the folder `cache`, and brings it up to date. If another process is
+    /// updating it, this waits.
     ///
     /// # Errors
     ///
@@ -95,10 +95,10 @@ impl Corpus {
         std::fs::create_dir_all(cache)
             .map_err(|source| RetrievalError::Cache { path: cache.to_owned(), source })?;
         let failed = |source| RetrievalError::Index { path: path.clone(), source };
-        // It holds what the documents hold, so nobody else may read it.
+        // The index contains the text of the documents, so only the user may read it.
         let made = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
         made.map_err(|source| RetrievalError::Cache { path: path.clone(), source })?;
-        // One process after another: what two do at once to a new index, its own locks do not always put in order.
+        // Processes take turns: the locks of a new index do not always order what two processes do to it at once.
         let lock = OpenOptions::new().append(true).create(true).mode(0o600).open(path.with_extension("lock"));
         let lock = lock.map_err(|source| RetrievalError::Cache { path: path.clone(), source })?;
         lock.lock().map_err(|source| RetrievalError::Cache { path: path.clone(), source })?;
@@ -114,8 +114,8 @@ impl Corpus {
         Ok((Self { path, index }, updated))
     }
 
-    /// Returns the passages that fit the words best, best first, that together have at most `tokens_max` tokens
-    /// by a high estimate.
+    /// Returns the best passages for these words, best first. Together they have at most `tokens_max` tokens by a
+    /// high estimate.
     ///
     /// The words are plain text: nothing in them is an operator.
     ///
@@ -126,7 +126,7 @@ impl Corpus {
         let found =
             self.ranked(words).map_err(|source| RetrievalError::Index { path: self.path.clone(), source })?;
         let mut left = tokens_max;
-        // One that is too long for what is left makes room for the next.
+        // A passage that is too long for the remaining tokens is skipped, so that the next one may fit.
         let fits = found.into_iter().filter(|passage| {
             let tokens = passage.tokens_estimate();
             let fits = tokens <= left;
@@ -136,7 +136,8 @@ impl Corpus {
         Ok(fits.collect())
     }
 
-    /// Returns the texts of the passages before and after one in its file; empty, where there is none.
+    /// Returns the texts of the passages before and after this one in its file. A text is empty if there is no such
+    /// passage.
     ///
     /// # Errors
     ///
@@ -161,7 +162,7 @@ impl Corpus {
         if terms.is_empty() {
             return Ok(Vec::new());
         }
-        // Inside quotation marks a word is a word, whatever it means to the index. Hebrew has some inside words.
+        // A quoted word has no special meaning to the index. Hebrew has quotation marks inside words.
         let any: Vec<String> =
             terms.iter().map(|word| format!("\"{}\"", word.replace('"', "\"\""))).collect();
         let mut best = self.index.prepare_cached(BEST)?;
@@ -178,7 +179,7 @@ impl Corpus {
     }
 }
 
-/// Says of the first few files that are lost why they are.
+/// Returns the first few lost files with their reasons.
 fn told(lost: &[Skipped]) -> String {
     const TOLD_MAX: usize = 3;
     let mut told = String::new();
@@ -191,11 +192,12 @@ fn told(lost: &[Skipped]) -> String {
     told
 }
 
-/// Reads what is new or has changed, and forgets what is gone, all in one transaction: an index never lists
-/// what is not in it, whatever ends this process.
+/// Reads files that are new or have changed, and forgets those that have disappeared, all in one transaction. So an
+/// index never lists a file that it does not contain, however this process ends.
 fn update(index: &mut Connection, found: &[String], pdf: &PdfReader) -> rusqlite::Result<Updated> {
     index.busy_timeout(WAIT_MAX)?;
-    // Who searches then waits for nobody who brings the index up to date; and what is forgotten is gone.
+    // With a write-ahead log a search does not wait for an update. Secure deletion removes the text of a file that is
+    // forgotten.
     index.pragma_update(None, "journal_mode", "wal")?;
     index.pragma_update(None, "secure_delete", true)?;
     let change = index.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -252,7 +254,7 @@ fn update(index: &mut Connection, found: &[String], pdf: &PdfReader) -> rusqlite
     Ok(Updated { files: now.len(), passages: now.values().sum(), read, gone, skipped, sha256 })
 }
 
-/// Returns what is in the index; makes it first if it is not there or has another layout.
+/// Returns the files in the index. Creates the index first if it does not exist or has another layout.
 fn listing(change: &Transaction<'_>) -> rusqlite::Result<BTreeMap<String, Listed>> {
     let layout: i64 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if layout != LAYOUT {
@@ -271,7 +273,7 @@ fn listing(change: &Transaction<'_>) -> rusqlite::Result<BTreeMap<String, Listed
     listed.collect()
 }
 
-/// Returns the digest of everything that is listed.
+/// Returns the digest of all listed files.
 fn digest(change: &Transaction<'_>) -> rusqlite::Result<Digest> {
     let mut files = change.prepare("SELECT name, sha256 FROM file ORDER BY name")?;
     let mut rows = files.query([])?;
@@ -290,17 +292,17 @@ fn forget(change: &Transaction<'_>, name: &str) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Cuts a text into words; of scripts without spaces, into characters.
+/// Cuts a text into words; a script without spaces is cut into characters.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.unicode_words()
 }
 
-/// A count as the index holds it; none comes near the limit.
+/// Returns a count as the index stores it. No count comes near the limit.
 fn size(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// Returns what changes whenever a file does: its number, size, and times of change.
+/// Returns a text that changes whenever the file does: its inode number, size, and times of change.
 fn stamp(path: &Path) -> Option<String> {
     let data = std::fs::metadata(path).ok()?;
     let (changed, nanoseconds) = (data.ctime(), data.ctime_nsec());

@@ -1,4 +1,4 @@
-//! What can go wrong with documents as a whole; a single bad file is [`Skipped`](super::Skipped) instead.
+//! The errors of documents as a whole; a single bad file is [`Skipped`](super::Skipped) instead.
 
 use std::path::PathBuf;
 
@@ -10,47 +10,47 @@ use crate::core::{ExitCode, is_unusable};
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RetrievalError {
-    /// A place that the user named is not there.
+    /// A place that the user named does not exist or cannot be read.
     #[error("`{}` cannot be read", path.display())]
     Place {
-        /// The place.
+        /// The path of the place.
         path: PathBuf,
-        /// Why.
+        /// The system's own error.
         source: std::io::Error,
     },
-    /// There is no text in all the places together.
+    /// All the places together contain no text.
     #[error(
-        "there is no text in {places}{lost}; text, markdown, HTML, PDF and source code can be read, and what is hidden or named in a .gitignore is left out"
+        "there is no text in {places}{lost}; text, markdown, HTML, PDF and source code can be read, while hidden files and those named in a .gitignore are left out"
     )]
     NoText {
-        /// The places.
+        /// The places, ready to print.
         places: String,
-        /// What was left out and why, ready to append; may be empty.
+        /// The files that were left out and the reasons, ready to append; may be empty.
         lost: String,
     },
-    /// There is no folder for the index.
+    /// No folder for the index is known.
     #[error("there is no folder for the index; set XDG_CACHE_HOME or HOME")]
     NoCache,
     /// The index cannot be written or read.
-    #[error("the index `{}` cannot be used; it is made again if you delete it while no other run uses it", path.display())]
+    #[error("the index `{}` cannot be used; delete it while no other run uses it, and it is built again", path.display())]
     Index {
-        /// Its file.
+        /// The path of the index.
         path: PathBuf,
-        /// Why.
+        /// The error of the database.
         source: rusqlite::Error,
     },
     /// The folder for indexes, or a file in it, cannot be written.
     #[error("the index `{}` cannot be written", path.display())]
     Cache {
-        /// The folder.
+        /// The path of the folder or file.
         path: PathBuf,
-        /// Why.
+        /// The system's own error.
         source: std::io::Error,
     },
 }
 
 impl RetrievalError {
-    /// Returns the code with which the program ends if this ends it.
+    /// Returns the exit code of a program that ends with this error.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {

@@ -1,4 +1,4 @@
-//! Which files there are, and what text is in them.
+//! Finding files, and reading the text in them.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,75 +8,75 @@ use serde::Serialize;
 
 use super::{PdfReader, RetrievalError};
 
-/// The largest file that is read, in bytes.
+/// The size limit of a file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
-/// The width at which HTML is laid out as text, in characters; long, so that no sentence is broken.
+/// The width at which HTML is laid out as text, in characters. It is large, so that no sentence is broken.
 const HTML_WIDTH: usize = 10_000;
 
-/// A file that is not searched, and why.
+/// A file that is not searched, with the reason.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Skipped {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// Why there is no text of a file.
+/// The reason why a file has no text.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Unread {
-    /// It is a picture, a program, or something else without text.
+    /// The file is a picture, a program, or something else without text.
     NotText,
-    /// There may be text in it that is lost.
+    /// The file may contain text that is lost, for this reason.
     Lost(String),
 }
 
-/// How a file's text is cut.
+/// The way in which a file's text is cut.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Layout {
-    /// By headings, lists and paragraphs.
+    /// Headings, lists and paragraphs.
     Markdown,
-    /// By paragraphs, lines and sentences.
+    /// Paragraphs, lines and sentences.
     Plain,
 }
 
-/// The files by which a folder is known to hold a run of this program: one may have only the second yet.
+/// The files that mark a folder as a run of this program. A run that has just begun may have only the second.
 const RUN: [&str; 2] = [crate::journal::FILE_NAME, crate::journal::REDACTIONS_FILE];
 
-/// Returns every file in the places, sorted, and what cannot be looked into.
+/// Returns every file in the places, sorted, and the entries that cannot be read.
 ///
-/// Hidden files and those that a `.gitignore` in the place names are left out, and so are the folders of runs and
-/// of sessions: what models wrote is no evidence for what they write.
+/// Hidden files and those that a `.gitignore` in the place names are left out. So are the folders of runs and of
+/// sessions: text by models is not evidence for other text by models.
 pub(super) fn list(places: &[PathBuf]) -> Result<(Vec<String>, Vec<Skipped>), RetrievalError> {
     let (mut found, mut lost) = (Vec::new(), Vec::new());
     for place in places {
         let refuse = |source| RetrievalError::Place { path: place.clone(), source };
         let path = place.canonicalize().map_err(refuse)?;
         if path.to_str().is_none() {
-            return Err(refuse(std::io::Error::other("its name is no UTF-8 text")));
+            return Err(refuse(std::io::Error::other("its name is not UTF-8 text")));
         }
         let is_no_run = |entry: &DirEntry| {
             !RUN.iter().any(|name| entry.path().join(name).is_file()) && !is_sessions(entry.path())
         };
         let mut walk = WalkBuilder::new(&path);
-        // What is left out is said by the place itself, not by what lies around it.
+        // Only the place itself says what is left out, not the folders around it.
         walk.require_git(false).parents(false).git_global(false).git_exclude(false);
         for entry in walk.filter_entry(is_no_run).build() {
             match entry {
                 Err(why) => lost.push(Skipped { path: path.clone(), why: why.to_string() }),
                 Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_dir()) => {}
-                // What a link inside a folder leads to may be anywhere, and was not given.
+                // A link inside a folder may lead anywhere, and the user did not name its target.
                 Ok(entry) if entry.path_is_symlink() && entry.depth() > 0 => {
-                    let why = "it is a link; name what it leads to, if that is meant".to_owned();
+                    let why = "it is a link; to search its target, name that instead".to_owned();
                     lost.push(Skipped { path: entry.into_path(), why });
                 }
                 Ok(entry) => match entry.path().to_str() {
                     Some(name) if entry.path().is_file() => found.push(name.to_owned()),
-                    // A socket, a device, or a link that leads nowhere.
+                    // The entry is a socket, a device, or a link that leads nowhere.
                     Some(_) => {}
                     None => {
-                        let why = "its name is no UTF-8 text".to_owned();
+                        let why = "its name is not UTF-8 text".to_owned();
                         lost.push(Skipped { path: entry.into_path(), why });
                     }
                 },
@@ -88,7 +88,7 @@ pub(super) fn list(places: &[PathBuf]) -> Result<(Vec<String>, Vec<Skipped>), Re
     Ok((found, lost))
 }
 
-/// Whether a folder is that of sessions, beside the folders of runs.
+/// Returns true if a folder is the one for sessions, beside the folders of runs.
 fn is_sessions(path: &Path) -> bool {
     let is_named_so = path.file_name().is_some_and(|name| name == crate::journal::SESSIONS_FOLDER);
     let is_run = |entry: std::fs::DirEntry| entry.path().join(crate::journal::FILE_NAME).is_file();
@@ -120,12 +120,12 @@ pub(super) fn read(path: &Path, pdf: &PdfReader) -> Result<(String, Layout), Unr
     };
     match (text.trim().is_empty(), extension.as_str()) {
         (false, _) => Ok((text, layout)),
-        (true, "pdf") => Err(Unread::Lost("there is no text in it; it may be a scan".to_owned())),
+        (true, "pdf") => Err(Unread::Lost("it contains no text; it may be a scan".to_owned())),
         (true, _) => Err(Unread::NotText),
     }
 }
 
-/// Whether the first bytes of a file are no text: it is not read further.
+/// Returns true if the first bytes of a file are not text. Such a file is not read further.
 fn is_binary(path: &Path) -> std::io::Result<bool> {
     let mut first = Vec::new();
     std::fs::File::open(path)?.take(8192).read_to_end(&mut first)?;
@@ -139,17 +139,17 @@ fn plain(bytes: Vec<u8>) -> Result<String, Unread> {
     }
     let lost = |why: &str| Err(Unread::Lost(why.to_owned()));
     match String::from_utf8(bytes) {
-        // It began as a text.
-        Ok(text) if text.contains('\0') => lost("there are NUL bytes in it"),
+        // The first bytes looked like text.
+        Ok(text) if text.contains('\0') => lost("it contains NUL bytes"),
         Ok(text) => Ok(text),
-        Err(_) => lost("it is no UTF-8 text"),
+        Err(_) => lost("it is not UTF-8 text"),
     }
 }
 
-/// Reads a text that says by its first two bytes that it is UTF-16.
+/// Reads a text whose first two bytes mark it as UTF-16.
 fn utf16(bytes: &[u8]) -> Option<String> {
     if bytes.starts_with(&[0xFF, 0xFE, 0, 0]) {
-        // So begins UTF-32.
+        // This is the mark of UTF-32.
         return None;
     }
     let read: fn([u8; 2]) -> u16 = match bytes.get(..2)? {
@@ -163,8 +163,8 @@ fn utf16(bytes: &[u8]) -> Option<String> {
 
 fn html(bytes: &[u8]) -> Result<String, Unread> {
     if std::str::from_utf8(bytes).is_err() {
-        return Err(Unread::Lost("it is no UTF-8 text".to_owned()));
+        return Err(Unread::Lost("it is not UTF-8 text".to_owned()));
     }
     let text = html2text::config::plain_no_decorate().string_from_read(bytes, HTML_WIDTH);
-    text.map_err(|why| Unread::Lost(format!("no HTML that can be read: {why}")))
+    text.map_err(|why| Unread::Lost(format!("it is not readable HTML: {why}")))
 }

@@ -6,13 +6,13 @@
 //!  words to search for ───────────────────────────┴──► the best passages within a budget
 //! ```
 //!
-//! In: files and folders that the user names, and words. Out: passages, each with its file and the bytes at
-//! which it stands, so that a quotation can be checked by anybody who has the file. Nothing leaves the machine,
-//! nothing is run, and no file is changed; the index lies in the user's cache and holds nothing that is not in
-//! the files. A file that cannot be read is named and never passed over in silence.
+//! The input is files and folders that the user names, and words. The output is passages, each with its file and its
+//! offset in bytes, so that a quotation can be checked by anyone who has the file. Nothing leaves the machine,
+//! nothing is run, and no file is changed. The index is in the user's cache and contains nothing that is not in the
+//! files. A file that cannot be read is reported, never silently skipped.
 //!
-//! An index is kept for each set of places, and brought up to date when it is opened: only files that are new
-//! or have changed are read again. Of HTML and PDF the extracted text is indexed, and spans count its bytes.
+//! An index is kept for each set of places, and brought up to date when it is opened: only files that are new or have
+//! changed are read again. For HTML and PDF the extracted text is indexed, and offsets count its bytes.
 
 mod corpus;
 mod error;

@@ -5,19 +5,20 @@ use text_splitter::{ChunkConfig, MarkdownSplitter, TextSplitter};
 use super::files::Layout;
 use crate::protocol::PASSAGE_CHARS_MAX;
 
-/// Returns the parts of `text` with the byte at which each begins: as long as allowed, and cut where the text
+/// Returns the parts of `text`, each with its offset in bytes. Parts are as long as allowed, and cut where the text
 /// itself has a break.
 pub(super) fn cut(text: &str, layout: Layout) -> Vec<(usize, &str)> {
     let config = ChunkConfig::new(PASSAGE_CHARS_MAX);
     match layout {
-        // The splitters take a time that grows with the square of a line without end, such as a minified program's.
+        // The time of the splitters grows with the square of the length of a line; a minified program has very long
+        // ones.
         _ if text.lines().any(|line| line.len() > LINE_BYTES_MAX) => lines(text),
         Layout::Markdown => MarkdownSplitter::new(config).chunk_indices(text).collect(),
         Layout::Plain => TextSplitter::new(config).chunk_indices(text).collect(),
     }
 }
 
-/// The longest line that is cut along its structure, in bytes; no prose has longer ones.
+/// The length limit of a line that is cut along its structure, in bytes. Lines of prose are shorter.
 pub(super) const LINE_BYTES_MAX: usize = 20_000;
 
 /// Cuts a text by its length alone, between words where there are any.

@@ -1,7 +1,7 @@
-//! Reading PDF files: in a process of its own, with limits.
+//! Reading PDF files, in a process of its own with limits.
 //!
-//! Nobody vouches for a file, and readers of this format panic, recurse without end or fill the memory on files
-//! that are broken on purpose. What happens to that process costs its file, and nothing else.
+//! A file may come from anywhere, and readers of this format panic, recurse without end or fill the memory on files
+//! that are broken on purpose. If that process fails, only its file is lost.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -9,25 +9,25 @@ use std::process::{Command, Stdio};
 
 use nix::sys::resource::{Resource, setrlimit};
 
-/// The word with which a program is called to read one file.
+/// The first argument of a program that is called to read one file.
 pub const READ_PDF: &str = "read-pdf";
 
-/// Seconds of computing that one file may take.
+/// The time limit for one file, in seconds of computing.
 const CPU_SECONDS_MAX: u64 = 60;
 
-/// Memory that one file may take, in bytes.
+/// The memory limit for one file, in bytes.
 const MEMORY_BYTES_MAX: u64 = 512 << 20;
 
-/// The most text of one file, in bytes.
+/// The size limit of one file's text, in bytes.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
 
-/// Where PDF files are read.
+/// The process in which PDF files are read.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum PdfReader {
-    /// In this process, for files that are trusted.
+    /// This process, for files that are trusted.
     Here,
-    /// By this program, which must pass the path after [`READ_PDF`] to [`read_pdf_within_limits`], and print what it
-    /// returns.
+    /// A process of this program, which must pass the path after [`READ_PDF`] to [`read_pdf_within_limits`] and print
+    /// the result.
     Apart(PathBuf),
 }
 
@@ -56,22 +56,22 @@ fn read_apart(program: &Path, path: &Path) -> std::io::Result<Result<String, Str
     if text.len() as u64 > TEXT_BYTES_MAX {
         child.kill()?;
         child.wait()?;
-        return Ok(Err("there is more text in it than a document should have".to_owned()));
+        return Ok(Err("it contains more text than a document may have".to_owned()));
     }
     if !child.wait()?.success() {
-        return Ok(Err("no PDF that can be read, or one that takes too much time or memory".to_owned()));
+        return Ok(Err("it is not a readable PDF, or reading it takes too much time or memory".to_owned()));
     }
     Ok(String::from_utf8(text).map_err(|why| why.to_string()))
 }
 
-/// Returns the text of a file, or ends this process if that takes too much of anything; for a process that does
+/// Returns the text of a file, or ends this process if a limit is reached. It is meant for a process that does
 /// nothing else.
 ///
 /// # Errors
 ///
-/// In words.
+/// A message, if the file is not a readable PDF.
 pub fn read_pdf_within_limits(path: &Path) -> Result<String, String> {
-    // Where a limit is not known, the file is read without it.
+    // If the system does not know a limit, the file is read without it.
     let _ = setrlimit(Resource::RLIMIT_CPU, CPU_SECONDS_MAX, CPU_SECONDS_MAX);
     let _ = setrlimit(Resource::RLIMIT_AS, MEMORY_BYTES_MAX, MEMORY_BYTES_MAX);
     let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
@@ -79,5 +79,5 @@ pub fn read_pdf_within_limits(path: &Path) -> Result<String, String> {
 }
 
 fn read_pdf(path: &Path) -> Result<String, String> {
-    pdf_extract::extract_text(path).map_err(|why| format!("no PDF that can be read: {why}"))
+    pdf_extract::extract_text(path).map_err(|why| format!("it is not a readable PDF: {why}"))
 }

@@ -7,10 +7,11 @@ use text_splitter::{ChunkConfig, ChunkSizer, MarkdownSplitter, TextSplitter};
 
 use super::passages::LINE_BYTES_MAX;
 
-/// How much of a piece the next one begins with: a tenth, so that what stands at an edge stands whole in one of them.
+/// The divisor that gives the overlap: each piece begins with a tenth of the one before, so words at an edge are
+/// whole in one of the two.
 const OVERLAP: usize = 10;
 
-/// Sizes a text by its bytes.
+/// A sizer that measures a text in bytes.
 struct Bytes;
 
 impl ChunkSizer for Bytes {
@@ -20,12 +21,13 @@ impl ChunkSizer for Bytes {
 }
 
 /// Returns the pieces of a text, each of at most `bytes_max` bytes (at least 64), cut where the text itself has a
-/// break: all of it but white space is in one of them. `name` is the file's, by whose end markdown is known.
+/// break. Together they contain all of the text but white space. The extension of the file's `name` marks it as
+/// Markdown.
 #[must_use]
 pub fn pieces(name: &str, text: &str, bytes_max: usize) -> Vec<Range<usize>> {
     let bytes_max = bytes_max.max(64);
     let place = |(start, part): (usize, &str)| start..start + part.len();
-    // The splitters take a time that grows with the square of a line without end.
+    // The time of the splitters grows with the square of the length of a line.
     if text.lines().any(|line| line.len() > LINE_BYTES_MAX) {
         return by_length(text, bytes_max);
     }
@@ -40,7 +42,7 @@ pub fn pieces(name: &str, text: &str, bytes_max: usize) -> Vec<Range<usize>> {
     }
 }
 
-/// Returns where a word begins, `overlap` bytes before a place at most.
+/// Returns the start of a word that is at most `overlap` bytes before `start`.
 fn earlier(text: &str, start: usize, overlap: usize) -> usize {
     let from = text.ceil_char_boundary(start.saturating_sub(overlap));
     if from == 0 {

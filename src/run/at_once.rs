@@ -1,7 +1,8 @@
-//! What a run takes whose agents agree at once: the least that there is, beside the most.
+//! The usage of a run whose agents agree at once: the least that a run can use, beside the most.
 //!
-//! In: a setup. Out: calls and tokens, by playing the protocol with agents that all know one answer. No model is asked. A reply is
-//! taken to be a quarter of its limit: with the built-in limits a model of 1.5 billion parameters used 0.27 of it on 21 tasks of GSM8K.
+//! The input is a setup. The output is calls and tokens, found by playing the protocol with agents that all know one answer. No
+//! model is asked. A reply is assumed to have a quarter of its limit: with the built-in limits, a model of 1.5 billion parameters
+//! used 0.27 of the limit on 21 tasks of GSM8K.
 
 use std::collections::VecDeque;
 
@@ -9,27 +10,27 @@ use crate::protocol::{Action, Ask, Event, Outcome, Protocol as _, RunSetup};
 use crate::provider::agreeing;
 use crate::text::CanonicalKind;
 
-/// More calls than any protocol makes whose agents agree at once.
+/// A number of calls that no protocol reaches if its agents agree at once.
 const CALLS_MAX: u64 = 2_000;
 
-/// Bytes of prompts to a token: of English text.
+/// The number of bytes in a prompt token, for English text.
 const BYTES_A_TOKEN: u64 = 4;
 
-/// The part of its limit that a reply takes.
+/// The divisor of a reply's limit that gives its assumed length.
 const REPLY_PART: u64 = 4;
 
-/// What a run takes.
+/// The usage of a run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct AtOnce {
-    /// Model calls.
+    /// The model calls.
     pub calls: u64,
-    /// Tokens of their prompts, about.
+    /// The approximate number of prompt tokens.
     pub prompt_tokens: u64,
-    /// Tokens of the replies, about.
+    /// The approximate number of reply tokens.
     pub completion_tokens: u64,
 }
 
-/// Returns what a run takes whose agents agree at once; none, where no answer is known that this task would let pass.
+/// Returns the usage of a run whose agents agree at once; `None` if no known answer passes the rules of this task.
 #[must_use]
 pub fn at_once(setup: &RunSetup) -> Option<AtOnce> {
     let answer = answer(setup);
@@ -65,7 +66,7 @@ fn reply(ask: &Ask, answer: &str, taken: &mut AtOnce) -> Event {
     Event::Replied { call: ask.call, reply: agreeing(ask, answer) }
 }
 
-/// An answer that could be one.
+/// Returns a plausible answer.
 fn answer(setup: &RunSetup) -> String {
     match setup.canonical.kind {
         CanonicalKind::Number => "17".to_owned(),

@@ -1,7 +1,7 @@
-//! Sharing long documents out: whether a run reads them in pieces, and in which.
+//! The plan for long documents: whether a run reads them in pieces, and in which pieces.
 //!
-//! In: a run and its endpoints. Out: the run, with a plan where one is needed. A server is asked what fits and counts
-//! samples of the texts; where none does, an estimate serves.
+//! The input is a run and its endpoints. The output is the run, with a plan if one is needed. A server may be asked how much fits
+//! and how many tokens sample texts have; an estimate is used if no server answers.
 
 use super::error::RunError;
 use super::notices::Notices;
@@ -16,23 +16,23 @@ use crate::retrieval::pieces;
 /// The fewest tokens for which a server is asked how much fits.
 const LONG: u64 = 2_000;
 
-/// Tokens of a piece where the server does not say how many fit into a context.
+/// The tokens of a piece if the server does not report the size of its context.
 const PIECE_TOKENS: u64 = 2_000;
 
-/// The most tokens of a piece that are chosen without being told: readers find more in less.
+/// The most tokens of a piece, unless the request sets another limit: readers find more in shorter texts.
 const PIECE_TOKENS_MAX: u64 = 8_000;
 
-/// Bytes of a token where no server counts: most texts have more.
+/// The bytes of a token if no server counts; most texts have more.
 const BYTES_A_TOKEN: f64 = 3.0;
 
-/// Texts that are counted to learn how long a token is, and their length in bytes.
+/// The number of samples that are counted to learn the length of a token, and the bytes of each sample.
 const SAMPLES: usize = 8;
 const SAMPLE_BYTES: usize = 4_096;
 
-/// How often pieces are made shorter by what the server counts.
+/// The number of times that pieces are shortened after the server has counted them.
 const ADJUSTMENTS_MAX: usize = 4;
 
-/// Shares the documents of a run out, where that was asked for or is needed; asks the server what fits.
+/// Divides the documents of a run into pieces if that was requested or is needed. Asks the server how much fits.
 pub(super) async fn planned(
     builder: RunBuilder,
     request: &RunRequest,
@@ -48,7 +48,7 @@ pub(super) async fn planned(
         return Ok(builder);
     }
     let servers = servers(endpoints);
-    // What each of them can read.
+    // The smallest context among the servers.
     let mut context: Option<u64> = None;
     for server in &servers {
         let told = server.info().await.ok().and_then(|info| info.context_tokens).filter(|&tokens| tokens > 0);
@@ -78,7 +78,7 @@ pub(super) async fn planned(
     Ok(builder)
 }
 
-/// A review reads its diff in parts of its own.
+/// Returns whether the run is a review, which reads its diff in parts of its own.
 fn is_review(setup: &RunSetup) -> bool {
     matches!(setup.params, Params::Approval(_))
 }
@@ -98,7 +98,7 @@ fn servers(endpoints: &[Endpoint]) -> Vec<OpenAi> {
     servers
 }
 
-/// The same for an estimate of the cost, which asks no server: only where it was asked for, by the estimate.
+/// Divides the documents for an estimate of the cost: only if that was requested, and without asking a server.
 pub(super) fn planned_by_estimate(
     builder: RunBuilder,
     request: &RunRequest,
@@ -115,7 +115,7 @@ pub(super) fn planned_by_estimate(
         ReadInPieces::Auto => {
             if estimate >= LONG && obstacle(request, setup, is_redacted).is_none() {
                 notices.warn(&format!(
-                    "the documents have about {estimate} tokens: where that is more than half of the model's context, they are read in pieces, which --map-reduce plans"
+                    "the documents have about {estimate} tokens; if that is more than half of the model's context, they are read in pieces, which --map-reduce plans"
                 ));
             }
             return Ok(builder);
@@ -140,23 +140,26 @@ fn take(
     Ok(builder.with_chunks(plan)?)
 }
 
-/// What keeps these documents from being read in pieces, if anything does.
+/// Returns why these documents cannot be read in pieces, if there is a reason.
 fn obstacle(request: &RunRequest, setup: &RunSetup, is_redacted: bool) -> Option<&'static str> {
     let is_blank = setup.task.documents.iter().all(|document| document.text.trim().is_empty());
     let obstacles = [
-        ("reads documents that are given with -f FILE, and there are none with any text", is_blank),
-        ("does not go with --docs: passages are found, not read", setup.task.is_searched),
+        ("reads documents given with -f FILE, and there is no document with any text", is_blank),
+        (
+            "does not go with --docs, which finds passages and does not read whole documents",
+            setup.task.is_searched,
+        ),
         ("does not go with --session", request.session.is_some()),
         ("does not go with redaction", is_redacted),
         (
-            "gives sentences with the facts behind them, so that --constraint, --canonical and --choices do not go with it",
+            "gives sentences with the facts behind them, and so does not go with --constraint, --canonical or --choices",
             request.params.is_formed(),
         ),
     ];
     obstacles.into_iter().find(|(_, is_there)| *is_there).map(|(why, _)| why)
 }
 
-/// Cuts by the tokens that the server counts, where it counts any: no piece is longer than allowed.
+/// Cuts pieces by the server's token counts, if it counts, so that no piece is longer than allowed.
 async fn counted(server: &OpenAi, setup: &RunSetup, tokens_max: u64) -> Vec<Chunk> {
     let mut length = BYTES_A_TOKEN;
     let texts: Vec<&str> = setup.task.documents.iter().map(|document| &*document.text).collect();
@@ -170,7 +173,7 @@ async fn counted(server: &OpenAi, setup: &RunSetup, tokens_max: u64) -> Vec<Chun
     }
     length = shortest.unwrap_or(length);
     let mut pieces = cut(setup, bytes(tokens_max, length));
-    // What one piece has above the limit all are made shorter by; a text is rarely so uneven that this goes on.
+    // All pieces are shortened by the excess of the longest one; texts are rarely so uneven that this repeats.
     for _ in 0..ADJUSTMENTS_MAX {
         let mut most = 0;
         for piece in &pieces {
@@ -186,7 +189,7 @@ async fn counted(server: &OpenAi, setup: &RunSetup, tokens_max: u64) -> Vec<Chun
     pieces
 }
 
-/// Returns parts of a text from all over it; none of one so short that its end would tell too much.
+/// Returns samples from all over a text. Returns no samples of a text so short that its end would bias the count.
 fn samples(text: &str) -> impl Iterator<Item = &str> {
     let room = text.len().saturating_sub(SAMPLE_BYTES);
     let starts = if text.len() < SAMPLE_BYTES / 4 { 0 } else { SAMPLES.min(1 + text.len() / SAMPLE_BYTES) };
@@ -209,13 +212,13 @@ fn cut(setup: &RunSetup, bytes_max: usize) -> Vec<Chunk> {
 }
 
 fn bytes(tokens_max: u64, length: f64) -> usize {
-    // Far below the largest number of bytes that there may be.
+    // The result is far below the greatest possible number of bytes.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a million tokens at most")]
     let bytes = (tokens_max as f64 * length).floor() as usize;
     bytes
 }
 
-/// Returns how many tokens the documents have, by the estimate of prompts.
+/// Returns the estimated number of tokens of the documents, as for prompts.
 fn length(setup: &RunSetup) -> u64 {
     setup.task.documents.iter().map(|document| document.text.len() as u64 / 3).sum()
 }

@@ -1,4 +1,4 @@
-//! Opening the index of a run's documents, and telling what of them was lost.
+//! The documents of a run: opens their index, and reports lost documents.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,13 @@ use crate::journal::Library;
 use crate::retrieval::{Corpus, PdfReader, RetrievalError, Updated};
 use crate::text::escape;
 
-/// Opens the index of these places, and brings it up to date; none, where there are no places.
+/// Opens the index of these places, and brings it up to date. Returns `None` if there are no places.
 ///
-/// It is read on a thread of its own, so that a signal is heard meanwhile.
+/// The index is read on a separate thread, so that signals are still handled.
 ///
 /// # Errors
 ///
-/// [`RunError::Retrieval`], [`RunError::OwnFile`], [`RunError::Thread`].
+/// Returns [`RunError::Retrieval`], [`RunError::OwnFile`] or [`RunError::Thread`].
 pub async fn open(places: &[PathBuf], notices: &dyn Notices) -> Result<Option<(Corpus, Library)>, RunError> {
     if places.is_empty() {
         return Ok(None);

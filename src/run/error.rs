@@ -1,4 +1,4 @@
-//! Why there is no run, or no result of it.
+//! The errors that leave a person without a run, or without its result.
 
 use std::path::PathBuf;
 
@@ -13,20 +13,20 @@ use crate::protocol::{BadSetup, OutcomeKind};
 use crate::provider::launch::LaunchError;
 use crate::retrieval::RetrievalError;
 
-/// Why a run came to no result.
+/// An error that left a run without a result.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// The request cannot be carried out.
     #[error("{0}")]
     Usage(String),
-    /// There is no run of this setup.
+    /// There can be no run with this setup.
     #[error("this run cannot be made")]
     Setup(#[from] BadSetup),
-    /// A roleset, a file or a server is not as it must be.
+    /// A roleset, a file or a server has a fault.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The run could not go on; its record stands.
+    /// The run could not continue; its record remains.
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// The record cannot be read.
@@ -35,7 +35,7 @@ pub enum RunError {
     /// The record does not verify.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// The session cannot be read or written. Its words name the cause.
+    /// The session cannot be read or written. The message includes the cause.
     #[error("{0}")]
     Session(SessionError),
     /// The model server could not be started.
@@ -44,14 +44,14 @@ pub enum RunError {
     /// The documents cannot be searched.
     #[error(transparent)]
     Retrieval(#[from] RetrievalError),
-    /// A run that is taken up again has lost its documents.
+    /// A resumed run has lost its documents.
     #[error("the run needs its documents again")]
     Documents(#[source] Box<RunError>),
     /// The thread that reads documents has failed.
     #[error("the documents could not be read")]
     Thread(#[source] tokio::task::JoinError),
     /// The program cannot start itself.
-    #[error("this program does not know its own file")]
+    #[error("this program cannot find its own executable file")]
     OwnFile(#[source] std::io::Error),
     /// The table of redactions cannot be written.
     #[error("the table of redactions cannot be written")]
@@ -59,19 +59,19 @@ pub enum RunError {
     /// The copy of the answer cannot be written.
     #[error("cannot {action} the copy of the answer")]
     Copy {
-        /// What failed.
+        /// The action that failed.
         action: &'static str,
-        /// What is wrong.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The result is there and was recorded, but its files could not be written.
+    /// The result exists and was recorded, but its files could not be written.
     #[error("cannot write into `{}`", dir.display())]
     Files {
         /// The run's folder.
         dir: PathBuf,
-        /// How it ended.
+        /// The outcome of the run.
         outcome: OutcomeKind,
-        /// What is wrong.
+        /// The cause.
         source: std::io::Error,
     },
 }
@@ -83,7 +83,7 @@ impl From<SessionError> for RunError {
 }
 
 impl RunError {
-    /// Returns the code with which the program ends if this ends it.
+    /// Returns the exit code of a program that ends with this error.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {

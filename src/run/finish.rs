@@ -1,4 +1,4 @@
-//! Driving a run to its end, and keeping its result: in its files, and in its line of a session.
+//! The end of a run: drives the run to it, and keeps the result in the run's files and in its session.
 
 use std::path::Path;
 
@@ -14,20 +14,20 @@ use crate::provider::launch::Launched;
 use crate::report::{RunResult, write_run};
 use crate::text::CanonicalKind;
 
-/// A run that has ended or was put down.
+/// A run that has ended or was interrupted.
 #[derive(Debug)]
 pub struct FinishedRun {
-    /// How it ended.
+    /// The result of the run.
     pub result: RunResult,
-    /// Whether its files could be written: an answer that was paid for is printed, whatever became of them.
+    /// Whether its files could be written. An answer that was paid for is printed in any case.
     pub written: Result<(), RunError>,
 }
 
-/// Runs an engine to its end, ends the server that was started for it, and writes the run's files into its folder.
+/// Runs an engine to its end, stops the server that was started for it, and writes the run's files into its folder.
 ///
 /// # Errors
 ///
-/// [`RunError`] if there is no result; the run can be resumed.
+/// Returns [`RunError`] if there is no result; the run can be resumed.
 pub async fn drive(
     engine: &mut Engine<'_>,
     server: Option<Launched>,
@@ -47,8 +47,8 @@ pub async fn drive(
     Ok(FinishedRun { result, written })
 }
 
-/// Adds the answer with the originals in place of their tokens, where there are any: for its reader alone. `table` is the file that
-/// has them.
+/// Adds the answer with the original text in place of tokens, if it has any, for its reader alone. `table` is the file with the
+/// originals.
 #[must_use]
 pub fn restore(mut result: RunResult, state: &RunState, table: &Path, notices: &dyn Notices) -> RunResult {
     let Some(text) = result.text.as_ref().filter(|_| state.opened().redacted) else { return result };
@@ -57,21 +57,21 @@ pub fn restore(mut result: RunResult, state: &RunState, table: &Path, notices: &
             result.restored_text = Some(redaction.redactions().restore_json(text));
         }
         Ok(redaction) => result.restored_text = Some(redaction.redactions().restore(text)),
-        Err(why) => notices.warn(&format!("the answer has tokens in place of its originals: {why}")),
+        Err(why) => {
+            notices.warn(&format!("the answer still has tokens in place of the original text: {why}"));
+        }
     }
     result
 }
 
-/// Adds a run to the session that its record names, if it names one and the session does not say so already.
+/// Adds a run to the session that its record names, unless the session has the run already.
 pub fn note_in_session(state: &RunState, result: &RunResult, dir: &Path, notices: &dyn Notices) {
     let spec = state.opened();
     let Some(place) = &spec.session else { return };
     let added =
         Session::open(&folder_of_runs(dir), &place.name).and_then(|mut session| session.add(spec, result));
-    // A run that was paid for ends as it did, also if the next one of its session will not know of it.
+    // A run that was paid for keeps its end, even if the next run of its session does not learn of it.
     if let Err(why) = added {
-        notices.warn(&format!(
-            "the run was not added to its session, which `consensus resume` makes up for: {why}"
-        ));
+        notices.warn(&format!("the run was not added to its session; add it with `consensus resume`: {why}"));
     }
 }

@@ -1,4 +1,4 @@
-//! Where runs and rolesets are on this machine, and which run a word means.
+//! The folders of runs and rolesets on this machine, and the lookup of a run by a word.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use super::error::RunError;
 use crate::config::{DEFAULT_RUNS_DIR, FileConfig, config_folder, state_folder};
 use crate::journal::{FILE_NAME, SESSIONS_FOLDER};
 
-/// The variable that names the folder of run folders, as --runs-dir does.
+/// The environment variable that names the folder of run folders, like --runs-dir.
 const RUNS_VARIABLE: &str = "CONSENSUS_RUNS_DIR";
 
 /// Returns the folders in which rolesets are looked for, in that order.
@@ -17,10 +17,10 @@ pub fn rolesets_folders(flag: Option<&PathBuf>, file: &FileConfig) -> Vec<PathBu
     configured.into_iter().chain([PathBuf::from("rolesets")]).chain(user).collect()
 }
 
-/// Returns the folder of run folders: the one that is named, else `runs` where it has runs already, else the user's own.
+/// Returns the folder of run folders: the named one, else `runs` if it already has runs, else the user's own.
 #[must_use]
 pub fn runs_folder(flag: Option<&PathBuf>, file: &FileConfig) -> PathBuf {
-    // A command without the flag heeds its variable all the same.
+    // A command without the flag still reads the variable.
     let variable = || std::env::var_os(RUNS_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(named) = flag.cloned().or_else(variable).or_else(|| file.runs_dir.clone()) {
         return named;
@@ -33,17 +33,17 @@ pub fn runs_folder(flag: Option<&PathBuf>, file: &FileConfig) -> PathBuf {
     state_folder().map_or(here, |state| state.join(DEFAULT_RUNS_DIR))
 }
 
-/// Whether a folder is one of runs, or of their sessions.
+/// Returns whether a folder holds runs, or their sessions.
 fn has_runs(folder: &Path) -> bool {
     folder.join(SESSIONS_FOLDER).is_dir() || !run_folders(folder).is_empty()
 }
 
-/// Returns the folder of the run that `name` means, among those in `runs_dir`: an id, the beginning or the end of one,
-/// or a run folder's path. Without a name it is the newest run.
+/// Returns the folder of the run that `name` means, among those in `runs_dir`. The name is an id, the beginning or the end of one,
+/// or the path of a run folder. Without a name, returns the newest run.
 ///
 /// # Errors
 ///
-/// [`RunError::Usage`] if there is no such run, or more than one.
+/// Returns [`RunError::Usage`] if there is no such run, or more than one.
 pub fn find_run(name: Option<&str>, runs_dir: &Path) -> Result<PathBuf, RunError> {
     let folders = run_folders(runs_dir);
     let Some(name) = name else {
@@ -80,7 +80,7 @@ pub fn run_folders(dir: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Returns the folder in which a run folder lies, and the run's session beside it.
+/// Returns the folder that contains a run folder, and the run's session beside it.
 #[must_use]
 pub fn folder_of_runs(dir: &Path) -> PathBuf {
     let named =
@@ -96,7 +96,7 @@ pub fn folder_name(folder: &Path) -> String {
 
 fn missing(runs_dir: &Path, what: &str) -> RunError {
     RunError::Usage(format!(
-        "{what} in `{}`; `consensus runs` lists them, --runs-dir looks elsewhere",
+        "{what} in `{}`; `consensus runs` lists the runs, and --runs-dir names another folder",
         runs_dir.display()
     ))
 }

@@ -1,4 +1,4 @@
-//! Starting the model server of a run, and telling how long it takes.
+//! The start of a run's model server, with reports on how long it takes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use super::notices::Notices;
 use crate::config::{Chosen, FileConfig};
 use crate::provider::launch::{LaunchCommand, Launched};
 
-/// The server's log inside a run folder.
+/// The name of the server's log inside a run folder.
 pub const SERVER_LOG: &str = "server.log";
 
-/// Starts the server that is wanted, if one is, and says in `chosen` where it is.
+/// Starts the requested server, if there is one, and writes its address into `chosen`.
 ///
 /// # Errors
 ///
-/// [`RunError::Launch`].
+/// Returns [`RunError::Launch`].
 pub async fn launch(
     command: Option<&LaunchCommand>,
     chosen: &mut Chosen,

@@ -1,5 +1,5 @@
-//! One run, from the request of a person to its result: the run is made ready, driven, and finished. A batch, which
-//! makes its runs ready in its own columns, uses the parts.
+//! One run, from a person's request to its result: the run is prepared, driven and finished. A batch prepares its runs in its own
+//! columns, and uses the parts.
 //!
 //! ```text
 //!  RunRequest ──► choose the roleset ──► setup ──► server, endpoints ──► chunk plan ──► PreparedRun ──► Engine
@@ -7,7 +7,7 @@
 //!                              result.json, transcript, session ◄──── drive to the end ◄─────────────────┘
 //! ```
 //!
-//! The story for people goes to [`Notices`], which the caller provides; nothing is printed here, and no signal is caught.
+//! Notices for people go to [`Notices`], which the caller provides. Nothing is printed here, and no signal is caught.
 
 mod answer_file;
 mod at_once;

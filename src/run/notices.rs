@@ -1,30 +1,30 @@
-//! Notices for people while a service works; its caller decides where they go.
+//! Notices for people while a service works; the caller decides where they go.
 
 use std::time::Duration;
 
-/// Where notices go.
+/// A receiver of notices.
 pub trait Notices {
-    /// Takes a line of the story, which may be left out where no story is wanted.
+    /// Reports a line about progress, which may be left out if progress is not shown.
     fn status(&self, line: &str);
 
-    /// Takes a line that matters also where no story is wanted.
+    /// Reports a line that matters even if progress is not shown.
     fn warn(&self, line: &str);
 
-    /// Takes the beginning of a wait for something outside.
+    /// Reports the beginning of a wait for something outside the program.
     fn wait_for(&self, what: &str) -> Box<dyn Waiting + '_>;
 }
 
-/// A wait for something outside.
+/// A wait for something outside the program.
 pub trait Waiting {
-    /// Takes what is waited for by now.
+    /// Reports the current reason for the wait.
     fn now(&self, what: &str);
 
-    /// Takes a line that matters and is not what is waited for.
+    /// Reports a line that matters and is not the reason for the wait.
     fn tell(&self, line: &str);
 
-    /// Takes how long it has taken by now.
+    /// Reports how long the wait has lasted.
     fn since(&self, after: Duration);
 
-    /// Takes the end of the wait, with a last line.
+    /// Reports the end of the wait, with a last line.
     fn done(self: Box<Self>, line: &str);
 }

@@ -1,7 +1,7 @@
-//! Parameters that a person gives in place of a roleset's.
+//! The parameters that a person gives in place of a roleset's.
 //!
-//! In: a roleset, and each parameter with the flag that gave it. Out: the roleset with these parameters, or the flag
-//! that its protocol does not take. Which flag is which parameter is said where flags are read.
+//! The input is a roleset, and each parameter with its flag. The output is the roleset with these parameters, or the flag that its
+//! protocol does not take. The mapping of flags to parameters is not made here, but where flags are read.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::protocol::council::Weights;
 use crate::protocol::{Override, Params, ProtocolParams};
 use crate::text::{CanonicalKind, CanonicalRule};
 
-/// One parameter of the protocol, and the flag that gave it.
+/// A parameter of the protocol, and the flag that gave it.
 #[derive(Clone, Debug)]
 pub struct FlagOverride {
     /// The flag, as it is typed.
@@ -23,44 +23,44 @@ pub struct FlagOverride {
     pub change: Override,
 }
 
-/// Everything that is given in place of what a roleset says.
+/// All parameters that replace those of a roleset.
 #[derive(Clone, Debug, Default)]
 pub struct ParamChanges {
-    /// Parameters of the protocol.
+    /// The parameters of the protocol.
     pub overrides: Vec<FlagOverride>,
-    /// Settings of the roleset by their paths; the flags of their own come after them.
+    /// The settings of the roleset by their paths; separate flags are applied after them.
     pub set: Vec<PathSetting>,
     /// A JSON file with the weights of a council's members.
     pub weights_from: Option<PathBuf>,
-    /// Tokens of one reply at most, for every agent.
+    /// The most tokens of one reply, for every agent.
     pub max_tokens: Option<u32>,
     /// The sampling temperature of every agent.
     pub temperature: Option<f64>,
-    /// Which differences between texts do not count.
+    /// The canonical form, which says which differences between texts do not count.
     pub canonical: Option<CanonicalKind>,
     /// The allowed answers.
     pub choices: Vec<String>,
 }
 
 impl ParamChanges {
-    /// Whether the answer is to have a form that code checks.
+    /// Returns whether the answer must have a form that code checks.
     #[must_use]
     pub fn is_formed(&self) -> bool {
         self.overrides.iter().any(|given| matches!(given.change, Override::Constraints(_)))
     }
 
-    /// Puts them in place of the roleset's.
+    /// Replaces the roleset's parameters with these.
     ///
     /// # Errors
     ///
-    /// [`RunError::Usage`] with the flag that this protocol does not take or that cannot be,
-    /// [`RunError::Config`] with every mistake in what comes of it.
+    /// Returns [`RunError::Usage`] with the flag that this protocol does not take or whose value is impossible, or
+    /// [`RunError::Config`] with every mistake in the resulting roleset.
     pub fn apply(&self, roleset: &mut Roleset) -> Result<(), RunError> {
         self.check(roleset)?;
         self.put(roleset)
     }
 
-    /// Puts them in place of the roleset's, which takes them.
+    /// Replaces the roleset's parameters, which must have passed [`Self::check`].
     pub(super) fn put(&self, roleset: &mut Roleset) -> Result<(), RunError> {
         if !self.set.is_empty() {
             *roleset = set(roleset, &self.set)?;
@@ -70,13 +70,13 @@ impl ParamChanges {
         if problems.is_empty() { Ok(()) } else { Err(ConfigError::Roleset(problems).into()) }
     }
 
-    /// Refuses parameters that this kind of roleset has not.
+    /// Refuses parameters that this kind of roleset does not have.
     pub(super) fn check(&self, roleset: &Roleset) -> Result<(), RunError> {
         for FlagOverride { flag, change } in &self.overrides {
             refuse(roleset, flag, |params| params.clone().apply(change))?;
         }
         if self.weights_from.is_some() {
-            // Whether there may be weights is known before they are read.
+            // The check for weights comes before the file is read.
             let any = Override::Weights(in_order(Weights::default()));
             refuse(roleset, "--weights-from", |params| params.clone().apply(&any))?;
         }
@@ -84,11 +84,11 @@ impl ParamChanges {
     }
 }
 
-/// Refuses a flag that the roleset's protocol does not take, and names those that do.
+/// Refuses a flag that the roleset's protocol does not take, and names the protocols that do.
 ///
 /// # Errors
 ///
-/// [`RunError::Usage`].
+/// Returns [`RunError::Usage`].
 pub(super) fn refuse(roleset: &Roleset, flag: &str, takes: impl Fn(&Params) -> bool) -> Result<(), RunError> {
     if takes(&roleset.params) {
         return Ok(());
@@ -102,7 +102,7 @@ pub(super) fn refuse(roleset: &Roleset, flag: &str, takes: impl Fn(&Params) -> b
 
 fn override_params(roleset: &mut Roleset, given: &ParamChanges) -> Result<(), RunError> {
     for FlagOverride { change, .. } in &given.overrides {
-        // What the protocol does not have has been refused.
+        // Parameters that the protocol does not have were refused before.
         roleset.params.apply(change);
     }
     if let Some(path) = &given.weights_from {
@@ -126,7 +126,7 @@ fn override_canonical(rule: &mut CanonicalRule, given: &ParamChanges) -> Result<
         if kind == CanonicalKind::Choice && rule.choices.is_empty() {
             return Err(RunError::Usage("--canonical choice needs --choices A,B,…".to_owned()));
         }
-        // The choices and the decimal sign of the roleset stay, where they are of this kind.
+        // The choices and the decimal sign of the roleset remain if they belong to this kind.
         if kind != rule.kind || rule.decimal.is_none() {
             let choices = std::mem::take(&mut rule.choices);
             *rule = kind.into();
@@ -142,21 +142,22 @@ fn in_order(Weights { pathos, logos, ethos }: Weights) -> [crate::core::BasisPoi
     [pathos, logos, ethos]
 }
 
-/// Reads what each member of a council counts.
+/// Reads the weight of each member of a council.
 fn weights(path: &Path) -> Result<Weights, RunError> {
-    let why = |why: String| RunError::Usage(format!("`{}` holds no weights: {why}", path.display()));
+    let why = |why: String| RunError::Usage(format!("`{}` is not a file of weights: {why}", path.display()));
     let text = read(path)?;
     // Some programs begin every file with this mark.
     let value: serde_json::Value =
         serde_json::from_str(text.trim_start_matches('\u{FEFF}')).map_err(|e| why(e.to_string()))?;
     // A bare list would be read by its order.
-    let named = value.is_object().then_some(value).ok_or_else(|| why("they are not named".to_owned()))?;
+    let named =
+        value.is_object().then_some(value).ok_or_else(|| why("each weight needs its name".to_owned()))?;
     let exact: ExactWeights = serde_json::from_value(named).map_err(|e| why(e.to_string()))?;
     let sum_to_one = || why("the three weights must sum to 1".to_owned());
     Weights::nearest([exact.pathos, exact.logos, exact.ethos]).ok_or_else(sum_to_one)
 }
 
-/// Weights as a fit gives them, with all their digits.
+/// Weights with all their digits, as a fit gives them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ExactWeights {

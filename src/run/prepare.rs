@@ -1,8 +1,8 @@
-//! Making a run ready to start, from the request of a person.
+//! The preparation of a run, from a person's request.
 //!
-//! In: a request, the configuration. Out: a [`RunDraft`], for which no server was asked, and from it a [`ReadyRun`]
-//! with its endpoints and, where one was wanted, its own server. No model is asked here; a server may count the tokens
-//! of the documents.
+//! The input is a request and the configuration. The output is a [`RunDraft`], for which no server was asked. The draft leads to a
+//! [`ReadyRun`] with its endpoints and, if requested, its own server. No model is called here; a server may count the tokens of the
+//! documents.
 
 use std::path::Path;
 
@@ -27,18 +27,18 @@ use crate::protocol::{Params, ProtocolParams, RunSetup, Task};
 use crate::provider::launch::Launched;
 use crate::text::{SpokenRule, escape};
 
-/// A run for which no server was asked yet.
+/// A run for which no server has been asked yet.
 #[derive(Debug)]
 pub struct RunDraft {
-    /// The run as it is by now.
+    /// The run at this stage.
     pub builder: RunBuilder,
-    /// Its roleset, with the parameters and members that were asked for.
+    /// The roleset, with the requested parameters and members.
     pub roleset: Roleset,
-    /// Why it has this roleset, unless it names one.
+    /// The reason for this roleset, unless the request names one.
     pub why: Option<&'static str>,
-    /// That it takes the place of a built-in one, in words, if it does.
+    /// A message that the roleset replaces a built-in one, if it does.
     shadows: Option<String>,
-    /// The rules that its task says in plain words.
+    /// The rules that the task says in plain words.
     spoken: Vec<SpokenRule>,
     session: Option<Session>,
     script: Option<String>,
@@ -47,21 +47,21 @@ pub struct RunDraft {
 /// A run that is ready to start, and the server that was started for it.
 #[derive(Debug)]
 pub struct ReadyRun {
-    /// What the engine starts.
+    /// The run that the engine starts.
     pub prepared: PreparedRun,
     /// The server, which ends with the run.
     pub server: Option<Launched>,
-    /// Why the run has its roleset, unless it names one.
+    /// The reason for the roleset, unless the request names one.
     pub why: Option<&'static str>,
 }
 
-/// Makes the setup of a run, and asks no server.
+/// Makes the setup of a run without asking a server.
 ///
 /// # Errors
 ///
-/// [`RunError`]; nothing was started or sent.
+/// Returns [`RunError`]; nothing was started or sent.
 pub fn draft(request: &RunRequest, file: &FileConfig) -> Result<RunDraft, RunError> {
-    // Read once: a script may come from a pipe.
+    // The script is read only once, since it may come from a pipe.
     let script = mock_script(request.mock.script.as_deref(), request.mock.answer.as_deref())?;
     let choice = RolesetChoice::new(request, file, script.as_deref())?;
     let open = |name: &String| Session::open(&request.runs_dir, name);
@@ -85,20 +85,20 @@ pub fn draft(request: &RunRequest, file: &FileConfig) -> Result<RunDraft, RunErr
     Ok(RunDraft { builder, roleset, why: choice.why, shadows, spoken, session, script })
 }
 
-/// Reads the task, with what its session holds.
+/// Reads the task, and adds the document of its session.
 fn task(request: &RunRequest, roleset: &Roleset, session: Option<&Session>) -> Result<Task, RunError> {
     let mut task = request.task.read()?;
     if let Some(session) = session {
         if task.documents.iter().any(|document| document.name == SESSION_DOCUMENT) {
             return Err(RunError::Usage(format!(
-                "a file of the name `{SESSION_DOCUMENT}` would be taken for what --session holds; give it another name"
+                "a file named `{SESSION_DOCUMENT}` would be taken for the document of --session; give it another name"
             )));
         }
         task.documents.extend(session.document(redacts(&request.redaction, roleset))?);
     }
     task.is_searched = !request.docs.is_empty();
     if task.is_searched && !matches!(roleset.params, Params::Council(_)) {
-        let why = "--docs goes with rolesets of `council`; a file is given to any run with -f FILE";
+        let why = "--docs goes with rolesets of `council` only; give a file to any run with -f FILE";
         return Err(RunError::Usage(why.to_owned()));
     }
     Ok(task)
@@ -109,7 +109,7 @@ impl RunDraft {
     ///
     /// # Errors
     ///
-    /// [`RunError::Usage`] if pieces were asked for, and cannot be.
+    /// Returns [`RunError::Usage`] if pieces were requested and are impossible.
     pub fn estimated(self, request: &RunRequest, notices: &dyn Notices) -> Result<RunSetup, RunError> {
         let is_redacted = redacts(&request.redaction, &self.roleset);
         let builder = chunking::planned_by_estimate(self.builder, request, is_redacted, notices)?;
@@ -117,13 +117,13 @@ impl RunDraft {
     }
 }
 
-/// Makes everything that a run starts from; may ask a server which model it serves.
+/// Prepares everything that a run starts from. May ask a server which model it serves.
 ///
-/// A server that has to be started first is started with its log in `dir`, the folder that the run will have.
+/// If a server must be started first, its log is in `dir`, the folder of the run.
 ///
 /// # Errors
 ///
-/// [`RunError`]; no model was called.
+/// Returns [`RunError`]; no model was called.
 pub async fn prepare(
     request: &RunRequest,
     file: &FileConfig,
@@ -136,7 +136,7 @@ pub async fn prepare(
     }
     for SpokenRule { words, .. } in &spoken {
         notices.status(&escape::terminal(&format!(
-            "the answer is checked for “{words}”, as the task says; --no-inferred-constraints leaves that out"
+            "the answer is checked for “{words}”, as the task says; --no-inferred-constraints turns that off"
         )));
     }
     if let Some(sought) = sought(&request.redaction, &roleset)? {
@@ -160,7 +160,7 @@ pub async fn prepare(
     Ok(ReadyRun { prepared, server, why })
 }
 
-/// Tells which run begins, by which roleset and where; `why` says how the roleset was chosen if no flag names it.
+/// Reports which run begins, with which roleset and where; `why` is how the roleset was chosen if no flag names it.
 pub fn introduce(spec: &RunSpec, why: Option<&str>, id: RunId, notices: &dyn Notices) {
     let labels: Vec<String> = spec.endpoints.iter().map(Endpoint::label).collect();
     let mut distinct = labels.clone();

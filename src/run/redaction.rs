@@ -1,6 +1,7 @@
-//! What a person and a roleset want to have left out of what leaves this machine.
+//! The text that a person and a roleset keep from leaving this machine.
 //!
-//! In: a request and a roleset. Out: whether anything is left out, and what is looked for. Nothing is replaced here.
+//! The input is a request and a roleset. The output is whether redaction is on, and the patterns to look for. Nothing is replaced
+//! here.
 
 use super::error::RunError;
 use super::request::RedactRequest;
@@ -8,7 +9,7 @@ use crate::config::Roleset;
 use crate::engine::Sought;
 use crate::text::redact::Regions;
 
-/// Whether anything is to be left out of what leaves this machine.
+/// Returns whether any text must be kept from leaving this machine.
 pub(super) fn redacts(request: &RedactRequest, roleset: &Roleset) -> bool {
     let RedactRequest { is_wanted, patterns, regions } = request;
     let is_wanted = *is_wanted || roleset.redact;
@@ -16,11 +17,11 @@ pub(super) fn redacts(request: &RedactRequest, roleset: &Roleset) -> bool {
     is_wanted || lists.into_iter().any(|list| !list.is_empty())
 }
 
-/// Returns what is looked for, if anything is to be left out.
+/// Returns the patterns to look for, if redaction is on.
 ///
 /// # Errors
 ///
-/// [`RunError::Usage`] if a pattern is none, a region has no phone numbers, or an agent's name would be left out.
+/// Returns [`RunError::Usage`] if a pattern is invalid, a region has no phone numbers, or an agent's name would be redacted.
 pub fn sought(request: &RedactRequest, roleset: &Roleset) -> Result<Option<Sought>, RunError> {
     if !redacts(request, roleset) {
         return Ok(None);
@@ -33,11 +34,11 @@ pub fn sought(request: &RedactRequest, roleset: &Roleset) -> Result<Option<Sough
     };
     let sought = Sought::new(patterns, regions).map_err(RunError::Usage)?;
     let mut redactor = sought.redactor();
-    // By its name an agent is told who it is, and whom it talks to.
+    // Agents know themselves and each other by name, so a name must not be redacted.
     for agent in roleset.agents.iter().chain(&roleset.arbiter) {
         if redactor.redact(&agent.name) != agent.name {
             return Err(RunError::Usage(format!(
-                "a pattern of --redact-pattern or `redact_patterns` finds the agent's name `{}`",
+                "a pattern of --redact-pattern or `redact_patterns` matches the agent's name `{}`",
                 agent.name
             )));
         }

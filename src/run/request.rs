@@ -1,6 +1,6 @@
-//! A request for a run, typed: the flags of `run` say it, and so can a program.
+//! A typed request for a run, which the flags of `run` or a program can make.
 //!
-//! In: values. Out: the same. Nothing is read or looked up here.
+//! The input and the output are the same values. Nothing is read or looked up here.
 
 use std::path::PathBuf;
 
@@ -10,58 +10,58 @@ use super::task::TaskSource;
 use crate::config::Chosen;
 use crate::journal::Limits;
 
-/// One run, as it is wanted.
+/// A request for one run.
 #[derive(Clone, Debug, Default)]
 pub struct RunRequest {
-    /// What is asked, and with which documents.
+    /// The task and its documents.
     pub task: TaskSource,
-    /// Files and folders to search.
+    /// The files and folders to search.
     pub docs: Vec<PathBuf>,
-    /// The roleset's name or path; without one the question chooses.
+    /// The roleset's name or path; without one the question decides.
     pub roleset: Option<String>,
-    /// A folder with rolesets that is searched first.
+    /// A folder of rolesets that is searched first.
     pub rolesets_dir: Option<PathBuf>,
-    /// Where models are called; the script of mock agents aside.
+    /// The servers and models, except for the script of mock agents.
     pub servers: Chosen,
-    /// Scripted agents, if they are wanted.
+    /// The scripted agents, if they are requested.
     pub mock: MockChoice,
-    /// What must not leave the machine.
+    /// The text that must not leave the machine.
     pub redaction: RedactRequest,
-    /// Parameters in place of the roleset's.
+    /// The parameters that replace those of the roleset.
     pub params: ParamChanges,
-    /// Whether rules that the task says in plain words are left out.
+    /// Whether to ignore rules that the task says in plain words.
     pub no_spoken_rules: bool,
-    /// Who sits on a panel.
+    /// The members of a panel.
     pub seats: SeatRequest,
-    /// Whether long documents are read in pieces.
+    /// The choice of reading long documents in pieces.
     pub chunks: ChunkRequest,
     /// The session that the run belongs to.
     pub session: Option<String>,
     /// The seed of every draw.
     pub seed: u64,
-    /// What the run may use.
+    /// The limits of the run.
     pub limits: Limits,
     /// The folder of run folders.
     pub runs_dir: PathBuf,
 }
 
-/// Scripted agents.
+/// A choice of scripted agents.
 #[derive(Clone, Debug, Default)]
 pub struct MockChoice {
-    /// Whether they are asked for.
+    /// Whether they are requested.
     pub is_wanted: bool,
-    /// A file with their script; a pipe can be read once.
+    /// A file with their script; a pipe can be read only once.
     pub script: Option<PathBuf>,
-    /// What they answer, in place of a script.
+    /// The answer that they give, in place of a script.
     pub answer: Option<String>,
 }
 
 impl MockChoice {
-    /// Refuses scripted agents that are asked for and have nothing to say.
+    /// Refuses scripted agents that are requested without anything to say.
     ///
     /// # Errors
     ///
-    /// [`RunError::Usage`], with the flags that are missing.
+    /// Returns [`RunError::Usage`], with the missing flags.
     pub fn has_answers(&self) -> Result<(), RunError> {
         if self.is_wanted && self.answer.is_none() && self.script.is_none() {
             let why = "--mock needs --answer TEXT, or a script with --mock-script FILE";
@@ -71,49 +71,49 @@ impl MockChoice {
     }
 }
 
-/// What must not leave the machine, besides what the roleset says.
+/// The text that must not leave the machine, in addition to the roleset's patterns.
 #[derive(Clone, Debug, Default)]
 pub struct RedactRequest {
-    /// Whether the known forms are replaced.
+    /// Whether text of the known forms is replaced.
     pub is_wanted: bool,
-    /// Regular expressions for more.
+    /// The regular expressions for further text.
     pub patterns: Vec<String>,
-    /// Regions whose national phone numbers are known, in place of those of the roleset or the default ones.
+    /// The regions whose national phone numbers are known, in place of those of the roleset or the defaults.
     pub regions: Vec<String>,
 }
 
-/// Who sits on a panel, in place of the roleset's members or besides them.
+/// The members of a panel, in place of the roleset's members or in addition to them.
 #[derive(Clone, Debug, Default)]
 pub struct SeatRequest {
     /// The only members that take part.
     pub members: Vec<String>,
-    /// One member for each of these models.
+    /// The models, each with one member.
     pub models: Vec<String>,
-    /// How many copies of the first member there are.
+    /// The number of copies of the first member.
     pub copies: Option<usize>,
-    /// Further members.
+    /// The further members.
     pub personas: Vec<String>,
 }
 
-/// Whether and how long documents are read in pieces.
+/// The choice of whether and how long documents are read in pieces.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ChunkRequest {
-    /// When they are.
+    /// The condition for reading in pieces.
     pub map_reduce: ReadInPieces,
-    /// Tokens of a piece at most, where that was said.
+    /// The most tokens of a piece, if given.
     pub tokens_max: Option<u64>,
-    /// Pieces that are read at once.
+    /// The number of pieces that are read at once.
     pub at_once: u32,
 }
 
-/// When documents are read in pieces.
+/// The condition for reading documents in pieces.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum ReadInPieces {
-    /// Where they are too long for the model's context.
+    /// If they are too long for the model's context.
     #[default]
     Auto,
-    /// Whatever their length is.
+    /// Always, whatever their length.
     Always,
-    /// In no case.
+    /// Never.
     Never,
 }

@@ -1,7 +1,7 @@
-//! From a journal to a run that goes on.
+//! The way from a journal to a resumed run.
 //!
-//! In: the records of a run, and what is said now about its servers and limits. Out: a [`Resumption`]. A journal is
-//! untrusted input: what it names is asked, started or read only as the configuration allows.
+//! The input is the records of a run, and a new request about its servers and limits. The output is a [`Resumption`]. A journal is
+//! untrusted input: servers, programs and files that it names are used only as the configuration allows.
 
 use std::path::{Path, PathBuf};
 
@@ -17,19 +17,19 @@ use crate::journal::{Journal, Limits, REDACTIONS_FILE};
 use crate::protocol::Outcome;
 use crate::provider::launch::Launched;
 
-/// What is said about a run that is taken up again.
+/// A request to resume a run.
 #[derive(Clone, Debug, Default)]
 pub struct ResumeRequest {
-    /// Where models are called, as far as that is said.
+    /// The servers and models, as far as they are given.
     pub servers: Chosen,
-    /// Limits, each in place of the one that held before.
+    /// The limits, each of which replaces an earlier one.
     pub limits: Limits,
 }
 
-/// A run that can go on, and the server that was started for it.
+/// A run that can continue, and the server that was started for it.
 #[derive(Debug, Default)]
 pub struct ResumedRun {
-    /// What the engine takes up the run with.
+    /// The state from which the engine resumes the run.
     pub resumption: Resumption,
     /// The server, which ends with the run.
     pub server: Option<Launched>,
@@ -37,11 +37,11 @@ pub struct ResumedRun {
     pub has_ended: bool,
 }
 
-/// Finds out where models are called from here on, and which limits hold: what is given now over what held before.
+/// Finds the endpoints and the limits of the resumed run; new values replace earlier ones.
 ///
 /// # Errors
 ///
-/// [`RunError`]; no model was called, and the record stays as it was.
+/// Returns [`RunError`]; no model was called, and the record is unchanged.
 pub async fn prepare_resume(
     request: &ResumeRequest,
     file: &FileConfig,
@@ -53,7 +53,7 @@ pub async fn prepare_resume(
     if state.outcome().is_some_and(Outcome::is_final) {
         return Ok(ResumedRun { has_ended: true, ..ResumedRun::default() });
     }
-    // Before a server is started in vain.
+    // A missing table is found before a server is started for nothing.
     let redaction = state.opened().redacted.then(|| Redaction::load(dir.join(REDACTIONS_FILE))).transpose();
     let mut redaction =
         redaction.map_err(|why| RunError::Usage(format!("the run needs its table of redactions: {why}")))?;
@@ -61,7 +61,7 @@ pub async fn prepare_resume(
     let corpus = documents::open(&places, notices).await;
     let corpus = corpus.map_err(|why| RunError::Documents(Box::new(why)))?;
     let mut chosen = request.servers.clone();
-    // A configured server is started again for a run that had one, and for no other.
+    // A configured server is started again only for a run that had one.
     let is_launched = |endpoint: &Endpoint| matches!(endpoint, Endpoint::OpenAi(e) if e.launched);
     let wants_server = chosen.launch.is_some() || state.endpoints().iter().any(is_launched);
     let command = if wants_server { launch_command(&chosen, file, None)? } else { None };
@@ -72,7 +72,7 @@ pub async fn prepare_resume(
     let mut resumption = Resumption::new(limits(request.limits, state.limits()), endpoints)
         .on_server(server.as_ref().map(Launched::lifeline));
     if let Some((corpus, mut library)) = corpus {
-        // As it is written: with tokens.
+        // The library is written with tokens.
         if let Some(redaction) = &mut redaction {
             library = redaction.library(library);
             redaction.save_if_new().map_err(RunError::Redactions)?;
@@ -82,7 +82,7 @@ pub async fn prepare_resume(
     Ok(ResumedRun { resumption: resumption.with_redaction(redaction), server, has_ended: false })
 }
 
-/// Returns the files and folders that the run searches, by their own names.
+/// Returns the files and folders that the run searches, by their original names.
 fn places(state: &RunState, redaction: Option<&Redaction>) -> Vec<PathBuf> {
     let places = state.opened().library.as_ref().map_or(&[][..], |library| &library.places);
     let original = |place: &PathBuf| match redaction {

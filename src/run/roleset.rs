@@ -1,4 +1,4 @@
-//! Which roleset a run has, and reading it.
+//! The choice of a run's roleset, and its reading.
 
 use std::path::PathBuf;
 
@@ -17,20 +17,20 @@ const DEFAULT_ROLESET: &str = "generalist_critic";
 /// A roleset with its name and packs.
 #[derive(Clone, Debug)]
 pub struct NamedRoleset {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What its file says.
+    /// The content of the file.
     pub roleset: Roleset,
     /// The packs that it names.
     pub packs: Packs,
-    /// Where it was found.
+    /// The source of the roleset.
     pub source: RolesetSource,
-    /// Whether it takes the place of a built-in roleset of that name.
+    /// Whether it replaces a built-in roleset of the same name.
     pub is_shadowing: bool,
 }
 
 impl NamedRoleset {
-    /// Says in words that it takes the place of a built-in one, if it does.
+    /// Returns a message that the roleset replaces a built-in one, if it does.
     #[must_use]
     pub fn shadows(&self) -> Option<String> {
         let (name, source) = (&self.name, &self.source);
@@ -39,15 +39,15 @@ impl NamedRoleset {
     }
 }
 
-/// The name of a run's roleset, and why it is that one.
+/// The name of a run's roleset, and the reason for it.
 #[derive(Clone, Debug)]
 pub struct RolesetChoice {
     /// The name, or the path of its file.
     pub name: String,
-    /// Why it is that one, unless a flag or the environment names it.
+    /// The reason for it, unless a flag or the environment names the roleset.
     pub why: Option<&'static str>,
-    /// Whether the question has chosen it. Then no roleset of that name in the working folder takes its place: a folder that came from
-    /// elsewhere could send a question to another server by it.
+    /// Whether the question has decided. A roleset of that name in the working folder does not replace the chosen one then: a folder
+    /// from elsewhere could otherwise send a question to another server.
     is_chosen: bool,
 }
 
@@ -56,7 +56,7 @@ impl RolesetChoice {
     ///
     /// # Errors
     ///
-    /// [`RunError::Usage`] if the script is none.
+    /// Returns [`RunError::Usage`] if the script is invalid.
     pub fn new(request: &RunRequest, file: &FileConfig, script: Option<&str>) -> Result<Self, RunError> {
         if let Some(name) = &request.roleset {
             return Ok(Self { name: name.clone(), why: None, is_chosen: false });
@@ -80,7 +80,8 @@ impl RolesetChoice {
     ///
     /// # Errors
     ///
-    /// [`RunError::Config`] if there is none, or it has mistakes; [`RunError::Usage`] if there is no such folder.
+    /// Returns [`RunError::Config`] if there is no such roleset or it has mistakes, and [`RunError::Usage`] if there is no such
+    /// folder.
     pub fn read(&self, folder: Option<&PathBuf>, file: &FileConfig) -> Result<NamedRoleset, RunError> {
         let folders = if self.is_chosen {
             folder.cloned().into_iter().chain(config_folder().map(|own| own.join("rolesets"))).collect()
@@ -95,7 +96,7 @@ impl RolesetChoice {
 ///
 /// # Errors
 ///
-/// As [`RolesetChoice::read`].
+/// As for [`RolesetChoice::read`].
 pub fn read_named(
     name: Option<&str>,
     folder: Option<&PathBuf>,
@@ -106,7 +107,7 @@ pub fn read_named(
 }
 
 fn read(name: &str, flag: Option<&PathBuf>, folders: &[PathBuf]) -> Result<NamedRoleset, RunError> {
-    // A folder that was named and is not there would silently give way to a built-in roleset of that name.
+    // Without this check, a missing named folder would silently give way to a built-in roleset of that name.
     if let Some(missing) = flag.filter(|folder| !folder.is_dir()) {
         let why = format!("there is no folder `{}`, which --rolesets-dir names", missing.display());
         return Err(RunError::Usage(why));

@@ -1,4 +1,4 @@
-//! The id of a run, and the seed that a run has that was given none.
+//! The id of a run, and the seed of a run that has no given seed.
 
 use std::fmt;
 
@@ -15,13 +15,13 @@ impl RunId {
         Self(Uuid::now_v7())
     }
 
-    /// Takes the id of a run that was begun before.
+    /// Parses the id of an earlier run.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
         text.trim().parse().ok().map(Self)
     }
 
-    /// Returns the seed of a run that was given none: the low half of an id is random. It is recorded.
+    /// Returns the seed of a run without a given seed: the low half of an id is random. The seed is recorded.
     #[must_use]
     pub fn seed(self) -> u64 {
         self.0.as_u64_pair().1 >> 11

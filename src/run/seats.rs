@@ -1,6 +1,6 @@
-//! Who sits on a panel, by what a person wants in place of the roleset's members or besides them.
+//! The seats of a panel: a person's choice of members, in place of the roleset's or in addition to them.
 //!
-//! In: a request, a roleset and its packs. Out: both with these members. Nothing is read here.
+//! The input is a request, a roleset and its packs. The output is both with these members. Nothing is read here.
 
 use super::error::RunError;
 use super::parameters::refuse;
@@ -14,7 +14,7 @@ impl SeatRequest {
     ///
     /// # Errors
     ///
-    /// [`RunError::Usage`] if the roleset has no members, [`RunError::Config`] if there are no such members.
+    /// Returns [`RunError::Usage`] if the roleset has no members, and [`RunError::Config`] if there are no such members.
     pub fn take(
         &self,
         roleset: &mut Roleset,

@@ -1,4 +1,4 @@
-//! The servers of a run, the script of mock agents, and the prices that a cost limit needs: all are known before a run starts.
+//! The servers of a run, the script of mock agents, and the prices for a cost limit. All of them are known before a run starts.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,14 +12,14 @@ use crate::journal::Limits;
 use crate::provider::{MockScript, OpenAi, ProviderError};
 use crate::text::escape;
 
-/// How often a server that is waited for is asked whether it is there.
+/// The time between two checks of a server that is waited for.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
-/// Returns the script of mock agents, from its file or made of the one answer that they give; none without either.
+/// Returns the script of mock agents, from its file or made from their single answer; `None` without either.
 ///
 /// # Errors
 ///
-/// [`RunError::Usage`] if the file cannot be read, or holds no script.
+/// Returns [`RunError::Usage`] if the file cannot be read, or is not a script.
 pub fn mock_script(path: Option<&Path>, answer: Option<&str>) -> Result<Option<String>, RunError> {
     if let Some(path) = path {
         let script = read(path)?;
@@ -30,11 +30,11 @@ pub fn mock_script(path: Option<&Path>, answer: Option<&str>) -> Result<Option<S
     Ok(answer.map(|answer| serde_json::json!({"policy": "honest", "answer": answer}).to_string()))
 }
 
-/// Finds one endpoint for each agent, the arbiter's last. A server that is not there yet is waited for, where that was asked for.
+/// Finds one endpoint for each agent, the arbiter's last. Waits for a server that is not up yet, if that was requested.
 ///
 /// # Errors
 ///
-/// [`RunError`] if a server or a model is not there.
+/// Returns [`RunError`] if a server or a model is missing.
 pub async fn find_servers(
     chosen: &Chosen,
     file: &FileConfig,
@@ -49,7 +49,7 @@ pub async fn find_servers(
             Ok(endpoints) => match absent(&endpoints).await {
                 None => {
                     if let Some(waiting) = waiting {
-                        waiting.done("the server is there");
+                        waiting.done("the server is up");
                     }
                     return Ok(endpoints);
                 }
@@ -60,7 +60,7 @@ pub async fn find_servers(
         };
         if began.elapsed() >= patience {
             if let Some(waiting) = waiting {
-                waiting.done("the server did not come");
+                waiting.done("the server did not come up");
             }
             return Err(why.into());
         }
@@ -71,7 +71,7 @@ pub async fn find_servers(
     }
 }
 
-/// Why a server of these cannot be asked yet, if one cannot.
+/// Returns why one of these servers cannot be asked yet, if one cannot.
 async fn absent(endpoints: &[Endpoint]) -> Option<ProviderError> {
     for endpoint in endpoints {
         if let Endpoint::OpenAi(endpoint) = endpoint
@@ -85,7 +85,7 @@ async fn absent(endpoints: &[Endpoint]) -> Option<ProviderError> {
     None
 }
 
-/// Whether this may pass once a server is up.
+/// Returns whether the error may pass once a server is up.
 fn is_absent(why: &ConfigError) -> bool {
     matches!(why, ConfigError::NoServer { .. })
         || matches!(why, ConfigError::Provider(why) if is_not_there(why))
@@ -95,11 +95,11 @@ fn is_not_there(why: &ProviderError) -> bool {
     why.is_loading() || matches!(why, ProviderError::Unreachable { .. } | ProviderError::TimedOut { .. })
 }
 
-/// Refuses a cost limit that could never bind because a price is missing.
+/// Refuses a cost limit that could never take effect because a price is missing.
 ///
 /// # Errors
 ///
-/// [`RunError::Usage`], with the lines of configuration that are missing.
+/// Returns [`RunError::Usage`], with the missing lines of configuration.
 pub fn check_prices(limits: Limits, endpoints: &[Endpoint]) -> Result<(), RunError> {
     let unpriced = endpoints.iter().find(|e| e.price().is_none());
     match unpriced.filter(|_| limits.cost_micro_usd_max.is_some()) {

@@ -1,16 +1,15 @@
-//! What was asked and agreed on before, for the next run to know.
+//! The questions and agreed answers of earlier runs, for the next run to know.
 //!
-//! In: a folder and a name. Out: a document for a task, and one more line for each run. A session is a file of JSON
-//! lines that only grows; its agreed answers enter a prompt as a document, which is data and no instruction.
+//! The input is a folder and a name. The output is a document for a task, and one more line for each run. A session is a file of
+//! JSON lines that only grows. Its agreed answers enter a prompt as a document, which is data and never an instruction.
 //!
-//! A run records which lines it was given, and its own line follows from its record. So the two are compared with each
-//! other, and a line that a crash has kept from the session is added when the run is resumed. Of a run that was put down
-//! and resumed the last line counts. A last line without its line break is what a crash leaves; it does not count, and
-//! the next line takes its place.
+//! A run records which lines it was given, and its own line follows from its record. The two can therefore be compared, and a line
+//! that a crash has kept from the session is added when the run is resumed. For a run that was interrupted and resumed, the last
+//! line counts. A last line without a line break was left by a crash: it does not count, and the next line replaces it.
 //!
-//! The line of a redacted run holds its tokens. Each run has tokens of its own, and so the originals come back by the table
-//! of the run that wrote the line, in memory alone, and the next run replaces them anew, wherever they stand and whatever it
-//! looks for itself. A run that is not redacted is not given them.
+//! The line of a redacted run holds its tokens. Each run has its own tokens, so the originals are restored from the table of the run
+//! that wrote the line, and only in memory. The next run replaces these originals with new tokens wherever they occur, whatever else
+//! it looks for. A run without redaction does not receive them.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -32,39 +31,39 @@ use crate::report::RunResult;
 use crate::text::escape;
 use crate::text::redact::{Originals, Redactions};
 
-/// The name of the document that tells a run what was agreed on before it.
+/// The name of the document that shows a run the earlier agreements of its session.
 pub const SESSION_DOCUMENT: &str = "earlier in this session";
 
-/// The longest context, in characters: about 3000 tokens. What is older is left out first.
+/// The longest context, in characters: about 3000 tokens. Older answers are left out first.
 const CONTEXT_CHARS_MAX: usize = 12_000;
 
-/// Why a session cannot be used.
+/// An error that makes a session unusable.
 #[derive(Debug, Error)]
 pub enum SessionError {
-    /// A name that is no file's.
-    #[error("`{0}` is no session's name: letters, digits, `-` and `_`, 64 at most")]
+    /// The name is not a valid file name.
+    #[error("`{0}` is not a session name: use letters, digits, `-` and `_`, 64 at most")]
     Name(String),
-    /// The name of a session that was deleted.
+    /// The session of this name was deleted.
     #[error(
         "the session `{0}` was deleted, and the records of its runs name it; give the new one another name"
     )]
     Forgotten(String),
-    /// A file that cannot be read or written.
+    /// The file cannot be read or written.
     #[error("the session `{path}` cannot be used: {source}")]
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A line that is none of a session.
+    /// A line does not belong to a session.
     #[error("the session `{path}` is damaged in line {line}: {why}")]
     Damaged {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The cause.
         why: String,
     },
     /// The session and the record of one of its runs contradict each other.
@@ -72,18 +71,18 @@ pub enum SessionError {
     Contradicts {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The contradiction.
         why: String,
     },
-    /// A run that would send what an earlier one has kept back.
+    /// The run would send text that an earlier one kept back.
     #[error(
-        "the session `{path}` has runs with --redact, and what they kept back would be sent; give --redact, or another --session"
+        "the session `{path}` has runs with --redact, and this run would send the redacted text; give --redact, or another --session"
     )]
     Private {
         /// The file.
         path: PathBuf,
     },
-    /// A table without which the tokens of a run mean nothing.
+    /// The table of a run's tokens is unusable; they mean nothing without it.
     #[error(
         "the session `{path}` needs the table of redactions of its run {run}: {why}; use another --session"
     )]
@@ -92,24 +91,24 @@ pub enum SessionError {
         path: PathBuf,
         /// The run.
         run: String,
-        /// What is wrong.
+        /// The cause.
         why: String,
     },
 }
 
-/// What a session says of a run that is one of its own, as far as its record does not contradict it.
+/// The statement of a session about one of its runs, if the run's record does not contradict it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionSays {
-    /// Nothing is known: the session's file is not there.
+    /// Nothing is known: the session's file does not exist.
     NoFile,
-    /// Nothing contradicts the record, but a table of redactions cannot be read, so that what the run was given is not compared.
+    /// Nothing contradicts the record, but a table of redactions cannot be read, so the text that the run received is not compared.
     NoTable,
     /// The session has no line of the run.
     Nothing,
-    /// The session says how the run was put down, and the run was resumed since then.
+    /// The session states how the run was interrupted, and the run was resumed since then.
     Earlier,
-    /// The session says how the run has ended.
+    /// The session states how the run has ended.
     Same,
 }
 
@@ -119,27 +118,27 @@ struct Exchange {
     run: String,
     prompt: String,
     outcome: String,
-    /// What was agreed on.
+    /// The agreed answer.
     text: Option<String>,
-    /// Whether tokens stand in both in place of what must not leave the machine.
+    /// Whether prompt and answer have tokens in place of text that must not leave the machine.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     redacted: bool,
 }
 
-/// A question of a session, and what came of it.
+/// A question of a session, and its result.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct SessionTurn {
     /// The run's id.
     pub run: String,
-    /// What was asked.
+    /// The question.
     pub prompt: String,
-    /// How the run ended, by the name of its outcome.
+    /// The outcome of the run, by its name.
     pub outcome: String,
-    /// What was agreed on.
+    /// The agreed answer.
     pub text: Option<String>,
 }
 
-/// Returns the names of all sessions among the runs in `folder`; the one that was used last comes first.
+/// Returns the names of all sessions among the runs in `folder`, the most recently used first.
 #[must_use]
 pub fn session_names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder.join(SESSIONS_FOLDER)).into_iter().flatten().flatten();
@@ -154,7 +153,7 @@ pub fn session_names(folder: &Path) -> Vec<String> {
     found.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Returns the path of the file that says that a session was deleted.
+/// Returns the path of the file that marks a session as deleted.
 fn forgotten(path: &Path) -> PathBuf {
     path.with_extension("deleted")
 }
@@ -163,13 +162,13 @@ fn forgotten(path: &Path) -> PathBuf {
 #[derive(Clone, Debug)]
 struct Lines {
     exchanges: Vec<Exchange>,
-    /// Digest of all lines before each one, and of all lines at last.
+    /// The digest of the lines before each line, and last the digest of all lines.
     heads: Vec<Digest>,
-    /// How many bytes they have.
+    /// The length of the lines, in bytes.
     bytes: u64,
 }
 
-/// A session: a row of runs, each of which knows what was agreed on before it.
+/// A session: a sequence of runs, each of which knows the earlier agreements.
 #[derive(Clone, Debug)]
 pub struct Session {
     name: String,
@@ -179,11 +178,11 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens the session of that name among the runs in `folder`; one that is not there is new.
+    /// Opens the session of that name among the runs in `folder`; a session without a file is new.
     ///
     /// # Errors
     ///
-    /// [`SessionError`].
+    /// Returns [`SessionError`].
     pub fn open(folder: &Path, name: &str) -> Result<Self, SessionError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
@@ -205,12 +204,12 @@ impl Session {
         Ok(Self { name: name.to_owned(), path, is_there: bytes.is_some(), lines })
     }
 
-    /// Returns what was asked and agreed on so far, the latest last; none, if nothing was. It holds originals in place of
+    /// Returns the questions and agreed answers, the latest last; `None` if there are none. The document holds originals in place of
     /// tokens, for a run that is redacted itself.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Private`] if a run has tokens and this one is to have none, and [`SessionError::Redactions`].
+    /// Returns [`SessionError::Private`] if an earlier run has tokens and this one is not redacted, or [`SessionError::Redactions`].
     pub fn document(&self, is_redacted: bool) -> Result<Option<Document>, SessionError> {
         if !is_redacted && self.lines.exchanges.iter().any(|exchange| exchange.redacted) {
             return Err(SessionError::Private { path: self.path.clone() });
@@ -218,33 +217,32 @@ impl Session {
         self.document_of(&self.lines.exchanges)
     }
 
-    /// Returns what earlier runs have kept back, as far as their tables are there: a run that is told of them keeps it back as
-    /// well, wherever it stands.
+    /// Returns the text that earlier runs kept back, as far as their tables exist. A run that receives their answers keeps the text
+    /// back as well, wherever it occurs.
     #[must_use]
     pub fn originals(&self) -> Originals {
         let mut all = Originals::default();
         let runs = self.lines.exchanges.iter().filter(|exchange| exchange.redacted);
         for run in runs.map(|exchange| &exchange.run).collect::<BTreeSet<_>>() {
-            // What is told of a run whose table is gone is refused before.
+            // A run that would receive an answer whose table is missing is refused elsewhere.
             self.redactions(run).into_iter().for_each(|redactions| all.extend(redactions.originals()));
         }
         all
     }
 
-    /// Whether it has a file.
+    /// Returns whether the session has a file.
     #[must_use]
     pub fn is_there(&self) -> bool {
         self.is_there
     }
 
-    /// When its last run was added; none, if the file system does not say it.
+    /// Returns the time at which the last run was added; `None` if the file system does not report it.
     #[must_use]
     pub fn used_at(&self) -> Option<SystemTime> {
         std::fs::metadata(&self.path).and_then(|about| about.modified()).ok()
     }
 
-    /// Returns what was asked, the latest last, each run once. Originals stand in place of tokens, where the tables of their runs are
-    /// there.
+    /// Returns the questions, the latest last, each run once. Originals replace tokens if the tables of their runs exist.
     #[must_use]
     pub fn turns(&self) -> Vec<SessionTurn> {
         let exchanges = &self.lines.exchanges;
@@ -268,27 +266,27 @@ impl Session {
         exchanges.iter().enumerate().filter(is_last).map(turn).collect()
     }
 
-    /// Removes the questions and answers; the records of the runs stay. The name is not used again: those records say what the session
-    /// held, and another session of that name would contradict them.
+    /// Removes the questions and answers; the records of the runs remain. The name is not used again: those records state the
+    /// content of the session, and another session of that name would contradict them.
     ///
     /// # Errors
     ///
-    /// [`SessionError::File`].
+    /// Returns [`SessionError::File`].
     pub fn delete(self) -> Result<(), SessionError> {
         let Self { path, .. } = self;
         let done = write_whole(&forgotten(&path), "", 0o600).and_then(|()| std::fs::remove_file(&path));
         done.map_err(|source| SessionError::File { path, source })
     }
 
-    /// Makes the document of what was asked and agreed on. Its form stands in records, which are compared with it: it is not to
-    /// change.
+    /// Makes the document of questions and agreed answers. Its form must not change, since records contain it and are compared with
+    /// it.
     fn document_of(&self, exchanges: &[Exchange]) -> Result<Option<Document>, SessionError> {
         let mut parts: Vec<String> = Vec::new();
         let mut known = BTreeSet::new();
         let mut left = CONTEXT_CHARS_MAX;
         for exchange in exchanges.iter().rev() {
             let Exchange { run, prompt, text, redacted, .. } = exchange;
-            // Of a run that was resumed the last line counts.
+            // For a run that was resumed, the last line counts.
             let is_last = known.insert(run);
             let Some(text) = text.as_ref().filter(|_| is_last) else { continue };
             let part = format!("Asked: {prompt}\nAgreed on: {text}");
@@ -313,23 +311,23 @@ impl Session {
             run: escape::excerpt(run),
             why,
         };
-        let id: Uuid = run.parse().map_err(|_| wrong("it is no run's id".to_owned()))?;
+        let id: Uuid = run.parse().map_err(|_| wrong("it is not the id of a run".to_owned()))?;
         let folder = self.path.parent().and_then(Path::parent).unwrap_or(Path::new("."));
         let redaction = Redaction::load(folder.join(id.to_string()).join(REDACTIONS_FILE)).map_err(wrong)?;
         Ok(redaction.redactions().clone())
     }
 
-    /// Returns what a run records of the session that it begins in now.
+    /// Returns what a run that begins now records about the session.
     #[must_use]
     pub fn place(&self) -> InSession {
         InSession { name: self.name.clone(), head: self.lines.head() }
     }
 
-    /// Adds a run that has ended or was put down, unless the session says so already.
+    /// Adds a run that has ended or was interrupted, unless the session has its line already.
     ///
     /// # Errors
     ///
-    /// [`SessionError::File`], and [`SessionError::Damaged`] if the file was damaged since it was opened.
+    /// Returns [`SessionError::File`], or [`SessionError::Damaged`] if the file was damaged since it was opened.
     pub fn add(&mut self, spec: &RunSpec, result: &RunResult) -> Result<(), SessionError> {
         let exchange = Exchange {
             run: result.run.clone(),
@@ -340,12 +338,12 @@ impl Session {
         };
         let io = |source| SessionError::File { path: self.path.clone(), source };
         let mut file = self.lock().map_err(io)?;
-        // Other runs may have added to it since it was opened.
+        // Other runs may have added lines since the session was opened.
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(io)?;
         let mut lines = Lines::read(&bytes, &self.path)?;
         if lines.exchanges.iter().rfind(|known| known.run == exchange.run) != Some(&exchange) {
-            // Plain data, which always has a JSON form.
+            // The exchange is plain data, which always has a JSON form.
             let line = serde_json::to_string(&exchange).unwrap_or_default() + "\n";
             let is_torn = (bytes.len() as u64) > lines.bytes;
             let cut = || if is_torn { file.set_len(lines.bytes) } else { Ok(()) };
@@ -354,13 +352,13 @@ impl Session {
             bytes.extend(line.as_bytes());
             lines = Lines::read(&bytes, &self.path)?;
         }
-        // A line that is there may be of a process that died before it was durable.
+        // An existing line may come from a process that died before the line was durable.
         file.sync_data().map_err(io)?;
         (self.lines, self.is_there) = (lines, true);
         Ok(())
     }
 
-    /// Opens the file, which is made if there is none; no other run adds to it as long as it is open.
+    /// Opens or makes the file, and locks it, so that no other run adds to it while it is open.
     fn lock(&self) -> std::io::Result<File> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         private_folder(folder)?;
@@ -368,7 +366,7 @@ impl Session {
         let file = File::options().read(true).create(true).append(true).mode(0o600).open(&self.path)?;
         file.lock()?;
         if forgotten(&self.path).exists() {
-            // It was deleted while this run was under way, and stays so.
+            // The session was deleted while this run was under way, and remains deleted.
             std::fs::remove_file(&self.path)?;
             return Err(std::io::Error::other("the session was deleted during this run"));
         }
@@ -378,12 +376,12 @@ impl Session {
         Ok(file)
     }
 
-    /// Compares what the session holds with the record of a run of it: what the run was given, and how it ended. `ends` are the
-    /// ends in the record, the last one last; after a resume a run has none that counts until it ends again.
+    /// Compares the session with the record of one of its runs: the text that the run received, and how it ended. `ends` are the
+    /// ends in the record, the last one last. After a resume no end counts until the run ends again.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Contradicts`] says what differs.
+    /// Returns [`SessionError::Contradicts`] with the difference.
     pub fn says_of(
         &self,
         run: &str,
@@ -397,7 +395,7 @@ impl Session {
         let contradicts = |why: String| Err(SessionError::Contradicts { path: self.path.clone(), why });
         let Lines { exchanges, heads, .. } = &self.lines;
         let Some(seen) = heads.iter().position(|head| *head == place.head) else {
-            return contradicts("the lines that the run was begun with are not in it any more".to_owned());
+            return contradicts("the lines that the run began with are no longer in it".to_owned());
         };
         let was_given = match self.was_given(run, opened, &exchanges[..seen]) {
             Ok(was_given) => Some(was_given),
@@ -405,7 +403,9 @@ impl Session {
             Err(why) => return Err(why),
         };
         if was_given == Some(false) {
-            return contradicts("the run was given another text than its lines of that time make".to_owned());
+            return contradicts(
+                "the run received a text that differs from its lines at that time".to_owned(),
+            );
         }
         let says = |exchange: &Exchange, end: &Outcome| {
             let text = match end {
@@ -422,7 +422,7 @@ impl Session {
         for (index, exchange) in exchanges.iter().enumerate().filter(|(_, known)| known.run == run) {
             let is_asked = exchange.prompt == opened.setup.task.prompt.trim();
             if index < seen || !is_asked || !ends.iter().any(|end| says(exchange, end)) {
-                return contradicts(format!("its line {} is not what the record leads to", index + 1));
+                return contradicts(format!("its line {} differs from the record of the run", index + 1));
             }
             let is_last = has_ended && ends.last().is_some_and(|end| says(exchange, end));
             last = if is_last { SessionSays::Same } else { SessionSays::Earlier };
@@ -430,7 +430,7 @@ impl Session {
         Ok(if was_given.is_none() { SessionSays::NoTable } else { last })
     }
 
-    /// Whether a run was given what these lines make, with originals in place of the tokens of each.
+    /// Returns whether a run received the document of these lines, with the originals in place of tokens.
     fn was_given(&self, run: &str, opened: &RunSpec, lines: &[Exchange]) -> Result<bool, SessionError> {
         let documents = &opened.setup.task.documents;
         let given = documents.iter().filter(|document| document.name == SESSION_DOCUMENT);

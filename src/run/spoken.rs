@@ -1,7 +1,7 @@
-//! The rules that a task says in plain words, put to those of its roleset.
+//! The rules that a task says in plain words, added to those of its roleset.
 //!
-//! In: a task, and the parameters and the canonical form of its run. Out: the rules that were added, with their words. A rule that was
-//! given is never changed: what is said in plain words comes after flags and rolesets.
+//! The input is a task, and the parameters and the canonical form of its run. The output is the added rules, with their words. A
+//! given rule is never changed: rules in plain words come after flags and rolesets.
 
 use crate::protocol::{Params, ProtocolParams as _};
 use crate::text::{CanonicalKind, CanonicalRule, Constraint, SpokenRule, spoken_rules};
@@ -15,7 +15,7 @@ pub fn add_spoken_rules(task: &str, params: &mut Params, canonical: &CanonicalRu
     let Some(constraints) = params.constraints_mut() else { return Vec::new() };
     let is_new = |found: &SpokenRule| {
         let same = |given: &Constraint| std::mem::discriminant(given) == std::mem::discriminant(&found.rule);
-        // Lines are not told from each other where line breaks do not count.
+        // Lines cannot be counted if line breaks do not matter.
         !constraints.iter().any(same) && (by_line || !matches!(found.rule, Constraint::Lines(_)))
     };
     let found: Vec<SpokenRule> = spoken_rules(task).into_iter().filter(is_new).collect();

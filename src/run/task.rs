@@ -1,7 +1,7 @@
-//! Reading what is asked, from where it was given.
+//! The reading of a task, from the place where it was given.
 //!
-//! In: flags' values. Out: a task with its documents. Standard input is read once at most, and no text is longer than
-//! a run can hold.
+//! The input is the values of flags. The output is a task with its documents. Standard input is read at most once, and no text is
+//! longer than a run can hold.
 
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -9,32 +9,32 @@ use std::path::{Path, PathBuf};
 use super::error::RunError;
 use crate::protocol::{Document, Task};
 
-/// What is said when nothing is asked.
+/// The message for a missing task.
 const NO_TASK: &str =
     "there is no task; give it as an argument, with --prompt TEXT, with --prompt-file FILE, or on stdin";
 
 /// The largest document, in bytes.
 const DOCUMENT_BYTES_MAX: u64 = 16 << 20;
 
-/// Where a task is.
+/// The source of a task.
 #[derive(Clone, Debug, Default)]
 pub struct TaskSource {
-    /// What is asked; `-` means standard input.
+    /// The question or order; `-` means standard input.
     pub prompt: Option<String>,
-    /// The same in words, as a shell has split it.
+    /// The question or order in words, as a shell has split it.
     pub words: Vec<String>,
-    /// A file that holds what is asked.
+    /// A file that holds the question or order.
     pub prompt_file: Option<PathBuf>,
-    /// Documents; `-` means standard input.
+    /// The documents; `-` means standard input.
     pub files: Vec<PathBuf>,
 }
 
 impl TaskSource {
-    /// Reads the task; without a prompt and a file it is on standard input.
+    /// Reads the task; without a prompt and a file it comes from standard input.
     ///
     /// # Errors
     ///
-    /// [`RunError::Usage`] if there is none, or a file cannot be read.
+    /// Returns [`RunError::Usage`] if there is no task, or a file cannot be read.
     pub fn read(&self) -> Result<Task, RunError> {
         let given = self.given()?;
         let wants_stdin = usize::from(given.as_ref().is_some_and(|text| text == "-"))
@@ -59,7 +59,7 @@ impl TaskSource {
         let mut documents: Vec<Document> = Vec::new();
         for path in &self.files {
             let mut read = document(path)?;
-            // Of two files with one name each must be told from the other.
+            // Two files with the same name need different document names.
             let same = documents.iter().filter(|known| known.name == read.name).count();
             if same > 0 {
                 read.name = path.display().to_string();
@@ -69,11 +69,11 @@ impl TaskSource {
         Ok(Task { prompt: prompt.trim().to_owned(), documents, is_searched: false })
     }
 
-    /// Returns the task where it was typed. Several words are joined, unless one of them is a file that a flag has not taken.
+    /// Returns the task if it was typed. Joins several words, unless one of them is a file that a flag has not taken.
     fn given(&self) -> Result<Option<String>, RunError> {
         let words = match self.words.as_slice() {
             [] => return Ok(self.prompt.clone()),
-            // A question of one word has no dot; the name of a file has one, or a folder before it.
+            // A question of one word has no dot; a file name has one, or a folder before it.
             [one] if !one.contains(['.', '/']) => return Ok(Some(one.clone())),
             words => words,
         };
@@ -98,14 +98,14 @@ fn stdin() -> Result<String, RunError> {
     bounded(std::io::stdin(), "stdin")
 }
 
-/// Reads a file of text that is not too long for a run.
+/// Reads a text file that is not too long for a run.
 pub(super) fn read(path: &Path) -> Result<String, RunError> {
     let name = format!("`{}`", path.display());
     let file = std::fs::File::open(path).map_err(|e| RunError::Usage(format!("{name}: {e}")))?;
     bounded(file, &name)
 }
 
-/// Reads text of a bounded size, whatever it comes from.
+/// Reads text of a bounded size from any source.
 fn bounded(source: impl Read, name: &str) -> Result<String, RunError> {
     let mut bytes = Vec::new();
     let usage = |why: String| RunError::Usage(format!("{name}: {why}"));

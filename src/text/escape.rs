@@ -99,7 +99,7 @@ pub fn plain(text: &str) -> String {
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        // Variation selectors change how a character looks, and thereby which character it is.
+        // Variation selectors change how a character looks, and so which character it is.
         if c != '\t' && (is_invisible(c) || matches!(c, '\u{FE00}'..='\u{FE0F}')) {
             let _ = write!(out, "⟦U+{:04X}⟧", u32::from(c));
         } else {
@@ -146,6 +146,22 @@ pub fn excerpt(text: &str) -> String {
     }
     // A fence is the most common wrapper, and reads better as itself than as quotes.
     short.replace("'''", "```")
+}
+
+/// Returns a JSON text in which characters that are not seen but act are written as escapes.
+#[must_use]
+pub fn json(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_ascii() || !is_invisible(c) {
+            escaped.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            let _ = write!(escaped, "\\u{unit:04x}");
+        }
+    }
+    escaped
 }
 
 /// Returns true for characters that are not seen but act: control, bidirectional, zero-width and tag characters.

@@ -1,7 +1,7 @@
 //! The envelope's JSON Schema, and schemas as text.
 //!
-//! The full schema stands in `envelope.schema.json` and validates every reply; what servers decode
-//! with is made in [`decoding`](super::decoding).
+//! The full schema is in `envelope.schema.json` and validates every reply. The schemas with which servers decode are
+//! made in [`decoding`](super::decoding).
 
 use std::sync::{Arc, LazyLock};
 
@@ -23,7 +23,7 @@ static ENVELOPE_VALIDATOR: LazyLock<Validator> = LazyLock::new(|| compile(&ENVEL
 ///
 /// # Panics
 ///
-/// If the text is not JSON; every embedded schema is parsed by a test.
+/// If the text is not JSON. A test parses every embedded schema.
 #[must_use]
 pub fn parse_embedded(text: &str) -> Value {
     serde_json::from_str(text).expect("embedded schemas are JSON (tested)")
@@ -33,7 +33,7 @@ pub fn parse_embedded(text: &str) -> Value {
 ///
 /// # Panics
 ///
-/// If the schema is not valid; every embedded schema is compiled by a test.
+/// If the schema is not valid. A test compiles every embedded schema.
 #[must_use]
 pub fn compile(schema: &Value) -> Validator {
     jsonschema::options()
@@ -55,10 +55,10 @@ pub fn validate_envelope(value: &Value) -> Result<(), Violation> {
     })
 }
 
-/// Schemas in their form alone, compiled: a compiled one may take a megabyte.
+/// Compiled schemas that check the form alone. Few are kept, because a compiled schema may take a megabyte.
 static FORMS: LazyLock<Memo<Arc<Validator>>> = LazyLock::new(|| Memo::new(32));
 
-/// A decoding schema as JSON text: made once, sent and digested as it stands.
+/// A decoding schema as JSON text, which is made once, and sent and digested unchanged.
 #[derive(Clone, Debug)]
 pub struct SchemaText(Arc<RawValue>);
 
@@ -69,7 +69,7 @@ impl SchemaText {
         self.0.get()
     }
 
-    /// Returns the schema as a value, to look into it.
+    /// Returns the schema as a value that can be examined.
     #[must_use]
     pub fn to_value(&self) -> Value {
         parse_embedded(self.as_str())
@@ -84,10 +84,10 @@ impl SchemaText {
             .is_ok_and(|value: Value| compile(&self.to_value()).is_valid(&value))
     }
 
-    /// The same, but for how long a part of a pattern may be at most.
+    /// Returns true if [`SchemaText::admits`] would, or if only the upper bounds in patterns are exceeded.
     ///
-    /// To compile a pattern that counts to a hundred takes as long as a whole turn, and a server that holds a reply
-    /// to nothing shows it in every other way.
+    /// Compiling a pattern that counts to a hundred takes as long as a whole turn. A server that enforces nothing shows
+    /// it in every other way.
     #[must_use]
     pub fn admits_in_form(&self, reply: &str) -> bool {
         let form = || {
@@ -100,7 +100,7 @@ impl SchemaText {
     }
 }
 
-/// Makes `{8,160}` in every pattern of a schema `{8,}`.
+/// Turns `{8,160}` into `{8,}` in every pattern of a schema.
 fn lift_upper_bounds(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -114,7 +114,7 @@ fn lift_upper_bounds(schema: &mut Value) {
     }
 }
 
-/// The patterns are this program's own, in which a brace is only ever a count.
+/// Returns a pattern without its upper bounds. The patterns are this program's own, in which a brace is always a count.
 fn without_upper_bounds(pattern: &str) -> String {
     let mut parts = pattern.split('{');
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -141,7 +141,7 @@ impl Serialize for SchemaText {
 }
 
 impl SchemaText {
-    /// Takes a text that is JSON.
+    /// Creates a schema text from a text that is JSON.
     pub(super) fn from_json(text: String) -> Result<Self, serde_json::Error> {
         Ok(Self(RawValue::from_string(text)?.into()))
     }

@@ -1,4 +1,4 @@
-//! Texts with a stated number of sentences, as grammars can force them.
+//! Texts with a stated number of sentences, in forms that grammars can force.
 
 use serde_json::{Value, json};
 
@@ -8,11 +8,11 @@ use super::{CanonicalKind, Constraint};
 /// The longest sentence that a grammar can be asked for, in characters: about forty words.
 const SENTENCE_CHARS_MAX: usize = 240;
 
-/// More sentences than this are counted afterwards, and not forced.
+/// The most sentences that are forced. More than this are counted afterwards.
 const SENTENCES_MAX: usize = 12;
 
-/// Returns how many sentences a text has that is written as the list of them: prose that must have a stated,
-/// small number of several.
+/// Returns the number of sentences of a text that is written as the list of them. This is prose with a stated number of
+/// sentences that is small and greater than one.
 #[must_use]
 pub fn listed_sentences(kind: CanonicalKind, constraints: &[Constraint]) -> Option<usize> {
     if kind != CanonicalKind::Text {
@@ -24,35 +24,35 @@ pub fn listed_sentences(kind: CanonicalKind, constraints: &[Constraint]) -> Opti
     })
 }
 
-/// A text of so many sentences, written as the list of them.
+/// Returns the schema of a text of this many sentences, written as the list of them.
 ///
-/// Held to the number inside one string, a small model that has fewer in mind fills up with what comes to
-/// hand; in a list it writes another sentence. None, if there is no room for so many: bounds that exclude each
-/// other make servers hang.
+/// A small model that must write the number in one string, and has fewer sentences in mind, fills it up with anything;
+/// in a list it writes another sentence. Nothing is returned if there is no room for so many, because bounds that
+/// exclude each other make servers hang.
 pub(super) fn sentence_list(count: usize, chars_max: usize) -> Option<Value> {
     let pattern = format!("^{}$", sentence(sentence_room(chars_max, count))?);
     let items = json!({"type": "string", "pattern": pattern});
     Some(json!({"type": "array", "items": items, "minItems": count, "maxItems": count}))
 }
 
-/// The characters of one sentence out of so many, its first and its last aside.
+/// Returns the room for one sentence out of so many, in characters, without its first and its last character.
 fn sentence_room(chars_max: usize, count: usize) -> usize {
     (chars_max / count).saturating_sub(4).min(SENTENCE_CHARS_MAX)
 }
 
-/// The pattern of one sentence; none, if the room is not enough for a word.
+/// Returns the pattern of one sentence, or nothing if the room is not enough for a word.
 fn sentence(room: usize) -> Option<String> {
     let first = r"[^\x00-\x40\x5B-\x7F]";
     let rest = r#"[^.!?"\\\x00-\x1F\x7F]"#;
     (room > 2).then(|| format!("{first}{rest}{{2,{room}}}[.!?]"))
 }
 
-/// The pattern of a text with a stated number of sentences.
+/// Returns the pattern of a text with a stated number of sentences.
 ///
-/// It forbids full stops inside a sentence, so it admits less than the rule does. What it admits in
-/// ASCII holds to the rule: after a full stop a sentence begins only with a capital, since a digit or a
-/// small letter goes on with the one before (UAX #29, SB8). Of other scripts every letter may begin one,
-/// and the full check decides.
+/// The pattern forbids full stops inside a sentence, so it admits less than the rule does. Every ASCII text that it
+/// admits obeys the rule. After a full stop a sentence begins only with a capital, because a digit or a small letter
+/// continues the sentence before (UAX #29, SB8). In other scripts every letter may begin a sentence, and the full check
+/// decides.
 pub(super) fn sentences(rule: &Constraint, chars_max: usize) -> Option<String> {
     let Constraint::Sentences(bounds) = rule else { return None };
     let min = bounds.min.unwrap_or(1).max(1);

@@ -1,12 +1,12 @@
-//! Pieces of JSON Schemas that servers can enforce: the words of every form that a model fills in.
+//! Pieces of JSON Schemas that servers can enforce: the vocabulary of every form that a model fills in.
 
 use serde_json::{Map, Value, json};
 
-/// The most values of an `enum`: larger ones are refused by servers (OpenAI takes 250 strings of any length), and what was to
-/// be chosen is asked for then and not forced.
+/// The most values of an `enum`. Servers refuse larger ones (OpenAI takes 250 strings of any length), and the choice is
+/// then asked for and not forced.
 pub(crate) const CHOICES_MAX: usize = 250;
 
-/// An object with these keys.
+/// Returns the schema of an object with these keys.
 pub(super) fn with_keys(keys: &[String]) -> Value {
     let any = of_types(&["string", "number", "boolean", "null", "array", "object"]);
     closed(&keys.iter().map(|key| (key.clone(), any.clone())).collect::<Map<_, _>>().into())
@@ -29,7 +29,7 @@ pub(super) fn non_empty_string(chars_max: usize) -> Value {
     json!({"type": "string", "minLength": 1, "maxLength": chars_max})
 }
 
-/// An object with exactly these fields.
+/// Returns the schema of an object with exactly these fields.
 pub(crate) fn closed(properties: &Value) -> Value {
     let names: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
     let required = json!(names);

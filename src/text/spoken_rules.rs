@@ -1,11 +1,13 @@
-//! Rules about the answer that a task says in plain words: "in exactly three sentences", "in at most 50 words", "only the letter".
+//! Rules about the answer that a task states in plain words: "in exactly three sentences", "in at most 50 words", "only
+//! the letter".
 //!
-//! In: a task. Out: the rules that it says, each with its words. A sentence of the task counts only if it tells the agents to do
-//! something; what is quoted, asked about or described does not. A rule that is missed costs nothing that was there before, and one that
-//! was not meant stops a right answer: where there is doubt, there is no rule.
+//! The input is a task. The output is the rules that it states, each with its words. A sentence of the task counts only
+//! if it tells the agents to do something. Words that are quoted, asked about or described do not count. A rule that is
+//! missed takes nothing away, and one that was not meant stops a right answer. If there is doubt, there is no rule.
 //!
-//! The words are a table, [`ENGLISH`]; another language is another table. Numbers: a figure, or one to twelve in words. A bare number of
-//! sentences or lines is exact. A bare number of words or characters is the most, as people mean it; up to ten it is exact.
+//! The words are in a table, [`ENGLISH`]; another language is another table. A number is a figure, or one to twelve in
+//! words. A bare number of sentences or lines is exact. A bare number of words or characters is the most, as people
+//! mean it; up to ten it is exact.
 
 use std::sync::LazyLock;
 
@@ -13,16 +15,16 @@ use regex::{Captures, Regex};
 
 use super::constraint::{Bounds, Constraint};
 
-/// More text than a person would say rules in; what comes behind it is material.
+/// The longest text in which a person would state rules, in bytes. The text behind it is material.
 const TASK_BYTES_MAX: usize = 4000;
 
-/// A bare number of words or characters up to this one is exact.
+/// The largest bare number of words or characters that is exact.
 const EXACT_MAX: usize = 10;
 
-/// Fewer characters than this are persons of a story, or those of a password.
+/// The fewest characters that a rule can count. Fewer are people in a story, or the characters of a password.
 const CHARACTERS_MIN: usize = 20;
 
-/// A rule, and the words that say it.
+/// A rule, and the words that state it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SpokenRule {
     /// The rule.
@@ -33,9 +35,9 @@ pub struct SpokenRule {
 
 /// The words of a language.
 struct Language {
-    /// What the first word of an order is, as alternatives of a regular expression.
+    /// The first words of orders, as alternatives of a regular expression.
     verbs: &'static str,
-    /// What may stand before it.
+    /// The words that may come before them.
     polite: &'static str,
     /// The numbers in words, from one.
     numbers: [&'static str; 12],
@@ -48,26 +50,26 @@ struct Language {
     below: &'static str,
     at_least: &'static str,
     between: (&'static str, &'static str),
-    /// What stands before a bare number.
+    /// The words before a bare number.
     within: &'static str,
-    /// Words that begin a clause of its own: what is counted in it is not the answer.
+    /// Words that begin a clause of their own. A count in such a clause is not about the answer.
     clauses: &'static str,
-    /// Words that share a rule out, so that it is not one of the whole answer.
+    /// Words that share a rule out, so that it does not apply to the whole answer.
     shares: &'static str,
     /// Verbs whose object is the answer itself.
     replies: &'static str,
-    /// What may stand between such a verb and what it is with.
+    /// The word between such a verb and its object.
     with: &'static str,
-    /// What the answer itself is called, between a verb and a bound.
+    /// Names of the answer itself, between a verb and a bound.
     itself: &'static str,
-    /// Words after which something else is asked for as well.
+    /// Words after which the task asks for something else as well.
     more: &'static str,
     /// Bounds behind a unit.
     or_more: &'static str,
     or_less: &'static str,
-    /// Words before a number that make it mean something else.
+    /// Words before a number that give it another meaning.
     not_after: &'static str,
-    /// The same behind its unit.
+    /// Words behind its unit that do the same.
     not_before: &'static str,
     letter: &'static str,
     code: &'static str,
@@ -105,7 +107,7 @@ const ENGLISH: Language = Language {
     json_list: "(?:as |with )?(?:only )?an? json array",
 };
 
-/// What finds a rule.
+/// The patterns that find a rule.
 struct Patterns {
     order: Regex,
     opening: Regex,
@@ -178,19 +180,19 @@ impl Patterns {
     }
 }
 
-/// Returns the rules that a task says in plain words.
+/// Returns the rules that a task states in plain words.
 #[must_use]
 pub fn spoken_rules(task: &str) -> Vec<SpokenRule> {
     let p = &*PATTERNS;
     let end = task.floor_char_boundary(TASK_BYTES_MAX);
     let task = p.quoted.replace_all(&task[..end], "…");
-    // What comes behind a colon is material, and no order.
+    // The text behind a colon is material, not an order.
     let order = task.split_once(": ").or_else(|| task.split_once(":\n")).map_or(&*task, |(order, _)| order);
     let mut found: Vec<SpokenRule> = Vec::new();
     for piece in p.pieces.split(order) {
         let is_order = p.order.is_match(piece);
         if is_order {
-            // What was said before is of a part of the answer, where more is asked for.
+            // An earlier rule is about a part of the answer if the task asks for more.
             found.clear();
         }
         if !is_order && !p.opening.is_match(piece) {
@@ -200,7 +202,7 @@ pub fn spoken_rules(task: &str) -> Vec<SpokenRule> {
             let is_same = |other: &SpokenRule| {
                 std::mem::discriminant(&other.rule) == std::mem::discriminant(&rule.rule)
             };
-            // Two that speak of one thing may not both be meant of the whole answer.
+            // Two rules about one thing cannot both be meant for the whole answer.
             if found.iter().any(is_same) {
                 found.retain(|other| !is_same(other));
             } else {
@@ -211,7 +213,7 @@ pub fn spoken_rules(task: &str) -> Vec<SpokenRule> {
     found
 }
 
-/// The rules of a piece that count something.
+/// Returns the rules of a piece that count something.
 fn counted<'a>(p: &'a Patterns, piece: &'a str, is_order: bool) -> impl Iterator<Item = SpokenRule> + 'a {
     let head = p.opening.find(piece).map_or(0, |opening| opening.end());
     let of = move |found: Captures<'_>| {
@@ -225,10 +227,10 @@ fn counted<'a>(p: &'a Patterns, piece: &'a str, is_order: bool) -> impl Iterator
             ("lines", Constraint::Lines(bounds)),
         ];
         let (_, rule) = rule.into_iter().find(|(name, _)| found.name(name).is_some())?;
-        // A few characters are persons, or those of a password.
+        // A few characters are people in a story, or the characters of a password.
         let is_few = bounds.max.or(bounds.min).is_some_and(|count| count < CHARACTERS_MIN);
         let is_person = found.name("characters").is_some() && is_few;
-        // Where the sentence is no order itself, its opening alone may be one: "In one sentence, what is …".
+        // If the sentence is not an order itself, its opening alone may be one: `In one sentence, what is …`.
         let is_meant = is_order || whole.end() <= head;
         let is_it = is_meant && !is_person && is_of_the_answer(p, piece, &found);
         let is_else = p.before.is_match(before) || p.behind.is_match(behind);
@@ -242,7 +244,7 @@ fn counted<'a>(p: &'a Patterns, piece: &'a str, is_order: bool) -> impl Iterator
     p.count.captures_iter(piece).filter_map(of).chain(p.hyphen.captures_iter(piece).filter_map(hyphened))
 }
 
-/// Whether what was found speaks of the whole answer, and of nothing that the answer is about.
+/// Returns true if a match is about the whole answer, and not about the subject of the answer.
 fn is_of_the_answer(p: &Patterns, piece: &str, found: &Captures<'_>) -> bool {
     let Some(whole) = found.get(0) else { return false };
     let (before, behind) = (&piece[..whole.start()], &piece[whole.end()..]);
@@ -256,7 +258,7 @@ fn is_of_the_answer(p: &Patterns, piece: &str, found: &Captures<'_>) -> bool {
     let rest = behind.trim_matches(|c: char| !c.is_alphanumeric());
     let is_last = rest.is_empty() || p.or_more.is_match(rest) || p.or_less.is_match(rest);
     if is_first("number") {
-        // A number alone says nothing: "Keep it to two sentences" has a word before it.
+        // A number alone says nothing. "Keep it to two sentences" has a word before it.
         return is_last && !between.trim().is_empty() && p.itself.is_match(between);
     }
     if is_first("bound")
@@ -267,11 +269,11 @@ fn is_of_the_answer(p: &Patterns, piece: &str, found: &Captures<'_>) -> bool {
     if p.with.is_match(whole.as_str()) {
         return p.reply.is_match(before) && p.itself.is_match(between);
     }
-    // A rule at the very end is one of the whole sentence: "Explain why the sky is blue in two sentences."
+    // A rule at the very end applies to the whole sentence: "Explain why the sky is blue in two sentences."
     !p.clause.is_match(between) || is_last && !p.how_to.is_match(between)
 }
 
-/// The rules of a piece that name a form.
+/// Returns the rules of a piece that name a form.
 fn named<'a>(p: &'a Patterns, piece: &'a str, is_order: bool) -> impl Iterator<Item = SpokenRule> + 'a {
     let one = Bounds { min: Some(1), max: Some(1) };
     let forms = [
@@ -352,7 +354,7 @@ mod tests {
         }
     }
 
-    /// Tasks that speak of sentences, words and lines, and say no rule.
+    /// Tasks that mention sentences, words and lines, but state no rule.
     const NO_RULE: &str = include_str!("spoken_rules_none.txt");
 
     #[test]

@@ -1,4 +1,4 @@
-//! JSON that refuses what `serde_json::Value` quietly accepts: repeated keys and deep nesting.
+//! A reader of JSON that refuses what `serde_json::Value` quietly accepts: repeated keys and deep nesting.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Number, Value};
 
-/// The deepest nesting of objects and arrays that any reply, roleset or task may have.
+/// The deepest nesting of objects and arrays that a reply, roleset or task may have.
 pub const DEPTH_MAX: usize = 64;
 
 /// Returns false if brackets outside strings nest deeper than [`DEPTH_MAX`].
 ///
-/// One pass over the bytes before any parser sees them, so that hostile nesting costs no stack.
+/// The check is one pass over the bytes before any parser sees them, so hostile nesting costs no stack.
 #[must_use]
 pub fn check_depth(text: &str) -> bool {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);

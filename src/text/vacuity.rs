@@ -1,4 +1,4 @@
-//! Texts that say nothing: empty ones, placeholders, and echoes of what the agents were told.
+//! Texts that say nothing: empty ones, placeholders, and echoes of the prompt.
 //!
 //! Two agents agree most easily on a template. A published log of an earlier controller shows two
 //! "agreements" on the literal `<NUMBER>`. Such a text is refused before it can be compared.
@@ -12,12 +12,12 @@ use super::echo::{fold, has_words, may_be_repeated, repeats, talk};
 use super::memo::Memo;
 use super::{CanonicalKind, redact};
 
-/// Shorter texts than this many characters are compared with instructions only as whole lines, so
-/// that a short right answer ("4", "yes") is not refused because a prompt happens to contain it.
+/// The shortest text that is searched for in the instructions as a whole, in characters. A short right answer ("4",
+/// "yes") is not refused because a prompt happens to contain it.
 const ECHO_CHARS_MIN: usize = 24;
 
-/// Phrases that stand for an answer instead of being one, after folding; see [`PromptEcho::check`]. Single
-/// everyday words are not among them: "string" may be the right answer.
+/// Phrases that stand for an answer instead of being one, after folding; see [`PromptEcho::check`]. Single everyday
+/// words are not among them, because "string" may be the right answer.
 const PLACEHOLDERS: [&str; 24] = [
     "answer here",
     "answer text",
@@ -45,74 +45,74 @@ const PLACEHOLDERS: [&str; 24] = [
     "your final answer",
 ];
 
-/// Those of them that are answers where the user has said them: "Answer N/A if there is none."
+/// The placeholders that are answers if the user has written them: `Answer N/A if there is none.`
 const ABBREVIATIONS: [&str; 5] = ["lorem ipsum", "n/a", "tba", "tbd", "todo"];
 
-/// What private thoughts are asked to end with, in lower case.
+/// The word before the answer at the end of private thoughts, in lower case.
 const LABEL: &str = "answer:";
 
-/// Why a text counts as vacuous.
+/// The reason why a text counts as vacuous.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 pub enum Vacuity {
     /// Nothing is left after canonicalisation, or only invisible characters.
     #[error("it is empty")]
     Empty,
-    /// A template's placeholder.
+    /// The text is the placeholder of a template.
     #[error("`{0}` is a placeholder; write the answer itself")]
     Placeholder(String),
-    /// The task, or a part of the instructions, said back.
+    /// The text repeats the task or a part of the instructions.
     #[error("it repeats {0} instead of answering")]
     Echo(&'static str),
-    /// Talk about the protocol, with the words that give it away.
+    /// The text talks about the protocol, in the words given here.
     #[error("it speaks of `{0}`, which the user knows nothing about; write only what the user should read")]
     Talk(String),
-    /// The word that agents end their thoughts with, before the answer.
+    /// The text begins with the word that agents write before the answer at the end of their thoughts.
     #[error("it begins with `Answer:`, which is no part of it; write only `{0}`")]
     Label(String),
 }
 
-/// How a text is recognised as something that its author was told.
+/// The rule by which a text is recognised as part of the prompt of its author.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum EchoRule {
-    /// By the whole text alone, with the task as with the instructions.
+    /// The whole text alone counts, for the task as for the instructions.
     Whole,
-    /// By rows of words that the instructions have too, and by talk about the protocol. The task said back counts only where it cannot be
-    /// the answer, and words of the user never count.
+    /// Rows of words that are in the instructions too count, and so does talk about the protocol. A repeated task
+    /// counts only if it cannot be the answer, and words of the user never count.
     Words,
 }
 
-/// What an agent was told, ready to be recognised when it comes back.
+/// The words of an agent's prompt, ready to be recognised when they come back.
 #[derive(Clone, Debug)]
 pub struct PromptEcho {
     rule: EchoRule,
     task: String,
-    /// Whether the task has the label in it.
+    /// Whether the task contains the label.
     has_label: bool,
     /// Whether the answer may be the task's own text.
     may_be_repeated: bool,
-    /// Everything that the user has said, folded; empty under [`EchoRule::Whole`].
+    /// All words of the user, folded; empty under [`EchoRule::Whole`].
     said: Arc<str>,
-    /// The agents' names.
+    /// The names of the agents.
     names: Vec<String>,
-    /// The same for all runs of a batch, and kept once for them.
+    /// The instructions, folded. They are the same for all runs of a batch, and are kept once for them.
     instructions: Vec<Arc<str>>,
 }
 
-/// What an agent is told, by whose words they are.
+/// The words of an agent's prompt, by their author.
 #[derive(Clone, Debug, Default)]
 pub struct PromptWords<'a> {
     /// The user's question or order.
     pub task: &'a str,
-    /// All words of the user's, as [`heard`] returns them.
+    /// All words of the user, as [`heard`] returns them.
     pub heard: Arc<str>,
     /// The program's own words: packs, rules, prompts, examples.
     pub instructions: Vec<&'a str>,
-    /// The agents' names.
+    /// The names of the agents.
     pub names: Vec<&'a str>,
 }
 
-/// Returns the words of the user's as they are compared: the task's, its documents' and those of rules. Documents may be long, so that
-/// all agents share them.
+/// Returns the user's words in the form in which they are compared: those of the task, of its documents and of rules.
+/// Documents may be long, so all agents share them.
 #[must_use]
 pub fn heard<'a>(rule: EchoRule, texts: impl Iterator<Item = &'a str>) -> Arc<str> {
     match rule {
@@ -121,11 +121,11 @@ pub fn heard<'a>(rule: EchoRule, texts: impl Iterator<Item = &'a str>) -> Arc<st
     }
 }
 
-/// Instructions as they are compared, by their text.
+/// Folded instructions, by their text.
 static FOLDED: LazyLock<Memo<Arc<str>>> = LazyLock::new(|| Memo::new(256));
 
 impl PromptEcho {
-    /// Remembers what an agent is told.
+    /// Keeps the words of an agent's prompt.
     #[must_use]
     pub fn new(rule: EchoRule, said: &PromptWords<'_>) -> Self {
         let PromptWords { task, heard, instructions, names } = said;
@@ -146,7 +146,7 @@ impl PromptEcho {
     ///
     /// # Errors
     ///
-    /// [`Vacuity`] says what the text is instead of an answer.
+    /// [`Vacuity`] says why the text is not an answer.
     pub fn check(&self, kind: CanonicalKind, canonical: &str) -> Result<(), Vacuity> {
         // The blank braille pattern and variation selectors show nothing either.
         let blank = |c: char| matches!(c, '\u{2800}' | '\u{FE00}'..='\u{FE0F}');
@@ -154,7 +154,7 @@ impl PromptEcho {
         if !canonical.chars().any(visible) {
             return Err(Vacuity::Empty);
         }
-        // A number is no placeholder, and a choice is checked against its list already.
+        // A number is not a placeholder, and a choice has been checked against its list already.
         let text = match kind {
             CanonicalKind::Choice | CanonicalKind::Number => return Ok(()),
             CanonicalKind::Json => match canonical.strip_prefix('"') {
@@ -188,7 +188,7 @@ impl PromptEcho {
         }
     }
 
-    /// Looks for the program's own words in a text, and for talk about its workings.
+    /// Looks in a text for the program's own words, and for talk about its workings.
     fn check_words(&self, text: &str, folded: &str, is_whole: bool) -> Result<(), Vacuity> {
         let is_whole = is_whole && !self.said.contains(folded);
         if is_whole || repeats(folded, &self.instructions, &self.said) {
@@ -197,14 +197,14 @@ impl PromptEcho {
         talk(text, &self.names, &self.said).map_or(Ok(()), |words| Err(Vacuity::Talk(words)))
     }
 
-    /// Returns true if the user has said this word, in whatever case.
+    /// Returns true if the user has written this word, in upper or lower case.
     pub(crate) fn has_been_said(&self, word: &str) -> bool {
         self.said.split([' ', '\n']).any(|said| said.eq_ignore_ascii_case(word))
     }
 }
 
-/// A JSON value says nothing if all that it holds are dots, as they stand for a value in what agents are
-/// shown. An empty list may be the answer, and so may a word that is a placeholder elsewhere.
+/// Checks a JSON value. It says nothing if it holds only dots, which replace the values in the examples for agents. An
+/// empty list may be the answer, and so may a word that is a placeholder elsewhere.
 fn check_json(canonical: &str) -> Result<(), Vacuity> {
     let value = serde_json::from_str(canonical).unwrap_or_default();
     let leaves = leaves(&value);
@@ -214,7 +214,7 @@ fn check_json(canonical: &str) -> Result<(), Vacuity> {
     Err(Vacuity::Placeholder(super::escape::excerpt(canonical)))
 }
 
-/// Returns every value inside `value` that holds no other.
+/// Returns every value inside `value` that contains no other value.
 fn leaves(value: &Value) -> Vec<&Value> {
     match value {
         Value::Array(items) => items.iter().flat_map(leaves).collect(),
@@ -225,33 +225,33 @@ fn leaves(value: &Value) -> Vec<&Value> {
 
 fn is_placeholder(text: &str, folded: &str) -> bool {
     let mut inside = text;
-    // `<NUMBER>`, and `{{NUMBER}}` as template languages write it.
+    // The loop also opens `{{NUMBER}}`, as template languages write `<NUMBER>`.
     for _ in 0..3 {
         let bare = [('<', '>'), ('[', ']'), ('{', '}')]
             .iter()
             .find_map(|&(open, close)| inside.strip_prefix(open)?.strip_suffix(close));
         inside = bare.unwrap_or(inside);
     }
-    // What was redacted may be the whole answer.
+    // A redacted original may be the whole answer.
     let bracketed = inside.len() < text.len() && is_label(inside) && !redact::is_token(text);
     let bare = folded.trim_matches(['*', '_', ' ']);
     bracketed || is_dots(text) || PLACEHOLDERS.contains(&bare)
 }
 
-/// `…`, `...`, `---`, `???`, `… … …`: punctuation alone, repeated.
+/// Returns true for punctuation alone, repeated: `…`, `...`, `---`, `???`, `… … …`.
 fn is_dots(text: &str) -> bool {
     text == "…" || text.chars().count() > 1 && text.chars().all(|c| ".…-_? ".contains(c))
 }
 
-/// A label such as `NUMBER` or `answer 1`: at most four words, so `[1, 2]`, `<b>x</b>` and
-/// `[x for x in xs]` are none.
+/// Returns true for a label such as `NUMBER` or `answer 1`. It has at most four words, so `[1, 2]`, `<b>x</b>` and
+/// `[x for x in xs]` are not labels.
 fn is_label(text: &str) -> bool {
     let has_letter = text.chars().any(char::is_alphabetic);
     let words_only = text.chars().all(|c| c.is_alphanumeric() || " _-|.'".contains(c));
     text.trim().is_empty() || has_letter && words_only && text.split_whitespace().count() <= 4
 }
 
-/// Returns true if prose holds a blank to fill in, such as `The answer is <NUMBER>.`
+/// Returns true if prose contains a blank to fill in, such as `The answer is <NUMBER>.`
 fn has_blank_to_fill(text: &str) -> bool {
     text.split('<').skip(1).filter_map(|rest| rest.split_once('>')).any(|(label, _)| {
         let capitals = label.chars().filter(char::is_ascii_uppercase).count();
@@ -281,7 +281,7 @@ mod tests {
             told(rule, "What is the capital of Australia?", &[rules])
                 .check(CanonicalKind::Text, &canonical.text)
         };
-        // What the first rule refuses, the second refuses too.
+        // Every text that the first rule refuses is refused by the second rule too.
         assert_eq!(by(EchoRule::Whole), by(EchoRule::Words), "{text}");
         by(EchoRule::Words)
     }

@@ -1,20 +1,19 @@
-//! Finding a quotation in its source, word for word.
+//! Finds a quotation in its source, word for word.
 
 use std::ops::Range;
 
-/// The most white space that one space of a quote stands for, in bytes: a page break, and no empty page.
+/// The most white space that one space of a quote stands for, in bytes: a page break, but not an empty page.
 const GAP_BYTES_MAX: usize = 64;
 
-/// Returns where `quote` stands in `source`, as a range of bytes: the first place, if it stands there more
-/// than once.
+/// Returns the place of `quote` in `source`, as a range of bytes. If there are several places, it returns the first.
 ///
-/// Every character counts, except that any run of white space stands for any other: a model that quotes
-/// across a line break writes a space. A quote of nothing but white space stands nowhere.
+/// Every character counts, except that any run of white space equals any other, because a model that quotes across a
+/// line break writes a space. A quote of nothing but white space is not found anywhere.
 #[must_use]
 pub fn find_verbatim(source: &str, quote: &str) -> Option<Range<usize>> {
     let words: Vec<&str> = quote.split_whitespace().collect();
     let first = words.first()?;
-    // Every place is tried: a word may begin inside another match of itself.
+    // Every place is tried, because a word may begin inside another match of itself.
     source.char_indices().find_map(|(start, _)| {
         let rest = &source[start..];
         let end = rest.starts_with(first).then(|| words_follow(rest, &words))??;
@@ -22,7 +21,7 @@ pub fn find_verbatim(source: &str, quote: &str) -> Option<Range<usize>> {
     })
 }
 
-/// Returns the length of the beginning of `text` that holds `words` with white space between them.
+/// Returns the length of the beginning of `text` that contains `words` with white space between them.
 fn words_follow(text: &str, words: &[&str]) -> Option<usize> {
     let mut rest = text;
     for (index, word) in words.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Why a reply was refused, in words that its author can act on.
+//! The reasons why a reply is refused, in words that its author can act on.
 
 use thiserror::Error;
 
@@ -6,8 +6,8 @@ use super::{Broken, NotCanonical, vacuity::Vacuity};
 
 /// A reason for which a reply does not count.
 ///
-/// The message is sent back to the agent, so each one says what is wrong and what to write
-/// instead. Text of the reply is shown only as a short neutralised excerpt.
+/// The message is sent back to the agent, so each message says what is wrong and what to write instead. Text from the
+/// reply is shown only as a short neutralised excerpt.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 pub enum Violation {
     // ===== The reply as a string =====
@@ -17,15 +17,15 @@ pub enum Violation {
     /// The reply is longer than the limit, in bytes.
     #[error("the reply has {bytes} bytes; at most {max} are allowed")]
     TooLong {
-        /// Bytes received.
+        /// The number of bytes received.
         bytes: usize,
-        /// Bytes allowed.
+        /// The number of bytes allowed.
         max: usize,
     },
     /// Brackets nest deeper than the limit.
     #[error("the JSON nests deeper than {max} levels; write a flat object")]
     TooDeep {
-        /// Levels allowed.
+        /// The number of levels allowed.
         max: usize,
     },
     /// The server stopped the reply at the token limit.
@@ -59,13 +59,13 @@ pub enum Violation {
     /// The object is not JSON, or repeats or invents a key.
     #[error("the JSON object cannot be read: {message}")]
     Json {
-        /// The reader's message with line and column.
+        /// The reader's message, with line and column.
         message: String,
     },
     /// The object breaks the envelope's schema.
     #[error("at `{pointer}`: {message}")]
     Schema {
-        /// JSON pointer into the reply.
+        /// The JSON pointer into the reply.
         pointer: String,
         /// The validator's message.
         message: String,
@@ -77,27 +77,27 @@ pub enum Violation {
     WrongName {
         /// The field.
         field: &'static str,
-        /// What it must be, quoted and ready to read.
+        /// The expected name, quoted and ready to read.
         expected: String,
-        /// A neutralised excerpt of what it was.
+        /// A neutralised excerpt of the name that was found.
         found: String,
     },
-    /// SOLVED without the marker.
+    /// The status is SOLVED, but the marker is missing.
     #[error("`status` is SOLVED but `public_message` does not contain [SOLVED]; write both or neither")]
     MarkerMissing,
-    /// The marker without SOLVED.
+    /// The marker is present, but the status is not SOLVED.
     #[error("`public_message` contains [SOLVED] but `status` is not SOLVED; write both or neither")]
     StatusMissing,
-    /// A SOLVED envelope with no text and no adoption.
+    /// A SOLVED envelope has neither a text nor an adoption.
     #[error("`status` is SOLVED but `final_solution` holds neither `canonical_text` nor `accepts`")]
     TextMissing,
-    /// A JSON value where the answer is not JSON.
+    /// The text is a JSON value, although the answer is not JSON.
     #[error("`canonical_text` must be a string; write the text in quotes")]
     TextNotString,
-    /// Both a text and an adoption.
+    /// The envelope has both a text and an adoption.
     #[error("`final_solution` holds both `canonical_text` and `accepts`; write only one of them")]
     TextAndAdoption,
-    /// The digest that the agent supplied is not that of its text.
+    /// The digest from the agent is not the digest of its text.
     #[error(
         "`final_solution.sha256` is not the digest of the text; leave the field out, it is computed for you"
     )]
@@ -118,20 +118,20 @@ pub enum Violation {
         "`accepts` names {named}, but your thoughts end with {found}; accept {found}, or say with status PROPOSED and a text of your own that neither stands"
     )]
     AgainstThoughts {
-        /// The handle that it names.
+        /// The handle that `accepts` names.
         named: String,
-        /// The handle of the text that it found right.
+        /// The handle of the text that the author's thoughts end with.
         found: String,
     },
-    /// The handle names nothing.
+    /// The handle does not name a proposal.
     #[error("`accepts` names `{handle}`, which nobody proposed; {known}")]
     UnknownHandle {
         /// A neutralised excerpt of the handle.
         handle: String,
-        /// Which handles may be accepted.
+        /// The handles that may be accepted, in words.
         known: String,
     },
-    /// The handle names a proposal of one's own that is not one's text any more.
+    /// The handle names an earlier proposal of the author's, which is not its text any more.
     #[error(
         "`accepts` names {handle}, a text of your own that you have given up; write it in `canonical_text` if you mean it"
     )]
@@ -144,7 +144,7 @@ pub enum Violation {
     NotStanding {
         /// The handle.
         handle: String,
-        /// Which handles may be accepted.
+        /// The handles that may be accepted, in words.
         known: String,
     },
     /// The author tried to replace a text that its peer has adopted.
@@ -155,29 +155,29 @@ pub enum Violation {
         /// The handle.
         handle: String,
     },
-    /// The answer changed and no reason was named.
+    /// The answer changed, but no reason was named.
     #[error(
         "your answer differs from your earlier one, but `meta.change` does not name what made you change; set `by` to objection, check, constraint or evidence, and say in `detail` which one and why"
     )]
     UnnamedChange,
-    /// The peer's requests were not all answered.
+    /// Not all of the peer's requests were answered.
     #[error(
         "`meta.answers` has {found} entries, but your peer asked for {expected} things; answer each one in order"
     )]
     Unanswered {
-        /// Number of requests.
+        /// The number of requests.
         expected: usize,
-        /// Number of answers.
+        /// The number of answers.
         found: usize,
     },
 
     // ===== The final text =====
-    /// The text fills all the room there is, and may have been cut there.
+    /// The text fills all the room that there is, and may have been cut off there.
     #[error(
         "the final text must be shorter than {max} characters; it may have been cut off; write a shorter one"
     )]
     TextTooLong {
-        /// Characters that are too many.
+        /// The number of characters that the text must stay below.
         max: usize,
     },
     /// The text has no canonical form of the kind that the task wants.
@@ -192,7 +192,8 @@ pub enum Violation {
 }
 
 impl Violation {
-    /// Says for people what was wrong with a reply. Its author is told more, and what to write instead.
+    /// Returns what was wrong with a reply, in brief and for people. Its author receives more, and what to write
+    /// instead.
     #[must_use]
     pub fn in_brief(&self) -> String {
         let words = match self {

@@ -13,9 +13,6 @@ use unicode_segmentation::UnicodeSegmentation as _;
 /// A sentence has at most this many words.
 pub(crate) const WORDS_MAX: usize = 35;
 
-/// Half of all sentences have at most this many words.
-pub(crate) const WORDS_MEDIAN_MAX: usize = 15;
-
 /// Turns that read like a translation, each with a cure.
 const TURNS: [(&str, &str); 11] = [
     (r"(?i)\bwhoever\b", "name the person or the part"),
@@ -93,6 +90,7 @@ pub(crate) fn markdown(file: &str, text: &str, line: usize) -> Vec<Paragraph> {
     let (mut begin, mut hidden) = (None, 0_usize);
     let lines_before = |at: usize| text[..at].matches('\n').count();
     for (event, range) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
+        #[expect(clippy::wildcard_enum_match_arm, reason = "most events of Markdown are not prose")]
         let is_end = match event {
             Event::Start(Tag::CodeBlock(_) | Tag::Table(_) | Tag::Heading { .. }) => {
                 hidden += 1;

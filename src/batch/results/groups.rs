@@ -228,9 +228,9 @@ impl Groups {
             let sum = sums.by_phase.entry(phase.clone()).or_default();
             *sum = sum.saturating_add(tokens);
         }
-        sums.rounds += u64::from(told.rounds);
+        sums.rounds = sums.rounds.saturating_add(u64::from(told.rounds));
         *sums.by_rounds.entry(told.rounds).or_default() += 1;
-        sums.calls += told.usage.calls;
+        sums.calls = sums.calls.saturating_add(told.usage.calls);
         let tokens = told.usage.prompt.saturating_add(told.usage.completion);
         sums.tokens = sums.tokens.saturating_add(tokens);
         sums.milliseconds.push(told.timing.total_ms);
@@ -269,7 +269,10 @@ impl Groups {
         let mut found = self.sums.keys().filter(is_meant);
         let (Some(key), None) = (found.next(), found.next()) else {
             let all: Vec<String> = self.sums.keys().map(|key| format!("`{}`", name(key))).collect();
-            return Err(format!("`{meant}` does not name exactly one group; the groups are {}", all.join(", ")));
+            return Err(format!(
+                "`{meant}` does not name exactly one group; the groups are {}",
+                all.join(", ")
+            ));
         };
         let others = self.sums.iter().filter(|(other, _)| *other != key);
         let difference = |(other, sums): (&Vec<InOrder>, &Sums)| {

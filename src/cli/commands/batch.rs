@@ -202,14 +202,21 @@ fn open(tasks: &Path) -> anyhow::Result<Tasks> {
 /// The command for the manifest: the shard is another one for each process, and what is to be kept back is not written down.
 fn command() -> CommandNote {
     let mut words: Vec<String> = Vec::new();
-    let mut is_left_out = false;
+    let (mut is_left_out, mut is_launch) = (false, false);
     for word in std::env::args_os().skip(1) {
         let word = word.to_string_lossy().into_owned();
         if std::mem::take(&mut is_left_out) {
             continue;
         }
+        if std::mem::take(&mut is_launch) {
+            words.push(without_secrets(&word));
+            continue;
+        }
         let (name, value) = word.split_once('=').map_or((&*word, None), |(name, value)| (name, Some(value)));
-        if let "--shard" | "--redact-pattern" = name {
+        if name == "--launch" {
+            is_launch = value.is_none();
+            words.push(value.map_or(word.clone(), |value| format!("--launch={}", without_secrets(value))));
+        } else if let "--shard" | "--redact-pattern" = name {
             is_left_out = value.is_none();
             words.extend((name != "--shard").then(|| format!("{name}=…")));
         } else {
@@ -223,6 +230,22 @@ fn command() -> CommandNote {
         program: format!("consensus {VERSION}"),
         words,
     }
+}
+
+/// Returns the command of a server without the values of flags that are called by the word for a secret.
+fn without_secrets(command: &str) -> String {
+    let mut is_secret = false;
+    let word = |word: &str| {
+        if std::mem::take(&mut is_secret) {
+            return "…".to_owned();
+        }
+        let (name, value) = word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+        let lower = name.to_ascii_lowercase();
+        let is_named = ["key", "token", "secret", "password"].iter().any(|kind| lower.contains(kind));
+        is_secret = is_named && value.is_none() && name.starts_with('-');
+        if is_named && value.is_some() { format!("{name}=…") } else { word.to_owned() }
+    };
+    command.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// Tells that a signal was heard, since the open calls may take minutes.
@@ -284,12 +307,12 @@ fn tell_status(dir: &Path, output: &Output) -> anyhow::Result<ExitCode> {
                 }
             },
         };
-        output.line(&format!(
+        output.line(&escape::terminal(&format!(
             "shard {:>4}  {:>8}  {}; {state}",
             shard.index,
             shard.ended.all(),
             in_words(&shard.ended)
-        ))?;
+        )))?;
     }
     output.line(&format!("all         {:>8}  {}", sum.all(), in_words(&sum)))?;
     Ok(ExitCode::Success)

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use regex::Regex;
 
 use crate::batch;
 use crate::cli::args::ExportArgs;
@@ -12,23 +13,26 @@ use crate::cli::output::Output;
 use crate::config::FileConfig;
 use crate::core::ExitCode;
 use crate::engine::RunState;
-use crate::files::write_bundle;
+use crate::files::{check_own, write_bundle};
 use crate::journal::{FILE_NAME, read};
-use crate::report::{RESULT_FILE, TRANSCRIPT_FILE};
 use crate::run::{find_run, runs_folder};
+use crate::text::counted;
 
 /// What of a batch is exported: tables of redactions and logs of servers are its owner's.
-const OF_BATCH: [&str; 4] = ["batch.json", "journal-", "results-", "refused-"];
+const OF_BATCH: &str = r"^(batch|progress(-\d+)?)\.json$|^(journal|results|refused)-\d+\.jsonl$";
+
+/// What of a run is exported.
+const OF_RUN: &str = r"^(journal\.jsonl|result\.json|transcript\.md)$";
 
 pub(crate) fn export(args: &ExportArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let (dir, wanted) = if batch::is_batch(&args.dir) {
         batch::verify(&args.dir)?;
-        (args.dir.clone(), &OF_BATCH[..])
+        (args.dir.clone(), OF_BATCH)
     } else {
         let runs = runs_folder(None, &FileConfig::load_to_read()?);
         let dir = find_run(args.dir.to_str(), &runs)?;
         RunState::replay(&read(&dir.join(FILE_NAME))?.records)?;
-        (dir, &[FILE_NAME, RESULT_FILE, TRANSCRIPT_FILE][..])
+        (dir, OF_RUN)
     };
     let top = dir.canonicalize().ok().and_then(|dir| dir.file_name().map(OsStr::to_owned));
     let top = top.as_deref().and_then(OsStr::to_str).unwrap_or("run").to_owned();
@@ -37,21 +41,24 @@ pub(crate) fn export(args: &ExportArgs, output: &Output) -> anyhow::Result<ExitC
         .map_err(|why| UsageError(format!("cannot write `{}`: {why}", args.bundle.display())))?;
     output.line(&args.bundle.display().to_string())?;
     output.status(&format!(
-        "{} files; whoever has it checks it with: tar xf {} && consensus verify {top}",
-        files.len(),
+        "{} in it; anyone who has it checks it with: tar xf {} && consensus verify {top}",
+        counted(files.len(), "file"),
         args.bundle.display()
     ));
     Ok(ExitCode::Success)
 }
 
-/// The files of a folder whose names begin so, each with its name below `top`.
-fn files(dir: &Path, top: &str, wanted: &[&str]) -> anyhow::Result<Vec<(String, PathBuf)>> {
+/// Returns the files of a folder that have such names, each with its name below `top`. A link is refused, since it may lead to anything.
+fn files(dir: &Path, top: &str, wanted: &str) -> anyhow::Result<Vec<(String, PathBuf)>> {
     let entries = std::fs::read_dir(dir).with_context(|| format!("cannot read `{}`", dir.display()))?;
+    let wanted = Regex::new(wanted).context("the names of files are a constant")?;
     let mut files = Vec::new();
     for entry in entries {
         let path = entry?.path();
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default().to_owned();
-        if path.is_file() && wanted.iter().any(|wanted| name.starts_with(wanted)) {
+        if wanted.is_match(&name) {
+            check_own(&path)
+                .map_err(|why| UsageError(format!("`{}` is not exported: {why}", path.display())))?;
             files.push((format!("{top}/{name}"), path));
         }
     }

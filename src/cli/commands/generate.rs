@@ -2,22 +2,21 @@
 
 use anyhow::Context;
 use clap::CommandFactory;
-use clap_complete::env::Shells;
 
 use crate::cli::args::{Cli, CompletionsArgs, ManArgs, SchemaArgs, SchemaName};
-use crate::cli::completion::VARIABLE;
+use crate::cli::completion::{SHELLS, VARIABLE};
 use crate::cli::manual::{page, pages};
 use crate::cli::output::Output;
 use crate::config::ROLESET_SCHEMA;
 use crate::core::ExitCode;
+use crate::files::{check_own, write_whole};
 use crate::report::{RECORD_SCHEMA, RESULT_SCHEMA};
 use crate::text::schema::ENVELOPE;
 
 /// Prints the script by which a shell asks this program what a word may become.
 pub(crate) fn completions(args: &CompletionsArgs, output: &Output) -> anyhow::Result<ExitCode> {
-    let shells = Shells::builtins();
     let name = args.shell.to_string();
-    let shell = shells.completer(&name).with_context(|| format!("there are no completions for `{name}`"))?;
+    let shell = SHELLS.completer(&name).with_context(|| format!("there are no completions for `{name}`"))?;
     let mut script = Vec::new();
     shell.write_registration(VARIABLE, "consensus", "consensus", "consensus", &mut script)?;
     output.print(&String::from_utf8_lossy(&script))?;
@@ -34,7 +33,9 @@ pub(crate) fn man(args: &ManArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let context = || format!("cannot write manual pages into `{}`", folder.display());
     std::fs::create_dir_all(folder).with_context(context)?;
     for (name, page) in pages(&command)? {
-        std::fs::write(folder.join(name), page).with_context(context)?;
+        let path = folder.join(name);
+        let written = check_own(&path).and_then(|()| write_whole(&path, &page, 0o644));
+        written.with_context(|| format!("cannot write the manual page `{}`", path.display()))?;
     }
     Ok(ExitCode::Success)
 }

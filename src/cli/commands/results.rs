@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::batch::{
-    By, Difference, Group, Groups, PageContent, Samples, State, calls, is_of_first_version, page, provenance,
-    results, share_in_words, status, strays, transcripts,
+    By, Difference, Group, Groups, PageContent, Samples, State, calls, is_of_first_version, mixed_columns,
+    page, provenance, results, share_in_words, status, strays, transcripts,
 };
 use crate::cli::args::{Format, OwnFormat, ResultsArgs};
 use crate::cli::error::UsageError;
@@ -246,7 +246,8 @@ fn tell_phases(groups: &[Group], output: &Output) -> anyhow::Result<()> {
             format!("{phase} {tokens:.0} ({:.0} %)", tokens / all.max(1.0) * 100.0)
         };
         let parts: Vec<String> = group.tokens_by_phase.iter().map(part).collect();
-        told(&format!("tokens a run of {}: {}", named(group), parts.join(", ")), output)?;
+        let parts = escape::terminal(&parts.join(", "));
+        told(&format!("tokens a run of {}: {parts}", named(group)), output)?;
     }
     Ok(())
 }
@@ -287,6 +288,13 @@ fn warnings(args: &ResultsArgs, groups: &[Group]) -> anyhow::Result<Vec<String>>
     for dir in &args.dirs {
         let of = if args.dirs.len() > 1 { format!(" of `{}`", dir.display()) } else { String::new() };
         warnings.extend(strays(dir)?);
+        let mixed = |column: String| {
+            format!(
+                "{}{of} has runs with different settings in one row, since --keep-old allowed it",
+                escape::terminal(&column)
+            )
+        };
+        warnings.extend(mixed_columns(dir)?.into_iter().map(mixed));
         let has_seeds = groups.iter().any(|group| group.agreed.tasks < group.agreed.of);
         if has_seeds && is_of_first_version(dir)? {
             warnings.push(format!(

@@ -92,6 +92,13 @@ fn roster(keys: &Path) -> anyhow::Result<KeyFolder> {
 
 /// Verifies the record of a decision, with the public keys alone.
 fn verify_record(file: &Path, keys: Option<&Path>, output: &Output) -> anyhow::Result<ExitCode> {
+    if file.extension().is_some_and(|ending| ["gz", "tgz", "tar"].iter().any(|known| ending == *known)) {
+        let why = format!(
+            "`{}` is an archive; unpack it with `tar xf`, and verify the folder that comes out of it",
+            file.display()
+        );
+        return Err(UsageError(why).into());
+    }
     let Some(keys) = keys else {
         let why = "give --keys DIR, the folder with the reviewers' public keys (roster.json): whether a record is proven \
                    depends on whose keys you trust";

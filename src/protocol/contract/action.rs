@@ -1,4 +1,4 @@
-//! What to do next: the only way out of a machine.
+//! The actions that follow from an event: the only way out of a machine.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use super::outcome::Outcome;
 use crate::crypto::{Digest, Hasher};
 use crate::text::schema::SchemaText;
 
-/// What must follow from an event. Each action leaves the process only once the event is on disk: a
-/// reply that was paid for must never be asked for again because of what came after it.
+/// An action that must follow from an event. It leaves the process only once the event is on disk: a reply that was paid for must never be
+/// asked for again because of something that came after it.
 #[must_use]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
@@ -17,7 +17,7 @@ pub enum Action {
     Ask(Ask),
     /// Search the user's documents.
     Search(Search),
-    /// Give up a call that is not needed any more, whether or not it is in the air.
+    /// Cancel a call that is no longer needed, whether or not it has been sent.
     Cancel(CallId),
     /// End the run.
     Finish(Outcome),
@@ -26,53 +26,53 @@ pub enum Action {
 /// One search of the user's documents.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Search {
-    /// For which round.
+    /// The round that the search is for.
     pub round: u32,
-    /// What to search for, as plain words.
+    /// The search terms, as plain words.
     pub words: String,
-    /// The most tokens that the passages may have together, by a high estimate.
+    /// The maximum number of tokens that the passages may have together, by a high estimate.
     pub tokens_max: u64,
 }
 
 /// One model call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ask {
-    /// Which call of the run this is.
+    /// The id of the call.
     pub call: CallId,
     /// The conversation to send, oldest message first.
     pub messages: Vec<Arc<Message>>,
-    /// What kind of reply is wanted.
+    /// The kind of reply that is wanted.
     pub shape: ReplyShape,
-    /// The most tokens the reply may have.
+    /// The maximum number of tokens in the reply.
     pub max_tokens: u32,
-    /// Sampling temperature, 0 to 2.
+    /// The sampling temperature, 0 to 2.
     pub temperature: f64,
-    /// Sampling seed, derived from the run's seed and the call, below 2³¹.
+    /// The sampling seed, derived from the run's seed and the call; below 2³¹.
     pub seed: u32,
-    /// Digest of everything above: what the journal records as sent.
+    /// The digest of the request, which the journal records as sent.
     pub digest: Digest,
-    /// Why the reply before it did not count, for people; the model is told in the conversation.
+    /// The reason why the previous reply was refused, for people. The model reads the reason in the conversation.
     pub refused: Option<String>,
 }
 
-/// What kind of reply is wanted.
+/// The kind of reply that is wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReplyShape {
     /// Free text.
     Free,
-    /// One JSON object that this schema describes, under this name.
+    /// One JSON object that follows this schema, under this name.
     Json {
-        /// A short name for servers that want one.
+        /// A short name, for servers that require one.
         name: &'static str,
         /// The decoding schema.
         schema: SchemaText,
-        /// A field of it that holds `yes` or `no`, if the probability of that word is wanted.
+        /// The name of a field that holds `yes` or `no`, if the probability of that word is wanted.
         measured: Option<&'static str>,
     },
 }
 
 impl ReplyShape {
-    /// Returns the field in which the probability of `yes` is wanted.
+    /// Returns the name of the field whose probability of `yes` is wanted.
     #[must_use]
     pub fn measured(&self) -> Option<&'static str> {
         match self {
@@ -102,8 +102,8 @@ impl Ask {
         hasher.part(shape.as_bytes()).part(sampling.as_bytes()).finish()
     }
 
-    /// Returns an estimate of the prompt's tokens that errs on the high side: a third of its bytes,
-    /// and four for the frame of each message. Servers report the truth afterwards.
+    /// Returns a high estimate of the prompt's tokens: a third of its bytes, and four for the frame of each message. Servers report the
+    /// true number afterwards.
     #[must_use]
     pub fn prompt_tokens_estimate(&self) -> u64 {
         self.messages.iter().map(|m| m.content.len() as u64 / 3 + 5).sum()

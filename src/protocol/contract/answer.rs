@@ -1,4 +1,4 @@
-//! An answer that counts: a text that keeps every rule that code can check.
+//! An answer that counts: a text that follows every rule that code can check.
 
 use std::borrow::Cow;
 
@@ -10,19 +10,18 @@ use crate::text::{Canonical, CanonicalKind, Canonicalizer, Constraint, Violation
 /// A text, and the form in which it is compared.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Answer {
-    /// As its author laid it out.
+    /// The text as its author laid it out.
     pub(crate) shown: String,
-    /// What is compared.
+    /// The form that is compared.
     pub(crate) canonical: Canonical,
 }
 
-/// Returns what an answer of this form looks like in an example, with placeholders that no answer would be.
+/// Returns an example of an answer in this form, with placeholders that no real answer would contain.
 ///
-/// Small models write what they have seen: with a string before its eyes, the 1.5B model of the quick start finds half of
-/// what it finds with a list.
+/// Small models imitate what they see: shown a string, the 1.5B model of the quick start finds half of what it finds when shown a list.
 pub(crate) fn example(kind: CanonicalKind, rules: &[Constraint]) -> &'static str {
     match kind {
-        // Without a bracket before its eyes a small model writes a list as a list of one string.
+        // Without a bracket in the example, a small model writes a list as a list of one string.
         CanonicalKind::Json => rules.iter().find_map(Constraint::form).map_or("[…]", |form| form.example),
         CanonicalKind::Text
         | CanonicalKind::Lines
@@ -32,7 +31,7 @@ pub(crate) fn example(kind: CanonicalKind, rules: &[Constraint]) -> &'static str
     }
 }
 
-/// Returns a form with its `response` as a string: where a JSON value is wanted, it may stand there as it is.
+/// Returns a form whose `response` is a string. Where a JSON value is wanted, a reply may hold that value directly.
 pub(crate) fn with_text(object: &str, kind: CanonicalKind) -> Cow<'_, str> {
     let read = || serde_json::from_str::<Value>(object).ok().filter(|_| kind == CanonicalKind::Json);
     let Some(mut form) = read() else { return Cow::Borrowed(object) };
@@ -44,8 +43,8 @@ pub(crate) fn with_text(object: &str, kind: CanonicalKind) -> Cow<'_, str> {
 }
 
 impl Answer {
-    /// Takes a text of less than `chars_max` characters, if it has a canonical form, is not what its author was
-    /// told, and keeps the task's rules.
+    /// Accepts a text of fewer than `chars_max` characters if it has a canonical form, does not repeat its author's prompt, and follows the
+    /// task's rules.
     pub(crate) fn take(
         text: &str,
         chars_max: usize,

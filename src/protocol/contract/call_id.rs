@@ -1,4 +1,4 @@
-//! The name of a model call: computed, readable, and the same whenever the run is played again.
+//! The name of a model call: computed, readable, and the same in every replay of the run.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text::escape;
 
-/// What a call is for.
+/// The purpose of a call.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Step {
     /// Private free text before an envelope.
@@ -29,22 +29,22 @@ impl Step {
     ];
 }
 
-/// Identifies one call of a run; computed, so that a replay issues the same ids.
+/// The id of one call of a run. It is computed, so that a replay issues the same ids.
 ///
-/// Written `r2.a0.d0.envelope.1`: round 2, agent 0, draft 0, second attempt. With `p3.` before it, of part 3.
+/// It is written `r2.a0.d0.envelope.1`: round 2, agent 0, draft 0, second attempt. The prefix `p3.` means part 3.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct CallId {
-    /// Which of several runs inside one it belongs to, from 1; 0 where there is only one.
+    /// The number of the inner run that the call belongs to, from 1; 0 where there is only one run.
     pub part: u32,
-    /// The round, from 1 (the opening).
+    /// The round, from 1 (the opening); 0 for an answer that is given alone before the first round.
     pub round: u32,
     /// The agent's index in the roleset; the arbiter comes after the agents.
     pub agent: usize,
-    /// Which blind draft, from 0; always 0 outside the opening.
+    /// The number of the blind draft, from 0; always 0 outside the opening.
     pub draft: u32,
-    /// What it is for.
+    /// The purpose of the call.
     pub step: Step,
-    /// How many replies to this step there were before: refused ones, and the first of two orders.
+    /// The number of earlier replies to this step: refused ones, and the first of two orders.
     pub attempt: u32,
 }
 

@@ -1,18 +1,18 @@
-//! How documents that are too long for one prompt are shared out among runs.
+//! The plan by which documents that are too long for one prompt are divided among runs.
 
 use serde::{Deserialize, Serialize};
 
 use super::task::Task;
 
-/// How a task's documents are shared out.
+/// The division of a task's documents into pieces.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChunkPlan {
-    /// The pieces, in the order in which they are read; they may overlap.
+    /// The pieces, in reading order; they may overlap.
     pub pieces: Vec<Chunk>,
-    /// The most tokens that facts may have together in one prompt, by a high estimate: 200 to 1,000,000.
+    /// The maximum number of tokens that facts may have together in one prompt, by a high estimate: 200 to 1,000,000.
     pub tokens_max: u64,
-    /// How many pieces are read at once: 1 to 64.
+    /// The number of pieces that are read at the same time: 1 to 64.
     pub at_once: u32,
 }
 
@@ -20,16 +20,16 @@ pub struct ChunkPlan {
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Chunk {
-    /// Which of the task's documents.
+    /// The index of the document in the task.
     pub document: usize,
-    /// Its first byte.
+    /// The offset of the first byte.
     pub start: usize,
-    /// The byte behind its last.
+    /// The offset after the last byte.
     pub end: usize,
 }
 
 impl ChunkPlan {
-    /// Returns what is wrong with it for this task, if anything is.
+    /// Returns the first rule that the plan breaks for this task, if any.
     #[must_use]
     pub fn out_of_range(&self, task: &Task) -> Option<&'static str> {
         let is_piece = |piece: &Chunk| {

@@ -1,4 +1,4 @@
-//! A conversation that only grows at its end, so that servers reuse the prefix they have computed.
+//! A conversation that only grows at its end, so that servers can reuse the prefix that they have computed.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::crypto::{Digest, Hasher};
 
-/// Who speaks in a message.
+/// The speaker of a message.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -21,15 +21,15 @@ pub enum Role {
 /// One message of a conversation.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Message {
-    /// Who speaks.
+    /// The speaker.
     pub role: Role,
-    /// What is said.
+    /// The text of the message.
     pub content: String,
 }
 
 /// An append-only conversation with a running digest.
 ///
-/// Cloning shares the messages; the digest of a grown conversation costs only what was added.
+/// Cloning shares the messages. The digest of a longer conversation costs only the messages that were added.
 #[derive(Clone, Debug, Default)]
 pub struct Conversation {
     messages: Vec<Arc<Message>>,
@@ -62,7 +62,7 @@ impl Conversation {
         &self.messages
     }
 
-    /// Returns the digest of the messages so far.
+    /// Returns the digest of all messages.
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.hasher.finish()

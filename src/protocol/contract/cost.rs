@@ -1,17 +1,18 @@
-//! The most that a run may cost, before anything is spent.
+//! The most that a run can cost, computed before anything is spent.
 
 use serde::Serialize;
 
 use super::setup::Thinking;
 
-/// Tokens of one refusal, an upper bound of the controller's words.
+/// The tokens of one refusal: an upper bound of the controller's words.
 const REPAIR_WORDS: u64 = 150;
-/// A token of a reply is rarely more than six bytes, which an estimate of prompts counts as two tokens.
+/// The prompt tokens for each token of an agent's own reply. A token of a reply is rarely more than six bytes, which an estimate of prompts
+/// counts as two tokens.
 const ECHO: u64 = 2;
-/// The same for a text that another agent sees as a JSON string, half of it escapes.
+/// The same number for a text that another agent sees as a JSON string, half of which is escapes.
 pub(crate) const QUOTED: u64 = 3;
 
-/// Returns the same estimate for a text as for a whole prompt: a third of its bytes, and a frame.
+/// Returns an estimate of a text's tokens, as for a whole prompt: a third of its bytes, and a frame.
 pub(crate) fn tokens(text: &str) -> u64 {
     text.len() as u64 / 3 + 5
 }
@@ -19,18 +20,18 @@ pub(crate) fn tokens(text: &str) -> u64 {
 /// An upper bound on what a run can use. Real runs use far less: most end in the first rounds.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct WorstCase {
-    /// Model calls, repeated network attempts aside.
+    /// The number of model calls, without repeated network attempts.
     pub calls: u64,
-    /// Prompt tokens of all calls together, by estimate.
+    /// The prompt tokens of all calls together, by estimate.
     pub prompt_tokens: u64,
-    /// Completion tokens of all calls together.
+    /// The completion tokens of all calls together.
     pub completion_tokens: u64,
-    /// The longest single prompt with its reply: the context a model needs.
+    /// The longest single prompt with its reply, in tokens: the context that a model needs.
     pub context_tokens: u64,
 }
 
 impl WorstCase {
-    /// Adds all that one valid form may take in a conversation of so many tokens, which grows by it.
+    /// Adds the most that one valid form can use. `conversation` is the length of its conversation in tokens, and grows with each reply.
     pub(crate) fn add_form(
         &mut self,
         conversation: &mut u64,
@@ -45,7 +46,7 @@ impl WorstCase {
         }
     }
 
-    /// Adds a call with a prompt and a reply of so many tokens at most.
+    /// Adds a call whose prompt and reply have at most so many tokens.
     pub fn add_call(&mut self, prompt: u64, reply: u64) {
         self.calls += 1;
         self.prompt_tokens += prompt;

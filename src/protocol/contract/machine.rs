@@ -9,26 +9,26 @@ use super::report::Report;
 
 /// A state machine that turns events into actions.
 pub trait Protocol {
-    /// What a report of this protocol has and no other.
+    /// The part of a report that only this protocol has.
     type Section: Clone;
 
-    /// Takes one event and returns what must follow from it, in order.
+    /// Takes one event and returns the actions that must follow from it, in order.
     ///
     /// # Errors
     ///
-    /// [`Unexpected`] if the event cannot be one of this run: the machine did not ask for it.
+    /// [`Unexpected`] if the event cannot belong to this run, because the machine did not ask for it.
     fn step(&mut self, event: &Event) -> Result<Vec<Action>, Unexpected>;
 
-    /// Returns what is known so far: blind vote, standing answers, dissent.
+    /// Returns the state of the run: the blind vote, the current answers and the dissent.
     ///
-    /// Valid at any moment, so that an interrupted or unaffordable run still has a result.
+    /// The report is valid at any moment, so that an interrupted or unaffordable run still has a result.
     fn report(&self) -> Report<Self::Section>;
 
-    /// Returns what became of a turn that the last reply ended, where its envelope alone does not say.
+    /// Returns how the turn that the last reply ended went, where its envelope alone does not show it.
     fn remark(&self) -> Option<&'static str>;
 }
 
-/// An event that does not belong to the run that the machine is in.
+/// An event that does not belong to the machine's run.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 pub enum Unexpected {
     /// A second start.
@@ -37,7 +37,7 @@ pub enum Unexpected {
     /// A reply to a call that is not open.
     #[error("nothing was asked under call {0}")]
     NotAsked(CallId),
-    /// Passages that nobody searched for.
+    /// Passages that no search asked for.
     #[error("nothing was searched for in round {0}")]
     NotSearched(u32),
 }

@@ -1,6 +1,6 @@
-//! What every protocol has in common, and what the engine knows of one.
+//! The parts that every protocol has in common, and the interface through which the engine uses a protocol.
 //!
-//! In: [`Setup`], then one [`Event`] after another. Out: [`Action`]s, and at any moment a [`Report`]. Nothing here
+//! The input is a [`Setup`], then one [`Event`] after another. The output is [`Action`]s, and at any moment a [`Report`]. Nothing here
 //! decides anything, and nothing here knows a protocol by its name.
 
 mod action;

@@ -1,4 +1,4 @@
-//! How a run ends.
+//! The ways in which a run ends.
 
 use std::fmt;
 
@@ -6,48 +6,48 @@ use serde::{Deserialize, Serialize};
 
 use crate::crypto::Digest;
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Outcome {
-    /// Both agents declared the same canonical text final.
+    /// The protocol reached agreement. Where two agents talk, both declared the same canonical text final.
     Agreed {
-        /// What kind of agreement it is.
+        /// The kind of agreement.
         how: How,
-        /// The text, in the layout of the first agent.
+        /// The text, in the layout of its author; where two agents wrote it, of the first one.
         text: String,
-        /// Digest of its canonical form.
+        /// The digest of its canonical form.
         sha256: Digest,
     },
     /// The talk ended without agreement.
     NoAgreement {
-        /// Why it ended.
+        /// The reason why it ended.
         reason: NoAgreement,
     },
     /// The answer was stopped, with evidence.
     Vetoed {
-        /// What is wrong with it.
+        /// The fault in the answer.
         reason: String,
-        /// Which source it breaks or contradicts.
+        /// The source that the answer breaks or contradicts.
         source: String,
         /// The words of that source.
         quote: String,
     },
     /// The next call would have exceeded a limit, or the deadline passed.
     Budget {
-        /// Which limit, with its figures.
+        /// The limit, with its figures.
         limit: String,
     },
     /// A provider could not be used.
     Failed {
-        /// What failed and what to do about it.
+        /// The failure, and what to do about it.
         cause: String,
     },
     /// A person or the system asked to stop; the run can be resumed.
     Interrupted,
 }
 
-/// Which way a run ended, without what belongs to it.
+/// The kind of an outcome, without its details.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutcomeKind {
@@ -66,7 +66,7 @@ pub enum OutcomeKind {
 }
 
 impl Outcome {
-    /// Returns which way it is.
+    /// Returns the kind of this outcome.
     #[must_use]
     pub fn kind(&self) -> OutcomeKind {
         match self {
@@ -122,21 +122,21 @@ impl fmt::Display for OutcomeKind {
     }
 }
 
-/// What kind of agreement was reached; the kinds differ much in what they are worth.
+/// The kind of agreement that was reached. Some kinds are worth much more than others.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
-    /// The blind drafts were the same already, and both were declared final.
+    /// The blind drafts were already the same and both were declared final, or a quorum of reviewers approved.
     Independent,
-    /// The same text was typed by both after talk.
+    /// Both agents wrote the same text after talk.
     Converged,
-    /// One adopted the other's text by reference.
+    /// One agent adopted the other's text by its handle.
     Endorsed,
-    /// The weighted confidence of three reached the threshold.
+    /// The weighted confidence of three agents reached the threshold.
     Weighed,
-    /// An arbiter chose one of the answers that the threshold had not reached.
+    /// An arbiter chose one of the answers that had not reached the threshold.
     Arbitrated,
-    /// The mean score that the others gave it reached the threshold.
+    /// The mean score from the other members reached the threshold.
     Scored,
 }
 
@@ -155,7 +155,7 @@ impl How {
     }
 }
 
-/// Why the talk ended without agreement.
+/// The reason why the talk ended without agreement.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoAgreement {
@@ -169,13 +169,13 @@ pub enum NoAgreement {
     NoDrafts,
     /// The weighted confidence, or the best mean score, stayed below the threshold.
     Threshold,
-    /// The last round has no answer that somebody verified.
+    /// The last round has no answer that was verified.
     Unverified,
-    /// No answer was judged by half of those who were to judge it.
+    /// No answer was judged by at least half of its evaluators.
     NoBallots,
-    /// No piece of a long document says anything about what was asked.
+    /// No piece of a long document contains anything about the question.
     NothingFound,
-    /// Fewer reviewers approve than a quorum.
+    /// Fewer reviewers than a quorum approve.
     NoQuorum,
 }
 

@@ -1,25 +1,25 @@
-//! Parameters that a caller gives in place of a roleset's, whatever its protocol.
+//! Parameters that a caller sets in place of a roleset's, for any protocol.
 
 use super::setup::Thinking;
 use crate::core::BasisPoints;
 use crate::text::Constraint;
 
-/// One parameter with the value that it gets. Each protocol says which of them it has
+/// One parameter with its new value. Each protocol decides which parameters it has
 /// ([`ProtocolParams::apply`](super::ProtocolParams::apply)).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Override {
-    /// Rounds at most.
+    /// The maximum number of rounds.
     MaxRounds(u32),
-    /// What must be reached, between 0 and 1.
+    /// The threshold that must be reached, between 0 and 1.
     Threshold(BasisPoints),
-    /// Where agents reason before they commit.
+    /// The place where agents reason before they commit.
     Thinking(Thinking),
-    /// Further blind drafts from each agent when the first two differ.
+    /// The number of further blind drafts from each agent when the first two differ.
     Resample(u32),
-    /// Whether confidences are the probabilities of a word, where the server tells them.
+    /// Whether a confidence is the probability of a word, where the server reports it.
     MeasuredConfidence(bool),
-    /// What the confidence of each member counts, in the order in which they speak.
+    /// The weight of each member's confidence, in the order in which the members speak.
     Weights([BasisPoints; 3]),
-    /// Rules of the task beside those of the roleset.
+    /// Rules of the task, in addition to those of the roleset.
     Constraints(Vec<Constraint>),
 }

@@ -1,4 +1,4 @@
-//! What there is to know of a protocol before a run of it begins, without knowing which one it is.
+//! The interface to a protocol before a run begins, without knowing which protocol it is.
 
 use std::ops::RangeInclusive;
 
@@ -9,58 +9,58 @@ use super::setup::{BadSetup, Setup};
 use super::task::Task;
 use crate::text::Constraint;
 
-/// The parameters of a protocol, and with them everything that is asked of it before a run.
+/// The parameters of a protocol, and everything that a caller can ask of it before a run.
 pub trait ProtocolParams: Clone {
-    /// The machine that runs it.
+    /// The machine that runs the protocol.
     type Machine: Protocol;
 
     /// Returns the protocol's name in files and on the command line.
     fn protocol(&self) -> &'static str;
 
-    /// Returns what the protocol says to its agents beside their packs.
+    /// Returns the protocol's own rules for its agents, in addition to their packs.
     fn rules(&self) -> &'static str;
 
-    /// Returns how many agents it has, the arbiter aside.
+    /// Returns the number of agents that the protocol allows, without the arbiter.
     fn agents(&self) -> RangeInclusive<usize>;
 
     /// Returns the rules of the task that code checks.
     fn constraints(&self) -> &[Constraint];
 
-    /// Returns the same rules, to be changed; `None` where a protocol has none.
+    /// Returns the same rules for changes; `None` if the protocol has no such rules.
     fn constraints_mut(&mut self) -> Option<&mut Vec<Constraint>>;
 
-    /// Puts a value in place of the roleset's. Returns whether the protocol has that parameter.
+    /// Replaces the roleset's value. Returns whether the protocol has that parameter.
     fn apply(&mut self, change: &Override) -> bool;
 
-    /// Returns whether members can be named for each run.
+    /// Returns whether the members can be named for each run.
     fn has_members(&self) -> bool {
         false
     }
 
-    /// Returns whether it can read a long document in pieces.
+    /// Returns whether the protocol can read a long document in pieces.
     fn reads_pieces(&self) -> bool {
         true
     }
 
-    /// Returns what is wrong with the first parameter that is out of its range, if one is.
+    /// Returns the range of the first parameter that is out of range, in words, if there is one.
     fn out_of_range(&self) -> Option<&'static str>;
 
-    /// Returns why the protocol cannot work on a task, if it cannot; `in_pieces` if its documents are read in pieces.
+    /// Returns why the protocol cannot work on a task, if it cannot. `in_pieces` tells whether the documents are read in pieces.
     fn unreadable(&self, _task: &Task, _in_pieces: bool) -> Option<&'static str> {
         None
     }
 
-    /// Makes the machine of a run, which must pass [`Setup::check`].
+    /// Makes the machine of a run. The setup must pass [`Setup::check`].
     fn machine(setup: Setup<Self>) -> Self::Machine;
 
     /// Returns the most that a run can use.
     fn worst_case(setup: &Setup<Self>) -> WorstCase;
 
-    /// Checks how many agents there are, the arbiter aside.
+    /// Checks the number of agents, without the arbiter.
     ///
     /// # Errors
     ///
-    /// [`BadSetup::Agents`] says how many the protocol has.
+    /// [`BadSetup::Agents`] names the number that the protocol allows.
     fn check_agents(&self, found: usize) -> Result<(), BadSetup> {
         let range = self.agents();
         if range.contains(&found) {
@@ -73,7 +73,7 @@ pub trait ProtocolParams: Clone {
 }
 
 impl<P: ProtocolParams> Setup<P> {
-    /// Makes the machine of this run, which must pass [`Setup::check`].
+    /// Makes the machine of this run. The setup must pass [`Setup::check`].
     #[must_use]
     pub fn machine(self) -> P::Machine {
         P::machine(self)
@@ -85,7 +85,7 @@ impl<P: ProtocolParams> Setup<P> {
         P::worst_case(self)
     }
 
-    /// Returns the same run with every text in it that somebody wrote for it changed.
+    /// Returns the same run with `change` applied to every text that a person wrote for it.
     #[must_use]
     pub fn map_texts(mut self, mut change: impl FnMut(&str) -> String) -> Self {
         self.task.prompt = change(&self.task.prompt);
@@ -105,12 +105,12 @@ impl<P: ProtocolParams> Setup<P> {
         self
     }
 
-    /// Checks what a machine relies on. Rolesets hold to it; a journal is checked again, because nobody
-    /// vouches for one.
+    /// Checks the properties that a machine relies on. Rolesets already have them. A journal is checked again, because no one vouches for
+    /// it.
     ///
     /// # Errors
     ///
-    /// [`BadSetup`] names the first thing that is wrong.
+    /// [`BadSetup`] names the first fault.
     pub fn check(&self) -> Result<(), BadSetup> {
         self.params.check_agents(self.agents.len())?;
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';

@@ -1,4 +1,4 @@
-//! What is known about a run at any moment.
+//! The report of a run, at any moment.
 
 use serde::Serialize;
 
@@ -6,47 +6,47 @@ use super::answer::Answer;
 use crate::crypto::Digest;
 use crate::text::Status;
 
-/// What a machine knows about its run.
+/// The report of a machine on its run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report<S> {
-    /// Rounds begun.
+    /// The number of rounds that have begun.
     pub rounds: u32,
-    /// The plain vote over blind drafts.
+    /// The plain vote over the blind drafts.
     pub blind_vote: BlindVote,
-    /// Each agent's standing.
+    /// The position of each agent.
     pub agents: Vec<AgentReport>,
-    /// Answers other than the agreed one, who held them, and why.
+    /// The answers other than the agreed one, with their authors and reasons.
     pub dissent: Vec<Dissent>,
-    /// What was lost on the way.
+    /// The losses that make the result worth less than it looks.
     pub degraded: Vec<Degraded>,
-    /// What only its protocol has.
+    /// The part that only this protocol has.
     #[serde(flatten)]
     pub section: S,
 }
 
 impl<S> Report<S> {
-    /// Returns the same report with another form of the part that only its protocol has.
+    /// Returns the same report with the protocol's own part converted.
     pub fn map_section<T>(self, change: impl FnOnce(S) -> T) -> Report<T> {
         let Self { rounds, blind_vote, agents, dissent, degraded, section } = self;
         Report { rounds, blind_vote, agents, dissent, degraded, section: change(section) }
     }
 }
 
-/// The plain vote over all blind drafts, for comparison with what the talk made of them.
+/// The plain vote over all blind drafts, for comparison with the result of the talk.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct BlindVote {
     /// The text with more votes than any other, if there is one.
     pub text: Option<String>,
-    /// Its digest.
+    /// The digest of its canonical form.
     pub sha256: Option<Digest>,
-    /// Every text with its votes, most first.
+    /// Every text with its number of votes, the most votes first.
     pub tally: Vec<Tally>,
-    /// Blind drafts asked for that came to nothing.
+    /// The number of blind drafts that were asked for but came to nothing.
     pub missing: u32,
 }
 
 impl BlindVote {
-    /// Counts drafts, of which some came to nothing; the vote goes to a text only if no other has as many.
+    /// Counts drafts, where `None` is a missing one. A text wins only if no other text has as many votes.
     pub(crate) fn from_drafts<'a>(drafts: impl IntoIterator<Item = Option<&'a Answer>>) -> Self {
         let mut tally: Vec<Tally> = Vec::new();
         let mut missing = 0;
@@ -71,61 +71,61 @@ impl BlindVote {
     }
 }
 
-/// Votes for one text.
+/// The votes for one text.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Tally {
     /// The text, in the layout of its first author.
     pub text: String,
-    /// Digest of its canonical form.
+    /// The digest of its canonical form.
     pub sha256: Digest,
-    /// Blind drafts that hold it.
+    /// The number of blind drafts with this text.
     pub votes: u32,
 }
 
-/// One agent at the end of a run.
+/// The position of one agent at the end of a run.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct AgentReport {
-    /// Its name.
+    /// The agent's name.
     pub name: String,
-    /// Status of its latest valid envelope; none if it never wrote one.
+    /// The status of its latest valid envelope; `None` if it never wrote one.
     pub status: Option<Status>,
-    /// Its latest answer.
+    /// The agent's latest answer.
     pub text: Option<String>,
-    /// Digest of the answer's canonical form.
+    /// The digest of the answer's canonical form.
     pub sha256: Option<Digest>,
-    /// Turns in which it changed its answer.
+    /// The number of turns in which the agent changed its answer.
     pub changes: u32,
-    /// Replies that were refused and asked for again.
+    /// The number of replies that were refused.
     pub repairs: u32,
-    /// Turns in which no valid envelope came.
+    /// The number of turns without a valid envelope.
     pub failed_turns: u32,
 }
 
 /// An answer that was not agreed on.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Dissent {
-    /// Who held it.
+    /// The name of the agent that held it.
     pub agent: String,
-    /// `blind` for a first draft that was given up, `final` for an answer held to the end, `review` for a review.
+    /// The stage: `blind` for a first draft that was given up, `final` for an answer held to the end, `review` for a review.
     pub stage: &'static str,
     /// The answer.
     pub text: String,
-    /// Digest of its canonical form.
+    /// The digest of its canonical form.
     pub sha256: Digest,
-    /// Why it was held, or given up, in the agent's words.
+    /// The reason why the agent held it or gave it up, in the agent's words.
     pub why: String,
 }
 
-/// Something that makes a result less than it looks.
+/// A loss that makes a result worth less than it looks.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Degraded {
-    /// What it is, for programs.
+    /// The kind of loss, for programs.
     pub kind: DegradedKind,
-    /// What happened, for people.
+    /// A description of the loss, for people.
     pub detail: String,
 }
 
-/// A fixed word for what makes a result less than it looks.
+/// A fixed word for a kind of loss.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DegradedKind {
@@ -135,42 +135,42 @@ pub enum DegradedKind {
     FailedTurn,
     /// A piece of a long document was not read.
     PieceLost,
-    /// Sentences that a reader named do not stand in its piece.
+    /// Sentences that a reader named are not in its piece.
     FactUnproven,
-    /// There were more facts than an answer can be made of.
+    /// There were more facts than fit into the prompt for the answer.
     FactsLeftOut,
     /// A member of a council objected to the answer, without proof.
     Objection,
     /// A judge wrote no valid ballot.
     VoidBallot,
-    /// A reviewer came to no review.
+    /// A reviewer wrote no valid review.
     NoReview,
-    /// A server refused the schema of its replies.
+    /// A server refused the schema for its replies.
     StructuredOutput,
-    /// A server accepts a schema and does not hold its replies to it.
+    /// A server accepts a schema but does not enforce it.
     SchemaIgnored,
-    /// The model was another one when the run was resumed.
+    /// The model was a different one when the run was resumed.
     ModelChanged,
     /// A server does not count tokens.
     UsageEstimated,
-    /// A server counts tokens that cannot be.
+    /// A server reports an impossible number of tokens.
     UsageImplausible,
     /// A server repeated its key in a reply.
     KeyInReply,
-    /// A quote does not stand in its source.
+    /// A quote is not in its source.
     FalseQuote,
     /// A document could not be read.
     DocumentLost,
-    /// The documents were others when the run was resumed.
+    /// The documents were different when the run was resumed.
     DocumentsChanged,
-    /// A token in the answer stands for no original.
+    /// A token in the answer does not stand for any original.
     BentToken,
-    /// A server does not tell the probability that a confidence was to come from.
+    /// A server does not report the probability that a confidence was to come from.
     ConfidenceNotMeasured,
 }
 
 impl DegradedKind {
-    /// Returns the word, as it stands in files.
+    /// Returns the word, as files have it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

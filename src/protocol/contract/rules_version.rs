@@ -1,24 +1,24 @@
-//! The versions of the rules: what each changed, in one table.
+//! The versions of the rules, with their differences in one table.
 //!
-//! A journal is verified and resumed by asking its questions again and by judging its replies again. So a prompt, a decoding schema, a
-//! rule of acceptance or a stop that has been in use must stay in the program. Each journal names the version that its run follows
-//! (`rules_version`; absent means 1), and new runs follow [`RulesVersion::NEWEST`].
+//! A journal is verified and resumed by asking its questions again and by judging its replies again. A prompt, a decoding schema, a rule of
+//! acceptance or a stop that has been in use must therefore stay in the program. Each journal names the version that its run follows
+//! (`rules_version`; absent means 1). New runs follow [`RulesVersion::NEWEST`].
 //!
-//! In: a version. Out: [`Rules`], one field for each point in which two versions differ. Packs and the text of the protocol's rules are in
-//! every journal as text, so that they need no version.
+//! The input is a version. The output is [`Rules`], with one field for each point in which two versions differ. Packs and the protocol's
+//! rules are in every journal as text, so they need no version.
 //!
 //! # Adding a version
 //!
-//! Give the point that changes a field in [`Rules`], with one value for the old way and one for the new. Put the old value into every row
-//! of `TABLE` that is there, and add a row. A `match` on the field stands where the words or the rule are, and keeps both. Then make
-//! fixtures of the version before with `tests/fixtures/make.sh`; they must verify from then on.
+//! Add a field to [`Rules`] for the point that changes, with one value for the old behaviour and one for the new. Put the old value into
+//! every existing row of `TABLE`, and add a row. Put a `match` on the field where the words or the rule are, and keep both. Then make
+//! fixtures of the previous version with `tests/fixtures/make.sh`; they must verify from then on.
 
 use serde::{Deserialize, Serialize};
 
 use crate::text::Reading;
 use crate::text::vacuity::EchoRule;
 
-/// Which rules a run follows: its prompts, decoding schemas, rules of acceptance and stops.
+/// The version of the rules that a run follows: its prompts, decoding schemas, rules of acceptance and stops.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(try_from = "u32", into = "u32")]
 pub struct RulesVersion(u32);
@@ -26,37 +26,38 @@ pub struct RulesVersion(u32);
 /// The points in which versions differ.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Rules {
-    /// What an agent reads before it has seen a text of another agent's.
+    /// The instructions that an agent reads before it has seen another agent's text.
     pub(crate) opening: Opening,
-    /// How a text is recognised as something that its author was told.
+    /// The test that recognises a text as an echo of its author's prompt.
     pub(crate) echo: EchoRule,
-    /// After so many refusals as vacuous a blind draft of `pair` has failed; without a number, after all its repairs.
+    /// The number of vacuous replies after which a blind draft of `pair` fails; if `None`, it fails after all its repairs.
     pub(crate) vacuous_max: Option<u32>,
-    /// What counts as a count of tokens.
+    /// The token counts that are believed.
     pub(crate) usage: UsageRule,
-    /// How strictly numbers and choices are read.
+    /// The strictness with which numbers and choices are read.
     pub(crate) reading: Reading,
 }
 
-/// What an agent reads before it has seen a text of another agent's.
+/// The instructions that an agent reads before it has seen another agent's text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Opening {
-    /// Everything, the other agents and how their texts are compared among it.
+    /// Everything, including the other agents and how their texts are compared.
     All,
-    /// Only what it needs to answer alone. Told of a peer's text that was not there yet, small models wrote about that text.
+    /// Only what the agent needs to answer alone. Given instructions about a peer's text that was not there yet, small models wrote about
+    /// that text.
     Alone,
 }
 
-/// Which counts of tokens by a server are believed.
+/// The token counts from a server that are believed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum UsageRule {
     /// Every count.
     Believed,
-    /// A count that the request and the reply have room for.
+    /// A count that is possible for the size of the request and the reply.
     Bounded,
 }
 
-/// The rules of each version, the first one first.
+/// The rules of each version, the first version first.
 const TABLE: [Rules; 2] = [
     Rules {
         opening: Opening::All,
@@ -75,7 +76,7 @@ const TABLE: [Rules; 2] = [
 ];
 
 impl RulesVersion {
-    /// The version of journals that name none.
+    /// The version of journals that do not name one.
     pub const FIRST: Self = Self(1);
 
     /// The version of new runs.
@@ -87,9 +88,9 @@ impl RulesVersion {
         *self == Self::FIRST
     }
 
-    /// Returns what this version says at each point.
+    /// Returns the rules of this version.
     pub(crate) fn rules(self) -> Rules {
-        // The type holds no number that has no row.
+        // Every number of this type has a row.
         TABLE[self.0 as usize - 1]
     }
 }

@@ -1,7 +1,7 @@
-//! What a run consists of before it starts: everything a machine needs, and nothing else.
+//! The setup of a run: everything that a machine needs before it starts, and nothing else.
 //!
-//! A setup is complete: packs and rules are in it as text. It is the first record of a journal, so
-//! that the file stands alone. It knows no protocol.
+//! A setup is complete: it contains packs and rules as text. It is the first record of a journal, so that the file needs no other one.
+//! Nothing here knows a protocol.
 
 use std::sync::Arc;
 
@@ -20,62 +20,62 @@ use crate::text::{CanonicalRule, Constraint};
 pub struct Setup<P> {
     /// The roleset's name.
     pub roleset: String,
-    /// What is asked.
+    /// The task.
     pub task: Task,
-    /// Seed of every draw and of every call's sampling seed.
+    /// The seed of every draw and of every call's sampling seed.
     pub seed: u64,
     /// The agents.
     pub agents: Vec<AgentSetup>,
-    /// A third agent that is asked only on deadlock.
+    /// An additional agent that is asked only if the others do not agree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arbiter: Option<AgentSetup>,
-    /// Which differences between texts do not count.
+    /// The rule for which differences between texts do not count.
     pub canonical: CanonicalRule,
-    /// Which protocol, and its parameters.
+    /// The protocol and its parameters.
     pub params: P,
-    /// What the protocol says to every agent before its first turn with its peer.
+    /// The protocol's rules, which every agent reads before its first turn with its peer.
     pub rules: String,
-    /// Which version of the rules the run follows; journals of the first do not name it.
+    /// The version of the rules that the run follows. Journals of the first version do not name it.
     #[serde(default, skip_serializing_if = "RulesVersion::is_first")]
     pub rules_version: RulesVersion,
-    /// How documents that are too long for one prompt are shared out among runs of the protocol, if they are.
+    /// The plan by which documents that are too long for one prompt are divided among runs of the protocol, if there is one.
     #[serde(default, rename = "spread", skip_serializing_if = "Option::is_none")]
     pub chunk_plan: Option<ChunkPlan>,
 }
 
-/// A setup that no run may have.
+/// A fault in a setup that no run may have.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 pub enum BadSetup {
-    /// Another number of agents than the protocol has.
+    /// A number of agents that the protocol does not allow.
     #[error("`{protocol}` has {wanted} agents, not {found}")]
     Agents {
         /// The protocol.
         protocol: &'static str,
-        /// How many it has.
+        /// The number that the protocol allows.
         wanted: String,
-        /// How many there are.
+        /// The number that was found.
         found: usize,
     },
-    /// A name that could not stand in a prompt or a file.
+    /// A name that cannot be used in a prompt or a file.
     #[error("an agent's name is letters, digits, `-` and `_`")]
     Name,
-    /// A parameter outside its range, with that.
+    /// A parameter outside its range, with the range.
     #[error("a parameter is out of its range: {0}")]
     OutOfRange(&'static str),
-    /// There is nothing to review, or nothing that can be reviewed.
+    /// A task with nothing to review, or with nothing that can be reviewed.
     #[error("{0}")]
     Unreadable(&'static str),
 }
 
 impl<P> Setup<P> {
-    /// Returns what an agent is told about itself: the rules, who it is, and its pack.
+    /// Returns an agent's system prompt: the rules, its introduction, and its pack.
     pub(crate) fn system(&self, agent: usize) -> String {
         let own = &self.agents[agent];
         let text = format!("{}\n\n{}", self.rules.trim(), own.introduced());
         if own.comparing.is_empty() { text } else { format!("{text}\n\n{}", own.comparing.trim()) }
     }
 
-    /// Returns what an agent is told about itself that has seen no text of another's and answers alone.
+    /// Returns the system prompt of an agent that has seen no text of another agent and answers alone.
     pub(crate) fn system_alone(&self, agent: usize) -> String {
         match self.rules_version.rules().opening {
             Opening::All => self.system(agent),
@@ -83,7 +83,7 @@ impl<P> Setup<P> {
         }
     }
 
-    /// Returns the words of the user's, which are no echo of the program's.
+    /// Returns the user's own words. A text that repeats them is not an echo of the program's words.
     pub(crate) fn heard(&self, constraints: &[Constraint]) -> Arc<str> {
         let rules: Vec<String> = constraints.iter().map(ToString::to_string).collect();
         let documents = self.task.documents.iter().flat_map(|document| [&*document.name, &*document.text]);
@@ -91,10 +91,10 @@ impl<P> Setup<P> {
         vacuity::heard(self.rules_version.rules().echo, documents.chain(words.map(String::as_str)))
     }
 
-    /// Returns what a text is recognised by that only says back what its author was told.
+    /// Returns the test that recognises a text as an echo of its author's prompt.
     ///
-    /// `whole` are the texts that count where whole texts are compared. Where words are, every pack and the rules count, and the protocol's
-    /// own `prompts`.
+    /// `whole` are the texts that count where whole texts are compared. Where words are compared, every pack, the rules and the protocol's
+    /// own `prompts` count.
     pub(crate) fn told(&self, heard: &Arc<str>, whole: &[&str], prompts: &[&str]) -> PromptEcho {
         let echo = self.rules_version.rules().echo;
         let instructions = match echo {
@@ -130,39 +130,38 @@ impl<P> Setup<P> {
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentSetup {
-    /// Its name, which is also its `role` in envelopes.
+    /// The agent's name, which is also its `role` in envelopes.
     pub name: String,
-    /// A short label of its field.
+    /// A short label of the agent's field.
     pub domain: String,
-    /// Its instructions, as text: the part for work alone.
+    /// The pack as text: the instructions for work alone.
     pub pack: String,
-    /// Further instructions, for when it compares its text with another's; empty if there are none.
+    /// The further instructions for comparing its text with another agent's; empty if the agent has no such instructions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub comparing: String,
-    /// Sampling temperature, 0 to 2.
+    /// The sampling temperature, 0 to 2.
     pub temperature: f64,
-    /// The most tokens of one reply.
+    /// The maximum number of tokens in one reply.
     pub max_tokens: u32,
 }
 
 impl AgentSetup {
-    /// Tells the agent who it is, and how it works alone.
+    /// Returns the introduction of the agent: its name, its field, and its pack for work alone.
     fn introduced(&self) -> String {
         format!("You are {}, field: {}.\n\n{}", self.name, self.domain, self.pack.trim())
     }
 
-    /// Returns the most characters that a final text of this agent may have.
+    /// Returns the maximum number of characters in a final text of this agent.
     ///
-    /// A token is about four characters of English, but fewer of other scripts and of numbers that
-    /// run away; twice the token limit leaves room for the rest of the envelope, so that the JSON
-    /// is closed before the limit cuts it.
+    /// A token is about four characters of English, but fewer in other scripts and in numbers that run away. Twice the token limit leaves
+    /// room for the rest of the envelope, so that the JSON is closed before the limit cuts it off.
     #[must_use]
     pub fn text_chars_max(&self) -> usize {
         usize::try_from(self.max_tokens).unwrap_or(usize::MAX).saturating_mul(2)
     }
 }
 
-/// Where an agent may reason before it commits.
+/// The place where an agent may reason before it commits.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Thinking {
@@ -171,7 +170,7 @@ pub enum Thinking {
     Free,
     /// A bounded field at the start of the envelope, stripped before anyone sees it.
     Field,
-    /// None: for models that reason by themselves.
+    /// No place, for models that reason by themselves.
     None,
 }
 

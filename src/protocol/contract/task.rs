@@ -1,4 +1,4 @@
-//! What agents are asked to do.
+//! The task that agents work on.
 
 use std::sync::Arc;
 
@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::{CanonicalKind, CanonicalRule, Constraint, escape};
 
-/// What is asked.
+/// The task of a run.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
-    /// The question or order.
+    /// The question or instruction.
     pub prompt: String,
-    /// Text to work with; data, never instructions.
+    /// The texts to work with; they are data, never instructions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub documents: Vec<Document>,
-    /// Whether there is a library of documents that can be searched.
+    /// Whether there is a library of documents to search.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_searched: bool,
 }
 
 impl Task {
-    /// Says what is asked, without its documents, what form the answer has, and which rules of it code will check.
+    /// Returns the task in words, without its documents: the question, the form of the answer, and the rules that code checks.
     pub(crate) fn stated(&self, form: &CanonicalRule, rules: &[Constraint]) -> String {
         let mut text = format!("Task: {}", escape::plain(self.prompt.trim()));
-        // That prose is wanted goes without saying.
+        // Prose is the default, so its form is not stated.
         let form = (form.kind != CanonicalKind::Text).then(|| form.in_words());
         let rules: Vec<String> = form.into_iter().chain(rules.iter().map(ToString::to_string)).collect();
         if !rules.is_empty() {
@@ -38,11 +38,11 @@ impl Task {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
-    /// Its file name.
+    /// The file name.
     pub name: String,
-    /// Its content, which the record, the state and the machine of a run hold together.
+    /// The content, which the record, the state and the machine of a run share.
     pub text: Arc<str>,
-    /// Whether it is another than the file's, since tokens stand in it.
+    /// Whether the text differs from the file's, because tokens replace parts of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
 }

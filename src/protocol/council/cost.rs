@@ -1,4 +1,4 @@
-//! The most that a run may cost, before anything is spent.
+//! The most that a run can cost, computed before anything is spent.
 
 use super::evidence::Sources;
 use super::examples;
@@ -7,17 +7,16 @@ use super::prompt::{self, RULES};
 use super::verdict::Member;
 use crate::protocol::contract::{CallId, PASSAGES_MAX, QUOTED, Step, WorstCase, tokens};
 
-/// Tokens of the controller's own words in one turn, an upper bound of `prompt`'s texts.
+/// The tokens of the controller's own words in one turn: an upper bound of the texts in `prompt`.
 const TURN_WORDS: u64 = 800;
-/// The same for one refusal of a choice.
+/// The same bound for one refusal of a choice.
 const REFUSAL_WORDS: u64 = 300;
-/// The same for what stands around one passage: its name and its file's.
+/// The same bound for the frame of one passage: its name and the name of its file.
 const FRAME_WORDS: u64 = 60;
 
 /// Returns the most that a run with this setup can use.
 ///
-/// Every reply is taken to be as long as allowed, every turn to need all its repairs, and all rounds to be
-/// used.
+/// The estimate assumes that every reply is as long as allowed, that every turn needs all its repairs, and that all rounds are used.
 #[must_use]
 pub(super) fn worst_case(setup: &CouncilSetup) -> WorstCase {
     let replies: Vec<u64> = setup.agents.iter().map(|agent| u64::from(agent.max_tokens)).collect();
@@ -41,7 +40,7 @@ pub(super) fn worst_case(setup: &CouncilSetup) -> WorstCase {
                 examples::conversation(setup).messages()[1..].iter().map(|m| tokens(&m.content)).sum::<u64>();
         }
         for _ in 0..setup.params.max_rounds {
-            // What the others wrote, the feedback, and the task enter again with every turn.
+            // The others' texts, the feedback and the task are in the prompt again at every turn.
             conversation += task + TURN_WORDS + 2 * QUOTED * longest + passages;
             total.add_form(&mut conversation, thinking, max_repairs, replies[member.index()]);
         }

@@ -1,4 +1,4 @@
-//! Sources that may be cited, and what a citation is worth: the words stand there, or it is worth nothing.
+//! The sources that may be cited, and the evidence in them. A citation counts only if its words are in its source.
 
 use std::ops::Range;
 
@@ -13,15 +13,15 @@ pub(super) const TASK: &str = "task";
 /// A text that may be cited.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Source {
-    /// Its short name in prompts: `task`, `D1`, `S1`.
+    /// The short name in prompts: `task`, `D1`, `S1`.
     pub name: String,
-    /// Where it comes from, for people.
+    /// The origin of the text, for people.
     pub title: String,
-    /// Its text.
+    /// The text.
     pub text: String,
-    /// Where the text begins in the file it was taken from, in bytes.
+    /// The offset, in bytes, at which the text begins in its file.
     pub start: usize,
-    /// Whether it is another than the file's, since tokens stand in it.
+    /// Whether the text differs from the file's, because tokens replace parts of it.
     pub redacted: bool,
 }
 
@@ -30,11 +30,11 @@ pub struct Source {
 pub struct Evidence {
     /// The source's short name.
     pub source: String,
-    /// Where it comes from.
+    /// The origin of the source.
     pub title: String,
-    /// The words, as they stand there.
+    /// The words, exactly as the source has them.
     pub quote: String,
-    /// Where they stand in the file, in bytes; if it was redacted, in what is left of it.
+    /// The place of the words in the file, in bytes; if the file was redacted, the place in the redacted text.
     pub span: Range<usize>,
     /// Whether the source was redacted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -46,7 +46,7 @@ pub struct Evidence {
 pub struct Sources(Vec<Source>);
 
 impl Sources {
-    /// Begins with the task and its documents.
+    /// Returns the sources with which a run begins: the task and its documents.
     #[must_use]
     pub fn of_task(task: &Task) -> Self {
         let source = |name: String, title: &str, text: &str, redacted: bool| Source {
@@ -56,7 +56,7 @@ impl Sources {
             start: 0,
             redacted,
         };
-        // As the agents see it, so that what they copy is found.
+        // The task is shown as the agents see it, so that words that they copy are found.
         let shown = escape::plain(task.prompt.trim());
         let mut all = vec![source(TASK.to_owned(), "the task", &shown, false)];
         let documents = task.documents.iter().enumerate();
@@ -64,7 +64,7 @@ impl Sources {
         Self(all)
     }
 
-    /// Returns the source of this name.
+    /// Returns the source with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Source> {
         self.0.iter().find(|source| source.name == name)
@@ -81,18 +81,18 @@ impl Sources {
         self.0.iter().map(|source| source.name.as_str())
     }
 
-    /// Returns the sources other than the task, from the one at `index` on.
+    /// Returns the sources from `index` on, without the task.
     pub fn documents_from(&self, index: usize) -> impl Iterator<Item = &Source> {
         self.0.iter().skip(index).filter(|source| source.name != TASK)
     }
 
-    /// Returns how many there are.
+    /// Returns the number of sources.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Adds passages under the names `S1`, `S2` and so on; one that is there already keeps its name.
+    /// Adds passages under the names `S1`, `S2` and so on. A passage that is already there keeps its name.
     pub fn add(&mut self, passages: &[Passage]) {
         for Passage { document, start, text, redacted } in passages {
             let is_same = |s: &Source| s.title == *document && s.start == *start && s.text == *text;
@@ -113,14 +113,14 @@ impl Sources {
 }
 
 impl Source {
-    /// Returns the name of the file without its folders: those say where a user keeps things, and are no
-    /// concern of a model or its server.
+    /// Returns the name of the file without its folders. Folders show where a user keeps things, which does not concern a model or its
+    /// server.
     #[must_use]
     pub fn file_name(&self) -> &str {
         self.title.rsplit('/').next().unwrap_or(&self.title)
     }
 
-    /// Returns where `quote` stands in this source.
+    /// Returns the place of `quote` in this source, if it is there.
     #[must_use]
     pub fn find(&self, quote: &str) -> Option<Evidence> {
         let Range { start, end } = find_verbatim(&self.text, quote)?;
@@ -135,7 +135,7 @@ impl Source {
 }
 
 impl Evidence {
-    /// Whether two quotes are about the same words: the same text, or mostly the same place of one source.
+    /// Returns whether two quotes are about the same words: the same text, or mostly the same place of one source.
     #[must_use]
     pub fn is_about_the_same(&self, other: &Self) -> bool {
         let words = |quote: &str| quote.split_whitespace().map(str::to_owned).collect::<Vec<_>>();

@@ -1,8 +1,8 @@
 //! Worked examples of a verification, shown to Ethos as earlier turns of its own conversation.
 //!
-//! In: the setup. Out: the conversation that Ethos begins with. The examples are of other tasks, the same for
-//! every run, and in the words and the form of a real turn. Told in prose how to verify, a model of 1.5 billion
-//! parameters found nearly every wrong answer right, in whatever words it was told, or every answer wrong.
+//! The input is the setup. The output is the conversation that Ethos begins with. The examples are about other tasks and are the same for
+//! every run. They have the words and the form of a real turn. With instructions in prose, whatever their words, a model of 1.5 billion
+//! parameters found nearly every wrong answer right, or every answer wrong.
 
 use serde_json::json;
 
@@ -18,12 +18,12 @@ struct Example {
     answer: &'static str,
     task: &'static str,
     thoughts: &'static str,
-    /// Claim, source, its words, and whether the claim holds to them.
+    /// The claim, its source, the words of the source, and whether the claim agrees with them.
     checks: &'static [(&'static str, &'static str, &'static str, bool)],
     reasoning: &'static str,
 }
 
-/// Wrong and right answers, as many of each where there are no sources, so that neither is expected.
+/// Examples of wrong and right answers. Without sources there are as many of each, so that neither is expected.
 const EXAMPLES: [Example; 5] = [
     Example {
         passage: None,
@@ -114,7 +114,7 @@ impl Example {
         sources
     }
 
-    /// Returns the form that is written after the thoughts.
+    /// Returns the form that follows the thoughts.
     fn form(&self, from: ConfidenceFrom) -> String {
         let checks: Vec<_> = self
             .checks
@@ -137,7 +137,7 @@ impl Example {
 
 /// Returns the conversation that Ethos begins with.
 ///
-/// An example with a source is shown only where there are sources, and none where nothing is thought aloud.
+/// An example with a source is shown only where there are sources. No example is shown where agents do not think aloud.
 pub(super) fn conversation(setup: &CouncilSetup) -> Conversation {
     let mut conversation = Conversation::new(setup.system(Member::Ethos.index()));
     if setup.params.thinking != Thinking::Free {

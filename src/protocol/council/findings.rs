@@ -1,21 +1,20 @@
-//! What Ethos's private thoughts come to: how many findings they list, and whether all is kept.
+//! The findings in Ethos's private thoughts: how many there are, and whether all demands are kept.
 //!
-//! In: the thoughts. Out: what the form that is written after them may say. A small model that found every claim
-//! kept went on to write eight checks, half of them failing, and a veto. Only what is said plainly binds: thoughts
-//! that end with anything but one word of a verdict bind nothing, and neither does a verdict that a finding before
-//! it contradicts, for what is bound is the right to object.
+//! The input is the thoughts. The output is a limit on the form that is written after them. A small model that had found every claim kept
+//! went on to write eight checks, half of them failing, and a veto. Only plain statements bind. Thoughts bind nothing if they end with
+//! anything but a one-word verdict, or if an earlier finding contradicts that verdict, since a binding takes away the right to object.
 
-/// What a verification found, by its thoughts.
+/// The result of a verification, read from its thoughts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Findings {
-    /// How many claims and demands it went through; zero, if it does not list them.
+    /// The number of claims and demands in the thoughts; zero if they are not listed.
     pub(super) count: usize,
-    /// Whether it ends with the verdict that all are kept, and says of none that it is not.
+    /// Whether the thoughts end with the verdict that all are kept, and contain no fault.
     pub(super) all_kept: bool,
 }
 
 impl Findings {
-    /// Reads thoughts in the form of the examples; none, if their last line is no verdict.
+    /// Reads thoughts in the form of the examples. Returns `None` if their last line is not a verdict.
     pub(super) fn read(thoughts: &str) -> Option<Self> {
         let last = thoughts.lines().rfind(|line| !line.trim().is_empty())?;
         let ends_kept = is_kept(after(last, "verdict")?.trim_matches([' ', '*', '_', '.', '`']))?;
@@ -24,12 +23,12 @@ impl Findings {
         let doubts = unquoted(thoughts).to_lowercase();
         let mut words = doubts.split(|c: char| !c.is_alphabetic());
         let finds_fault = words.any(|word| matches!(word, "broken" | "breaks" | "fails" | "not"));
-        // Who finds no fault may say "not" of what a rule forbids: that alone is no fault, but it binds nothing.
+        // Thoughts without a fault may say "not" about something that a rule forbids. That alone is not a fault, but it binds nothing.
         Some(Self { count, all_kept: ends_kept && !finds_fault })
     }
 }
 
-/// Whether a verdict's word says that something is kept; none, if it is no verdict's word.
+/// Returns whether a verdict's word means that something is kept; `None` if it is not such a word.
 fn is_kept(word: &str) -> Option<bool> {
     match word.to_lowercase().as_str() {
         "kept" | "holds" => Some(true),
@@ -38,7 +37,7 @@ fn is_kept(word: &str) -> Option<bool> {
     }
 }
 
-/// Returns the rest of a line that begins with this word and a colon, in whatever case, number and decoration.
+/// Returns the rest of a line that begins with this word and a colon. Case, numbering and decoration are ignored.
 fn after<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     let line = line.trim_start_matches(|c: char| c.is_ascii_digit() || "*_#>-.) ".contains(c));
     let (head, rest) = line.split_at_checked(word.len())?;
@@ -47,7 +46,7 @@ fn after<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     head.eq_ignore_ascii_case(word).then_some(rest)
 }
 
-/// Returns a text without what stands in quotation marks: words of the task and of the answer.
+/// Returns a text without its quotations, which are words of the task and of the answer.
 fn unquoted(text: &str) -> String {
     text.lines().flat_map(|line| line.split('"').step_by(2)).collect::<Vec<_>>().join(" ")
 }

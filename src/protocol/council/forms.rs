@@ -1,9 +1,8 @@
-//! What each of the three writes, strictly read.
+//! The forms that the three agents write, read strictly.
 //!
-//! In: a reply's text and the sources that may be cited. Out: a form whose every field is checked, or a
-//! [`Violation`] for its author. Nothing is filled in. A quote that does not stand in its source is a
-//! violation while there are attempts left; on the last one it voids its check or citation, and the rest
-//! stands ([`Strictness`]).
+//! The input is a reply's text and the sources that may be cited. The output is a form whose every field is checked, or a [`Violation`] for
+//! its author. Nothing is filled in. A quote that is not in its source is a violation while there are attempts left. On the last attempt it
+//! only voids its check or citation, and the rest remains ([`Strictness`]).
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -18,64 +17,64 @@ use crate::protocol::contract::with_text;
 use crate::protocol::turn::Valid;
 use crate::text::{CanonicalKind, StrictValue, Violation, escape, extract, read_one};
 
-/// The most checks or citations in one reply.
+/// The maximum number of checks or citations in one reply.
 const EVIDENCE_MAX: usize = 8;
-/// The longest claim, in characters.
+/// The maximum length of a claim, in characters.
 const CLAIM_CHARS_MAX: usize = 300;
-/// The longest reasoning, in characters; it is shown to the others when its author is the weakest.
+/// The maximum length of the reasoning, in characters. The others see it when its author is the weakest.
 const REASONING_CHARS_MAX: usize = 600;
-/// The longest framing, in characters.
+/// The maximum length of the framing, in characters.
 const FRAMING_CHARS_MAX: usize = 800;
-/// The longest list of words to search for, in characters.
+/// The maximum length of the search words, in characters.
 const SEARCH_CHARS_MAX: usize = 200;
 
-/// What Pathos writes: what is meant.
+/// The form of Pathos: the intent of the task.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Framing {
-    /// What the user wants, for whom, and what a good answer must do.
+    /// The framing: the user's wish, for whom it is, and what a good answer must do.
     pub framing: String,
-    /// Words to search the documents for.
+    /// The words to search the documents for.
     pub search: String,
-    /// Why it reads the task so.
+    /// The reason for this reading of the task.
     pub reasoning: String,
-    /// How sure it is to know what is meant.
+    /// The confidence of Pathos that it knows the intent, 0 to 1.
     pub confidence: BasisPoints,
-    /// Whether it would put its name to this; only where that word's probability is wanted.
+    /// Whether Pathos would put its name to this; present only where that word's probability is wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sound: Option<Sound>,
-    /// The probability of `yes` there, where the server told it; it counts in place of the confidence.
+    /// The probability of `yes` in that field, where the server reported it. It counts in place of the confidence.
     #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub measured: Option<BasisPoints>,
 }
 
-/// What Logos writes: the answer.
+/// The form of Logos: the answer.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Response {
     /// The answer.
     pub response: String,
-    /// What it rests on.
+    /// The citations that the answer rests on.
     pub citations: Vec<Citation>,
-    /// Why it is right.
+    /// The reason why the answer is right.
     pub reasoning: String,
-    /// How sure it is.
+    /// The confidence of Logos in its answer, 0 to 1.
     pub confidence: BasisPoints,
-    /// Whether it would put its name to this; only where that word's probability is wanted.
+    /// Whether Logos would put its name to this; present only where that word's probability is wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sound: Option<Sound>,
-    /// The probability of `yes` there, where the server told it; it counts in place of the confidence.
+    /// The probability of `yes` in that field, where the server reported it. It counts in place of the confidence.
     #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub measured: Option<BasisPoints>,
 }
 
-/// Whether an author would put its name to what it wrote.
+/// Whether an author would put its name to its text.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sound {
-    /// It would.
+    /// The author would.
     Yes,
-    /// It would not.
+    /// The author would not.
     No,
 }
 
@@ -83,53 +82,53 @@ pub enum Sound {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Citation {
-    /// Which source.
+    /// The name of the source.
     pub source: String,
-    /// Its words.
+    /// The quoted words.
     pub quote: String,
-    /// Where they stand; filled in when they are found.
+    /// The place of the words; filled in when they are found.
     #[serde(default, skip_deserializing)]
     pub evidence: Option<Evidence>,
 }
 
-/// What Ethos writes: whether the answer holds.
+/// The form of Ethos: whether the answer holds.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verification {
-    /// Claims of the answer and demands of the task, held against their sources.
+    /// The claims of the answer and the demands of the task, each compared with a source.
     pub checks: Vec<Check>,
     /// Whether the answer must not go out as it is.
     pub veto: bool,
-    /// Why.
+    /// The reason for the verdict.
     pub reasoning: String,
-    /// How sure it is that the answer is true and breaks no rule.
+    /// The confidence of Ethos that the answer is true and breaks no rule, 0 to 1.
     pub confidence: BasisPoints,
-    /// Whether it would put its name to this; only where that word's probability is wanted.
+    /// Whether Ethos would put its name to this; present only where that word's probability is wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sound: Option<Sound>,
-    /// The probability of `yes` there, where the server told it; it counts in place of the confidence.
+    /// The probability of `yes` in that field, where the server reported it. It counts in place of the confidence.
     #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub measured: Option<BasisPoints>,
 }
 
-/// One claim held against a source.
+/// One claim or demand, compared with a source.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
     /// The claim or demand.
     pub claim: String,
-    /// What became of it.
+    /// The verdict on it.
     pub verdict: CheckVerdict,
-    /// Which source decides.
+    /// The name of the source that decides.
     pub source: String,
-    /// Its words.
+    /// The quoted words.
     pub quote: String,
-    /// Where they stand; filled in when they are found.
+    /// The place of the words; filled in when they are found.
     #[serde(default, skip_deserializing)]
     pub evidence: Option<Evidence>,
 }
 
-/// What became of a check.
+/// The verdict of a check.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckVerdict {
@@ -141,17 +140,17 @@ pub enum CheckVerdict {
     Unknown,
 }
 
-/// Whether a false quote refuses a reply, or only voids what rests on it.
+/// Whether a false quote refuses a reply, or voids only the check or citation that rests on it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Strictness {
-    /// It is sent back.
+    /// The reply is sent back.
     Refuse,
-    /// There is no attempt left.
+    /// No attempt is left, so only the check or citation is void.
     Void,
 }
 
 impl Check {
-    /// Whether it says more than that no source decides.
+    /// Returns whether a source decides the check.
     #[must_use]
     pub fn is_decided(&self) -> bool {
         self.verdict != CheckVerdict::Unknown
@@ -159,13 +158,13 @@ impl Check {
 }
 
 impl Verification {
-    /// Returns the checks that fail with evidence: what a veto can rest on.
+    /// Returns the checks that fail with evidence, on which a veto can rest.
     pub fn defects(&self) -> impl Iterator<Item = (&Check, &Evidence)> {
         let fails = self.checks.iter().filter(|check| check.verdict == CheckVerdict::Fails);
         fails.filter_map(|check| Some((check, check.evidence.as_ref()?)))
     }
 
-    /// Compares the form with the thoughts before it, which may bind it.
+    /// Checks that the form agrees with the thoughts before it, where they bind it.
     pub(super) fn keeps(&self, found: Findings) -> Result<(), Violation> {
         let fails = self.checks.iter().position(|check| check.verdict == CheckVerdict::Fails);
         let pointer = match (self.veto, fails) {
@@ -192,7 +191,7 @@ pub(super) fn framing(reply: &str) -> Result<Valid<Framing>, Violation> {
     Ok(valid)
 }
 
-/// Reads Logos's reply; its text is for the caller to judge.
+/// Reads Logos's reply. The caller judges the text of the answer.
 pub(super) fn response(
     reply: &str,
     kind: CanonicalKind,
@@ -227,7 +226,7 @@ pub(super) fn verification(
     for (index, check) in checks.iter_mut().enumerate() {
         let at = format!("/checks/{index}");
         within(&format!("{at}/claim"), &check.claim, 1, CLAIM_CHARS_MAX)?;
-        // What no source decides needs no words of one.
+        // A check that no source decides needs no quote.
         let strictness = if check.is_decided() { strictness } else { Strictness::Void };
         check.evidence = evidence(sources, &at, &check.source, &check.quote, strictness)?;
     }
@@ -238,10 +237,10 @@ fn read<T: DeserializeOwned>(reply: &str) -> Result<Valid<T>, Violation> {
     read_as(reply, CanonicalKind::Text)
 }
 
-/// Reads a form whose answer, if it has one, is of this kind.
+/// Reads a form. Its answer, if it has one, is of this kind.
 fn read_as<T: DeserializeOwned>(reply: &str, kind: CanonicalKind) -> Result<Valid<T>, Violation> {
     let object = extract(reply)?.object;
-    // A list in place of an object would be read by the order of its entries.
+    // A list in place of an object would be read by the order of its entries, so it is refused.
     let StrictValue(value) = read_one(object)?;
     for (name, field) in value.as_object().into_iter().flatten() {
         if field.as_array().is_some_and(|entries| entries.iter().any(Value::is_array)) {
@@ -317,7 +316,7 @@ pub(super) fn framing_schema(from: ConfidenceFrom) -> Value {
     )
 }
 
-/// Returns the schema of Logos's reply, with that of its answer.
+/// Returns the schema of Logos's reply, which contains the schema of its answer.
 pub(super) fn response_schema(from: ConfidenceFrom, sources: &Sources, answer: &Value) -> Value {
     let citation = any_of(sources.all().iter().map(|source| object(&quoted(source, json!({})))));
     form(
@@ -332,7 +331,7 @@ pub(super) fn response_schema(from: ConfidenceFrom, sources: &Sources, answer: &
 
 /// Returns the schema of Ethos's reply.
 ///
-/// After thoughts that list what they found it has as many checks, and where all is kept, none that fails.
+/// After thoughts that list findings, the form has at most as many checks. Where all is kept, no check can fail.
 pub(super) fn verification_schema(from: ConfidenceFrom, sources: &Sources, found: Option<Findings>) -> Value {
     let all_kept = found.is_some_and(|found| found.all_kept);
     let verdicts: &[&str] = if all_kept { &["holds"] } else { &["holds", "fails"] };
@@ -361,10 +360,10 @@ pub(super) fn verification_schema(from: ConfidenceFrom, sources: &Sources, found
     )
 }
 
-/// The field whose word is measured.
+/// The name of the field whose word is measured.
 pub(super) const MEASURED: &str = "sound";
 
-/// A form: its fields, and how sure its author is at the end.
+/// Returns the schema of a form: its fields, and at the end its author's confidence.
 fn form(from: ConfidenceFrom, mut fields: Value) -> Value {
     fields["confidence"] = confidence();
     if from == ConfidenceFrom::Logprob {
@@ -377,7 +376,7 @@ fn string(min: usize, max: usize) -> Value {
     json!({"type": "string", "minLength": min, "maxLength": max})
 }
 
-/// Adds a source and its words to these fields: one of its sentences, or any words if there are too many of them.
+/// Adds a source and its words to these fields. The words are one of its sentences, or any words if there are too many sentences.
 fn quoted(source: &Source, mut fields: Value) -> Value {
     fields["source"] = json!({"type": "string", "enum": [source.name]});
     fields["quote"] = match quotes(&source.text) {
@@ -391,7 +390,7 @@ fn any_of(shapes: impl Iterator<Item = Value>) -> Value {
     json!({"anyOf": shapes.collect::<Vec<_>>()})
 }
 
-/// Steps of a twentieth: servers do not enforce bounds of numbers, and nobody is surer than that.
+/// Returns the allowed confidences, in steps of a twentieth. Servers do not enforce bounds of numbers, and no agent is surer than that.
 fn confidence() -> Value {
     let steps: Vec<f64> = (0..=20).map(|step| f64::from(step) / 20.0).collect();
     json!({"enum": steps})

@@ -1,4 +1,4 @@
-//! The machine of `council`: events in, actions out. The module's essay has the picture.
+//! The machine of `council`: events in, actions out. The module documentation has the diagram.
 
 use super::findings::Findings;
 use super::forms::{self, Framing, Response, Sound, Strictness, Verification};
@@ -19,7 +19,7 @@ use crate::protocol::turn::{
 use crate::text::Violation;
 use crate::text::decoding::answer_schema;
 
-/// The round of the call that answers alone.
+/// The round of the answer that is given alone.
 const BLIND: u32 = 0;
 
 /// A valid form.
@@ -118,7 +118,7 @@ impl Council {
         if let Some(form) = form.as_mut().filter(|_| self.measures()) {
             let measured = reply.yes.and_then(|yes| BasisPoints::new(f64::from(yes) / 10_000.0));
             form.measure(measured);
-            // The answer that is given alone counts for nothing here.
+            // The answer that is given alone does not count here.
             self.unmeasured[call.agent] |= measured.is_none() && call.round != BLIND;
         }
         self.repairs[call.agent] += draft.repairs;
@@ -152,12 +152,12 @@ impl Council {
         })
     }
 
-    /// Whether the probability of a word counts in place of what an agent says about itself.
+    /// Returns whether the probability of a word counts in place of an agent's stated confidence.
     fn measures(&self) -> bool {
         self.setup.params.confidence == ConfidenceFrom::Logprob
     }
 
-    /// Returns the form in which a member writes; Ethos after these findings.
+    /// Returns the shape of a member's form. For Ethos it follows from these findings.
     fn shape(&self, member: Member, found: Option<Findings>) -> ReplyShape {
         let from = self.setup.params.confidence;
         let chars_max = self.setup.agents[member.index()].text_chars_max();
@@ -174,13 +174,13 @@ impl Council {
         ReplyShape::Json { name, schema: (&schema).into(), measured }
     }
 
-    /// Offers Ethos no fault where its thoughts have found none, but in its last attempt, in which a veto counts
-    /// whatever was thought before it.
+    /// Offers Ethos no failing check if its thoughts have found no fault. On its last attempt every verdict is offered, since a veto then
+    /// counts whatever the thoughts say.
     fn hold_to_thoughts(&self, draft: &mut Draft, reply: &Reply) {
         let attempts_left = self.setup.params.max_repairs.saturating_sub(draft.repairs);
         let found = match (draft.call().step, attempts_left) {
             (Step::Think, 1..) if reply.finish == Finish::Stop => Findings::read(&reply.text),
-            // What comes next is the last attempt.
+            // The next attempt is the last one.
             (Step::Envelope, 1) => None,
             _ => return,
         };
@@ -219,7 +219,7 @@ impl Council {
         })
     }
 
-    /// Holds a form to having the word that is measured, and having it only then.
+    /// Checks that a form has the measured word where it is wanted, and only there.
     fn check_sound(&self, sound: Option<Sound>) -> Result<(), Violation> {
         let message = match (self.measures(), sound) {
             (true, None) => "it is missing",
@@ -229,7 +229,7 @@ impl Council {
         Err(Violation::Schema { pointer: format!("/{}", forms::MEASURED), message: message.to_owned() })
     }
 
-    /// Holds an answer to the rules that code can check.
+    /// Checks an answer against the rules that code can check.
     fn judge_text(&self, text: &str) -> Result<Answer, Violation> {
         let chars_max = self.setup.agents[Member::Logos.index()].text_chars_max();
         Answer::take(text, chars_max, &self.canonicalizer, &self.told, &self.setup.params.constraints)
@@ -239,7 +239,7 @@ impl Council {
         if self.open.is_empty() { self.answer_next() } else { Vec::new() }
     }
 
-    /// Goes on to the answer, by way of the documents if there are any to search.
+    /// Continues to the answer, by way of a search if there are documents to search.
     fn answer_next(&mut self) -> Vec<Action> {
         if !self.setup.searches() {
             return self.turn(Member::Logos);
@@ -247,7 +247,7 @@ impl Council {
         self.phase = CouncilPhase::Searching;
         let framing = self.manifest.framing.as_ref().map_or("", |framing| &framing.search);
         let feedback = self.manifest.feedback.last().map_or("", String::as_str);
-        // The first words count if there are too many.
+        // If there are too many words, the first ones count.
         let words = [framing, feedback, self.setup.task.prompt.as_str()].join(" ");
         let tokens_max = self.setup.params.passages_tokens_max;
         vec![Action::Search(Search { round: self.manifest.round, words, tokens_max })]
@@ -267,7 +267,7 @@ impl Council {
         let names = Member::ALL.map(|member| self.setup.agents[member.index()].name.as_str());
         let mut result = judge(&self.manifest, &self.setup.params, names, &self.defects);
         if self.changed_nothing(&result) {
-            // Another round would say the same again: this one is the last.
+            // Another round would repeat this one, so this one is the last.
             let params = CouncilParams { max_rounds: self.manifest.round, ..self.setup.params.clone() };
             result = judge(&self.manifest, &params, names, &self.defects);
         }
@@ -279,7 +279,7 @@ impl Council {
                     text: answer.shown,
                     sha256: answer.canonical.digest,
                 }),
-                // Nothing is reached without an answer.
+                // The threshold is never reached without an answer.
                 None => self.finish_without(),
             },
             ConsensusResult::Vetoed { reason, evidence, .. } => {
@@ -290,7 +290,7 @@ impl Council {
                 let veto = self.manifest.verification.as_ref().filter(|verification| verification.veto);
                 let found = veto.into_iter().flat_map(Verification::defects).map(|(_, found)| found.clone());
                 self.defects.extend(found);
-                // What a veto is about, another framing does not mend.
+                // Another framing does not repair the fault that a veto names.
                 let is_unclear = veto.is_none() && weakest.contains(&Member::Pathos);
                 let reframe = self.manifest.framing.is_none() || is_unclear;
                 self.manifest.add_feedback(feedback);
@@ -301,7 +301,7 @@ impl Council {
         }
     }
 
-    /// Whether a round said what the one before it said: the same answer, sent back with the same words.
+    /// Returns whether a round repeats the one before it: the same answer, sent back with the same words.
     fn changed_nothing(&self, result: &ConsensusResult) -> bool {
         let ConsensusResult::NeedsRevision { feedback, .. } = result else { return false };
         let digest = self.answer.as_ref().map(|answer| answer.canonical.digest);
@@ -311,7 +311,7 @@ impl Council {
 
     // ===== Arbiter =====
 
-    /// Asks the arbiter, if there is one and anything to choose from.
+    /// Asks the arbiter, if there is one and if there is an answer to choose.
     fn not_reached(&mut self) -> Vec<Action> {
         let Some(arbiter) = &self.setup.arbiter else { return self.finish_without() };
         let call = CallId {
@@ -335,7 +335,7 @@ impl Council {
         if candidates.is_empty() {
             return self.finish_without();
         }
-        // Drawn, so that neither the first nor the last round is favoured.
+        // The order is drawn, so that neither the first nor the last round is favoured.
         candidates.sort_by_key(|(answer, _)| mark(answer.canonical.digest.leading_u64(), call));
         let question = prompt::arbiter(&self.setup, &candidates, &mark(self.setup.seed, call));
         let mut choices: Vec<String> = (1..=candidates.len()).map(|n| format!("A{n}")).collect();

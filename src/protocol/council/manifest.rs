@@ -1,4 +1,4 @@
-//! What the council has in hand in one round.
+//! The manifest of a council: the forms and the feedback of one round.
 
 use serde::Serialize;
 
@@ -6,42 +6,42 @@ use super::forms::{Framing, Response, Sound, Verification};
 use super::weights::Confidences;
 use crate::core::BasisPoints;
 
-/// What the three have written so far in a round, and what earlier rounds left to mend.
+/// The forms that the three agents have written in a round, and the feedback from earlier rounds.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct Manifest {
     /// The round, from 1.
     pub round: u32,
-    /// What Pathos says is meant; kept from round to round.
+    /// The framing of Pathos, which is kept from round to round.
     pub framing: Option<Framing>,
-    /// What Logos answers.
+    /// The answer of Logos.
     pub response: Option<Response>,
-    /// What Ethos makes of it.
+    /// The verification of Ethos.
     pub verification: Option<Verification>,
-    /// What each earlier round was sent back with, oldest first.
+    /// The feedback with which each earlier round was sent back, the oldest first.
     pub feedback: Vec<String>,
 }
 
 impl Manifest {
-    /// Begins with the first round and nothing in hand.
+    /// Returns an empty manifest for the first round.
     #[must_use]
     pub fn new() -> Self {
         Self { round: 1, ..Self::default() }
     }
 
-    /// Adds what the next round has to mend.
+    /// Adds the feedback that the next round has to act on.
     pub fn add_feedback(&mut self, feedback: String) {
         self.feedback.push(feedback);
     }
 
-    /// Begins the next round: the framing and all feedback stay, answer and verification go.
+    /// Begins the next round. The framing and all feedback stay; the answer and the verification are dropped.
     pub fn next_round(&mut self) {
         self.round += 1;
         self.response = None;
         self.verification = None;
     }
 
-    /// Returns how sure each agent is, as measured or else as it says; whoever wrote nothing, or would not put its
-    /// name to it, is not sure at all.
+    /// Returns each agent's confidence: the measured one, or else the stated one. It is zero for an agent that wrote nothing, or that
+    /// states that it would not put its name to its text.
     #[must_use]
     pub fn confidences(&self) -> Confidences {
         let counts = |said: BasisPoints, sound: Option<Sound>, measured: Option<BasisPoints>| match (

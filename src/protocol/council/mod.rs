@@ -1,12 +1,12 @@
-//! `council`: one says what is meant, one answers, one verifies; a weighted confidence decides.
+//! `council`: one agent states the intent, one answers, one verifies, and a weighted confidence decides.
 //!
 //! ```text
 //!  opening     Logos's model answers alone, blind to everything that follows
-//!     │        Pathos says what is meant (the framing)
+//!     │        Pathos states the intent (the framing)
 //!     ▼
 //!  response    Logos answers, with the framing and the sources before it
 //!     ▼
-//!  verification  Ethos holds the answer against task and sources: checks, each with words of a source
+//!  verification  Ethos checks the answer: each check compares it with words of the task or a source
 //!     ▼
 //!  verdict     aggregate = Σ weight × confidence
 //!     │  ├─ no veto, threshold reached ────────────────► agreed (weighed)
@@ -17,20 +17,19 @@
 //!     │  └─ the last round, or one that changed nothing ► arbiter, once ► agreed (arbitrated)
 //!     │                                               └─ none ─────────► no agreement
 //!     ▼
-//!  next round  the framing is kept, unless Pathos was among the least sure; the weakest's words are fed back
+//!  next round  the framing is kept, unless Pathos was among the least sure; the weakest's reasoning is fed back
 //! ```
 //!
 //! # Invariants
 //!
-//! - **Code adds up.** Confidences are numbers between 0 and 1 that an agent wrote in its own form; the
-//!   aggregate is exact (`share`), and no agent learns the threshold.
-//! - **A veto needs words.** A check counts as evidence only if the words that it quotes stand in the source
-//!   that it names (`evidence`). Without evidence a veto is an objection, which sends the answer back and
-//!   stops nothing.
-//! - **What is written elsewhere decides nothing.** A task, a source or an answer that says "approved,
-//!   confidence 1.0" is text; verdict fields are read from the form of the agent itself (`forms`).
-//! - **Every run ends.** At most `max_rounds` rounds, each of three forms, each of at most
-//!   `1 + max_repairs` attempts; then at most one arbiter.
+//! - **Code adds up.** Confidences are numbers between 0 and 1 that an agent wrote in its own form. The aggregate is exact (`weights`), and
+//!   no agent learns the threshold.
+//! - **A veto needs words.** A check counts as evidence only if the words that it quotes are in the source that it names (`evidence`).
+//!   Without evidence a veto is an objection, which sends the answer back and stops nothing.
+//! - **Text outside the forms decides nothing.** A task, a source or an answer that says "approved, confidence 1.0" is only text. Verdict
+//!   fields are read from the form of the agent itself (`forms`).
+//! - **Every run ends.** There are at most `max_rounds` rounds, each of three forms, and each form has at most `1 + max_repairs` attempts.
+//!   After them there is at most one arbiter.
 
 mod cost;
 mod evidence;

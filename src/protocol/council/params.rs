@@ -14,34 +14,34 @@ pub type CouncilSetup = Setup<CouncilParams>;
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CouncilParams {
-    /// The aggregate confidence that is consensus.
+    /// The aggregate confidence that counts as consensus.
     #[serde(deserialize_with = "crate::core::exactly")]
     pub threshold: BasisPoints,
-    /// Rounds at most, 1 to 50.
+    /// The maximum number of rounds, 1 to 50.
     pub max_rounds: u32,
-    /// What each agent's confidence counts.
+    /// The weight of each agent's confidence.
     pub weights: Weights,
-    /// How many times a refused reply is asked for again.
+    /// The number of times that a refused reply is asked for again, 0 to 10.
     pub max_repairs: u32,
-    /// Where agents reason before they commit.
+    /// The place where agents reason before they commit.
     pub thinking: Thinking,
-    /// The most tokens of passages that one search may bring, if there are documents to search: 0 to 100,000.
+    /// The maximum number of tokens in the passages of one search, if there are documents to search: 0 to 100,000.
     pub passages_tokens_max: u64,
-    /// Where confidences are taken from.
+    /// The origin of the confidences.
     pub confidence: ConfidenceFrom,
-    /// Rules of the task that code checks on every response.
+    /// The rules of the task that code checks on every response.
     pub constraints: Vec<Constraint>,
 }
 
-/// Where a member's confidence is taken from.
+/// The origin of a member's confidence.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfidenceFrom {
-    /// From what it says about itself.
+    /// The number that the member states about itself.
     #[default]
     Verbalised,
-    /// From the probability with which it writes `yes` when asked whether its own text is sound, where the server
-    /// tells that; else from what it says.
+    /// The probability with which the member writes `yes` when asked whether its own text is sound. Where the server does not report it,
+    /// the stated number counts.
     Logprob,
 }
 
@@ -61,14 +61,14 @@ impl Default for CouncilParams {
 }
 
 impl CouncilSetup {
-    /// Whether documents are searched before an answer is written.
+    /// Returns whether documents are searched before an answer is written.
     pub(super) fn searches(&self) -> bool {
         self.task.is_searched && self.params.passages_tokens_max > 0
     }
 }
 
 impl CouncilParams {
-    /// Returns the name of the first parameter that is out of its range, if one is.
+    /// Returns the range of the first parameter that is out of range, in words, if there is one.
     #[must_use]
     pub(super) fn fault(&self) -> Option<&'static str> {
         let wrong = [
@@ -76,7 +76,7 @@ impl CouncilParams {
             ("`max_repairs` is 0 to 10", self.max_repairs > 10),
             ("`passages_tokens_max` is 0 to 100000", self.passages_tokens_max > 100_000),
             ("`weights` must sum to 1", !self.weights.is_whole()),
-            // The forms have a field for reasoning as it is.
+            // The forms already have a field for reasoning.
             ("`thinking` is `free` or `none` in a council", self.thinking == Thinking::Field),
         ];
         wrong.iter().find(|(_, is_wrong)| *is_wrong).map(|(name, _)| *name)

@@ -1,18 +1,18 @@
-//! What can be quoted from a source, as a list that a grammar can hold a model to.
+//! The sentences that can be quoted from a source, as a list to which a grammar can restrict a model.
 //!
-//! In: the text of a source. Out: its sentences, each as it stands there. A small model that is asked to copy words
-//! letter for letter writes its own: a 1.5B model quoted words that stood nowhere in 18 checks of 18. Offered
-//! the sentences, it has to choose one. A reply is checked against the source all the same.
+//! The input is the text of a source. The output is its sentences, each word for word. A small model that is asked to copy words letter for
+//! letter writes its own: a 1.5B model quoted words that were in no source in 18 checks of 18. Offered the sentences, it has to choose one.
+//! A reply is checked against the source all the same.
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The shortest and the longest quote, in characters. A quote of a letter or two stands everywhere.
+/// The minimum and maximum length of a quote, in characters. A quote of a letter or two is in every text.
 pub(super) const QUOTE_CHARS: (usize, usize) = (6, 400);
 
-/// The most quotes that one source offers; a grammar with more of them makes servers slow.
+/// The maximum number of quotes that one source offers. A grammar with more of them makes servers slow.
 const QUOTES_MAX: usize = 40;
 
-/// Returns the sentences of a text; none, if there are too many to offer.
+/// Returns the sentences of a text; `None` if there are too many to offer, or if no sentence is long enough.
 pub(super) fn quotes(text: &str) -> Option<Vec<String>> {
     let (min, max) = QUOTE_CHARS;
     let mut found: Vec<String> = Vec::new();
@@ -29,12 +29,12 @@ pub(super) fn quotes(text: &str) -> Option<Vec<String>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// Cuts a text between words into parts of at most so many characters.
+/// Cuts a text between words into parts of at most `chars_max` characters.
 fn parts(text: &str, chars_max: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;
     while let Some((limit, _)) = rest.char_indices().nth(chars_max) {
-        // A word without end is cut where it must be.
+        // A word that is longer than a part is cut inside.
         let end = rest[..limit].rfind(char::is_whitespace).filter(|&end| end > 0).unwrap_or(limit);
         parts.push(rest[..end].trim_end());
         rest = rest[end..].trim_start();

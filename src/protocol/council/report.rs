@@ -1,4 +1,4 @@
-//! What is known about a run at any moment: the rounds, the blind answer, what was lost.
+//! The report of a run, at any moment: the rounds, the blind answer and the losses.
 
 use super::forms::Response;
 use super::section::CouncilSection;
@@ -23,7 +23,7 @@ impl Council {
         }
     }
 
-    /// Returns the answer that was agreed on, else the latest, of this round or an earlier one, with its digest.
+    /// Returns the agreed answer, or else the latest one of this round or an earlier one, with its digest.
     fn latest(&self) -> Option<(&Response, Digest)> {
         if let Some(Outcome::Agreed { sha256, .. }) = &self.outcome {
             let agreed = self.rounds.iter().rev().find(|round| round.sha256 == Some(*sha256));
@@ -84,7 +84,7 @@ impl Council {
         }
     }
 
-    /// Returns every answer other than the agreed one, the latest first, and why each was not enough.
+    /// Returns every answer other than the agreed one, the latest first, each with the reason why it was not enough.
     fn dissent(&self) -> Vec<Dissent> {
         let agreed = match &self.outcome {
             Some(Outcome::Agreed { sha256, .. }) => Some(*sha256),

@@ -1,4 +1,4 @@
-//! What only `council` has in its report.
+//! The part of a report that only `council` has.
 
 use serde::Serialize;
 
@@ -13,45 +13,45 @@ use crate::protocol::contract::Answer;
 use crate::protocol::turn::ArbiterChoice;
 use crate::text::Canonicalizer;
 
-/// What only `council` has.
+/// The part of a report that only `council` has.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct CouncilSection {
-    /// What was decided; none while the run is under way.
+    /// The decision; `None` while the run is under way.
     pub result: Option<ConsensusResult>,
     /// The last answer, whatever was decided about it.
     pub content: Option<String>,
-    /// Why it is right, in the words of its author.
+    /// The reason why the answer is right, in its author's words.
     pub reasoning: Option<String>,
-    /// The words that it rests on, where they were found.
+    /// The quotes that the answer rests on, where they were found.
     pub citations: Vec<Evidence>,
-    /// Whether the last answer is another than the one that was given alone.
+    /// Whether the last answer differs from the one that was given alone.
     pub changed: Option<bool>,
-    /// The aggregate that is consensus.
+    /// The aggregate that counts as consensus.
     pub threshold: BasisPoints,
-    /// What each confidence counts.
+    /// The weight of each confidence.
     pub weights: Weights,
-    /// Every finished round.
+    /// The finished rounds.
     pub rounds: Vec<CouncilRound>,
-    /// What the arbiter chose, if one was asked and chose, or that it took none.
+    /// The arbiter's choice, if it was asked and chose; it may have taken no answer.
     pub arbiter: Option<ArbiterChoice>,
 }
 
 /// One finished round.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct CouncilRound {
-    /// Its number, from 1.
+    /// The number of the round, from 1.
     pub round: u32,
-    /// What Pathos said is meant.
+    /// The framing of Pathos.
     pub framing: Option<Framing>,
-    /// What Logos answered.
+    /// The answer of Logos.
     pub response: Option<Response>,
-    /// Digest of the answer's canonical form.
+    /// The digest of the answer's canonical form.
     pub sha256: Option<Digest>,
-    /// What Ethos made of it.
+    /// The verification of Ethos.
     pub verification: Option<Verification>,
-    /// How sure each was.
+    /// The confidence of each agent.
     pub confidences: Confidences,
-    /// What became of it.
+    /// The result of the round.
     pub result: ConsensusResult,
 }
 
@@ -69,16 +69,16 @@ impl CouncilRound {
         }
     }
 
-    /// Whether its answer was stopped with evidence.
+    /// Returns whether the round's answer was stopped with evidence.
     pub(super) fn is_vetoed(&self) -> bool {
         self.verification.as_ref().is_some_and(|v| v.veto && v.defects().next().is_some())
     }
 
-    /// Returns the round's answer, if somebody verified it, and what stands against it.
+    /// Returns the round's answer, if it was verified, with the objection to it.
     pub(super) fn candidate(&self, canonicalizer: &Canonicalizer) -> Option<(Answer, Option<String>)> {
         let verification = self.verification.as_ref()?;
         let shown = self.response.as_ref()?.response.trim().to_owned();
-        // It was valid when it was taken.
+        // The answer was valid when it was taken.
         let canonical = canonicalizer.canonicalize(&shown).ok()?;
         let objection = match &self.result {
             ConsensusResult::NeedsRevision { feedback, .. } => Some(feedback.clone()),

@@ -22,23 +22,23 @@ pub struct Council {
     pub(super) sources: Sources,
     pub(super) manifest: Manifest,
     pub(super) conversations: [Conversation; 3],
-    /// How many of the sources each has seen.
+    /// The number of sources that each agent has seen.
     pub(super) seen: [usize; 3],
-    /// Forms in the making, by the call they wait for.
+    /// The forms in the making, by the call that each waits for.
     pub(super) open: BTreeMap<CallId, Draft>,
     pub(super) phase: CouncilPhase,
-    /// What Logos's model answered alone.
+    /// The answer that Logos's model gave alone.
     pub(super) blind: Blind,
     /// The answer of the round, in its canonical form.
     pub(super) answer: Option<Answer>,
     pub(super) rounds: Vec<CouncilRound>,
-    /// What vetoes rested on.
+    /// The evidence that vetoes rested on.
     pub(super) defects: Vec<Evidence>,
     pub(super) repairs: [u32; 3],
     pub(super) failed_turns: [u32; 3],
-    /// Whose confidence was to be measured, and could not be.
+    /// Whether an agent's confidence was to be measured and could not be.
     pub(super) unmeasured: [bool; 3],
-    /// The open question to the arbiter, and the answers it may choose from.
+    /// The open question to the arbiter, and the answers that it may choose from.
     pub(super) arbitration: Option<(Arbitration, Vec<Answer>)>,
     pub(super) arbiter_choice: Option<ArbiterChoice>,
     pub(super) arbiter_failed: bool,
@@ -46,7 +46,7 @@ pub struct Council {
     pub(super) remark: Option<&'static str>,
 }
 
-/// What became of the answer that is given alone.
+/// The state of the answer that is given alone.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Blind {
     Awaited,
@@ -54,7 +54,7 @@ pub(super) enum Blind {
     Given(Answer),
 }
 
-/// What is awaited.
+/// The step that the run waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum CouncilPhase {
     New,
@@ -68,7 +68,7 @@ pub(super) enum CouncilPhase {
 }
 
 impl Council {
-    /// Makes the machine for a run that has not started; `setup` must pass its check.
+    /// Makes the machine for a run that has not started. `setup` must pass its check.
     #[must_use]
     pub fn new(setup: CouncilSetup) -> Self {
         let packs = setup.agents.iter().map(|agent| agent.pack.as_str());

@@ -1,15 +1,15 @@
-//! What becomes of a round: a pure function of what the three wrote.
+//! The result of a round: a pure function of the three forms.
 //!
-//! | veto | aggregate | a round is left | none is left |
+//! | veto | aggregate | a round is left | no round is left |
 //! |---|---|---|---|
-//! | none | reaches the threshold | reached | reached |
-//! | none | below | revision | not reached |
+//! | no veto | reaches the threshold | reached | reached |
+//! | no veto | below | revision | not reached |
 //! | with evidence, new | any | revision | vetoed |
 //! | with evidence, as in an earlier round | any | vetoed | vetoed |
 //! | without evidence: an objection | reaches | revision | reached |
 //! | without evidence: an objection | below | revision | not reached |
 //!
-//! Without an answer, or without anybody who verified it, nothing is reached.
+//! Nothing is reached without an answer, or without a verification of the answer.
 
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ use super::manifest::Manifest;
 use super::params::CouncilParams;
 use super::weights::{Aggregate, Confidences};
 
-/// What became of a round.
+/// The result of a round.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
 pub enum ConsensusResult {
@@ -27,55 +27,55 @@ pub enum ConsensusResult {
     Reached {
         /// Σ weight × confidence.
         aggregate_confidence: Aggregate,
-        /// Rounds that it took.
+        /// The number of rounds that it took.
         rounds: u32,
         /// The three confidences.
         votes: Confidences,
     },
     /// Ethos stops the answer.
     Vetoed {
-        /// What is wrong, in Ethos's words.
+        /// The fault, in Ethos's words.
         reason: String,
-        /// The words that it breaks or contradicts.
+        /// The words that the answer breaks or contradicts.
         evidence: Evidence,
-        /// In which round.
+        /// The round of the veto.
         round: u32,
     },
     /// No round is left, or the last one changed nothing.
     NotReached {
         /// The last aggregate.
         final_confidence: Aggregate,
-        /// Rounds that were tried.
+        /// The number of rounds that were tried.
         attempts: u32,
     },
     /// Another round is needed.
     NeedsRevision {
-        /// This round's aggregate.
+        /// The aggregate of this round.
         aggregate_confidence: Aggregate,
-        /// Who is least sure; several, if they are equally so.
+        /// The least sure member; several, if they are equally unsure.
         weakest: Vec<Member>,
-        /// What the next round has to mend.
+        /// The feedback that the next round has to act on.
         feedback: String,
     },
 }
 
-/// One of the three.
+/// One of the three members of a council.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Member {
-    /// Intent and framing.
+    /// The member that states the intent.
     Pathos,
-    /// The answer.
+    /// The member that answers.
     Logos,
-    /// Truth and rules.
+    /// The member that verifies truth and rules.
     Ethos,
 }
 
 impl Member {
-    /// All three, in the order in which they speak, which is that of a roleset's agents.
+    /// All three members in speaking order, which is the order of a roleset's agents.
     pub const ALL: [Self; 3] = [Self::Pathos, Self::Logos, Self::Ethos];
 
-    /// Returns its place among a roleset's agents.
+    /// Returns the member's place among a roleset's agents.
     #[must_use]
     pub fn index(self) -> usize {
         match self {
@@ -85,7 +85,7 @@ impl Member {
         }
     }
 
-    /// Returns what its lack of confidence means; its name stands before this.
+    /// Returns the meaning of a member's low confidence, as words to follow its name.
     fn doubt(self) -> &'static str {
         match self {
             Self::Pathos => "is not sure what is meant.",
@@ -95,7 +95,7 @@ impl Member {
     }
 }
 
-/// Judges a round; `names` are the agents' names, and `defects` what vetoes of earlier rounds rested on.
+/// Judges a round. `names` are the agents' names, and `defects` is the evidence that vetoes of earlier rounds rested on.
 #[must_use]
 pub fn judge(
     manifest: &Manifest,
@@ -135,7 +135,7 @@ pub fn judge(
     }
 }
 
-/// Returns the defect that a veto rests on: one that was there before, if any was, else the first.
+/// Returns the defect that a veto rests on: one that an earlier veto rested on, if there is one, or else the first.
 fn decisive<'a>(
     verification: &'a Verification,
     earlier: &[Evidence],
@@ -144,7 +144,7 @@ fn decisive<'a>(
     again.or_else(|| verification.defects().next())
 }
 
-/// Returns who is least sure.
+/// Returns the least sure members.
 fn weakest(votes: Confidences) -> Vec<Member> {
     let of = |member: &Member| match member {
         Member::Pathos => votes.pathos,
@@ -169,7 +169,7 @@ fn objection_feedback(verification: &Verification, name: &str) -> String {
     )
 }
 
-/// Says who doubts most, and what they say.
+/// Returns the names of the least sure members, with their reasoning.
 fn doubt_feedback(manifest: &Manifest, names: [&str; 3]) -> String {
     let parts = weakest(manifest.confidences()).into_iter().map(|member| {
         let name = names[member.index()];
@@ -204,7 +204,7 @@ mod tests {
         Sources::of_task(&task).get("task").unwrap().find(quote).unwrap()
     }
 
-    /// What a veto rests on.
+    /// The evidence of a veto.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Veto {
         None,

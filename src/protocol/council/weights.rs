@@ -1,4 +1,4 @@
-//! What each of the three counts, and what their confidences come to together.
+//! The weights of the three agents, and the aggregate of their confidences.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::core::{BasisPoints, TEN_THOUSANDTHS, exactly};
 
-/// What each agent's confidence counts; the three sum to 1.
+/// The weight of each agent's confidence; the three sum to 1.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Weights {
-    /// Understanding what is meant.
+    /// The weight of the confidence that the intent is understood.
     #[serde(deserialize_with = "exactly")]
     pub pathos: BasisPoints,
-    /// The answer's quality.
+    /// The weight of the confidence in the answer's quality.
     #[serde(deserialize_with = "exactly")]
     pub logos: BasisPoints,
-    /// Truth and safety.
+    /// The weight of the confidence in truth and safety.
     #[serde(deserialize_with = "exactly")]
     pub ethos: BasisPoints,
 }
@@ -32,8 +32,8 @@ impl Default for Weights {
 }
 
 impl Weights {
-    /// Returns the weights nearest to these, which are of Pathos, Logos and Ethos; none, if they do not sum to 1
-    /// within a millionth, or one is not between 0 and 1. What rounding leaves over goes to the greatest.
+    /// Returns the weights nearest to these numbers for Pathos, Logos and Ethos. The result is `None` if they do not sum to 1 within a
+    /// millionth, or if one is not between 0 and 1. The remainder from rounding goes to the greatest weight.
     #[must_use]
     pub fn nearest(exact: [f64; 3]) -> Option<Self> {
         if (exact.iter().sum::<f64>() - 1.0).abs() > 1e-6 {
@@ -64,7 +64,7 @@ impl Weights {
         )
     }
 
-    /// Returns what the three sum to, in ten-thousandths.
+    /// Returns whether the three sum to 1.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         u32::from(self.pathos.ten_thousandths())
@@ -77,26 +77,26 @@ impl Weights {
 /// The three agents' confidences in one round.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct Confidences {
-    /// That it knows what is meant.
+    /// The confidence of Pathos that it knows the intent.
     pub pathos: BasisPoints,
-    /// That the answer is good.
+    /// The confidence of Logos that the answer is good.
     pub logos: BasisPoints,
-    /// That the answer is true and breaks no rule.
+    /// The confidence of Ethos that the answer is true and breaks no rule.
     pub ethos: BasisPoints,
 }
 
-/// Σ weight × confidence, exact.
+/// The exact sum of weight × confidence.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Aggregate(u32);
 
 impl Aggregate {
-    /// Whether it is the threshold or more.
+    /// Returns whether the aggregate is the threshold or more.
     #[must_use]
     pub fn reaches(self, threshold: BasisPoints) -> bool {
         self.0 >= u32::from(threshold.ten_thousandths()) * u32::from(TEN_THOUSANDTHS)
     }
 
-    /// Returns it as a number between 0 and 1.
+    /// Returns the aggregate as a number between 0 and 1.
     #[must_use]
     pub fn value(self) -> f64 {
         f64::from(self.0) / (f64::from(TEN_THOUSANDTHS) * f64::from(TEN_THOUSANDTHS))
@@ -105,7 +105,7 @@ impl Aggregate {
 
 impl fmt::Display for Aggregate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Rounded down: what is shown never reaches what was not reached.
+        // The value is rounded down, so that the display never reaches a threshold that the aggregate misses.
         write!(f, "{:.2}", (self.value() * 100.0 + 1e-9).floor() / 100.0)
     }
 }

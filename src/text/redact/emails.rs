@@ -1,6 +1,6 @@
-//! E-mail addresses, also as people write them so that programs do not find them.
+//! E-mail addresses, including those that people disguise from programs.
 //!
-//! In: a folded text. Out: places in it. The time is linear in the text, whatever it says.
+//! The input is a folded text. The output is places in it. The time is linear in the text, whatever its content.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -9,15 +9,15 @@ use regex::Regex;
 
 use super::forms::regex;
 
-/// An address with its sign, which pages write as an entity and links by its number. A host without a dot counts if it is
-/// one of those that networks of their own have, or if the user is one that every host has: `react@next` is no address.
+/// An address with its sign, which pages write as an entity and links write by its number. A host without a dot counts
+/// if private networks use it, or if the user is one that every host has: `react@next` is not an address.
 const PLAIN: &str = r#"(?x)
     (?: [\w.%+'-]+ | "[^"\n]{1,64}" )
     (?: @ | %40 | &\#0*64; | &\#[xX]0*40; | &commat; )
     (?: (?:localhost|localdomain|intranet|internal|corp|lan|mailhost)(?-u:\b) | [\w-]+(?:\.[\w-]+)*\.(?:xn--[\w-]+|\p{L}{2,}) )
   | (?-u:\b)(?:root|admin|administrator|postmaster|webmaster|mailer-daemon)@[A-Za-z][\w-]*"#;
 
-/// An address of which the sign or the dots stand apart or are words. A bare `at` needs a `dot` behind it.
+/// An address whose sign or dots are set apart or are words. A bare `at` needs a `dot` behind it.
 const APART: &str = r"(?xi)
     [\w.%+'-]+ (?:
         \ ?@\ ? [\w-]+(?:\ ?\.\ ?[\w-]+)*(?:\.|\ \.\ )[a-z]{2,}(?-u:\b)
@@ -26,7 +26,7 @@ const APART: &str = r"(?xi)
       | \ at\  [\w-]+ (?: (?: \ dot\  | \ ? [\[\(\{<] \ ?dot\ ? [\]\)\}>] \ ? ) [\w-]+ ){0,3} (?: \ dot\  | \ ? [\[\(\{<] \ ?dot\ ? [\]\)\}>] \ ? ) [a-z]{2,}
     )(?-u:\b)";
 
-/// An address that a gap tears.
+/// An address that is torn by a gap.
 const TORN: &str = r"[\w.%+'-]+@\x1F[\w-]+(?:\.[\w-]+)*\.\p{L}{2,}";
 
 /// Returns the places of the addresses.
@@ -38,7 +38,7 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     plain.chain(apart.find_iter(text)).map(|place| place.range()).collect()
 }
 
-/// Returns the places of the addresses that gaps tear, of a [`super::folded::Folded::unbroken`] text.
+/// Returns the places of the addresses that gaps tear in a [`super::folded::Folded::unbroken`] text.
 pub(super) fn torn(text: &str) -> Vec<Range<usize>> {
     static FORM: LazyLock<Regex> = LazyLock::new(|| regex(TORN));
     let has_sign = text.contains("@\u{1F}");

@@ -1,22 +1,23 @@
-//! A text as it is searched for what must not leave the machine.
+//! The form of a text that is searched for what must not leave the machine.
 //!
-//! In: a text. Out: the same text without what cannot be seen, with one kind of space and one kind of dash, and for each
-//! place in it the place in the text that it came from. A second folding closes the gaps that lines and columns tear.
-//! The text itself is never changed here, and both foldings take one pass.
+//! The input is a text. The output is the same text without invisible characters, with one kind of space and one kind
+//! of dash. Each place in it maps to the place in the text that it came from. A second folding closes the gaps that
+//! lines and columns tear. The text itself is never changed here, and each folding takes one pass.
 
 use std::ops::Range;
 
-/// Stands in a [`Folded::unbroken`] text for white space that is more than one space: the end of a line, a column.
+/// The sign for white space other than a single space in a [`Folded::unbroken`] text: the end of a line, a column.
 pub(super) const GAP: char = '\u{1F}';
 
-/// The same as a byte.
+/// The sign [`GAP`] as a byte.
 pub(super) const GAP_BYTE: u8 = 0x1F;
 
-/// Bytes that are looked at at once.
+/// The number of bytes that are examined at once.
 const BLOCK: usize = 64;
 
-/// The zeros of the scripts in which numbers are written most, but for the Latin one: Arabic, Persian, Devanagari, Bengali,
-/// Gurmukhi, Gujarati, Tamil, Telugu, Kannada, Malayalam, Thai, Lao, Burmese, Khmer. Nine more digits follow each.
+/// The zeros of the scripts in which numbers are written most, apart from the Latin one: Arabic, Persian, Devanagari,
+/// Bengali, Gurmukhi, Gujarati, Tamil, Telugu, Kannada, Malayalam, Thai, Lao, Burmese, Khmer. Nine more digits follow
+/// each.
 const ZEROS: [char; 14] = [
     '\u{660}', '\u{6F0}', '\u{966}', '\u{9E6}', '\u{A66}', '\u{AE6}', '\u{BE6}', '\u{C66}', '\u{CE6}',
     '\u{D66}', '\u{E50}', '\u{ED0}', '\u{1040}', '\u{17E0}',
@@ -25,7 +26,8 @@ const ZEROS: [char; 14] = [
 /// A folded text.
 pub(super) struct Folded {
     text: String,
-    /// Where the distance to the other text changes: a place here, and the same place there, in ascending order.
+    /// The places where the distance to the other text changes: a place here and the same place there, in ascending
+    /// order.
     shifts: Vec<(usize, usize)>,
 }
 
@@ -52,8 +54,8 @@ impl Folded {
         folded
     }
 
-    /// Returns this text with [`GAP`] in place of all white space that is more than one space. Its places are those of
-    /// this text.
+    /// Returns this text with [`GAP`] in place of all white space other than single spaces. Places in the result map to
+    /// places in this text.
     pub(super) fn unbroken(&self) -> Self {
         let mut unbroken = Self { text: String::with_capacity(self.text.len()), shifts: Vec::new() };
         let mut at = 0;
@@ -73,7 +75,7 @@ impl Folded {
         unbroken
     }
 
-    /// Whether there is any white space in it that is more than one space.
+    /// Returns true if the text has any white space other than single spaces.
     pub(super) fn has_gaps(&self) -> bool {
         let is_break = |byte: &u8| matches!(byte, b'\n' | b'\r' | b'\t');
         let has_break = |block: &[u8]| block.iter().fold(false, |any, byte| any | is_break(byte));
@@ -85,7 +87,7 @@ impl Folded {
         &self.text
     }
 
-    /// Returns where a place of the folded text stands in the text that it was made of.
+    /// Returns the place in the original text that belongs to a place in the folded text.
     pub(super) fn unfold(&self, place: &Range<usize>) -> Range<usize> {
         self.origin(place.start)..self.origin(place.end)
     }
@@ -107,7 +109,7 @@ impl Folded {
         self.note(from);
     }
 
-    /// Notes that what follows stands at `from` in the other text.
+    /// Records that the next piece is at `from` in the other text.
     fn note(&mut self, from: usize) {
         let here = self.text.len();
         if self.origin(here) == from {
@@ -120,7 +122,8 @@ impl Folded {
     }
 }
 
-/// Returns how many bytes stay as they are until one does not. Most texts are plain for long: whole blocks are looked at at once.
+/// Returns the number of bytes at the beginning that stay as they are. Most texts are plain for long stretches, so
+/// whole blocks are examined at once.
 fn plain_run(bytes: &[u8]) -> usize {
     let is_all_plain = |block: &&[u8]| block.iter().fold(true, |all, byte| all & is_plain(*byte));
     let whole = BLOCK * bytes.chunks_exact(BLOCK).take_while(is_all_plain).count();
@@ -128,17 +131,17 @@ fn plain_run(bytes: &[u8]) -> usize {
     whole + rest.iter().position(|byte| !is_plain(*byte)).unwrap_or(rest.len())
 }
 
-/// Whether a byte is a character that stays as it is.
+/// Returns true if a byte is a character that stays as it is.
 fn is_plain(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t')
 }
 
-/// Whether a byte of a folded text is white space, which has one byte there.
+/// Returns true if a byte of a folded text is white space, which has one byte there.
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
 }
 
-/// Returns the character that stands for this one, unless it cannot be seen.
+/// Returns the character that replaces this one, or nothing if it is invisible.
 fn fold(c: char) -> Option<char> {
     match c {
         '\n' | '\r' | '\t' => Some(c),
@@ -152,7 +155,7 @@ fn fold(c: char) -> Option<char> {
     }
 }
 
-/// Returns the digit that a digit of another script stands for.
+/// Returns the ASCII digit for a digit of another script.
 fn ascii_digit(c: char) -> Option<char> {
     let zero =
         ZEROS.iter().find(|zero| (u32::from(**zero)..u32::from(**zero) + 10).contains(&u32::from(c)))?;

@@ -1,8 +1,9 @@
 //! Keys and tokens, by the forms in which their issuers write them.
 //!
-//! In: a folded text. Out: places in it. [`TOKENS`] holds the forms that are a prefix and a run of characters, which is
-//! how nearly every issuer marks a key nowadays; [`SHAPES`] holds the ones that need more than that. A run is counted
-//! once, and each shape is searched for by itself, so that the time is linear in the text, whatever it says.
+//! The input is a folded text. The output is places in it. [`TOKENS`] holds the forms that are a prefix and a run of
+//! characters, which is how nearly every issuer marks a key today. [`SHAPES`] holds the forms that need more than that.
+//! A run is counted once, and each shape is searched for separately, so the time is linear in the text, whatever its
+//! content.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -11,16 +12,16 @@ use regex::Regex;
 
 use super::forms::{Forms, regex};
 
-/// The characters of a token behind its prefix.
+/// The kinds of characters that follow the prefix of a token.
 #[derive(Clone, Copy)]
 enum Run {
-    /// Digits and `a` to `f`, in either case.
+    /// Digits and the letters `a` to `f`, in either case.
     Hex,
     /// ASCII letters and digits.
     Word,
-    /// The same with `-` and `_`.
+    /// The characters of `Word`, and `-` and `_`.
     Url,
-    /// The same with `.`, `+`, `/`, `=`, `%` and `:` as well.
+    /// The characters of `Url`, and `.`, `+`, `/`, `=`, `%` and `:`.
     Wide,
 }
 
@@ -35,13 +36,14 @@ impl Run {
     }
 }
 
-/// Prefixes, the characters behind each, and the fewest of them, as the documentation of the issuers gives them or as the
-/// tokens that they issue show. The minimum is often a little lower than what is issued today: lengths grow and shrink.
+/// Prefixes, the characters behind each, and the fewest of them. They come from the documentation of the issuers, or
+/// from the tokens that they issue. The minimum is often a little lower than the length that is issued today, because
+/// lengths grow and shrink.
 const TOKENS: [(&str, Run, usize); 116] = {
     use Run::{Hex, Url, Wide, Word};
     [
-        // Model providers: OpenAI, Anthropic and others that took up `sk-`, Cerebras, Fireworks, Groq, Hugging Face, Jina,
-        // LangSmith, NVIDIA, Perplexity, Replicate, Together, Weights & Biases, xAI, Pinecone.
+        // Model providers: OpenAI, Anthropic and others that adopted `sk-`, Cerebras, Fireworks, Groq, Hugging Face,
+        // Jina, LangSmith, NVIDIA, Perplexity, Replicate, Together, Weights & Biases, xAI, Pinecone.
         ("sk-", Url, 16),
         ("csk-", Word, 32),
         ("fw_", Word, 20),
@@ -168,9 +170,10 @@ const TOKENS: [(&str, Run, usize); 116] = {
     ]
 };
 
-/// What each text with such a key contains, and its form, of which the group `part`, if there is one, is the secret.
+/// Pairs of the characters that each text with such a key contains, and its form. If a form has the group `part`, that
+/// group is the secret.
 const SHAPES: [(&str, &str); 28] = [
-    // Private keys, also if only their beginning is there.
+    // Private keys, even if only their beginning is there.
     (
         "-----BEGIN ",
         r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?s:.)*?-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?s:.)*)",
@@ -180,9 +183,9 @@ const SHAPES: [(&str, &str); 28] = [
         "---- BEGIN SSH2 ENCRYPTED",
         r"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----(?s:.)*?(?:---- END SSH2 [A-Z ]*----|\z)",
     ),
-    // Lines from the middle of one.
+    // Lines from the middle of a private key.
     ("", r"(?:^|\s)(?:[A-Za-z0-9+/=]{60,76}\s+){2,}[A-Za-z0-9+/=]*"),
-    // Stripe, Square, Shopify, Razorpay, Shippo, Flutterwave, Plaid: a word says what it is for. Slack: a letter does.
+    // Stripe, Square, Shopify, Razorpay, Shippo, Flutterwave, Plaid: a word names the purpose. Slack: a letter does.
     ("xox", r"(?-u:\b)xox[a-z]-[A-Za-z0-9-]{10,}"),
     ("k_", r"(?-u:\b)[sr]k_(?:live|test|prod)_[A-Za-z0-9]{10,}"),
     ("sq0", r"(?-u:\b)sq0[a-z]{3}-[A-Za-z0-9_-]{22,}"),
@@ -219,14 +222,14 @@ const SHAPES: [(&str, &str); 28] = [
     ("curl", r#"(?-u:\b)curl\s[^\n]*?(?:-u|--user)[ =]["']?[^\s:]+:(?<part>[^\s"']+)"#),
 ];
 
-/// The characters of a secret key of Amazon, which has no prefix.
+/// The length of a secret key of Amazon, which has no prefix, in characters.
 const AWS_SECRET_CHARS: usize = 40;
 
-/// How often letters in upper case, in lower case, and the rest take turns in such a key, at least. Drawn at random they
-/// do so 24 times of 39; in paths and names it is twice a word.
+/// The fewest changes between upper case, lower case, digits and signs in such a key. A key drawn at random changes 24
+/// times of 39; paths and names change twice a word.
 const AWS_TURNS_MIN: usize = 16;
 
-/// Returns keys and tokens, also those of which only a part is there.
+/// Returns the places of keys and tokens, including those of which only a part is there.
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     static FORMS: LazyLock<Forms> = LazyLock::new(|| Forms::new(&SHAPES));
     let mut found = FORMS.find(text);
@@ -236,7 +239,7 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns what has a prefix of [`TOKENS`] and enough of the characters that belong behind it.
+/// Returns the places where a prefix of [`TOKENS`] is followed by enough of the characters that belong behind it.
 fn tokens(text: &str) -> Vec<Range<usize>> {
     static PREFIXES: LazyLock<Regex> = LazyLock::new(|| {
         let escaped: Vec<String> = TOKENS.iter().map(|(prefix, ..)| regex::escape(prefix)).collect();
@@ -264,7 +267,7 @@ fn tokens(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns what looks drawn at random, and is as long as a secret key of Amazon.
+/// Returns the places of runs that look drawn at random and are as long as a secret key of Amazon.
 fn aws_secrets(text: &str) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let is_sign = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
@@ -281,7 +284,7 @@ fn aws_secrets(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns how often the kinds of characters take turns; 0 if one of them is missing.
+/// Returns how often the kinds of characters change; 0 if upper case, lower case or digits are missing.
 fn turns(bytes: &[u8]) -> usize {
     let kind = |byte: &u8| match byte {
         b'A'..=b'Z' => 0,
@@ -293,7 +296,7 @@ fn turns(bytes: &[u8]) -> usize {
     if is_whole { bytes.windows(2).filter(|pair| kind(&pair[0]) != kind(&pair[1])).count() } else { 0 }
 }
 
-/// Returns where the rest of a private key stands whose beginning is in an earlier part of the text.
+/// Returns the place of the rest of a private key whose beginning is in an earlier part of the text.
 fn torn_key(text: &str) -> Option<Range<usize>> {
     static END: LazyLock<Regex> = LazyLock::new(|| regex("-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"));
     static BEGIN: LazyLock<Regex> =

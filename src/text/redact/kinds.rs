@@ -1,8 +1,8 @@
-//! The kinds of what must not leave the machine, each of which is known by its form.
+//! The kinds of text that must not leave the machine, each of which is recognised by its form.
 //!
-//! In: a folded text. Out: places, each with the word for its kind. A form finds what may be one; where the form says too
-//! little, a check decides, such as a check digit. What fails its check is looked at again from its next character
-//! on: a number that stands beside another hides nothing. The time is linear in the text, whatever it says.
+//! The input is a folded text. The output is places, each with the word for its kind. A form finds a candidate. If the
+//! form says too little, a check decides, such as a check digit. After a failed check, the search continues at the next
+//! character, so a number that is beside another hides nothing. The time is linear in the text, whatever its content.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -12,14 +12,14 @@ use regex::Regex;
 use super::phones::Regions;
 use super::{emails, keys, national_ids, numbers, phones, secrets};
 
-/// The form of a token, which stands for something already.
+/// The form of a token, which stands for an original already.
 pub(super) const TOKEN: &str = r"\[[A-Z]+_[0-9]+\]";
 
 /// The words in the tokens.
 pub(super) const WORDS: [&str; 8] = ["TOKEN", "SECRET", "EMAIL", "IBAN", "CARD", "NATIONALID", "IP", "PHONE"];
 
-/// Returns what has one of the forms, with the word for it, in the order in which kinds are preferred where two find
-/// the same place. National phone numbers count for these regions.
+/// Returns the places that have one of the forms, with the word for each. The kinds are in the order in which they are
+/// preferred if two find the same place. National phone numbers count for these regions.
 pub(super) fn find(text: &str, regions: &Regions) -> Vec<(Range<usize>, &'static str)> {
     static TOKENS: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(TOKEN).expect("the form is a constant, and tests use it"));

@@ -1,14 +1,15 @@
-//! Originals that are known already, wherever they stand: what an earlier text has told by a word beside it, such as a password,
-//! stands alone in a later one.
+//! Known originals, wherever they are. A word beside a password may have given it away in an earlier text, and the
+//! password may be alone in a later one.
 //!
-//! In: originals with their kinds. Out: places in a text. A finder passes a text once, whatever the number of originals.
+//! The input is originals with their kinds. The output is places in a text. A finder passes a text once, whatever the
+//! number of originals.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-/// Originals of fewer characters are found in too many other words.
+/// The fewest characters of an original. Shorter ones are found in too many other words.
 const CHARS_MIN: usize = 4;
 
 /// Originals, each with the word for its kind.
@@ -16,14 +17,14 @@ const CHARS_MIN: usize = 4;
 pub struct Originals(BTreeMap<String, &'static str>);
 
 impl Originals {
-    /// Takes one more.
+    /// Adds an original, unless it is too short.
     pub(super) fn add(&mut self, original: &str, word: &'static str) {
         if original.chars().take(CHARS_MIN).count() == CHARS_MIN {
             self.0.insert(original.to_owned(), word);
         }
     }
 
-    /// Takes those of another list as well.
+    /// Adds the originals of another list.
     pub fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
     }
@@ -37,7 +38,7 @@ pub(super) struct KnownOriginals {
 }
 
 impl KnownOriginals {
-    /// Makes a finder; none, where there is nothing to find, or too much to hold.
+    /// Creates a finder. Returns nothing if there are no originals, or too many to hold.
     pub(super) fn new(originals: &Originals) -> Option<Self> {
         let mut builder = AhoCorasick::builder();
         let finder = builder.match_kind(MatchKind::LeftmostLongest).build(originals.0.keys()).ok()?;

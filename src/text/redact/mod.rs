@@ -1,13 +1,13 @@
-//! What must not leave the machine is replaced by a token, and put back at the end.
+//! Replaces what must not leave the machine by tokens, and puts it back at the end.
 //!
-//! In: texts. Out: the same texts with a token such as `[EMAIL_1]` in place of each e-mail address, phone
-//! number, IBAN, card number, national id, IP address, secret, and whatever the user's own patterns find; and the table that
-//! turns tokens back. One original has one token in all texts, so that a model can still tell whether
-//! two of them are one. What is written like a token is replaced as well, so that putting back is always exact:
-//! every token in a redacted text is one of the table's.
+//! The input is texts. The output is the same texts with tokens such as `[EMAIL_1]`, and the table that turns tokens
+//! back. A token replaces each e-mail address, phone number, IBAN, card number, national id, IP address and secret, and
+//! each match of the user's own patterns. One original has one token in all texts, so a model can still see whether two
+//! of them are the same. Text that is written like a token is replaced as well, so that putting back is always exact:
+//! every token in a redacted text is in the table.
 //!
-//! What is found is found by its form (`kinds`): a name or a street is not, unless a pattern of the
-//! user's finds it. Nothing is guessed at the end either: a token that a model has bent is left as it is, and told.
+//! Originals are found by their form (`kinds`). A name or a street is not found, unless a pattern of the user's finds
+//! it. Nothing is guessed at the end either: a token that a model has altered is left as it is, and reported.
 
 mod emails;
 mod folded;
@@ -39,8 +39,8 @@ pub use redactions::Redactions;
 use tokens::{OWN, parts, words};
 pub use tokens::{bent_tokens, is_token, tokens};
 
-/// What a token stands for, as a key. Its fingerprint is compared first: originals begin alike and lie far apart, so that
-/// comparing them takes most of the time where there are hundreds of thousands.
+/// The original of a token, as a key. Its fingerprint is compared first. Originals begin alike and lie far apart in
+/// memory, so comparing them takes most of the time if there are hundreds of thousands.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 struct Original {
     fingerprint: u64,
@@ -55,39 +55,39 @@ impl Original {
     }
 }
 
-/// Finds what must not leave the machine.
+/// A redactor, which finds what must not leave the machine.
 #[derive(Clone, Debug, Default)]
 pub struct Redactor {
     own: Vec<Regex>,
-    /// What is found wherever it stands.
+    /// The finder of the originals that are replaced wherever they are.
     known: Option<KnownOriginals>,
     regions: Regions,
     redactions: Redactions,
-    /// The table the other way round: for each word its originals, and the numbers of their tokens.
+    /// The inverse of the table: for each word its originals, and the numbers of their tokens.
     tokens: BTreeMap<&'static str, BTreeMap<Original, u64>>,
     /// The highest number of each word.
     numbers: BTreeMap<&'static str, u64>,
 }
 
 impl Redactor {
-    /// Makes one that also replaces whatever these regular expressions find, with an empty table.
+    /// Creates a redactor with an empty table, which also replaces every match of these regular expressions.
     ///
     /// # Errors
     ///
-    /// The first pattern that is none, with what is wrong about it.
+    /// The first pattern that is not a regular expression, with the reason.
     pub fn new(patterns: &[String]) -> Result<Self, (String, regex::Error)> {
         let compile = |pattern: &String| Regex::new(pattern).map_err(|why| (pattern.clone(), why));
         Ok(Self { own: patterns.iter().map(compile).collect::<Result<_, _>>()?, ..Self::default() })
     }
 
-    /// The same with this table in place of its own.
+    /// Returns this redactor with the given table in place of its own.
     #[must_use]
     pub fn with_redactions(self, redactions: Redactions) -> Self {
         let mut tokens: BTreeMap<_, BTreeMap<Original, u64>> = BTreeMap::new();
         let mut numbers = BTreeMap::new();
         for (token, original) in &redactions.0 {
             let parts = parts(token).and_then(|(word, number)| Some((words().find(|w| *w == word)?, number)));
-            // A token that this would write otherwise, such as `[EMAIL_01]`, is only put back.
+            // A token that the redactor would write differently, such as `[EMAIL_01]`, is only put back.
             let Some((word, number)) = parts.filter(|(word, number)| format!("[{word}_{number}]") == *token)
             else {
                 continue;
@@ -99,21 +99,21 @@ impl Redactor {
         Self { redactions, tokens, numbers, ..self }
     }
 
-    /// The same with the national phone numbers of these regions in place of the default ones.
+    /// Returns this redactor with the national phone numbers of these regions in place of the default ones.
     #[must_use]
     pub fn with_regions(mut self, regions: Regions) -> Self {
         self.regions = regions;
         self
     }
 
-    /// The same that finds these originals wherever they stand, besides.
+    /// Returns this redactor, which then also finds these originals wherever they are.
     #[must_use]
     pub fn with_known(mut self, originals: &Originals) -> Self {
         self.known = KnownOriginals::new(originals);
         self
     }
 
-    /// Returns the table of everything replaced so far.
+    /// Returns the table of everything that has been replaced.
     #[must_use]
     pub fn redactions(&self) -> &Redactions {
         &self.redactions
@@ -124,8 +124,8 @@ impl Redactor {
         self.redact_between("", text, "")
     }
 
-    /// The same for a part of a longer text, of which `before` and `after` stand beside it: what reaches over
-    /// its ends is found too.
+    /// Redacts a part of a longer text. `before` and `after` are the texts beside it, so originals that cross its ends
+    /// are found too.
     pub fn redact_between(&mut self, before: &str, text: &str, after: &str) -> String {
         // A part begins and ends where there is white space.
         let whole = format!("{before} {text} {after}");
@@ -133,7 +133,7 @@ impl Redactor {
         let last = end + text.len();
         let mut out = String::with_capacity(text.len());
         for (place, word) in self.find(&whole, end..last) {
-            // Of two that overlap the one that begins first is replaced, with all of what is left of the other.
+            // If two overlap, the one that begins first is replaced, and then the rest of the other.
             let (start, stop) = (place.start.max(end), place.end.min(last));
             if start >= stop {
                 continue;
@@ -146,9 +146,9 @@ impl Redactor {
         out
     }
 
-    /// Returns what is to be replaced in `part` of a text, by where it begins.
+    /// Returns the places to replace in `part` of a text, ordered by where they begin.
     fn find(&self, text: &str, part: Range<usize>) -> Vec<(Range<usize>, &'static str)> {
-        // What cannot be seen hides nothing, and what looks like a space is one.
+        // Invisible characters hide nothing, and a character that looks like a space is a space.
         let folded = Folded::new(text);
         let mut found = kinds::find(folded.text(), &self.regions);
         for place in self.find_own(folded.text()) {
@@ -158,7 +158,7 @@ impl Redactor {
             *place = folded.unfold(place);
         }
         found.extend(self.known.iter().flat_map(|known| known.find(text)));
-        // Lines and columns tear what belongs together.
+        // Lines and columns tear apart what belongs together.
         if folded.has_gaps() {
             let unbroken = folded.unbroken();
             let parts = torn::find(unbroken.text());
@@ -166,7 +166,7 @@ impl Redactor {
                 parts.into_iter().map(|(place, word)| (folded.unfold(&unbroken.unfold(&place)), word)),
             );
         }
-        // By themselves too: a pattern may say `^` and `$`, and mean the text's own ends.
+        // The part is searched by itself too, because `^` and `$` in a pattern may mean its own ends.
         if !self.own.is_empty() {
             let alone = Folded::new(&text[part.clone()]);
             for place in self.find_own(alone.text()) {
@@ -174,12 +174,12 @@ impl Redactor {
                 found.push((part.start + start..part.start + end, OWN));
             }
         }
-        // A stable sort: among those that begin at one place, the longest, then the earlier kind.
+        // The sort is stable: among places that begin together, the longest comes first, then the earlier kind.
         found.sort_by_key(|(place, _)| (place.start, std::cmp::Reverse(place.end)));
         found
     }
 
-    /// Returns what the user's own patterns find.
+    /// Returns the places that the user's own patterns match.
     fn find_own<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
         let places = self.own.iter().flat_map(move |pattern| pattern.find_iter(text));
         places.map(|place| place.range()).filter(|place| !place.is_empty())
@@ -275,7 +275,7 @@ mod tests {
             ("NL91 ABNA\r\n0417 1643 00 and NL91\tABNA\t0417\t1643\t00", "[IBAN_1] and [IBAN_2]"),
             ("4111  1111  1111  1111\t12", "[CARD_1]\t12"),
             ("+31 20\n123 4567 or 3782 822463\n10005", "[PHONE_1] or [CARD_1]"),
-            // Each is whole in its line.
+            // Each number is whole on its line.
             ("+31 20 123 4567\n12 items", "[PHONE_1]\n12 items"),
             ("12345678\n87654328\n1234\n5678", "12345678\n87654328\n1234\n5678"),
         ] {
@@ -359,7 +359,7 @@ mod tests {
         let mut redactor = Redactor::new(&["(?i)ann lee".to_owned()]).unwrap();
         assert_eq!(redactor.redact("Ann Lee met ANN LEE."), "[PRIVATE_1] met [PRIVATE_2].");
         assert_eq!(Redactor::new(&["(".to_owned()]).unwrap_err().0, "(");
-        // A text begins and ends where it does, whatever stands beside it.
+        // A text begins and ends at its own ends, whatever is beside it.
         let mut redactor = Redactor::new(&["(?m)^Customer: .*$".to_owned()]).unwrap();
         assert_eq!(redactor.redact("Customer: Ann\nCustomer: Bob"), "[PRIVATE_1]\n[PRIVATE_2]");
         let mut redactor = Redactor::new(&["^Ann".to_owned(), "Lee$".to_owned()]).unwrap();
@@ -392,7 +392,7 @@ mod tests {
         assert!(bent_tokens(&known, "Send 3 emails to phone 4; card 2 is [1].").is_empty());
     }
 
-    /// Pieces of texts: things to be replaced, look-alikes, and signs that could join them.
+    /// Generates pieces of texts: originals to replace, look-alikes, and signs that could join them.
     fn piece() -> impl Strategy<Value = String> {
         prop_oneof![
             "[a-z ]{0,6}",
@@ -416,7 +416,7 @@ mod tests {
             for (redacted, text) in redacted.iter().zip(&texts) {
                 prop_assert_eq!(&redactor.redactions().restore(redacted), text);
             }
-            // A table that was written down serves as well, and gives the same tokens again.
+            // A table that was written down works as well, and gives the same tokens again.
             let mut again = Redactor::new(&["c+".to_owned()]).unwrap().with_redactions(redactor.redactions().clone());
             for (redacted, text) in redacted.iter().zip(&texts) {
                 prop_assert_eq!(&again.redact(text), redacted);

@@ -1,10 +1,10 @@
-//! Numbers by which states know people.
+//! Numbers by which states identify people.
 //!
-//! In: a folded text. Out: places in it. [`SCHEMES`] says how each number is written; the crate `stdnum` knows its check
-//! digits, its dates and its places. A number without either, and one that is written as many others are, counts only
-//! behind its name. The forms are bounded, so that the time is linear in the text, whatever it says.
+//! The input is a folded text. The output is places in it. [`SCHEMES`] says how each number is written. The crate
+//! `stdnum` knows the check digits, dates and places in it. A number without either, or one that is written like many
+//! others, counts only behind its name. The forms are bounded, so the time is linear in the text, whatever its content.
 //!
-//! Some of the checks refuse a date of birth that is still to come, by the clock of the machine.
+//! Some of the checks refuse a date of birth in the future, by the clock of the machine.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -15,10 +15,10 @@ use stdnum::{Validator, country};
 use super::forms::regex;
 use super::places::{may_begin, stands_alone};
 
-/// A form, and the checks of the countries that write their numbers so.
+/// A form, and the checks of the countries that write their numbers in it.
 type Scheme = (&'static str, &'static [&'static dyn Validator]);
 
-/// The forms, without what may stand beside them.
+/// The forms, without the characters that may surround them.
 const SCHEMES: [Scheme; 24] = [
     // Letters and digits: Spain, Italy, Mexico, India, the United Kingdom, Taiwan, Hong Kong, Portugal, Ireland, Finland.
     (r"[0-9]{8}-?[A-Z]", &[&country::es::DNI]),
@@ -36,8 +36,8 @@ const SCHEMES: [Scheme; 24] = [
         &[&country::fi::HETU, &country::dk::CPR, &country::se::PERSONNUMMER, &country::is::KENNITALA],
     ),
     (r"[0-9]{8}-[0-9]{4}", &[&country::se::PERSONNUMMER]),
-    // Digits with separators: the United States, Belgium, Brazil, Argentina, Chile, Switzerland, France, Korea, Czechia and
-    // Slovakia, India, Canada, Thailand, Germany.
+    // Digits with separators: the United States, Belgium, Brazil, Argentina, Chile, Switzerland, France, Korea, Czechia
+    // and Slovakia, India, Canada, Thailand, Germany.
     (r"[0-9]{3}-[0-9]{2}-[0-9]{4}", &[&country::us::SSN]),
     (r"[0-9]{2}\.[0-9]{2}\.[0-9]{2}-[0-9]{3}\.[0-9]{2}", &[&country::be::NN, &country::be::BIS]),
     (r"[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]{2}", &[&country::br::CPF]),
@@ -52,8 +52,8 @@ const SCHEMES: [Scheme; 24] = [
         &[&country::r#in::AADHAAR, &country::th::IDNR, &country::ca::SIN],
     ),
     (r"[0-9]{2} [0-9]{3} [0-9]{3} [0-9]{3}", &[&country::de::IDNR]),
-    // Digits alone, of which two check digits, or one and a date, must be right: Poland, Turkey, Norway, Estonia, Lithuania,
-    // Greece, Belgium, Brazil, Germany, India, South Africa, Romania, China.
+    // Digits alone, which must have two right check digits, or one and a right date: Poland, Turkey, Norway, Estonia,
+    // Lithuania, Greece, Belgium, Brazil, Germany, India, South Africa, Romania, China.
     (
         r"[0-9]{17}[0-9Xx]|[0-9]{11,13}",
         &[
@@ -74,7 +74,7 @@ const SCHEMES: [Scheme; 24] = [
     ),
 ];
 
-/// A name of such a number, and the number behind it. The name is enough, also for numbers that no check above knows.
+/// A name of such a number, and the number behind it. The name is enough, even for numbers that no check above knows.
 const NAMED: &str = r"(?xi)(?-u:\b) (?:
       bsn | burgerservicenummer | sofinummer | ssn | social\ security(?:\ number|\ no\.?)? | tfn | tax\ file\ number | nif | nif/nipc
     | social\ insurance\ number | nhs(?:\ number|\ no\.?)? | egn | oib | pesel | jmbg | cpf | dni | rut | insz | ahv | svnr
@@ -87,7 +87,7 @@ const NAMED: &str = r"(?xi)(?-u:\b) (?:
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     static ANY: LazyLock<Regex> = LazyLock::new(|| {
         let forms: Vec<&str> = SCHEMES.iter().map(|(form, _)| *form).collect();
-        // A number begins no later than its word does.
+        // A number does not begin inside a word.
         regex(&format!("(?:^|[^0-9A-Za-z])(?<number>{})", forms.join("|")))
     });
     static NAMES: LazyLock<Regex> = LazyLock::new(|| regex(NAMED));
@@ -108,21 +108,21 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns the place of a number that begins here, if one has a form and passes a check of it.
+/// Returns the place of a number that begins at `start`, if it has a form and passes one of its checks.
 fn checked(text: &str, start: usize) -> Option<Range<usize>> {
     static FORMS: LazyLock<Vec<Regex>> =
         LazyLock::new(|| SCHEMES.iter().map(|(form, _)| regex(&format!(r"\A(?:{form})"))).collect());
     SCHEMES.iter().zip(FORMS.iter()).find_map(|((_, checks), form)| {
         let length = form.find(&text[start..])?.end();
         let place = stands_alone(text, start..start + length, false)?;
-        // Not every check passes over the points.
+        // Some checks do not skip points.
         let number = text[place.clone()].replace('.', "");
         let is_one = checks.iter().any(|check| check.validate(&number).is_ok());
         is_one.then_some(place)
     })
 }
 
-/// Whether more digits stand before or behind a number that has spaces: then it is a part of a row of groups.
+/// Returns true if more digits are before or behind a number with spaces, which is then part of a row of groups.
 fn is_among_groups(text: &str, place: &Range<usize>) -> bool {
     let is_digit =
         |at: Option<usize>| at.and_then(|at| text.as_bytes().get(at)).is_some_and(u8::is_ascii_digit);

@@ -1,7 +1,7 @@
 //! Numbers that must not leave the machine: bank accounts, cards, and addresses of machines.
 //!
-//! In: a folded text. Out: places in it. One trial looks at a stretch of bounded length, so that the time is linear in the
-//! text, whatever it says. Where the form says too little, a check decides, such as a check digit.
+//! The input is a folded text. The output is places in it. Each trial examines a stretch of bounded length, so the time
+//! is linear in the text, whatever its content. If the form says too little, a check decides, such as a check digit.
 
 use core::net::IpAddr;
 use std::ops::Range;
@@ -9,13 +9,13 @@ use std::ops::Range;
 use super::folded::GAP_BYTE;
 use super::places::{each, stands_alone};
 
-/// The digits of the shortest and the longest card number (ISO/IEC 7812-1).
+/// The lengths of the shortest and the longest card number, in digits (ISO/IEC 7812-1).
 const CARD_DIGITS: [usize; 2] = [13, 19];
 
-/// The characters of the shortest and the longest bank account number (ISO 13616).
+/// The lengths of the shortest and the longest bank account number, in characters (ISO 13616).
 const IBAN_CHARS: [usize; 2] = [15, 34];
 
-/// Returns bank account numbers (IBAN).
+/// Returns the places of bank account numbers (IBAN).
 pub(super) fn ibans(text: &str) -> Vec<Range<usize>> {
     each(
         text,
@@ -27,7 +27,7 @@ pub(super) fn ibans(text: &str) -> Vec<Range<usize>> {
     )
 }
 
-/// Returns card numbers.
+/// Returns the places of card numbers.
 pub(super) fn cards(text: &str) -> Vec<Range<usize>> {
     each(
         text,
@@ -39,7 +39,7 @@ pub(super) fn cards(text: &str) -> Vec<Range<usize>> {
     )
 }
 
-/// Returns addresses of machines.
+/// Returns the places of addresses of machines.
 pub(super) fn addresses(text: &str) -> Vec<Range<usize>> {
     each(
         text,
@@ -51,8 +51,8 @@ pub(super) fn addresses(text: &str) -> Vec<Range<usize>> {
     )
 }
 
-/// Returns the length of the IBAN at the beginning of a text, if there is one. Between its groups, each of which has at
-/// least so many characters, may stand one separator.
+/// Returns the length of the IBAN at the beginning of a text, if there is one. One separator is allowed between its
+/// groups, each of which has at least `group_min` characters.
 pub(super) fn iban(text: &str, is_separator: impl Fn(u8) -> bool, group_min: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let is_sign = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_alphanumeric);
@@ -82,13 +82,13 @@ pub(super) fn iban(text: &str, is_separator: impl Fn(u8) -> bool, group_min: usi
     whole
 }
 
-/// Returns the remainder of a number by 97 with another sign at its end.
+/// Returns the remainder by 97 of a number with another sign at its end.
 fn appended(number: u32, sign: u8) -> u32 {
     let value = char::from(sign).to_digit(36).unwrap_or_default();
     (number * if value < 10 { 10 } else { 100 } + value) % 97
 }
 
-/// Whether a country has bank account numbers of this form.
+/// Returns true if a country has bank account numbers of this form.
 fn is_known(signs: &[u8]) -> bool {
     let upper = signs.to_ascii_uppercase();
     str::from_utf8(&upper).is_ok_and(|text| text.parse::<iban::Iban>().is_ok())
@@ -104,7 +104,7 @@ pub(super) fn card(text: &str) -> Option<usize> {
         let is_apart = count > 3
             && match bytes.get(at) {
                 Some(b' ' | b'.' | b'_' | b'-' | &GAP_BYTE) => true,
-                // Between numbers of other kinds these stand as well, but seldom after each four digits.
+                // These signs are between numbers of other kinds as well, but seldom after every four digits.
                 Some(b'/' | b',') => is_after_fourth(bytes, at),
                 _ => false,
             };
@@ -121,15 +121,15 @@ pub(super) fn card(text: &str) -> Option<usize> {
     whole
 }
 
-/// Whether four digits stand right before this place, and four right behind it.
+/// Returns true if four digits are right before this place, and four right behind it.
 fn is_after_fourth(bytes: &[u8], at: usize) -> bool {
     let digits =
         |place: Range<usize>| bytes.get(place).is_some_and(|four| four.iter().all(u8::is_ascii_digit));
     at >= 4 && digits(at - 4..at) && digits(at + 1..at + 5)
 }
 
-/// Returns the length of the address at the beginning of a text: of IPv6 with at least three groups or one of three
-/// digits, since `a::b` and `[::2]` are more often parts of programs.
+/// Returns the length of the address at the beginning of a text. An IPv6 address needs a decimal digit, and at least
+/// three groups or one of three digits, because `a::b` and `[::2]` are more often parts of programs.
 fn address(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let end = with_dots(bytes).or_else(|| with_colons(bytes))?;

@@ -1,9 +1,9 @@
 //! Phone numbers.
 //!
-//! In: a folded text, and the regions whose national numbers count. Out: places in it. A form of our own finds numbers
-//! that are hardly ever anything else, also such as no network has given out. The tables of Google's libphonenumber decide
-//! on the others: on a stretch of digits and separators that stands alone and is long enough. A stretch is passed once and
-//! its length is bounded, so that the time is linear in the text, whatever it says.
+//! The input is a folded text, and the regions whose national numbers count. The output is places in the text. A form
+//! of our own finds numbers that are hardly ever anything else, even if no network has given them out. The tables of
+//! Google's libphonenumber decide on the others, on each separate stretch of digits and separators that is long enough.
+//! A stretch is passed once and its length is bounded, so the time is linear in the text, whatever its content.
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -18,18 +18,18 @@ use super::folded::GAP;
 use super::forms::regex;
 use super::places::{each, may_begin, stands_alone};
 
-/// The regions whose national phone numbers are looked for, as ISO 3166-1 writes them: `NL`.
+/// The regions whose national phone numbers are searched for, as ISO 3166-1 writes them: `NL`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct Regions(Vec<Region>);
 
-/// What is no region with phone numbers of its own.
+/// A code that is not a region with phone numbers of its own.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is no region with phone numbers; write two letters as ISO 3166-1 does, such as NL or US")]
 pub struct UnknownRegion(String);
 
-/// The regions that are looked for unless others are chosen: large countries of the Americas, of Asia and of Europe. More
-/// regions find more, and take ordinary numbers for phones more often.
+/// The regions that are searched for unless others are chosen: large countries of the Americas, of Asia and of Europe.
+/// More regions find more numbers, and mistake ordinary numbers for phone numbers more often.
 const DEFAULT_REGIONS: [Region; 12] = [
     Region::BR,
     Region::CN,
@@ -75,10 +75,10 @@ impl From<Regions> for Vec<String> {
     }
 }
 
-/// ITU-T E.164 allows 15 digits; below 8 there are too many other numbers.
+/// The fewest and the most digits of a phone number. ITU-T E.164 allows 15; below 8 there are too many other numbers.
 const PHONE_DIGITS: [usize; 2] = [8, 15];
 
-/// National numbers of small countries, such as Iceland, have fewer.
+/// The fewest digits of a national number. Numbers of small countries, such as Iceland, are shorter than others.
 const NATIONAL_DIGITS_MIN: usize = 7;
 
 /// Phone numbers in international form, and in national forms that are hardly ever anything else.
@@ -92,13 +92,13 @@ const PHONE: &str = r"(?x) \A (?:
     | 8[\ -]?\([0-9]{3}\)[\ -]?[0-9]{3}[\ -]?[0-9]{2}[\ -]?[0-9]{2}
     | (?:1[\ .-])?[2-9][0-9]{2}[\ .-][0-9]{3}[\ .-][0-9]{4} )";
 
-/// The digits of a number without any separator.
+/// The lengths of a number without any separator, in digits.
 const BARE_DIGITS: std::ops::RangeInclusive<usize> = 9..=12;
 
-/// How many beginnings of a stretch are tried.
+/// The most beginnings of a stretch that are tried.
 const TRIES_MAX: u64 = 16;
 
-/// Returns phone numbers, and what is left of one that the number before it has swallowed.
+/// Returns the places of phone numbers, and of the rest of a number whose beginning the number before it has swallowed.
 pub(super) fn find(text: &str, regions: &Regions) -> Vec<Range<usize>> {
     static FORM: LazyLock<Regex> = LazyLock::new(|| regex(PHONE));
     let is_first = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'+' | b'(');
@@ -114,7 +114,7 @@ pub(super) fn find(text: &str, regions: &Regions) -> Vec<Range<usize>> {
     [found, swallowed, known].concat()
 }
 
-/// Returns the national numbers of these regions, but for those that have been found.
+/// Returns the places of the national numbers of these regions, except for those that have been found.
 fn national(text: &str, regions: &Regions, found: &[Range<usize>]) -> Vec<Range<usize>> {
     let bytes = text.as_bytes();
     let is_first = |byte: &u8| byte.is_ascii_digit() || *byte == b'(';
@@ -132,7 +132,8 @@ fn national(text: &str, regions: &Regions, found: &[Range<usize>]) -> Vec<Range<
         if (NATIONAL_DIGITS_MIN..=PHONE_DIGITS[1]).contains(&digits) {
             known.extend(of_regions(text, start..end, regions));
         } else if digits > PHONE_DIGITS[1] {
-            // Several numbers stand in a row here, or none: only a number without separators can be told apart.
+            // There are several numbers in a row here, or there is no number. Only one without separators can be
+            // recognised.
             let mut from = start;
             for part in text[start..end].split(' ') {
                 let place = from..from + part.len();
@@ -146,7 +147,7 @@ fn national(text: &str, regions: &Regions, found: &[Range<usize>]) -> Vec<Range<
     known
 }
 
-/// Returns the numbers of these regions in a stretch.
+/// Returns the places of the numbers of these regions in a stretch.
 fn of_regions(text: &str, stretch: Range<usize>, regions: &Regions) -> Vec<Range<usize>> {
     // A stretch ends with a digit.
     let digits = text[stretch.clone()].trim_start_matches(|c: char| !c.is_ascii_digit());
@@ -165,8 +166,9 @@ fn of_regions(text: &str, stretch: Range<usize>, regions: &Regions) -> Vec<Range
     numbers.collect()
 }
 
-/// Returns the place of digits without any separator if they are a phone number: that of a mobile phone, or of a region
-/// that does not tell mobiles from others. They are no part of a sum, and not the largest number of a type.
+/// Returns the place of digits without any separator if they are a phone number: a mobile number, or a number of a
+/// region that does not distinguish mobiles from others. Part of a sum, or the limit of a number type, is not a phone
+/// number.
 fn bare(text: &str, place: Range<usize>, regions: &Regions) -> Option<Range<usize>> {
     let digits = &text[place.clone()];
     if !BARE_DIGITS.contains(&digits.len()) {
@@ -190,14 +192,14 @@ fn bare(text: &str, place: Range<usize>, regions: &Regions) -> Option<Range<usiz
     (!is_limit && !is_in_sum && regions.0.iter().any(is_mobile)).then_some(place)
 }
 
-/// Whether digits are a valid number of a region, with the prefix that people write there.
+/// Returns true if digits are a valid number of a region, with the prefix that people write there.
 fn is_written_whole(digits: &str, region: Region) -> bool {
     let matcher = PHONE_MATCHER_FACTORY.matcher_builder(digits).preferred_region(region);
     let mut numbers = matcher.leniency(Leniency::Valid).max_tries(1).build();
     numbers.next().is_some_and(|number| number.start == 0 && number.end() == digits.len())
 }
 
-/// A stretch of digits, and of separators of which no more than two stand together.
+/// A stretch of digits and separators, with at most two separators in a row.
 struct Stretch {
     end: usize,
     digits: usize,
@@ -221,7 +223,7 @@ impl Stretch {
     }
 }
 
-/// Whether the first bytes of a text are those of a form of phone numbers.
+/// Returns true if the first bytes of a text are those of a form of phone numbers.
 fn may_be_phone(bytes: &[u8]) -> bool {
     let is_apart = |at: usize| matches!(bytes.get(at), Some(b' ' | b'.' | b'-'));
     match bytes.first() {
@@ -234,8 +236,8 @@ fn may_be_phone(bytes: &[u8]) -> bool {
     }
 }
 
-/// Returns the length of the longest beginning that has the digits of a phone number and does not end inside of a
-/// group. A date is no phone number.
+/// Returns the length of the longest beginning that has the digits of a phone number and does not end inside a group. A
+/// date is not a phone number.
 fn phone(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let (mut digits, mut groups, mut lengths, mut whole) = (0, 0, [0; 3], None);
@@ -259,23 +261,23 @@ fn phone(text: &str) -> Option<usize> {
     whole
 }
 
-/// A phone number of which so little stands before the gap that it cannot be all of it.
+/// Returns the length of a phone number, if so few of its digits are before the gap that they are hardly all of them.
 pub(super) fn torn_phone(text: &str) -> Option<usize> {
     let (before, _) = text.split_once(GAP)?;
     let digits = before.bytes().filter(u8::is_ascii_digit).count();
     (digits <= PHONE_DIGITS[0]).then(|| phone(text)).flatten()
 }
 
-/// A run of digits and what may stand between them, measured once for all numbers in it.
+/// A run of digits and the signs between them, measured once for all numbers in it.
 #[derive(Default)]
 struct Run {
     end: usize,
-    /// Where its last number ends that is not part of a word.
+    /// The end of its last number that is not part of a word.
     last: usize,
 }
 
 impl Run {
-    /// Returns where the rest of a second phone number stands, whose beginning the one that ends here has swallowed.
+    /// Returns the place of the rest of a second phone number, whose beginning the number that ends here has swallowed.
     fn swallowed(&mut self, text: &str, end: usize) -> Option<Range<usize>> {
         let bytes = text.as_bytes();
         let start = end + usize::from(matches!(bytes.get(end), Some(b' ' | b'.' | b'/' | b'-')));
@@ -284,7 +286,7 @@ impl Run {
             self.measure(text, start);
         }
         let place = start..self.last.max(start);
-        // Nearly all runs are short; of a long one no more is looked at than decides.
+        // Nearly all runs are short. No more of a long run is examined than the decision needs.
         let digits = bytes[place.clone()].iter().filter(|byte| byte.is_ascii_digit());
         let count = digits.take(PHONE_DIGITS[1] + 1).count();
         (5..=PHONE_DIGITS[1]).contains(&count).then_some(place)

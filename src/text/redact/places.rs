@@ -1,14 +1,15 @@
-//! Where a number may begin and end in a folded text.
+//! The places where a number may begin and end in a folded text.
 //!
-//! In: a text, the bytes with which a kind of number begins, and what measures one. Out: the places of those that stand
-//! alone. A trial begins hardly ever inside a word or a longer number, so that the time is linear in the text as long as
-//! each measure looks at a bounded stretch.
+//! The input is a text, the bytes with which a kind of number begins, and a function that measures one. The output is
+//! the places of the numbers that are not part of a word or a longer number. A trial hardly ever begins inside a word
+//! or a longer number. The time is therefore linear in the text, as long as each measurement examines a bounded
+//! stretch.
 
 use std::ops::Range;
 
 use super::folded::GAP_BYTE;
 
-/// Tries each byte with which a kind may begin, and that no word goes on with, in order and without overlaps.
+/// Tries each byte with which a kind may begin and that does not continue a word, in order and without overlaps.
 pub(super) fn each(
     text: &str,
     is_first: impl Fn(u8) -> bool,
@@ -26,7 +27,7 @@ pub(super) fn each(
     found
 }
 
-/// Tries each byte that stands at most so far before a gap, in order and without overlaps.
+/// Tries each byte that is at most `reach` bytes before a gap, in order and without overlaps.
 pub(super) fn near_gaps(
     text: &str,
     reach: usize,
@@ -47,8 +48,8 @@ pub(super) fn near_gaps(
     found
 }
 
-/// Whether a number may begin here as far as the character before it says. `12+34` is a sum, and so `+34` is no phone
-/// number there.
+/// Returns true if a number may begin here, judged by the character before it. `12+34` is a sum, so `+34` is not a
+/// phone number there.
 pub(super) fn may_begin(text: &str, start: usize) -> bool {
     let bytes = text.as_bytes();
     let Some(&before) = start.checked_sub(1).and_then(|last| bytes.get(last)) else { return true };
@@ -59,7 +60,7 @@ pub(super) fn may_begin(text: &str, start: usize) -> bool {
     }
 }
 
-/// Returns the place of a number, unless it is a part of a longer word or number.
+/// Returns the place of a number, unless it is part of a longer word or number.
 pub(super) fn stands_alone(text: &str, place: Range<usize>, may_be_range: bool) -> Option<Range<usize>> {
     let mut before = text.as_bytes()[..place.start].iter().rev();
     let mut after = text[place.end..].chars();
@@ -67,7 +68,7 @@ pub(super) fn stands_alone(text: &str, place: Range<usize>, may_be_range: bool) 
     if next.is_some_and(char::is_alphanumeric) {
         return None;
     }
-    // Of a date, a decimal number or a range this is only a part.
+    // The number is only a part if a date, a decimal number or a range continues beside it.
     let is_part = match last {
         Some(b'-') if may_be_range => false,
         Some(b'.' | b',' | b'-' | b'/' | b':') if before.next().is_some_and(u8::is_ascii_digit) => true,

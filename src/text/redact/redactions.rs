@@ -1,6 +1,7 @@
-//! The table that turns tokens back into what they stand for.
+//! The table that turns tokens back into their originals.
 //!
-//! In: tokens with their originals, and texts. Out: the texts with the originals. What is no token of the table stays as it is.
+//! The input is tokens with their originals, and texts. The output is the texts with the originals. Text that is not a
+//! token of the table stays as it is.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +12,13 @@ use super::kinds;
 use super::known::Originals;
 use super::tokens::{TOKEN, parts, words};
 
-/// Tokens and what they stand for.
+/// The tokens and their originals.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Redactions(pub(super) BTreeMap<String, String>);
 
 impl Redactions {
-    /// Returns what the tokens stand for, but for what was written like a token.
+    /// Returns the originals of the tokens, except for text that was written like a token.
     #[must_use]
     pub fn originals(&self) -> Originals {
         let mut originals = Originals::default();
@@ -30,7 +31,7 @@ impl Redactions {
         originals
     }
 
-    /// Returns how many tokens there are.
+    /// Returns the number of tokens.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.len()
@@ -42,7 +43,7 @@ impl Redactions {
         self.restore_as(text, str::to_owned)
     }
 
-    /// The same for JSON, in whose strings the originals must be written as JSON writes them.
+    /// Returns JSON with the originals in place of their tokens, written as JSON writes them inside its strings.
     #[must_use]
     pub fn restore_json(&self, text: &str) -> String {
         let escaped = |original: &str| {

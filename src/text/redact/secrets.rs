@@ -1,8 +1,8 @@
 //! Secrets beside a word that says that they are secret: a password by its name, a cookie, a PIN.
 //!
-//! In: a folded text. Out: places in it. Each form is searched for by itself, so that one that fails late is not tried
-//! again after each match of another. A value of any length is measured by code that passes each byte once. The time is
-//! therefore linear in the text, whatever it says.
+//! The input is a folded text. The output is places in it. Each form is searched for separately, so one that fails late
+//! is not tried again after each match of another. A value of any length is measured by code that passes each byte
+//! once. The time is therefore linear in the text, whatever its content.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -11,7 +11,8 @@ use regex::Regex;
 
 use super::forms::{Forms, regex};
 
-/// A name that says that its value is secret, up to the value; `password` also in the languages of Europe and East Asia.
+/// A name that marks its value as secret, up to the value. `password` is also listed in the languages of Europe and
+/// East Asia.
 const NAME: &str = r#"(?xi)
     (?: passwor[dt] | passwd | passphrase | passcode | (?:(?-u:\b)|[a-z]_)pass | pwd | (?-u:\b)pw | secret | (?-i:[A-Z]_KEY)
       | (?:secret|private|account|api|access|auth|signing|encryption)[\ _-]?key | token
@@ -19,13 +20,13 @@ const NAME: &str = r#"(?xi)
       | (?-u:\b)has[łl]o | parola | (?-u:\b)jelszó | şifre | парол[ья] | κωδικός | 密码 | 密碼 | 口令 | パスワード | 비밀번호 )
     (?: ["']?\s*(?: := | => | [:=] )\s* | ["']?> )"#;
 
-/// A sentence that tells a password, up to the password.
+/// A sentence that gives a password, up to the password.
 const SPOKEN: &str =
     r#"(?i)(?:passw?(?:ord|code|phrase|ort)\s+(?:is|ist)|mot de passe\s+est|contraseña\s+es)\s+["']?"#;
 
-/// What each text with such a secret contains, and its form, of which the group `part` is the secret.
+/// Pairs of the characters that each text with such a secret contains, and its form, whose group `part` is the secret.
 const SHAPES: [(&str, &str); 6] = [
-    // Words of a phrase, up to the end of the line or of the clause.
+    // The words of a phrase, up to the end of the line or of the clause.
     (
         "",
         r#"(?i)(?:pass[ _-]?phrase|(?:recovery|seed|backup)[ _-]?phrase|mnemonic)["']?\s*(?:=>|:=|[:=]|(?-u:\b)is(?-u:\b))\s*["']?(?<part>\pL+(?:[ -]\pL+){2,24})"#,
@@ -46,13 +47,13 @@ const SHAPES: [(&str, &str); 6] = [
 /// A flag with a secret, up to the secret.
 const FLAG: &str = r"(?i)--[a-z-]*(?:password|token|secret|key)\s+";
 
-/// The fewest characters of a secret that nothing quotes.
+/// The fewest characters of a secret without quotes.
 const BARE_MIN: usize = 5;
 
-/// The fewest characters of one in quotes.
+/// The fewest characters of a secret in quotes.
 const QUOTED_MIN: usize = 3;
 
-/// Values that are words of a form.
+/// Values that are words of a form, and so are not secret.
 const WORDS: [&str; 13] = [
     "required",
     "optional",
@@ -69,10 +70,10 @@ const WORDS: [&str; 13] = [
     "invalid",
 ];
 
-/// The longest of them.
+/// The length of the longest of these words, in bytes.
 const WORD_MAX: usize = 9;
 
-/// Returns what stands beside a word that says that it is secret.
+/// Returns the places of values beside a word that marks them as secret.
 pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     static NAMES: LazyLock<Regex> = LazyLock::new(|| regex(NAME));
     static FORMS: LazyLock<Forms> = LazyLock::new(|| Forms::new(&SHAPES));
@@ -84,7 +85,7 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
             Some(quote @ (b'"' | b'\'')) => quoted(text, start + 1, char::from(*quote)),
             _ => bare(text, start, name.as_str().ends_with(":="), &mut run_end),
         };
-        // A value that is refused may hold a name with a value of its own.
+        // A refused value may contain a name with a value of its own.
         at = start;
         if let Some(place) = place.filter(|place| is_value(&text[place.clone()])) {
             at = place.end;
@@ -97,7 +98,7 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Returns a value in quotes, without them; it ends in its line.
+/// Returns the place of a value in quotes, without the quotes. The value ends on its line.
 fn quoted(text: &str, start: usize, quote: char) -> Option<Range<usize>> {
     let mut count = 0;
     let mut rest = text[start..].char_indices();
@@ -115,20 +116,21 @@ fn quoted(text: &str, start: usize, quote: char) -> Option<Range<usize>> {
     None
 }
 
-/// Returns a value without quotes. `run_end` is where the last one ended, so that names inside of one do not have it
-/// measured again and again.
+/// Returns the place of a value without quotes. `run_end` is the end of the last one, so that a value is not measured
+/// again for each name inside it.
 fn bare(text: &str, start: usize, is_assigned: bool, run_end: &mut usize) -> Option<Range<usize>> {
     if start >= *run_end {
         let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | ',' | ';');
         *run_end = text[start..].find(is_end).map_or(text.len(), |length| start + length);
     }
     let count = text[start..*run_end].chars().take(BARE_MIN).count();
-    // Of `:=` the second half may be the value's own.
+    // The second half of `:=` may belong to the value.
     let start = if is_assigned && count == BARE_MIN - 1 { start - 1 } else { start };
     (text[start..*run_end].chars().take(BARE_MIN).count() == BARE_MIN).then_some(start..*run_end)
 }
 
-/// Returns passwords that a sentence tells: they have a letter and a digit, so that `is simple` is not taken for one.
+/// Returns the places of passwords that a sentence gives. They have a letter and a digit, so that `is simple` is not
+/// taken for one.
 fn spoken(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     static FORM: LazyLock<Regex> = LazyLock::new(|| regex(SPOKEN));
     FORM.find_iter(text).filter_map(|told| {
@@ -141,7 +143,7 @@ fn spoken(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// Returns what follows flags such as `--password`.
+/// Returns the places of the values after flags such as `--password`.
 fn flags(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     static FORM: LazyLock<Regex> = LazyLock::new(|| regex(FLAG));
     FORM.find_iter(text).filter_map(|flag| {
@@ -152,7 +154,7 @@ fn flags(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// Whether a text beside a word such as `password` is neither a word of a form nor a piece of a program.
+/// Returns true if a text beside a word such as `password` is neither a word of a form nor a piece of a program.
 fn is_value(text: &str) -> bool {
     if text.ends_with(['(', ')']) {
         return false;

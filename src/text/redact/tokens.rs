@@ -1,6 +1,7 @@
-//! Tokens, as they are written, and as a model may have bent them.
+//! Tokens as they are written, and as a model may have altered them.
 //!
-//! In: texts. Out: the tokens in them, and what looks like one and is none. What a token stands for is in a table elsewhere.
+//! The input is texts. The output is the tokens in them, and the parts that look like a token but are not one. The
+//! originals of tokens are in a table elsewhere.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -9,14 +10,14 @@ use regex::Regex;
 
 use super::kinds;
 
-/// The word in the tokens of what the user's own patterns find.
+/// The word in the tokens for matches of the user's own patterns.
 pub(super) const OWN: &str = "PRIVATE";
 
-/// A token, as it is written.
+/// A token as it is written.
 pub(super) static TOKEN: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(kinds::TOKEN).expect("the form is a constant, and tests use it"));
 
-/// A token as a model may have bent it: in other letters or with other signs inside its brackets, or without them.
+/// A token as a model may have altered it: in other letters, with other signs inside its brackets, or without brackets.
 static BENT: LazyLock<Regex> = LazyLock::new(|| {
     let word = words().collect::<Vec<_>>().join("|");
     let form =
@@ -28,7 +29,7 @@ pub(super) fn words() -> impl Iterator<Item = &'static str> {
     kinds::WORDS.into_iter().chain([OWN])
 }
 
-/// Whether a text is one token and nothing else.
+/// Returns true if a text is one token and nothing else.
 #[must_use]
 pub fn is_token(text: &str) -> bool {
     parts(text).is_some_and(|(word, _)| words().any(|known| known == word))
@@ -46,9 +47,9 @@ pub fn tokens(text: &str) -> impl Iterator<Item = &str> {
     TOKEN.find_iter(text).map(|place| place.as_str())
 }
 
-/// Returns what looks like a token that a model has bent, or made up: it cannot be put back.
+/// Returns the parts of a text that look like tokens which a model has altered or made up. These cannot be put back.
 ///
-/// `known` is the tokens that there are.
+/// `known` contains the existing tokens.
 #[must_use]
 pub fn bent_tokens(known: &BTreeSet<String>, text: &str) -> Vec<String> {
     let found = BENT.find_iter(text).map(|place| place.as_str());

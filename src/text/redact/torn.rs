@@ -1,7 +1,8 @@
-//! What stands torn over the end of a line, or over columns.
+//! Originals that are torn apart by the end of a line, or by columns.
 //!
-//! In: a [`super::folded::Folded::unbroken`] text. Out: places in it, with the words for their kinds, by stricter forms
-//! than those of what stands in one line: a column of numbers is no card. The time is linear in the text.
+//! The input is a [`super::folded::Folded::unbroken`] text. The output is places in it, with the words for their kinds.
+//! The forms are stricter than those for a single line, because a column of numbers is not a card. The time is linear
+//! in the text.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -15,20 +16,20 @@ use super::numbers::{card, iban};
 use super::phones::torn_phone;
 use super::places::{may_begin, near_gaps, stands_alone};
 
-/// A card number that a gap may tear: a column of numbers is no card.
+/// A card number that a gap may tear. A column of numbers is not a card.
 const TORN_CARD: &str = r"(?x) \A (?:
     [2-6][0-9]{3}(?:[\ .\x1F-]?[0-9]{4}){3}(?:[\ .\x1F-]?[0-9]{1,3})?
     | 3[47][0-9]{2}[\ .\x1F-]?[0-9]{6}[\ .\x1F-]?[0-9]{5} )";
 
-/// A phone number that a gap tears.
+/// A phone number that is torn by a gap.
 const TORN_PHONE: &str =
     r"\A\+[1-9][0-9]{0,2}(?:[ ./-]?\(?[0-9]{1,4}\)?){0,3}\x1F[0-9]{2,4}(?:[ ./-][0-9]{2,4}){0,4}";
 
-/// A kind of number that a gap may tear: its word, how far before the gap it may begin, with which bytes, and what returns
-/// its length.
+/// A kind of number that a gap may tear: its word, how far before the gap it may begin, the test of its first byte, and
+/// the function that returns its length.
 type Torn<'a> = (&'static str, usize, fn(u8) -> bool, &'a dyn Fn(&str) -> Option<usize>);
 
-/// Returns what gaps tear, of a [`super::folded::Folded::unbroken`] text, with the words for their kinds.
+/// Returns the places that gaps tear in a [`super::folded::Folded::unbroken`] text, with the words for their kinds.
 pub(super) fn find(text: &str) -> Vec<(Range<usize>, &'static str)> {
     static FORMS: LazyLock<[Regex; 2]> = LazyLock::new(|| [TORN_CARD, TORN_PHONE].map(regex));
     let [card_form, phone_form] = &*FORMS;

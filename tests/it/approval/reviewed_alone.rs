@@ -24,7 +24,11 @@ fn a_change_is_reviewed_and_nothing_is_touched() {
     project.branch("note", "notes.txt", "one\ntwo\n");
     let before = project.git(&["show-ref"]);
     let said = review(&project, &["--change", "note", "--mock"], 0);
-    assert!(said.stdout.starts_with("approved: 4 of 4 reviewers approve, 3 must\n"), "{}", said.stdout);
+    assert!(
+        said.stdout.starts_with("approved: 4 of 4 reviewers approved; the quorum is 3\n"),
+        "{}",
+        said.stdout
+    );
     project.folder.write("script.jsonl", FINDS);
     let script = ["--mock-script", "script.jsonl"];
     let said = review(&project, &[&["--change", "note"], &script[..]].concat(), 0);
@@ -60,7 +64,7 @@ fn a_review_comes_in_the_form_that_a_place_wants() {
         "{said}"
     );
     let page = std::fs::read_to_string(&summary).unwrap();
-    assert!(page.starts_with("### Review: approved: 3 of 4 reviewers approve, 3 must\n"), "{page}");
+    assert!(page.starts_with("### Review: approved: 3 of 4 reviewers approved; the quorum is 3\n"), "{page}");
     assert_eq!(page, std::fs::read_to_string(project.folder.path().join("r.md")).unwrap());
     assert_eq!(review(&project, &[&with[..4], &["--format", "markdown"]].concat(), 0).stdout, page);
     let log: Value =

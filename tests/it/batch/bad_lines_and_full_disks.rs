@@ -42,7 +42,7 @@ fn a_line_that_cannot_be_run_is_named_and_stops_no_other() {
         "it is not a file",
         "it is not a file",
         "can never be the answer",
-        "it has no `prompt`, but the fields `id`",
+        "it has no `prompt`; its fields are `id`",
         "two of its documents are called `n`",
         "not a task",
     ]) {

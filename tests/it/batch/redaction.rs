@@ -43,7 +43,7 @@ fn what_a_batch_has_kept_back_is_not_sent_when_a_flag_is_forgotten() {
     tasks(&folder, 2);
     let refused = batch(&ROLESET[..2], 2);
     assert!(
-        refused.stderr.contains("what they kept back would be sent; give --redact"),
+        refused.stderr.contains("new runs would send the redacted text; give --redact"),
         "{}",
         refused.stderr
     );

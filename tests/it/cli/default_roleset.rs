@@ -34,7 +34,7 @@ fn last(finished: &Finished) -> &str {
     finished.stderr.lines().last().unwrap_or_default()
 }
 
-const ANY: &str = "generalist_critic (the default for any question; --roleset takes another), seed 1, mock";
+const ANY: &str = "generalist_critic (the default for any question; --roleset names another), seed 1, mock";
 
 #[test]
 fn the_question_chooses_the_roleset_and_the_first_line_says_why() {

@@ -165,7 +165,7 @@ fn a_server_that_comes_late_is_waited_for_if_that_is_wanted() {
     let server = Server::on_port(port, model(SENSIBLE));
     let rest: Vec<String> = story.map(Result::unwrap).collect();
     assert!(waiting.wait().unwrap().success(), "{rest:?}");
-    assert!(rest.iter().any(|line| line == "the server is there"), "{rest:?}");
+    assert!(rest.iter().any(|line| line == "the server is up"), "{rest:?}");
     assert!(!server.chats().is_empty());
 }
 

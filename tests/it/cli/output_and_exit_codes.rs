@@ -327,7 +327,7 @@ fn runs_are_listed_shown_and_replayed() {
     let resumed = Finished::of(consensus(&folder).args(["resume", "--last"])).exits(0);
     assert_eq!(resumed.stdout, "4\n");
     let finished = Finished::of(consensus(&folder).args(["show", "ffff"])).exits(2);
-    assert!(finished.stderr.contains("`consensus runs` lists them"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("`consensus runs` lists the runs"), "{}", finished.stderr);
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn mistakes_in_flags_and_files_say_what_to_do() {
         ),
         (&["run", "--prompt", "x", "--constraint", "sentence=3"][..], "is no constraint"),
         (&["run", "--prompt", "x", "--canonical", "choice"][..], "needs --choices"),
-        (&["run", "--prompt", "x", "--choices", "x²,x2"][..], "cannot be told from another choice"),
+        (&["run", "--prompt", "x", "--choices", "x²,x2"][..], "is the same as another choice"),
         (&["run", "--prompt", "x", "--choices", "a"][..], "two at least"),
         (&["run", "--prompt", "x", "--constraint", "lines=3"][..], "--canonical lines"),
         (

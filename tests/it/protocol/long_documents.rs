@@ -289,11 +289,11 @@ fn what_does_not_go_with_pieces_is_refused() {
     folder.write("blank.txt", " \n");
     let run = ["run", "--mock", "--answer", "4", "--prompt", "x", "--map-reduce"];
     for (words, why) in [
-        (&[][..], "there are none"),
-        (&["-f", "book.txt", "--canonical", "number"], "do not go with it"),
+        (&[][..], "there is no document"),
+        (&["-f", "book.txt", "--canonical", "number"], "and so does not go with --constraint"),
         (&["-f", "book.txt", "--redact"], "does not go with redaction"),
         (&["-f", "book.txt", "--redact-pattern", "x"], "does not go with redaction"),
-        (&["-f", "blank.txt"], "none with any text"),
+        (&["-f", "blank.txt"], "no document with any text"),
         (&["-f", "book.txt", "--session", "s"], "does not go with --session"),
     ] {
         let refused = Finished::of(consensus(&folder).args(run).args(words)).exits(2);

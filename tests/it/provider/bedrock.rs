@@ -286,7 +286,7 @@ fn what_is_missing_for_bedrock_is_named() {
     let finished =
         Finished::of(wrong.env_remove("AWS_ENDPOINT_URL_BEDROCK_RUNTIME").env("AWS_REGION", "x.evil.org/"))
             .exits(2);
-    assert!(finished.stderr.contains("is no AWS Region"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("is not an AWS Region"), "{}", finished.stderr);
     assert!(server.requests().is_empty(), "nothing was sent");
 }
 

@@ -123,7 +123,7 @@ fn places_without_text_are_explained() {
     std::fs::write(folder.path().join("latin.html"), b"<p>h\xE9lon</p>").unwrap();
     let finished =
         Finished::of(consensus(&folder).args(["docs", "search", "x", "--docs", "latin.html"])).exits(2);
-    assert_eq!(finished.stderr.matches("it is no UTF-8 text").count(), 1, "{}", finished.stderr);
+    assert_eq!(finished.stderr.matches("it is not UTF-8 text").count(), 1, "{}", finished.stderr);
     let run = ["run", "--mock", "--answer", "4", "--prompt", "x", "--docs", "docs"];
     let finished = Finished::of(consensus(&folder).args(run)).exits(2);
     assert!(finished.stderr.contains("rolesets of `council`"), "{}", finished.stderr);
@@ -264,5 +264,5 @@ fn a_pdf_is_read_and_one_that_is_made_to_break_readers_costs_itself_alone() {
     let (found, story) = search(&folder, "ferry");
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0]["text"].as_str().unwrap().contains("The ferry to Kelm leaves at noon."), "{found:?}");
-    assert!(story.contains("left out") && story.contains("deep.pdf: no PDF that can be read"), "{story}");
+    assert!(story.contains("left out") && story.contains("deep.pdf: it is not a readable PDF"), "{story}");
 }

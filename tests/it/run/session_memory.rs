@@ -42,7 +42,7 @@ fn a_session_that_cannot_be_used_is_a_mistake_before_anything_is_asked() {
         let given = ["run", "--mock", "--answer", "4", "--prompt", "2+2?"];
         Finished::of(consensus(&folder).args(given).args(words)).exits(2).stderr
     };
-    assert!(run(&["--session", "../x"]).contains("is no session's name"));
+    assert!(run(&["--session", "../x"]).contains("is not a session name"));
     folder.write("runs/sessions/broken.jsonl", "{\n");
     assert!(run(&["--session", "broken"]).contains("is damaged in line 1"));
 }
@@ -129,7 +129,7 @@ fn a_redacted_session_keeps_its_secrets_on_this_machine() {
     Finished::of(consensus(&folder).args(["verify", "--last"])).exits(0);
 
     let refused = run("And now?", &[]).exits(2).stderr;
-    assert!(refused.contains("would be sent; give --redact"), "{refused}");
+    assert!(refused.contains("would send the redacted text; give --redact"), "{refused}");
     let first: Value = serde_json::from_str(kept.lines().next().unwrap()).unwrap();
     let table = folder.path().join("runs").join(first["run"].as_str().unwrap()).join("redactions.json");
     std::fs::remove_file(table).unwrap();
@@ -348,13 +348,13 @@ fn a_session_and_the_records_of_its_runs_are_compared() {
     };
     // What the run was given, and what it came to.
     assert!(
-        refused(whole.replace("\"text\":\"4\"", "\"text\":\"5\"").as_bytes()).contains("not in it any more")
+        refused(whole.replace("\"text\":\"4\"", "\"text\":\"5\"").as_bytes()).contains("no longer in it")
     );
     assert!(
         refused(whole.replace("\"text\":\"8\"", "\"text\":\"9\"").as_bytes()).contains("line 2 is not what")
     );
     assert!(refused(whole.replace("And twice", "And half").as_bytes()).contains("line 2 is not what"));
-    assert!(refused(whole.replace("agreed", "vetoed").as_bytes()).contains("not in it any more"));
+    assert!(refused(whole.replace("agreed", "vetoed").as_bytes()).contains("no longer in it"));
     let (first, second) = whole.split_once('\n').unwrap();
     refused(format!("{second}{first}\n").as_bytes());
     refused(format!("{whole}{second}").replace("8\"}\n{", "9\"}\n{").as_bytes());
@@ -390,7 +390,7 @@ fn a_record_that_tells_of_another_past_than_its_session_does_not_verify() {
     std::fs::write(&journal, forged).unwrap();
     std::fs::remove_file(first.join("result.json")).unwrap();
     let refused = Finished::of(consensus(&folder).args(["verify", "--last"])).exits(7).stderr;
-    assert!(refused.contains("the run was given another text"), "{refused}");
+    assert!(refused.contains("the run received a text that differs"), "{refused}");
 }
 
 #[test]
