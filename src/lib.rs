@@ -23,15 +23,15 @@
 //! - [`crypto`]: digests, signatures and canonical JSON.
 //! - [`files`]: reading within a limit, writing whole, private folders.
 //! - [`text`]: the texts that models write: envelope, schema, extraction, canonical forms, vacuity, quoting.
-//! - [`protocol`]: state machines. `contract` defines what one is, `turn` holds what they share, `phase` says what a
-//!   call is for, and `registry` alone lists them. [`protocol::pair`] has two agents with a dual stop.
-//!   [`protocol::council`] has intent, answer and verification with a weighted confidence. [`protocol::panel`] has
-//!   many answers and blind judges. [`protocol::review`] has reviewers of a change; files call it `approval`.
-//!   [`protocol::map_reduce`] reads a long document in pieces, by runs of other protocols.
+//! - [`protocol`]: state machines. Its `contract` defines what one is, `turn` holds what they share, `phase` says
+//!   what a call is for, and `registry` alone lists them. In [`protocol::pair`], two agents have a dual stop. In
+//!   [`protocol::council`], intent, answer and verification lead to a weighted confidence. In [`protocol::panel`],
+//!   blind judges rank many answers. In [`protocol::review`], which files call `approval`, reviewers read a change.
+//!   In [`protocol::map_reduce`], runs of other protocols read a long document in pieces.
 //! - [`bft`]: the core of a decision by quorum among reviewers who sign, some of whom may lie or fail.
 //! - [`journal`]: the append-only, hash-chained record of one run.
 //! - [`provider`]: calls to models at OpenAI-compatible servers and Amazon Bedrock, or played by scripts.
-//!   [`provider::launch`] starts a server for a run and stops it on every way out.
+//!   The submodule [`provider::launch`] starts a server for a run and stops it on every way out.
 //! - [`retrieval`]: passages of the user's documents, found by an index on disk.
 //! - [`repository`]: changes on a git repository: their trees, their diffs, and how they land.
 //! - [`engine`]: the state of a run, folded from its records; its complete specification; the loop that drives it.
@@ -39,12 +39,12 @@
 //! - [`config`]: environment, files and rolesets turned into a setup.
 //! - [`run`]: one run, from the request of a person to its result.
 //! - [`approval`]: a change is reviewed, decided on and landed. The module holds keys, the log of a repository's
-//!   decisions, and the records that prove them. [`approval::ProposingNode`] and [`approval::ReviewingNode`] are the
-//!   two ways in; with [`approval::node`], each key takes part from a process of its own.
+//!   decisions, and the records that prove them. The two ways in are [`approval::ProposingNode`] and
+//!   [`approval::ReviewingNode`]; with [`approval::node`], each key takes part from a process of its own.
 //! - [`batch`]: many runs, as a matrix of tasks, rolesets, models and seeds. It is divided into shards, and the runs
 //!   of a shard share a journal.
 //! - [`api`]: a run as one call from Rust, and sessions.
-//! - [`cli`]: the command line. `args` turns flags into requests, `commands` has a file for each subcommand.
+//! - [`cli`]: the command line. Its `args` turn flags into requests, and `commands` has a file for each subcommand.
 //!
 //! # Layers
 //!

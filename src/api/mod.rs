@@ -1,8 +1,8 @@
 //! Consensus from Rust: a roleset, a server, one call.
 //!
-//! In: a roleset's name, where its models are called, and a prompt. Out: the same result that the command line
-//! prints, with the same record beside it. Nothing is printed, no signal is caught, and no environment or
-//! configuration file is read. What the command line can do besides (launching servers, documents, redaction) is
+//! The input is the name of a roleset, the endpoint of its models, and a prompt. The output is the result that the
+//! command line prints, with the same record beside it. Nothing is printed, no signal is caught, and no environment or
+//! configuration file is read. The other features of the command line (launching servers, documents, redaction) are
 //! made of the same parts, which are public: [`crate::run`], [`crate::config`], [`crate::engine`], [`crate::report`].
 
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::report::RunResult;
 use crate::run::{FinishedRun, RunId, drive};
 pub use crate::run::{RunError, SESSION_DOCUMENT, Session, SessionError, SessionSays};
 
-/// A roleset with its models: answers prompts, and records each run.
+/// A roleset with its models, which answers prompts and records each run.
 ///
 /// ```
 /// use consensus::api::ConsensusEngine;
@@ -46,11 +46,11 @@ pub struct ConsensusEngine {
 }
 
 impl ConsensusEngine {
-    /// Takes a roleset by name or path, with every agent's model at one endpoint.
+    /// Loads a roleset by name or path, with every agent's model at one endpoint.
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] if there is no such roleset, or it has mistakes.
+    /// [`ConfigError`] if there is no such roleset, or if it has mistakes.
     pub fn new(roleset: &str, endpoint: Endpoint) -> Result<Self, ConfigError> {
         let found = find_roleset(roleset, &[PathBuf::from("rolesets")])?;
         let (roleset, packs) = load_roleset(&found)?;
@@ -66,7 +66,8 @@ impl ConsensusEngine {
         })
     }
 
-    /// Calls each agent's model at an endpoint of its own, the arbiter's last. What is missing stays as it was.
+    /// Calls each agent's model at an endpoint of its own, the arbiter's last. Models without a new endpoint keep the
+    /// old one.
     #[must_use]
     pub fn with_endpoints(mut self, endpoints: impl IntoIterator<Item = Endpoint>) -> Self {
         for (own, endpoint) in self.endpoints.iter_mut().zip(endpoints) {
@@ -75,7 +76,7 @@ impl ConsensusEngine {
         self
     }
 
-    /// Puts run folders and sessions into this folder; `runs` by default.
+    /// Puts run folders and sessions into this folder. The default is `runs`.
     #[must_use]
     pub fn in_folder(mut self, folder: &Path) -> Self {
         folder.clone_into(&mut self.folder);
@@ -89,7 +90,7 @@ impl ConsensusEngine {
         self
     }
 
-    /// Fixes the seed of every draw; else each run has one of its own, which is recorded.
+    /// Fixes the seed of every draw. Otherwise each run has a seed of its own, which is recorded.
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
@@ -98,8 +99,8 @@ impl ConsensusEngine {
 
     /// Runs the protocol on a prompt, to its end.
     ///
-    /// In a session the agents see what was asked and agreed on in it before, and this run is added to it. A run
-    /// without agreement is a result too, and no error.
+    /// In a session, the agents see its earlier questions and agreements, and this run is added to it. A run without
+    /// agreement is also a result, not an error.
     ///
     /// # Errors
     ///
@@ -115,7 +116,7 @@ impl ConsensusEngine {
         let prepared = builder.build(self.endpoints.clone(), self.limits);
         let dir = self.folder.join(id.to_string());
         let mut engine = Engine::start(&dir, &id.to_string(), prepared, &NoObserver)?;
-        // There is nothing that asks it to stop.
+        // Nothing asks the run to stop.
         let (_stopper, stop) = watch::channel(StopRequest::None);
         let FinishedRun { result, written } = drive(&mut engine, None, stop, &dir).await?;
         written?;

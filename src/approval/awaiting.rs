@@ -1,7 +1,7 @@
-//! Who has voted on a change, and who is awaited, told to people while they wait.
+//! Reports who has voted on a change, and who is awaited, to people while they wait.
 //!
-//! In: the votes as they are heard, and until when the others have time. Out: a line each time that something changes. Which votes
-//! count is decided elsewhere.
+//! The input is the votes as they are heard, and the time until which the others may vote. The output is a line each time that
+//! something changes. Which votes count is decided elsewhere.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -14,31 +14,31 @@ use crate::bft::{Reviewer, Value, Vote};
 use crate::run::Waiting;
 use crate::text::escape;
 
-/// How often the time that has passed is told.
+/// The interval at which the elapsed time is reported.
 const TICK: Duration = Duration::from_secs(1);
 
-/// So many names of one kind are shown.
+/// The most names of one kind that are shown.
 const NAMES_MAX: usize = 8;
 
 /// A change whose votes are awaited.
 pub(super) struct Awaited {
     /// The names of all reviewers, in the order of the roster.
     pub(super) reviewers: Vec<String>,
-    /// What is voted on.
+    /// The value that is voted on.
     pub(super) value: Value,
-    /// Until when they have time, if that is known.
+    /// The time until which the reviewers may vote, if it is known.
     pub(super) until: Option<SystemTime>,
 }
 
 impl Awaited {
-    /// Who has voted, and how, and who is awaited.
+    /// Returns who has voted, and how, and who is awaited.
     pub(super) fn in_words(&self, votes: &Votes) -> String {
         let until =
             self.until.map(|until| format!(", who have until {}", humantime::format_rfc3339_seconds(until)));
         self.told(votes, "awaited", &until.unwrap_or_default())
     }
 
-    /// Who has voted, and how, and who has not, once nobody is waited for.
+    /// Returns who has voted, and how, and who has not, once the wait is over.
     pub(super) fn at_last(&self, votes: &Votes) -> String {
         self.told(votes, "no vote heard", "")
     }
@@ -62,14 +62,14 @@ impl Awaited {
         escape::terminal(&parts.join("; "))
     }
 
-    /// The names of those who have voted so; of those who have not, for none.
+    /// Returns the names of the reviewers with this vote; `None` means no vote.
     fn named(&self, votes: &BTreeMap<Reviewer, Vote>, vote: Option<Vote>) -> Vec<&str> {
         let is_so = |by: &usize| votes.get(by).copied() == vote;
         let reviewers = self.reviewers.iter().enumerate().filter(|(by, _)| is_so(by));
         reviewers.map(|(_, name)| name.as_str()).collect()
     }
 
-    /// Tells the votes as they come; never ends.
+    /// Reports the votes as they come. Never ends.
     pub(super) async fn tell(&self, mut votes: watch::Receiver<Votes>, waiting: &dyn Waiting) {
         let began = Instant::now();
         let mut ticks = tokio::time::interval(TICK);

@@ -1,4 +1,4 @@
-//! Who decides: a cluster of nodes, all in this process, or each in a process of its own.
+//! The cluster that decides: its nodes are all in this process, or each in a process of its own.
 
 use std::ops::ControlFlow;
 use std::pin::pin;
@@ -19,24 +19,24 @@ use crate::crypto::Signature;
 use crate::repository::Oid;
 use crate::run::{Notices, Waiting};
 
-/// Who decides.
+/// The nodes that decide.
 pub(super) enum Cluster {
-    /// All are here.
+    /// All nodes are in this process.
     Local(Box<LocalCluster<Seal>>),
-    /// Each is in a process of its own, and this is the one who proposes.
+    /// Each node is in a process of its own, and this process is the orchestrator's.
     Distributed(Box<ProposerSeat>),
 }
 
-/// The one who proposes, among the others.
+/// The orchestrator, among nodes in other processes.
 pub(super) struct ProposerSeat {
     seat: Seated,
     membership: Arc<Membership>,
     addresses: Addresses,
-    /// How long reviewers give a review at most, as far as they have said so.
+    /// The longest time that reviewers give a review, as far as they have reported it.
     review_max: Option<Duration>,
 }
 
-/// The votes on a change are waited for so long after it was decided on, since a record shows them.
+/// The time for which the votes on a change are awaited after its decision, since a record shows them.
 const LATE_VOTES_MAX: Duration = Duration::from_secs(2);
 
 impl Cluster {
@@ -44,7 +44,8 @@ impl Cluster {
         if addresses.is_some() { Placement::Distributed } else { Placement::Local }
     }
 
-    /// Opens the cluster of a log of decisions. `listen` is where the one who proposes is heard, if not where the addresses say.
+    /// Opens the cluster of a log of decisions. The orchestrator listens at `listen_at` if that is given, and otherwise at its
+    /// address in `addresses`.
     pub(super) async fn open(
         log: &DecisionLog,
         keys: &KeyFolder,
@@ -62,8 +63,8 @@ impl Cluster {
         Ok(Self::Distributed(Box::new(ProposerSeat { seat, membership, addresses, review_max: None })))
     }
 
-    /// Waits until a quorum could vote on a change of this base. Returns whether each quorum has somebody who runs a command before
-    /// it approves, as they say.
+    /// Waits until a quorum could vote on a change of this base. Returns whether each quorum has a reviewer that runs a command
+    /// before it approves, by the reviewers' own account.
     pub(super) async fn ready(
         &mut self,
         base: &Oid,
@@ -78,7 +79,7 @@ impl Cluster {
         Ok(ready.verifies)
     }
 
-    /// Has a change decided on; the same again, if that was begun before.
+    /// Has a change decided on. The same decision continues if it was begun before.
     pub(super) async fn decide(
         &mut self,
         change: Change,
@@ -111,16 +112,16 @@ impl ProposerSeat {
         let Self { seat: Seated { node, inbox, connections, .. }, membership, .. } = self;
         let reached = reviewers_in_reach(connections, membership);
         let votes = node.hear_votes(&change, &reached, inbox, connections);
-        // Its record goes without those that have not come by then.
+        // The record lacks the votes that have not come by then.
         if let Ok(ended) = tokio::time::timeout(LATE_VOTES_MAX, votes).await {
             ended?;
         }
         waiting.done(&awaited.at_last(&heard.borrow()));
         let ended = node.ended(change.digest()).and_then(|sequence| node.proof_of(sequence, value));
-        ended.ok_or(ApprovalError::Internal("a decision that was told has a proof"))
+        ended.ok_or(ApprovalError::Internal("a decision has ended without a proof"))
     }
 
-    /// Takes part until a change that was submitted has ended.
+    /// Takes part until a submitted change has ended.
     async fn until_ended(
         &mut self,
         change: &Change,
@@ -136,7 +137,7 @@ impl ProposerSeat {
                         let names: Vec<&str> =
                             late.iter().filter_map(|at| membership.name(NodeId::Reviewer(*at))).collect();
                         waiting.tell(&format!(
-                            "decision {sequence}: not heard of yet by {}; it is sent again",
+                            "decision {sequence}: {} did not acknowledge it in time; it is sent again",
                             names.join(", ")
                         ));
                     }
@@ -162,7 +163,7 @@ impl ProposerSeat {
     }
 }
 
-/// The reviewers that packets have come to: no vote of others can be waited for.
+/// Returns the reviewers that packets can reach. The votes of others cannot be awaited.
 fn reviewers_in_reach(connections: &Connections, membership: &Membership) -> Vec<Reviewer> {
     let missing: Vec<NodeId> = connections.unreachable().into_iter().map(|(party, _)| party).collect();
     let reviewers = 0..membership.quorum().reviewers();

@@ -1,5 +1,5 @@
-//! Deciding on a change and bringing it onto its branch: the log of decisions is written before each step, so that a
-//! later process can finish what this one began.
+//! Decides on a change and brings it onto its branch. The log of decisions is written before each step, so that a later process
+//! can finish a decision that this one began.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -21,81 +21,81 @@ use crate::repository::{Oid, Repository};
 use crate::run::{AnswerFile, Notices};
 use crate::text::escape;
 
-/// The record of a decision inside a run folder.
+/// The file in a run folder with the record of a decision.
 const DECISION_FILE: &str = "decision.json";
 
-/// Who may read a proof and findings: they are there to be shown. The folder of a run is its owner's alone all the same.
+/// The mode of proofs and findings, which everyone may read, since they are there to be shown. The folder of a run is still its
+/// owner's alone.
 const PUBLIC: u32 = 0o644;
 
-/// A log of decisions, the repository that it is for, who decides, and where runs are.
+/// A log of decisions, its repository, the cluster that decides, and the folder of runs.
 pub(super) struct Decider<'a> {
     pub(super) repository: Repository,
     pub(super) log: DecisionLog,
     pub(super) cluster: Cluster,
-    /// Whether files of a work tree in which the branch is checked out are brought along.
+    /// Whether work trees that have the branch checked out are updated with it.
     pub(super) with_checkout: bool,
     pub(super) runs: PathBuf,
     pub(super) notices: &'a dyn Notices,
 }
 
-/// How long it took until a change could be decided on.
+/// The time that passed before a change could be decided on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Phases {
-    /// To make it ready, and to verify it.
+    /// The time to make it ready and to verify it.
     pub(super) proposed: Duration,
-    /// To review it here.
+    /// The time to review it in this process.
     pub(super) reviewed: Duration,
 }
 
-/// How a decision ended.
+/// The end of a decision.
 #[derive(Clone, Debug, Serialize)]
 pub struct DecisionEnd {
-    /// In a word.
+    /// The outcome in a word.
     pub outcome: DecisionOutcome,
-    /// Why it did not land.
+    /// The reason why the change did not land.
     pub reason: Option<String>,
-    /// Its place in the order of decisions.
+    /// The place in the order of decisions.
     pub sequence: Sequence,
-    /// The SHA-256 of what was decided on.
+    /// The SHA-256 of the text that was decided on.
     pub change: Digest,
     /// The branch.
     pub branch: String,
-    /// The commit that the change is for.
+    /// The commit that the change applies to.
     pub base: Oid,
-    /// What code knows of the change.
+    /// The facts about the change.
     pub facts: Facts,
     /// The commit that landed.
     pub commit: Option<Oid>,
-    /// Who signed the decision.
+    /// The parties that signed the decision.
     pub signed_by: Vec<String>,
     /// The votes.
     pub votes: Vec<VotedFor>,
-    /// Reviewers without a vote.
+    /// The reviewers without a vote.
     pub silent: Vec<String>,
-    /// The run in which it was reviewed.
+    /// The run in which the change was reviewed.
     pub run: String,
-    /// Where the record is that proves it.
+    /// The path of the record that proves the decision.
     pub decision: String,
-    /// Its figures.
+    /// The figures of the decision.
     pub metrics: DecisionMetrics,
 }
 
 impl Decider<'_> {
-    /// Brings a decision that an earlier process has begun to its end. Returns what was decided on, and how it ended.
-    /// The third part is the proof, as text.
+    /// Finishes a decision that an earlier process began. Returns its proposal, its end, and its proof as text.
     pub(super) async fn finish_what_was_begun(
         &mut self,
     ) -> Result<Option<(Proposal, DecisionEnd, String)>, ApprovalError> {
         let Some(case) = self.log.case() else { return Ok(None) };
         let (sequence, proposal) = (case.sequence, case.proposal.clone());
-        self.notices.warn(&format!("decision {sequence} was begun before, and is brought to its end first"));
+        self.notices.warn(&format!("decision {sequence} was begun before and is finished first"));
         let ended = self.conclude(Phases::default()).await;
         let (end, proof) = ended.map_err(|why| ApprovalError::NotEnded(sequence, Box::new(why)))?;
         self.notices.warn(&format!("decision {sequence}: {}", end.outcome.name()));
         Ok(Some((proposal, end, proof)))
     }
 
-    /// Decides on a change: of those who are in this process, these are the opinions, and the models that formed them.
+    /// Decides on a change. `opinions` are those of the reviewers in this process, with the models that formed them.
     pub(super) async fn decide(
         &mut self,
         proposal: &Proposal,
@@ -110,7 +110,7 @@ impl Decider<'_> {
         Ok(end)
     }
 
-    /// Returns how the decision ended by which a change has landed before, and the proof, as text.
+    /// Returns the end of the decision by which a change landed earlier, and its proof as text.
     pub(super) fn landed_before(&self, landed: &LandedCase) -> (DecisionEnd, String) {
         let LandedCase { case, decided, commit } = landed;
         let ended = Ended::Landed { commit: commit.clone() };
@@ -121,7 +121,7 @@ impl Decider<'_> {
         (end, in_json(&decided.record))
     }
 
-    /// Has the case that is open decided on, does what follows, and closes it. Returns the proof as well.
+    /// Has the open case decided on, acts on the decision, and closes the case. Returns the proof as well.
     async fn conclude(&mut self, phases: Phases) -> Result<(DecisionEnd, String), ApprovalError> {
         let began = Instant::now();
         let (case, decided) = self.log.decision()?;
@@ -138,7 +138,7 @@ impl Decider<'_> {
             Ended::Rejected
         };
         self.log.close(ended.clone())?;
-        // What is proven is proven, whatever becomes of the copies.
+        // The proof holds even if its copies cannot be written.
         let proof = in_json(&decided.record);
         let dir = self.runs.join(&case.run);
         private_folder(&dir).map_err(ApprovalError::file("make the folder", &dir))?;
@@ -153,9 +153,9 @@ impl Decider<'_> {
         Ok((end, proof))
     }
 
-    /// Tells how each reviewer voted who did not approve, and how the decision ended.
+    /// Reports each vote that is not an approval, and how the decision ended.
     fn tell(&self, end: &DecisionEnd, quorum: &str) {
-        // A review in this process has told it when it ended.
+        // A review in this process reported the votes when it ended.
         let is_distributed = matches!(self.cluster, Cluster::Distributed(_));
         for VotedFor { reviewer, opinion, .. } in end.votes.iter().filter(|_| is_distributed) {
             let (kind, reason) = match opinion {
@@ -166,7 +166,7 @@ impl Decider<'_> {
             let line = format!("{reviewer} {kind}: {}", escape::excerpt(reason));
             self.notices.status(&escape::terminal(&line));
         }
-        // By now the votes say on which models they rest.
+        // By now the votes name the models that formed them.
         self.notices.status(&escape::terminal(&format!("quorum: {quorum}")));
         let approving = end.votes.iter().filter(|vote| vote.opinion.vote() == Vote::Approve).count();
         let approved =
@@ -184,12 +184,12 @@ impl Decider<'_> {
     }
 }
 
-/// Plain data, which always has a JSON form.
+/// Returns the JSON form of plain data, which always has one.
 fn in_json(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-/// How a case has ended, with its figures.
+/// Returns the end of a case, with its figures.
 fn end(
     case: &Case,
     decided: Decided,
@@ -224,7 +224,7 @@ fn end(
     }
 }
 
-/// The figures of a decision that ended so.
+/// Returns the figures of a decision with this outcome.
 fn figures(
     verified: &Verified,
     outcome: DecisionOutcome,
@@ -257,7 +257,7 @@ fn figures(
     metrics
 }
 
-/// Writes a file that everybody may read.
+/// Writes a file that everyone may read.
 pub(super) fn write_public(path: &Path, text: &str) -> Result<(), ApprovalError> {
     write_whole(path, text, PUBLIC).map_err(ApprovalError::file("write", path))
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with decisions.
+//! The errors of decisions.
 
 use std::path::PathBuf;
 
@@ -12,100 +12,100 @@ use crate::crypto::{Digest, NotAKey};
 use crate::journal::JournalError;
 use crate::repository::RepositoryError;
 
-/// Why something cannot be decided, kept or proven.
+/// A reason why something cannot be decided, kept or proven.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DecisionError {
     /// A file cannot be read or written.
     #[error("cannot {action} `{}`", path.display())]
     File {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A folder for keys has some.
-    #[error("`{}` is there already; keys are never written over: give another place", .0.display())]
+    /// A file of keys already exists, and is not overwritten.
+    #[error("`{}` already exists, and keys are never overwritten; choose another place", .0.display())]
     KeysAreThere(PathBuf),
-    /// A key can be read by others.
-    #[error("`{}` can be read by others than its owner; `chmod 600` it, or make new keys if somebody has", .0.display())]
+    /// A file with keys can be read by others.
+    #[error("`{}` can be read by others; run `chmod 600` on it, or make new keys if someone may have read it", .0.display())]
     OpenKey(PathBuf),
-    /// A key is none.
+    /// A file does not hold a key.
     #[error("`{}`: {why}", path.display())]
     Key {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         why: NotAKey,
     },
     /// A key is not the one of its seat.
     #[error("`{}` is not the key that the roster has for `{name}`", path.display())]
     OtherKey {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Whose it should be.
+        /// The name of the member whose key it should be.
         name: String,
     },
-    /// The keys have signed elsewhere, where nobody here could know of it.
+    /// The keys have signed elsewhere, out of sight of this ledger.
     #[error(
-        "these keys have decided in {other}: `{}`; nothing here knows what they have signed there, so that they go on as they began",
+        "these keys have decided in {other}: `{}`; their signatures there are not known here, so they must be used in that way again",
         place.display()
     )]
     Placement {
-        /// What is there.
+        /// The path of what they signed there.
         place: PathBuf,
-        /// Where they have.
+        /// The way in which they signed, in words.
         other: &'static str,
     },
     /// A branch carries a decision of these keys that is not in their ledger.
     #[error(transparent)]
     NotInLedger(Box<NotInLedger>),
-    /// It was said before that the ledger starts elsewhere.
+    /// The ledger was already given another start.
     #[error(
-        "this ledger starts at decision {known}, which was said once and for all; --ledger-starts-at {given} cannot change it"
+        "this ledger starts at decision {known}, as was recorded before; --ledger-starts-at {given} cannot change that"
     )]
     StartsElsewhere {
-        /// What was said before.
+        /// The start that was given before.
         known: Sequence,
-        /// What is said now.
+        /// The start that is given now.
         given: Sequence,
     },
-    /// No secret key of the roster is in a folder, so that there is nothing to take elsewhere.
-    #[error("`{}` has no key of its roster; there is nothing to export", .0.display())]
+    /// A folder has no secret key of its roster, so that there is nothing to export.
+    #[error("`{}` has no secret key of its roster; there is nothing to export", .0.display())]
     NoKeys(PathBuf),
     /// A ledger is in use.
-    #[error("`{}` is in use by another process; end that first", .0.display())]
+    #[error("`{}` is in use by another process; stop that process first", .0.display())]
     InUse(PathBuf),
     /// An exported file cannot be trusted.
-    #[error("`{}` is no file that `consensus keys export` has written, or it was changed: {why}", path.display())]
+    #[error("`{}` was not written by `consensus keys export`, or was changed since: {why}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
-    /// What an exported file brings does not go with what is there.
+    /// An exported file does not fit the files that are there.
     #[error("`{}` {why}; nothing was imported", path.display())]
     Clash {
-        /// What is there.
+        /// The file that is there.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The conflict, in words.
         why: &'static str,
     },
-    /// Somebody is missing.
+    /// A member of the roster has no key here.
     #[error("there is no key of `{0}`")]
     NoSeat(String),
-    /// Somebody is there who should not be.
-    #[error("`{0}` is no reviewer of this roleset")]
+    /// A key belongs to no member of the roster.
+    #[error("`{0}` is not a reviewer of this roleset")]
     NoPart(String),
-    /// A file is not what it should be.
+    /// A file does not have the form that it should have.
     #[error("`{}` cannot be read: {why}", path.display())]
     Unreadable {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
     /// The roster cannot be used.
@@ -117,38 +117,38 @@ pub enum DecisionError {
     /// The ledger cannot be written or trusted.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The ledger's records do not follow from each other.
+    /// The records of the ledger do not follow from each other.
     #[error("the ledger's line {line} does not verify: {why}")]
     Ledger {
-        /// The line, from 1.
+        /// The number of the line, from 1.
         line: u64,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
     /// A decision is under way.
-    #[error("the decision {0} is not at its end; it is brought there first")]
+    #[error("decision {0} has not ended; it must be finished first")]
     UnderWay(Sequence),
     /// No decision is under way.
-    #[error("nothing is being decided")]
+    #[error("no decision is under way")]
     Idle,
-    /// The reviewers come to nothing.
+    /// The parties come to no decision.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// A record is not proven.
+    /// A record does not verify.
     #[error("the record does not verify: {0}")]
     NotProven(String),
-    /// A statement in a record is not as it must be.
+    /// A statement in a record is refused.
     #[error("the record does not verify: {0}")]
     Refused(#[from] Refused),
-    /// The record is of another roster.
-    #[error("the record was made under the roster {found}, and the keys are those of {expected}")]
+    /// The record was made under another roster.
+    #[error("the record was made under the roster {found}, but the keys are those of {expected}")]
     OtherRoster {
-        /// That of the record.
+        /// The digest of the record's roster.
         found: Digest,
-        /// That of the keys.
+        /// The digest of the keys' roster.
         expected: Digest,
     },
-    /// Git says no.
+    /// The repository or git reports an error.
     #[error(transparent)]
     Repository(#[from] RepositoryError),
 }
@@ -185,7 +185,7 @@ impl DecisionError {
         }
     }
 
-    /// For what the file system says of a path.
+    /// Returns a function that wraps an error of the file system on this path.
     pub(super) fn file(action: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::File { action, path, source }

@@ -1,4 +1,4 @@
-//! Why a change is not decided on.
+//! The errors of approval.
 
 use std::path::PathBuf;
 
@@ -15,45 +15,45 @@ use crate::journal::JournalError;
 use crate::repository::RepositoryError;
 use crate::run::RunError;
 
-/// Why a change is not decided on, or not reviewed.
+/// A reason why a change is not decided on, or not reviewed.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ApprovalError {
     /// The request cannot be carried out.
     #[error("{0}")]
     Usage(String),
-    /// No quorum could vote on it.
+    /// No quorum could vote on the change.
     #[error("{0}")]
     NotReady(String),
-    /// A signal came, at this point.
+    /// A signal came at this point.
     #[error("interrupted {0}")]
     Interrupted(&'static str),
-    /// The deadline passed, at this point.
+    /// The deadline passed at this point.
     #[error("the deadline passed {0}")]
     TooLate(&'static str),
-    /// A decision that an earlier process began cannot be brought to its end.
-    #[error("decision {0} cannot be ended")]
+    /// A decision that an earlier process began cannot be finished.
+    #[error("decision {0} cannot be finished")]
     NotEnded(Sequence, #[source] Box<ApprovalError>),
     /// A file cannot be read or written.
     #[error("cannot {action} `{}`", path.display())]
     File {
-        /// What was tried.
+        /// The action that failed.
         action: &'static str,
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A reviewer cannot note which run reviews a change. Others read why, so that no path is in it.
-    #[error("cannot note which run reviews it")]
+    /// A reviewer cannot write down which run reviews a change. Others read the message, so that it holds no path.
+    #[error("cannot write down which run reviews the change")]
     Note(#[source] std::io::Error),
     /// A decision cannot be printed.
-    #[error("cannot print what was decided")]
+    #[error("cannot print the decision")]
     Printed(#[source] std::io::Error),
     /// The program cannot start itself.
-    #[error("this program cannot be found")]
+    #[error("the executable of this program cannot be found")]
     OwnFile(#[source] std::io::Error),
-    /// Something that cannot be, unless this program is wrong.
+    /// A state that can only come from a bug in this program.
     #[error("{0}; that is an error of this program")]
     Internal(&'static str),
     /// A review could not be made.
@@ -62,10 +62,10 @@ pub enum ApprovalError {
     /// The keys, the log of decisions or a record cannot be used.
     #[error(transparent)]
     Decision(#[from] DecisionError),
-    /// A process that takes part cannot go on.
+    /// A process that takes part cannot continue.
     #[error(transparent)]
     Node(#[from] NodeError),
-    /// Git says no.
+    /// The repository or git reports an error.
     #[error(transparent)]
     Repository(#[from] RepositoryError),
     /// The review cannot be run.
@@ -95,7 +95,7 @@ impl ApprovalError {
         }
     }
 
-    /// For what the file system says of a path.
+    /// Returns a function that wraps an error of the file system on this path.
     pub(super) fn file(action: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::File { action, path, source }

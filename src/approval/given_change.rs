@@ -1,4 +1,4 @@
-//! A change as it was given: a patch, or a branch.
+//! A change as it was given: a patch or a branch.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use super::error::ApprovalError;
 use crate::repository::{Authorship, Candidate, ChangeSource, Oid, Repository, RepositoryError};
 
-/// The longest patch that is read.
+/// The longest patch that is read, in bytes.
 const PATCH_BYTES_MAX: u64 = 4 << 20;
 
 /// A change as it was given.
@@ -30,7 +30,7 @@ impl GivenChange {
         }
     }
 
-    /// Who made it, if it is a branch.
+    /// Returns the authors of the change, if it is a branch.
     pub(super) fn authorship(
         &self,
         repository: &Repository,
@@ -42,7 +42,7 @@ impl GivenChange {
         }
     }
 
-    /// Makes ready what would land on `base`.
+    /// Returns the candidate that would land on `base`.
     pub(super) fn candidate(
         &self,
         repository: &Repository,
@@ -56,7 +56,7 @@ impl GivenChange {
     }
 }
 
-/// Reads a patch from a file or standard input; none, if no file has this name.
+/// Reads a patch from a file or from standard input. Returns `None` if no file has this name.
 pub(super) fn patch(change: &str) -> Result<Option<Vec<u8>>, ApprovalError> {
     let path = Path::new(change);
     let limit = PATCH_BYTES_MAX + 1;
@@ -70,7 +70,7 @@ pub(super) fn patch(change: &str) -> Result<Option<Vec<u8>>, ApprovalError> {
     };
     read.map_err(ApprovalError::file("read the patch", path))?;
     if bytes.len() as u64 > PATCH_BYTES_MAX {
-        let why = format!("the patch `{change}` is longer than {PATCH_BYTES_MAX} bytes; make several of it");
+        let why = format!("the patch `{change}` is longer than {PATCH_BYTES_MAX} bytes; split it up");
         return Err(ApprovalError::Usage(why));
     }
     Ok(Some(bytes))

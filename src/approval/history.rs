@@ -1,10 +1,11 @@
-//! What a branch says of decisions, compared with what is known beside the keys.
+//! Compares the decisions that a branch carries with those that are known beside the keys.
 //!
-//! In go the trailers of commits that landed and what a ledger or a reviewer's log knows; out comes whether these keys may sign.
-//! Trailers are words that prove nothing: they can stop a key from signing, and nothing is ever signed because of them.
+//! The input is the trailers of commits that landed, and the decisions in a ledger or in a reviewer's log. The output is
+//! whether these keys may sign. Trailers are words that prove nothing: they can stop a key from signing, and nothing is ever
+//! signed because of them.
 //!
 //! A key that is copied without its ledger would give one place in the order of decisions to two changes. The branch remembers
-//! what landed, so that the copy is noticed before anything is asked or signed.
+//! the changes that landed, so that the copy is noticed before anything is asked or signed.
 
 use std::path::Path;
 
@@ -14,55 +15,56 @@ use crate::bft::{Membership, Sequence, Value};
 use crate::crypto::Digest;
 use crate::repository::{Oid, Repository, Trailer};
 
-/// No decision has a place from here on: it would not be exact in every JSON reader.
+/// The first place that no decision can have: it would not be exact in every JSON reader.
 const SEQUENCE_END: Sequence = 1 << 53;
 
-/// What a digest in a trailer begins with.
+/// The prefix of a digest in a trailer.
 const SHA256: &str = "sha256:";
 
-/// A decision of these keys that a branch tells of.
+/// A decision of these keys that a branch carries.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LandedDecision {
-    /// Its place.
+    /// The place of the decision.
     pub sequence: Sequence,
-    /// The SHA-256 of what was decided; none, if the commit does not say.
+    /// The SHA-256 of the text that was decided on, if the commit names it.
     pub change: Option<Digest>,
-    /// The commit that says so.
+    /// The commit that names the decision.
     pub commit: Oid,
-    /// Whether the commit names the roster of these keys. Version 0.1 named none, which counts for the roster at hand.
+    /// Whether the commit names the roster of these keys. Version 0.1 named no roster, and its commits count for the roster at
+    /// hand.
     pub names_roster: bool,
 }
 
-/// What is known beside the keys of a decision that a branch tells of.
+/// The state of a branch's decision in the ledger or log beside the keys.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LedgerMatch {
-    /// This very decision.
+    /// The same decision is known.
     Same,
-    /// Another decision at its place.
+    /// Another decision is known at its place.
     Other,
-    /// Nothing.
+    /// Nothing is known.
     Nothing,
 }
 
-/// What is beside the keys.
+/// The ledger or log beside the keys, and the branch that it is compared with.
 #[derive(Clone, Copy, Debug)]
 pub struct Beside<'a> {
     /// The branch that is compared.
     pub branch: &'a str,
-    /// Where the ledger or the log is.
+    /// The place of the ledger or the log.
     pub place: &'a Path,
-    /// Where its owner has said that it starts.
+    /// The start of the ledger or the log, as its owner has given it.
     pub starts_at: Option<Sequence>,
-    /// All decisions up to this one are known.
+    /// The place up to which all decisions are known.
     pub known: Sequence,
-    /// Whether what is missing can be learned from others before anything is signed at its place.
+    /// Whether missing decisions can be learned from others before anything is signed at their places.
     pub may_learn: bool,
     /// Whether these are the keys of a reviewer in a process of its own.
     pub is_reviewer: bool,
 }
 
 impl LandedDecision {
-    /// Reads a trailer; `None` if it is under another roster, or no decision has such a place.
+    /// Reads a trailer. Returns `None` if it is under another roster, or if no decision can have such a place.
     fn from_trailer(trailer: &Trailer, roster: Digest) -> Option<Self> {
         let digest = |text: &String| text.strip_prefix(SHA256).and_then(|text| text.parse::<Digest>().ok());
         let named = trailer.roster.as_ref();
@@ -78,7 +80,7 @@ impl LandedDecision {
         })
     }
 
-    /// Compares it with what was decided at its place.
+    /// Compares this decision with the value that was decided at its place.
     #[must_use]
     pub fn is(&self, decided: Value) -> LedgerMatch {
         let is_same = match decided {
@@ -88,19 +90,19 @@ impl LandedDecision {
         if is_same { LedgerMatch::Same } else { LedgerMatch::Other }
     }
 
-    /// Whether its owner has said that other keys made it.
+    /// Returns whether the owner has said that other keys made this decision.
     #[must_use]
     pub fn is_others(&self, starts_at: Option<Sequence>) -> bool {
         !self.names_roster && starts_at.is_some_and(|start| self.sequence < start)
     }
 }
 
-/// All decisions of this roster that a commit and those before it tell of, the last place first. What comes before `since`
-/// is left out.
+/// Returns all decisions of this roster that a commit and those before it carry, the last place first. `since` and the commits
+/// before it are left out.
 ///
 /// # Errors
 ///
-/// [`DecisionError`] if git cannot be asked.
+/// [`DecisionError`] if git fails.
 pub fn told(
     repository: &Repository,
     membership: &Membership,
@@ -116,12 +118,12 @@ pub fn told(
     Ok(told)
 }
 
-/// Compares what a branch tells with what is beside the keys, of which `find` says what it knows. Returns the last place that is
-/// to be learned from others before anything is signed up to it; none, if all is known.
+/// Compares the decisions of a branch with those beside the keys, in which `find` looks up a decision. Returns the last place
+/// that must be learned from others before anything is signed up to it, or `None` if all is known.
 ///
 /// # Errors
 ///
-/// [`DecisionError::NotInLedger`] if something else is known of a decision, or it is not known and cannot be learned.
+/// [`DecisionError::NotInLedger`] if another decision is known at a place, or if a decision is not known and cannot be learned.
 pub fn compare(
     told: &[LandedDecision],
     beside: &Beside<'_>,
@@ -144,7 +146,7 @@ pub fn compare(
 }
 
 impl<'a> Beside<'a> {
-    /// Nothing is known yet of what is beside the keys; to be compared with this branch.
+    /// Returns a place beside the keys without known decisions, for a comparison with this branch.
     #[must_use]
     pub fn new(branch: &'a str) -> Self {
         Self { branch, place: Path::new(""), starts_at: None, known: 0, may_learn: false, is_reviewer: false }
@@ -159,7 +161,7 @@ impl<'a> Beside<'a> {
         let next = told.sequence + 1;
         let word = if !told.names_roster {
             format!(
-                ". The commit names no roster, as version 0.1 wrote it: if other keys decided it, say so once with \
+                ". The commit names no roster, as in version 0.1: if other keys decided it, say so once with \
                  --ledger-starts-at {next}"
             )
         } else if self.is_reviewer && self.starts_at.is_none() {
@@ -170,8 +172,8 @@ impl<'a> Beside<'a> {
             String::new()
         };
         let advice = format!(
-            "Copy `decisions/` from beside the keys that it was landed with, or run `consensus keys export` there and `consensus keys \
-             import` here; if it is lost, make new keys{word}"
+            "Copy `decisions/` from the folder of the keys that landed it, or run `consensus keys export` there and `consensus keys \
+             import` here; if that folder is lost, make new keys{word}"
         );
         NotInLedger {
             branch: self.branch.to_owned(),

@@ -1,24 +1,24 @@
-//! A change is reviewed, decided on by a quorum, and brought onto its branch: keys, proposals, the log of a repository's decisions,
-//! and what proves them.
+//! Reviews a change, has a quorum decide on it, and brings it onto its branch. This includes keys, proposals, the log of a
+//! repository's decisions, and the records that prove them.
 //!
 //! ```text
 //!  keys ──────────────┐
 //!  proposal ──► log (fsync) ──► quorum (pure) ─► log ──► repository ──► log
 //!  opinions ──────────┘              signatures    │          branch         └─ how it ended
 //!                                                  ▼
-//!                                               record, which anybody with the public keys can verify
+//!                                               record, which anyone with the public keys can verify
 //! ```
 //!
-//! In go a change that was made ready and what each reviewer thinks of it; out come decisions, in their order, and branches
-//! that are moved. What is needed to sign is durable before anything is signed, and what is needed to move a branch before it
-//! is moved: whoever comes after a crash signs the same again and brings the rest to its end.
+//! The input is a change that was made ready, and the opinion of each reviewer on it. The output is decisions, in their order,
+//! and branches that are moved. Everything needed to sign is durable before anything is signed, and everything needed to move a
+//! branch is durable before it is moved. So a process that starts after a crash signs the same again, and finishes the rest.
 //!
-//! Before any of it, what the branch says of earlier decisions is compared with the log: keys that came without theirs sign
+//! Before all that, the decisions that the branch carries are compared with the log: keys that came without their log sign
 //! nothing. Keys and logs move together, as one file.
 //!
-//! There are two ways in. A [`ProposingNode`] proposes a change and has it decided on; a [`ReviewingNode`] is one reviewer in a
-//! process of its own. Votes are counted by [`bft`](crate::bft) alone; here a record is checked for the votes that it needs. Nothing is
-//! printed, and no signal is caught.
+//! There are two entry points. A [`ProposingNode`] proposes a change and has it decided on; a [`ReviewingNode`] is one reviewer
+//! in a process of its own. Only [`bft`](crate::bft) counts votes; here a record is checked for the votes that it needs.
+//! Nothing is printed here, and no signal is caught.
 
 mod awaiting;
 mod cluster;

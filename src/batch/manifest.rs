@@ -209,7 +209,7 @@ pub fn mixed_columns(folder: &Path) -> Result<Vec<String>, BatchError> {
     let in_words = |column: &ColumnNote| {
         let names = [&column.roleset, &column.model, &column.arm].map(String::as_str);
         let given: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
-        format!("{} ({} choices of settings)", given.join(" · "), column.settings.len())
+        format!("{} has runs with {} choices of settings", given.join(" · "), column.settings.len())
     };
     Ok(mixed.map(in_words).collect())
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!  tasks, line by line ──► cells of the matrix ──those of this shard──► runs under way ──► results, a line each
 //!                                                      │                     │
-//!                                     what is there already is skipped       └──► one journal for all of them
+//!                                     finished runs are skipped              └──► one journal for all of them
 //! ```
 //!
 //! The input is task lines, columns (rolesets and models that are ready to run) and a folder. The output is one journal and one file

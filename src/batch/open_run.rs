@@ -188,7 +188,7 @@ pub(super) fn begin(shard: &mut Shard, work: &Work, common: &Common) -> Result<N
         CellState::Ended(known) => {
             // No model has seen the answer, so a run is only compared again if the answer has changed.
             let task = as_written(work, shard)?;
-            // Where anything else has changed, the answer may be that of another question.
+            // If anything else has changed, the answer may belong to another question.
             let is_same = known.made_of == cell.made_of();
             let rights = if is_same {
                 known.rights(&Cell { task: &task, ..cell })

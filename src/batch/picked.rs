@@ -1,8 +1,8 @@
 //! One run of a batch, read back from the journal that it shares with other runs.
 //!
-//! The input is a folder and what is known of the run: its task or its id, and as much of its roleset, model, arm and seed as was
-//! given. The output is each run that fits, as if it had a journal of its own. The chain of each journal is checked to its end, so
-//! no run is shown from a journal that was changed.
+//! The input is a folder, and the task or the id of the run, with as much of its roleset, model, arm and seed as was given. The
+//! output is each run that fits, as if it had a journal of its own. The chain of each journal is checked to its end, so no run is
+//! shown from a journal that was changed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The part of a batch's folder that belongs to one shard: its existing records, and what is added.
+//! The part of a batch's folder that belongs to one shard: its existing records and new ones.
 //!
 //! The journal is the truth, and a line of results follows from it. A crash may leave the two out of step. The gap is closed when
 //! the run's cell comes by: an ended run without a line gets one, and an unfinished run continues.

@@ -227,7 +227,7 @@ mod tests {
         for (line, part) in [
             ("", "it is not valid JSON, and so not a task"),
             ("not json", "it is not valid JSON, and so not a task"),
-            ("[]", "it is not a task"),
+            ("[]", "it begins a list"),
             (r#"{"id": [1], "prompt": "b"}"#, "its `id` is neither"),
             (r#"{"id": "a"}"#, "it has no `prompt`; its fields are `id`, and `--map prompt=NAME` says"),
             (r#"{"question": "a", "answer": "b"}"#, "its fields are `answer`, `question`, and `--map"),

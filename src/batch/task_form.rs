@@ -35,7 +35,7 @@ impl TaskForm {
     ///
     /// # Errors
     ///
-    /// Returns the name that is not there, and those that are.
+    /// Returns the missing name, and the names that exist.
     pub(super) fn rename(&self, mut line: Fields, number: u64) -> Result<Fields, String> {
         if self.names.is_empty() {
             return Ok(line);
@@ -95,7 +95,7 @@ pub(super) fn label(value: &RawValue) -> Option<String> {
     (!written.starts_with(['{', '[']) && written != "null").then(|| written.to_owned())
 }
 
-/// Says which fields a line has.
+/// Lists the fields of a line for a message.
 pub(super) fn fields_of(line: &Fields) -> String {
     let names: Vec<String> = line.keys().map(|name| format!("`{}`", escape::excerpt(name))).collect();
     if names.is_empty() {

@@ -1,4 +1,4 @@
-//! What orchestrators and reviewers say to each other, once its signatures have been checked.
+//! The messages of orchestrators and reviewers, once their signatures have been checked.
 
 use std::collections::BTreeSet;
 
@@ -7,23 +7,24 @@ use serde::{Deserialize, Serialize};
 use super::quorum::Quorum;
 use crate::crypto::Digest;
 
-/// A reviewer's place in the list of all, from 0.
+/// The place of a reviewer in the list of all, from 0.
 pub type Reviewer = usize;
 
-/// The attempts at one decision, from 0; each has an orchestrator of its own.
+/// The number of an attempt at one decision, from 0. Each view has an orchestrator of its own.
 pub type View = u32;
 
-/// What can be decided.
+/// A value that can be decided.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
     /// The change with this digest is applied.
     Change(Digest),
-    /// Nothing is. Decided like a change, so that no late approval contradicts a rejection that was acted upon.
+    /// Nothing is applied. This is decided like a change, so that no late approval contradicts a rejection that was
+    /// acted upon.
     Nothing,
 }
 
-/// What a reviewer says to a proposal.
+/// The vote of a reviewer on a proposal.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vote {
@@ -31,9 +32,10 @@ pub enum Vote {
     Approve,
     /// It has reviewed the change, and it must not be applied.
     Reject,
-    /// It cannot say. Never helps a quorum; unlike silence it says so, and nobody waits for it.
+    /// It cannot judge the change. An abstention never helps a quorum; unlike silence, it is explicit, so no one
+    /// waits for this reviewer.
     Abstain,
-    /// Its own opinion is not asked: a quorum has approved before, or the proposal is to decide nothing.
+    /// Its own opinion is not needed: a quorum has approved before, or the proposal is to decide nothing.
     Follow,
 }
 
@@ -44,42 +46,42 @@ pub struct LeaderProposal {
     pub view: View,
     /// The value.
     pub value: Value,
-    /// Why it may propose this.
+    /// The grounds for proposing it.
     pub grounds: Grounds,
 }
 
-/// Why a value may be proposed.
+/// The grounds for proposing a value.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grounds {
     /// It is the first view.
     First,
-    /// A quorum has gone to this very view, and this is what each of them said.
+    /// A quorum has gone to this very view; these are their messages.
     Left(Vec<(Reviewer, ViewChange)>),
 }
 
 /// A reviewer's vote.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct Prepare {
-    /// In this view.
+    /// The view of the vote.
     pub view: View,
-    /// On this value.
+    /// The value that is voted on.
     pub value: Value,
-    /// What it says.
+    /// The vote itself.
     pub vote: Vote,
 }
 
-/// A reviewer has seen a quorum approve in the view that it takes part in. The same for all who say it, whatever they
-/// voted.
+/// The report of a reviewer that has seen a quorum approve in the view that it takes part in. It is the same for all
+/// who send it, however they voted.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct Commit {
-    /// In this view.
+    /// The view of the approval.
     pub view: View,
-    /// This value.
+    /// The value that was approved.
     pub value: Value,
 }
 
-/// A reviewer leaves all views before this one.
+/// The announcement of a reviewer that it leaves all views before this one.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct ViewChange {
     /// The first view that it takes part in again.
@@ -88,32 +90,32 @@ pub struct ViewChange {
     pub lock: Option<Lock>,
 }
 
-/// A value that a quorum has approved.
+/// A value that a quorum has approved, with its approvers.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct Lock {
-    /// In this view.
+    /// The view of the approval.
     pub view: View,
-    /// This value.
+    /// The value that was approved.
     pub value: Value,
-    /// Those whose signed votes for this value in this view are attached, to approve or to follow; each counts once, and
-    /// their signatures have been checked like the message's own.
+    /// The reviewers whose signed votes for this value in this view are attached, to approve or to follow. Each
+    /// counts once, and the signatures have been checked like that of the message itself.
     pub approvers: BTreeSet<Reviewer>,
 }
 
-/// What a reviewer sends to all.
+/// A message that a reviewer sends to all.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SlotMessage {
-    /// Its vote.
+    /// The reviewer's vote.
     Prepare(Prepare),
-    /// That it has seen a quorum approve.
+    /// The report that it has seen a quorum approve.
     Commit(Commit),
-    /// That it leaves a view.
+    /// The announcement that it leaves a view.
     ViewChange(ViewChange),
 }
 
 impl Lock {
-    /// Whether this many known reviewers are a quorum.
+    /// Returns true if there are enough known reviewers for a quorum.
     pub(super) fn holds(&self, quorum: Quorum) -> bool {
         let known = self.approvers.iter().filter(|reviewer| **reviewer < quorum.reviewers()).count();
         known >= quorum.size()
@@ -121,9 +123,10 @@ impl Lock {
 }
 
 impl LeaderProposal {
-    /// What the orchestrator of a view proposes when a quorum has gone to it: what it must, or else `wish`. To be made once
-    /// in a view, and written down before it is sent: with other grounds it may be another. An orchestrator that wishes
-    /// for a change again and again that a quorum cannot approve decides nothing; it wishes for nothing then.
+    /// Returns the proposal of a view's orchestrator after a quorum has gone to that view: the value that it must
+    /// propose, or else `wish`. It must be made once per view and written down before it is sent, since other grounds
+    /// may lead to another value. An orchestrator that keeps wishing for a change that a quorum cannot approve
+    /// decides nothing; it should then wish for nothing.
     #[must_use]
     pub fn after(view: View, said: Vec<(Reviewer, ViewChange)>, wish: Value, quorum: Quorum) -> Option<Self> {
         let mut proposal = Self { view, value: wish, grounds: Grounds::Left(said) };
@@ -131,10 +134,10 @@ impl LeaderProposal {
         Some(proposal)
     }
 
-    /// Returns what must be proposed where anything must: `Ok(None)` leaves the orchestrator the choice. `Err` if the
-    /// grounds are none.
+    /// Returns the value that must be proposed, or `Ok(None)` if the orchestrator may choose. Returns `Err` if the
+    /// grounds are not sufficient.
     ///
-    /// A message whose lock does not hold is left out, and those of others count all the same.
+    /// A message whose lock does not hold is left out; those of the other reviewers still count.
     pub(super) fn forced(&self, quorum: Quorum) -> Result<Option<Value>, ()> {
         let Grounds::Left(said) = &self.grounds else {
             let is_first = self.view == 0 && self.value != Value::Nothing;

@@ -1,32 +1,33 @@
-//! A change is decided by a Byzantine quorum of reviewers, who sign.
+//! Deciding on a change by a Byzantine quorum of reviewers, who sign.
 //!
 //! ```text
 //! pre-prepare   the orchestrator of a view proposes one value: a change, or nothing
 //! prepare       each reviewer votes once in each view; its opinion on a change is asked once for all views
-//! commit        whoever sees a quorum approve in its view says so; a quorum of such messages is the decision
-//! view change   after a time-out, or when no quorum can approve any more: reviewers tell what they have seen a
+//! commit        each reviewer that sees a quorum approve in its view says so; a quorum of such messages decides
+//! view change   after a time-out, or when no quorum can approve any more: reviewers report what they saw a
 //!               quorum approve, and the next view must propose the last of it
 //! ```
 //!
-//! Start with `wire`, which reads a message and checks its signatures, and `payload`, which binds each statement to its
-//! decision (repository, list of reviewers, sequence number) and signs it. `slot` is one place in the order of decisions,
-//! `replica` a reviewer with all its slots, and `proposer` the one who proposes.
+//! Start with `wire`, which reads a message and checks its signatures, and `payload`, which signs each statement. The
+//! signature binds it to its decision: the repository, the list of reviewers and the sequence number. Each place in the
+//! order of decisions is a `slot`. A reviewer with all its slots is a `replica`, and an orchestrator is a `proposer`.
 //!
-//! In come messages, reviews and time-outs; out go messages to be sent, wishes for a review, decisions, and proof of those
-//! who said two things in one view. There is no clock, network or file in here.
+//! The input is messages, reviews and time-outs. The output is messages to send, requests for a review, decisions,
+//! and proof against authors of two contradictory messages in one view. There is no clock, network or file here.
 //!
-//! What the edge owes: inputs are written down before their outputs are acted on and are given in the same
-//! order after a restart, where a review that has been written down is not made again; then whoever is killed at any
-//! moment says nothing else afterwards. Messages are sent again until there is a decision, and its proof to whoever
-//! goes on after it.
+//! The caller must write inputs down before it acts on their outputs. After a restart it must give them again in the
+//! same order, and a review that was written down must not be made again. Then a process that is killed at any moment
+//! never contradicts itself afterwards. Messages are repeated until there is a decision; its proof is then repeated
+//! to all that still continue.
 //!
-//! What each phase is worth: against an orchestrator that can be trusted, signed votes would do. Preparing keeps one
-//! that shows two reviewers two changes from having both approved; committing makes the outcome outlive it. The
-//! orchestrator can always stop progress, or have nothing decided; it can never have a change decided by itself.
+//! Each phase has its purpose. Against an orchestrator that can be trusted, signed votes would be enough. Preparing
+//! keeps an orchestrator that shows two changes to two reviewers from having both approved. Committing makes the
+//! outcome outlive the view. The orchestrator can always stop progress, or have nothing decided; it can never have a
+//! change decided by itself.
 //!
-//! After Castro and Liskov, Practical Byzantine Fault Tolerance (OSDI 1999), with reviewers in place of replicas that
-//! execute: two honest ones may disagree, so that an approval counts, and whoever has disagreed still reports what a
-//! quorum approved.
+//! The protocol follows Castro and Liskov, Practical Byzantine Fault Tolerance (OSDI 1999), with reviewers in place
+//! of replicas that execute. Two honest reviewers may disagree, so each approval counts, and a reviewer that
+//! disagreed still reports what a quorum approved.
 
 mod event;
 mod limits;

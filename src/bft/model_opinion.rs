@@ -1,8 +1,8 @@
-//! What a reviewer thinks of a change, and on which model: what a vote names by its digest.
+//! The opinion of a reviewer on a change, with the model that formed it. A vote names both by one digest.
 //!
-//! In go an opinion and the place where its model was called; out comes the digest that is signed with the vote, so that
-//! neither can be changed afterwards. An opinion that no model formed stands alone, in the form of the first version, and so do
-//! all votes of that version. Whether a vote counts is never decided here.
+//! The input is an opinion and the place where its model was called. The output is the digest that is signed with the
+//! vote, so that neither can be changed afterwards. An opinion that no model formed is digested alone, in the form of
+//! the first version, and so are all opinions of that version. Whether a vote counts is never decided here.
 
 use std::fmt;
 
@@ -13,12 +13,12 @@ use super::message::Vote;
 use super::opinion::Opinion;
 use crate::crypto::Digest;
 
-/// The form of what a vote names by its digest, where a model formed the opinion. A bare opinion is the first form.
+/// The type of the data behind a vote's digest, if a model formed the opinion. A bare opinion is the first form.
 pub const VOTE_TYPE: &str = "https://github.com/consensus-cli/consensus/vote/v2";
 
-/// A model, and where it was called.
+/// A model, and the place where it was called.
 ///
-/// The fields are in alphabetical order: so they are written in canonical form.
+/// The fields are in alphabetical order, so they are written in canonical form.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelAt {
@@ -33,11 +33,12 @@ pub struct ModelAt {
 pub struct ModelOpinion {
     /// The opinion.
     pub opinion: Opinion,
-    /// The model; none, if no model was asked, or by the first version of the protocol, which did not say.
+    /// The model. It is `None` if no model was asked, and in the first version of the protocol, which did not record
+    /// it.
     pub model: Option<ModelAt>,
 }
 
-/// What the digest covers. The fields are in alphabetical order.
+/// The data that the digest covers. The fields are in alphabetical order.
 #[derive(Serialize)]
 struct Named<'a> {
     model: &'a ModelAt,
@@ -47,14 +48,14 @@ struct Named<'a> {
 }
 
 impl ModelAt {
-    /// A model with this name at this endpoint. Of names that are too long the beginning is kept.
+    /// Returns a model with this name at this endpoint. A name that is too long is cut.
     #[must_use]
     pub fn new(endpoint: &str, model: &str) -> Self {
         let bounded = |text: &str| text[..text.floor_char_boundary(MODEL_BYTES_MAX)].to_owned();
         Self { endpoint: bounded(endpoint), model: bounded(model) }
     }
 
-    /// Whether both names are short enough to be read.
+    /// Returns true if both names are short enough to be read.
     pub(super) fn is_bounded(&self) -> bool {
         self.endpoint.len() <= MODEL_BYTES_MAX && self.model.len() <= MODEL_BYTES_MAX
     }
@@ -68,17 +69,18 @@ impl fmt::Display for ModelAt {
 }
 
 impl ModelOpinion {
-    /// An opinion that a model formed.
+    /// Returns an opinion that a model formed.
     #[must_use]
     pub fn by(model: ModelAt, opinion: Opinion) -> Self {
         Self { opinion, model: Some(model) }
     }
 
-    /// The SHA-256 of its canonical JSON; of an opinion without a model, that of the opinion alone.
+    /// Returns the SHA-256 of the canonical JSON. For an opinion without a model, this is the digest of the opinion
+    /// alone.
     ///
     /// # Panics
     ///
-    /// Never: it has a JSON form.
+    /// Never: every opinion has a JSON form.
     #[must_use]
     pub fn digest(&self) -> Digest {
         let Self { opinion, model } = self;
@@ -87,7 +89,7 @@ impl ModelOpinion {
         Digest::new(&serde_json::to_vec(&named).expect("strings and numbers have a JSON form"))
     }
 
-    /// What it counts as.
+    /// Returns the vote that the opinion counts as.
     #[must_use]
     pub fn vote(&self) -> Vote {
         self.opinion.vote()

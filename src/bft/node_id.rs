@@ -1,10 +1,10 @@
-//! Who takes part in a decision.
+//! The parties to a decision.
 
 use serde::{Deserialize, Serialize};
 
 use super::message::Reviewer;
 
-/// Somebody who takes part, by the place in its list.
+/// A party, by its place in the list of its kind.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeId {

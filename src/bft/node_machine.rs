@@ -1,6 +1,7 @@
-//! Whoever takes part, whichever part it has: one form of what happens to it and what it wants, for those who run it.
+//! The machine of a party, reviewer or orchestrator, with one form of input and output for the code that runs it.
 //!
-//! Nothing is decided in here: what happens goes to the machine that it is, and what does not concern its part is dropped.
+//! Nothing is decided here. An input goes to the machine of the party, and an input that does not concern its part is
+//! dropped.
 
 use std::sync::Arc;
 
@@ -17,54 +18,56 @@ use crate::crypto::Digest;
 /// A machine: a reviewer or an orchestrator.
 #[derive(Clone, Debug)]
 pub enum NodeMachine<K: Signer> {
-    /// One that votes.
+    /// A reviewer, which votes.
     Reviewer(Replica<K>),
-    /// One that proposes.
+    /// An orchestrator, which proposes.
     Orchestrator(Proposer<K>),
 }
 
-/// What happens to one.
+/// An input of a party.
 #[derive(Clone, Debug)]
 pub enum NodeInput<S> {
-    /// A change is to be decided on; an orchestrator's.
+    /// A change is to be decided on. This is for an orchestrator.
     Submit(Change),
-    /// Something has come from somebody, who may not be its author.
+    /// A packet has come from this party, which may not be its author.
     Heard(NodeId, Packet<S>),
-    /// The change with this digest has been reviewed for this decision; a reviewer's.
+    /// The change with this digest has been reviewed for this decision. This is for a reviewer.
     Reviewed(Sequence, Digest, Arc<ModelOpinion>),
-    /// The time for a phase is over; that of an orchestrator is [`Phase::PrePrepare`].
+    /// The time for a phase is over. The phase of an orchestrator is [`Phase::PrePrepare`].
     Expired(Sequence, View, Phase),
-    /// What was said may be lost: it is time to say it again. Changes nothing in a machine, and need not be written down.
+    /// Earlier messages may be lost, and it is time to repeat them. This changes nothing in a machine, and need not
+    /// be written down.
     Again,
 }
 
-/// What one wants.
+/// An action that a party asks for.
 #[derive(Clone, Debug)]
 pub enum NodeAction<S> {
-    /// To be sent.
+    /// Send a packet.
     Send(To, Packet<S>),
-    /// To be reviewed.
+    /// Review a change.
     Review(Sequence, Change),
-    /// The time for a phase begins.
+    /// Begin the time for a phase.
     Wait(Sequence, View, Phase),
-    /// Something is decided, for good; of a reviewer, not always in order. To be kept.
+    /// Keep a final decision. A reviewer does not always report decisions in order.
     Decide(Sequence, Proof<S>),
-    /// Something is decided, and so is all before it; of an orchestrator, once for each place. To be kept.
+    /// Keep a final decision that follows on all before it. An orchestrator reports each place once.
     Tell(Sequence, Value, Proof<S>),
-    /// A change that was submitted is not proposed any more: nothing was decided at this place, where it was.
+    /// Return a change that was submitted, with the reason. Nothing was decided at its place, and it is no longer
+    /// proposed.
     Return(Sequence, Change, Why),
-    /// These reviewers have not acknowledged a proposal in time; it has been sent to them again.
+    /// Report the reviewers that did not acknowledge a proposal in time. It has been sent to them again.
     Late(Sequence, View, Vec<Reviewer>),
-    /// Somebody wants some of the decisions after this one: those that were kept.
+    /// Send some of the kept decisions after this one to a party that wants them.
     Recall(NodeId, Sequence),
-    /// A quorum knows all decisions up to this one.
+    /// Report that a quorum knows all decisions up to this one.
     Stable(Sequence, Vec<Signed<S>>),
-    /// Two statements by one author, of which an honest one makes one.
+    /// Accuse one author of two statements, of which an honest author makes only one.
     Accuse(Box<(Signed<S>, Signed<S>)>),
 }
 
 impl<K: Signer> NodeMachine<K> {
-    /// Goes on. The same inputs give the same outputs; what makes no sense is dropped.
+    /// Takes an input. The same inputs give the same outputs; an input that makes no sense is dropped.
     pub fn step(&mut self, input: NodeInput<K::Signature>) -> Vec<NodeAction<K::Signature>> {
         match self {
             Self::Reviewer(replica) => {
@@ -92,7 +95,8 @@ impl<K: Signer> NodeMachine<K> {
         }
     }
 
-    /// Whether a message that says this can make a difference here. Its signature need not be checked if not.
+    /// Returns true if a message with this statement can make a difference here. Otherwise its signature need not be
+    /// checked.
     #[must_use]
     pub fn wants(&self, sequence: Sequence, statement: &Statement) -> bool {
         match self {
@@ -101,7 +105,7 @@ impl<K: Signer> NodeMachine<K> {
         }
     }
 
-    /// Returns what is waited for: for whoever has put in again all that was put in before.
+    /// Returns the actions that are still awaited, for a caller that has given all earlier inputs again.
     #[must_use]
     pub fn resume(&self) -> Vec<NodeAction<K::Signature>> {
         match self {
@@ -110,7 +114,7 @@ impl<K: Signer> NodeMachine<K> {
         }
     }
 
-    /// What is sent to somebody who knows all decisions up to one. Nothing changes by it.
+    /// Returns the answer to a party that knows all decisions up to one. This changes nothing.
     #[must_use]
     pub fn answer(&self, to: NodeId, known: Sequence) -> Vec<NodeAction<K::Signature>> {
         match self {
@@ -119,7 +123,7 @@ impl<K: Signer> NodeMachine<K> {
         }
     }
 
-    /// So many changes that were submitted are neither decided on nor returned; a reviewer has none.
+    /// Returns the number of submitted changes that are neither decided on nor returned; a reviewer has none.
     #[must_use]
     pub fn pending(&self) -> usize {
         match self {
@@ -128,7 +132,7 @@ impl<K: Signer> NodeMachine<K> {
         }
     }
 
-    /// All decisions up to this one are known.
+    /// Returns the place up to which all decisions are known.
     #[must_use]
     pub fn known(&self) -> Sequence {
         match self {

@@ -1,4 +1,4 @@
-//! What a reviewer thinks of a change.
+//! The opinion of a reviewer on a change.
 
 use std::fmt;
 
@@ -7,33 +7,33 @@ use serde::{Deserialize, Serialize};
 use super::message::Vote;
 use crate::crypto::Digest;
 
-/// What a reviewer thinks of a change.
+/// The opinion of a reviewer on a change.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Opinion {
-    /// It may be applied.
+    /// The change may be applied.
     Approve {
-        /// How sure it is, in hundredths of a per cent, 0 to 10000. A figure for people, and never a weight: a liar is always
-        /// sure.
+        /// The confidence in hundredths of a per cent, 0 to 10000. It is a figure for people, and never a weight: a
+        /// liar is always sure.
         confidence: u16,
-        /// What it looked at.
+        /// The points that the reviewer looked at.
         notes: String,
     },
-    /// It must not be applied.
+    /// The change must not be applied.
     Reject {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// How bad it is.
+        /// The severity of the fault.
         severity: Severity,
     },
-    /// It cannot say.
+    /// The reviewer cannot judge the change.
     Abstain {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// How bad it would be to apply a change.
+/// The damage that applying a change would do.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
@@ -43,22 +43,22 @@ pub enum Severity {
     Medium,
     /// A fault.
     High,
-    /// Damage, loss of data or a hole in the security.
+    /// Damage, loss of data or a security hole.
     Critical,
 }
 
 impl Opinion {
-    /// The SHA-256 of its canonical JSON.
+    /// Returns the SHA-256 of the canonical JSON.
     ///
     /// # Panics
     ///
-    /// Never: it has a JSON form.
+    /// Never: every opinion has a JSON form.
     #[must_use]
     pub fn digest(&self) -> Digest {
         Digest::new(&serde_json::to_vec(self).expect("strings and numbers have a JSON form"))
     }
 
-    /// How long its text is, in bytes.
+    /// Returns the length of the text, in bytes.
     #[must_use]
     pub fn text_len(&self) -> usize {
         match self {
@@ -68,7 +68,7 @@ impl Opinion {
         }
     }
 
-    /// What it counts as.
+    /// Returns the vote that the opinion counts as.
     #[must_use]
     pub fn vote(&self) -> Vote {
         match self {

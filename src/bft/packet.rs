@@ -1,4 +1,4 @@
-//! What travels between reviewers and orchestrators.
+//! The packets that travel between reviewers and orchestrators.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,40 +7,41 @@ use super::node_id::NodeId;
 use super::quorum::Quorum;
 use super::statement::{Change, Sequence, Signed, SignedMessage, Statement};
 
-/// So many decisions may be under way at once, counted from the last checkpoint: whoever numbers beyond wants to be
-/// remembered without end.
+/// The number of decisions that may be under way at once, counted from the last checkpoint. Messages about later
+/// places are dropped, since their authors could fill the memory without end.
 pub const WINDOW: Sequence = 64;
 
-/// After so many decisions there is a checkpoint.
+/// The number of decisions from one checkpoint to the next.
 pub const CHECKPOINT_EVERY: Sequence = 16;
 
-/// Whose turn it is to propose in a view of a decision: nobody has the first word everywhere.
+/// Returns the orchestrator whose turn it is to propose in a view of a decision. The turns rotate, so none comes
+/// first everywhere.
 #[must_use]
 pub fn leader(sequence: Sequence, view: View, orchestrators: usize) -> usize {
     let turn = sequence.wrapping_add(u64::from(view)) % orchestrators as u64;
-    // It is less than the number of orchestrators.
+    // The turn is less than the number of orchestrators.
     usize::try_from(turn).unwrap_or_default()
 }
 
-/// So many commits of one reviewer are kept for a decision by those who do not know in which view it is.
+/// The number of one reviewer's commits that are kept for a decision by parties that do not know its view.
 const COMMITS_MAX: usize = 16;
 
-/// So many proofs are sent to whoever asks for what it has missed; it asks again.
+/// The number of proofs that are sent to a party that asks for missed decisions. It can ask again.
 pub const PROOFS_AT_ONCE: usize = 16;
 
-/// To whom something is sent.
+/// The recipients of a packet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum To {
-    /// To everybody but the sender.
+    /// All parties but the sender.
     All,
-    /// To all reviewers but the sender.
+    /// All reviewers but the sender.
     Reviewers,
-    /// To one.
+    /// One party.
     One(NodeId),
 }
 
 impl To {
-    /// Whether what `from` sends so goes to this party.
+    /// Returns true if a packet that `from` sends in this way goes to this party.
     #[must_use]
     pub fn reaches(self, from: NodeId, party: NodeId) -> bool {
         match self {
@@ -51,7 +52,7 @@ impl To {
     }
 }
 
-/// What is sent.
+/// A packet.
 #[derive(Clone, Debug)]
 pub enum Packet<S> {
     /// A statement with its grounds.
@@ -60,13 +61,14 @@ pub enum Packet<S> {
     Proof(Proof<S>),
     /// A checkpoint that a quorum has signed.
     Stable(Vec<Signed<S>>),
-    /// The sender knows all decisions up to this one, and would like those after it. Not signed: whoever lies about it
-    /// gets what everybody may have.
+    /// The statement that the sender knows all decisions up to this one, and wants those after it. It is not signed:
+    /// a liar only gets packets that every party may have.
     Have(Sequence),
 }
 
 impl<S> Packet<S> {
-    /// Whether it proves what it says: messages are for those who count them, and the rest needs a quorum.
+    /// Returns true if the packet proves its content. Messages need no proof, since they are counted by their
+    /// recipients; the rest needs a quorum.
     #[must_use]
     pub fn is_proven(&self, quorum: Quorum) -> bool {
         match self {
@@ -77,28 +79,28 @@ impl<S> Packet<S> {
     }
 }
 
-/// The commits of a quorum, which prove a decision to everybody.
+/// The commits of a quorum, which prove a decision to everyone.
 #[derive(Clone, Debug)]
 pub struct Proof<S> {
-    /// The change that was decided, where its sender has it.
+    /// The change that was decided, if the sender has it.
     pub change: Option<Change>,
-    /// Commits to one value in one view of one decision, by reviewers who are a quorum.
+    /// The commits to one value in one view of one decision, by reviewers who are a quorum.
     pub commits: Vec<Signed<S>>,
 }
 
-/// What a proof proves.
+/// The content of a proof.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Proven {
     /// The place of the decision.
     pub sequence: Sequence,
     /// The view in which it was made.
     pub view: View,
-    /// What was decided.
+    /// The value that was decided.
     pub value: Value,
 }
 
 impl<S> Proof<S> {
-    /// Reads a proof; `None` if it is none.
+    /// Reads a proof. Returns `None` if it is not a valid one.
     #[must_use]
     pub fn check(&self, quorum: Quorum) -> Option<Proven> {
         let first = self.commits.first()?;
@@ -111,7 +113,7 @@ impl<S> Proof<S> {
     }
 }
 
-/// Whether reviewers who are a quorum say the same of the same.
+/// Returns true if reviewers who are a quorum make the same statement about the same place.
 pub(super) fn is_quorum_on_the_same<S>(signed: &[Signed<S>], quorum: Quorum) -> bool {
     let Some(first) = signed.first() else { return false };
     let is_same = |other: &Signed<S>| other.sequence == first.sequence && other.statement == first.statement;
@@ -136,7 +138,7 @@ impl<S: Clone> Commits<S> {
         self.0.entry(signed.by).or_default().entry(view).or_insert_with(|| signed.clone());
     }
 
-    /// Keeps a commit, and no more than the latest of its author's.
+    /// Keeps a commit, and drops its author's earliest one if there are too many.
     pub(super) fn keep_latest(&mut self, view: View, signed: &Signed<S>) {
         self.keep(view, signed);
         let own = self.0.entry(signed.by).or_default();
@@ -145,12 +147,12 @@ impl<S: Clone> Commits<S> {
         }
     }
 
-    /// The first commit of a reviewer in a view.
+    /// Returns the first commit of a reviewer in a view.
     pub(super) fn first(&self, view: View, by: Reviewer) -> Option<&Signed<S>> {
         self.0.get(&by)?.get(&view)
     }
 
-    /// All commits to a value in a view.
+    /// Returns all commits to a value in a view.
     pub(super) fn to(&self, commit: Commit) -> Vec<Signed<S>> {
         let of_view = self.0.values().filter_map(|own| own.get(&commit.view));
         of_view.filter(|signed| signed.statement == Statement::Commit(commit)).cloned().collect()

@@ -1,7 +1,7 @@
-//! What is signed: the bytes of a statement, bound to the repository, the roster and the place.
+//! The bytes that are signed: a statement, bound to the repository, the roster and the place.
 //!
-//! There is one form for each statement. A commit is an in-toto statement, the same for all who make it, so that the commits
-//! of a quorum are one envelope with as many signatures, which other programs can verify.
+//! Each statement has one form. A commit is an in-toto statement, the same for all who make it. So the commits of a
+//! quorum are one envelope with as many signatures, which other programs can verify.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,29 +15,29 @@ use super::roster::Membership;
 use super::statement::{Sequence, Signer, Statement};
 use crate::crypto::{Digest, SecretKey, Signature, dsse};
 
-/// The type of all statements but commits.
+/// The payload type of all statements but commits.
 const STATEMENT_TYPE: &str = "application/vnd.consensus.approval+json";
 
-/// The type of commits.
+/// The payload type of commits.
 const IN_TOTO_TYPE: &str = "application/vnd.in-toto+json";
 
-/// The form of a commit.
+/// The in-toto type of a commit.
 const IN_TOTO_STATEMENT: &str = "https://in-toto.io/Statement/v1";
 
-/// What a commit is about.
+/// The predicate type of a commit.
 pub const PREDICATE_TYPE: &str = "https://github.com/consensus-cli/consensus/approval/v1";
 
-/// Numbers from here on are not exact in every JSON reader.
+/// The first number that is not exact in every JSON reader.
 pub(super) const SEQUENCE_END: Sequence = 1 << 53;
 
-/// Signs in one party's name.
+/// A key that signs in one party's name.
 #[derive(Clone, Debug)]
 pub struct Seal {
     key: SecretKey,
     membership: Arc<Membership>,
 }
 
-/// The fields of these are in alphabetical order.
+/// A statement with its bindings. The fields are in alphabetical order, here and in the types below.
 #[derive(Deserialize, Serialize)]
 struct Payload<T> {
     chain: Digest,
@@ -77,7 +77,7 @@ struct SubjectDigest {
 }
 
 impl Seal {
-    /// Signs with this key under this roster. `None` if the roster does not have it.
+    /// Returns a seal for this key under this roster, with its party. Returns `None` if the key is not in the roster.
     #[must_use]
     pub fn new(key: SecretKey, membership: Arc<Membership>) -> Option<(NodeId, Self)> {
         let party = membership.party(key.public().id())?;
@@ -95,7 +95,7 @@ impl Signer for Seal {
 }
 
 impl Membership {
-    /// The bytes of a statement, and their type.
+    /// Returns the bytes of a statement, and their type.
     pub(super) fn payload(&self, sequence: Sequence, statement: &Statement) -> (&'static str, Vec<u8>) {
         let (chain, roster) = (self.chain(), self.digest());
         let Statement::Commit(Commit { view, value }) = *statement else {
@@ -116,7 +116,7 @@ impl Membership {
     }
 }
 
-/// Reads what is said, and for which repository, roster and place. What else there is shows when it is written again.
+/// Reads a statement, with its repository, roster and place. Extra content shows when the statement is written again.
 pub(super) fn read(
     payload_type: &str,
     bytes: &[u8],
@@ -133,12 +133,12 @@ pub(super) fn read(
             let Predicate { chain, roster, sequence, view, value } = in_toto.predicate;
             Ok((chain, roster, sequence, Statement::Commit(Commit { view, value })))
         }
-        other => Err(Refused::Unreadable(format!("nothing is known of the type `{other}`"))),
+        other => Err(Refused::Unreadable(format!("the type `{other}` is unknown"))),
     }
 }
 
-/// Writes the canonical form (RFC 8785): that of fields in alphabetical order, without white space, of strings that are
-/// escaped no more than needed, and of whole numbers.
+/// Writes the canonical form (RFC 8785). This output has that form because the fields are in alphabetical order and
+/// the numbers are whole, there is no white space, and strings are escaped no more than needed.
 fn canonical<T: Serialize>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).expect("strings and numbers have a JSON form")
 }

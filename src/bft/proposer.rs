@@ -1,10 +1,11 @@
-//! An orchestrator: it numbers changes, proposes them in the views that are its own, and hears what is decided.
+//! An orchestrator: it numbers changes, proposes them in its own views, and learns the decisions.
 //!
-//! In come changes, packets of reviewers and time-outs; out go proposals, and decisions in their order, each once. It has no
-//! vote. Like a reviewer it is what was put in: put in again, in the same order, it proposes nothing else.
+//! The input is changes, packets of reviewers and time-outs. The output is proposals, and decisions in their order,
+//! each once. An orchestrator has no vote. Like a reviewer, it depends on its inputs alone: given again in the same
+//! order, they lead to the same proposals.
 //!
-//! A change that was submitted is decided on, or comes back with the reason: where a place goes to something else, it
-//! gets another one.
+//! A change that was submitted is decided on, or comes back with the reason. If its place goes to something else, it
+//! gets another place.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -16,55 +17,58 @@ use super::quorum::Quorum;
 use super::statement::{Change, Sequence, Signed, SignedMessage, Signer, Statement};
 use crate::crypto::Digest;
 
-/// So many decisions are under way at once. Half of what reviewers allow: their checkpoints may be late.
+/// The number of decisions under way at once. It is half of what reviewers allow, since their checkpoints may be
+/// late.
 pub const IN_FLIGHT: Sequence = WINDOW / 2;
 
-/// A change is proposed in so many views at most, if nobody says why it is not approved.
+/// The number of views in which a change is proposed at most, if no reviewer says why it is not approved.
 const TRIES_MAX: u32 = 3;
 
-/// So many changes of other orchestrators are kept for each decision.
+/// The number of other orchestrators' changes that are kept for each decision.
 const CHANGES_MAX: usize = 4;
 
-/// What happens to an orchestrator.
+/// An input of an orchestrator.
 #[derive(Clone, Debug)]
 pub enum ProposerInput<S> {
     /// A change is to be decided on.
     Submit(Change),
-    /// Something has come from somebody. What somebody says it has changes nothing here: see [`Proposer::answer`].
+    /// A packet has come from this party. A claim to have decisions changes nothing here: see [`Proposer::answer`].
     Heard(NodeId, Packet<S>),
     /// The time to acknowledge the proposal of a view is over.
     Expired(Sequence, View),
-    /// What was said may be lost: it is time to say it again.
+    /// Earlier messages may be lost, and it is time to repeat them.
     Again,
 }
 
-/// What an orchestrator wants.
+/// An action that an orchestrator asks for.
 #[derive(Clone, Debug)]
 pub enum ProposerAction<S> {
-    /// To be sent.
+    /// Send a packet.
     Send(To, Packet<S>),
-    /// The time to acknowledge the proposal of a view begins.
+    /// Begin the time to acknowledge the proposal of a view.
     Wait(Sequence, View),
-    /// These reviewers have not acknowledged the proposal of a view in time; it has been sent to them again.
+    /// Report the reviewers that did not acknowledge the proposal of a view in time. It has been sent to them again.
     Late(Sequence, View, Vec<Reviewer>),
-    /// This is decided, and so is all before it; once for each place, in order. To be kept: it is forgotten here.
+    /// Keep a decision that follows on all before it; each place comes once, in order. The decision is forgotten
+    /// here.
     Decide(Sequence, Value, Proof<S>),
-    /// A change that was submitted is not proposed any more: nothing was decided at this place, where it was.
+    /// Return a change that was submitted, with the reason. Nothing was decided at its place, and it is no longer
+    /// proposed.
     Return(Sequence, Change, Why),
-    /// Somebody wants some of the decisions after this one, which have been told.
+    /// Send some of the decisions after this one, which were reported before, to a party that wants them.
     Recall(NodeId, Sequence),
 }
 
-/// Why a change comes back.
+/// The reason why a change comes back.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Why {
-    /// So many do not approve of it that no quorum can: these.
+    /// So many reviewers do not approve it that no quorum can: these.
     Refused(BTreeSet<Reviewer>),
-    /// It was proposed as often as a change is, and no quorum has said anything.
+    /// It was proposed as often as a change may be, and no quorum has answered.
     NoQuorum,
 }
 
-/// A change, in how many views it has been proposed, and who does not approve of it.
+/// A change, with the number of views in which it was proposed and the reviewers that do not approve it.
 #[derive(Clone, Debug)]
 struct Wish {
     change: Change,
@@ -72,18 +76,18 @@ struct Wish {
     against: BTreeSet<Reviewer>,
 }
 
-/// One decision.
+/// The orchestrator's knowledge of one decision.
 #[derive(Clone, Debug)]
 struct Job<S> {
     /// The change that it wants to be decided on here.
     wish: Option<Wish>,
-    /// Those of others: what may be decided here, and what it proposes for them where it has no wish.
+    /// The changes of others that may be decided here. Without a wish of its own, it proposes the one that is wanted.
     changes: BTreeMap<Digest, Change>,
     wanted: Option<Digest>,
-    /// The last view that each reviewer has gone to, with a lock that holds or none.
+    /// The last view that each reviewer has gone to, with its message. A lock in it, if any, holds.
     left: BTreeMap<Reviewer, (View, SignedMessage<S>)>,
     commits: Commits<S>,
-    /// The last of its proposals, and who has it.
+    /// The last of its proposals. The reviewers below have acknowledged it.
     proposal: Option<(View, SignedMessage<S>)>,
     acknowledged: BTreeSet<Reviewer>,
     decision: Option<(Value, Proof<S>)>,
@@ -96,7 +100,7 @@ pub struct Proposer<K: Signer> {
     me: usize,
     quorum: Quorum,
     orchestrators: usize,
-    /// All decisions up to this one have been told.
+    /// The place up to which all decisions have been reported.
     told: Sequence,
     waiting: VecDeque<Wish>,
     jobs: BTreeMap<Sequence, Job<K::Signature>>,
@@ -139,45 +143,45 @@ impl<S: Clone> Job<S> {
         own.filter(|change| change.digest() == digest).or_else(|| self.changes.get(&digest))
     }
 
-    /// What it proposes where it may choose.
+    /// Returns the value that it proposes if it may choose.
     fn choice(&self, quorum: Quorum) -> Value {
         let own = self.wish.as_ref().filter(|wish| wish.why(quorum).is_none());
         let others = self.wanted.filter(|_| self.wish.is_none() && self.proposal.is_none());
         own.map(|wish| wish.change.value()).or(others.map(Value::Change)).unwrap_or(Value::Nothing)
     }
 
-    /// Whether it is decided, and what was decided is known.
+    /// Returns true if a decision has been made and its value is known in full.
     fn is_known(&self) -> bool {
         let is_told = |(value, proof): &(Value, Proof<S>)| *value == Value::Nothing || proof.change.is_some();
         self.decision.as_ref().is_some_and(is_told)
     }
 
-    /// Whether nothing has been said about this place.
+    /// Returns true if no message has been sent about this place.
     fn is_untouched(&self) -> bool {
         self.wish.is_none() && self.decision.is_none() && self.proposal.is_none() && self.left.is_empty()
     }
 }
 
 impl<K: Signer> Proposer<K> {
-    /// The orchestrator at place `me` of so many, for these reviewers; it has proposed nothing yet.
+    /// Returns the orchestrator at place `me` of `orchestrators`, for these reviewers. It has proposed nothing yet.
     #[must_use]
     pub fn new(key: K, me: usize, quorum: Quorum, orchestrators: usize) -> Self {
         Self { key, me, quorum, orchestrators, told: 0, waiting: VecDeque::new(), jobs: BTreeMap::new() }
     }
 
-    /// All decisions up to this one have been told.
+    /// Returns the place up to which all decisions have been reported.
     #[must_use]
     pub fn told(&self) -> Sequence {
         self.told
     }
 
-    /// So many changes that were submitted are neither decided on nor returned.
+    /// Returns the number of submitted changes that are neither decided on nor returned.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.waiting.len() + self.jobs.values().filter(|job| job.wish.is_some()).count()
     }
 
-    /// Goes on. The same inputs give the same outputs; what makes no sense is dropped.
+    /// Takes an input. The same inputs give the same outputs; an input that makes no sense is dropped.
     pub fn step(&mut self, input: ProposerInput<K::Signature>) -> Vec<ProposerAction<K::Signature>> {
         let mut out = Vec::new();
         match input {
@@ -195,14 +199,15 @@ impl<K: Signer> Proposer<K> {
         out
     }
 
-    /// Whether a message that says this, or a proof of it, can make a difference here. Its signature need not be checked if not.
+    /// Returns true if a message with this statement, or a proof of it, can make a difference here. Otherwise its
+    /// signature need not be checked.
     #[must_use]
     pub fn wants(&self, sequence: Sequence, statement: &Statement) -> bool {
         let is_about_it = !matches!(statement, Statement::Checkpoint { .. });
         is_about_it && self.is_near(sequence) && self.jobs.get(&sequence).is_none_or(|job| !job.is_known())
     }
 
-    /// Whether this is a place where something is still to be decided.
+    /// Returns true if something is still to be decided at this place.
     fn is_open(&self, sequence: Sequence) -> bool {
         self.is_near(sequence) && self.jobs.get(&sequence).is_none_or(|job| job.decision.is_none())
     }
@@ -211,7 +216,7 @@ impl<K: Signer> Proposer<K> {
         sequence > self.told && sequence <= self.told + WINDOW
     }
 
-    /// Returns what is waited for: for whoever has put in again all that was put in before.
+    /// Returns the time-outs that are still awaited, for a caller that has given all earlier inputs again.
     #[must_use]
     pub fn resume(&self) -> Vec<ProposerAction<K::Signature>> {
         let open = self.jobs.iter().filter(|(_, job)| job.decision.is_none());
@@ -280,7 +285,7 @@ impl<K: Signer> Proposer<K> {
             Statement::ViewChange { view, .. } if is_reviewer => {
                 let view = *view;
                 let is_news = job.left.get(&by).is_none_or(|(last, _)| *last < view);
-                // One whose grounds were lost on the way would stand in the way of the whole.
+                // A message whose grounds were lost on the way would block the whole proposal.
                 if let Some((_, change)) = message.view_change(sequence).filter(|_| is_news)
                     && change.lock.as_ref().is_none_or(|lock| {
                         lock.holds(quorum) && (message.has(lock.value) || job.change(lock.value).is_some())
@@ -301,7 +306,7 @@ impl<K: Signer> Proposer<K> {
         }
     }
 
-    /// Takes a quorum's word for a decision.
+    /// Accepts a decision that a quorum proves.
     fn proof(&mut self, proof: Proof<K::Signature>) {
         let Some(proven) = proof.check(self.quorum) else { return };
         if !self.is_near(proven.sequence) {
@@ -309,14 +314,14 @@ impl<K: Signer> Proposer<K> {
         }
         let job = self.jobs.entry(proven.sequence).or_default();
         let change = proof.change.filter(|change| change.value() == proven.value);
-        // A decision whose change is not known yet can be told when somebody sends it.
+        // A decision whose change is not known yet can be reported once a party sends the change.
         if job.decision.as_ref().is_none_or(|(_, known)| known.change.is_none()) {
             let change = change.or_else(|| job.change(proven.value).cloned());
             job.decision = Some((proven.value, Proof { change, commits: proof.commits }));
         }
     }
 
-    /// Proposes in the first view of a place, if that is its own and it has something to propose.
+    /// Proposes in the first view of a place, if that view is its own and there is something to propose.
     fn open(&mut self, sequence: Sequence, out: &mut Vec<ProposerAction<K::Signature>>) {
         let (is_mine, quorum) = (self.is_mine(sequence, 0), self.quorum);
         let job =
@@ -327,7 +332,7 @@ impl<K: Signer> Proposer<K> {
         }
     }
 
-    /// Proposes a value in a view of its own to which a quorum has gone.
+    /// Proposes a value in a view of its own that a quorum has gone to.
     fn lead(&mut self, sequence: Sequence, view: View, out: &mut Vec<ProposerAction<K::Signature>>) {
         let (is_mine, quorum) = (self.is_mine(sequence, view), self.quorum);
         let Some(job) = self.jobs.get(&sequence).filter(|_| is_mine) else { return };
@@ -363,7 +368,7 @@ impl<K: Signer> Proposer<K> {
         out.push(ProposerAction::Wait(sequence, view));
     }
 
-    /// Tells decisions in order, as far as they and their changes are known.
+    /// Reports decisions in order, as far as they and their changes are known.
     fn tell(&mut self, out: &mut Vec<ProposerAction<K::Signature>>) {
         loop {
             let sequence = self.told + 1;
@@ -385,7 +390,7 @@ impl<K: Signer> Proposer<K> {
         }
     }
 
-    /// Gives the changes that wait their places.
+    /// Gives places to the changes that wait.
     fn begin(&mut self, out: &mut Vec<ProposerAction<K::Signature>>) {
         while !self.waiting.is_empty() {
             let mut places = self.told + 1..=self.told + IN_FLIGHT;
@@ -403,7 +408,7 @@ impl<K: Signer> Proposer<K> {
         }
     }
 
-    /// Asks for a decision at a place where others have the word.
+    /// Asks for a decision at a place where another orchestrator proposes first.
     fn want(&self, sequence: Sequence, out: &mut Vec<ProposerAction<K::Signature>>) {
         let change = self.jobs.get(&sequence).and_then(|job| Some(job.wish.as_ref()?.change.clone()));
         let value = change.as_ref().map_or(Value::Nothing, Change::value);
@@ -414,8 +419,8 @@ impl<K: Signer> Proposer<K> {
         ));
     }
 
-    /// What is sent to somebody who knows all decisions up to one. It may be the only one who has heard a quorum: liars tell it
-    /// what they tell nobody else.
+    /// Returns the answer to a party that knows all decisions up to one. This orchestrator may be the only party that
+    /// has heard a quorum, since liars may send to it alone.
     #[must_use]
     pub fn answer(&self, to: NodeId, known: Sequence) -> Vec<ProposerAction<K::Signature>> {
         let mut out = Vec::new();
@@ -444,8 +449,8 @@ impl<K: Signer> Proposer<K> {
         out.push(ProposerAction::Late(sequence, view, late));
     }
 
-    /// Says again what has led to nothing yet. All places up to the last that matters have to be decided, also those where
-    /// nobody has said anything.
+    /// Repeats the messages that have led to nothing yet. All places up to the last that matters must be decided,
+    /// including those that have no messages.
     fn again(&self, out: &mut Vec<ProposerAction<K::Signature>>) {
         let matters = |job: &Job<K::Signature>| job.wish.is_some() || job.decision.is_some();
         let last = self.jobs.iter().rev().find(|(_, job)| matters(job)).map_or(0, |(sequence, _)| *sequence);

@@ -1,47 +1,49 @@
-//! How many must agree.
+//! The number of reviewers that must agree.
 
 use thiserror::Error;
 
 /// The sizes that follow from the number of reviewers.
 ///
-/// With f = ⌊(n−1)/3⌋ reviewers that may say anything to anybody, two quorums of q = ⌊(n+f)/2⌋+1 share one honest
-/// reviewer at least, and the honest ones alone are a quorum. At n = 3f+1 this is 2f+1; elsewhere 2f+1 is too few (at
-/// n = 5 two quorums of three share one reviewer, who may be the liar).
+/// With f = ⌊(n−1)/3⌋ reviewers that may say anything to anyone, two quorums of q = ⌊(n+f)/2⌋+1 share at least one
+/// honest reviewer, and the honest reviewers alone are a quorum. At n = 3f+1 this is 2f+1. For other n, 2f+1 is too
+/// few: at n = 5 two quorums of three share one reviewer, who may be the liar.
 ///
-/// Fewer than four reviewers bear no liar: all of them must agree.
+/// Fewer than four reviewers cannot tolerate a liar: all of them must agree.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Quorum {
     reviewers: usize,
 }
 
-/// There is nobody to ask.
+/// The error of a list without reviewers.
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
-#[error("there is no reviewer; an approval needs one at least, and four to bear one that lies")]
+#[error(
+    "there are no reviewers; an approval needs at least one, and at least four to tolerate one that lies"
+)]
 pub struct TooFew;
 
 impl Quorum {
-    /// The sizes for so many reviewers.
+    /// Returns the sizes for this number of reviewers.
     ///
     /// # Errors
     ///
-    /// [`TooFew`] if there are none.
+    /// [`TooFew`] if the number is 0.
     pub fn new(reviewers: usize) -> Result<Self, TooFew> {
         if reviewers == 0 { Err(TooFew) } else { Ok(Self { reviewers }) }
     }
 
-    /// n: all reviewers, whether they answer or not.
+    /// Returns n, the number of all reviewers, whether they answer or not.
     #[must_use]
     pub fn reviewers(self) -> usize {
         self.reviewers
     }
 
-    /// f: how many of them may lie, and nothing wrong is decided.
+    /// Returns f, the number of reviewers that may lie without a wrong decision.
     #[must_use]
     pub fn faults(self) -> usize {
         (self.reviewers - 1) / 3
     }
 
-    /// q: how many must approve.
+    /// Returns q, the number of reviewers that must approve.
     #[must_use]
     pub fn size(self) -> usize {
         match self.faults() {
@@ -50,18 +52,20 @@ impl Quorum {
         }
     }
 
-    /// n−q+1: so many who do not approve are enough that no quorum does.
+    /// Returns n−q+1, the number of reviewers that prevent a quorum if they do not approve.
     #[must_use]
     pub fn blocking(self) -> usize {
         self.reviewers - self.size() + 1
     }
 
-    /// The effective f: how many whole domains, of reviewers that fail together, may fail. Those on one model are one domain.
+    /// Returns the effective f: the number of whole domains that may fail. A domain is a group of reviewers that fail
+    /// together, such as those on one model.
     ///
-    /// It is the largest k for which the k largest domains together have f reviewers at most, since those are the ones that may
-    /// fail (Malkhi and Reiter, Byzantine quorum systems, 1998, for thresholds). `sizes` says how many reviewers each known
-    /// domain has, and `unknown` of how many it is not known on which model they are. The unknown ones count as one domain,
-    /// and as part of the largest known one, whose model they may share: less cannot be ruled out.
+    /// It is the largest k for which the k largest domains together have at most f reviewers, since those are the
+    /// ones that may fail (Malkhi and Reiter, Byzantine quorum systems, 1998, for thresholds). The
+    /// argument `sizes` is the number of reviewers in each known domain, and `unknown` is the number of reviewers whose
+    /// model is not known. The unknown ones count as one domain, and as part of the largest known one, whose model they
+    /// may share: less cannot be ruled out.
     #[must_use]
     pub fn faulty_domains(self, sizes: &[usize], unknown: usize) -> usize {
         let mut sizes = sizes.to_vec();

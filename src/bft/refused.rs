@@ -1,4 +1,4 @@
-//! Why a message is refused.
+//! The reasons for refusing a message.
 
 use thiserror::Error;
 
@@ -7,52 +7,52 @@ use super::node_id::NodeId;
 use crate::crypto::Digest;
 use crate::crypto::dsse::NotAnEnvelope;
 
-/// Why a packet is not read.
+/// The reason for refusing a packet.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 pub enum Refused {
-    /// It is too long to be read.
-    #[error("the packet has {0} bytes, and {PACKET_BYTES_MAX} are read at most")]
+    /// The packet is too long to be read.
+    #[error("the packet has {0} bytes, and the limit is {PACKET_BYTES_MAX}")]
     TooLong(usize),
-    /// It is no packet.
+    /// The text is not a packet.
     #[error("the packet cannot be read: {0}")]
     Unreadable(String),
-    /// Its envelope is none.
+    /// The text is not an envelope.
     #[error(transparent)]
     Envelope(#[from] NotAnEnvelope),
     /// A key is not in the roster.
-    #[error("the roster has no key {0}")]
+    #[error("the key {0} is not in the roster")]
     Stranger(Digest),
-    /// A key is there twice.
-    #[error("the key {0} has signed twice, and counts once")]
+    /// A key has signed twice.
+    #[error("the key {0} has signed twice, and may sign only once")]
     Twice(Digest),
     /// A signature is wrong.
     #[error("the signature of {0:?} is wrong")]
     Forged(NodeId),
-    /// It is signed for another repository.
-    #[error("it is signed for the repository {0}, and this is another")]
+    /// The statement is signed for another repository.
+    #[error("it is signed for another repository, {0}")]
     OtherChain(Digest),
-    /// It is signed under another roster.
-    #[error("it is signed under the roster {0}, and this is another")]
+    /// The statement is signed under another roster.
+    #[error("it is signed under another roster, {0}")]
     OtherRoster(Digest),
-    /// Somebody says what is another's to say.
-    #[error("{0:?} says what others have to say")]
+    /// A party makes a statement that belongs to another part.
+    #[error("{0:?} made a statement that only the other part may make")]
     NotItsPart(NodeId),
-    /// The bytes are not those that would be written.
-    #[error("the statement is not in its canonical form, or has something that nobody knows")]
+    /// The bytes differ from those that would be written.
+    #[error("the statement is not in its canonical form, or has unknown content")]
     NotCanonical,
-    /// Its change is not the one that is named.
-    #[error("the change has the digest {0}, and another is named")]
+    /// The change is not the one that the statement names.
+    #[error("the change has the digest {0}, but the statement names another")]
     OtherChange(Digest),
-    /// Its change is too long.
+    /// The change is too long.
     #[error(transparent)]
     LongChange(#[from] TooLong),
-    /// Its opinion is not the one that is named, or says something else than the vote.
-    #[error("the opinion has the digest {0}, and another is named")]
+    /// The opinion is not the one that the vote names, or differs from the vote.
+    #[error("the opinion has the digest {0}, but the vote names another, or differs from it")]
     OtherOpinion(Digest),
-    /// Its opinion is too long.
-    #[error("the opinion has {0} bytes of text, and {OPINION_BYTES_MAX} are read at most")]
+    /// The opinion is too long.
+    #[error("the opinion has {0} bytes of text, and the limit is {OPINION_BYTES_MAX}")]
     LongOpinion(usize),
-    /// The name of its model or its endpoint is too long.
-    #[error("a name of a model or an endpoint is longer than {MODEL_BYTES_MAX} bytes")]
+    /// The name of the model or of its endpoint is too long.
+    #[error("the name of a model or an endpoint is longer than {MODEL_BYTES_MAX} bytes")]
     LongModel,
 }

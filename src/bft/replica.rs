@@ -1,12 +1,12 @@
 //! A reviewer: its part in all decisions that are under way.
 //!
-//! In come messages whose signatures have been checked, opinions and time-outs; out go packets, wishes for a review,
-//! decisions, and proof of those who said two things. Decisions are independent of each other; what is known of all of
-//! them up to a place is a chain, and after every few of them reviewers sign its head, so that what lies before can be
-//! forgotten.
+//! The input is messages whose signatures have been checked, opinions and time-outs. The output is packets, requests
+//! for a review, decisions, and proof against authors of contradictory messages. Decisions are independent of each
+//! other. All that are known without a gap form a chain. After every few of them, reviewers sign the head of the
+//! chain, so that everything before it can be forgotten.
 //!
-//! What was put in is all there is to remember: put in again in the same order after a restart, it gives the same
-//! signatures. [`Replica::resume`] then tells what is waited for.
+//! The inputs are all there is to remember: given again in the same order after a restart, they lead to the same
+//! signatures. [`Replica::resume`] then returns the actions that are still awaited.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -23,37 +23,37 @@ use super::slot_evidence::{SlotEvidence, proof_of, say, sign};
 use super::statement::{Change, Sequence, Signed, SignedMessage, Signer, Statement};
 use crate::crypto::Digest;
 
-/// What happens to a reviewer.
+/// An input of a reviewer.
 #[derive(Clone, Debug)]
 pub enum ReplicaInput<S> {
-    /// Something has come from somebody. Who wrote a message is in it; who sent it may be another. What somebody says it has
-    /// changes nothing here: see [`Replica::answer`].
+    /// A packet has come from this party. A message names its author, which may be another party. A claim to have
+    /// decisions changes nothing here: see [`Replica::answer`].
     Heard(NodeId, Packet<S>),
-    /// The change with this digest has been reviewed for this decision; the first opinion stays.
+    /// The change with this digest has been reviewed for this decision. The first opinion is kept.
     Reviewed(Sequence, Digest, Arc<ModelOpinion>),
-    /// The time for a phase is over. The time should double from view to view, up to some bound, so that all meet in one
-    /// at last.
+    /// The time for a phase is over. The time should double from view to view, up to some bound, so that all
+    /// reviewers meet in one view in the end.
     Expired(Sequence, View, Phase),
-    /// What was said may be lost: it is time to say it again.
+    /// Earlier messages may be lost, and it is time to repeat them.
     Again,
 }
 
-/// What a reviewer wants.
+/// An action that a reviewer asks for.
 #[derive(Clone, Debug)]
 pub enum ReplicaAction<S> {
-    /// To be sent.
+    /// Send a packet.
     Send(To, Packet<S>),
-    /// To be reviewed.
+    /// Review a change.
     Review(Sequence, Change),
-    /// The time for a phase begins.
+    /// Begin the time for a phase.
     Wait(Sequence, View, Phase),
-    /// Something is decided, for good; not always in order. To be kept: it is forgotten here after a checkpoint.
+    /// Keep a final decision. Decisions do not always come in order, and are forgotten here after a checkpoint.
     Decide(Sequence, Proof<S>),
-    /// An orchestrator wants some of the decisions after this one, which are forgotten here: those that were kept.
+    /// Send some of the kept decisions after this one, which are forgotten here, to an orchestrator that wants them.
     Recall(NodeId, Sequence),
-    /// A quorum knows all decisions up to this one.
+    /// Report that a quorum knows all decisions up to this one.
     Stable(Sequence, Vec<Signed<S>>),
-    /// Two statements by one author, of which an honest one makes one.
+    /// Accuse one author of two statements, of which an honest author makes only one.
     Accuse(Box<(Signed<S>, Signed<S>)>),
 }
 
@@ -72,16 +72,16 @@ pub struct Replica<K: Signer> {
     quorum: Quorum,
     orchestrators: usize,
     stable: Stable<K::Signature>,
-    /// All decisions up to this one are known, and this is their chain's last link.
+    /// The place up to which all decisions are known, and the last link of their chain.
     known: (Sequence, Digest),
     checkpoints: BTreeMap<Sequence, BTreeMap<Reviewer, Signed<K::Signature>>>,
-    /// Who has been accused of two checkpoints.
+    /// The reviewers that have been accused of two checkpoints at one place.
     accused: BTreeSet<(Sequence, Reviewer)>,
     instances: BTreeMap<Sequence, SlotEvidence<K::Signature>>,
 }
 
 impl<K: Signer> Replica<K> {
-    /// The reviewer at place `me` of so many, with this many orchestrators that take turns; it knows of no decision.
+    /// Returns the reviewer at place `me`, with this many orchestrators that take turns. It knows of no decision.
     #[must_use]
     pub fn new(key: K, me: Reviewer, quorum: Quorum, orchestrators: usize) -> Self {
         Self {
@@ -97,13 +97,13 @@ impl<K: Signer> Replica<K> {
         }
     }
 
-    /// All decisions up to this one are known, and this is the last link of their chain.
+    /// Returns the place up to which all decisions are known, and the last link of their chain.
     #[must_use]
     pub fn known(&self) -> (Sequence, Digest) {
         self.known
     }
 
-    /// Goes on. The same inputs give the same outputs; what makes no sense is dropped.
+    /// Takes an input. The same inputs give the same outputs; an input that makes no sense is dropped.
     pub fn step(&mut self, input: ReplicaInput<K::Signature>) -> Vec<ReplicaAction<K::Signature>> {
         let mut out = Vec::new();
         match input {
@@ -129,15 +129,15 @@ impl<K: Signer> Replica<K> {
         out
     }
 
-    /// Whether a message that says this can make a difference here. Its signature need not be checked if not: what comes
-    /// after a decision, or for a place that nobody has reached.
+    /// Returns true if a message with this statement can make a difference here. Otherwise its signature need not be
+    /// checked: it comes after a decision, or is for a place outside the window.
     #[must_use]
     pub fn wants(&self, sequence: Sequence, statement: &Statement) -> bool {
         let is_in_window = sequence > self.stable.sequence && sequence <= self.stable.sequence + WINDOW;
         let is_decided = || self.instances.get(&sequence).is_some_and(SlotEvidence::is_decided);
         is_in_window
             && match statement {
-                // Whoever still proposes, or goes to another view, does not know.
+                // A party that still proposes or changes views does not know of the decision.
                 Statement::Checkpoint { .. }
                 | Statement::PrePrepare { .. }
                 | Statement::ViewChange { .. } => true,
@@ -146,7 +146,7 @@ impl<K: Signer> Replica<K> {
             }
     }
 
-    /// Returns what is waited for: for whoever has put in again all that was put in before.
+    /// Returns the actions that are still awaited, for a caller that has given all earlier inputs again.
     #[must_use]
     pub fn resume(&self) -> Vec<ReplicaAction<K::Signature>> {
         let mut out = Vec::new();
@@ -211,8 +211,8 @@ impl<K: Signer> Replica<K> {
         }
     }
 
-    /// Puts something into a decision, and what it says itself as well, until all is said. `cause` is the message that
-    /// is put in.
+    /// Gives an input to a decision, and then the messages that this produces, until there are no more. `cause` is
+    /// the message behind the input.
     fn run(
         &mut self,
         sequence: Sequence,
@@ -270,7 +270,7 @@ impl<K: Signer> Replica<K> {
                     }
                 }
             }
-            // What follows from here on is caused by what it says itself.
+            // Everything from here on is caused by the reviewer's own messages.
             cause = None;
         }
         instance.prune();
@@ -281,7 +281,7 @@ impl<K: Signer> Replica<K> {
         }
     }
 
-    /// Begins the time of the phase that a decision is in, if it is a new one and has a time.
+    /// Begins the time of the phase that a decision is in, if the phase is new and has a time.
     fn wait(&mut self, sequence: Sequence, out: &mut Vec<ReplicaAction<K::Signature>>) {
         let Some(instance) = self.instances.get_mut(&sequence) else { return };
         let is_wanted = instance.is_wanted || instance.slot.view() > 0;
@@ -294,7 +294,7 @@ impl<K: Signer> Replica<K> {
         }
     }
 
-    /// Takes somebody else's word for a decision: a quorum's.
+    /// Accepts a decision that a quorum proves.
     fn proof(&mut self, proof: Proof<K::Signature>, out: &mut Vec<ReplicaAction<K::Signature>>) {
         let Some(proven) = proof.check(self.quorum) else { return };
         let sequence = proven.sequence;
@@ -358,7 +358,7 @@ impl<K: Signer> Replica<K> {
         self.stable(same, out);
     }
 
-    /// Forgets what a quorum knows.
+    /// Forgets everything up to a checkpoint that a quorum has signed.
     fn stable(&mut self, signed: Vec<Signed<K::Signature>>, out: &mut Vec<ReplicaAction<K::Signature>>) {
         let Some(Signed { sequence, statement: Statement::Checkpoint { head }, .. }) = signed.first() else {
             return;
@@ -378,19 +378,19 @@ impl<K: Signer> Replica<K> {
         }
     }
 
-    /// What is sent to somebody who knows all decisions up to one: some of those that it misses. Nothing changes by it, and
-    /// nothing need be written down; how often somebody may ask is the edge's to say.
+    /// Returns the answer to a party that knows all decisions up to one: some of those that it misses. This changes
+    /// nothing, and need not be written down. The caller decides how often a party may ask.
     #[must_use]
     pub fn answer(&self, to: NodeId, known: Sequence) -> Vec<ReplicaAction<K::Signature>> {
         let mut out = Vec::new();
         let Stable { sequence, signed } = &self.stable;
         match to {
-            // A reviewer goes on from there. One that knows just as much may have no checkpoint yet, and then takes nothing that
-            // lies beyond its window.
+            // A reviewer continues from there. One that knows just as much may have no checkpoint yet, and then
+            // accepts nothing beyond its window.
             NodeId::Reviewer(_) if *sequence > 0 && known <= *sequence => {
                 out.push(ReplicaAction::Send(To::One(to), Packet::Stable(signed.clone())));
             }
-            // An orchestrator misses nothing out.
+            // An orchestrator needs every decision, so it does not skip to a checkpoint.
             NodeId::Orchestrator(_) if known < *sequence => out.push(ReplicaAction::Recall(to, known)),
             NodeId::Reviewer(_) | NodeId::Orchestrator(_) => {}
         }
@@ -400,7 +400,7 @@ impl<K: Signer> Replica<K> {
         out
     }
 
-    /// Says again what has led to nothing yet, and asks for what others may know.
+    /// Repeats the messages that have led to nothing yet, and asks for decisions that others may know.
     fn again(&self, out: &mut Vec<ReplicaAction<K::Signature>>) {
         let open = self.instances.values().filter(|instance| !instance.is_decided());
         let own = open.flat_map(|instance| {
@@ -419,8 +419,8 @@ impl<K: Signer> Replica<K> {
     }
 }
 
-/// What is sent to whoever does not know of a decision: its proof, and to an orchestrator first what this reviewer thought, which
-/// is for the record and may not have come.
+/// Returns the answer to a party that does not know of a decision: its proof. An orchestrator first gets this
+/// reviewer's opinions, which are for the record and may not have come.
 fn decided<S: Clone>(instance: &SlotEvidence<S>, to: NodeId) -> Vec<ReplicaAction<S>> {
     let votes = instance.own.iter().map(|(_, message)| message).filter(|message| message.opinion.is_some());
     let votes = votes.filter(|_| matches!(to, NodeId::Orchestrator(_))).cloned().map(Packet::Message);
@@ -428,7 +428,8 @@ fn decided<S: Clone>(instance: &SlotEvidence<S>, to: NodeId) -> Vec<ReplicaActio
     packets.map(|packet| ReplicaAction::Send(To::One(to), packet)).collect()
 }
 
-/// The next link of the chain of decisions: the SHA-256 of the last link, the place and the value, one a line.
+/// Returns the next link of the chain of decisions: the SHA-256 of the last link, the place and the value, one per
+/// line.
 #[must_use]
 pub fn link(head: Digest, sequence: Sequence, value: Value) -> Digest {
     Digest::new(format!("{head}\n{sequence}\n{value}\n").as_bytes())

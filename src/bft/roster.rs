@@ -1,4 +1,4 @@
-//! Who takes part, and the keys by which they are known.
+//! The parties to the decisions of a repository, with their keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,46 +9,47 @@ use super::node_id::NodeId;
 use super::quorum::{Quorum, TooFew};
 use crate::crypto::{Digest, PublicKey};
 
-/// Somebody who takes part.
+/// A member of a roster.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RosterEntry {
-    /// What people call it.
+    /// The name that people use for it.
     pub name: String,
-    /// The key by which it is known.
+    /// The key by which its signatures are verified.
     pub key: PublicKey,
-    /// What it fails together with: its provider and family of models. Those who share one count as one that may fail.
+    /// The domain of failure: the provider and the family of models. Members that share a domain fail together, and
+    /// count as one.
     pub domain: String,
 }
 
-/// All who take part, in the order of their places.
+/// All members, in the order of their places.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Roster {
-    /// Who votes.
+    /// The reviewers, which vote.
     pub reviewers: Vec<RosterEntry>,
-    /// Who proposes, in turn.
+    /// The orchestrators, which propose in turn.
     pub orchestrators: Vec<RosterEntry>,
 }
 
-/// Why a roster cannot be used.
+/// The reason why a roster cannot be used.
 #[derive(Clone, Debug, Error, Eq, PartialEq)]
 pub enum RosterFault {
-    /// Nobody votes.
+    /// There are no reviewers.
     #[error(transparent)]
     NoReviewers(#[from] TooFew),
-    /// Nobody proposes.
-    #[error("there is no orchestrator; somebody must propose")]
+    /// There are no orchestrators.
+    #[error("there is no orchestrator; a roster needs at least one, to propose changes")]
     NoOrchestrators,
-    /// Two have one name.
-    #[error("two have the name `{0}`; give each its own, since people tell them apart by it")]
+    /// Two members have the same name.
+    #[error("two members have the name `{0}`; give each its own name, since people tell them apart by it")]
     SameName(String),
-    /// Two have one key.
-    #[error("`{0}` and `{1}` have one key, and would be one who counts twice; make a key for each")]
+    /// Two members have the same key.
+    #[error("`{0}` and `{1}` have the same key, so one member would count twice; make a key for each")]
     SameKey(String, String),
 }
 
-/// The roster of one repository: what every signature is bound to.
+/// The roster of one repository. Every signature is bound to both.
 #[derive(Clone, Debug)]
 pub struct Membership {
     chain: Digest,
@@ -59,11 +60,11 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// The roster for the repository with this identity.
+    /// Returns the membership for the repository with this identity.
     ///
     /// # Errors
     ///
-    /// [`RosterFault`] if somebody is missing or counts twice.
+    /// [`RosterFault`] if a part has no member, or a member counts twice.
     ///
     /// # Panics
     ///
@@ -88,48 +89,48 @@ impl Membership {
         Ok(Self { chain, digest: Digest::new(&text), quorum, parties, roster })
     }
 
-    /// The repository's identity.
+    /// Returns the identity of the repository.
     #[must_use]
     pub fn chain(&self) -> Digest {
         self.chain
     }
 
-    /// The SHA-256 of the roster's canonical JSON.
+    /// Returns the SHA-256 of the roster's canonical JSON.
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// All who take part.
+    /// Returns the roster with all members.
     #[must_use]
     pub fn roster(&self) -> &Roster {
         &self.roster
     }
 
-    /// How many must agree.
+    /// Returns the sizes that a decision needs.
     #[must_use]
     pub fn quorum(&self) -> Quorum {
         self.quorum
     }
 
-    /// All who take part: reviewers in their order, then orchestrators.
+    /// Returns all members: the reviewers in their order, then the orchestrators.
     pub fn seats(&self) -> impl Iterator<Item = (NodeId, &RosterEntry)> {
         seats(&self.roster)
     }
 
-    /// What people call a party, if there is such a party.
+    /// Returns the name that people use for a party, if there is such a party.
     #[must_use]
     pub fn name(&self, party: NodeId) -> Option<&str> {
         self.seat(party).map(|seat| seat.name.as_str())
     }
 
-    /// Whose key has this name.
+    /// Returns the party whose key has this id.
     #[must_use]
     pub fn party(&self, key: Digest) -> Option<NodeId> {
         self.parties.get(&key).copied()
     }
 
-    /// A party's key, if there is such a party.
+    /// Returns the key of a party, if there is such a party.
     #[must_use]
     pub fn key(&self, party: NodeId) -> Option<&PublicKey> {
         self.seat(party).map(|seat| &seat.key)

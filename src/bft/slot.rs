@@ -9,22 +9,23 @@ use super::message::{
 use super::quorum::Quorum;
 use crate::crypto::Digest;
 
-/// Votes and commits of views so far ahead of a reviewer's own are not looked at: whoever names them wants to be
-/// remembered without end. Whoever was away for longer learns of a decision by its proof, and of a view by a proposal.
+/// The number of views ahead of a reviewer's own whose votes and commits still count. Messages of later views are
+/// dropped, since their authors could fill the memory without end. A reviewer that was away for longer learns of a
+/// decision by its proof, and of a view by a proposal.
 const VIEWS_AHEAD_MAX: View = 16;
 
-/// A reviewer looks at so many changes for one decision: a review costs what a message does not.
+/// The number of changes that a reviewer looks at for one decision. A review costs far more than a message.
 const REVIEWS_MAX: usize = 4;
 
-/// A proposal that a reviewer has taken.
+/// A proposal that a reviewer has accepted.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 struct Accepted {
     value: Value,
-    /// Whether reviewers follow it whatever they think of it.
+    /// Whether reviewers follow it, whatever they think of it.
     is_followed: bool,
 }
 
-/// What has been said in one view.
+/// The messages of one view.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 struct Heard {
     accepted: Option<Accepted>,
@@ -32,20 +33,21 @@ struct Heard {
     commits: BTreeMap<Reviewer, Commit>,
     has_prepared: bool,
     has_committed: bool,
-    /// Who has been accused already, and whether of votes or of commits; and whether the orchestrator has.
+    /// The reviewers that have been accused, each with true for commits and false for votes. The flag below is for
+    /// the orchestrator.
     accused: BTreeSet<(bool, Reviewer)>,
     has_accused: bool,
 }
 
 /// One reviewer's part in one decision.
 ///
-/// It says one thing of each kind in each view, and nothing in a view that it has left.
+/// It sends one message of each kind in each view, and none in a view that it has left.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Slot {
     quorum: Quorum,
     view: View,
     heard: BTreeMap<View, Heard>,
-    /// What it thinks of each change.
+    /// The vote of this reviewer on each change.
     opinions: BTreeMap<Digest, Vote>,
     asked: BTreeSet<Digest>,
     /// The last value that it has seen a quorum approve.
@@ -56,7 +58,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// A decision among so many, of which nothing is known yet.
+    /// Returns a decision with this quorum, of which nothing is known yet.
     #[must_use]
     pub fn new(quorum: Quorum) -> Self {
         Self {
@@ -71,13 +73,13 @@ impl Slot {
         }
     }
 
-    /// The view that this reviewer takes part in.
+    /// Returns the view that this reviewer takes part in.
     #[must_use]
     pub fn view(&self) -> View {
         self.view
     }
 
-    /// What it waits for in its view; nothing, once there is a decision.
+    /// Returns the phase of its view, or `None` once there is a decision.
     #[must_use]
     pub fn phase(&self) -> Option<Phase> {
         let heard = self.heard.get(&self.view).filter(|heard| heard.accepted.is_some());
@@ -90,30 +92,30 @@ impl Slot {
         })
     }
 
-    /// Whether votes of this view are looked at.
+    /// Returns true if votes of this view count.
     pub(super) fn hears_votes(&self, view: View) -> bool {
         view >= self.view && self.is_near(view)
     }
 
-    /// The changes that an opinion is awaited on.
+    /// Returns the changes on which an opinion is awaited.
     pub(super) fn awaited(&self) -> impl Iterator<Item = Digest> {
         let is_open = self.decision.is_none();
         self.asked.iter().filter(move |digest| is_open && !self.opinions.contains_key(digest)).copied()
     }
 
-    /// The decision, once there is one.
+    /// Returns the decision, once there is one.
     #[must_use]
     pub fn decision(&self) -> Option<&Decision> {
         self.decision.as_ref()
     }
 
-    /// The last value that this reviewer has seen a quorum approve.
+    /// Returns the last value that this reviewer has seen a quorum approve.
     #[must_use]
     pub fn lock(&self) -> Option<&Lock> {
         self.lock.as_ref()
     }
 
-    /// Goes on. The same inputs give the same outputs; what makes no sense is dropped.
+    /// Takes an input. The same inputs give the same outputs; an input that makes no sense is dropped.
     pub fn step(&mut self, input: SlotInput) -> Vec<SlotAction> {
         let mut out = Vec::new();
         match input {
@@ -149,7 +151,7 @@ impl Slot {
             if accepted.value != value && !heard.has_accused {
                 heard.has_accused = true;
                 out.push(SlotAction::Accuse(Fraud::Proposals(view, accepted.value, value)));
-                // Nothing good comes of this view: others may have taken the other one.
+                // This view cannot be trusted: others may have accepted the other proposal.
                 self.go_to(view.saturating_add(1), out);
             }
             return;
@@ -162,14 +164,14 @@ impl Slot {
     }
 
     fn reviewed(&mut self, digest: Digest, vote: Vote, out: &mut Vec<SlotAction>) {
-        // A review is an opinion: following is none.
+        // A review is an opinion, and to follow is not one.
         if vote != Vote::Follow {
             self.opinions.entry(digest).or_insert(vote);
             self.vote(out);
         }
     }
 
-    /// Votes in its view, if it can and has not.
+    /// Votes in its view, if it can and has not voted yet.
     fn vote(&mut self, out: &mut Vec<SlotAction>) {
         if self.decision.is_some() {
             return;
@@ -184,7 +186,7 @@ impl Slot {
                     self.asked.insert(digest);
                     return out.push(SlotAction::Review(digest));
                 }
-                // Others need not wait for it.
+                // With an abstention, others need not wait for this reviewer.
                 None => Vote::Abstain,
             },
             Value::Change(_) | Value::Nothing => Vote::Follow,
@@ -220,7 +222,7 @@ impl Slot {
         }
     }
 
-    /// Counts the votes of its view, after one has come or the proposal has.
+    /// Counts the votes of its view, after a vote or the proposal has come.
     fn count(&mut self, view: View, out: &mut Vec<SlotAction>) {
         if view != self.view || self.decision.is_some() {
             return;
@@ -244,7 +246,7 @@ impl Slot {
         }
     }
 
-    /// A quorum of commits is the decision, in whatever view this reviewer is.
+    /// Decides if there is a quorum of commits, whatever view this reviewer is in.
     fn decide(&mut self, last: Commit, out: &mut Vec<SlotAction>) {
         if self.decision.is_some() {
             return;
@@ -266,7 +268,8 @@ impl Slot {
         }
     }
 
-    /// More than f have left its view, so that an honest one has: it is not left behind.
+    /// Follows the others once more than f have left its view. At least one of them is honest, so this reviewer must
+    /// not be left behind.
     fn follow_others(&mut self, out: &mut Vec<SlotAction>) {
         let mut views: Vec<View> = self.left.values().copied().filter(|view| *view > self.view).collect();
         views.sort_unstable_by(|a, b| b.cmp(a));
@@ -283,7 +286,7 @@ impl Slot {
         }
     }
 
-    /// Goes to a view; the votes of those before it count no more. What was committed in them does.
+    /// Enters a view. Votes of earlier views no longer count, but their commits do.
     fn enter(&mut self, view: View) {
         self.view = view;
         self.heard.retain(|other, heard| *other >= view || !heard.commits.is_empty());

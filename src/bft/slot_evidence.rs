@@ -1,6 +1,7 @@
-//! One decision as a reviewer sees it, with what proves its steps.
+//! One decision as a reviewer sees it, with the evidence for its steps.
 //!
-//! The slot says what is to be said; here are the signed statements that it follows from, which others are shown.
+//! The slot decides which messages are to be sent. This module keeps the signed statements that they follow from,
+//! which are shown to others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,10 +16,10 @@ use super::slot::Slot;
 use super::statement::{Change, Sequence, Signed, SignedMessage, Signer, Statement};
 use crate::crypto::Digest;
 
-/// Why a reviewer has no opinion on one change more.
+/// The reason why a reviewer has no opinion on one more change.
 const TOO_MANY: &str = "more changes were proposed for this decision than are reviewed for one";
 
-/// One decision, and what proves its steps.
+/// One decision, with the evidence for its steps.
 #[derive(Clone, Debug)]
 pub(super) struct SlotEvidence<S> {
     pub(super) slot: Slot,
@@ -29,9 +30,9 @@ pub(super) struct SlotEvidence<S> {
     pub(super) commits: Commits<S>,
     /// The votes behind its lock.
     pub(super) locked_by: Arc<[SignedMessage<S>]>,
-    /// What it has said itself, by view.
+    /// The messages that this reviewer has sent, by view.
     pub(super) own: Vec<(View, SignedMessage<S>)>,
-    /// Whether somebody who may has asked for a decision: until then nobody waits for one.
+    /// Whether a party with the right to do so has asked for a decision. Until then no time-out begins.
     pub(super) is_wanted: bool,
     pub(super) waits: Option<(View, Phase)>,
     pub(super) proof: Option<Proof<S>>,
@@ -61,12 +62,13 @@ impl<S: Clone> SlotEvidence<S> {
         }
     }
 
-    /// Whether it is over: then its proof says all.
+    /// Returns true if the decision has been made. Its proof is then enough.
     pub(super) fn is_decided(&self) -> bool {
         self.proof.is_some()
     }
 
-    /// Forgets all but the proof, and what it thought: an orchestrator that was away may want it for the record.
+    /// Forgets all but the proof and this reviewer's own opinions, which an orchestrator that was away may want for
+    /// the record.
     pub(super) fn forget(&mut self) {
         self.changes.clear();
         self.opinions.clear();
@@ -77,7 +79,7 @@ impl<S: Clone> SlotEvidence<S> {
         self.own.retain(|(_, message)| message.opinion.is_some());
     }
 
-    /// Forgets what belongs to views that were left.
+    /// Forgets the evidence of views that were left.
     pub(super) fn prune(&mut self) {
         let view = self.slot.view();
         let first = self.proposals.first_key_value().map_or(view, |(first, _)| *first);
@@ -90,7 +92,7 @@ impl<S: Clone> SlotEvidence<S> {
         let mut told = BTreeSet::new();
         self.own.retain(|(other, message)| match message.signed.statement {
             Statement::Commit(_) => true,
-            // What it thinks is kept for the record, once for each change.
+            // Its opinion is kept for the record, once for each change.
             Statement::Prepare { opinion: Some(_), value, .. } => told.insert(value) || *other >= view,
             Statement::Prepare { opinion: None, .. }
             | Statement::PrePrepare { .. }
@@ -112,7 +114,7 @@ pub(super) fn sign<K: Signer>(
     Signed { by, sequence, statement, signature }
 }
 
-/// Makes a message of what a reviewer says, and keeps it as what it has heard from itself.
+/// Turns a reviewer's message into a signed one, and keeps it as if it had come from another reviewer.
 pub(super) fn say<K: Signer>(
     key: &K,
     me: Reviewer,

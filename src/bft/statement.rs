@@ -1,7 +1,7 @@
-//! What is signed, and what travels with it.
+//! Signed statements, and the data that travels with them.
 //!
-//! A signature covers one short statement with the place of the decision that it belongs to. What a statement rests on
-//! travels beside it, each part under its own signature, so that a part can be left out or added by nobody unnoticed.
+//! A signature covers one short statement with the place of the decision that it belongs to. The grounds of a
+//! statement travel beside it, each under its own signature, so that no part can be left out or added unnoticed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::crypto::Digest;
 /// The place of a decision in the order of all, from 1.
 pub type Sequence = u64;
 
-/// A change that is voted on: a text of which every reviewer takes the digest itself.
+/// A change that is voted on: a text whose digest every reviewer computes itself.
 #[derive(Clone, Debug)]
 pub struct Change {
     text: Arc<str>,
     digest: Digest,
 }
 
-/// What is signed; the place in the order of all decisions is signed with it.
+/// A statement to be signed, together with its place in the order of all decisions.
 ///
-/// The fields are in alphabetical order, here and in all that is in it: so they are written in canonical form.
+/// The fields are in alphabetical order, here and in all types below, so they are written in canonical form.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Statement {
@@ -39,42 +39,43 @@ pub enum Statement {
         /// The view.
         view: View,
     },
-    /// An orchestrator wants a decision; whoever should propose one is waited for from now on, and may propose this.
+    /// An orchestrator wants a decision. From now on reviewers wait for the orchestrator whose turn it is, which may
+    /// propose this value.
     Want {
-        /// What it would propose itself.
+        /// The value that it would propose itself.
         value: Value,
     },
-    /// A reviewer has a proposal. Not a vote.
+    /// A reviewer has received a proposal. This is not a vote.
     Acknowledge {
-        /// The value, as the reviewer has taken its digest.
+        /// The value, with the digest as the reviewer computed it.
         value: Value,
-        /// Of this view.
+        /// The view of the proposal.
         view: View,
     },
     /// A reviewer votes.
     Prepare {
-        /// The digest of what it thinks, and on which model; nothing, if it follows. Both travel beside the first message alone:
-        /// what a lock shows to others is short, however much there is to say.
+        /// The digest of its opinion and the model behind it; `None` if it follows. Both travel beside the first
+        /// message alone: the votes that a lock shows to others are short, however long an opinion is.
         opinion: Option<Digest>,
-        /// On this value.
+        /// The value that is voted on.
         value: Value,
-        /// In this view.
+        /// The view of the vote.
         view: View,
-        /// What it says.
+        /// The vote itself.
         vote: Vote,
     },
     /// A reviewer has seen a quorum approve.
     Commit(Commit),
-    /// A reviewer goes to a view.
+    /// A reviewer goes to another view.
     ViewChange {
-        /// The last value that it has seen a quorum approve, and in which view.
+        /// The last value that it has seen a quorum approve, with the view.
         lock: Option<(View, Value)>,
-        /// To this one.
+        /// The view that it goes to.
         view: View,
     },
     /// A reviewer knows all decisions up to this place.
     Checkpoint {
-        /// The last link of their chain.
+        /// The last link of the chain of these decisions.
         head: Digest,
     },
 }
@@ -82,46 +83,46 @@ pub enum Statement {
 /// A statement with its author's signature, which has been checked.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Signed<S> {
-    /// The author's place in the list of reviewers; of a proposal and a wish, in the list of orchestrators.
+    /// The author's place in the list of reviewers; for a proposal or a wish, its place in the list of orchestrators.
     pub by: usize,
-    /// The decision that it is about; of a checkpoint, the last one.
+    /// The decision that it is about; for a checkpoint, the last one that it covers.
     pub sequence: Sequence,
-    /// What is said.
+    /// The statement itself.
     pub statement: Statement,
     /// The author's signature.
     pub signature: S,
 }
 
-/// A statement and what it rests on.
+/// A statement with its grounds.
 #[derive(Clone, Debug)]
 pub struct SignedMessage<S> {
     /// The statement.
     pub signed: Signed<S>,
-    /// The change that is proposed, wanted, or that a quorum has approved.
+    /// The change that is proposed, that is wanted, or that a quorum has approved.
     pub change: Option<Change>,
-    /// Of a vote, what its author thinks, and on which model.
+    /// The opinion of a vote's author, with the model behind it.
     pub opinion: Option<Arc<ModelOpinion>>,
-    /// Why a view begins with this proposal: view changes. Why a reviewer is locked: votes.
+    /// The grounds: for a proposal the view changes that begin its view, for a lock the votes behind it.
     pub grounds: Arc<[SignedMessage<S>]>,
 }
 
-/// Where statements are signed: with a key, which is the edge's.
+/// A signer of statements; the caller provides it with a key.
 ///
-/// Signing the same again gives the same signature.
+/// To sign the same statement again gives the same signature.
 pub trait Signer {
-    /// A signature.
+    /// The type of a signature.
     type Signature: Clone + fmt::Debug + Eq;
 
-    /// Signs.
+    /// Signs a statement for its place.
     fn sign(&self, sequence: Sequence, statement: &Statement) -> Self::Signature;
 }
 
 impl Change {
-    /// A change with this text.
+    /// Returns a change with this text.
     ///
     /// # Errors
     ///
-    /// [`TooLong`] if it has more than [`CHANGE_BYTES_MAX`] bytes.
+    /// [`TooLong`] if the text has more than [`CHANGE_BYTES_MAX`] bytes.
     pub fn new(text: &str) -> Result<Self, TooLong> {
         if text.len() > CHANGE_BYTES_MAX {
             return Err(TooLong(text.len()));
@@ -129,19 +130,19 @@ impl Change {
         Ok(Self { text: text.into(), digest: Digest::new(text.as_bytes()) })
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Its SHA-256.
+    /// Returns the SHA-256 of the text.
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// As what is decided.
+    /// Returns the value that stands for this change in a decision.
     #[must_use]
     pub fn value(&self) -> Value {
         Value::Change(self.digest)
@@ -149,7 +150,8 @@ impl Change {
 }
 
 impl Statement {
-    /// Returns what a reviewer says with it in a decision, if it is a reviewer's. Of a view change, the lock is left out.
+    /// Returns the message that a reviewer sends with it in a decision, if it is a reviewer's. The lock of a view
+    /// change is left out.
     #[must_use]
     pub fn message(&self) -> Option<SlotMessage> {
         match self {
@@ -169,7 +171,7 @@ impl Statement {
 }
 
 impl<S> Signed<S> {
-    /// Whose statement it is: its author's place is in the list of these.
+    /// Returns the author, which is a place in the list of reviewers or of orchestrators.
     #[must_use]
     pub fn author(&self) -> NodeId {
         match self.statement {
@@ -184,13 +186,13 @@ impl<S> Signed<S> {
 }
 
 impl<S: Clone> SignedMessage<S> {
-    /// A statement that rests on nothing else.
+    /// Returns a message without grounds.
     #[must_use]
     pub fn alone(signed: Signed<S>) -> Self {
         Self { signed, change: None, opinion: None, grounds: Arc::new([]) }
     }
 
-    /// Whether the change that a value names is in it.
+    /// Returns true if the message carries the change that a value names.
     pub(super) fn has(&self, value: Value) -> bool {
         match value {
             Value::Change(digest) => self.change.as_ref().is_some_and(|change| change.digest == digest),
@@ -198,7 +200,7 @@ impl<S: Clone> SignedMessage<S> {
         }
     }
 
-    /// Reads a proposal, if it is one and the change is in it.
+    /// Reads a proposal, if this is one and it carries the change.
     pub(super) fn proposal(&self) -> Option<LeaderProposal> {
         let Statement::PrePrepare { view, value } = self.signed.statement else { return None };
         let left = || self.grounds.iter().filter_map(|message| message.view_change(self.signed.sequence));
@@ -209,7 +211,7 @@ impl<S: Clone> SignedMessage<S> {
         self.has(value).then_some(LeaderProposal { view, value, grounds })
     }
 
-    /// The statement with what proves it, and without what is there to be read.
+    /// Returns the statement with its proof alone, without the texts that are there to be read.
     #[must_use]
     pub fn bare(&self) -> Self {
         Self { change: None, opinion: None, ..self.clone() }

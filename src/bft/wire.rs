@@ -1,7 +1,8 @@
 //! Packets as JSON: signed envelopes, which are read only if they belong here.
 //!
-//! Whatever is read has been signed by a key of the roster, for this repository, this roster and one place in the order of
-//! decisions, over the very bytes that would be written for it; what nobody knows has no place in it.
+//! Everything that is read has been signed by a key of the roster, for this repository, this roster and one place in
+//! the order of decisions. The signature covers the very bytes that would be written for it, so unknown content has
+//! no place in it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use super::statement::{Change, Sequence, Signed, SignedMessage, Statement};
 use crate::crypto::Signature;
 use crate::crypto::dsse::{self, DsseEnvelope};
 
-/// What is said, as it was read.
+/// A statement as it was read.
 struct Examined {
     sequence: Sequence,
     statement: Statement,
@@ -45,7 +46,7 @@ struct WireLetter {
     change: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     opinion: Option<Opinion>,
-    /// The model that formed the opinion, and where it was called; the first version did not say.
+    /// The model that formed the opinion, and the place where it was called. The first version did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<ModelAt>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -61,7 +62,7 @@ struct WireProof {
 }
 
 impl Membership {
-    /// Puts statements that say the same into one envelope. `None` if there are none, or they differ.
+    /// Puts equal statements into one envelope. Returns `None` if the list is empty, or if the statements differ.
     #[must_use]
     pub fn envelope(&self, signed: &[Signed<Signature>]) -> Option<DsseEnvelope> {
         let first = signed.first()?;
@@ -75,17 +76,17 @@ impl Membership {
         Some(DsseEnvelope::new(payload_type, &payload, &signatures))
     }
 
-    /// Reads an envelope: one statement, by each who has signed it.
+    /// Reads an envelope: one statement, once for each party that has signed it.
     ///
     /// # Errors
     ///
-    /// [`Refused`] if anything in it is not as it would be written, or a single signature is wrong.
+    /// [`Refused`] if any part differs from how it would be written, or if a single signature is wrong.
     pub fn open(&self, envelope: &DsseEnvelope) -> Result<Vec<Signed<Signature>>, Refused> {
         let examined = self.examine(envelope)?;
         self.verify(envelope, &examined)
     }
 
-    /// Reads what is said, whoever says it.
+    /// Reads a statement, without its signatures.
     fn examine(&self, envelope: &DsseEnvelope) -> Result<Examined, Refused> {
         let payload = envelope.payload()?;
         let (chain, roster, sequence, statement) = read(envelope.payload_type(), &payload)?;
@@ -107,7 +108,7 @@ impl Membership {
         Ok(Examined { sequence, statement, payload })
     }
 
-    /// Reads who says it, and whether they do.
+    /// Reads the signatures of a statement, and verifies them.
     fn verify(
         &self,
         envelope: &DsseEnvelope,
@@ -132,7 +133,7 @@ impl Membership {
             opened.push(signed);
         }
         if opened.is_empty() {
-            return Err(Refused::Unreadable("nobody has signed it".to_owned()));
+            return Err(Refused::Unreadable("it has no signature".to_owned()));
         }
         Ok(opened)
     }
@@ -170,14 +171,14 @@ impl Membership {
         }
     }
 
-    /// Reads a packet; `None` if it is one that its reader does not want, whose signatures are not looked at then.
+    /// Reads a packet. Returns `None` if its reader does not want it; its signatures are then not checked.
     ///
-    /// Of what a message rests on, whatever is refused or does not belong to it is left out: what one liar adds, or somebody on the
-    /// way, spoils nothing.
+    /// Grounds of a message that are refused, or that do not belong to it, are left out. So a liar, or an attacker on
+    /// the way, can spoil nothing by adding grounds.
     ///
     /// # Errors
     ///
-    /// [`Refused`] says why it is not read.
+    /// [`Refused`] with the reason why the packet is not read.
     pub fn read(
         &self,
         text: &str,
@@ -204,7 +205,8 @@ impl Membership {
                 }
                 None => None,
             },
-            // However far ahead it is: whoever was away for long goes on from there.
+            // A checkpoint is read however far ahead it is, since a reviewer that was away for long continues from
+            // there.
             WirePost::Stable(envelope) => {
                 let examined = self.examine(&envelope)?;
                 Some(Packet::Stable(self.verify(&envelope, &examined)?))
@@ -221,15 +223,15 @@ impl Membership {
         let [signed]: [Signed<Signature>; 1] = self
             .verify(&message.envelope, examined)?
             .try_into()
-            .map_err(|_| Refused::Unreadable("a message has one signature".to_owned()))?;
+            .map_err(|_| Refused::Unreadable("a message must have exactly one signature".to_owned()))?;
         let change = read_change(message.change, &signed.statement)?;
         let opinion = read_opinion(message.opinion, message.model, &signed.statement)?;
         let grounds = self.read_grounds(message.grounds, examined);
         Ok(SignedMessage { signed, change, opinion, grounds })
     }
 
-    /// Reads what a message rests on: view changes to the view of a proposal, votes for the value of a lock. One by each
-    /// author, and no more than there are reviewers.
+    /// Reads the grounds of a message: view changes to the view of a proposal, or votes for the value of a lock.
+    /// There is one by each author, and no more than there are reviewers.
     fn read_grounds(&self, grounds: Vec<WireLetter>, on: &Examined) -> Arc<[SignedMessage<Signature>]> {
         let belongs = |other: &Examined| {
             let is_it = match (&on.statement, &other.statement) {
@@ -252,7 +254,7 @@ impl Membership {
                 break;
             }
             tries -= 1;
-            // The change of a lock stands beside the proposal, where it matters.
+            // The change of a lock is beside the proposal, where it matters.
             let bare = WireLetter { change: None, opinion: None, model: None, ..ground };
             let Ok(message) = self.read_message(bare, &examined) else { continue };
             if authors.insert(message.signed.by) {

@@ -27,6 +27,14 @@ pub(super) fn lines(length: Option<u64>) -> ProgressBar {
     bar
 }
 
+/// Takes the moving lines away for good.
+pub(super) fn end() {
+    let bar = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).take().and_then(|bar| bar.upgrade());
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+}
+
 /// Prints something that stays, while the moving lines are away. `print` must not call this function again.
 pub(super) fn above<T>(print: impl FnOnce() -> T) -> T {
     let bar =

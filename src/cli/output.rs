@@ -137,9 +137,7 @@ impl Output {
 
     /// Tells the last line of a process that ends now, in place of whatever moves.
     pub(super) fn at_once(&self, text: &str) {
-        if self.is_live() {
-            let _ = write!(std::io::stderr().lock(), "\r\u{1b}[2K");
-        }
+        moving::end();
         self.status(text);
     }
 

@@ -69,7 +69,8 @@ pub enum ConfigError {
     /// A folder has settings that need its visitor's trust.
     #[error(
         "the folder `{}` has settings that start programs, name servers or keys, or lead out of it, and {}:{}\nread them, then trust them with `consensus trust` in that folder (in a job: CONSENSUS_TRUST={digest}), or put them into your own configuration file",
-        .folder.display(), .standing,
+        .folder.display(),
+        .standing,
         lines(.claims)
     )]
     Untrusted {

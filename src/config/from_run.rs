@@ -1,7 +1,7 @@
-//! The roleset that a run was made by, as files could hold it.
+//! The roleset that a run was made with, in a form that files could hold.
 //!
-//! In: the setup of a run. Out: a roleset and its packs, which give the same setup again. What was kept back from servers is no part of
-//! a setup; where models were called is not one either.
+//! The input is the setup of a run. The output is a roleset and its packs, which give the same setup again. Redaction is not part of
+//! a setup, and neither are the endpoints of the models.
 
 use std::collections::BTreeMap;
 

@@ -1,14 +1,12 @@
-//! What the user means: flags, environment, files and rolesets turned into a complete [`RunSetup`] and
-//! its endpoints.
+//! The configuration of a run: turns flags, environment, files and rolesets into a complete [`RunSetup`] and its endpoints.
 //!
-//! Precedence: flag, then environment, then `./consensus.toml`, then
-//! `$XDG_CONFIG_HOME/consensus/config.toml`. Rolesets come from `--rolesets-dir`, `./rolesets`, the
-//! configuration folder and the binary itself, in that order.
+//! Precedence: flag, then environment, then `./consensus.toml`, then `$XDG_CONFIG_HOME/consensus/config.toml`. Rolesets come from
+//! `--rolesets-dir`, `./rolesets`, the configuration folder and the binary itself, in that order.
 //!
-//! What a project's file sets counts only with its visitor's trust if it could harm: see [`Claims`].
+//! Settings of a project's file that could harm its visitor count only with the visitor's trust: see [`Claims`].
 //!
-//! Every mistake is reported with its file and place, all of a roleset's mistakes at once, and a
-//! misspelt name with the nearest right one. Nothing here starts a run.
+//! Every mistake is reported with its file and place, all of a roleset's mistakes at once, and a misspelt name with the nearest
+//! right one. No run is started here.
 //!
 //! [`RunSetup`]: crate::protocol::RunSetup
 

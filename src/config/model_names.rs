@@ -1,7 +1,7 @@
-//! Whether a server has the model that is called, before anything is asked of it.
+//! The check that a server has a model, before any request to the model.
 //!
-//! In: an endpoint whose model was named. Out: nothing, or the names that are near. Only servers that list their models and go by their
-//! names decide anything: llama.cpp answers whatever it is called, and a router knows more models than it lists.
+//! The input is an endpoint whose model was named. The output is nothing, or the nearest names. The check applies only to servers
+//! that list their models and go by those names. llama.cpp answers to any name, and a router knows more models than it lists.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use crate::core::OpenAiEndpoint;
 use crate::provider::{OpenAi, ServerInfo};
 use crate::text::escape;
 
-/// How long a list may take; one that does not come decides nothing.
+/// The time that a list may take; a list that does not come decides nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// So many names are shown.
+/// The most names that are shown.
 const SHOWN_MAX: usize = 8;
 
-/// What Ollama puts behind a name that has no tag.
+/// The tag that Ollama appends to a name without one.
 const IMPLIED_TAG: &str = ":latest";
 
 /// Refuses a model that the server would not know.
 ///
 /// # Errors
 ///
-/// [`ConfigError::Usage`] with the nearest names.
+/// Returns [`ConfigError::Usage`] with the nearest names.
 pub(super) async fn check_name(endpoint: &OpenAiEndpoint) -> Result<(), ConfigError> {
     let asked = OpenAi::new(endpoint.clone())?;
     let Ok(Ok(info)) = tokio::time::timeout(PATIENCE, asked.info()).await else { return Ok(()) };
@@ -37,7 +37,7 @@ pub(super) async fn check_name(endpoint: &OpenAiEndpoint) -> Result<(), ConfigEr
     let more = info.models.len().saturating_sub(SHOWN_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     Err(ConfigError::Usage(escape::one_line(&format!(
-        "{} has no model `{}`{hint} It lists {}{more}. With --no-model-check it is called all the same.",
+        "{} has no model `{}`; it lists {}{more}; --no-model-check calls it anyway{hint}",
         endpoint.base_url,
         endpoint.model,
         shown.join(", "),

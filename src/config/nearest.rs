@@ -1,7 +1,7 @@
-//! Suggesting what a misspelt name was meant to be.
+//! The suggestion of the right name for a misspelt one.
 
-/// Returns the candidate that `word` most likely meant, if one is close enough: it begins with the
-/// word, or differs in at most a third of its letters.
+/// Returns the candidate that `word` most likely means, if one is close enough: it begins with the word, or differs in at most a
+/// third of its letters.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     let far = |candidate: &str| {
@@ -12,10 +12,10 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     near.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
 
-/// Returns `; did you mean …?` for the nearest candidate, or nothing.
+/// Returns `; did you mean …?` for the nearest candidate, or an empty string.
 pub(super) fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let near = nearest(word, candidates);
-    // What is right elsewhere is not misspelt.
+    // A word that is a valid name elsewhere is not misspelt.
     near.filter(|name| *name != word).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }
 

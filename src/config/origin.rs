@@ -1,8 +1,8 @@
-//! Where each value came from by which a model is called: a flag, a variable, a file, or the program itself.
+//! The origin of each value with which a model is called: a flag, a variable, a file, or the program itself.
 //!
-//! In: what was chosen, what the files say, and the endpoint that came of it. Out: each value with its origin, for
-//! people who ask why a server is called. Nothing is decided here: the order of precedence is that of
-//! [`resolve_endpoints`], and the origin of an address or key is noted where it is chosen.
+//! The input is the choices, the files, and the endpoint that resulted. The output is each value with its origin, for people who ask
+//! why a server is called. Nothing is decided here: the order of precedence is that of [`resolve_endpoints`], and the origin of an
+//! address or key is noted where it is chosen.
 //!
 //! [`resolve_endpoints`]: super::resolve_endpoints
 
@@ -11,7 +11,7 @@ use std::fmt;
 use super::document::Setting;
 use super::file::FileConfig;
 
-/// What set a value.
+/// The source that set a value.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum Origin {
     /// A flag of the command line.
@@ -24,7 +24,7 @@ pub enum Origin {
     Roleset,
     /// AWS's own configuration file.
     AwsFile,
-    /// The server that was started for this.
+    /// The server that was started for the run.
     Launched,
     /// The list of models of the server.
     Listed,
@@ -47,7 +47,7 @@ impl Origin {
         }
     }
 
-    /// Returns the origin of a value that a file may have set, and otherwise the program.
+    /// Returns the file as the origin of a value if it sets the value, and otherwise the program.
     #[must_use]
     pub fn of_setting<'a>(file: &FileConfig, keys: impl IntoIterator<Item = &'a str>) -> Self {
         file.setting(keys).map_or(Self::BuiltIn, |setting| Self::File(setting.place()))
@@ -72,11 +72,11 @@ impl fmt::Display for Origin {
 /// A value with its origin.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Sourced {
-    /// The setting's name, as a configuration file has it.
+    /// The setting's name, as in a configuration file.
     pub name: String,
-    /// Its value.
+    /// The value.
     pub value: String,
-    /// What set it.
+    /// The origin.
     pub origin: Origin,
 }
 

@@ -1,4 +1,4 @@
-//! Where the packs of a roleset are, and how a pack is divided.
+//! The packs of a roleset: their place, and the parts of a pack.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::bounded;
 use super::embedded::EMBEDDED_PACKS;
 
-/// Where a roleset's packs are, and those that were made for this run.
+/// The place of a roleset's packs, and the packs that were made for this run.
 #[derive(Clone, Debug)]
 pub struct Packs {
     place: PackPlace,
@@ -29,12 +29,12 @@ impl Packs {
         Self { place: PackPlace::Embedded(EMBEDDED_PACKS), made: BTreeMap::new() }
     }
 
-    /// Returns packs that are nowhere but here, by their file names.
+    /// Returns packs that exist only in memory, by their file names.
     pub(super) fn made(made: BTreeMap<String, String>) -> Self {
         Self { place: PackPlace::Embedded(&[]), made }
     }
 
-    /// The folder that they are in, unless they are part of the binary.
+    /// Returns the folder of the packs, unless they are part of the binary.
     #[must_use]
     pub fn folder(&self) -> Option<&Path> {
         match &self.place {
@@ -43,7 +43,7 @@ impl Packs {
         }
     }
 
-    /// Adds a pack under a name of its own.
+    /// Adds a pack under a new name.
     pub(super) fn add(&mut self, name: &str, text: String) {
         self.made.insert(name.to_owned(), text);
     }
@@ -76,10 +76,10 @@ impl Packs {
     }
 }
 
-/// The line of a pack that divides it. What stands before it is for work alone, and what comes after it for comparing texts.
+/// The line that divides a pack. The part before it is for work alone, and the part after it for comparing texts.
 pub(super) const COMPARING: &str = "## Comparing";
 
-/// Divides a pack in its part for work alone and its part for comparing. A pack without the dividing line has no second part.
+/// Divides a pack into its part for work alone and its part for comparing. A pack without the dividing line has no second part.
 pub(super) fn pack_parts(text: &str) -> (String, String) {
     let mut at = 0;
     for line in text.split_inclusive('\n') {

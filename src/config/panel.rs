@@ -1,8 +1,8 @@
-//! Who sits on a panel: the roleset's members, some of them, personas made from a line, one member a model, or
-//! copies of one.
+//! The seats of a panel: the roleset's members, some of them, personas made from a line, one member per model, or copies of one
+//! member.
 //!
-//! In: a roleset of `panel` and what was asked for. Out: the roleset with other members, and the packs of those that
-//! are new. Nothing is read or written here.
+//! The input is a roleset of `panel` and the requested seats. The output is the roleset with other members, and the packs of the new
+//! ones. Nothing is read or written here.
 
 use super::embedded::EMBEDDED_ROLESETS;
 use super::error::ConfigError;
@@ -17,48 +17,48 @@ const PERSONAS: &str = "panel_personas.json";
 /// The longest label of a field.
 const DOMAIN_CHARS_MAX: usize = 80;
 
-/// Who is to sit on a panel, besides what its roleset says.
+/// The requested seats of a panel, in addition to its roleset.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seats<'a> {
     /// The only members of the roleset to keep, if any are named.
     pub members: &'a [String],
-    /// One member for each of these models, in place of the roleset's, if there are any.
+    /// The models that each get one member, in place of the roleset's members, if there are any.
     pub models: &'a [String],
-    /// How many copies of the first member there are, in place of all.
+    /// The number of copies of the first member, in place of all members.
     pub copies: Option<usize>,
-    /// Further members: built-in personas by name, or a line that says who somebody is.
+    /// Further members: built-in personas by name, or lines that each describe a person.
     pub personas: &'a [String],
-    /// Whether nothing of these lines may stand where it is not redacted.
+    /// Whether text from these lines must appear only where it is redacted.
     pub is_redacted: bool,
 }
 
 /// A character for a member of a panel.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Persona {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it looks at.
+    /// The field that it looks at.
     pub domain: String,
-    /// Its instructions.
+    /// The instructions.
     pub pack: String,
 }
 
 impl Persona {
-    /// Makes a persona of a line such as "a contrary physicist who looks at everything sideways".
+    /// Makes a persona from a line such as "a contrary physicist who looks at everything sideways".
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Usage`] if the line says nothing, or is none.
+    /// Returns [`ConfigError::Usage`] if the line says nothing, or does not describe a persona.
     pub fn from_line(line: &str) -> Result<Self, ConfigError> {
         let line = one_line(&escape::plain(line));
         let line = line.trim_end_matches('.');
-        // A name that is misspelt is one word; scripts without spaces have lines of one.
+        // A misspelt name is one word; in scripts without spaces, a whole line is one word.
         let is_name = line.is_ascii() && !line.contains(' ');
         if is_name || !line.chars().any(char::is_alphabetic) || line.chars().count() > 1000 {
             let line = escape::excerpt(line);
             return Err(ConfigError::Usage(format!(
-                "there is no persona `{line}`, and a line that makes one says in several words who somebody is, such as \
-                 \"a contrary physicist\", in at most 1000 characters; `consensus persona list` names those that there are"
+                "there is no persona `{line}`; name one of `consensus persona list`, or describe one in several words, such as \
+                 \"a contrary physicist\", in at most 1000 characters"
             )));
         }
         let domain: String = line.chars().take(DOMAIN_CHARS_MAX).collect();
@@ -85,7 +85,7 @@ impl Persona {
         roleset.agents.into_iter().map(persona).collect()
     }
 
-    /// Returns the built-in persona of that name, in whatever case and with spaces or not.
+    /// Returns the built-in persona of that name, in any case and with spaces or underscores.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::built_in().into_iter().find(|persona| is_same(&persona.name, name))
@@ -96,7 +96,7 @@ impl Persona {
 ///
 /// # Errors
 ///
-/// [`ConfigError::Usage`] says which wish cannot be met.
+/// Returns [`ConfigError::Usage`] with the wish that cannot be met.
 pub fn seat(roleset: &mut Roleset, packs: &mut Packs, seats: &Seats<'_>) -> Result<(), ConfigError> {
     if !seats.members.is_empty() {
         let known: Vec<String> = roleset.agents.iter().map(|agent| agent.name.clone()).collect();
@@ -105,7 +105,7 @@ pub fn seat(roleset: &mut Roleset, packs: &mut Packs, seats: &Seats<'_>) -> Resu
                 let hint = did_you_mean(name, known.iter().map(String::as_str));
                 let (name, known) = (escape::excerpt(name), known.join(", "));
                 return Err(ConfigError::Usage(format!(
-                    "no member is named `{name}`{hint}; there is {known}"
+                    "no member is named `{name}`{hint}; the members are {known}"
                 )));
             }
         }
@@ -127,16 +127,16 @@ pub fn seat(roleset: &mut Roleset, packs: &mut Packs, seats: &Seats<'_>) -> Resu
     for (index, wish) in seats.personas.iter().enumerate() {
         let persona = match Persona::named(wish) {
             Some(persona) => persona,
-            // A name that was made of the line would say what is redacted from it.
+            // A name made from the line would reveal the text that is redacted from it.
             None if seats.is_redacted => Persona { name: "Persona".to_owned(), ..Persona::from_line(wish)? },
             None => Persona::from_line(wish)?,
         };
         let is_seated = roleset.agents.iter().any(|agent| is_same(&agent.name, &persona.name));
         if is_seated && Persona::named(wish).is_some() {
-            return Err(ConfigError::Usage(format!("`{}` sits on this panel already", persona.name)));
+            return Err(ConfigError::Usage(format!("`{}` is already a member of this panel", persona.name)));
         }
         let name = free_name(&persona.name, &roleset.agents);
-        // No file's name has a slash, so that no pack of the roleset is hidden by it.
+        // No file name has a slash, so this name hides no pack of the roleset.
         let pack = format!("persona/{}", index + 1);
         packs.add(&pack, persona.pack);
         roleset.agents.push(RolesetAgent::new(name, persona.domain, pack));
@@ -144,13 +144,13 @@ pub fn seat(roleset: &mut Roleset, packs: &mut Packs, seats: &Seats<'_>) -> Resu
     Ok(())
 }
 
-/// Whether two names are one but for case and for what stands between words.
+/// Returns whether two names are equal, ignoring case and the separator between words.
 fn is_same(a: &str, b: &str) -> bool {
     let fold = |name: &str| name.trim().to_lowercase().replace(' ', "_");
     fold(a) == fold(b)
 }
 
-/// Makes a name that may stand in a prompt and a file: the first words of a line that say something.
+/// Makes a name that is valid in a prompt and a file: the first meaningful words of a line.
 fn name_of(line: &str) -> String {
     const EMPTY: [&str; 8] = ["a", "an", "the", "who", "that", "very", "of", "is"];
     let words = line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| {
@@ -164,7 +164,7 @@ fn name_of(line: &str) -> String {
     }
 }
 
-/// Makes a name of a model reference: `Llama3_1` of `ollama:llama3.1:8b`.
+/// Makes a name from a model reference: `Llama3_1` from `ollama:llama3.1:8b`.
 fn name_of_model(reference: &str) -> String {
     let file = reference.rsplit('/').next().unwrap_or(reference);
     // A size begins with a digit, and a provider's name has none.
@@ -185,7 +185,7 @@ fn name_of_model(reference: &str) -> String {
 fn free_name(name: &str, members: &[RolesetAgent]) -> String {
     let is_free = |name: &String| !members.iter().any(|member| is_same(&member.name, name));
     let numbered = (2..).map(|number| format!("{name}_{number}"));
-    // Of endless many names one is free.
+    // One of infinitely many names is free.
     std::iter::once(name.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
 }
 

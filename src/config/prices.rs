@@ -1,8 +1,7 @@
-//! What tokens cost: the public prices that this program knows, and prices as a user writes them.
+//! The prices of tokens: the public prices that this program knows, and those that a user writes.
 //!
-//! In: the name of a provider and of a model. Out: a price, or none. The list is data with a date; it is never
-//! looked up anywhere, never applied to a server that only calls itself by the same name, and gives way to what
-//! the user says.
+//! The input is the name of a provider and of a model. The output is a price, if one is known. The list is data with a date. It is
+//! never looked up anywhere, and never applied to a server that merely uses the same name. Prices that the user writes come first.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -50,7 +49,7 @@ pub fn micro_usd(usd: f64) -> Option<u64> {
 #[serde(deny_unknown_fields)]
 struct List {
     as_of: String,
-    /// By provider and model.
+    /// The prices by provider and model.
     models: BTreeMap<String, BTreeMap<String, PriceConfig>>,
 }
 
@@ -64,7 +63,7 @@ pub fn listed_price(provider: &str, model: &str) -> Option<Price> {
     LIST.models.get(provider)?.get(model).map(|price| price.0)
 }
 
-/// Returns the year and month from which the listed prices are.
+/// Returns the year and month of the listed prices.
 #[must_use]
 pub fn prices_as_of() -> &'static str {
     &LIST.as_of

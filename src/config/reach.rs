@@ -1,26 +1,26 @@
-//! Where a path leads, links and `..` resolved, also where its end does not exist yet.
+//! The target of a path, with links and `..` resolved, even if its end does not exist yet.
 //!
-//! In: a folder, and a path that is relative to it or absolute. Out: the place that the system would go to, and
+//! The input is a folder, and a path that is absolute or relative to it. The output is the place that the system would go to, and
 //! the links inside the folder that led there. This module only looks; it opens and makes nothing.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
-/// Links that are followed at most, as the system does.
+/// The most links that are followed, as the system does.
 const LINKS_MAX: usize = 40;
 
-/// Where a path leads.
+/// The target of a path.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Reach {
     /// The place, without links and `..`.
     pub(super) place: PathBuf,
-    /// Each link of the folder on the way, relative to the folder, with what it says.
+    /// The links of the folder on the way, relative to the folder, each with its target.
     pub(super) links: Vec<(PathBuf, PathBuf)>,
-    /// Whether the place is outside of the folder.
+    /// Whether the place is outside the folder.
     pub(super) is_outside: bool,
 }
 
-/// Follows a path from a folder, which is given without links.
+/// Follows a path from a folder, which must be given without links.
 pub(super) fn reach(folder: &Path, path: &Path) -> Reach {
     let mut place = folder.to_owned();
     let mut links = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn reach(folder: &Path, path: &Path) -> Reach {
                 };
                 followed += 1;
                 if followed > LINKS_MAX {
-                    // The system refuses such a path; here it counts as one that leads away.
+                    // The system refuses such a path; here it counts as leading away.
                     return Reach { place: next, links, is_outside: true };
                 }
                 left.extend(steps(&target));
@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(far.place, folder.parent().unwrap().join("x"));
         let links = [("far".into(), "near/../..".into()), ("near".into(), "inside".into())];
         assert_eq!(far.links, links);
-        // Wherever the system goes, this goes, for every path of up to four of these steps.
+        // The result matches the system's for every path of up to four of these steps.
         let steps = ["inside", "near", "far", "..", ".", "new"];
         for count in 0..steps.len().pow(4) {
             let path: PathBuf = (0..4).map(|n| steps[count / steps.len().pow(n) % steps.len()]).collect();

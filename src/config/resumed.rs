@@ -1,8 +1,7 @@
-//! From a journal's endpoints to those of a resumed run.
+//! The way from a journal's endpoints to those of a resumed run.
 //!
-//! In: what the journal says, and what flags, environment and configuration say now. Out: the
-//! endpoints from here on. A journal is untrusted input: it never names a command to run, and a key
-//! goes only to a URL that the user names too.
+//! The input is the journal's endpoints, and the present flags, environment and configuration. The output is the endpoints of the
+//! resumed run. A journal is untrusted input: it never names a command to run, and a key goes only to a URL that the user names too.
 
 use super::bedrock;
 use super::chosen::{Chosen, check_url};
@@ -14,16 +13,15 @@ use crate::provider::is_loopback;
 
 /// Returns the endpoints of a resumed run, one for each of the journal's.
 ///
-/// `searches` says whether documents that the journal names will be read and sent; then a server on another machine has to be named now, since
-/// a journal that came with a folder could name both.
+/// `searches` says whether documents that the journal names will be read and sent. A server on another machine must then be named
+/// again, since a journal that came with a folder could name both.
 ///
-/// `--base-url`, or a server that was launched for the resume, takes the place of the server that
-/// the run had; a run with several servers keeps them.
+/// `--base-url`, or a server that was launched for the resume, replaces the server that the run had; a run with several servers
+/// keeps them.
 ///
 /// # Errors
 ///
-/// [`ConfigError::Usage`] with the flag that is missing, [`ConfigError::Provider`] if the new server
-/// does not answer.
+/// Returns [`ConfigError::Usage`] with the missing flag, or [`ConfigError::Provider`] if the new server does not answer.
 pub async fn resumed_endpoints(
     before: &[Endpoint],
     searches: bool,
@@ -68,13 +66,14 @@ fn moved_from(before: &[Endpoint], url: &str) -> Result<Option<String>, ConfigEr
         (None, [one]) => Ok(Some(String::clone(one))),
         (None, several) => {
             let list: Vec<&str> = several.iter().map(|url| url.as_str()).collect();
-            let why = format!("the run has several servers ({}), and {url} is none of them", list.join(", "));
+            let why =
+                format!("the run has several servers ({}), and {url} is not one of them", list.join(", "));
             Err(ConfigError::Usage(why))
         }
     }
 }
 
-/// Returns `old` at another address, as a new run would address it.
+/// Returns `old` at another address, as a new run would call it.
 async fn moved(
     old: &OpenAiEndpoint,
     url: &str,
@@ -87,15 +86,15 @@ async fn moved(
         OpenAiEndpoint { base_url: url.to_owned(), api_key_env, api_key_file, launched, ..old.clone() };
     check_url(url, chosen.allow_http || file.allow_http.unwrap_or(false))?;
     if launched || old.launched {
-        // A server that is started for a run names its model as it likes.
+        // A server that is started for a run may give its model any name.
         new.model = only_model(&new).await?;
     }
     new.price = file.price_of("", new.provider(), &new.model);
     Ok(new)
 }
 
-/// Checks that an endpoint may be used again: nobody vouches for a journal, so a key goes only to a
-/// URL that the configuration, the environment or a flag names too.
+/// Checks that an endpoint may be used again. A journal is not trusted, so a key goes only to a URL that the configuration, the
+/// environment or a flag names too.
 fn vouch(endpoint: &Endpoint, searches: bool, chosen: &Chosen, file: &FileConfig) -> Result<(), ConfigError> {
     let endpoint = match endpoint {
         Endpoint::OpenAi(endpoint) => endpoint,
@@ -126,7 +125,7 @@ fn vouch(endpoint: &Endpoint, searches: bool, chosen: &Chosen, file: &FileConfig
         (false, true) => "documents",
     };
     let why = format!(
-        "the journal sends {sends} to {url}, which nothing here names; allow it with --base-url {url}"
+        "the journal sends {sends} to {url}, which no flag, variable or configuration file names; allow it with --base-url {url}"
     );
     Err(ConfigError::Usage(why))
 }

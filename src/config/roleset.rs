@@ -1,4 +1,4 @@
-//! Rolesets: finding them, reading them, and making a setup of one.
+//! The roleset: the form of its file, and the setup of a run that is made from it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use super::packs::{Packs, pack_parts};
 use crate::protocol::{AgentSetup, Params, ProtocolParams, RulesVersion, RunSetup, Task};
 use crate::text::CanonicalRule;
 
-/// A roleset: which protocol, which agents, and its parameters.
+/// A roleset: its protocol, its agents and its parameters.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(try_from = "RolesetFile", into = "RolesetFile")]
 pub struct Roleset {
@@ -15,21 +15,21 @@ pub struct Roleset {
     pub description: String,
     /// The agents.
     pub agents: Vec<RolesetAgent>,
-    /// A further agent that is asked only where the others do not agree.
+    /// A further agent that is asked only if the others do not agree.
     pub arbiter: Option<RolesetAgent>,
-    /// Which differences between texts do not count.
+    /// The rule for which differences between texts do not count.
     pub canonical: CanonicalRule,
     /// The protocol and its parameters.
     pub params: Params,
-    /// Whether what must not leave the machine is replaced by tokens.
+    /// Whether text that must not leave the machine is replaced by tokens.
     pub redact: bool,
-    /// Regular expressions for what is replaced besides known forms.
+    /// The regular expressions for text to replace in addition to the known forms.
     pub redact_patterns: Vec<String>,
-    /// Regions whose national phone numbers are replaced, in place of the default ones.
+    /// The regions whose national phone numbers are replaced, in place of the default ones.
     pub redact_regions: Vec<String>,
 }
 
-/// A roleset as its file writes it.
+/// A roleset in the form of its file.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct RolesetFile {
@@ -38,7 +38,7 @@ struct RolesetFile {
     description: String,
     protocol: String,
     agents: Vec<RolesetAgent>,
-    /// How many copies of its one agent a panel has.
+    /// The number of copies of its one agent, for a panel.
     #[serde(default, skip_serializing)]
     self_panel: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,16 +106,16 @@ impl From<Roleset> for RolesetFile {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct RolesetAgent {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// A short label of its field.
+    /// A short label of the agent's field.
     pub domain: String,
-    /// File name of its pack.
+    /// The file name of the pack.
     pub pack: String,
-    /// Model reference; the run's default if absent.
+    /// The model reference; the run's default if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Sampling temperature, 0 to 2.
+    /// The sampling temperature, 0 to 2.
     #[serde(default = "default_temperature")]
     pub temperature: f64,
     /// The most tokens of one reply.
@@ -170,10 +170,10 @@ impl Roleset {
     }
 }
 
-/// The longest name of an agent.
+/// The longest name of an agent, in characters.
 pub(super) const NAME_CHARS_MAX: usize = 40;
 
-/// Returns the first member so many times, under names of their own.
+/// Returns the given number of copies of the first member, under different names.
 #[must_use]
 pub(super) fn self_panel(members: &[RolesetAgent], copies: usize) -> Vec<RolesetAgent> {
     let Some(first) = members.first() else { return Vec::new() };

@@ -1,7 +1,8 @@
 //! Single settings of a roleset, changed by their paths.
 //!
-//! In: a roleset, and paths such as `params.adopt` with their values. Out: the roleset with these values, checked as its file is, or
-//! every mistake. Who an agent is and what it is told is the roleset's own: that is changed in a copy.
+//! The input is a roleset, and paths such as `params.adopt` with their values. The output is the roleset with these values, checked
+//! like its file, or every mistake. The names and instructions of agents belong to the roleset and are not changed here, but in a
+//! copy.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +15,18 @@ use super::roleset::Roleset;
 /// A setting of a roleset, as it is typed: `PATH=VALUE`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PathSetting {
-    /// The names on the way to it, such as `params` and `adopt`.
+    /// The names on the path, such as `params` and `adopt`.
     pub path: Vec<String>,
-    /// Its value.
+    /// The value.
     pub value: Value,
 }
 
 impl PathSetting {
-    /// Reads a setting. A value that is no JSON is a text.
+    /// Parses a setting. A value that is not JSON is taken as a string.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, in words.
+    /// Returns the fault in the setting.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (path, value) = text.split_once('=').ok_or("write PATH=VALUE, such as params.adopt=text")?;
         let path: Vec<String> = path.trim().split('.').map(str::to_owned).collect();
@@ -45,18 +46,18 @@ impl PathSetting {
         Ok(Self { path, value })
     }
 
-    /// The path, as it is typed.
+    /// Returns the path, as it is typed.
     #[must_use]
     pub fn name(&self) -> String {
         self.path.join(".")
     }
 }
 
-/// Puts settings in place of a roleset's.
+/// Replaces settings of a roleset.
 ///
 /// # Errors
 ///
-/// [`ConfigError::Roleset`] with every setting that there is not, or whose value cannot be.
+/// Returns [`ConfigError::Roleset`] with every setting that does not exist or has an impossible value.
 pub fn set(roleset: &Roleset, settings: &[PathSetting]) -> Result<Roleset, ConfigError> {
     let mut value = serde_json::to_value(roleset).unwrap_or_default();
     let mut problems = Vec::new();
@@ -77,7 +78,7 @@ pub fn set(roleset: &Roleset, settings: &[PathSetting]) -> Result<Roleset, Confi
     }
 }
 
-/// The place that a path leads to; it is made, where its object is there.
+/// Returns the place that a path leads to; it is made if the object around it exists.
 fn place<'a>(value: &'a mut Value, path: &[String]) -> Option<&'a mut Value> {
     let Some((first, rest)) = path.split_first() else { return Some(value) };
     let next = match value {
@@ -88,7 +89,7 @@ fn place<'a>(value: &'a mut Value, path: &[String]) -> Option<&'a mut Value> {
     place(next, rest)
 }
 
-/// Returns what tells a roleset from another one: each value that differs, by its JSON pointer; null where there is none any more.
+/// Returns the differences between two rolesets: each value that differs, by its JSON pointer, or null for a value that is gone.
 #[must_use]
 pub fn differences(before: &Roleset, after: &Roleset) -> BTreeMap<String, Value> {
     let leaves = |roleset: &Roleset| {
@@ -103,7 +104,7 @@ pub fn differences(before: &Roleset, after: &Roleset) -> BTreeMap<String, Value>
     after
 }
 
-/// Collects the values that hold no others.
+/// Collects the values that contain no others.
 fn collect(value: &Value, at: String, leaves: &mut BTreeMap<String, Value>) {
     match value {
         Value::Object(fields) => {

@@ -1,9 +1,9 @@
-//! The two configuration files, and what of the project's counts.
+//! The two configuration files, and the settings of the project's file that count.
 //!
-//! In: the two files, each read once. Out: one [`FileConfig`]. A project's
-//! file comes with the folder that one stands in, so its settings that could harm its visitor count only with trust:
-//! a command that starts, sends or writes anything uses [`FileConfig::load`], which refuses them, and one that only
-//! reads uses [`FileConfig::load_to_read`], which leaves them out. No setting of an untrusted folder gets past here.
+//! The input is the two files, each read once. The output is one [`FileConfig`]. A project's file comes with the working folder, so
+//! its settings that could harm a visitor count only with the visitor's trust. A command that starts, sends or writes anything uses
+//! [`FileConfig::load`], which refuses such settings. A command that only reads uses [`FileConfig::load_to_read`], which leaves them
+//! out. No setting of an untrusted folder gets past this module.
 
 use std::path::Path;
 
@@ -18,23 +18,23 @@ use crate::text::escape;
 const USER_FILE: &str = "config.toml";
 
 impl FileConfig {
-    /// Reads the project's file over the user's file; files that do not exist are no mistake.
+    /// Reads the project's file over the user's file; a missing file is not an error.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Read`], [`ConfigError::File`] with the line, [`ConfigError::Untrusted`].
+    /// Returns [`ConfigError::Read`], [`ConfigError::File`] with the line, or [`ConfigError::Untrusted`].
     pub fn load() -> Result<Self, ConfigError> {
         let Sources { user, project, claims, .. } = Sources::read()?;
         claims.as_ref().map_or(Ok(()), Claims::require)?;
         Ok(project.over(user))
     }
 
-    /// As [`Self::load`], for a command that starts, sends and writes nothing: settings that need trust and have none
-    /// are left out, with one line of warning.
+    /// Reads the files like [`Self::load`], for a command that starts, sends and writes nothing. Settings that need trust and do not
+    /// have it are left out, with one line of warning.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Read`], [`ConfigError::File`] with the line.
+    /// Returns [`ConfigError::Read`], or [`ConfigError::File`] with the line.
     pub fn load_to_read() -> Result<Self, ConfigError> {
         let Sources { user, project, claims, document } = Sources::read()?;
         let Some(claims) = claims else { return Ok(project.over(user)) };
@@ -50,11 +50,11 @@ impl FileConfig {
         }
     }
 
-    /// Reads the user's own file alone.
+    /// Reads only the user's own file.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Read`], [`ConfigError::File`] with the line.
+    /// Returns [`ConfigError::Read`], or [`ConfigError::File`] with the line.
     pub fn of_user() -> Result<Self, ConfigError> {
         let Some(folder) = config_folder() else { return Ok(Self::default()) };
         let document = TomlDocument::read(&folder.join(USER_FILE))?;
@@ -68,7 +68,7 @@ struct Sources {
     project: FileConfig,
     /// The project's file as it was read.
     document: Option<TomlDocument>,
-    /// What of the folder needs trust.
+    /// The claims of the folder that need trust.
     claims: Option<Claims>,
 }
 
@@ -82,11 +82,11 @@ impl Sources {
     }
 }
 
-/// Warns of what needs trust and has none: settings are left out, and a link is only read through.
+/// Warns about claims without trust: settings are left out, and a link is only read through.
 fn warn_of(claims: &Claims) {
     let named: Vec<String> = claims.claims.iter().map(ToString::to_string).collect();
     tracing::warn!(
-        "left out, or only read through, until you trust this folder with `consensus trust`: {}",
+        "settings left out, and links only read through, until you trust this folder with `consensus trust`: {}",
         escape::terminal(&named.join("; "))
     );
 }

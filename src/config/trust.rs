@@ -1,11 +1,11 @@
-//! Which settings of a folder need its visitor's trust, and whether the visitor has given it.
+//! The settings of a folder that need its visitor's trust, and whether the visitor has given it.
 //!
-//! In: a project's file as it was read, and the rolesets and links beside it. Out: [`Claims`], the settings that start programs,
-//! name servers or keys, or lead out of the folder, with one digest over every file that names such a thing; and the
-//! [`TrustStore`], the user's own list of folders with the digest that each was trusted at.
+//! The input is a project's file as it was read, and the rolesets and links beside it. The output is [`Claims`]: the settings that
+//! start programs, name servers or keys, or lead out of the folder. One digest covers every file with such a setting. The
+//! [`TrustStore`] is the user's own list of folders, with the digest at which each was trusted.
 //!
-//! Every setting is such a claim unless it is on the list of harmless ones. Nothing here starts, sends, or changes
-//! anything but the user's list; a project's file never decides about its own trust.
+//! Every setting is a claim unless it is on the list of harmless ones. Nothing here starts, sends or changes anything but the user's
+//! list, and a project's file never decides about its own trust.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -26,48 +26,48 @@ use crate::crypto::Digest;
 use crate::files::{SMALL_BYTES_MAX, private_folder, read_text, write_whole};
 use crate::provider::is_loopback;
 
-/// The variable whose value, a digest, makes the folder with that digest a trusted one.
+/// The variable whose value is a digest, which makes the folder with that digest trusted.
 pub const TRUST_VARIABLE: &str = "CONSENSUS_TRUST";
 
 /// The name of the list in the user's configuration folder.
 const STORE_FILE: &str = "trusted.json";
 
-/// What a project's file may set without trust; for a model see [`is_elsewhere`], and for a folder [`folder_claim`].
+/// The settings that a project's file may make without trust; for a model see [`is_elsewhere`], and for a folder [`folder_claim`].
 const HARMLESS: [&str; 7] = ["model", "roleset", "stream", "retries", "calls_at_once", "timeouts", "prices"];
 
-/// Settings that name a folder, which are harmless where it is inside the project's.
+/// The settings that name a folder, which are harmless if it is inside the project's folder.
 const FOLDERS: [&str; 2] = ["runs_dir", "rolesets_dir"];
 
-/// The folder with rolesets when no setting names one.
+/// The folder with rolesets if no setting names one.
 const ROLESETS_DIR: &str = "rolesets";
 
-/// The folder for run folders when no setting names one.
+/// The folder for run folders if no setting names one.
 pub const DEFAULT_RUNS_DIR: &str = "runs";
 
-/// What is written below the folder for run folders under a name that a project can foresee.
+/// The paths below the folder for run folders that are written under a name that a project can foresee.
 const FORESEEN: [&str; 3] = ["", "doctor/server.log", "sessions"];
 
-/// What of a folder needs trust.
+/// The claims of a folder that need trust.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Claims {
     /// The folder, without links.
     pub folder: PathBuf,
-    /// Each thing, in the order of the file.
+    /// The claims, in the order of the file.
     pub claims: Vec<TrustClaim>,
-    /// The digest over every file and link that names such a thing.
+    /// The digest over every file and link with a claim.
     pub digest: Digest,
-    /// The outermost keys of the project's file that are among them.
+    /// The outermost keys of the project's file that are among the claims.
     keys: Vec<String>,
 }
 
 impl Claims {
-    /// Returns what of a folder needs trust; none, if nothing does.
+    /// Returns the claims of a folder that need trust; `None` if there are no claims.
     ///
     /// `user` is the user's own file, which may name the folder for run folders.
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] if the project's file cannot be read.
+    /// Returns [`ConfigError`] if the project's file cannot be read.
     pub fn of_folder(folder: &Path, user: &FileConfig) -> Result<Option<Self>, ConfigError> {
         let file = folder.join(PROJECT_FILE);
         let document = TomlDocument::read(file.strip_prefix(".").unwrap_or(&file))?;
@@ -75,7 +75,7 @@ impl Claims {
         Self::new(folder, document.as_ref(), &config, user)
     }
 
-    /// As [`Self::of_folder`], of a file that was read and parsed already.
+    /// Returns the same as [`Self::of_folder`], for a file that was already read and parsed.
     pub(super) fn new(
         folder: &Path,
         document: Option<&TomlDocument>,
@@ -125,16 +125,16 @@ impl Claims {
         Ok((!claims.is_empty()).then_some(Self { folder, claims, digest, keys }))
     }
 
-    /// Whether an outermost key of the project's file is among them.
+    /// Returns whether an outermost key of the project's file is among the claims.
     pub(super) fn names(&self, key: &str) -> bool {
         self.keys.iter().any(|known| known == key)
     }
 
-    /// Returns whether the user trusts them: by the environment, or by the user's list.
+    /// Returns whether the user trusts the claims, through the environment or the user's list.
     ///
     /// # Errors
     ///
-    /// [`ConfigError`] if the list cannot be read.
+    /// Returns [`ConfigError`] if the list cannot be read.
     pub fn standing(&self) -> Result<TrustState, ConfigError> {
         let given = std::env::var(TRUST_VARIABLE).ok().filter(|given| !given.is_empty());
         if given.as_ref().is_some_and(|given| given.trim() == self.digest.to_string()) {
@@ -152,11 +152,11 @@ impl Claims {
         })
     }
 
-    /// Checks that the user trusts them.
+    /// Checks that the user trusts the claims.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Untrusted`] with all of them and the command that trusts them.
+    /// Returns [`ConfigError::Untrusted`] with all claims and the command that trusts them.
     pub(super) fn require(&self) -> Result<(), ConfigError> {
         let standing = self.standing()?;
         if standing == TrustState::Trusted {
@@ -167,8 +167,8 @@ impl Claims {
     }
 }
 
-/// Whether a model is called at a server on another machine that the user's own file does not use: a question must not go where a folder
-/// sends it. The servers of [`PRESETS`] are known by their names, and so they need no address to be named.
+/// Returns whether a model is called at a server on another machine that the user's own file does not use. A question must not go
+/// where a folder sends it. The servers of [`PRESETS`] are known by their names, so they can be named without an address.
 fn is_elsewhere(model: &str, user: &FileConfig) -> bool {
     let provider = |model: &str| model.split_once(':').map(|(provider, _)| provider.to_owned());
     let Some(named) = provider(model) else { return false };
@@ -180,8 +180,8 @@ fn is_elsewhere(model: &str, user: &FileConfig) -> bool {
     is_known && !is_users
 }
 
-/// Returns the models of the rolesets in a folder that are called elsewhere, each with its file and the SHA-256 of that. A file that
-/// cannot be read is no roleset that runs.
+/// Returns the models of the rolesets in a folder that are called elsewhere, each with its file and the file's SHA-256. A file that
+/// cannot be read is not a roleset that runs.
 fn models_elsewhere(folder: &Path, user: &FileConfig) -> Vec<(PathBuf, Digest, String)> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -200,14 +200,14 @@ fn models_elsewhere(folder: &Path, user: &FileConfig) -> Vec<(PathBuf, Digest, S
     found
 }
 
-/// Returns where a folder that the project's file names is, if it is outside of the project's.
+/// Returns the place of a folder that the project's file names, if it is outside the project's folder.
 fn folder_claim(folder: &Path, key: &str, config: &FileConfig) -> Option<Reach> {
     let named = if key == "runs_dir" { &config.runs_dir } else { &config.rolesets_dir };
     named.as_ref().map(|named| reach(folder, named)).filter(|reached| reached.is_outside)
 }
 
-/// Returns the link, and all links on the way, by which the folder for run folders leads out of the project's folder
-/// although no setting of the project says so.
+/// Returns the link by which the folder for run folders leads out of the project's folder although no setting of the project says
+/// so. All links on the way are returned with it.
 fn led_away(folder: &Path, runs: &Path) -> Option<(TrustClaim, Vec<(PathBuf, PathBuf)>)> {
     let reached = FORESEEN.iter().map(|name| reach(folder, &runs.join(name)));
     let led = reached.into_iter().find(|reached| reached.is_outside && !reached.links.is_empty())?;
@@ -216,7 +216,7 @@ fn led_away(folder: &Path, runs: &Path) -> Option<(TrustClaim, Vec<(PathBuf, Pat
     Some((TrustClaim { place, what }, led.links))
 }
 
-/// Returns the digest over a listing of files, each with the SHA-256 of what it says; a link says where it leads.
+/// Returns the digest over a listing of files, each with the SHA-256 of its content; a link counts with its target.
 fn digest(files: Vec<(PathBuf, Digest)>, mut links: Vec<(PathBuf, PathBuf)>) -> Digest {
     let mut listing = b"consensus trust 1\n".to_vec();
     let mut entry = |kind: &str, path: &Path, says: Digest| {
@@ -246,7 +246,7 @@ pub struct TrustStore {
     folder: PathBuf,
 }
 
-/// The list as its file has it.
+/// The list in the form of its file.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct StoreFile {
@@ -255,7 +255,7 @@ struct StoreFile {
 }
 
 impl TrustStore {
-    /// Returns the list in the user's configuration folder; none, if the user has no such folder.
+    /// Returns the list in the user's configuration folder; `None` if the user has no such folder.
     #[must_use]
     pub fn open() -> Option<Self> {
         config_folder().map(|folder| Self { folder })
@@ -267,11 +267,11 @@ impl TrustStore {
         self.folder.join(STORE_FILE)
     }
 
-    /// Returns each folder with the digest that it was trusted at.
+    /// Returns each folder with the digest at which it was trusted.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Read`], or [`ConfigError::File`] if the list is damaged.
+    /// Returns [`ConfigError::Read`], or [`ConfigError::File`] if the list is damaged.
     pub fn folders(&self) -> Result<BTreeMap<PathBuf, Digest>, ConfigError> {
         let path = self.path();
         let text = match read_text(&path, SMALL_BYTES_MAX) {
@@ -281,20 +281,22 @@ impl TrustStore {
         };
         let refuse = |why: String| ConfigError::File {
             path: path.clone(),
-            why: format!("it is no list of trusted folders: {why}; delete it, and trust them again"),
+            why: format!(
+                "it is not a list of trusted folders: {why}; delete it, and trust the folders again"
+            ),
         };
         let file: StoreFile = serde_json::from_str(&text).map_err(|e| refuse(e.to_string()))?;
         if file.v != 1 {
-            return Err(refuse(format!("it is of version {}", file.v)));
+            return Err(refuse(format!("its version is {}", file.v)));
         }
         Ok(file.folders)
     }
 
-    /// Trusts a folder as it is now.
+    /// Trusts a folder in its present form.
     ///
     /// # Errors
     ///
-    /// As [`Self::folders`], or [`ConfigError::Usage`] if the list cannot be written.
+    /// As for [`Self::folders`], or [`ConfigError::Usage`] if the list cannot be written.
     pub fn trust(&self, claims: &Claims) -> Result<(), ConfigError> {
         if claims.folder.to_str().is_none() {
             let why = format!(
@@ -307,18 +309,18 @@ impl TrustStore {
         self.change(|folders| folders.insert(claims.folder.clone(), claims.digest)).map(drop)
     }
 
-    /// Takes a folder off the list; returns whether it was on it.
+    /// Removes a folder from the list. Returns whether it was listed.
     ///
     /// # Errors
     ///
-    /// As [`Self::trust`].
+    /// As for [`Self::trust`].
     pub fn revoke(&self, folder: &Path) -> Result<bool, ConfigError> {
-        // A folder that is gone is found by the name that the list shows.
+        // A folder that no longer exists is found by its name in the list.
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         Ok(self.change(|folders| folders.remove(&folder))?.is_some())
     }
 
-    /// Changes the list while no other process does.
+    /// Changes the list while no other process changes it.
     fn change<T>(&self, change: impl FnOnce(&mut BTreeMap<PathBuf, Digest>) -> T) -> Result<T, ConfigError> {
         let failed =
             |e: std::io::Error| ConfigError::Usage(format!("cannot write `{}`: {e}", self.path().display()));

@@ -279,7 +279,7 @@ pub struct Preset {
     pub probed: bool,
     /// Whether it takes a schema as a hint only; see [`Dialect::lenient_schema`].
     pub lenient_schema: bool,
-    /// The extra fields of the request's body, as a JSON object; empty if there are none.
+    /// The extra fields of the request's body, as a JSON object. The text is empty if there are no extra fields.
     pub body: &'static str,
     /// The extra headers.
     pub headers: &'static [(&'static str, &'static str)],

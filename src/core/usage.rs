@@ -1,4 +1,4 @@
-//! What a call used and cost, and how its reply came about. The journal and the providers share these types.
+//! The usage and the cost of a call, and the way its reply came about. The journal and the providers share these types.
 
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +85,7 @@ pub struct Receipt {
 pub enum Structured {
     /// The server was given the schema.
     JsonSchema,
-    /// The server was told to write some JSON object.
+    /// The server was asked to write some JSON object.
     JsonObject,
     /// Only the prompt asked for JSON.
     Prompt,

@@ -1,5 +1,4 @@
-//! Digests, canonical JSON and signatures: what it means for two byte strings to be the same, and to come from one
-//! key.
+//! Digests, canonical JSON and signatures: they define when two byte strings are the same, and who signed them.
 //!
 //! The input is bytes, JSON values and keys. The output is [`Digest`]s, canonical bytes and [`Signature`]s. Nothing
 //! here reads a file or a clock, or draws a random number.

@@ -1,4 +1,4 @@
-//! The engine: performs what a protocol asks for.
+//! The engine, which performs the actions that a protocol asks for.
 //!
 //! ```text
 //!  journal ──records──► run state (pure) ──asks that are owed──► engine ──► providers

@@ -1,12 +1,13 @@
 //! Files that the program adds to or replaces.
 //!
-//! The input is the path of such a file. The output is an error where something other than a regular file is there: a link that came
-//! with a folder could lead what is written to any file of the user, and a pipe would make the program wait forever.
+//! The input is the path of such a file. The output is an error if anything other than a regular file is there. A link
+//! that came with a folder could redirect the text to any file of the user, and a pipe would make the program wait
+//! forever. Nothing is written here.
 
 use std::io::{Error, ErrorKind, Result};
 use std::path::Path;
 
-/// Refuses a path at which there is a link, a folder or a special file. A path at which there is nothing passes.
+/// Refuses the path of a link, a folder or a special file. A path that does not exist is accepted.
 ///
 /// # Errors
 ///

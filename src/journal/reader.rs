@@ -22,7 +22,7 @@ pub struct Journal<E = Entry> {
     pub head: Digest,
     /// The length of all whole lines, in bytes.
     pub whole_bytes: u64,
-    /// The length of a torn last line, which does not count, in bytes; 0 if there is none.
+    /// The length of a torn last line, which does not count, in bytes; 0 if every line is whole.
     pub torn_bytes: u64,
 }
 

@@ -91,7 +91,7 @@ impl LockedJournal {
     /// Removes the journal if it holds nothing.
     pub fn discard_empty(self) {
         if self.file.metadata().is_ok_and(|about| about.len() == 0) {
-            // An empty journal that remains is no harm.
+            // An empty journal that remains does no harm.
             let _ = std::fs::remove_file(&self.path);
         }
     }

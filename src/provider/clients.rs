@@ -1,6 +1,7 @@
 //! Connections that many runs share: one client for each endpoint, with its open connections.
 //!
-//! In: an endpoint. Out: the client for it, made when it is wanted for the first time, and what it has learned of its server.
+//! The input is an endpoint. The output is the client for it, with everything that it has learned about its server. A
+//! client is created when it is first needed.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,7 +9,7 @@ use std::rc::Rc;
 use super::{Flow, ProviderError, bedrock, openai};
 use crate::core::{BedrockEndpoint, Endpoint, OpenAiEndpoint};
 
-/// Clients by endpoint.
+/// The clients, by endpoint.
 #[derive(Debug, Default)]
 pub struct Clients {
     flow: Option<Flow>,
@@ -17,13 +18,14 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// None yet; each server will be given so many requests at once.
+    /// Creates an empty set of clients. Each server receives at most as many requests at once as `flow` allows.
     #[must_use]
     pub fn new(flow: Flow) -> Self {
         Self { flow: Some(flow), ..Self::default() }
     }
 
-    /// What is wrong with the servers of an endpoint, if each was left out so many times since it was last well.
+    /// Returns the last fault of an endpoint's servers, if each was left out at least `outs` times since it last
+    /// worked.
     #[must_use]
     pub fn lost(&self, endpoint: &Endpoint, outs: u32) -> Option<String> {
         match endpoint {
@@ -39,12 +41,12 @@ impl Clients {
         }
     }
 
-    /// The client for an OpenAI-compatible endpoint.
+    /// Returns the client for an OpenAI-compatible endpoint.
     pub(super) fn openai(&self, endpoint: &OpenAiEndpoint) -> Result<Rc<openai::Client>, ProviderError> {
         shared(&self.openai, endpoint, |endpoint| openai::Client::new(endpoint, self.flow))
     }
 
-    /// The client for a model of Bedrock.
+    /// Returns the client for a model of Bedrock.
     pub(super) fn bedrock(
         &self,
         endpoint: &BedrockEndpoint,
@@ -58,7 +60,7 @@ fn shared<E: Clone + PartialEq, C>(
     endpoint: &E,
     make: impl FnOnce(E) -> Result<C, ProviderError>,
 ) -> Result<Rc<C>, ProviderError> {
-    // A batch has a handful of endpoints.
+    // A list is enough, because a batch has a handful of endpoints.
     if let Some((_, client)) = known.borrow().iter().find(|(of, _)| of == endpoint) {
         return Ok(Rc::clone(client));
     }

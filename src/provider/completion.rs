@@ -1,4 +1,4 @@
-//! What a call brings, and what it is given for its way.
+//! The result of a call, and the means to watch and to stop it.
 
 use std::time::Duration;
 
@@ -6,53 +6,53 @@ use super::ProviderError;
 use crate::core::{Receipt, Structured, Usage};
 use crate::protocol::Reply;
 
-/// A reply and what it took.
+/// A reply and its cost.
 #[derive(Clone, Debug)]
 pub struct Completion {
-    /// The reply, untouched but for keys.
+    /// The reply, unchanged except for removed keys.
     pub reply: Reply,
-    /// Tokens used.
+    /// The tokens that were used.
     pub usage: Usage,
-    /// How the server was held to the schema, if there was one.
+    /// The form of structured output, if there was a schema.
     pub structured: Option<Structured>,
-    /// Requests sent until this reply came.
+    /// The number of requests sent until this reply came.
     pub attempts: u32,
-    /// What its provider can be asked about later.
+    /// The receipt, about which the provider can be asked later.
     pub receipt: Option<Receipt>,
-    /// Whether the reply held a key of its endpoint, or a piece of one, which was taken out.
+    /// Whether the reply held a key of its endpoint, or a piece of one, which was removed.
     pub key_removed: bool,
 }
 
-/// What becomes of a call on the way to its reply.
+/// An event on the way of a call to its reply.
 #[derive(Debug)]
 pub enum CallProgress<'a> {
     /// A part of the reply has been received.
     Received {
-        /// Tokens received so far, about.
+        /// The approximate number of tokens received until now.
         tokens: u64,
-        /// The text of the reply so far.
+        /// The text of the reply until now.
         text: TextSoFar<'a>,
     },
-    /// A request has failed, and is made again.
+    /// A request has failed, and is sent again.
     Again {
-        /// Why it has failed.
+        /// The reason for the failure.
         error: &'a ProviderError,
-        /// How long it is waited for.
+        /// The wait before the next request.
         wait: Duration,
     },
 }
 
-/// The text of a reply that is on its way: made only if it is looked at.
+/// The text of a reply that is still arriving, which is made only if it is needed.
 #[derive(Clone, Copy)]
 pub struct TextSoFar<'a>(&'a dyn Fn() -> String);
 
 impl<'a> TextSoFar<'a> {
-    /// The text that `make` returns, which holds no key.
+    /// Wraps the text that `make` returns, which holds no key.
     pub(super) fn new(make: &'a dyn Fn() -> String) -> Self {
         Self(make)
     }
 
-    /// Returns what has come so far, up to the last whole word: a key that is still coming in is not one that could be known.
+    /// Returns the text up to the last whole word, because a key that is still arriving cannot be recognised yet.
     #[must_use]
     pub fn whole_words(&self) -> String {
         let mut text = (self.0)();
@@ -68,8 +68,8 @@ impl std::fmt::Debug for TextSoFar<'_> {
     }
 }
 
-/// Called while a reply is on its way.
+/// A function that is called while a reply is arriving.
 pub type OnProgress<'a> = &'a dyn Fn(CallProgress<'_>);
 
-/// Becomes true when no call is to be made again; those under way are still awaited.
+/// A signal that becomes true when no further call is to be made. Calls under way are still awaited.
 pub type Quitting = tokio::sync::watch::Receiver<bool>;

@@ -1,4 +1,4 @@
-//! Why a model could not be called, and what to do about it.
+//! The reasons why a model could not be called, and the remedies.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::launch::error::LaunchError;
 use crate::core::ExitCode;
 
-/// A call that came to nothing.
+/// A call that failed.
 ///
 /// Messages never contain a key. Text from a server is shown only as a short neutralised excerpt.
 #[derive(Clone, Debug, Error)]
@@ -16,28 +16,28 @@ pub enum ProviderError {
     /// The endpoint cannot be used as it is configured.
     #[error("{0}")]
     Setup(String),
-    /// No connection, or it broke.
+    /// There is no connection, or it broke.
     #[error(
         "the connection to {url} failed: {why}; is the model server running? `consensus doctor` tells more"
     )]
     Unreachable {
         /// The base URL.
         url: String,
-        /// What the network said.
+        /// The message from the network.
         why: String,
-        /// Whether nothing listens there.
+        /// Whether no program listens there.
         is_refused: bool,
     },
-    /// A time-out passed.
-    #[error("{url} gave no {what} within {after:?}; raise `timeouts.{setting}` if the server is only slow")]
+    /// A time-out has passed.
+    #[error("{url}: no {what} within {after:?}; raise `timeouts.{setting}` if the server is only slow")]
     TimedOut {
         /// The base URL.
         url: String,
-        /// What was waited for.
+        /// The part of the exchange that did not arrive.
         what: &'static str,
         /// The name of the time-out.
         setting: &'static str,
-        /// How long.
+        /// The length of the time-out.
         after: Duration,
     },
     /// The server refused the request.
@@ -45,13 +45,13 @@ pub enum ProviderError {
     Status {
         /// The base URL.
         url: String,
-        /// HTTP status.
+        /// The HTTP status.
         status: u16,
         /// The server's message, neutralised and shortened.
         message: String,
-        /// What to do, ready to append; may be empty.
+        /// The remedy, ready to append; may be empty.
         hint: &'static str,
-        /// How long the server asked to wait.
+        /// The wait that the server asked for.
         retry_after: Option<Duration>,
     },
     /// The conversation does not fit into the model's context.
@@ -69,18 +69,18 @@ pub enum ProviderError {
     BadAnswer {
         /// The base URL.
         url: String,
-        /// What is wrong with it.
+        /// The reason why it is unusable.
         why: String,
     },
-    /// The server's answer was cut or bent on its way.
+    /// The server's answer was cut off or altered on its way.
     #[error("{url} sent a damaged answer: {why}")]
     Damaged {
         /// The base URL.
         url: String,
-        /// What is wrong with it.
+        /// The kind of damage.
         why: String,
     },
-    /// The server that this program started is gone.
+    /// The server that this program launched is gone.
     #[error(transparent)]
     Launch(Box<LaunchError>),
     /// The server's answer is too large.
@@ -88,13 +88,13 @@ pub enum ProviderError {
     TooLarge {
         /// The base URL.
         url: String,
-        /// The limit.
+        /// The limit, in bytes.
         max: usize,
     },
 }
 
 impl ProviderError {
-    /// Returns the code with which the program ends if this ends it.
+    /// Returns the exit code of the program if this error ends it.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
@@ -110,11 +110,11 @@ impl ProviderError {
         }
     }
 
-    /// The error of a request that was never sent, since its run is being ended.
+    /// Returns the error of a request that was never sent, because its run is being ended.
     pub(super) fn given_up(url: &str) -> Self {
         Self::Unreachable {
             url: url.to_owned(),
-            why: "the run was ended before the request was sent".to_owned(),
+            why: "the run ended before the request was sent".to_owned(),
             is_refused: false,
         }
     }
@@ -124,9 +124,9 @@ impl ProviderError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
-            // Without a connection nothing was asked yet.
+            // Without a connection, nothing was sent yet.
             Self::TimedOut { setting, .. } => *setting == "connect_ms",
-            // What takes minutes is not waited for by the rule for what passes.
+            // Loading a model takes minutes, which is too long to wait by the rule for passing faults.
             Self::Status { status, .. } => matches!(status, 408 | 429 | 500..=599) && !self.is_loading(),
             Self::Setup(_)
             | Self::Overflow { .. }
@@ -137,7 +137,7 @@ impl ProviderError {
         }
     }
 
-    /// Returns true if nothing listens where the server should be.
+    /// Returns true if no program listens where the server should be.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         matches!(self, Self::Unreachable { is_refused: true, .. })
@@ -149,8 +149,8 @@ impl ProviderError {
         matches!(self, Self::Damaged { .. })
     }
 
-    /// Returns true if it says something of the server, or of who asks, and nothing of what was asked: any other request would
-    /// fail as well.
+    /// Returns true if the error is about the server or the caller, and not about the request. Any other request would
+    /// then fail as well.
     #[must_use]
     pub fn is_of_all(&self) -> bool {
         match self {
@@ -162,13 +162,13 @@ impl ProviderError {
         }
     }
 
-    /// Returns true if the server says that it still loads its model, as llama.cpp's does.
+    /// Returns true if the server says that it is still loading its model, as llama.cpp's server does.
     #[must_use]
     pub fn is_loading(&self) -> bool {
         matches!(self, Self::Status { status: 503, message, .. } if message.to_ascii_lowercase().contains("loading model"))
     }
 
-    /// Returns how long the server asked to wait before the next try.
+    /// Returns the wait before the next try that the server asked for.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

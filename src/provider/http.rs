@@ -1,9 +1,9 @@
 //! One HTTP exchange, bounded in time and in size.
 //!
-//! In: a request to one server. Out: its answer, or a [`ProviderError`] that says what to do. Redirects are not
-//! followed, bodies are cut off at [`BODY_BYTES_MAX`], every wait has a limit with a name, and this server's keys
-//! are taken out of its errors before anything is cut; the reader of a reply uses [`Http::secrets`]. Nothing here knows
-//! what the bytes mean.
+//! The input is a request to one server. The output is its answer, or a [`ProviderError`] with a remedy. Redirects are
+//! not followed, bodies are cut off at [`BODY_BYTES_MAX`], and every wait has a limit with a name. This server's keys
+//! are removed from its errors before anything is cut; the reader of a reply uses [`Http::secrets`]. The meaning of the
+//! bytes is not known here.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -27,23 +27,23 @@ use crate::core::Timeouts;
 /// The most bytes of one HTTP answer: a reply of 1 MiB escaped as JSON, and its frame.
 pub(super) const BODY_BYTES_MAX: usize = 8 << 20;
 
-/// Servers close idle connections after as little as five seconds; ours goes first, so that a
-/// request never meets a connection that is being closed.
+/// The time after which idle connections are closed. Servers close them after as little as five seconds. This side
+/// closes first, so that a request never meets a connection that is being closed.
 const POOL_IDLE: Duration = Duration::from_secs(4);
 
-/// How long the machine's metadata may take to be there; AWS tools give it a second, too.
+/// The time that the machine's metadata service has to accept a connection. AWS tools give it a second, too.
 const METADATA_CONNECT: Duration = Duration::from_secs(1);
 
-/// The most credentials that are remembered beside the key: they change about once an hour, three at a time.
+/// The most credentials that are remembered besides the key. They change about once an hour, three at a time.
 const HIDDEN_MAX: usize = 64;
 
-/// What is taken out of the words of a server.
+/// The texts that are removed from a server's words.
 struct Hidden {
     /// The key, if there is one.
     key: Option<String>,
-    /// Credentials of requests, oldest first.
+    /// The credentials of requests, oldest first.
     further: VecDeque<String>,
-    /// All of them, ready for use.
+    /// The key and the credentials, ready for use.
     secrets: Arc<Secrets>,
 }
 
@@ -64,20 +64,20 @@ impl std::fmt::Debug for Hidden {
 #[derive(Debug)]
 pub(super) struct Http {
     client: Client,
-    /// One that keeps no connection; made when it is wanted.
+    /// A client that keeps no connection, created when it is needed.
     fresh: OnceLock<Client>,
     headers: HeaderMap,
     base_url: String,
     url: Url,
     timeouts: Timeouts,
-    /// Keys and the like, to be taken out of the server's words.
+    /// The keys and the like that are removed from the server's words.
     hidden: Mutex<Hidden>,
-    /// What to do where the server refuses who asks, ready to append.
+    /// The remedy if the server refuses the caller, ready to append.
     denied: &'static str,
 }
 
 impl Http {
-    /// Makes the client; connects to nothing yet.
+    /// Creates the client, without connecting to anything yet.
     pub(super) fn new(
         base_url: &str,
         timeouts: Timeouts,
@@ -85,7 +85,7 @@ impl Http {
         key: Option<String>,
         denied: &'static str,
     ) -> Result<Self, ProviderError> {
-        let setup = |why: String| ProviderError::Setup(format!("base URL `{base_url}`: {why}"));
+        let setup = |why: String| ProviderError::Setup(format!("cannot use base URL `{base_url}`: {why}"));
         let url = Url::parse(base_url).map_err(|e| setup(e.to_string()))?;
         let client = client(&url, timeouts, headers.clone(), usize::MAX).map_err(|e| setup(e.to_string()))?;
         let hidden = Mutex::new(Hidden::new(key, VecDeque::new()));
@@ -98,7 +98,7 @@ impl Http {
         self.client.post(url)
     }
 
-    /// Returns the URL of a path below the base URL; its segments are encoded.
+    /// Returns the URL of a path below the base URL, with its segments encoded.
     pub(super) fn path(&self, path: &[&str]) -> Url {
         let mut url = self.url.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -107,9 +107,10 @@ impl Http {
         url
     }
 
-    /// Sends a request and reads its answer, within the time that a whole reply has.
+    /// Sends a request and reads its answer, within the time for a whole reply.
     ///
-    /// `streams` says whether the server was asked to send the reply as it comes; `requests` counts what is sent.
+    /// `streams` says whether the server was asked to send the reply in parts. `requests` counts the requests that are
+    /// sent.
     pub(super) async fn exchange<T>(
         &self,
         request: RequestBuilder,
@@ -119,7 +120,7 @@ impl Http {
     ) -> Result<T, ProviderError> {
         let timeouts = self.timeouts;
         let work = async {
-            // Without streaming nothing comes before the whole reply is there.
+            // Without streaming, nothing arrives before the whole reply is ready.
             let first_byte = if streams { timeouts.first_byte_ms } else { timeouts.total_ms };
             let send = self.send(request, requests);
             let response = self.within(first_byte, "first byte", "first_byte_ms", send).await?;
@@ -128,14 +129,15 @@ impl Http {
         self.within(timeouts.total_ms, "complete reply", "total_ms", work).await?
     }
 
-    /// Sends a request, and again at once, on a connection of its own, where one ended before its answer began.
+    /// Sends a request. If its connection ends before the answer begins, the request is sent again at once on a new
+    /// connection.
     ///
-    /// That mostly is one that served before: llama.cpp's server closes it behind a streamed reply without having said so,
+    /// Such a connection has mostly served before. llama.cpp's server closes it after a streamed reply without notice,
     /// and the next request may be on its way by then.
     async fn send(&self, request: RequestBuilder, requests: &Cell<u32>) -> reqwest::Result<Response> {
         let (client, request) = request.build_split();
         let request = request?;
-        // The body lies in memory, and both share it.
+        // The body is in memory, and both requests share it.
         let again = request.try_clone();
         let (began, place) = (Instant::now(), request.url().path().to_owned());
         requests.set(requests.get() + 1);
@@ -146,10 +148,10 @@ impl Http {
             }
             (done, _) => done,
         };
-        // The address alone: what comes before it and behind it may be a secret.
+        // Only the host and the path are logged: the other parts of the URL may be secret.
         let host = self.url.host_str().unwrap_or_default();
         let milliseconds = began.elapsed().as_millis();
-        // None, where the request has failed.
+        // The status is missing if the request has failed.
         let status = done.as_ref().map(|response| response.status().as_u16()).ok();
         tracing::info!(%host, path = %place, status, milliseconds, "a request was made");
         done
@@ -172,7 +174,7 @@ impl Http {
         self.small(self.client.get(url)).await
     }
 
-    /// Sends a JSON document below the server's root, and returns the small one that comes back.
+    /// Sends a JSON document to a path below the server's root, and returns the small document that comes back.
     pub(super) async fn post_small(&self, path: &str, body: &Value) -> Result<String, ProviderError> {
         let url = self.url.join(path).map_err(|e| ProviderError::Setup(e.to_string()))?;
         self.small(self.client.post(url).json(body)).await
@@ -228,7 +230,7 @@ impl Http {
         }
         let hint = match status {
             300..=399 => {
-                "; redirects are not followed, so that a key cannot go astray: set the final base URL"
+                "; redirects are not followed, so that the key stays with this server; set the final base URL"
             }
             401 | 403 => self.denied,
             400 | 422 if message.to_ascii_lowercase().contains("stream") => {
@@ -250,13 +252,13 @@ impl Http {
         String::from_utf8(bytes).map_err(|_| self.damaged("it is not UTF-8".to_owned()))
     }
 
-    /// Returns the bytes of a response as they come, bounded in number and in the time between two
-    /// parts. Any byte counts as a sign of life, also those of a stream's keep-alive comments.
+    /// Returns the bytes of a response as they arrive, bounded in number and in the time between two parts. Any byte
+    /// counts as a sign of life, including the keep-alive comments of a stream.
     pub(super) fn parts(&self, response: Response) -> impl Stream<Item = Result<Bytes, StreamFault>> + use<> {
         let timeouts = self.timeouts;
         stream::unfold(Some((response, 0)), move |state| async move {
             let (mut response, received) = state?;
-            // Some servers send their headers at once and compute the prompt after that.
+            // Some servers send their headers at once, and compute the prompt after that.
             let (limit_ms, fault) = match received {
                 0 => (timeouts.first_byte_ms.max(timeouts.idle_ms), StreamFault::Silent),
                 _ => (timeouts.idle_ms, StreamFault::Idle),
@@ -273,7 +275,7 @@ impl Http {
         })
     }
 
-    /// Returns what a fault inside a stream means for the call.
+    /// Returns the error of a call for a fault inside its stream.
     pub(super) fn fault(&self, fault: &StreamFault) -> ProviderError {
         let url = self.base_url.clone();
         match fault {
@@ -293,17 +295,17 @@ impl Http {
         }
     }
 
-    /// Returns the error of an answer that is not what the interface promises.
+    /// Returns the error of an answer that breaks the promises of the interface.
     pub(super) fn bad(&self, why: String) -> ProviderError {
         ProviderError::BadAnswer { url: self.base_url.clone(), why: self.redact(why) }
     }
 
-    /// Returns the error of an answer that was cut or bent on its way.
+    /// Returns the error of an answer that was cut off or altered on its way.
     pub(super) fn damaged(&self, why: String) -> ProviderError {
         ProviderError::Damaged { url: self.base_url.clone(), why: self.redact(why) }
     }
 
-    /// Returns the error of a status that came inside an answer which began well.
+    /// Returns the error of a status inside an answer that began well.
     pub(super) fn late_status(&self, status: u16, message: String) -> ProviderError {
         let (url, message) = (self.base_url.clone(), self.redact(message));
         if status == 400 && is_overflow(&message) {
@@ -312,7 +314,7 @@ impl Http {
         ProviderError::Status { url, status, message, hint: "", retry_after: None }
     }
 
-    /// Takes these credentials out of the server's words from now on.
+    /// Removes these credentials from the server's words from now on.
     pub(super) fn hide(&self, words: impl IntoIterator<Item = String>) {
         let mut hidden = self.hidden();
         let new: Vec<String> = words.into_iter().filter(|word| !hidden.further.contains(word)).collect();
@@ -321,18 +323,18 @@ impl Http {
         }
         let mut further = std::mem::take(&mut hidden.further);
         further.extend(new);
-        // Credentials of requests that are long over have expired.
+        // The credentials of requests that ended long ago have expired.
         let many = further.len().saturating_sub(HIDDEN_MAX);
         further.drain(..many);
         *hidden = Hidden::new(hidden.key.take(), further);
     }
 
-    /// Returns the keys that are to be taken out of what the server says.
+    /// Returns the keys that are to be removed from the server's words.
     pub(super) fn secrets(&self) -> Arc<Secrets> {
         Arc::clone(&self.hidden().secrets)
     }
 
-    /// Takes keys out of an error that the server made.
+    /// Removes keys from an error that the server made.
     fn redact(&self, text: String) -> String {
         match self.secrets().in_message(&text) {
             Cow::Borrowed(_) => text,
@@ -341,25 +343,25 @@ impl Http {
     }
 
     fn hidden(&self) -> MutexGuard<'_, Hidden> {
-        // A list is whole whatever became of who last held it.
+        // The list is whole even if the last holder of the lock panicked.
         self.hidden.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What can go wrong inside a stream of bytes.
+/// The faults inside a stream of bytes.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StreamFault {
     #[error("the reply is too large")]
     TooLarge,
     #[error("{0}")]
     Broken(String),
-    #[error("nothing came at all")]
+    #[error("no data arrived")]
     Silent,
-    #[error("nothing came for too long")]
+    #[error("no data arrived for too long")]
     Idle,
 }
 
-/// Makes a client that keeps so many connections open for further requests.
+/// Creates a client that keeps at most this many connections open for further requests.
 fn client(url: &Url, timeouts: Timeouts, headers: HeaderMap, kept: usize) -> reqwest::Result<Client> {
     let mut builder = Client::builder()
         .default_headers(headers)
@@ -367,7 +369,7 @@ fn client(url: &Url, timeouts: Timeouts, headers: HeaderMap, kept: usize) -> req
         .pool_idle_timeout(POOL_IDLE)
         .pool_max_idle_per_host(kept)
         .redirect(reqwest::redirect::Policy::none())
-        // Whatever is sent again is counted here.
+        // Requests that are sent again are counted here.
         .retry(reqwest::retry::never().max_retries_per_request(0))
         .http1_only();
     builder = if url.scheme() == "https" {
@@ -383,7 +385,7 @@ fn client(url: &Url, timeouts: Timeouts, headers: HeaderMap, kept: usize) -> req
     builder.build()
 }
 
-/// Returns true if a connection ended where an answer was to begin.
+/// Returns true if a connection ended before an answer began.
 fn is_hung_up(error: &reqwest::Error) -> bool {
     let first: &dyn std::error::Error = error;
     let mut causes = std::iter::successors((!error.is_connect()).then_some(first), |error| error.source());
@@ -394,7 +396,7 @@ fn is_hung_up(error: &reqwest::Error) -> bool {
     })
 }
 
-/// Returns the innermost cause, the one that says something: "connection refused".
+/// Returns the innermost cause, which is the informative one, and whether it is "connection refused".
 fn innermost(error: &reqwest::Error) -> (String, bool) {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
@@ -418,7 +420,7 @@ pub(super) fn error_message(body: &str) -> String {
     short.trim().replace('\n', " ")
 }
 
-/// Returns the header that shows a key.
+/// Returns the header that carries a key.
 pub(super) fn bearer(key: &str) -> Result<HeaderValue, ProviderError> {
     let value = HeaderValue::from_str(&format!("Bearer {key}"));
     let mut value = value
@@ -440,7 +442,7 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// The overflow of a context is told in a code by llama.cpp and OpenAI, in words by vLLM and Bedrock.
+/// Returns true if the context overflowed. llama.cpp and OpenAI report this with a code, vLLM and Bedrock in words.
 fn is_overflow(body: &str) -> bool {
     let lower = body.to_lowercase();
     [
@@ -459,13 +461,13 @@ fn is_overflow(body: &str) -> bool {
 pub(super) fn for_credentials(host: &str, wait: Duration) -> reqwest::Result<Client> {
     install_crypto();
     let builder = Client::builder().timeout(wait).redirect(reqwest::redirect::Policy::none());
-    // A machine's own metadata is no matter for a proxy; on most machines nobody is there.
+    // A machine's own metadata does not go through a proxy, and on most machines there is no such service.
     let is_near = host.parse::<std::net::IpAddr>().is_ok();
     if is_near { builder.no_proxy().connect_timeout(METADATA_CONNECT) } else { builder }.build()
 }
 
 fn install_crypto() {
-    // A second installation fails, and the first one serves.
+    // A second installation fails, and the first one remains.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 

@@ -1,10 +1,10 @@
-//! Where models are called: any OpenAI-compatible server, Amazon Bedrock, or a script.
+//! Calls models on any OpenAI-compatible server, on Amazon Bedrock, or in a script.
 //!
-//! In: an [`Ask`]. Out: a [`Completion`] with what it took, or a [`ProviderError`] that says what to do.
-//! Retries, time-outs, limits and the negotiation of structured output happen here and nowhere
-//! else. Nothing here decides anything about agreement, and nothing here trusts a server: replies
-//! are bounded in size and time, redirects are not followed, and keys never leave this module: a key
-//! that a server repeats is taken out of errors, headers and replies.
+//! The input is an [`Ask`]. The output is a [`Completion`] with its cost, or a [`ProviderError`] with a remedy.
+//! Retries, time-outs, limits and the negotiation of structured output happen here and nowhere else. Nothing here
+//! decides anything about agreement, and nothing here trusts a server: replies are bounded in size and time, and
+//! redirects are not followed. Keys never leave this module. A key that a server repeats is removed from errors,
+//! headers and replies.
 
 mod bedrock;
 mod clients;
@@ -44,13 +44,12 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// Makes the provider for an endpoint, with the connections that are there for it; `agent` is the name of the agent that
-    /// uses it.
+    /// Creates the provider for an endpoint, with the connections that exist for it. `agent` is the name of the agent
+    /// that uses it.
     ///
     /// # Errors
     ///
-    /// [`ProviderError::Setup`] if the endpoint cannot be used at all: a key that is not set, a URL
-    /// that is none.
+    /// [`ProviderError::Setup`] if the endpoint cannot be used at all, because a key is not set or a URL is not valid.
     pub fn new(endpoint: &Endpoint, agent: &str, clients: &Clients) -> Result<Self, ProviderError> {
         Ok(match endpoint {
             Endpoint::OpenAi(endpoint) => {
@@ -76,7 +75,7 @@ impl Provider {
         }
     }
 
-    /// Tells the provider that its server was launched by this program, if `lifeline` is its own.
+    /// Tells the provider that this program launched its server, if `lifeline` belongs to that server.
     pub fn attach(&self, lifeline: &launch::Lifeline) {
         match self {
             Self::OpenAi(server) => server.attach(lifeline),
@@ -84,7 +83,7 @@ impl Provider {
         }
     }
 
-    /// Makes no call again once `quitting` says so.
+    /// Makes no further call once `quitting` is true.
     pub fn watch_shutdown(&self, quitting: &Quitting) {
         match self {
             Self::OpenAi(server) => server.watch_shutdown(quitting),
@@ -93,8 +92,7 @@ impl Provider {
         }
     }
 
-    /// Starts from a weaker way of holding the server to a schema, as an earlier part of the run
-    /// had to.
+    /// Starts from a weaker form of structured output, as an earlier part of the run had to.
     pub fn degrade_to(&self, structured: Structured) {
         match self {
             Self::OpenAi(server) => server.degrade_to(structured),

@@ -1,7 +1,7 @@
-//! What a provider can be asked about later: the names and marks that a server gave to one reply.
+//! The names and marks that a server gave to one reply, so that its provider can be asked about it later.
 //!
-//! In: fields of an answer and a header, as the server sent them. Out: a [`Receipt`], bounded and without keys. Nothing
-//! here is compared with anything: a receipt is the server's word.
+//! The input is fields of an answer and a header, as the server sent them. The output is a [`Receipt`], bounded and
+//! without keys. Nothing here is compared with anything, because a receipt is only the server's word.
 
 use reqwest::Response;
 
@@ -9,10 +9,10 @@ use super::secret::Cleaner;
 use crate::core::Receipt;
 use crate::text::escape;
 
-/// The most characters of each text of a receipt; providers use about 40.
+/// The most characters of each text of a receipt. Providers use about 40.
 const TEXT_CHARS_MAX: usize = 200;
 
-/// The parts of a receipt, as they come.
+/// The parts of a receipt, as they arrive.
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     pub(super) id: Option<String>,
@@ -22,13 +22,13 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Starts with the request's name in the header `name` of an answer.
+    /// Starts with the request's name, from the header `name` of an answer.
     pub(super) fn new(response: &Response, name: &str) -> Self {
         let value = response.headers().get(name).and_then(|value| value.to_str().ok());
         Self { request_id: value.map(str::to_owned), ..Self::default() }
     }
 
-    /// Returns the receipt; none, if the server gave nothing.
+    /// Returns the receipt, or nothing if the server sent no part of one.
     pub(super) fn receipt(self, cleaner: &mut Cleaner<'_>) -> Option<Receipt> {
         let short = |text: String| {
             let text: String = escape::plain(&text).chars().take(TEXT_CHARS_MAX).collect();

@@ -1,8 +1,9 @@
-//! Asking again after faults that pass.
+//! Repeats a request after faults that pass.
 //!
-//! In: one attempt as a closure, and how often it may be repeated. Out: its result, or the last fault. Waits grow,
-//! a server's Retry-After is obeyed up to a limit, and no attempt is begun once the run is being ended; one that
-//! is under way is still awaited. The error says which faults pass; an answer that came damaged is asked for again once.
+//! The input is one attempt as a closure, and the number of times that it may be repeated. The output is its result, or
+//! the last fault. Waits grow, and a server's Retry-After is obeyed up to a limit. No attempt begins once the run is
+//! being ended, but an attempt under way is still awaited. The error knows which faults pass. A damaged answer is asked
+//! for again once.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
@@ -13,16 +14,16 @@ use backon::{ExponentialBuilder, Retryable};
 use super::ProviderError;
 use super::completion::{CallProgress, OnProgress, Quitting};
 
-/// The longest that a server's Retry-After is obeyed.
+/// The longest Retry-After of a server that is obeyed.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(2);
 
-/// How often a provider asks again, and until when.
+/// The number of times that a provider asks again, and the signal that ends this.
 #[derive(Debug)]
 pub(super) struct RetryPolicy {
     retries: u32,
-    /// Whether a connection that is refused is not tried again.
+    /// Whether a refused connection is not tried again.
     refused_at_once: bool,
-    /// Says when no call is to be made again any more.
+    /// The signal that no further call is to be made.
     quitting: OnceCell<Quitting>,
 }
 
@@ -31,21 +32,21 @@ impl RetryPolicy {
         Self { retries, refused_at_once, quitting: OnceCell::new() }
     }
 
-    /// Makes no attempt again once `quitting` says so.
+    /// Makes no further attempt once `quitting` is true.
     pub(super) fn watch_shutdown(&self, quitting: &Quitting) {
-        // Set once, when the run begins.
+        // This is set once, when the run begins.
         let _ = self.quitting.set(quitting.clone());
     }
 
-    /// Makes an attempt, again after faults that may pass.
+    /// Makes an attempt, and repeats it after faults that may pass.
     pub(super) async fn run<T, F: Future<Output = Result<T, ProviderError>>>(
         &self,
         attempt: impl Fn() -> F,
         progress: OnProgress<'_>,
     ) -> Result<T, ProviderError> {
-        // The fault of the last attempt, while the next one is waited for.
+        // The fault of the last attempt, during the wait for the next one.
         let failed = RefCell::new(None);
-        // A damaged answer was paid for: it is asked for again once.
+        // A damaged answer was paid for, so it is asked for again once.
         let has_been_damaged = Cell::new(false);
         let is_worth_it = |error: &ProviderError| {
             let is_over = self.refused_at_once && error.is_refused();
@@ -76,7 +77,7 @@ impl RetryPolicy {
         let mut attempted = std::pin::pin!(attempted.into_future());
         tokio::select! {
             result = &mut attempted => result,
-            // A wait for the next attempt ends here; an attempt under way is awaited.
+            // A wait for the next attempt ends here, but an attempt under way is awaited.
             () = self.quit() => match failed.take() {
                 Some(error) => Err(error),
                 None => attempted.await,
@@ -84,7 +85,7 @@ impl RetryPolicy {
         }
     }
 
-    /// Resolves when no call is to be made again.
+    /// Resolves when no further call is to be made.
     pub(super) async fn quit(&self) {
         if let Some(quitting) = self.quitting.get()
             && quitting.clone().wait_for(|now| *now).await.is_ok()

@@ -1,13 +1,15 @@
-//! How long a server asks to wait before the next try.
+//! The wait that a server asks for before the next try.
 //!
-//! In: the headers of an answer, and what time it is. Out: a wait, if the server asks for one. Nothing is waited for here.
+//! The input is the headers of an answer, and the current time. The output is a wait, if the server asks for one. This
+//! module itself never waits.
 
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::HeaderMap;
 
-/// Returns how long a server asks to wait: milliseconds in its own header, as OpenAI sends them, or else seconds or a date in
-/// the standard one (RFC 9110, section 10.2.3). A number that no wait can have is the longest wait.
+/// Returns the wait that a server asks for. OpenAI sends milliseconds in its own header, which comes first. The
+/// standard header holds seconds or a date (RFC 9110, section 10.2.3). A number that no wait can have is the longest
+/// wait.
 pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let number = |text: &str, unit: f64| {
@@ -19,7 +21,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     }
     let text = text("retry-after")?;
     let date = || httpdate::parse_http_date(text).ok();
-    // A date that has passed asks for no wait.
+    // A date in the past asks for no wait.
     number(text, 1.0).or_else(|| Some(date()?.duration_since(now).unwrap_or(Duration::ZERO)))
 }
 

@@ -1,9 +1,9 @@
-//! Taking an endpoint's keys out of what its server says.
+//! Removes an endpoint's keys from what its server says.
 //!
-//! In: the keys of one endpoint, and a text of its server. Out: the text, with [`MARK`] in place of each key and of
-//! each piece of one. A piece is eight characters or more of a key's secret part, which is what follows the issuer's
-//! prefix, such as `sk-proj-`. A key is found through JSON escapes, percent-encoding and invisible characters,
-//! because later readers of the text undo those; it is not found through base64. The time is linear in the text.
+//! The input is the keys of one endpoint, and a text from its server. The output is the text, with [`MARK`] in place of
+//! each key and of each piece of one. A piece is eight characters or more of a key's secret part, which follows the
+//! issuer's prefix, such as `sk-proj-`. A key is found through JSON escapes, percent-encoding and invisible characters,
+//! because later readers of the text undo those. It is not found through base64. The time is linear in the text.
 //! Nothing here touches a file, a clock or a connection, and no key is ever shown, not even by `Debug`.
 
 use std::borrow::Cow;
@@ -12,19 +12,19 @@ use std::ops::Range;
 
 use crate::text::escape;
 
-/// What stands in place of a key.
+/// The mark that takes the place of a key.
 pub(super) const MARK: &str = "[key removed]";
 
-/// The length from which on a key is taken out of replies too: a shorter one, such as `ollama`, may be a word.
+/// The length from which a key is removed from replies too, in bytes. A shorter key, such as `ollama`, may be a word.
 const LONG_BYTES: usize = 16;
 
-/// The shortest piece of a secret part that is taken out.
+/// The shortest piece of a secret part that is removed, in bytes.
 const PIECE_BYTES: usize = 8;
 
-/// The number of words of 64 bits that hold the hints.
+/// The number of 64-bit words that hold the hints.
 const HINT_WORDS: usize = 1 << 10;
 
-/// What issuers put before the secret part of a key. The longest prefix that fits a key counts.
+/// The texts that issuers put before the secret part of a key. The longest prefix that fits a key counts.
 const PREFIXES: [&str; 27] = [
     "sk-",
     "sk-proj-",
@@ -58,15 +58,15 @@ const PREFIXES: [&str; 27] = [
 /// The keys of one endpoint.
 #[derive(Default)]
 pub(super) struct Secrets {
-    /// Every eight bytes that stand side by side in a secret part, in order of their value.
+    /// Every eight consecutive bytes of a secret part, in order of their value.
     pieces: Vec<u64>,
-    /// One bit for the hash of each piece, so that one look passes over most places of a text.
+    /// One bit for the hash of each piece, so that one look rules out most places of a text.
     hints: Vec<u64>,
     /// The issuers' prefixes of the keys, the longest first.
     prefixes: Vec<&'static str>,
     /// Long keys whose secret part is too short to have pieces.
     whole: Vec<String>,
-    /// Short keys.
+    /// The short keys.
     short: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Takes note of these keys; empty ones are passed over.
+    /// Takes note of these keys, and ignores empty ones.
     pub(super) fn new<'k>(keys: impl IntoIterator<Item = &'k str>) -> Self {
         let mut secrets = Self::default();
         for key in keys.into_iter().filter(|key| !key.is_empty()) {
@@ -105,12 +105,12 @@ impl Secrets {
         secrets
     }
 
-    /// Takes long keys and their pieces out of a text that a model or its server wrote as a reply.
+    /// Removes long keys and their pieces from a text that a model or its server wrote as a reply.
     pub(super) fn in_reply<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.without(text, &[])
     }
 
-    /// Takes all keys, and the pieces of long ones, out of an error or a header.
+    /// Removes all keys, and the pieces of long ones, from an error or a header.
     pub(super) fn in_message<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.without(text, &self.short)
     }
@@ -153,10 +153,10 @@ impl Secrets {
         spans
     }
 
-    /// Finds the places of pieces; `undo` says whether escapes count as what they stand for.
+    /// Finds the places of pieces. `undo` says whether escapes count as the characters that they stand for.
     fn found(&self, text: &str, undo: bool) -> Vec<Range<usize>> {
         let mut spans: Vec<Range<usize>> = Vec::new();
-        // The last eight characters, and where each of them begins.
+        // These are the last eight characters, and the place where each of them begins.
         let (mut last, mut starts, mut count) = (0_u64, [0; PIECE_BYTES], 0);
         let mut at = 0;
         while at < text.len() {
@@ -184,10 +184,10 @@ impl Secrets {
     }
 }
 
-/// Takes keys out of the parts of one reply, and knows whether there were any.
+/// A cleaner that removes keys from the parts of one reply, and records whether there were any.
 pub(super) struct Cleaner<'s> {
     secrets: &'s Secrets,
-    /// Whether a long key, or a piece of one, was taken out.
+    /// Whether a long key, or a piece of one, was removed.
     pub(super) removed: bool,
 }
 
@@ -207,14 +207,14 @@ impl<'s> Cleaner<'s> {
         }
     }
 
-    /// Cleans a header that came with the reply; a short key in it is no news.
+    /// Cleans a header that came with the reply. A short key in it does not count as removed.
     pub(super) fn header(&mut self, text: String) -> String {
         let text = self.text(text);
         self.secrets.in_message(&text).into_owned()
     }
 }
 
-/// Returns what the issuer of a key put before its secret part; empty, if that is not known.
+/// Returns the prefix that the issuer of a key put before its secret part; empty if it is not known.
 fn prefix(key: &str) -> &'static str {
     let known = PREFIXES.iter().filter(|prefix| key.starts_with(**prefix));
     known.max_by_key(|prefix| prefix.len()).copied().unwrap_or_default()
@@ -232,10 +232,10 @@ fn hint(piece: u64) -> (usize, u64) {
     (usize::from(hash >> 6), 1 << (hash & 63))
 }
 
-/// Stands for any character that is in no key.
+/// The value that stands for any character that is in no key.
 const OTHER: u8 = 0xFF;
 
-/// Reads the character at `at`, and how many bytes it has; an invisible one is nothing.
+/// Reads the character at `at`, and its length in bytes. An invisible character counts as nothing.
 fn next(text: &str, at: usize, undo: bool) -> (Option<u8>, usize) {
     let bytes = text.as_bytes();
     match bytes[at] {
@@ -252,7 +252,7 @@ fn next(text: &str, at: usize, undo: bool) -> (Option<u8>, usize) {
     }
 }
 
-/// Reads what a backslash begins; several, where JSON stands in JSON.
+/// Reads the escape that a backslash begins. There are several backslashes if JSON is inside JSON.
 fn escape(bytes: &[u8], at: usize) -> (Option<u8>, usize) {
     let slashes = bytes[at..].iter().take_while(|byte| **byte == b'\\').count();
     let after = at + slashes;
@@ -271,7 +271,7 @@ fn escape(bytes: &[u8], at: usize) -> (Option<u8>, usize) {
     }
 }
 
-/// Reads the second half of a character that takes two escapes, and how long it is.
+/// Reads the second half of a character that takes two escapes, and its length.
 fn low_half(bytes: &[u8], at: usize) -> Option<(u32, usize)> {
     let slashes = bytes.get(at..)?.iter().take_while(|byte| **byte == b'\\').count();
     let is_escape = slashes > 0 && bytes.get(at + slashes) == Some(&b'u');
@@ -279,13 +279,13 @@ fn low_half(bytes: &[u8], at: usize) -> Option<(u32, usize)> {
     Some((low, slashes + 5))
 }
 
-/// Reads so many hexadecimal digits.
+/// Reads this many hexadecimal digits.
 fn number(bytes: &[u8], at: usize, digits: usize) -> Option<u32> {
     let digits = bytes.get(at..at + digits)?;
     digits.iter().try_fold(0, |sum, digit| Some((sum << 4) | char::from(*digit).to_digit(16)?))
 }
 
-/// Returns a character as it counts here: nothing, if it cannot be seen, since the text is shown without it.
+/// Returns a character as it counts here: nothing if it is invisible, because the text is shown without it.
 fn seen(code: u32) -> Option<u8> {
     let c = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
     if matches!(c, '\n' | '\t') {
@@ -294,8 +294,8 @@ fn seen(code: u32) -> Option<u8> {
     (!escape::is_invisible(c)).then(|| u8::try_from(c).ok().filter(u8::is_ascii).unwrap_or(OTHER))
 }
 
-/// Returns the start of the escape in the middle of which a place lies, so that no half of one is left: a reply that is
-/// JSON stays JSON.
+/// Returns the start of the escape that a place is in the middle of, so that no half of it is left. A reply that is
+/// JSON remains JSON.
 fn escape_start(bytes: &[u8], at: usize) -> usize {
     let from = at.saturating_sub(5);
     let Some(slash) = bytes[from..at].iter().rposition(|byte| *byte == b'\\').map(|place| from + place)
@@ -340,7 +340,7 @@ mod tests {
             "sk-proj-Ab12Cd34Ef56Gh78%2FIj9%2bnQ%3D%3D",
             "sk-proj-Ab12\u{200B}Cd34Ef56\u{0}Gh78/Ij9\r+nQ==",
             r"sk-proj-Ab12\u200bCd34Ef56\u0000Gh78/Ij9\r+nQ==",
-            // Each character is followed by one that is not seen and takes two escapes.
+            // Each character is followed by an invisible one that takes two escapes.
             &KEY.chars().flat_map(|c| [c.to_string(), r"\udb40\udc61".to_owned()]).collect::<String>(),
             &KEY.chars().flat_map(|c| [c.to_string(), r"\\udb40\\udc61".to_owned()]).collect::<String>(),
         ] {
@@ -394,7 +394,7 @@ mod tests {
         ) {
             let key = format!("{issuer}{secret}");
             prop_assume!(key.len() >= LONG_BYTES);
-            // What chance puts before a secret may look like an issuer's prefix.
+            // Random text before a secret may look like an issuer's prefix.
             let secret = &key[prefix(&key).len()..];
             prop_assume!(secret.len() >= PIECE_BYTES);
             let secrets = Secrets::new([key.as_str()]);
@@ -405,7 +405,7 @@ mod tests {
                 clean.as_bytes().windows(PIECE_BYTES).any(|found| found == *piece)
             }).collect();
             prop_assert!(left.is_empty(), "{clean}: {left:?}");
-            // As a string of JSON as well, where it is read as one.
+            // The text must also remain readable inside a JSON string.
             let quoted = serde_json::to_string(&text).unwrap();
             prop_assert!(serde_json::from_str::<String>(&secrets.in_reply(&quoted)).is_ok());
         }

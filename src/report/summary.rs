@@ -1,4 +1,4 @@
-//! A run in short, for the person who opens it again: first the answer, then the words of each agent.
+//! A summary of a run, for the person who opens it again: first the answer, then the words of each agent.
 //!
 //! The input is the state of a run and its result. The output is text. All that the agents wrote is in the
 //! transcript.
@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 use super::result::RunResult;
 use super::review::review_text;
 use crate::protocol::{RunSetup, Section};
-use crate::text::{counted, escape};
+use crate::text::{counted, escape, excerpts, grouped};
 
-/// Returns a run in short.
+/// Returns the summary of a run.
 #[must_use]
 pub fn summary(setup: &RunSetup, result: &RunResult) -> String {
     let mut out = ending(result) + "\n";
@@ -26,9 +26,11 @@ pub fn summary(setup: &RunSetup, result: &RunResult) -> String {
         }
         agents(&mut out, result);
     }
-    for dissent in result.dissent.iter().filter(|dissent| dissent.stage != "review") {
+    let others: Vec<_> = result.dissent.iter().filter(|dissent| dissent.stage != "review").collect();
+    let texts: Vec<&str> = others.iter().map(|dissent| dissent.text.as_str()).collect();
+    for (dissent, text) in others.iter().zip(excerpts(&texts)) {
         let (agent, stage) = (&dissent.agent, dissent.stage);
-        let _ = writeln!(out, "other    {agent} ({stage}): {}", escape::excerpt(&dissent.text));
+        let _ = writeln!(out, "other    {agent} ({stage}): {text}");
     }
     for loss in &result.degraded {
         let _ = writeln!(out, "lost     {}", escape::one_line(&loss.detail));
@@ -36,13 +38,13 @@ pub fn summary(setup: &RunSetup, result: &RunResult) -> String {
     let (usage, seconds) = (&result.usage, result.timing.total_ms as f64 / 1000.0);
     let _ = writeln!(
         out,
-        "\nrun      {}, {}, seed {}\nused     {}, {} + {} tokens, {seconds:.1} s, from {}",
+        "\nrun      {}, {}, seed {}\nused     {}, {} + {} tokens, {seconds:.1} s, from {}Z",
         result.run,
         result.roleset,
         setup.seed,
         counted(usage.calls, "call"),
-        usage.prompt,
-        usage.completion,
+        grouped(usage.prompt),
+        grouped(usage.completion),
         result.timing.started_at.chars().take(19).collect::<String>()
     );
     out

@@ -204,7 +204,7 @@ impl Session {
         Ok(Self { name: name.to_owned(), path, is_there: bytes.is_some(), lines })
     }
 
-    /// Returns the questions and agreed answers, the latest last; `None` if there are none. The document holds originals in place of
+    /// Returns the questions and agreed answers, the latest last; `None` without any. The document holds originals in place of
     /// tokens, for a run that is redacted itself.
     ///
     /// # Errors

@@ -36,7 +36,8 @@ const PARTS_MAX: usize = 12;
 const ASKED_CHARS_MAX: usize = 120;
 const SAYS_CHARS_MAX: usize = 300;
 
-/// The usual length of one thing with its signs, in characters. An answer has room for as many things of this length.
+/// The usual length of one thing with its signs, in characters. An answer may have as many things as fit at this
+/// length.
 const PART_CHARS: usize = 150;
 
 /// The most facts behind one sentence.

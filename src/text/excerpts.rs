@@ -38,7 +38,7 @@ mod tests {
         assert_eq!(excerpts(&[&one, &other]), ["…éa.", "…éb."]);
         assert_eq!(excerpts(&["It is 4.", "It is 5."]), ["It is 4.", "It is 5."]);
         assert_eq!(excerpts(&[&one, &one])[0], excerpt(&one));
-        assert_eq!(excerpts(&[long, &one]), ["…", "…It is éa."]);
+        assert_eq!(excerpts(&[long, &one]), ["…found.", "…found. It is éa."]);
         assert!(excerpts(&[]).is_empty());
     }
 }

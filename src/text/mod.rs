@@ -1,9 +1,9 @@
 //! The texts that models write, and the rules for which of them count as the same text.
 //!
 //! A reply enters as an untrusted string. [`extract`] finds the one JSON object in it, [`Envelope::parse`] reads it
-//! strictly, and [`schema`] checks it. [`Canonicalizer`] gives its final text one form and one digest. [`vacuity`] and
-//! [`Constraint`] refuse texts that say nothing or break a stated rule. [`escape`] makes such text safe to show to
-//! another model.
+//! strictly, and [`schema`] checks it. The [`Canonicalizer`] gives its final text one form and one digest. Texts that
+//! say nothing or break a stated rule are refused by [`vacuity`] and [`Constraint`]. The functions of [`escape`] make
+//! such text safe to show to another model.
 //!
 //! Everything here is pure: no clock, file, network or randomness, and no repair. A reply is either taken unchanged or
 //! refused with a [`Violation`], whose words are sent back to its author. Nothing is ever filled in or mended on an

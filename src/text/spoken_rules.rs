@@ -54,6 +54,20 @@ struct Language {
     within: &'static str,
     /// Words that begin a clause of their own. A count in such a clause is not about the answer.
     clauses: &'static str,
+    /// First words of a question.
+    questions: &'static str,
+    /// First words of a further demand, after which an earlier rule is about a part of the answer.
+    demands: &'static str,
+    /// Verbs of saying. In a clause they are about the words of someone else.
+    sayings: &'static str,
+    /// Words before several things, for each of which a rule may be meant, or before a part of a thing.
+    several: &'static str,
+    /// Words in front of a rule that turn it around. A few words may come between.
+    turned: &'static str,
+    /// Words right behind a rule that add to it or weaken it.
+    weakened: &'static str,
+    /// Words right behind a rule that strengthen it.
+    kept: &'static str,
     /// Words that share a rule out, so that it does not apply to the whole answer.
     shares: &'static str,
     /// Verbs whose object is the answer itself.
@@ -93,6 +107,13 @@ const ENGLISH: Language = Language {
     between: ("between", "and|to"),
     within: "in|within|using|with",
     clauses: "that|which|who|whose|why|how|whether|if|where|when|what|has|have|had|is|are|was|were|should|must|may|can|counts?|checks?|matches|finds?|prints?|wraps?|splits?|shows?",
+    questions: "what|why|how|who|whom|whose|where|when|which|is|are|was|were|do|does|did|can|could|should|would|will|has|have|i (?:want|need)",
+    demands: "also|add|include|attach|cite|append|mention|show|quote|highlight|start|begin|end|finish",
+    sayings: "tells?|told|says?|said|writes?|wrote|repl(?:y|ies|ied)|answers?|answered|responds?|speaks?|describes?|expresses|talks?|sings?|puts?",
+    several: "with|both|all|several|some|many|few|these|those|two|three|four|five|six|seven|eight|nine|ten|[0-9]+",
+    turned: "not|never|instead of|rather than|without",
+    weakened: "and|or|but|plus|unless|if|when|while|then|as well|not counting|excluding|with",
+    kept: "and nothing|and no|but no|with no",
     shares: "each|every|per",
     replies: "answer|reply|respond|return|output|give|write|state|use",
     with: "with",
@@ -114,6 +135,14 @@ struct Patterns {
     count: Regex,
     hyphen: Regex,
     clause: Regex,
+    question: Regex,
+    demand: Regex,
+    saying: Regex,
+    several: Regex,
+    turned: Regex,
+    weakened: Regex,
+    kept: Regex,
+    and: Regex,
     share: Regex,
     reply: Regex,
     with: Regex,
@@ -158,6 +187,14 @@ impl Patterns {
             )),
             hyphen: regex(&format!(r"\b(?:an?|(?P<exactly>{})) (?P<number>{number})-sentence\b", l.exactly)),
             clause: regex(&format!(r"\b(?:{})\b", l.clauses)),
+            question: regex(&format!(r"^\W*(?:(?:{})\b\W*)*(?:{}|{})\b", l.polite, l.questions, l.verbs)),
+            demand: regex(&format!(r"^\W*(?:(?:{})\b\W*)*(?:{})\b", l.polite, l.demands)),
+            saying: regex(&format!(r"\b(?:{})\b", l.sayings)),
+            several: regex(&format!(r"\b(?:{})\b", l.several)),
+            turned: regex(&format!(r"\b(?:{})\b(?:\W+\w+){{0,2}}\W*$", l.turned)),
+            weakened: regex(&format!(r"^(?:[^\w(]*\(|\W*(?:{})\b)", l.weakened)),
+            kept: regex(&format!(r"^\W*(?:{})\b", l.kept)),
+            and: regex(r"\band\b"),
             share: regex(&format!(r"\b(?:{})\b", l.shares)),
             reply: regex(&format!(r"\b(?:{})\b(?:\W+\w+){{0,2}}\W*$", l.replies)),
             with: regex(&format!(r"^(?:{})\b", l.with)),
@@ -173,7 +210,7 @@ impl Patterns {
             code: regex(&format!(r"\b{}\b", l.code)),
             json_list: regex(&format!(r"\b{}\b", l.json_list)),
             quoted: regex(
-                "(?s)```.*?```|(?:^|\\s)'[^'\\n]+'|\"[^\"\\n]*\"|“[^”]*”|«[^»]*»|`[^`\\n]*`|(?m:^>.*$)",
+                "(?s)```.*?```|(?:^|\\s)'[^'\\n]+'|‘[^’]*’|‚[^‘]*‘|„[^“”]*[“”]|\"[^\"\\n]*\"|“[^”]*”|«[^»]*»|`[^`\\n]*`|(?m:^>.*$)",
             ),
             pieces: regex(r"(?:[.!?;:]['\x22)]*\s+|\n+)"),
         }
@@ -191,11 +228,13 @@ pub fn spoken_rules(task: &str) -> Vec<SpokenRule> {
     let mut found: Vec<SpokenRule> = Vec::new();
     for piece in p.pieces.split(order) {
         let is_order = p.order.is_match(piece);
-        if is_order {
+        if is_order || p.demand.is_match(piece) {
             // An earlier rule is about a part of the answer if the task asks for more.
             found.clear();
         }
-        if !is_order && !p.opening.is_match(piece) {
+        // A question may begin with a rule, and a story as well.
+        let rest = p.opening.find(piece).map(|opening| &piece[opening.end()..]);
+        if !is_order && !rest.is_some_and(|rest| p.question.is_match(rest)) {
             continue;
         }
         for rule in counted(p, piece, is_order).chain(named(p, piece, is_order)) {
@@ -250,7 +289,11 @@ fn is_of_the_answer(p: &Patterns, piece: &str, found: &Captures<'_>) -> bool {
     let (before, behind) = (&piece[..whole.start()], &piece[whole.end()..]);
     let order = p.order.find(piece).map_or(0, |order| order.end()).min(whole.start());
     let between = &piece[order..whole.start()];
-    if p.share.is_match(piece) || p.more.is_match(between) || p.more.is_match(behind) {
+    if p.share.is_match(piece)
+        || p.more.is_match(between)
+        || p.more.is_match(behind)
+        || is_doubtful(p, before, between, behind)
+    {
         return false;
     }
     let first = whole.as_str().split_whitespace().next().unwrap_or_default();
@@ -273,6 +316,16 @@ fn is_of_the_answer(p: &Patterns, piece: &str, found: &Captures<'_>) -> bool {
     !p.clause.is_match(between) || is_last && !p.how_to.is_match(between)
 }
 
+/// Returns true if the words around a rule turn it around, share it out, or add to it.
+fn is_doubtful(p: &Patterns, before: &str, between: &str, behind: &str) -> bool {
+    let is_bounded = p.or_more.is_match(behind) || p.or_less.is_match(behind) || p.kept.is_match(behind);
+    p.turned.is_match(before)
+        || p.several.is_match(between)
+        || p.count.is_match(between)
+        || p.clause.is_match(between) && p.saying.is_match(between)
+        || p.weakened.is_match(behind) && !is_bounded
+}
+
 /// Returns the rules of a piece that name a form.
 fn named<'a>(p: &'a Patterns, piece: &'a str, is_order: bool) -> impl Iterator<Item = SpokenRule> + 'a {
     let one = Bounds { min: Some(1), max: Some(1) };
@@ -283,9 +336,11 @@ fn named<'a>(p: &'a Patterns, piece: &'a str, is_order: bool) -> impl Iterator<I
     ];
     forms.into_iter().filter(move |_| is_order).filter_map(move |(pattern, rule)| {
         let found = pattern.find(piece)?;
-        let is_reply =
-            p.reply.is_match(&piece[..found.start()]) && p.named_behind.is_match(&piece[found.end()..]);
-        is_reply.then(|| SpokenRule { rule, words: found.as_str().to_owned() })
+        let (before, behind) = (&piece[..found.start()], &piece[found.end()..]);
+        let is_reply = p.reply.is_match(before) && p.named_behind.is_match(behind);
+        // A form that is asked for in addition, or of several things, is not that of the whole answer.
+        let is_whole = !p.and.is_match(before) && !p.turned.is_match(before) && !p.share.is_match(piece);
+        (is_reply && is_whole).then(|| SpokenRule { rule, words: found.as_str().to_owned() })
     })
 }
 
@@ -320,6 +375,41 @@ mod tests {
 
     fn said(task: &str) -> Vec<String> {
         spoken_rules(task).iter().map(|found| serde_json::to_string(&found.rule).unwrap()).collect()
+    }
+
+    #[test]
+    fn words_around_a_rule_can_take_it_back() {
+        for task in [
+            "Explain why the sky is blue, but not in one word.",
+            "Explain it in full instead of answering in one word.",
+            "Answer with only the letter for each of these two questions.",
+            "Tell me why my son replies in one word.",
+            "Explain why Hemingway could tell a whole story in six words.",
+            "Give a definition of entropy in one sentence and an example.",
+            "Explain the phrase ‘answer in one word’.",
+            "Explain the phrase „answer in one word“.",
+            "Write three taglines in five words.",
+            "Summarise both articles in two sentences.",
+            "Name films with titles in two words.",
+            "In two sentences, the judge dismissed the case. Why is that rare?",
+            "Answer in one word unless it is unclear.",
+            "Answer in one sentence or two.",
+            "Explain it in 3 sentences (4 is fine too).",
+            "Summarise it in 50 words or so.",
+            "Give the title in one word and the plot in three sentences.",
+            "Answer in one word. Also add your reasoning.",
+            "Answer in two sentences. Include sources below.",
+            "Explain your reasoning and return a JSON array.",
+        ] {
+            assert!(said(task).is_empty(), "{task}: {:?}", said(task));
+        }
+        for task in [
+            "In one sentence, what is entropy?",
+            "Answer in two sentences and nothing else.",
+            "Answer in 50 words or fewer.",
+        ] {
+            assert_eq!(said(task).len(), 1, "{task}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How many of the lines that come are run by tests: an LCOV tracefile, held against the change.
+//! The coverage of the added lines: an LCOV tracefile, compared with the change.
 
 use std::collections::BTreeMap;
 
@@ -10,35 +10,35 @@ use super::Located;
 use super::location::is_file;
 use crate::crypto::Digest;
 
-/// The most lines that are named.
+/// The most uncovered lines that are named.
 const NAMED_MAX: usize = 50;
 
-/// How many of the lines that come are run by tests.
+/// The number of added lines that tests run.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Coverage {
-    /// Lines that come and could be run, as the report has them.
+    /// The number of added lines that could be run, by the report.
     pub lines: u64,
-    /// Those of them that were run.
+    /// The number of those lines that were run.
     pub covered: u64,
-    /// The first fifty of those that were not.
+    /// The first fifty of those lines that were not run.
     pub uncovered: Vec<Located>,
     /// The SHA-256 of the report.
     pub report_sha256: Digest,
 }
 
 impl Coverage {
-    /// Reads a report on the tree that a change makes, of which these lines are new.
+    /// Reads a report on the tree that a change makes. `added` are the lines that the change adds.
     ///
     /// # Errors
     ///
-    /// [`DecisionError::Unreadable`] if it is no tracefile, or has no line.
+    /// [`DecisionError::Unreadable`] if the text is not a tracefile, or has no lines.
     pub fn from_lcov(text: &str, added: &[(String, u64)]) -> Result<Self, DecisionError> {
         let wrong = |why: String| DecisionError::Unreadable { path: "the coverage report".into(), why };
         let mut counts: BTreeMap<u64, BTreeMap<String, u64>> = BTreeMap::new();
         let mut file = String::new();
         for record in lcov::Reader::new(text.as_bytes()) {
-            let record = record.map_err(|why| wrong(format!("it is no LCOV tracefile: {why}")))?;
+            let record = record.map_err(|why| wrong(format!("it is not an LCOV tracefile: {why}")))?;
             if let Record::SourceFile { path } = &record {
                 file = path.to_string_lossy().into_owned();
             }
@@ -49,7 +49,7 @@ impl Coverage {
             }
         }
         if counts.is_empty() {
-            return Err(wrong("it has no line".to_owned()));
+            return Err(wrong("it has no lines".to_owned()));
         }
         let mut new: Vec<(&String, u64, u64)> = Vec::new();
         for (path, line) in added {

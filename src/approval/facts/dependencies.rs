@@ -1,11 +1,11 @@
-//! What a lock file pins, before a change and after it.
+//! The versions that a lock file pins, before a change and after it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-/// A dependency whose versions are others from now on.
+/// A dependency whose versions change.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DependencyChange {
@@ -13,13 +13,13 @@ pub struct DependencyChange {
     pub file: String,
     /// The dependency.
     pub name: String,
-    /// Its versions until now; none, if it is new.
+    /// The versions before the change; empty for a new dependency.
     pub before: BTreeSet<String>,
-    /// Its versions from now on; none, if it goes.
+    /// The versions after the change; empty for a removed dependency.
     pub after: BTreeSet<String>,
 }
 
-/// The lock files that are read.
+/// A kind of lock file that can be read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Lockfile {
     /// `Cargo.lock`, `poetry.lock` and `uv.lock`: packages with names and versions, in TOML.
@@ -28,14 +28,14 @@ pub enum Lockfile {
     Npm,
     /// `go.sum`.
     Go,
-    /// `requirements.txt` with versions that are pinned.
+    /// `requirements.txt` with pinned versions.
     Pip,
 }
 
 type Versions = BTreeMap<String, BTreeSet<String>>;
 
 impl Lockfile {
-    /// Whether a file is one, by its name.
+    /// Returns the kind of a file by its name, or `None` if it is not a lock file.
     #[must_use]
     pub fn from_path(path: &str) -> Option<Self> {
         match path.rsplit('/').next().unwrap_or_default() {
@@ -47,7 +47,7 @@ impl Lockfile {
         }
     }
 
-    /// What is different between two texts of a lock file; what cannot be read pins nothing.
+    /// Returns the differences between two texts of a lock file. A text that cannot be read pins nothing.
     #[must_use]
     pub fn changes(self, file: &str, before: &str, after: &str) -> Vec<DependencyChange> {
         let (mut before, mut after) = (self.versions(before), self.versions(after));
@@ -79,7 +79,7 @@ impl Lockfile {
             Self::Npm => {
                 let lock: Json = serde_json::from_str(text).unwrap_or_default();
                 for (place, package) in lock["packages"].as_object().into_iter().flatten() {
-                    // Of `node_modules/a/node_modules/b`, the name is `b`.
+                    // In `node_modules/a/node_modules/b`, the name is `b`.
                     let name = place.rsplit("node_modules/").next().unwrap_or_default();
                     if let Some(version) = package["version"].as_str().filter(|_| !name.is_empty()) {
                         add(name, version);

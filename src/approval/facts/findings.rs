@@ -1,4 +1,4 @@
-//! What other tools found: a SARIF log, of which what is on new lines counts.
+//! The findings of other tools: a SARIF log, of which the results on new lines count.
 
 use std::collections::BTreeMap;
 
@@ -10,38 +10,38 @@ use super::location::{Located, is_file};
 use crate::crypto::Digest;
 use crate::text::escape;
 
-/// The most findings that are told.
+/// The most findings that are listed.
 const TOLD_MAX: usize = 50;
 
-/// What other tools found in a tree.
+/// The findings of other tools in a tree.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolFindings {
-    /// The tools.
+    /// The names of the tools.
     pub tools: Vec<String>,
-    /// How many there are in the whole tree.
+    /// The number of findings in the whole tree.
     pub total: u64,
-    /// On new lines: those that are errors,
+    /// The number of errors on new lines.
     pub errors: u64,
-    /// warnings,
+    /// The number of warnings on new lines.
     pub warnings: u64,
-    /// and all others.
+    /// The number of all other findings on new lines.
     pub notes: u64,
-    /// The first fifty on new lines, each with where it is.
+    /// The first fifty findings on new lines, each with its place.
     pub told: Vec<(Located, String)>,
     /// The SHA-256 of the report.
     pub report_sha256: Digest,
 }
 
 impl ToolFindings {
-    /// Reads a report on the tree that a change makes, of which these lines are new.
+    /// Reads a report on the tree that a change makes. `added` are the lines that the change adds.
     ///
     /// # Errors
     ///
-    /// [`DecisionError::Unreadable`] if it is no SARIF log.
+    /// [`DecisionError::Unreadable`] if the text is not a SARIF log.
     pub fn from_sarif(text: &str, added: &[(String, u64)]) -> Result<Self, DecisionError> {
         let wrong = |why: &str| {
-            let why = format!("it is no SARIF log: {why}");
+            let why = format!("it is not a SARIF log: {why}");
             DecisionError::Unreadable { path: "the report of findings".into(), why }
         };
         let log: Json = serde_json::from_str(text).map_err(|why| wrong(&why.to_string()))?;
@@ -70,7 +70,7 @@ impl ToolFindings {
                 let (Some(file), Some(line)) = (file, line) else { continue };
                 let paths = new.get(&line).into_iter().flatten().copied();
                 let Some(path) = paths.into_iter().find(|path| is_file(file, path)) else { continue };
-                // What names no level is a warning, by the standard.
+                // A result that names no level is a warning, by the standard.
                 match result["level"].as_str().unwrap_or("warning") {
                     "error" => found.errors += 1,
                     "warning" => found.warnings += 1,

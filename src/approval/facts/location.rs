@@ -1,4 +1,4 @@
-//! A line of a file, and whether a report means a file.
+//! A line of a file, and the comparison of a file's name with the names in a report.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 pub struct Located {
     /// The file.
     pub path: String,
-    /// The line in it, from 1.
+    /// The number of the line, from 1.
     pub line: u64,
 }
 
-/// Whether a report, which may name files by their whole path, means this one.
+/// Returns whether a report, which may name files by their whole path, means this file.
 pub(super) fn is_file(named: &str, path: &str) -> bool {
     let named = named.trim_start_matches("./");
     named == path || named.ends_with(&format!("/{path}"))

@@ -1,7 +1,8 @@
-//! What code knows of a change: what it depends on from now on, what is tested of it, what other tools found in it.
+//! The facts about a change that code can determine: new versions of dependencies, coverage by tests, and findings of other
+//! tools.
 //!
-//! In go the change and reports on the tree that it makes; out come facts for people, which are signed with the change. Nothing
-//! in here decides: a figure sorts changes, and a quorum judges them.
+//! The input is the change, and reports on the tree that it makes. The output is facts for people, which are signed with the
+//! change. Nothing is decided here: a figure sorts changes, and a quorum judges them.
 
 mod coverage;
 mod dependencies;
@@ -20,21 +21,21 @@ pub use findings::ToolFindings;
 pub use location::Located;
 pub use risk::Risk;
 
-/// What code knows of a change.
+/// The facts about a change.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Facts {
-    /// What its lock files say that is used from now on in other versions than before.
+    /// The dependencies whose versions change, by the lock files.
     pub dependencies: Vec<DependencyChange>,
-    /// How many of its new lines are run by tests; none, if nobody has measured it.
+    /// The number of its new lines that tests run, if it was measured.
     pub coverage: Option<Coverage>,
-    /// What other tools found; none, if none was run.
+    /// The findings of other tools, if any tool was run.
     pub findings: Option<ToolFindings>,
-    /// How much there is to look at.
+    /// A figure for how much there is to review.
     pub risk: Risk,
 }
 
-/// Reports of other tools on the tree that a change makes, as they were written.
+/// The reports of other tools on the tree that a change makes, as they were written.
 #[derive(Clone, Debug, Default)]
 pub struct Reports {
     /// An LCOV tracefile.
@@ -44,11 +45,11 @@ pub struct Reports {
 }
 
 impl Facts {
-    /// Finds out what there is to know of a change.
+    /// Determines the facts about a change.
     ///
     /// # Errors
     ///
-    /// [`DecisionError`] if a report is none, or git cannot be asked.
+    /// [`DecisionError`] if a report cannot be read as one, or if git fails.
     pub fn new(
         candidate: &Candidate,
         repository: &Repository,
@@ -66,11 +67,11 @@ impl Facts {
         Ok(Self { dependencies, coverage, findings, risk })
     }
 
-    /// Whether these are the facts of a change, as far as it can be known without the reports.
+    /// Returns whether these are the facts of a change, as far as can be known without the reports.
     ///
     /// # Errors
     ///
-    /// [`DecisionError`] if git cannot be asked.
+    /// [`DecisionError`] if git fails.
     pub fn are_of(
         &self,
         candidate: &Candidate,
@@ -85,7 +86,7 @@ impl Facts {
     }
 }
 
-/// Reads the lock files on both sides of a change.
+/// Reads the lock files on both sides of a change, and returns the differences.
 fn dependencies_of(
     candidate: &Candidate,
     repository: &Repository,
@@ -94,7 +95,7 @@ fn dependencies_of(
     for file in &candidate.files {
         let Some(kind) = Lockfile::from_path(&file.path) else { continue };
         let read = |side: Option<FileKind>, tree| {
-            // What a link leads to is another file.
+            // A link leads to another file.
             let is_file = matches!(side, Some(FileKind::File | FileKind::Program));
             if is_file { repository.text(tree, &file.path) } else { Ok(String::new()) }
         };

@@ -1,25 +1,25 @@
-//! How much there is to look at in a change, as a figure with its reasons.
+//! A figure for how much there is to review in a change, with its reasons.
 //!
-//! The weights are a convention, made so that a small, tested change of plain code has 0 and one that touches how everything
-//! is built, brings packages and is tested by nothing comes to 100. Reviewers find less in a change the longer it is: beyond
-//! some 400 lines hardly anything (Cohen, Best Kept Secrets of Peer Code Review, 2006).
+//! The weights are a convention. A small, tested change of plain code scores 0. A change that touches how everything is built,
+//! adds packages and is tested by nothing comes to 100. Reviewers find less in a change the longer it is: beyond some 400 lines
+//! they find hardly anything (Cohen, Best Kept Secrets of Peer Code Review, 2006).
 
 use serde::{Deserialize, Serialize};
 
 use super::{Coverage, DependencyChange, ToolFindings};
 use crate::repository::{FileChange, FileKind};
 
-/// How much there is to look at.
+/// A figure for how much there is to review.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Risk {
-    /// From 0 to 100.
+    /// The score, from 0 to 100.
     pub score: u8,
-    /// What makes it so, each with its part.
+    /// The reasons for the score, each with its part.
     pub reasons: Vec<String>,
 }
 
-/// Files that say how everything is built, run or reviewed.
+/// Returns whether a file says how everything is built, run or reviewed.
 fn is_sensitive(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     let folders = [".github/", ".gitlab/", ".ci/", ".circleci/", "ci/"];

@@ -1,4 +1,4 @@
-//! What a reviewer may rely on in one decision.
+//! The properties of one decision that a reviewer may rely on.
 
 use super::*;
 use crate::bft::message::Grounds;
@@ -38,7 +38,7 @@ fn a_change_is_reviewed_once_and_voted_on_once() {
     let (mut slot, a) = (four(), Digest::new(b"a"));
     let out = slot.step(first(Value::Change(a)));
     assert_eq!(out, [SlotAction::Acknowledge(0, Value::Change(a)), SlotAction::Review(a)]);
-    assert!(slot.step(first(Value::Change(a))).is_empty(), "the same proposal says nothing new");
+    assert!(slot.step(first(Value::Change(a))).is_empty(), "the same proposal is not news");
     let out = slot.step(SlotInput::Reviewed(a, Vote::Approve));
     assert_eq!(
         said(&out),
@@ -107,7 +107,10 @@ fn the_next_view_must_propose_what_a_quorum_has_approved() {
     assert_eq!(after([Some(lock(0, a)), Some(lock(1, b)), None]).value, b, "the last one");
     let mut slot = four();
     let proposal = LeaderProposal { value: Value::Nothing, ..after([Some(lock(0, a)), None, None]) };
-    assert!(slot.step(SlotInput::Proposed(proposal)).is_empty(), "what it must not propose is not taken");
+    assert!(
+        slot.step(SlotInput::Proposed(proposal)).is_empty(),
+        "a proposal that passes over a lock is refused"
+    );
     let out = slot.step(SlotInput::Proposed(after([Some(lock(0, a)), None, None])));
     assert_eq!(said(&out), [SlotMessage::Prepare(Prepare { view: 2, value: a, vote: Vote::Follow })]);
 }
@@ -129,10 +132,10 @@ fn a_lock_that_does_not_hold_hides_no_other() {
         ];
         assert_eq!(LeaderProposal::after(2, said, Value::Nothing, quorum).unwrap().value, a);
         let said = vec![(0, left(Some(bad))), (1, left(None)), (2, left(None))];
-        assert!(LeaderProposal::after(2, said, Value::Nothing, quorum).is_none(), "two are no quorum");
+        assert!(LeaderProposal::after(2, said, Value::Nothing, quorum).is_none(), "two are not a quorum");
     }
     let twice = vec![(1, left(None)), (1, left(None)), (1, left(None))];
-    assert!(LeaderProposal::after(2, twice, Value::Nothing, quorum).is_none(), "one reviewer is none either");
+    assert!(LeaderProposal::after(2, twice, Value::Nothing, quorum).is_none(), "neither is one reviewer");
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub trait Protocol {
     /// The report is valid at any moment, so that an interrupted or unaffordable run still has a result.
     fn report(&self) -> Report<Self::Section>;
 
-    /// Returns how the turn that the last reply ended went, where its envelope alone does not show it.
+    /// Returns a remark on the turn that the last reply ended, where its envelope alone does not show the result.
     fn remark(&self) -> Option<&'static str>;
 }
 

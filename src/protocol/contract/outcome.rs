@@ -175,7 +175,7 @@ pub enum NoAgreement {
     NoBallots,
     /// No piece of a long document contains anything about the question.
     NothingFound,
-    /// Fewer reviewers than a quorum approve.
+    /// Fewer reviewers approve than a quorum needs.
     NoQuorum,
 }
 

@@ -170,7 +170,7 @@ pub enum DegradedKind {
 }
 
 impl DegradedKind {
-    /// Returns the word, as files have it.
+    /// Returns the word as it is written in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

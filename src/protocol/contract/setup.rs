@@ -1,7 +1,7 @@
 //! The setup of a run: everything that a machine needs before it starts, and nothing else.
 //!
-//! A setup is complete: it contains packs and rules as text. It is the first record of a journal, so that the file needs no other one.
-//! Nothing here knows a protocol.
+//! A setup is complete: it contains packs and rules as text. It is the first record of a journal, so that the journal is complete without
+//! any other file. Nothing here knows a protocol.
 
 use std::sync::Arc;
 

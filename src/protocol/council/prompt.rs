@@ -57,7 +57,7 @@ fn solve(sources: &Sources) -> String {
     if has_documents { SOLVE_FROM } else { SOLVE }.to_owned()
 }
 
-/// Returns the program's own words to all three agents, which do not answer any task.
+/// Returns the program's own words to all three agents. They are not an answer to any task.
 pub(super) fn own(setup: &CouncilSetup, sources: &Sources) -> [String; 4] {
     [
         SOLVE_FROM.to_owned(),
@@ -144,7 +144,7 @@ impl CouncilSituation<'_> {
         format!("\n\n{words}\n<{mark}>\n{{{}}}\n</{mark}>", parts.join(", "))
     }
 
-    /// Returns the feedback on the last round, as data since it quotes agents.
+    /// Returns the feedback on the last round, as data, because it quotes agents.
     fn feedback(&self) -> String {
         match self.manifest.feedback.last() {
             Some(feedback) => {

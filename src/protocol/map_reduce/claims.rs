@@ -1,4 +1,4 @@
-//! What runs write, held against what it must rest on: sentences against their piece, answers against the facts.
+//! The check of the runs' texts: sentences are compared with their piece, and answers with the facts.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -9,25 +9,25 @@ use super::section::Claim;
 use crate::text::evidence::{AnswerPart, Answers, Quotes};
 use crate::text::{find_verbatim, one_line};
 
-/// The shortest words that prove anything, in characters other than spaces.
+/// The minimum length of words that prove anything, in characters other than spaces.
 const QUOTE_CHARS_MIN: usize = 6;
 
-/// What the last line of an answer begins with.
+/// The words that begin the last line of an answer.
 const NOT_FOUND: &str = "Not found:";
 
-/// An answer, taken apart.
+/// An answer, split into its parts.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Said {
-    /// What is said.
+    /// The claims.
     pub(super) claims: Vec<Claim>,
-    /// What is asked for and stands in no fact.
+    /// The things that are asked for and are in no fact.
     pub(super) not_found: Vec<String>,
 }
 
-/// Returns the places of the sentences that a reader chose, and how many of its quotes stand nowhere.
+/// Returns the places of the sentences that a reader chose, and the number of its quotes that are nowhere in the piece.
 ///
-/// `offered` are the sentences that begin in the piece, with their places in the document. Whoever copies a part of one
-/// means all of it: what stands around it may turn its sense.
+/// `offered` are the sentences that begin in the piece, with their places in the document. A reader that copies a part of a sentence means
+/// all of it, because the words around the part may change its sense.
 pub(super) fn places(text: &str, document: &str, offered: &[Range<usize>]) -> (Vec<Range<usize>>, usize) {
     let (mut found, mut nowhere) = (Vec::new(), 0);
     for quote in Quotes::read(text).unwrap_or_default() {
@@ -52,14 +52,14 @@ fn place(quote: &str, document: &str, offered: &[Range<usize>]) -> Option<Range<
     around.map(Range::clone).reduce(|all, place| all.start..place.end)
 }
 
-/// Returns which of these facts are among the sentences that a reader chose.
+/// Returns the numbers of the facts that are among the sentences that a reader chose.
 pub(super) fn chosen<'a>(text: &str, facts: impl Iterator<Item = (usize, &'a str)>) -> Vec<usize> {
     let quotes = Quotes::read(text).unwrap_or_default();
     let is_chosen = |fact: &str| quotes.iter().any(|quote| find_verbatim(fact, quote).is_some());
     facts.filter(|(_, fact)| is_chosen(fact)).map(|(number, _)| number).collect()
 }
 
-/// Takes an answer apart, which passes its rule: it names only facts that there are.
+/// Splits an answer into its parts. The answer passes its rule, so it names only existing facts.
 pub(super) fn answer(text: &str) -> Said {
     let mut said = Said::default();
     for AnswerPart { asked, facts: mut findings, says } in Answers::read(text).unwrap_or_default() {
@@ -73,14 +73,13 @@ pub(super) fn answer(text: &str) -> Said {
         let text = without_numbers(&one_line(&says));
         said.claims.push(Claim { asked, text, findings });
     }
-    // What one item says is found, whatever another says.
+    // A thing that one item answers is found, whatever another item says.
     said.not_found.retain(|asked| !said.claims.iter().any(|claim| claim.asked == *asked));
     said
 }
 
 impl Said {
-    /// Returns the answer as people read it: what is said, each once, with the numbers of its facts; and last what was
-    /// not found.
+    /// Returns the answer for people: each statement once with the numbers of its facts, and last the things that were not found.
     pub(super) fn shown(&self) -> String {
         let mut lines: Vec<String> = Vec::new();
         for Claim { text, findings, .. } in &self.claims {
@@ -97,7 +96,7 @@ impl Said {
     }
 }
 
-/// Returns what is said with what looks like the number of a fact so written that it is none.
+/// Returns a text in which nothing looks like the number of a fact: numbers in square brackets get round ones.
 fn without_numbers(text: &str) -> String {
     static NUMBERS: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"\[([0-9][0-9, ]*)\]").expect("it is a constant, and a test uses it"));

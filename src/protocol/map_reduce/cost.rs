@@ -1,14 +1,14 @@
-//! The most that a `map_reduce` may cost, before anything is spent.
+//! The most that a `map_reduce` can cost, computed before anything is spent.
 
 use super::machine::part_setup;
 use super::state::{Job, Shown};
 use crate::protocol::contract::{ProtocolParams, Setup, WorstCase, tokens};
 use crate::text::evidence::{QUOTES_MAX, SENTENCE_BYTES_MAX};
 
-/// Bytes of what a token is estimated from: the estimate of a prompt, the other way round.
+/// The number of bytes for one token: the estimate of a prompt, the other way round.
 const BYTES_A_TOKEN: u64 = 3;
 
-/// Returns the most that such a run can use: every piece read, and as many merges as the longest facts would take.
+/// Returns the most that such a run can use: every piece is read, and there are as many merges as the longest facts need.
 #[must_use]
 pub fn worst_case<P: ProtocolParams>(setup: &Setup<P>) -> WorstCase {
     let mut total = WorstCase::default();
@@ -18,12 +18,12 @@ pub fn worst_case<P: ProtocolParams>(setup: &Setup<P>) -> WorstCase {
     }
     let facts = Shown { text: bytes(chunk_plan.tokens_max), ..Shown::default() };
     let merge = part_setup(setup, &Job::Merge(vec![1]), &facts).worst_case();
-    // Every reader names as many sentences as it may, and every one is as long as any can be.
+    // Every reader names as many sentences as it may, and each sentence is as long as possible.
     let name = setup.task.documents.iter().map(|document| tokens(&document.name)).max().unwrap_or(0);
     let of_one = (SENTENCE_BYTES_MAX as u64).div_ceil(BYTES_A_TOKEN) + name;
     let count = (QUOTES_MAX * chunk_plan.pieces.len()) as u64;
     if count.saturating_mul(of_one) > chunk_plan.tokens_max {
-        // Every run leaves out one fact at least; and when one has come to nothing, its step is the last.
+        // Every run leaves out at least one fact. After a run that comes to nothing, there are no further merges.
         for _ in 0..count {
             add(&mut total, merge);
         }

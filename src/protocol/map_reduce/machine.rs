@@ -1,4 +1,4 @@
-//! The state machine: runs inside a run.
+//! The state machine of `map_reduce`: runs inside a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -14,7 +14,8 @@ use crate::protocol::contract::{
 use crate::text::evidence::{Answers, QUOTES_MAX, Quotes};
 use crate::text::{Canonical, CanonicalKind, Canonicalizer, Constraint, Reading, escape, one_line};
 
-/// Returns the setup of a run inside this one; `shown` is what it works from, where it reads no piece.
+/// Returns the setup of a run inside this one. `shown` has the sentences that it may choose, and the text that it works from where it reads
+/// no piece.
 pub(super) fn part_setup<P: ProtocolParams>(setup: &Setup<P>, job: &Job, shown: &Shown) -> Setup<P> {
     let question = setup.task.prompt.trim();
     let chars_max = setup.agents.iter().map(AgentSetup::text_chars_max).min().unwrap_or(0);
@@ -32,7 +33,7 @@ pub(super) fn part_setup<P: ProtocolParams>(setup: &Setup<P>, job: &Job, shown: 
                 quotes(QUOTES_MAX),
             )
         }
-        // Half of them at most, so that there is an end to it.
+        // At most half of the facts are kept, so that the merges come to an end.
         Job::Merge(facts) => (prompt::merge(question), of_facts(), quotes(facts.len().div_ceil(2))),
         Job::Answer => {
             let numbers = shown.facts.iter().map(|(number, _)| *number).collect();
@@ -64,12 +65,12 @@ fn piece<P>(setup: &Setup<P>, index: usize) -> (String, &str) {
         let document = setup.task.documents.get(piece.document)?;
         Some((document.name.clone(), document.text.get(piece.start..piece.end)?))
     });
-    // A setup is checked before there is a machine.
+    // A setup is checked before its machine is made.
     found.unwrap_or_default()
 }
 
 impl<P: ProtocolParams> MapReduce<P> {
-    /// Begins as many runs as there may be at once.
+    /// Begins as many runs as may be under way at once.
     fn begin(&mut self) -> Result<Vec<Action>, Unexpected> {
         let mut actions = Vec::new();
         while self.open.len() < self.chunk_plan.at_once as usize {
@@ -82,7 +83,7 @@ impl<P: ProtocolParams> MapReduce<P> {
                 Job::Answer => self.shown(&self.facts, true),
             };
             let mut setup = part_setup(&self.setup, &job, &shown);
-            // Below 2^53, so that every reader of JSON has it exactly.
+            // The seed is below 2^53, so that every reader of JSON has it exactly.
             let seed = Hasher::default()
                 .part(b"part")
                 .part(&self.setup.seed.to_be_bytes())
@@ -97,7 +98,7 @@ impl<P: ProtocolParams> MapReduce<P> {
         Ok(actions)
     }
 
-    /// Passes on what a run inside wants, and goes on where it has ended.
+    /// Passes on the actions of a run inside this one, and continues where that run has ended.
     fn take(&mut self, part: u32, wanted: Vec<Action>) -> Result<Vec<Action>, Unexpected> {
         let mut actions = Vec::new();
         let mut ended = None;
@@ -107,7 +108,7 @@ impl<P: ProtocolParams> MapReduce<P> {
                     actions.push(Action::Ask(Ask { call: CallId { part, ..ask.call }, ..ask }));
                 }
                 Action::Cancel(call) => actions.push(Action::Cancel(CallId { part, ..call })),
-                // Nothing is searched in a piece: the setup says so.
+                // No document is searched for a piece, as its setup states.
                 Action::Search(_) => {}
                 Action::Finish(outcome) => ended = Some(outcome),
             }
@@ -118,7 +119,7 @@ impl<P: ProtocolParams> MapReduce<P> {
         Ok(actions)
     }
 
-    /// Takes the result of a run inside.
+    /// Takes the result of a run inside this one.
     fn close(&mut self, part: u32, outcome: Outcome) -> Result<Vec<Action>, Unexpected> {
         let Some(Open { job, machine }) = self.open.remove(&part) else { return Ok(Vec::new()) };
         let report = machine.report();
@@ -143,7 +144,7 @@ impl<P: ProtocolParams> MapReduce<P> {
         Ok(actions)
     }
 
-    /// Returns facts as a run is shown them, with their numbers or without.
+    /// Returns facts as a run sees them, with or without their numbers.
     fn shown(&self, numbers: &[usize], numbered: bool) -> Shown {
         let is_one = self.setup.task.documents.len() == 1;
         let fact = |number: &usize| {
@@ -162,7 +163,7 @@ impl<P: ProtocolParams> MapReduce<P> {
         Shown { text, facts, sentences }
     }
 
-    /// Returns the places of the sentences that begin in a piece: each is offered where it begins, and whole.
+    /// Returns the places of the sentences that begin in a piece. Each sentence is offered whole, and only where it begins.
     fn offered(&self, index: usize) -> &[Range<usize>] {
         let Chunk { document, start, end } = self.chunk_plan.pieces[index];
         let all = &self.sentences[document];
@@ -216,7 +217,7 @@ impl<P: ProtocolParams> MapReduce<P> {
         self.read.insert(index, found);
     }
 
-    /// Keeps the facts that were chosen; where a run came to nothing, all of its facts.
+    /// Keeps the facts that were chosen, or all of a run's facts if it came to nothing.
     fn has_merged(&mut self, part: u32, facts: Vec<usize>, outcome: &Outcome) {
         let kept = match outcome {
             Outcome::Agreed { text, .. } => {
@@ -235,7 +236,7 @@ impl<P: ProtocolParams> MapReduce<P> {
         self.merged.insert(part, kept);
     }
 
-    /// Goes on when all runs of a step have ended.
+    /// Continues when all runs of a step have ended.
     fn next_step(&mut self) -> Result<Vec<Action>, Unexpected> {
         let is_first = self.findings.is_empty() && self.merges == 0;
         if is_first {
@@ -264,7 +265,7 @@ impl<P: ProtocolParams> MapReduce<P> {
         self.begin()
     }
 
-    /// Gives the facts of all pieces their numbers; words that two pieces share count once.
+    /// Numbers the facts of all pieces. A sentence that two pieces share counts once.
     fn number(&mut self) {
         let mut known = BTreeSet::new();
         for (piece, found) in std::mem::take(&mut self.read) {
@@ -279,13 +280,13 @@ impl<P: ProtocolParams> MapReduce<P> {
         facts.iter().map(|number| self.length_of(*number)).sum()
     }
 
-    /// Returns the tokens of a fact, by a high estimate, with its number.
+    /// Returns a high estimate of a fact's tokens, with its number and its document's name.
     fn length_of(&self, number: usize) -> u64 {
         let finding = &self.findings[number - 1];
         tokens(&finding.quote) + tokens(&finding.document)
     }
 
-    /// Shares the facts out among prompts, in their order.
+    /// Divides the facts into groups that fit into one prompt, in their order.
     fn groups(&self) -> Vec<Vec<usize>> {
         let mut groups: Vec<Vec<usize>> = Vec::new();
         let mut room = 0;
@@ -302,7 +303,7 @@ impl<P: ProtocolParams> MapReduce<P> {
         groups
     }
 
-    /// Keeps as many facts as fit into one prompt, and tells how many do not.
+    /// Keeps as many facts as fit into one prompt, and reports how many do not.
     fn leave_out(&mut self) {
         let mut room = self.chunk_plan.tokens_max;
         let (mut kept, mut count) = (Vec::new(), 0);
@@ -323,15 +324,15 @@ impl<P: ProtocolParams> MapReduce<P> {
     }
 }
 
-/// Returns the canonical form of what a run inside has agreed on, or of prose.
+/// Returns the canonical form of an agreed text, or of prose.
 fn canonical(kind: CanonicalKind, text: &str) -> Canonical {
-    // JSON and prose are read alike by every version of the rules.
+    // Every version of the rules reads JSON and prose alike.
     Canonicalizer::new(&kind.into(), Reading::Strict)
         .canonicalize(text)
         .expect("what was agreed on has a canonical form, and prose always")
 }
 
-/// Says in a few words how a run inside ended that came to nothing.
+/// Returns a few words about how a run that came to nothing ended.
 fn told(outcome: &Outcome) -> String {
     match outcome {
         Outcome::NoAgreement { reason } => reason.to_string(),

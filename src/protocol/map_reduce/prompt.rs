@@ -1,10 +1,9 @@
-//! What the runs inside a `map_reduce` are asked: the task for readers of pieces, for those who choose among facts, and
-//! for those who answer. Documents and facts stand beside it as data, as in every run; the form of the answer is told
-//! and held by its rules.
+//! The tasks of the runs inside a `map_reduce`: for readers of pieces, for runs that choose among facts, and for the run that answers.
+//! Documents and facts are beside the task as data, as in every run. The rules of a task state and enforce the form of its answer.
 
 use std::fmt::Write as _;
 
-/// What readers of a piece are asked.
+/// Returns the task for readers of a piece.
 pub(super) fn read(question: &str, number: usize, count: usize) -> String {
     format!(
         "The document is part {number} of {count} of a longer text. Somebody asks about the whole text: {question}\n\nList the \
@@ -12,7 +11,7 @@ pub(super) fn read(question: &str, number: usize, count: usize) -> String {
     )
 }
 
-/// What those are asked who choose among facts.
+/// Returns the task for runs that choose among facts.
 pub(super) fn merge(question: &str) -> String {
     format!(
         "The document lists sentences of a longer text. Somebody asks about the whole text: {question}\n\nList those of the \
@@ -20,7 +19,7 @@ pub(super) fn merge(question: &str) -> String {
     )
 }
 
-/// What those are asked who answer.
+/// Returns the task for the run that answers.
 pub(super) fn answer(question: &str) -> String {
     format!(
         "{question}\n\nThe document lists the facts that were found in a longer text, each with its number in brackets. Answer \
@@ -28,7 +27,7 @@ pub(super) fn answer(question: &str) -> String {
     )
 }
 
-/// Lists facts with their numbers, as one document.
+/// Returns facts with their numbers, as one document.
 pub(super) fn list<'a>(facts: impl IntoIterator<Item = (usize, &'a str)>) -> String {
     let mut list = String::new();
     for (number, fact) in facts {

@@ -1,4 +1,4 @@
-//! What is known about a `map_reduce` at any moment.
+//! The report of a `map_reduce`, at any moment.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ impl<P: ProtocolParams> MapReduce<P> {
             Some(last) => (last.rounds, last.blind_vote, last.agents, last.dissent, last.degraded),
             None => (0, BlindVote::default(), names.iter().map(nobody).collect(), Vec::new(), Vec::new()),
         };
-        // What it took counts over all runs; what they stand for is that of the last.
+        // Effort counts over all runs; the positions are those of the last run.
         for (agent, before) in agents.iter_mut().zip(&self.efforts) {
             agent.changes += before.changes;
             agent.repairs += before.repairs;

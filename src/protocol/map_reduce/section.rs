@@ -1,4 +1,4 @@
-//! What only `map_reduce` has in its report.
+//! The part of a report that only `map_reduce` has.
 
 use serde::Serialize;
 
@@ -7,17 +7,17 @@ use crate::protocol::contract::OutcomeKind;
 /// The part of a report that only `map_reduce` has.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MapReduceSection<S> {
-    /// Every piece, and what became of it.
+    /// Every piece with its outcome.
     pub pieces: Vec<PieceReport>,
-    /// Every fact that readers found, a sentence of its document, by number, from 1.
+    /// Every fact that readers found, which is a sentence of its document. The numbers of the facts begin at 1.
     pub findings: Vec<Fact>,
-    /// How often facts were chosen from before they fitted into one prompt.
+    /// The number of merges before the facts fitted into one prompt.
     pub merges: u32,
-    /// What the answer says, and what it rests on.
+    /// The claims of the answer, with the facts that they rest on.
     pub claims: Vec<Claim>,
-    /// What is asked for and stands in no fact, by the answer.
+    /// The things that are asked for and, by the answer, are in no fact.
     pub not_found: Vec<String>,
-    /// What the protocol of the last run tells of it, once there is one.
+    /// The protocol's own part of the last run's report, once there is one.
     pub answer: Option<Box<S>>,
 }
 
@@ -26,11 +26,11 @@ pub struct MapReduceSection<S> {
 pub struct PieceReport {
     /// The document's name.
     pub document: String,
-    /// Its first byte.
+    /// The offset of the first byte.
     pub start: usize,
-    /// The byte behind its last.
+    /// The offset after the last byte.
     pub end: usize,
-    /// How the run that read it ended; none if it has not yet.
+    /// The outcome of the run that read it; `None` until that run ends.
     pub outcome: Option<OutcomeKind>,
 }
 
@@ -39,20 +39,20 @@ pub struct PieceReport {
 pub struct Fact {
     /// The document's name.
     pub document: String,
-    /// Its first byte in the document.
+    /// The offset of the first byte in the document.
     pub start: usize,
-    /// The byte behind its last.
+    /// The offset after the last byte.
     pub end: usize,
-    /// Its words.
+    /// The words of the sentence.
     pub quote: String,
 }
 
 /// A part of the answer.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Claim {
-    /// What was asked for.
+    /// The thing that was asked for.
     pub asked: String,
-    /// What is said.
+    /// The statement about it.
     pub text: String,
     /// The numbers of the findings that it rests on.
     pub findings: Vec<usize>,

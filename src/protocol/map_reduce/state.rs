@@ -1,4 +1,4 @@
-//! The state of a `map_reduce`: which runs are under way, and what the others brought.
+//! The state of a `map_reduce`: the runs that are under way, and the results of the others.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -10,10 +10,10 @@ use crate::protocol::contract::{
 };
 use crate::text::evidence::sentences;
 
-/// What only the protocol of the runs has in its reports.
+/// The part of a report that only the protocol of the runs has.
 pub(super) type PartSection<P> = <<P as ProtocolParams>::Machine as Protocol>::Section;
 
-/// What a run inside is for.
+/// The purpose of a run inside this one.
 #[derive(Clone, Debug)]
 pub(super) enum Job {
     /// It reads this piece.
@@ -24,14 +24,14 @@ pub(super) enum Job {
     Answer,
 }
 
-/// What a run inside is shown, and may choose from.
+/// The material that a run inside this one sees, and may choose from.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shown {
-    /// As one document.
+    /// The material as one document.
     pub(super) text: String,
-    /// One by one.
+    /// The facts one by one, with their numbers.
     pub(super) facts: Vec<(usize, String)>,
-    /// What there is to choose from.
+    /// The sentences to choose from.
     pub(super) sentences: Vec<String>,
 }
 
@@ -45,31 +45,31 @@ pub(super) struct Open<M> {
 pub struct MapReduce<P: ProtocolParams> {
     pub(super) setup: Setup<P>,
     pub(super) chunk_plan: ChunkPlan,
-    /// Where the sentences of each document stand.
+    /// The places of the sentences of each document.
     pub(super) sentences: Vec<Vec<Range<usize>>>,
     pub(super) open: BTreeMap<u32, Open<P::Machine>>,
-    /// What is still to be done before the next step.
+    /// The jobs of this step that have not begun.
     pub(super) waiting: VecDeque<Job>,
     pub(super) parts: u32,
     /// The numbers of the facts to answer from, from 1.
     pub(super) facts: Vec<usize>,
-    /// What the merges under way have left so far, by their part.
+    /// The facts that the ended runs of the current merge have kept, by their part.
     pub(super) merged: BTreeMap<u32, Vec<usize>>,
-    /// What needs no choice meanwhile.
+    /// The facts that the current merge keeps without a choice.
     pub(super) alone: Vec<usize>,
-    /// Whether a merge has come to nothing; there is no other after it.
+    /// Whether a run of a merge has come to nothing; no other merge follows it.
     pub(super) is_stuck: bool,
     pub(super) pieces: Vec<PieceReport>,
-    /// Of each piece that has been read, its facts; kept apart until all are there, since they end in any order.
+    /// The facts of each piece that has been read. They are kept apart until all are there, since the runs end in any order.
     pub(super) read: BTreeMap<usize, Vec<Fact>>,
     pub(super) findings: Vec<Fact>,
     pub(super) merges: u32,
-    /// What the answer says, once there is one.
+    /// The parts of the answer, once there is one.
     pub(super) said: Said,
     pub(super) unproven: usize,
     pub(super) lost: Vec<Degraded>,
     pub(super) parts_degraded: Vec<DegradedKind>,
-    /// What each agent took in the runs that have ended, but for the last.
+    /// The effort of each agent in the runs that have ended, without the last one.
     pub(super) efforts: Vec<AgentReport>,
     /// The report of the answering run, once it has ended.
     pub(super) answered: Option<Report<PartSection<P>>>,
@@ -77,7 +77,7 @@ pub struct MapReduce<P: ProtocolParams> {
 }
 
 impl<P: ProtocolParams> MapReduce<P> {
-    /// Makes the machine of a setup that is spread and passes [`Setup::check`].
+    /// Makes the machine of a setup that has a chunk plan and passes [`Setup::check`].
     #[must_use]
     pub fn new(setup: Setup<P>, chunk_plan: ChunkPlan) -> Self {
         let report = |piece: &Chunk| PieceReport {
@@ -112,7 +112,7 @@ impl<P: ProtocolParams> MapReduce<P> {
         }
     }
 
-    /// The report of the run that answers, under way or at its end.
+    /// Returns the report of the run that answers, under way or at its end.
     pub(super) fn last_report(&self) -> Option<Report<PartSection<P>>> {
         let under_way = self.open.values().find(|open| matches!(open.job, Job::Answer));
         self.answered.clone().or_else(|| under_way.map(|open| open.machine.report()))

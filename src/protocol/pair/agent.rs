@@ -1,4 +1,4 @@
-//! What the machine knows of one agent, and of the texts that were put forward.
+//! The state of one agent, and the texts that were put forward.
 
 use crate::crypto::Digest;
 use crate::protocol::contract::{BlindVote, Conversation};
@@ -6,38 +6,38 @@ use crate::text::{Envelope, Status};
 
 pub(super) use crate::protocol::contract::Answer;
 
-/// One agent in a run.
+/// The state of one agent in a run.
 #[derive(Clone, Debug)]
 pub(super) struct AgentState {
-    /// What it has been told and has said.
+    /// The conversation of the agent: its prompts and its replies.
     pub(super) conversation: Conversation,
-    /// Its valid blind drafts, the committed one first.
+    /// The blind drafts, the committed one first; `None` for a draft that came to nothing.
     pub(super) blind: Vec<Option<Answer>>,
-    /// Whether the committed one was declared final.
+    /// Whether the committed draft was declared final.
     pub(super) blind_final: bool,
-    /// Its latest valid envelope.
+    /// The latest valid envelope.
     pub(super) position: Option<Position>,
-    /// The last answer it committed to, also while it has gone back to WORKING.
+    /// The last answer that the agent committed to, even if it has gone back to WORKING.
     pub(super) last_answer: Option<Answer>,
-    /// Turns in which it changed its answer, and the reason it named the last time.
+    /// The number of turns in which it changed its answer, and the reason that it named the last time.
     pub(super) changes: u32,
     pub(super) why_given_up: String,
-    /// Replies that were refused.
+    /// The number of refused replies.
     pub(super) repairs: u32,
-    /// Turns without a valid envelope: all, and in a row up to now.
+    /// The number of turns without a valid envelope: all of them, and those in a row up to now.
     pub(super) failed_turns: u32,
     pub(super) failed_in_a_row: u32,
-    /// Turns in a row in which it kept the floor.
+    /// The number of turns in a row in which it kept the floor.
     pub(super) solo: u32,
-    /// Its moves since anything last changed.
+    /// The number of its moves since anything last changed.
     pub(super) idle: u32,
-    /// The furthest that it has had the floor since it last worked alone, as it does in the opening.
+    /// The furthest kind of floor that it has had since it last worked alone, as it does in the opening.
     pub(super) floor: Floor,
-    /// Turns in which it worked the task out again.
+    /// The number of turns in which it worked the task out again.
     pub(super) solo_attempts: u32,
-    /// What it found in those turns.
+    /// The answers that it found in those turns.
     pub(super) solo_answers: Vec<Answer>,
-    /// What it has compared against its own text.
+    /// The results of comparing other texts with its own.
     pub(super) compared: Vec<Compared>,
 }
 
@@ -67,7 +67,7 @@ impl AgentState {
         self.position.as_ref().map(|p| p.envelope.status)
     }
 
-    /// Returns true if more than half of all that it has found without sight of its peer's text is this answer.
+    /// Returns true if this answer makes up more than half of the answers that the agent found without sight of its peer's text.
     pub(super) fn has_mostly_found(&self, answer: &Answer) -> bool {
         let all = || self.blind.iter().flatten().chain(&self.solo_answers);
         let same = all().filter(|found| found.canonical == answer.canonical).count();
@@ -80,7 +80,7 @@ impl AgentState {
     }
 }
 
-/// How an agent has the floor.
+/// The way in which an agent has the floor.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Floor {
     /// It works the task out from nothing, without sight of its peer's text.
@@ -91,18 +91,18 @@ pub(super) enum Floor {
     LastWord,
 }
 
-/// An agent's latest valid envelope and what it stands for.
+/// An agent's latest valid envelope and the proposal that it stands for.
 #[derive(Clone, Debug)]
 pub(super) struct Position {
     /// The envelope, with the digest filled in and an adoption resolved.
     pub(super) envelope: Envelope,
-    /// Index of the proposal it stands for; none while WORKING or NEED_PEER.
+    /// The index of the proposal that it stands for; `None` while WORKING or NEED_PEER.
     pub(super) proposal: Option<usize>,
-    /// Whether the text was taken over by handle.
+    /// Whether the text was adopted by its handle.
     pub(super) adopted: bool,
 }
 
-/// What came of comparing another text against the own one, in this round.
+/// The result of comparing another text with the agent's own, in this round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Compared {
     pub(super) round: u32,
@@ -114,13 +114,13 @@ pub(super) struct Compared {
 /// The text that came out better.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Better {
-    /// The author's own, also if nothing was said that can be read.
+    /// The author's own text, also if no reply was readable.
     Own,
     Neither,
     Other,
 }
 
-/// A text that somebody put forward; its handle is its index plus one.
+/// A text that an agent put forward. Its handle is its index plus one.
 #[derive(Clone, Debug)]
 pub(super) struct ProposedText {
     pub(super) author: usize,
@@ -138,7 +138,7 @@ pub(super) fn index_of(handle: &str) -> Option<usize> {
     number.checked_sub(1)
 }
 
-/// Counts all blind drafts.
+/// Returns the vote over all blind drafts.
 pub(super) fn blind_vote(seats: &[AgentState; 2]) -> BlindVote {
     BlindVote::from_drafts(seats.iter().flat_map(|seat| &seat.blind).map(Option::as_ref))
 }

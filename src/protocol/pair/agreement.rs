@@ -4,13 +4,13 @@ use super::agent::{AgentState, Position, ProposedText};
 use crate::protocol::contract::{How, Outcome};
 use crate::text::Status;
 
-/// Returns the agreement that the two agents' latest envelopes make, if they make one.
+/// Returns the agreement between the two agents' latest envelopes, if there is one.
 ///
 /// Both must have status SOLVED, carry the marker, and stand for texts with one canonical form and
 /// one digest. The text is shown in the first agent's layout.
 ///
-/// It is independent if both had declared this text final blind: a draft that its author would not
-/// stand for is a guess, and two equal guesses are worth little.
+/// The agreement is independent if both agents had declared this text final in their blind drafts. A draft that its author did not declare
+/// final is a guess, and two equal guesses are worth little.
 pub(super) fn reached(seats: &[AgentState; 2], proposals: &[ProposedText]) -> Option<Outcome> {
     let (first, second) = (declared(&seats[0])?, declared(&seats[1])?);
     let text = |position: &Position| proposals.get(position.proposal?).map(|p| &p.answer);

@@ -1,7 +1,7 @@
-//! Arbitration, as a state: an arbiter has been asked to choose one of two texts.
+//! The state of arbitration: an arbiter has been asked to choose one of two texts.
 //!
-//! In: the arbiter, the proposals it may choose from, and its replies. Out: requests, and at last its choice, noted in
-//! the talk, with the turn of the agent that has to accept it. A choice is never an agreement.
+//! The input is the arbiter, the proposals that it may choose from, and its replies. The output is requests, and at last its choice. The
+//! choice is noted in the talk, and the agent that has to accept it gets the next turn. A choice is never an agreement.
 
 use super::agent::handle;
 use super::judge_prompt;
@@ -10,10 +10,10 @@ use super::transition::Transition;
 use crate::protocol::contract::{Action, AgentSetup, CallId, NoAgreement, Reply, Step};
 use crate::protocol::turn::{Arbitration, Ruling, mark};
 
-/// The index of the arbiter in calls; it comes after the two agents.
+/// The index of the arbiter in calls, which comes after the two agents.
 const ARBITER: usize = 2;
 
-/// An arbiter has been asked.
+/// The state in which an arbiter has been asked.
 #[derive(Clone, Debug)]
 pub(super) struct Arbitrating {
     arbiter: AgentSetup,
@@ -35,7 +35,7 @@ impl Arbitrating {
         (Self { arbiter, question, candidates }, vec![Action::Ask(ask)])
     }
 
-    /// Takes a reply. Returns none if it waits for no such call.
+    /// Takes a reply. Returns `None` if the reply is not to the open call.
     pub(super) fn reply(&mut self, talk: &mut Talk, call: CallId, reply: &Reply) -> Option<Transition> {
         if call != self.question.call() {
             return None;

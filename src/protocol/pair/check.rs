@@ -1,8 +1,7 @@
-//! Taking a reply as it stands, or refusing it with words for its author.
+//! The check of a reply: it is accepted unchanged, or refused with words for its author.
 //!
-//! In: one reply and what its author could know when it wrote. Out: an accepted envelope, or a
-//! [`Violation`]. Nothing is mended here; the only thing filled in is the digest, which models
-//! cannot compute, and the text that a handle stands for.
+//! The input is one reply and the knowledge of its author at that time. The output is an accepted envelope or a [`Violation`]. Nothing is
+//! repaired here. Only the digest, which models cannot compute, and the text of an adopted handle are filled in.
 
 use super::agent::{AgentState, Answer, Better, Compared, ProposedText, handle, index_of};
 use super::params::{Adopt, PairSetup};
@@ -15,15 +14,15 @@ use crate::text::{
     Violation, escape, listed_sentences,
 };
 
-/// What the author of a reply could know.
+/// The knowledge of a reply's author.
 pub(super) struct ReplyCheck<'a> {
     pub(super) setup: &'a PairSetup,
     pub(super) canonicalizer: &'a Canonicalizer,
-    /// What each agent was told, to be recognised when it comes back as an answer.
+    /// The test for each agent that recognises an answer as an echo of its prompt.
     pub(super) told: &'a [vacuity::PromptEcho; 2],
     pub(super) seats: &'a [AgentState; 2],
     pub(super) proposals: &'a [ProposedText],
-    /// The author.
+    /// The index of the author.
     pub(super) agent: usize,
     /// Whether the author knows nothing of the peer's text.
     pub(super) blind: bool,
@@ -36,25 +35,25 @@ pub(super) struct ReplyCheck<'a> {
 pub(super) struct Accepted {
     /// The envelope with the digest filled in and an adoption resolved.
     pub(super) envelope: Envelope,
-    /// The text it commits to.
+    /// The text that it commits to.
     pub(super) answer: Option<Answer>,
-    /// The proposal that it names by handle: the peer's, taken over, or its own, kept.
+    /// The proposal that it names by handle: the peer's to adopt it, or its own to keep it.
     pub(super) adopts: Option<usize>,
 }
 
-/// What an envelope gives up.
+/// The concession of an envelope: the text that it gives up.
 pub(super) enum Concession {
-    /// Nothing, or a text that was compared against the new one and found no better.
+    /// Nothing, or a text that was compared with the new one and found no better.
     None,
-    /// The author's own text, and the two have not been compared.
+    /// The author's own text, which has not been compared with the other one.
     Unweighed { own: Answer, other: Answer },
     /// The author's own text, which it has found the better one.
     OfTheBetter,
 }
 
-/// Returns what private thoughts end with: what follows the last `Answer:` that begins a line, else the last one.
+/// Returns the conclusion of private thoughts: the text after the last `Answer:` that begins a line, or else after the last one anywhere.
 ///
-/// Text that is quoted in the thoughts may hold an `Answer:` of its own, and hardly begins a line with it.
+/// Text that is quoted in the thoughts may contain an `Answer:` of its own, but rarely at the beginning of a line.
 pub(super) fn conclusion(thoughts: &str) -> Option<&str> {
     let (mut read, mut begin) = (0, None);
     for line in thoughts.split_inclusive('\n') {
@@ -66,7 +65,7 @@ pub(super) fn conclusion(thoughts: &str) -> Option<&str> {
     lines.find(|line| !line.is_empty())
 }
 
-/// Returns the rest of a line that begins with `Answer:`, in whatever case and decoration.
+/// Returns the rest of a line that begins with `Answer:`. Case and decoration are ignored.
 fn after_answer(line: &str) -> Option<&str> {
     let (word, rest) =
         line.trim_start_matches(['*', '_', '#', '>', '-', ' ']).split_at_checked("answer".len())?;
@@ -75,8 +74,8 @@ fn after_answer(line: &str) -> Option<&str> {
 }
 
 impl ReplyCheck<'_> {
-    /// Returns the proposal that private thoughts end with, by its text or its handle; none, if that is another
-    /// text, more than one, or cannot be declared final.
+    /// Returns the proposal that private thoughts end with, by its text or its handle. Returns `None` if they end with another text, with
+    /// several handles, or with a proposal that cannot be declared final.
     pub(super) fn decided(&self, thoughts: &str) -> Option<usize> {
         let last = conclusion(thoughts)?;
         let handles = self.acceptable().into_iter().chain(self.own_handle());
@@ -117,7 +116,7 @@ impl ReplyCheck<'_> {
         Ok(Valid { content, object: parsed.object })
     }
 
-    /// Returns the handle by which the author may keep the text it stands for.
+    /// Returns the handle by which the author may keep its own text.
     pub(super) fn own_handle(&self) -> Option<String> {
         if self.blind || self.setup.adopt() == Adopt::Text {
             return None;
@@ -125,7 +124,7 @@ impl ReplyCheck<'_> {
         self.seats[self.agent].stands_for().map(handle)
     }
 
-    /// Returns the handles of the peer's that the author may accept, in the order of their numbers.
+    /// Returns the handles that the author may accept, in the order of their numbers.
     pub(super) fn acceptable(&self) -> Vec<String> {
         if self.blind || self.setup.adopt() == Adopt::Text {
             return Vec::new();
@@ -139,7 +138,7 @@ impl ReplyCheck<'_> {
         indices.into_iter().map(handle).collect()
     }
 
-    /// Returns what an envelope may commit to whose author's thoughts ended with the proposal `decided`.
+    /// Returns the choices of an envelope whose author's thoughts ended with the proposal `decided`.
     pub(super) fn offer(&self, decided: Option<usize>) -> Offer {
         let mut offer =
             Offer { acceptable: self.acceptable(), own: self.own_handle(), is_decided: decided.is_some() };
@@ -160,13 +159,13 @@ impl ReplyCheck<'_> {
             && self.proposals[index].author != self.agent
     }
 
-    /// Returns true if the author has compared the proposal against its own text, and its own came out better. An
-    /// arbiter's choice has been compared by another.
+    /// Returns true if the author has compared the proposal with its own text and found its own better. This does not apply to an arbiter's
+    /// choice, which another agent has compared.
     pub(super) fn is_kept_against(&self, index: usize) -> bool {
         self.found(index) == Some(Better::Own)
     }
 
-    /// Returns what came of comparing the proposal against the author's own text, if it was compared and still counts.
+    /// Returns the result of comparing the proposal with the author's own text, if they were compared and the result still counts.
     pub(super) fn found(&self, index: usize) -> Option<Better> {
         self.compared(&self.proposals[index].answer).filter(|_| self.arbiter_choice != Some(index))
     }
@@ -178,10 +177,10 @@ impl ReplyCheck<'_> {
         seat.compared.iter().find(same).map(|w| w.found)
     }
 
-    /// Says what an envelope with the answer `other` gives up that is written in sight of the peer's.
+    /// Returns what an envelope with the answer `other` would concede to the peer, if anything.
     ///
-    /// Held against every change, not only against the peer's own words: a copy with another full stop would else
-    /// go round it. A text that breaks a rule of the task may go without, and so may any where nothing is compared.
+    /// Every change is checked, not only one to the peer's own words: otherwise a copy with a different full stop would avoid the check. A
+    /// text that breaks a rule of the task may be given up without a comparison, and so may any text where nothing is compared.
     pub(super) fn concession(&self, other: Option<&Answer>) -> Concession {
         let own =
             self.seats[self.agent].last_answer.as_ref().filter(|_| !self.blind && self.setup.params.weigh);
@@ -208,7 +207,7 @@ impl ReplyCheck<'_> {
         own.is_some() && own != theirs
     }
 
-    /// Returns the number of things the peer asked for that this reply must answer.
+    /// Returns the number of the peer's requests that this reply must answer.
     pub(super) fn owed_answers(&self) -> usize {
         let peer = &self.seats[1 - self.agent];
         if self.blind {
@@ -233,7 +232,7 @@ impl ReplyCheck<'_> {
         wrong("handoff_to", format!("`{peer}`, or empty to keep the floor"), handoff)
     }
 
-    /// Resolves `accepts` to a proposal that the author may take over.
+    /// Resolves `accepts` to a proposal that the author may adopt.
     fn adopted(&self, envelope: &Envelope) -> Result<Option<usize>, Violation> {
         let solution = envelope.final_solution.as_ref();
         let Some(name) = solution.and_then(|s| s.accepts.as_deref()) else {
@@ -256,7 +255,7 @@ impl ReplyCheck<'_> {
         let found = index_of(name).filter(|&index| index < self.proposals.len());
         match found {
             Some(index) if acceptable.iter().any(|h| h == name) => Ok(Some(index)),
-            // It does not stand up to the comparison that there was, and the turn ends as it did then.
+            // The author's own comparison has rejected this text, and the turn ends as it did then.
             Some(index) if self.is_solved_by_peer(index) => Ok(Some(index)),
             Some(index) if self.proposals[index].author == self.agent => Err(Violation::OwnHandle { handle }),
             Some(_) => Err(Violation::NotStanding { handle, known }),
@@ -264,8 +263,8 @@ impl ReplyCheck<'_> {
         }
     }
 
-    /// Holds an adoption to the thoughts before it: whoever has just found one text right and names another has
-    /// mixed up their names.
+    /// Checks an adoption against the thoughts before it. An author that has just found one text right and names another has mixed up their
+    /// names.
     fn check_decision(&self, adopts: Option<usize>, decided: Option<usize>) -> Result<(), Violation> {
         let text = |index: usize| &self.proposals[index].answer.canonical;
         match (adopts, decided) {
@@ -276,7 +275,7 @@ impl ReplyCheck<'_> {
         }
     }
 
-    /// Returns the text that the envelope commits to, checked.
+    /// Checks and returns the text that the envelope commits to.
     fn answer(&self, envelope: &Envelope, adopts: Option<usize>) -> Result<Option<Answer>, Violation> {
         let typed = envelope.final_solution.as_ref().and_then(|s| s.canonical_text.as_ref());
         if envelope.status == Status::Solved && typed.is_none() && adopts.is_none() {
@@ -296,7 +295,7 @@ impl ReplyCheck<'_> {
         Ok(Some(answer))
     }
 
-    /// Holds a text to the rules that the task states.
+    /// Checks a text against the rules that the task states.
     fn check_rules(&self, answer: &Answer) -> Result<(), Broken> {
         self.setup.params.constraints.iter().try_for_each(|rule| rule.check(&answer.canonical.text))
     }
@@ -308,7 +307,7 @@ impl ReplyCheck<'_> {
             return Err(Violation::TextNotString);
         }
         let text = joined.as_deref().unwrap_or(&written.text);
-        // A choice is held to its list, which may well have a `P1` in it.
+        // A choice is checked against its list, which may well contain `P1`.
         let is_choice = self.canonicalizer.kind() == CanonicalKind::Choice;
         if !is_choice && index_of(text.trim()).is_some_and(|index| index < self.proposals.len()) {
             return Err(Violation::HandleAsText { handle: escape::excerpt(text) });
@@ -324,7 +323,7 @@ impl ReplyCheck<'_> {
             | CanonicalKind::Verbatim => agent.text_chars_max(),
         };
         if text.chars().count() >= max {
-            // A server that enforces the length closes the string in mid-sentence.
+            // A server that enforces the length closes the string in the middle of a sentence.
             return Err(Violation::TextTooLong { max });
         }
         let told = &self.told[self.agent];
@@ -335,7 +334,7 @@ impl ReplyCheck<'_> {
         Ok(Answer { shown: self.canonicalizer.shown(text), canonical })
     }
 
-    /// Returns the handle of a proposal that stands in a text as a word, unless the user has used that word.
+    /// Returns the first word of a text that is the handle of a proposal, unless the user has used that word.
     fn handle_in(&self, text: &str, told: &vacuity::PromptEcho) -> Option<String> {
         if self.setup.rules_version.rules().echo == EchoRule::Whole
             || self.canonicalizer.kind() == CanonicalKind::Choice
@@ -354,8 +353,8 @@ impl ReplyCheck<'_> {
         if found < expected { Err(Violation::Unanswered { expected, found }) } else { Ok(()) }
     }
 
-    /// An answer that differs from the author's last one needs a named reason, and one that the
-    /// peer has adopted stays as it is.
+    /// Checks a change of answer. An answer that differs from the author's last one needs a named reason, and an answer that the peer has
+    /// adopted must stay as it is.
     fn check_change(&self, envelope: &Envelope, answer: Option<&Answer>) -> Result<(), Violation> {
         let Some(answer) = answer else { return Ok(()) };
         let same = |other: &Answer| other.canonical == answer.canonical;
@@ -382,7 +381,7 @@ fn check_marker(envelope: &Envelope) -> Result<(), Violation> {
     }
 }
 
-/// Records the digest and the resolved text; a digest that the agent supplied must be right.
+/// Records the digest and the resolved text. A digest that the agent supplied must be right.
 fn fill_in(envelope: &mut Envelope, answer: &Answer) -> Result<(), Violation> {
     let digest = answer.canonical.digest.to_string();
     let solution = envelope.final_solution.get_or_insert_with(FinalSolution::default);

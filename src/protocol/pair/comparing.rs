@@ -1,16 +1,16 @@
-//! A comparison, as a state: an agent weighs two texts before it gives up its own for the other, both once more, without
-//! their names and in both orders.
+//! The state of a comparison: before an agent gives up its own text for another, it compares the two once more, without their names and in
+//! both orders.
 //!
-//! In: the task, the two texts and the agent's replies. Out: two requests, one after the other, and
-//! whether the agent's own text stands. Neither request says whose text is whose, what was said about
-//! them, or that one of them has been accepted: a model that is told so defends it. Each text comes first
-//! once, since the one that comes first is favoured; picked there and nowhere else, it is not found better.
-//! An agent that finds nothing to choose between them may give way; an agent that says nothing readable may not.
+//! The input is the task, the two texts and the agent's replies. The output is two requests, one after the other, and whether the agent's
+//! own text remains. Neither request says whose text is whose, repeats words about either text, or reveals that one of them has been
+//! accepted. A model that knows of the acceptance defends that text. Each text comes first once, since the first one is favoured. A text
+//! that is picked only where it comes first is not found better. An agent that finds no difference between them may give way; an agent
+//! without a readable verdict may not.
 //!
-//! It is asked the same before its last word in a talk that has come to a standstill, and told what it found.
+//! The same comparison precedes an agent's last word in a talk that has come to a standstill, and the agent receives its result.
 //!
-//! Where no text is taken over, the votes of its own attempts decide about an answer. An answer that is
-//! found again without sight of the peer's text is no concession, and needs no comparison.
+//! Where no text is taken over, the votes of an agent's own attempts decide about an answer. An answer that is found again without sight of
+//! the peer's text is not a concession, and needs no comparison.
 
 use super::agent::{Answer, Better, Compared, handle};
 use super::check::{Accepted, Concession, ReplyCheck, conclusion};
@@ -21,7 +21,7 @@ use super::turn_end::TurnEnd;
 use crate::protocol::contract::{Action, Ask, CallId, Conversation, Reply, ReplyShape, Role, Step};
 use crate::protocol::turn::{ask, mark};
 
-/// The names under which the two texts are shown, in this order; the first pair that neither text has in it.
+/// The names under which the two texts are shown, in this order. The first pair that is in neither text is used.
 const NAMES: [[&str; 2]; 3] = [["First", "Second"], ["Alpha", "Beta"], ["Left", "Right"]];
 
 /// A comparison under way, in the turn of the agent that has the round.
@@ -32,22 +32,21 @@ pub(super) struct Comparing {
     own: Answer,
     other: Answer,
     names: [&'static str; 2],
-    /// What came out better with the own text first, and with the other first; none if nothing was said that can be
-    /// read.
+    /// The better text with the own text first, and with the other first; `None` where the reply was not readable.
     said: [Option<Better>; 2],
 }
 
-/// What the agent compares the texts for.
+/// The purpose of a comparison.
 #[derive(Clone, Debug)]
 enum Purpose {
-    /// To learn whether this envelope counts, which gives up the own text for the other.
+    /// To decide whether this envelope, which gives up the author's own text for the other, counts.
     Concession(Box<Accepted>),
-    /// To be told what it found before its last word.
+    /// To inform the agent before its last word.
     LastWord,
 }
 
 impl Comparing {
-    /// Lets `mover` compare the two texts before its envelope counts, which gives up its own for the other.
+    /// Lets `mover` compare the two texts before its envelope, which gives up its own text for the other, counts.
     pub(super) fn before_concession(
         talk: &Talk,
         mover: usize,
@@ -58,8 +57,8 @@ impl Comparing {
         Self::new(talk, mover, Purpose::Concession(accepted), own, other)
     }
 
-    /// Lets `mover` compare its peer's text with its own before its last word, so that it knows what it found.
-    /// Returns none if there is nothing to weigh, or it has been compared.
+    /// Lets `mover` compare its peer's text with its own before its last word, so that it knows the result. Returns `None` if there is
+    /// nothing to compare, or if the two have been compared.
     pub(super) fn before_last_word(talk: &Talk, mover: usize) -> Option<(Self, Vec<Action>)> {
         let review = talk.review(mover, false);
         let peer = talk.seats[1 - mover].stands_for();
@@ -87,7 +86,7 @@ impl Comparing {
         (this, vec![Action::Ask(ask)])
     }
 
-    /// Returns the request for the reply that this waits for.
+    /// Returns the request for the reply that this comparison waits for.
     fn ask(&self, talk: &Talk) -> Ask {
         let (setup, agent) = (&talk.setup, &talk.setup.agents[self.call.agent]);
         let mark = mark(setup.seed, self.call);
@@ -97,7 +96,7 @@ impl Comparing {
         ask(self.call, &conversation, ReplyShape::Free, agent.max_tokens, agent.temperature, setup.seed)
     }
 
-    /// Takes a reply. Returns none if it waits for no such call.
+    /// Takes a reply. Returns `None` if the reply is not to the open call.
     pub(super) fn reply(&mut self, talk: &mut Talk, call: CallId, reply: &Reply) -> Option<Transition> {
         if call != self.call {
             return None;
@@ -118,12 +117,12 @@ impl Comparing {
         })
     }
 
-    /// The own text first, then the other way round.
+    /// Returns the two texts in the order of the present request: the own text is first in one request and second in the other.
     fn in_order(&self) -> [&Answer; 2] {
         if self.call.attempt.is_multiple_of(2) { [&self.own, &self.other] } else { [&self.other, &self.own] }
     }
 
-    /// Takes in what a reply says. Returns what comes of it all, once both orders are through.
+    /// Records the verdict of a reply. Returns the result once both orders are complete.
     fn compare(&mut self, review: &ReplyCheck<'_>, reply: &Reply) -> Option<Compared> {
         let verdict = self.verdict(review, &reply.text);
         let is_second = usize::from(!self.call.attempt.is_multiple_of(2));
@@ -134,7 +133,7 @@ impl Comparing {
         self.call.attempt.is_multiple_of(2).then_some(compared)
     }
 
-    /// Returns what came out of both orders. An agent that picks a text only where it stands first picks the place.
+    /// Returns the result of both orders. An agent that picks a text only where it comes first picks the place.
     fn found(&self) -> Better {
         match self.said {
             [Some(found), None] | [None, Some(found)] => found,
@@ -144,7 +143,7 @@ impl Comparing {
         }
     }
 
-    /// Reads what a reply ends with: one of the texts, by its words or its name, or that neither is better.
+    /// Reads the verdict at the end of a reply: one of the texts, by its words or its name, or that neither is better.
     fn verdict(&self, review: &ReplyCheck<'_>, reply: &str) -> Option<Better> {
         let last = conclusion(reply)?;
         let texts = self.in_order();

@@ -1,24 +1,24 @@
-//! The most that a run may cost, before anything is spent.
+//! The most that a run can cost, computed before anything is spent.
 
 use super::machine::Pair;
 use super::params::{Adopt, PairSetup};
 use crate::protocol::contract::{Action, AgentSetup, Event, Protocol, Thinking, WorstCase};
 
-/// Tokens of the controller's own words in one turn, an upper bound of `prompt`'s texts without the packs.
+/// The tokens of the controller's own words in one turn: an upper bound of the texts in `prompt`, without the packs.
 const TURN_WORDS: u64 = 700;
-/// The same for one refusal.
+/// The same bound for one refusal.
 const REPAIR_WORDS: u64 = 150;
 
 /// Returns the most that a run with this setup can use.
 ///
-/// Every reply is taken to be as long as allowed, every turn to need all its repairs, and all turns
-/// to pile up in one conversation.
+/// The estimate assumes that every reply is as long as allowed, that every turn needs all its repairs, and that all turns are in one
+/// conversation.
 #[must_use]
 pub(super) fn worst_case(setup: &PairSetup) -> WorstCase {
     let params = &setup.params;
     let reply = setup.agents.iter().map(|a: &AgentSetup| u64::from(a.max_tokens)).max().unwrap_or(0);
     let opening = opening_tokens(setup);
-    // By the estimate of a prompt, a third of its bytes, of which a character has four at most.
+    // The estimate of a prompt is a third of its bytes, and a character has at most four bytes.
     let text = setup.agents.iter().map(|a| 4 * a.text_chars_max() as u64 / 3).max().unwrap_or(0);
     let comparing = setup.agents.iter().map(|a| a.comparing.len() as u64).max().unwrap_or(0).div_ceil(3);
     let mut total = WorstCase::default();
@@ -30,14 +30,14 @@ pub(super) fn worst_case(setup: &PairSetup) -> WorstCase {
     }
     let mut conversation = opening + draft_growth(setup, reply);
     for _ in 1..params.max_rounds {
-        // Both texts and the task enter again with every turn, and what else the peer wrote.
+        // Both texts, the task and the peer's other words are in the prompt again at every turn.
         conversation += TURN_WORDS + comparing + 2 * text + reply + opening;
         add_draft(&mut total, &mut conversation, setup, reply);
     }
-    // Where no text is taken over, an arbiter may put one before the agents all the same.
+    // Where no text is taken over, an arbiter may still put one before the agents.
     if params.weigh && (setup.adopt() != Adopt::Never || setup.arbiter.is_some()) {
         let turns = u64::from(params.max_rounds.saturating_sub(1));
-        // Two texts, shown without their history in both orders: once a turn, and twice with an agent's last word.
+        // Two texts are shown without their history in both orders: once a turn, and twice with an agent's last word.
         for _ in 0..2 * (turns + turns.min(2)) {
             total.add_call(2 * opening + 2 * text + TURN_WORDS, reply);
         }

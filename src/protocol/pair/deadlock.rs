@@ -1,7 +1,7 @@
-//! What is tried before a talk that has come to a standstill ends without agreement.
+//! The ways out of a talk that has come to a standstill, before it ends without agreement.
 //!
-//! In: the talk when both agents have moved and nothing changed. Out: the next turn, or the end. First each agent
-//! works the task out once more, then each has a last word, then an arbiter chooses, each of them once: so this ends.
+//! The input is the talk when both agents have moved and nothing has changed. The output is the next turn, or the end. First each agent
+//! works the task out once more, then each has a last word, then an arbiter chooses. Each of these happens once, so the talk ends.
 
 use super::agent::{AgentState, Floor};
 use super::talk::{ArbiterVerdict, Talk};
@@ -16,9 +16,9 @@ pub(super) fn is_reached(talk: &Talk) -> bool {
     talk.seats.iter().all(|seat| seat.idle >= tries)
 }
 
-/// Returns what is tried next, after a turn of `mover`. Before the talk ends, each agent works the task out once more
-/// unseen, which may find its peer's text, or a better one to talk about; and has a last word after it,
-/// in the conversation that this has begun: its earlier words no longer hold it.
+/// Returns the next way out after a turn of `mover`. Before the talk ends, each agent works the task out once more unseen, which may find
+/// its peer's text, or a better one to talk about. Then it has a last word in the conversation that this has begun, where its earlier words
+/// no longer hold it.
 pub(super) fn way_out(talk: &Talk, mover: usize) -> Transition {
     let order = [1 - mover, mover];
     if let Some(mover) = order.into_iter().find(|&agent| talk.seats[agent].solo_attempts == 0) {
@@ -37,8 +37,8 @@ pub(super) fn way_out(talk: &Talk, mover: usize) -> Transition {
     Transition::without_agreement(NoAgreement::Deadlock)
 }
 
-/// After the arbiter's choice each agent that does not stand for it has one turn. Returns what follows from the turn of
-/// `mover`; none if no arbiter has chosen.
+/// Returns the transition from the turn of `mover` after an arbiter's choice; `None` if no arbiter has chosen. After the choice, each agent
+/// that does not stand for it has one turn.
 pub(super) fn after_ruling(talk: &mut Talk, mover: usize) -> Option<Transition> {
     let ArbiterVerdict::Chose { index, heard, .. } = &mut talk.arbiter else { return None };
     heard[mover] = true;

@@ -1,7 +1,7 @@
-//! The machine of `pair`: events in, actions out. The module's essay has the picture.
+//! The machine of `pair`: events in, actions out. The module documentation has the diagram.
 //!
-//! In: events, each of which goes to the present state. Out: the actions of the state that follows. Here alone one state
-//! leads to another; no state holds or calls a second one.
+//! The input is events, each of which goes to the present state. The output is the actions of the state that follows. Only here does one
+//! state lead to another; no state holds or calls a second one.
 
 use super::agent::Floor;
 use super::arbitrating::Arbitrating;
@@ -18,7 +18,7 @@ use crate::protocol::contract::{
     Action, CallId, Event, NoAgreement, Outcome, Protocol, Reply, Report, Unexpected,
 };
 
-/// An agent with this many failed turns in a row ends the talk.
+/// The number of failed turns in a row after which an agent ends the talk.
 const FAILED_IN_A_ROW_MAX: u32 = 2;
 
 /// One `pair` run.
@@ -28,7 +28,7 @@ pub struct Pair {
     state: PairState,
 }
 
-/// Where a run is.
+/// The state of a run.
 #[derive(Clone, Debug)]
 enum PairState {
     /// Nothing has happened.
@@ -66,7 +66,7 @@ impl Pair {
         Ok(self.follow(transition.ok_or(Unexpected::NotAsked(call))?))
     }
 
-    /// Goes on as a transition says. Returns the actions of the state that this leads to.
+    /// Follows a transition. Returns the actions of the state that it leads to.
     fn follow(&mut self, transition: Transition) -> Vec<Action> {
         let talk = &mut self.talk;
         match transition {
@@ -124,7 +124,7 @@ impl Pair {
         self.enter(PairState::Speaking, speaking)
     }
 
-    /// Decides how the talk goes on after a turn of `mover`.
+    /// Decides how the talk continues after a turn of `mover`.
     fn after_turn(&mut self, mover: usize, ended: TurnEnd) -> Transition {
         let talk = &mut self.talk;
         let failed = matches!(ended, TurnEnd::Failed);

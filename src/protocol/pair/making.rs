@@ -1,7 +1,7 @@
-//! An envelope in the making: asked for, checked, and asked for again.
+//! The making of an envelope: it is asked for, checked, and asked for again.
 //!
-//! In: the talk, and the replies of one agent in one turn. Out: requests, and at last an accepted envelope or a failed
-//! turn. What either of them leads to is never decided here.
+//! The input is the talk, and the replies of one agent in one turn. The output is requests, and at last an accepted envelope or a failed
+//! turn. The consequence of either is never decided here.
 
 use super::agent::blind_vote;
 use super::check::Accepted;
@@ -14,7 +14,7 @@ use crate::protocol::turn::{Draft, TurnProgress, TurnPrompt};
 #[derive(Clone, Debug)]
 pub(super) struct Making {
     draft: Draft,
-    /// Whether its author knows nothing of its peer's text.
+    /// Whether the author knows nothing of its peer's text.
     is_blind: bool,
 }
 
@@ -32,15 +32,15 @@ impl Making {
         Self { draft, is_blind }
     }
 
-    /// Starts an envelope by an agent that works the task out from nothing, by its own or its peer's
-    /// method: nothing it said before can be repeated, and no word of its peer's can bend it.
+    /// Starts the envelope of an agent that works the task out from nothing, by its own or its peer's method. The agent cannot repeat its
+    /// earlier words, and no word of its peer can bend its answer.
     pub(super) fn from_nothing(talk: &mut Talk, call: CallId, method: usize) -> Self {
         let told = prompt::alone(&talk.setup, call.agent);
         let fresh = Conversation::new(prompt::system(&talk.setup, call.agent, method));
         Self::new(talk, true, call, fresh, told)
     }
 
-    /// Starts the envelope of an agent that sees its peer's.
+    /// Starts the envelope of an agent that sees its peer's envelope.
     pub(super) fn from_talk(talk: &mut Talk, call: CallId, is_first: bool) -> Self {
         let review = talk.review(call.agent, false);
         let resampled = talk.seats[0].blind.len() > 1;
@@ -50,7 +50,7 @@ impl Making {
         Self::new(talk, false, call, conversation, told)
     }
 
-    /// Gives up after as many vacuous replies as the rules of the run allow, if they state a number.
+    /// Limits the number of vacuous replies as the rules of the run say, if they state a number.
     pub(super) fn give_up_when_vacuous(&mut self, talk: &Talk) {
         self.draft.give_up_after_vacuous(talk.setup.rules_version.rules().vacuous_max);
     }
@@ -69,7 +69,7 @@ impl Making {
         self.draft.ask(&talk.setup.agents[self.call().agent], talk.setup.seed)
     }
 
-    /// Takes a reply, and what its author said in its committed draft and in the talk into its conversation.
+    /// Takes a reply. The author's words in its committed draft and in the talk become part of its conversation.
     pub(super) fn reply(&mut self, talk: &mut Talk, reply: &Reply) -> TurnProgress<Box<Accepted>> {
         let call = self.call();
         if call.step == Step::Think {
@@ -93,9 +93,9 @@ impl Making {
         progress
     }
 
-    /// Lets an envelope offer only the text that its author's thoughts end with, if they end with one.
+    /// Restricts an envelope to the text that its author's thoughts end with, if they end with one.
     ///
-    /// With both handles before its eyes a small model thought of the one and named the other in 11 of 64 envelopes.
+    /// With both handles in its prompt, a small model thought of the one and named the other in 11 of 64 envelopes.
     fn hold_to_thoughts(&mut self, talk: &mut Talk, thoughts: &str) {
         let (review, schemas) = talk.review_with_schemas(self.call().agent, self.is_blind);
         if let Some(decided) = review.decided(thoughts) {

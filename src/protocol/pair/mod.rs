@@ -7,15 +7,15 @@
 //!     ▼
 //!  turn               one agent has the floor: it sees the peer's envelope as data, or, where no
 //!     │               text is taken over (`adopt`), works the task out again from nothing,
-//!     │               by turns by its peer's pack and its own
+//!     │               alternately by its peer's pack and by its own
 //!     │  ├─ gives up its text: that counts unless the agent, shown both texts without names and in
 //!     │  │  both orders, finds its own the better one (`weigh`)
 //!     │  ├─ both SOLVED, marked, equal digests ──────────────► agreed
 //!     │  ├─ gives the floor away, or kept it `solo_turns` times ─► turn of the other
 //!     │  ├─ both moved and nothing changed ──► each works the task out once more from nothing, and
-//!     │  │                                     has a last word (`deadlock`), told what it finds
-//!     │  │                                     when it is shown both texts without names
-//!     │  ├─ and nothing changed again ──► arbiter, once ──────► turn of who must accept
+//!     │  │                                     has a last word (`deadlock`), with the result of
+//!     │  │                                     comparing both texts without names
+//!     │  ├─ and nothing changed again ──► arbiter, once ──────► turn of the agent that must accept
 //!     │  │                             └─ no arbiter ─────────► no agreement: deadlock
 //!     │  ├─ two failed turns in a row by one agent ───────────► no agreement: invalid replies
 //!     │  └─ `max_rounds` reached ─────────────────────────────► no agreement: max rounds
@@ -31,23 +31,21 @@
 //! | `Comparing` | the last word, or the end of the turn |
 //! | `Arbitrating` | the turn of the agent that must accept, or the end |
 //!
-//! A state sees its own data and the `Talk`, which all of them share. It returns a `Transition`, and `machine` follows
-//! it; `machine` also decides what the end of a turn leads to.
+//! A state sees its own data and the `Talk`, which all states share. It returns a `Transition`, and `machine` follows it. `machine` also
+//! decides what follows the end of a turn.
 //!
 //! # Invariants
 //!
-//! - **Agreement is exact.** Both agents' latest valid envelopes have status SOLVED, carry
-//!   `[SOLVED]`, and their final texts have one canonical form. Nothing else is agreement
-//!   (`agreement`).
-//! - **Only an agent's own envelope speaks for it.** A reply is taken as it stands or refused
-//!   (`check`); the machine fills in nothing but the digest.
-//! - **Drafts are blind.** No opening prompt contains a word of the peer's. With `adopt` at `never`
-//!   no other prompt does either, until an arbiter has chosen: an answer changes only to one that is
-//!   more than half of what its author has found.
-//! - **The agents never swap texts.** After the opening one agent moves at a time; who moves first follows from the
-//!   drafts and the seed (`turn_order`).
-//! - **Every run ends.** Each round is one turn, each turn at most `1 + max_repairs` envelopes and one
-//!   comparison in both orders, a last word one more, and there are at most `max_rounds` rounds.
+//! - **Agreement is exact.** Both agents' latest valid envelopes have status SOLVED and carry `[SOLVED]`, and their final texts have one
+//!   canonical form. Nothing else is agreement (`agreement`).
+//! - **Only an agent's own envelope speaks for it.** A reply is accepted unchanged or refused (`check`). The machine fills in only the
+//!   digest and the text of an adopted handle.
+//! - **Drafts are blind.** No opening prompt contains a word of the peer. With `adopt` at `never`, no other prompt does either until an
+//!   arbiter has chosen. Until then an answer changes only to one that is more than half of all that its author has found.
+//! - **The agents never swap texts.** After the opening, one agent moves at a time. The drafts and the seed decide who moves first
+//!   (`turn_order`).
+//! - **Every run ends.** There are at most `max_rounds` rounds. Each round is one turn, with at most `1 + max_repairs` envelopes and one
+//!   comparison in both orders; a last word has one more comparison.
 
 mod agent;
 mod agreement;

@@ -1,8 +1,8 @@
-//! The opening, as a state: both agents draft blind, in parallel.
+//! The state of the opening: both agents draft blind, in parallel.
 //!
-//! In: the numbers of the drafts, and the replies to them in any order. Out: at the last one the agents' first
-//! positions, and agreement, more drafts or the first turn. No draft is taken in before all are there, so that their
-//! order of arrival never matters.
+//! The input is the numbers of the drafts, and the replies to them in any order. After the last reply, the output is the agents' first
+//! positions, and agreement, more drafts or the first turn. No draft is used before all are there, so that their order of arrival never
+//! matters.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,12 +16,12 @@ use crate::protocol::contract::{Action, CallId, NoAgreement, Reply, Step};
 use crate::protocol::turn::TurnProgress;
 use crate::text::Status;
 
-/// Blind drafts are being made.
+/// The state in which blind drafts are being made.
 #[derive(Clone, Debug)]
 pub(super) struct BlindOpening {
-    /// Those in the making, by the call they wait for.
+    /// The drafts in the making, by the call that each waits for.
     open: BTreeMap<CallId, Making>,
-    /// Those that are finished, by number and agent; none where no valid one came.
+    /// The finished drafts, by number and agent; `None` where no valid one came.
     drafted: BTreeMap<(u32, usize), Option<Box<Accepted>>>,
 }
 
@@ -41,7 +41,7 @@ impl BlindOpening {
         (Self { open, drafted: BTreeMap::new() }, actions)
     }
 
-    /// Takes a reply. Returns none if it waits for no such call.
+    /// Takes a reply. Returns `None` if the reply is not to an open call.
     pub(super) fn reply(&mut self, talk: &mut Talk, call: CallId, reply: &Reply) -> Option<Transition> {
         let mut making = self.open.remove(&call)?;
         let accepted = match making.reply(talk, reply) {
@@ -56,7 +56,7 @@ impl BlindOpening {
         Some(if self.open.is_empty() { self.all_drafted(talk) } else { Transition::Stay(Vec::new()) })
     }
 
-    /// Takes in the blind drafts once the last one is there.
+    /// Uses the blind drafts once the last one is there.
     fn all_drafted(&mut self, talk: &mut Talk) -> Transition {
         while let Some(((draft, agent), accepted)) = self.drafted.pop_first() {
             let seat = &mut talk.seats[agent];

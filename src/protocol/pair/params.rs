@@ -12,26 +12,27 @@ pub type PairSetup = Setup<PairParams>;
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PairParams {
-    /// Rounds at most: the opening is one, each later turn is one. 1 to 200.
+    /// The maximum number of rounds, 1 to 200. The opening is one round, and each later turn is one.
     pub max_rounds: u32,
-    /// How many times in a row an agent may keep the floor by a plain WORKING.
+    /// The number of times in a row that an agent may keep the floor by a plain WORKING, 0 to 20.
     pub solo_turns: u32,
-    /// How many times a refused reply is asked for again.
+    /// The number of times that a refused reply is asked for again, 0 to 10.
     pub max_repairs: u32,
-    /// Further blind drafts from each agent when the first two differ.
+    /// The number of further blind drafts from each agent when the first two differ, 0 to 20.
     pub resample: u32,
-    /// How a peer's text is taken over; without it as [`Adopt::for_kind`] says.
+    /// The way in which a peer's text is taken over; if absent, [`Adopt::for_kind`] decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adopt: Option<Adopt>,
-    /// Where agents reason before they commit.
+    /// The place where agents reason before they commit.
     pub thinking: Thinking,
-    /// How an agent works that drafts a text alone, with [`Thinking::Free`].
+    /// The way in which an agent drafts a text alone, with [`Thinking::Free`].
     #[serde(skip_serializing_if = "Drafting::is_stepwise")]
     pub drafting: Drafting,
-    /// Whether an agent compares a text with its own once more, without names and in both orders, before it gives its own up.
+    /// Whether an agent compares a text with its own once more before it gives its own up. The texts are shown without names and in both
+    /// orders.
     #[serde(skip_serializing_if = "is_true")]
     pub weigh: bool,
-    /// Rules of the task that code checks on every SOLVED text.
+    /// The rules of the task that code checks on every SOLVED text.
     pub constraints: Vec<Constraint>,
 }
 
@@ -64,10 +65,9 @@ impl PairSetup {
 }
 
 impl PairParams {
-    /// Returns the name of the first parameter that is out of its range, if one is.
+    /// Returns the range of the first parameter that is out of range, in words, if there is one.
     ///
-    /// The ranges are those of the schema `roleset`; a journal is checked against them again, because
-    /// nobody vouches for one.
+    /// The ranges are those of the schema `roleset`. A journal is checked against them again, because no one vouches for it.
     #[must_use]
     pub(super) fn fault(&self) -> Option<&'static str> {
         let ranges = [
@@ -81,27 +81,28 @@ impl PairParams {
     }
 }
 
-/// How an agent works that drafts a text alone.
+/// The way in which an agent drafts a text alone.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Drafting {
-    /// In steps, and the first of them says what is asked. For texts with conditions: of 16 drafts of short translations and JSON a 1.5B
-    /// model got 8 right so, and 2 without.
+    /// In steps, the first of which says what is asked. This suits texts with conditions: of 16 drafts of short translations and JSON, a
+    /// 1.5B model got 8 right with steps, and 2 without.
     #[default]
     Stepwise,
-    /// As the question needs it. For everyday questions: told to work in steps, the same model wrote about its steps when it was greeted.
+    /// As the question needs it. This suits everyday questions: with the instruction to work in steps, the same model wrote about its steps
+    /// when it was greeted.
     Direct,
 }
 
 impl Drafting {
-    /// Returns true for the way that a roleset need not name.
+    /// Returns true for the way that a roleset need not name, which is the default.
     #[must_use]
     pub fn is_stepwise(&self) -> bool {
         *self == Self::Stepwise
     }
 }
 
-/// How an agent takes over its peer's text.
+/// The way in which an agent takes over its peer's text.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Adopt {
@@ -109,18 +110,17 @@ pub enum Adopt {
     Handle,
     /// By typing it, word for word.
     Text,
-    /// Not at all: no agent sees its peer's text. Who has the floor works the task out again from
-    /// nothing, and changes its answer only to one that it has found itself.
+    /// Not at all: no agent sees its peer's text. The agent that has the floor works the task out again from nothing, and changes its
+    /// answer only to one that it has found itself.
     Never,
 }
 
 impl Adopt {
     /// Returns how texts of this kind are taken over where a roleset does not say.
     ///
-    /// A number or a choice can be found again, and two who find the same on their own have said more
-    /// than one who gives in: shown its peer's answer between its own steps and its envelope, a small model
-    /// wrote that one in 4 to 11 of 14 cases, by how much else it was told. A text that can be said in many
-    /// ways is never found again.
+    /// A number or a choice can be found again, and two agents that find the same one on their own have said more than one that gives in.
+    /// Shown its peer's answer between its own steps and its envelope, a small model wrote that answer in 4 to 11 of 14 cases, depending on
+    /// the rest of the prompt. A text that can be said in many ways is never found again.
     #[must_use]
     pub fn for_kind(kind: CanonicalKind) -> Self {
         match kind {

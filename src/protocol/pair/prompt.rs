@@ -1,12 +1,10 @@
 //! Every word that the controller says to an agent.
 //!
-//! In: the setup and what the agent may know. Out: text. Untrusted text enters only through
-//! [`escape`]: the peer's as JSON strings inside a block with a per-call mark, the task as plain
-//! prose without role tokens. The task stands again after peer text, which is what measurably
-//! lowers the effect of injected instructions.
+//! The input is the setup and the knowledge that the agent may have. The output is text. Untrusted text enters only through [`escape`]: the
+//! peer's as JSON strings inside a block with a per-call mark, the task as plain prose without role tokens. The task is repeated after peer
+//! text, which measurably lowers the effect of injected instructions.
 //!
-//! The wording is short because small models imitate what they read; the example line uses neutral
-//! placeholders for the same reason.
+//! The wording is short because small models imitate what they read. The example line uses neutral placeholders for the same reason.
 
 use std::fmt::Write as _;
 
@@ -20,17 +18,17 @@ use crate::protocol::turn::{REFUSED, TurnPrompt, mark};
 use crate::text::decoding::Offer;
 use crate::text::{CanonicalKind, ChangeBy, Status, escape, listed_sentences};
 
-/// What `pair` says to every agent, before its first turn with its peer.
+/// The rules of `pair`, which every agent reads before its first turn with its peer.
 ///
-/// Never before, and never between thoughts and the envelope that commits to them: with a page about
-/// envelopes in front of the task a small model got fewer answers right, and with one after its thoughts
-/// it copied 7 of 15 answers into the envelope that it copies all 15 of without.
+/// They never come earlier, and never between thoughts and the envelope that commits to them. With a page about envelopes in front of the
+/// task, a small model got fewer answers right. With such a page after its thoughts, it copied 7 of 15 answers into the envelope; without
+/// the page, it copies all 15.
 pub(super) const RULES: &str = include_str!("rules.md");
 
-/// The most of a text that is shown a second time, in characters: enough to tell it from another.
+/// The maximum length of a text that is shown a second time, in characters: enough to distinguish it from another.
 const TEXT_AGAIN_CHARS_MAX: usize = 80;
 
-/// Returns an agent's system prompt: who it is, and the pack of the agent by whose method it works.
+/// Returns an agent's system prompt: its name and field, and the pack of the agent by whose method it works.
 pub(super) fn system(setup: &PairSetup, agent: usize, method: usize) -> String {
     let (own, peer) = (&setup.agents[agent], &setup.agents[1 - agent]);
     let common = match setup.rules_version.rules().opening {
@@ -50,7 +48,7 @@ pub(super) fn system(setup: &PairSetup, agent: usize, method: usize) -> String {
     )
 }
 
-/// Returns to whom an envelope hands the floor. An agent that knows of no peer names none.
+/// Returns the name to which an envelope hands the floor. An agent that knows of no peer names no one.
 pub(super) fn hands_off_to(setup: &PairSetup, agent: usize, is_blind: bool) -> &str {
     match setup.rules_version.rules().opening {
         Opening::Alone if is_blind => "",
@@ -58,7 +56,7 @@ pub(super) fn hands_off_to(setup: &PairSetup, agent: usize, is_blind: bool) -> &
     }
 }
 
-/// Returns the program's own words in a talk, which are no answer to any task.
+/// Returns the program's own words in a talk. They are not an answer to any task.
 pub(super) fn own(setup: &PairSetup) -> Vec<String> {
     let handles = [0, 1].map(handle);
     let shown = judge_prompt::weigh(setup, ["First", "Second"], ["", ""], "");
@@ -72,8 +70,8 @@ pub(super) fn own(setup: &PairSetup) -> Vec<String> {
     words
 }
 
-/// Returns what an agent is told that works the task out without sight of its peer's text: in the
-/// opening, and again in each turn where no text is taken over.
+/// Returns the prompt for an agent that works the task out without sight of its peer's text: in the opening, and again in each turn where
+/// no text is taken over.
 pub(super) fn alone(setup: &PairSetup, agent: usize) -> TurnPrompt {
     let (answer, text) = match setup.params.thinking {
         Thinking::Free => ("your answer from above", found(setup, agent)),
@@ -95,11 +93,11 @@ pub(super) fn alone(setup: &PairSetup, agent: usize) -> TurnPrompt {
     TurnPrompt { situation: task(setup), think, write }
 }
 
-/// Asks for private thoughts about the task; their last line is what a small model copies into its envelope.
+/// Returns the request for private thoughts about the task. A small model copies their last line into its envelope.
 ///
-/// Calculations it does step by step of its own accord, and worse when told how to begin. For a text or for
-/// JSON it writes down the first that comes to mind, unless it must begin with what is asked: of 16 drafts on
-/// short translations and JSON 2 were right without that line, and 8 with it.
+/// A small model does calculations step by step of its own accord, and does them worse with instructions on how to begin. For a text or for
+/// JSON it writes down the first one that comes to mind, unless it must begin with what is asked. Of 16 drafts on short translations and
+/// JSON, 2 were right without that line, and 8 with it.
 fn solve(kind: CanonicalKind, drafting: Drafting) -> &'static str {
     if drafting == Drafting::Direct {
         return "Answer this. If it needs some thought, think first. Begin the answer itself with `Answer:`.";
@@ -116,17 +114,17 @@ fn solve(kind: CanonicalKind, drafting: Drafting) -> &'static str {
     }
 }
 
-/// What an agent knows when it has the floor.
+/// The knowledge of an agent when it has the floor.
 pub(super) struct Situation<'a> {
     pub(super) review: &'a ReplyCheck<'a>,
     pub(super) call: CallId,
-    /// The blind vote, when more drafts than the two were made.
+    /// The blind vote, when more than the first two drafts were made.
     pub(super) tally: Option<BlindVote>,
     /// Whether this is the agent's first turn.
     pub(super) is_first: bool,
 }
 
-/// Returns what the agent with the floor is told.
+/// Returns the prompt for the agent with the floor.
 pub(super) fn turn(situation: &Situation<'_>) -> TurnPrompt {
     let review = situation.review;
     let setup = review.setup;
@@ -161,7 +159,7 @@ pub(super) fn turn(situation: &Situation<'_>) -> TurnPrompt {
     TurnPrompt { situation: text, think: compare(review), write: commit(review, None) }
 }
 
-/// Returns what an agent is told whose acceptance is not borne out.
+/// Returns the message for an agent whose acceptance contradicts its own comparison.
 pub(super) fn kept() -> String {
     format!(
         "{REFUSED}: you have compared that text with your own once more, without names and in both orders, and found your \
@@ -169,9 +167,9 @@ pub(super) fn kept() -> String {
     )
 }
 
-/// Says which of the agent's words are the answer.
+/// Returns the words that name the answer in the agent's own text.
 ///
-/// A description of the final text in place of a pointer to it is what a small model writes as the text.
+/// Where a description of the final text replaces a pointer to it, a small model writes the description as the text.
 fn found(setup: &PairSetup, agent: usize) -> String {
     let room = setup.agents[agent].text_chars_max();
     match setup.canonical.kind {
@@ -186,7 +184,7 @@ fn found(setup: &PairSetup, agent: usize) -> String {
                      exactly {count}, make them {count}; shorter than {room} characters."
                 );
             }
-            // Where nothing stands before it, a small model copies that word as well.
+            // Where no words come before `Answer:`, a small model copies that word as well.
             let without = match setup.params.drafting {
                 Drafting::Stepwise => "",
                 Drafting::Direct => " and without it",
@@ -248,13 +246,13 @@ fn peer_block(review: &ReplyCheck<'_>, mark: &str, peer_name: &str, position: &P
     )
 }
 
-/// Says where the two texts stand, as code sees it.
+/// Returns the state of the two texts, as code sees it.
 fn standing(review: &ReplyCheck<'_>) -> String {
     let (own, peer) = (&review.seats[review.agent], &review.seats[1 - review.agent]);
     let answer = |index: Option<usize>| index.map(|i| &review.proposals[i].answer);
     let mine = own.stands_for();
     let mut text = match (answer(mine), mine) {
-        // A short one stands again below.
+        // A short text is shown again below.
         (Some(a), Some(index)) if texts_that_stand(review).len() > 1 && is_short(&a.shown) => {
             format!("Your own text is {}.\n", handle(index))
         }
@@ -292,7 +290,7 @@ fn standing(review: &ReplyCheck<'_>) -> String {
         for rule in broken {
             let _ = writeln!(text, "{whose} breaks a rule of the task: {rule}.");
         }
-        // Rightly so now and then, but a small model overlooks that it has only copied.
+        // A copy is right now and then, but a small model overlooks that it has only copied.
         if answer(index).is_some_and(|a| is_copied(&a.canonical.text, &review.setup.task.prompt)) {
             let _ = writeln!(text, "{whose} stands word for word in the task.");
         }
@@ -300,7 +298,7 @@ fn standing(review: &ReplyCheck<'_>) -> String {
     text
 }
 
-/// Whether several words stand one after the other in the task.
+/// Returns whether a text of several words is in the task word for word.
 fn is_copied(text: &str, prompt: &str) -> bool {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     text.split_whitespace().nth(1).is_some() && words(prompt).contains(&words(text))
@@ -315,19 +313,19 @@ fn tally(vote: &BlindVote, mark: &str) -> String {
     text
 }
 
-/// The texts are held against the task one by one.
+/// Returns the request to compare the texts with the task one by one.
 ///
-/// Asked for a verdict, a small model begins with one and finds reasons for it afterwards; without one at
-/// the end it chooses by the order in which the texts are named, against its own reasons.
+/// Asked for a verdict, a small model begins with one and finds reasons for it afterwards. Without a verdict at the end, it chooses by the
+/// order in which the texts are named, against its own reasons.
 fn compare(review: &ReplyCheck<'_>) -> String {
     let theirs = review.acceptable().into_iter().find(|_| review.setup.params.drafting == Drafting::Direct);
     compare_texts(&standing_handles(review), theirs.as_deref())
 }
 
-/// Asks for a comparison of texts, in which the text `otherwise` is to be named if none of them has an error.
+/// Returns the request for a comparison of texts. The text `otherwise` is to be named if none of them has an error.
 ///
-/// Two everyday answers are often both right, and each author kept its own: on "Thanks!" two agents wrote 21 replies until one of
-/// "Thank you!" and "Thanks!" stood.
+/// Two everyday answers are often both right, and each author kept its own: on "Thanks!" two agents wrote 21 replies until one of "Thank
+/// you!" and "Thanks!" remained.
 fn compare_texts(handles: &[String], otherwise: Option<&str>) -> String {
     let (each, last) = match handles {
         [] => {
@@ -348,10 +346,10 @@ fn compare_texts(handles: &[String], otherwise: Option<&str>) -> String {
     )
 }
 
-/// The texts that the two stand for, by their handles and shortened, near to where they are chosen from; the task
-/// alone comes after them.
+/// Returns the texts that the two agents stand for, shortened and by their handles. They are near to the place where one of them is chosen;
+/// only the task comes after them.
 ///
-/// With the texts far above, a small model wrote the one's words beside the other's handle, and chose that handle.
+/// With the texts far above, a small model wrote the words of one beside the handle of the other, and chose that handle.
 fn texts_again(review: &ReplyCheck<'_>, mark: &str) -> String {
     let texts = texts_that_stand(review);
     if texts.len() < 2 {
@@ -367,7 +365,7 @@ fn texts_again(review: &ReplyCheck<'_>, mark: &str) -> String {
     format!("The texts again, as data:\n<{mark}>\n{lines}</{mark}>\n")
 }
 
-/// Whether a text that is shown a second time is shown whole.
+/// Returns whether a text that is shown a second time is shown whole.
 fn is_short(text: &str) -> bool {
     text.chars().nth(TEXT_AGAIN_CHARS_MAX).is_none()
 }
@@ -377,7 +375,7 @@ fn standing_handles(review: &ReplyCheck<'_>) -> Vec<String> {
     texts_that_stand(review).into_iter().filter(|&index| !review.is_kept_against(index)).map(handle).collect()
 }
 
-/// Returns the proposals that the two stand for.
+/// Returns the proposals that the two agents stand for.
 fn texts_that_stand(review: &ReplyCheck<'_>) -> Vec<usize> {
     let mut texts: Vec<usize> = review.seats.iter().filter_map(AgentState::stands_for).collect();
     texts.sort_unstable();
@@ -385,12 +383,12 @@ fn texts_that_stand(review: &ReplyCheck<'_>) -> Vec<usize> {
     texts
 }
 
-/// Asks for the envelope of an agent that sees its peer's, and whose thoughts ended with the proposal `decided`.
+/// Returns the request for the envelope of an agent that sees its peer's, and whose thoughts ended with the proposal `decided`.
 pub(super) fn commit(review: &ReplyCheck<'_>, decided: Option<usize>) -> String {
     commit_to(review.setup, review.agent, review.offer(decided), review.owed_answers())
 }
 
-/// The same for an offer, to an agent that owes its peer so many answers.
+/// Returns the same request for an offer, to an agent that owes its peer `owed` answers.
 fn commit_to(setup: &PairSetup, agent: usize, offer: Offer, owed: usize) -> String {
     let decision = match setup.params.thinking {
         Thinking::Free => "your decision from above",
@@ -415,7 +413,7 @@ fn commit_to(setup: &PairSetup, agent: usize, offer: Offer, owed: usize) -> Stri
         (false, false) => text.push_str(", or {\"canonical_text\": a better complete text}"),
     }
     text.push_str(". Status is SOLVED, with [SOLVED] at the beginning of public_message");
-    // With two texts to choose from, a third is put up for discussion first.
+    // With two texts to choose from, a third one is put up for discussion first.
     text.push_str(match (is_decided, has_choice) {
         (true, _) => ".",
         (false, true) => ", for a text that stands; PROPOSED, without, for a new one.",
@@ -435,7 +433,7 @@ fn commit_to(setup: &PairSetup, agent: usize, offer: Offer, owed: usize) -> Stri
     text
 }
 
-/// One line that shows the shape, with placeholders that no answer would be.
+/// Returns one line that shows the form, with placeholders that no answer would contain.
 fn example(setup: &PairSetup, agent: usize) -> String {
     let own = &setup.agents[agent];
     let thinking = match setup.params.thinking {
@@ -447,7 +445,7 @@ fn example(setup: &PairSetup, agent: usize) -> String {
         None => answer_example(setup.canonical.kind, &setup.params.constraints).to_owned(),
     };
     let status = format!("\"status\":\"SOLVED\",\"final_solution\":{{\"canonical_text\":{text}}},");
-    // In the order in which the fields are generated.
+    // The fields are in the order in which they are generated.
     let (decision, later) =
         if setup.params.thinking.comes_first() { (status.as_str(), "") } else { ("", status.as_str()) };
     format!(

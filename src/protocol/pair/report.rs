@@ -1,4 +1,4 @@
-//! What is known about a run at any moment: blind vote, standings, dissent, losses.
+//! The report of a run, at any moment: the blind vote, the positions, the dissent and the losses.
 
 use serde::Serialize;
 
@@ -8,15 +8,15 @@ use crate::crypto::Digest;
 use crate::protocol::contract::{AgentReport, Degraded, DegradedKind, Dissent, Report};
 use crate::protocol::turn::{ArbiterChoice, no_choice};
 
-/// What only `pair` has.
+/// The part of a report that only `pair` has.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct PairSection {
-    /// What the arbiter chose, if one was asked and chose.
+    /// The arbiter's choice, if it was asked and chose.
     pub arbiter: Option<ArbiterChoice>,
 }
 
-/// Makes the report of a run, whose agents have agreed on the text with this digest if they have agreed; see
-/// [`crate::protocol::Protocol::report`].
+/// Makes the report of a run; see [`crate::protocol::Protocol::report`]. `agreed` is the digest of the text that the agents have agreed on,
+/// if they have agreed.
 pub(super) fn report(talk: &Talk, agreed: Option<Digest>) -> Report<PairSection> {
     let named = talk.seats.iter().zip(&talk.setup.agents);
     Report {
@@ -71,8 +71,7 @@ fn agent(talk: &Talk, seat: &AgentState, name: &str) -> AgentReport {
     }
 }
 
-/// Returns every answer other than the agreed one: held to the end, or given up since the
-/// blind draft.
+/// Returns every answer other than the agreed one: held to the end, or given up since the blind draft.
 fn dissent(talk: &Talk, agreed: Option<Digest>) -> Vec<Dissent> {
     let mut found = Vec::new();
     for (seat, agent) in talk.seats.iter().zip(&talk.setup.agents) {

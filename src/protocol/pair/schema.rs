@@ -8,13 +8,13 @@ use super::prompt;
 use crate::protocol::contract::{ReplyShape, Thinking};
 use crate::text::decoding::{Decoder, Decoding};
 
-/// Decoders by the facts that they depend on: agent, whether the draft is blind, how many answers are owed, and
-/// whether there is an own answer that accepting would change.
+/// The decoders by the facts that they depend on: the agent, whether the draft is blind, the number of owed answers, whether the agent has
+/// an answer, and whether accepting would change it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SchemaCache(BTreeMap<(usize, bool, usize, bool, bool), Arc<Decoder>>);
 
 impl SchemaCache {
-    /// Returns the shape of the envelope that is asked for, whose author's thoughts ended with the proposal `decided`.
+    /// Returns the shape of an envelope whose author's thoughts ended with the proposal `decided`.
     pub(super) fn shape(&mut self, review: &ReplyCheck<'_>, decided: Option<usize>) -> ReplyShape {
         let (setup, agent) = (review.setup, review.agent);
         let own = &setup.agents[agent];

@@ -1,7 +1,7 @@
-//! A turn, as a state: one agent has the floor, and writes its envelope.
+//! The state of a turn: one agent has the floor, and writes its envelope.
 //!
-//! In: how the agent has the floor, and its replies. Out: requests, and at last how the turn went, or a comparison
-//! that its envelope has yet to pass. No position changes here.
+//! The input is the way in which the agent has the floor, and its replies. The output is requests, and at last the end of the turn, or a
+//! comparison that its envelope has yet to pass. No position changes here.
 
 use super::agent::Floor;
 use super::check::Concession;
@@ -12,7 +12,7 @@ use super::turn_end::TurnEnd;
 use crate::protocol::contract::{Action, CallId, Reply, Step};
 use crate::protocol::turn::TurnProgress;
 
-/// One agent has the floor.
+/// The state in which one agent has the floor.
 #[derive(Clone, Debug)]
 pub(super) struct Speaking {
     making: Making,
@@ -25,9 +25,9 @@ impl Speaking {
         let seat = &mut talk.seats[mover];
         let making = match floor {
             Floor::Alone => {
-                // By turns its peer's method and its own: what one method misses again and again, another sees.
+                // The agent alternates between its peer's method and its own: an error that one method misses repeatedly, another may see.
                 seat.solo_attempts += 1;
-                // What it says after this stands in a conversation that knows nothing of the talk so far.
+                // The agent's next words are in a conversation that knows nothing of the talk before them.
                 seat.floor = floor;
                 let method = if seat.solo_attempts % 2 == 1 { 1 - mover } else { mover };
                 Making::from_nothing(talk, call, method)
@@ -42,8 +42,8 @@ impl Speaking {
         (Self { making }, vec![Action::Ask(ask)])
     }
 
-    /// Takes a reply. An acceptance does not count yet if the texts are still to be compared. Returns none if it waits for
-    /// no such call.
+    /// Takes a reply. An acceptance does not count yet if the texts are still to be compared. Returns `None` if the reply is not to the
+    /// open call.
     pub(super) fn reply(&mut self, talk: &mut Talk, call: CallId, reply: &Reply) -> Option<Transition> {
         if call != self.making.call() {
             return None;

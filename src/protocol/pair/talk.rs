@@ -1,7 +1,7 @@
 //! The talk of two agents: the part of a `pair` run that all its states share.
 //!
-//! In: positions, failures and an arbiter's choice, as the states find them. Out: what has been said up to now, and what
-//! a reply is checked against. Which state the run is in is not known here.
+//! The input is positions, failures and an arbiter's choice, as the states find them. The output is the talk up to now, and the knowledge
+//! that a reply is checked against. The current state of the run is not known here.
 
 use super::agent::{AgentState, Answer, Floor, Position, ProposedText};
 use super::check::{Accepted, ReplyCheck};
@@ -12,10 +12,10 @@ use crate::protocol::contract::{CallId, Conversation, Step};
 use crate::text::Canonicalizer;
 use crate::text::vacuity::PromptEcho;
 
-/// Why an agent gave up an answer without having seen another.
+/// The reason why an agent gave up an answer without having seen another agent's.
 const FOUND_ANOTHER: &str = "worked out again from nothing, it found another answer";
 
-/// What all states of a `pair` run share.
+/// The data that all states of a `pair` run share.
 #[derive(Clone, Debug)]
 pub(super) struct Talk {
     pub(super) setup: PairSetup,
@@ -24,25 +24,25 @@ pub(super) struct Talk {
     schemas: SchemaCache,
     pub(super) seats: [AgentState; 2],
     pub(super) proposals: Vec<ProposedText>,
-    /// Rounds begun.
+    /// The number of rounds that have begun.
     pub(super) round: u32,
     pub(super) arbiter: ArbiterVerdict,
-    /// What became of the turn that the last reply ended, where its envelope alone does not say.
+    /// The result of the turn that the last reply ended, where its envelope alone does not show it.
     pub(super) remark: Option<&'static str>,
 }
 
-/// What the arbiter has said.
+/// The verdict of the arbiter.
 #[derive(Clone, Debug)]
 pub(super) enum ArbiterVerdict {
-    /// Nothing up to now.
+    /// The arbiter has said nothing up to now.
     Awaited,
-    /// Nothing valid in all its attempts.
+    /// The arbiter has said nothing valid in all its attempts.
     Failed,
-    /// This proposal is the right one, for this reason.
+    /// The arbiter chose this proposal, for this reason.
     Chose {
         index: usize,
         reason: String,
-        /// Which agents have had a turn since.
+        /// Whether each agent has had a turn since.
         heard: [bool; 2],
     },
 }
@@ -57,7 +57,7 @@ impl ArbiterVerdict {
     }
 }
 
-/// Returns what each agent is told, to be recognised when it comes back as an answer.
+/// Returns the test for each agent that recognises an answer as an echo of its prompt.
 fn told(setup: &PairSetup) -> [PromptEcho; 2] {
     let heard = setup.heard(&setup.params.constraints);
     let own = prompt::own(setup);
@@ -87,19 +87,19 @@ impl Talk {
         }
     }
 
-    /// Returns the first call of an agent in this round for such a step.
+    /// Returns the first call of an agent in this round for this step.
     pub(super) fn call(&self, agent: usize, step: Step) -> CallId {
         CallId { part: 0, round: self.round, agent, draft: 0, step, attempt: 0 }
     }
 
-    /// Returns what a reply of an agent is checked against.
+    /// Returns the knowledge that a reply of an agent is checked against.
     pub(super) fn review(&self, agent: usize, blind: bool) -> ReplyCheck<'_> {
         let Self { setup, canonicalizer, told, seats, proposals, .. } = self;
         let arbiter_choice = self.arbiter.choice();
         ReplyCheck { setup, canonicalizer, told, seats, proposals, agent, blind, arbiter_choice }
     }
 
-    /// Returns the same beside the schemas of the run, to which a new one may be added.
+    /// Returns the same knowledge and the schemas of the run, to which a new one may be added.
     pub(super) fn review_with_schemas(
         &mut self,
         agent: usize,
@@ -110,13 +110,13 @@ impl Talk {
         (ReplyCheck { setup, canonicalizer, told, seats, proposals, agent, blind, arbiter_choice }, schemas)
     }
 
-    /// Whether no agent may see its peer's text: where none is taken over, until an arbiter has put one
-    /// before both.
+    /// Returns whether no agent may see its peer's text. This applies where no text is taken over, until an arbiter has put one before
+    /// both.
     pub(super) fn nothing_is_taken_over(&self) -> bool {
         self.setup.adopt() == Adopt::Never && self.arbiter.choice().is_none()
     }
 
-    /// Returns how an agent has the floor while the talk gets on.
+    /// Returns how an agent has the floor while the talk makes progress.
     pub(super) fn floor(&self) -> Floor {
         if self.nothing_is_taken_over() { Floor::Alone } else { Floor::InSight }
     }

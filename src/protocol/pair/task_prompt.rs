@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::params::PairSetup;
 use crate::text::{CanonicalKind, escape};
 
-/// States the task, with its documents and what the final text must look like.
+/// Returns the task in words, with its documents and the form of the final text.
 pub(super) fn task(setup: &PairSetup) -> String {
     let mut text = format!("Task: {}", escape::plain(setup.task.prompt.trim()));
     for document in &setup.task.documents {
@@ -20,12 +20,12 @@ pub(super) fn task(setup: &PairSetup) -> String {
     text
 }
 
-/// Whether the task alone says what the final text is; a description beside it is what a small model answers with.
+/// Returns whether the task alone says what the final text is. If a description is beside it, a small model answers with that description.
 pub(super) fn is_prose(setup: &PairSetup) -> bool {
     setup.canonical.kind == CanonicalKind::Text
 }
 
-/// Says what the final text must look like.
+/// Returns the form of the final text in words.
 pub(super) fn form(setup: &PairSetup) -> String {
     let mut parts = vec![setup.canonical.in_words()];
     parts.extend(setup.params.constraints.iter().map(ToString::to_string));

@@ -1,7 +1,7 @@
-//! What a state of `pair` hands to the machine: how the run goes on.
+//! The decision that a state of `pair` hands to the machine: how the run continues.
 //!
-//! In: a state's decision. Out: the same as data, which the machine alone acts on. No state learns here which other
-//! state follows.
+//! The input is a state's decision. The output is the same decision as data, on which the machine alone acts. No state learns here which
+//! other state follows.
 
 use std::ops::Range;
 
@@ -10,9 +10,9 @@ use super::check::Accepted;
 use super::turn_end::TurnEnd;
 use crate::protocol::contract::{Action, NoAgreement, Outcome};
 
-/// What follows from a reply.
+/// The consequence of a reply.
 pub(super) enum Transition {
-    /// The present state goes on.
+    /// The present state continues.
     Stay(Vec<Action>),
     /// Both agents write the blind drafts with these numbers.
     Draft(Range<u32>),

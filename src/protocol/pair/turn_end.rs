@@ -1,7 +1,7 @@
-//! What a turn has brought, once it is over.
+//! The result of a turn that is over.
 //!
-//! In: the talk, and how a turn of one agent went. Out: the talk with the agent's new position, its failures and its
-//! idle moves. Who has the floor next, and whether there is agreement, is never decided here.
+//! The input is the talk, and the way in which a turn of one agent ended. The output is the talk with the agent's new position, its
+//! failures and its idle moves. The next agent to have the floor and the question of agreement are never decided here.
 
 use super::agent::Position;
 use super::check::Accepted;
@@ -10,20 +10,20 @@ use super::talk::Talk;
 use crate::protocol::contract::Role;
 use crate::text::Status;
 
-/// How a turn went.
+/// The way in which a turn ended.
 pub(super) enum TurnEnd {
     /// With a valid envelope.
     Spoke(Box<Accepted>),
-    /// With an acceptance that its author's own comparison does not bear out.
+    /// With an acceptance that its author's own comparison contradicts.
     Kept,
     /// Without a valid envelope.
     Failed,
 }
 
-/// An agent's status, text and requests, and its message while it has no text.
+/// The status, text and requests of an agent, and its message while it has no text.
 type Standing = (Status, Option<usize>, Vec<String>, Option<String>);
 
-/// Takes in how a turn of `mover` went.
+/// Records how a turn of `mover` went.
 pub(super) fn settle(talk: &mut Talk, mover: usize, ended: TurnEnd) {
     let before = standing(talk, mover);
     let is_move = match ended {
@@ -35,7 +35,7 @@ pub(super) fn settle(talk: &mut Talk, mover: usize, ended: TurnEnd) {
             } else {
                 talk.take_position(mover, *accepted);
             }
-            // What was found once more may tip the scales the next time.
+            // An answer that was found once more may tip the scales the next time.
             !is_torn
         }
         TurnEnd::Kept => {
@@ -43,7 +43,7 @@ pub(super) fn settle(talk: &mut Talk, mover: usize, ended: TurnEnd) {
             talk.remark = Some("its own text stands: compared once more, it came out better");
             true
         }
-        // A failed turn is no move; two in a row end the talk.
+        // A failed turn is not a move; two in a row end the talk.
         TurnEnd::Failed => return talk.count_failure(mover),
     };
     talk.seats[mover].failed_in_a_row = 0;
@@ -54,19 +54,18 @@ pub(super) fn settle(talk: &mut Talk, mover: usize, ended: TurnEnd) {
     }
 }
 
-/// What must differ between two turns of an agent for the talk to be going anywhere: its status,
-/// its text and its requests, and while it has no text its message.
+/// Returns the values that must differ between two turns of an agent if the talk is to make progress: its status, its text and its
+/// requests. While it has no text, its message counts too.
 fn standing(talk: &Talk, agent: usize) -> Option<Standing> {
     let Position { envelope, proposal, .. } = talk.seats[agent].position.as_ref()?;
     let message = proposal.is_none().then(|| envelope.public_message.clone());
     Some((envelope.status, *proposal, envelope.needs_from_peer.clone(), message))
 }
 
-/// Where no text is taken over, an answer gives way only to one that makes up more than half of all that its author
-/// has found: a single slip is no reason, among many attempts there is always one, and an agent that finds another
-/// answer each time knows none.
+/// Records an answer that was found where no text is taken over, and returns whether the answer held before outvotes it.
 ///
-/// Notes what was found, and returns whether the answer held before stands against it.
+/// An answer gives way only to one that makes up more than half of all that its author has found. A single slip is not a reason, since
+/// among many attempts there is always one. An agent that finds another answer each time knows no answer.
 fn is_outvoted(talk: &mut Talk, agent: usize, accepted: &Accepted) -> bool {
     let Some(found) = accepted.answer.as_ref().filter(|_| talk.nothing_is_taken_over()) else {
         return false;

@@ -1,4 +1,4 @@
-//! Who speaks next.
+//! The order in which agents speak.
 
 use super::agent::{AgentState, ProposedText, blind_vote};
 use crate::crypto::Hasher;
@@ -6,11 +6,10 @@ use crate::text::Status;
 
 /// Returns the agent that moves first after the opening.
 ///
-/// If exactly one agent calls for its peer, the peer moves. Otherwise, if exactly one has not
-/// declared a text final, that one moves. Otherwise, if more blind drafts stand behind one agent's
-/// text than behind any other, its peer moves: who moves tends to give in. Otherwise the seed
-/// decides: two agents that both move would swap their answers, and always letting the same one move
-/// would favour its peer.
+/// If exactly one agent calls for its peer, the peer moves. Otherwise, if exactly one has not declared a text final, that one moves.
+/// Otherwise, if more blind drafts agree with one agent's text than with any other, its peer moves, since an agent that moves tends to give
+/// in. Otherwise the seed decides. Two agents that both move would swap their answers, and always letting the same one move would favour
+/// its peer.
 pub(super) fn first_mover(seats: &[AgentState; 2], proposals: &[ProposedText], seed: u64) -> usize {
     let calls = |seat: &AgentState| seat.position.as_ref().is_some_and(|p| p.envelope.calls_for_peer());
     let solved = |seat: &AgentState| seat.status() == Some(Status::Solved);

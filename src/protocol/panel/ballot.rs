@@ -1,7 +1,7 @@
-//! What an evaluator writes, strictly read.
+//! The ballot of an evaluator, read strictly.
 //!
-//! In: a reply's text and the line-up that its author saw. Out: a mark for every answer in it, or a
-//! [`Violation`] for its author. Nothing is filled in, nothing is mended, and no total is read: code adds up.
+//! The input is a reply's text and the line-up that its author saw. The output is a mark for every answer in it, or a [`Violation`] for its
+//! author. Nothing is filled in and nothing is repaired. No total is read: code adds up.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -17,20 +17,20 @@ pub const SCORE_MAX: u8 = 10;
 /// The highest total of one evaluation: four criteria.
 pub const TOTAL_MAX: u32 = 4 * SCORE_MAX as u32;
 
-/// The longest feedback on one answer, in characters; the best answer's is shown to everybody.
+/// The maximum length of the feedback on one answer, in characters. Every member sees the feedback on the best answer.
 pub(super) const FEEDBACK_CHARS_MAX: usize = 400;
 
-/// What one answer scores, [`SCORE_MIN`] to [`SCORE_MAX`] each.
+/// The scores of one answer, [`SCORE_MIN`] to [`SCORE_MAX`] each.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scores {
-    /// Whether it is true.
+    /// The score for being true.
     pub accuracy: u8,
-    /// Whether it answers what was asked.
+    /// The score for answering what was asked.
     pub relevance: u8,
-    /// Whether it covers all that was asked.
+    /// The score for covering all that was asked.
     pub completeness: u8,
-    /// Whether it can be understood.
+    /// The score for being understandable.
     pub clarity: u8,
 }
 
@@ -50,14 +50,14 @@ impl Scores {
     }
 }
 
-/// What an evaluator says of one answer.
+/// The judgement of an evaluator on one answer.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Mark {
-    /// Whose answer it is.
+    /// The index of the answer's author.
     pub target: usize,
-    /// What it scores.
+    /// The scores of the answer.
     pub scores: Scores,
-    /// What would make it better.
+    /// The improvement that the evaluator suggests.
     pub feedback: String,
 }
 
@@ -75,7 +75,7 @@ struct Written {
 /// Reads a ballot: one mark for each answer of the line-up, in the order in which they were shown.
 pub(super) fn read(reply: &str, lineup: &Lineup) -> Result<Valid<Vec<Mark>>, Violation> {
     let object = extract(reply)?.object;
-    // Which refuses a repeated label, as any repeated key.
+    // This refuses a repeated label, like any repeated key.
     let StrictValue(mut value) = read_one(object)?;
     let mut written = value.as_object_mut().map(std::mem::take).unwrap_or_default();
     let labels = lineup.labels();
@@ -86,7 +86,7 @@ pub(super) fn read(reply: &str, lineup: &Lineup) -> Result<Valid<Vec<Mark>>, Vio
         let part =
             written.remove(&name).ok_or_else(|| wrong(&name, format!("there is no entry for {label}")))?;
         let form = || "write an object with feedback and four whole numbers".to_owned();
-        // A list would be read by the order of its entries.
+        // A list would be read by the order of its entries, so it is refused.
         let part = Some(part).filter(Value::is_object).ok_or_else(|| wrong(&name, form()))?;
         let Written { feedback, accuracy, relevance, completeness, clarity } =
             serde_json::from_value(part).map_err(|why| wrong(&name, format!("{}; {why}", form())))?;
@@ -114,7 +114,7 @@ pub(super) fn read(reply: &str, lineup: &Lineup) -> Result<Valid<Vec<Mark>>, Vio
 /// Returns the schema of a ballot on this line-up, in the order in which its answers are shown.
 pub(super) fn schema(lineup: &Lineup) -> Value {
     let scores: Vec<u8> = (SCORE_MIN..=SCORE_MAX).collect();
-    // What is said of an answer comes before what it scores: the reason, then the number.
+    // The feedback on an answer comes before its scores: the reason, then the number.
     let mut part = Map::new();
     part.insert("feedback".to_owned(), json!({"type": "string", "maxLength": FEEDBACK_CHARS_MAX}));
     part.extend(Scores::CRITERIA.map(|name| (name.to_owned(), json!({"enum": scores}))));

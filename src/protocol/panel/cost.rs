@@ -1,18 +1,18 @@
-//! The most that a run may cost, before anything is spent.
+//! The most that a run can cost, computed before anything is spent.
 
 use super::ballot::FEEDBACK_CHARS_MAX;
 use super::params::PanelSetup;
 use super::prompt::{self, RULES};
 use crate::protocol::contract::{CallId, QUOTED, Step, WorstCase, tokens};
 
-/// Tokens of the controller's own words in one turn, an upper bound of `prompt`'s texts.
+/// The tokens of the controller's own words in one turn: an upper bound of the texts in `prompt`.
 const TURN_WORDS: u64 = 800;
-/// The same for what a ballot's form says of one answer.
+/// The same bound for the words of a ballot's form about one answer.
 const LABEL_WORDS: u64 = 40;
 /// Returns the most that a run with this setup can use.
 ///
-/// Every reply is taken to be as long as allowed, every turn to need all its repairs, no ballot to be cancelled,
-/// and all iterations to be used.
+/// The estimate assumes that every reply is as long as allowed, that every turn needs all its repairs, that no ballot is cancelled, and
+/// that all iterations are used.
 #[must_use]
 pub(super) fn worst_case(setup: &PanelSetup) -> WorstCase {
     let replies: Vec<u64> = setup.agents.iter().map(|agent| u64::from(agent.max_tokens)).collect();

@@ -1,13 +1,13 @@
-//! Under which labels, and in which order, one evaluator sees the answers of the others.
+//! The labels and the order under which one evaluator sees the answers of the others.
 //!
-//! In: the run's seed, the iteration, the evaluator, and whose answers there are. Out: an order, and a label for
-//! each place in it. Both are drawn, each by itself: a model that favours what stands first favours another answer
-//! than one that favours the letter A. The draw follows from its inputs alone, so that a replay draws the same, and
-//! taking one evaluator away changes no other's.
+//! The input is the run's seed, the iteration, the evaluator, and the authors of the answers. The output is an order, and a label for each
+//! place in it. Order and labels are drawn separately: a model that favours the first place does not favour the same answer as one that
+//! favours the letter A. The draw follows from its inputs alone, so that a replay draws the same. Removing one evaluator changes no other
+//! evaluator's draw.
 
 use crate::crypto::Hasher;
 
-/// What one evaluator sees: members in the order in which their answers are shown, each with its label.
+/// The answers that one evaluator sees: members in the order in which their answers are shown, each with its label.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Lineup(Vec<(char, usize)>);
 
@@ -33,7 +33,7 @@ impl Lineup {
         self.0.iter().copied()
     }
 
-    /// Returns the labels in the alphabet's order.
+    /// Returns the labels in alphabetical order.
     #[must_use]
     pub fn labels(&self) -> Vec<char> {
         let mut labels: Vec<char> = self.0.iter().map(|(label, _)| *label).collect();

@@ -1,4 +1,4 @@
-//! The machine of `panel`: events in, actions out. The module's essay has the picture.
+//! The machine of `panel`: events in, actions out. The module documentation has the diagram.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -23,7 +23,7 @@ enum Form {
     Ballot(Vec<Mark>),
 }
 
-/// What a member writes that answers.
+/// The form of a member that answers.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Response {
@@ -33,7 +33,7 @@ struct Response {
 impl Panel {
     // ===== Asking =====
 
-    /// Begins an iteration: everybody answers.
+    /// Begins an iteration: every member answers.
     fn generate(&mut self) -> Vec<Action> {
         let members = self.setup.agents.len();
         self.iterations.push(Iteration::new(members));
@@ -42,7 +42,7 @@ impl Panel {
         self.ask_next()
     }
 
-    /// Everybody judges the others' answers.
+    /// Begins an evaluation: every member judges the others' answers.
     fn evaluate(&mut self) -> Vec<Action> {
         self.phase = PanelPhase::Evaluation;
         let (seed, iteration, members) = (self.setup.seed, self.iteration(), self.setup.agents.len());
@@ -86,7 +86,7 @@ impl Panel {
         Action::Ask(ask)
     }
 
-    /// Returns the round of calls: each iteration has one of answers and one of ballots.
+    /// Returns the round of calls. Each iteration has one round of answers and one of ballots.
     fn round(&self) -> u32 {
         let generation = self.iteration().saturating_mul(2).saturating_sub(1);
         if self.phase == PanelPhase::Evaluation { generation + 1 } else { generation }
@@ -119,7 +119,7 @@ impl Panel {
         }
     }
 
-    /// Returns what was said of the best answer of the last iteration that is over.
+    /// Returns the feedback on the best answer of the last iteration that is over.
     fn feedback(&self) -> Vec<String> {
         let Some([.., last, _]) = self.iterations.get(..) else { return Vec::new() };
         let tally = last.tally();
@@ -182,7 +182,7 @@ impl Panel {
         self.evaluate()
     }
 
-    /// Cancels the ballots that are out, if they can change nothing.
+    /// Cancels the open ballots if they can change nothing.
     fn stop_early(&mut self) -> Vec<Action> {
         let PanelParams { threshold, early_stop, max_iterations, .. } = self.setup.params;
         let is_last = self.iteration() >= max_iterations;
@@ -212,7 +212,7 @@ impl Panel {
         {
             return self.finish(Outcome::Agreed { how: How::Scored, text, sha256: canonical.digest });
         }
-        // Who says the same again would be judged as before.
+        // Answers that are all repeated would be judged as before.
         let repeats = matches!(self.iterations.as_slice(), [.., last, now] if now.repeats(last));
         if repeats || self.iteration() >= self.setup.params.max_iterations {
             return self.finish(Outcome::NoAgreement { reason: NoAgreement::Threshold });

@@ -1,4 +1,4 @@
-//! `panel`: several answer, each judges the others' answers without their names, and the mean score decides.
+//! `panel`: several members answer, each judges the others' answers without their names, and the mean score decides.
 //!
 //! ```text
 //!  generation   every member answers alone, in parallel
@@ -10,23 +10,23 @@
 //!     ▼
 //!  verdict      normalised score = mean total / 40
 //!     │  ├─ the best answer reaches the threshold ─────► agreed (scored)
-//!     │  ├─ the last iteration, or one that said what the last one said ─► no agreement
+//!     │  ├─ the last iteration, or one that repeats the one before it ─► no agreement
 //!     │  └─ below ─► next iteration
 //!     ▼
-//!  next iteration   what was said of the best answer is added to the task, as data; all answer anew
+//!  next iteration   the feedback on the best answer is added to the task, as data; all answer anew
 //! ```
 //!
 //! # Invariants
 //!
-//! - **Nobody judges itself**, and nobody learns whose answer is whose: labels and order follow from the seed,
-//!   the iteration and the evaluator (`lineup`), and stand in no prompt beside a name.
-//! - **Code adds up.** Scores are whole numbers that an evaluator wrote in its own form; totals, means and the
-//!   verdict are exact (`tally`), and no member learns the threshold.
-//! - **A ballot counts whole or not at all.** A label that is missing, unknown or repeated, or a score out of its
-//!   range, is sent back; after the last attempt the ballot is void, and counted as such (`ballot`).
-//! - **First answers are blind.** No prompt of the first generation has a word of another member's in it.
-//! - **Every run ends.** At most `max_iterations` iterations, each of one answer and one ballot a member, each of
-//!   at most `1 + max_repairs` attempts.
+//! - **No member judges itself**, and no member learns whose answer is whose. Labels and order follow from the seed, the iteration and the
+//!   evaluator (`lineup`), and are never beside a name in a prompt.
+//! - **Code adds up.** Scores are whole numbers that an evaluator wrote in its own form. Totals, means and the verdict are exact (`tally`),
+//!   and no member learns the threshold.
+//! - **A ballot counts whole or not at all.** It is sent back if a label is missing, unknown or repeated, or if a score is out of its
+//!   range. After the last attempt the ballot is void, and is counted as void (`ballot`).
+//! - **First answers are blind.** No prompt of the first generation contains a word of another member.
+//! - **Every run ends.** There are at most `max_iterations` iterations, each of one answer and one ballot for each member. Each of these
+//!   has at most `1 + max_repairs` attempts.
 
 mod ballot;
 mod cost;

@@ -6,9 +6,9 @@ use crate::core::BasisPoints;
 use crate::protocol::contract::{Setup, Thinking};
 use crate::text::Constraint;
 
-/// The fewest and the most members of a panel. A ballot has a label for each answer, and they are letters.
+/// The minimum number of members of a panel.
 pub const MEMBERS_MIN: usize = 2;
-/// See [`MEMBERS_MIN`].
+/// The maximum number of members of a panel; the minimum is [`MEMBERS_MIN`]. A ballot has a label for each answer, and labels are letters.
 pub const MEMBERS_MAX: usize = 16;
 
 /// One run of `panel`.
@@ -18,20 +18,20 @@ pub type PanelSetup = Setup<PanelParams>;
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PanelParams {
-    /// The normalised score, between 0 and 1, that is consensus.
+    /// The normalised score that counts as consensus, between 0 and 1.
     #[serde(deserialize_with = "crate::core::exactly")]
     pub threshold: BasisPoints,
-    /// Iterations at most, 1 to 20.
+    /// The maximum number of iterations, 1 to 20.
     pub max_iterations: u32,
-    /// Whether all members answer and judge at once; else one call follows the other.
+    /// Whether all members answer and judge at the same time; if not, one call follows the other.
     pub parallel: bool,
     /// Whether ballots that can change neither the winner nor the verdict are cancelled.
     pub early_stop: bool,
-    /// How many times a refused reply is asked for again.
+    /// The number of times that a refused reply is asked for again, 0 to 10.
     pub max_repairs: u32,
-    /// Where members reason before they commit.
+    /// The place where members reason before they commit.
     pub thinking: Thinking,
-    /// Rules of the task that code checks on every answer.
+    /// The rules of the task that code checks on every answer.
     pub constraints: Vec<Constraint>,
 }
 
@@ -50,7 +50,7 @@ impl Default for PanelParams {
 }
 
 impl PanelParams {
-    /// Returns the name of the first parameter that is out of its range, if one is.
+    /// Returns the range of the first parameter that is out of range, in words, if there is one.
     #[must_use]
     pub(super) fn fault(&self) -> Option<&'static str> {
         let wrong = [

@@ -1,9 +1,9 @@
 //! Every word that the controller says to a member of a panel.
 //!
-//! In: the setup, and what the member may know. Out: text. Answers of others and what was said of them enter as
-//! JSON strings inside a block with a per-call mark ([`escape`]), under labels and without names, and the task
-//! stands again after them. No member learns the threshold, another's scores, or how many think what: a number
-//! that must be reached is a number that is written.
+//! The input is the setup, and the knowledge that the member may have. The output is text. The others' answers and the feedback on them
+//! enter as JSON strings inside a block with a per-call mark ([`escape`]), under labels and without names. The task is repeated after them.
+//! No member learns the threshold, another member's scores, or how many members think what: a member that knows which number it must reach
+//! writes that number.
 
 use std::fmt::Write as _;
 
@@ -14,10 +14,10 @@ use crate::protocol::contract::{Answer, CallId, Step, Thinking, example};
 use crate::protocol::turn::{TurnPrompt, mark};
 use crate::text::escape;
 
-/// What `panel` says to all members.
+/// The rules of `panel` for all members.
 pub(super) const RULES: &str = include_str!("rules.md");
 
-/// Returns what a member is told that answers: the task, and what was said of the best answer so far.
+/// Returns the prompt for a member's answer: the task, and the feedback on the best answer of the iteration before.
 pub(super) fn generation(setup: &PanelSetup, call: CallId, feedback: &[String]) -> TurnPrompt {
     let mut situation = task(setup);
     if !feedback.is_empty() {
@@ -49,7 +49,7 @@ pub(super) fn generation(setup: &PanelSetup, call: CallId, feedback: &[String]) 
     }
 }
 
-/// Returns what a member is told that judges the answers of the others.
+/// Returns the prompt for a member that judges the answers of the others.
 pub(super) fn evaluation(
     setup: &PanelSetup,
     call: CallId,
@@ -90,7 +90,7 @@ pub(super) fn evaluation(
     }
 }
 
-/// Returns the program's own words to members, which are no answer to any task.
+/// Returns the program's own words to members. They are not an answer to any task.
 pub(super) fn own(setup: &PanelSetup) -> [String; 4] {
     let call = CallId { part: 0, round: 1, agent: 0, draft: 0, step: Step::Think, attempt: 0 };
     let (answering, judging) =
@@ -98,7 +98,7 @@ pub(super) fn own(setup: &PanelSetup) -> [String; 4] {
     [answering.think, answering.write, judging.think, judging.write]
 }
 
-/// The task with its documents.
+/// Returns the task with its documents.
 fn task(setup: &PanelSetup) -> String {
     let mut text = String::new();
     for document in &setup.task.documents {
@@ -108,7 +108,7 @@ fn task(setup: &PanelSetup) -> String {
     text + &task_alone(setup)
 }
 
-/// The task without its documents, which may be long and need not stand twice.
+/// Returns the task without its documents, which may be long and need not be repeated.
 fn task_alone(setup: &PanelSetup) -> String {
     setup.task.stated(&setup.canonical, &setup.params.constraints)
 }

@@ -1,4 +1,4 @@
-//! What is known about a run at any moment: answers, evaluations, the best one, what was lost.
+//! The report of a run, at any moment: the answers, the evaluations, the best answer and the losses.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::protocol::contract::{
     AgentReport, Answer, BlindVote, Degraded, DegradedKind, Dissent, Outcome, Report,
 };
 
-/// What only `panel` has.
+/// The part of a report that only `panel` has.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PanelSection {
@@ -20,31 +20,30 @@ pub struct PanelSection {
     pub responses: Vec<Proposed>,
     /// Every evaluation of every iteration.
     pub evaluations: Vec<Evaluated>,
-    /// The best answer: the one that was agreed on, else the best of the last iteration.
+    /// The best answer: the agreed one, or else the best of the latest iteration that was judged.
     pub winner: Option<Placed>,
-    /// Whether it reached the threshold.
+    /// Whether the run ended in agreement: the best answer reached the threshold.
     pub consensus_reached: bool,
-    /// Iterations begun.
+    /// The number of iterations that have begun.
     pub iterations: u32,
-    /// The normalised score that is consensus.
+    /// The normalised score that counts as consensus.
     pub consensus_threshold: BasisPoints,
-    /// The answers of the last iteration, the best first.
+    /// The answers of the latest iteration that was judged, or else of the current one, the best first.
     pub ranking: Vec<Placed>,
-    /// Ballots that never were valid.
+    /// The number of ballots that were never valid.
     pub void_ballots: u32,
-    /// Ballots that were cancelled since they could change nothing.
+    /// The number of ballots that were cancelled because they could change nothing.
     pub cancelled_ballots: u32,
-    /// How far the evaluators put the answers in the same order: the mean of Kendall's τ-b over all pairs of
-    /// evaluators, −1 to 1.
+    /// The agreement of the evaluators on the order of the answers: the mean of Kendall's τ-b over all pairs of evaluators, −1 to 1.
     pub rank_correlation: Option<f64>,
-    /// By how many points more than its ballot's mean the answer that was shown first scored.
+    /// The points by which the answer that was shown first scored above its ballot's mean.
     pub place_preference: Option<f64>,
-    /// By how many points more an answer scored from its author's own kind of model; filled in by whoever knows the
+    /// The points by which an answer scored higher from its author's own kind of model. The caller fills it in, because it knows the
     /// models.
     pub family_preference: Option<f64>,
-    /// What a reader should know before trusting it.
+    /// The warnings that a reader needs before trusting the result.
     pub notes: Vec<String>,
-    /// What the last figure is made from; not shown.
+    /// The evaluations from which `family_preference` is computed; not shown.
     #[serde(skip)]
     pub judged: Vec<Judged>,
 }
@@ -52,20 +51,20 @@ pub struct PanelSection {
 /// One member's answer.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Proposed {
-    /// Where its author's model is called; filled in by whoever knows the models.
+    /// The provider of the author's model. The caller fills it in, because it knows the models.
     pub provider: String,
-    /// Its author's model; filled in likewise.
+    /// The author's model, which the caller fills in likewise.
     pub model: String,
     /// The member's name.
     pub member: String,
-    /// Its index among the agents.
+    /// The member's index among the agents.
     #[serde(skip)]
     pub agent: usize,
-    /// What it answered.
+    /// The answer.
     pub content: String,
-    /// Digest of the answer's canonical form.
+    /// The digest of the answer's canonical form.
     pub sha256: Digest,
-    /// In which iteration, from 1.
+    /// The iteration of the answer, from 1.
     pub iteration: u32,
 }
 
@@ -73,40 +72,40 @@ pub struct Proposed {
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Evaluated {
-    /// Who judged.
+    /// The name of the member that judged.
     pub evaluator: String,
-    /// Whose answer.
+    /// The name of the answer's author.
     pub target: String,
-    /// What it scored.
+    /// The scores of the answer.
     pub scores: Scores,
-    /// What would make it better.
+    /// The improvement that the evaluator suggests.
     pub feedback: String,
     /// The sum of the scores, 4 to 40.
     pub total_score: u32,
-    /// Under which label the answer was shown.
+    /// The label under which the answer was shown.
     pub label: char,
-    /// At which place it was shown, from 1.
+    /// The place at which the answer was shown, from 1.
     pub place: usize,
-    /// In which iteration, from 1.
+    /// The iteration of the answer, from 1.
     pub iteration: u32,
 }
 
-/// An answer and what it scored.
+/// An answer with its score.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Placed {
     /// The answer.
     #[serde(flatten)]
     pub response: Proposed,
-    /// The mean of its totals, 4 to 40; none if nobody judged it.
+    /// The mean of its totals, 4 to 40; `None` if no member judged it.
     pub average_score: Option<f64>,
-    /// The same as a share of 40.
+    /// The same mean as a share of 40.
     pub normalized_score: Option<f64>,
-    /// How many ballots that is the mean of.
+    /// The number of ballots in that mean.
     pub ballots: u32,
 }
 
-/// Returns the number with at most six digits behind the point.
+/// Returns the number, rounded to six decimal places.
 fn rounded(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
@@ -125,7 +124,7 @@ impl Panel {
         }
     }
 
-    /// Each iteration has a round of answers and one of ballots.
+    /// Returns the number of rounds. Each iteration has a round of answers and one of ballots.
     fn rounds(&self) -> u32 {
         let is_judged = self.iterations.last().is_some_and(|now| !now.lineups.is_empty());
         (2 * self.iteration()).saturating_sub(u32::from(!is_judged))
@@ -135,7 +134,7 @@ impl Panel {
         self.setup.agents[member].name.clone()
     }
 
-    /// Counts the first answers, of which those that have not come in are missing only once others are judged.
+    /// Returns the vote over the first answers. An answer that has not come in counts as missing only once others are judged.
     fn blind_vote(&self) -> BlindVote {
         let first = self.iterations.first();
         let drafts = first.into_iter().flat_map(|first| first.answers.iter().map(Option::as_ref));
@@ -175,7 +174,7 @@ impl Panel {
             for (member, answer) in iteration.answers.iter().enumerate() {
                 responses.extend(answer.as_ref().map(|answer| self.proposed(number, member, answer)));
             }
-            // The figures hold one iteration's answers against each other, so members of another are others.
+            // The figures compare answers of one iteration with each other, so members of another iteration count as different ones.
             let apart = index * self.setup.agents.len();
             for (evaluator, mark) in iteration.marks() {
                 let lineup = &iteration.lineups[evaluator];
@@ -242,7 +241,7 @@ impl Panel {
         }
     }
 
-    /// Returns the answers of the latest iteration that anybody has judged, else of the one under way, the best first.
+    /// Returns the answers of the latest iteration that was judged, or else of the current one, the best first.
     fn ranking(&self) -> Vec<Placed> {
         let numbered = || self.iterations.iter().enumerate().rev();
         let judged = numbered().find(|(_, iteration)| iteration.marks().next().is_some());
@@ -269,7 +268,7 @@ impl Panel {
         }
     }
 
-    /// Returns every answer of the last iteration that says something else than the best one, the best of them first.
+    /// Returns every answer of the ranking that differs from the best one, the best of them first.
     fn dissent(&self, winner: Option<&Placed>) -> Vec<Dissent> {
         let best = winner.map(|winner| winner.response.sha256);
         let others = self.ranking().into_iter().filter(|placed| Some(placed.response.sha256) != best);

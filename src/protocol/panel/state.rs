@@ -1,4 +1,4 @@
-//! The state of a `panel` run: the iterations, and what each has brought.
+//! The state of a `panel` run: the iterations and their results.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,11 +19,11 @@ pub struct Panel {
     pub(super) canonicalizer: Canonicalizer,
     pub(super) told: Vec<PromptEcho>,
     pub(super) phase: PanelPhase,
-    /// Forms in the making, by the call they wait for.
+    /// The forms in the making, by the call that each waits for.
     pub(super) open: BTreeMap<CallId, Draft>,
-    /// Members whose form of this phase has not been asked for.
+    /// The members whose form of this phase has not been asked for.
     pub(super) waiting: VecDeque<usize>,
-    /// The iteration under way, and before it those that are over.
+    /// The iterations that are over, and last the one under way.
     pub(super) iterations: Vec<Iteration>,
     pub(super) repairs: Vec<u32>,
     pub(super) failed_turns: Vec<u32>,
@@ -31,7 +31,7 @@ pub struct Panel {
     pub(super) remark: Option<&'static str>,
 }
 
-/// What is awaited.
+/// The step that the run waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum PanelPhase {
     New,
@@ -45,22 +45,22 @@ pub(super) enum PanelPhase {
 pub(super) struct Iteration {
     /// Each member's answer, once it has a valid one.
     pub(super) answers: Vec<Option<Answer>>,
-    /// What each member saw of them, once they are in.
+    /// Each member's line-up of the answers, once they are in.
     pub(super) lineups: Vec<Lineup>,
     /// Each member's ballot.
     pub(super) ballots: Vec<Ballot>,
 }
 
-/// What became of a member's ballot.
+/// The state of a member's ballot.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Ballot {
     /// It has not come in.
     Open,
     /// It was valid.
     Cast(Vec<Mark>),
-    /// It never was.
+    /// It was never valid.
     Void,
-    /// It could change nothing any more.
+    /// It could no longer change anything.
     Cancelled,
     /// There was nothing to judge.
     NotNeeded,
@@ -84,7 +84,7 @@ impl Iteration {
         })
     }
 
-    /// Adds up what has come in.
+    /// Adds up the ballots that have come in.
     pub(super) fn tally(&self) -> Vec<Tallied> {
         let judges = |member: usize| {
             let sees = move |evaluator: &usize| {
@@ -105,18 +105,18 @@ impl Iteration {
         found
     }
 
-    /// Returns what was said of a member's answer.
+    /// Returns the feedback on a member's answer.
     pub(super) fn feedback(&self, member: usize) -> Vec<String> {
         let said =
             self.marks().filter(|(_, mark)| mark.target == member).map(|(_, mark)| mark.feedback.clone());
         let mut said: Vec<String> = said.filter(|text| !text.is_empty()).collect();
-        // By what it says and not by who said it.
+        // The order follows from the words, not from their authors.
         said.sort();
         said.dedup();
         said
     }
 
-    /// Whether everybody answered what it answered in another iteration.
+    /// Returns whether every member gave the same answer as in another iteration.
     pub(super) fn repeats(&self, other: &Self) -> bool {
         self.answers.iter().zip(&other.answers).all(|(a, b)| match (a, b) {
             (Some(a), Some(b)) => a.canonical == b.canonical,
@@ -127,7 +127,7 @@ impl Iteration {
 }
 
 impl Panel {
-    /// Makes the machine for a run that has not started; `setup` must pass its check.
+    /// Makes the machine for a run that has not started. `setup` must pass its check.
     #[must_use]
     pub fn new(setup: PanelSetup) -> Self {
         let members = setup.agents.len();
@@ -153,7 +153,7 @@ impl Panel {
         }
     }
 
-    /// Returns the iteration under way, from 1.
+    /// Returns the number of the iteration under way, from 1.
     pub(super) fn iteration(&self) -> u32 {
         u32::try_from(self.iterations.len()).unwrap_or(u32::MAX)
     }

@@ -1,22 +1,22 @@
-//! How the evaluators judged: whether they agree among themselves, and what they favour beside what is said.
+//! The statistics of the evaluators: their agreement among themselves, and their preferences beside the content.
 //!
-//! Figures for people, computed from complete ballots; no verdict rests on them.
+//! The figures are for people, and come from complete ballots. No verdict rests on them.
 
 /// One evaluation, as far as these figures need it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Judged {
-    /// Who judged.
+    /// The index of the evaluator.
     pub evaluator: usize,
-    /// Whose answer.
+    /// The index of the answer's author.
     pub target: usize,
-    /// At which place the answer was shown, from 0.
+    /// The place at which the answer was shown, from 0.
     pub place: usize,
-    /// Its total.
+    /// The total of the scores.
     pub total: u32,
 }
 
-/// Returns Kendall's τ-b of pairs of totals: 1 if both put all in the same order, −1 if in opposite ones; none for
-/// fewer than two pairs, or if one of the two makes no difference at all.
+/// Returns Kendall's τ-b of pairs of totals: 1 if both put all in the same order, −1 if in opposite orders. The result is `None` for fewer
+/// than two pairs, or if one of the two makes no difference at all.
 ///
 /// τ-b counts ties (M. G. Kendall, "The treatment of ties in ranking problems", Biometrika 33, 1945).
 #[must_use]
@@ -30,12 +30,12 @@ pub fn kendall_tau_b(pairs: &[(u32, u32)]) -> Option<f64> {
             second += y.signum().abs();
         }
     }
-    // At most 120 pairs of pairs, exact in a float.
+    // There are at most 120 pairs of pairs, which is exact in a float.
     #[expect(clippy::cast_precision_loss, reason = "small whole numbers")]
     (first > 0 && second > 0).then(|| balance as f64 / ((first as f64) * (second as f64)).sqrt())
 }
 
-/// Returns the mean of τ-b over all pairs of evaluators that judged two answers in common; none if no pair did.
+/// Returns the mean of τ-b over all pairs of evaluators that judged two answers in common; `None` if no pair did.
 #[must_use]
 pub(super) fn concord(judged: &[Judged]) -> Option<f64> {
     let mut evaluators: Vec<usize> = judged.iter().map(|j| j.evaluator).collect();
@@ -54,8 +54,8 @@ pub(super) fn concord(judged: &[Judged]) -> Option<f64> {
     mean(&found)
 }
 
-/// Returns by how many points more than the mean of its ballot the answer that was shown first scored, on average;
-/// none if no ballot had two answers. About 0 if the place makes no difference.
+/// Returns the points by which the answer that was shown first scored above the mean of its ballot, on average. The result is about 0 if
+/// the place makes no difference, and `None` if no ballot had two answers.
 #[must_use]
 pub(super) fn place_preference(judged: &[Judged]) -> Option<f64> {
     let found: Vec<f64> = judged
@@ -73,8 +73,8 @@ pub(super) fn place_preference(judged: &[Judged]) -> Option<f64> {
     mean(&found)
 }
 
-/// Returns by how many points more an answer scored from members of its author's own kind than from the others, on
-/// average; none if no answer was judged by both. `kinds` has one word for each member.
+/// Returns the points by which an answer scored higher from members of its author's own kind than from the others, on average. The result
+/// is `None` if no answer was judged by both. `kinds` has one word for each member.
 #[must_use]
 pub fn preference(judged: &[Judged], kinds: &[String]) -> Option<f64> {
     let is_own =
@@ -116,7 +116,7 @@ mod tests {
     fn rank_correlation_counts_ties() {
         assert!(close(kendall_tau_b(&[(1, 10), (2, 20), (3, 30)]), 1.0));
         assert!(close(kendall_tau_b(&[(1, 30), (2, 20), (3, 10)]), -1.0));
-        // Two of three comparisons agree, and one of the first's is a tie.
+        // Two of three comparisons agree, and one is a tie in the first order.
         assert!(close(kendall_tau_b(&[(1, 1), (1, 2), (2, 3)]), 2.0 / 6.0_f64.sqrt()));
         assert_eq!(kendall_tau_b(&[(5, 1), (5, 2)]), None);
         assert_eq!(kendall_tau_b(&[(5, 1)]), None);

@@ -1,9 +1,8 @@
-//! Adding up: totals, means, the winner, and whether what is missing could still change it.
+//! The tally: totals, means, the winner, and whether the missing ballots could still change it.
 //!
-//! Whole numbers and cross-multiplication, never floats: 30 of 40 is three quarters, and a threshold of 0.75
-//! is reached by it. Ties are broken by what the answers say and not by whose they are, so that renaming or
-//! reordering the members changes no winner: the higher mean, then more ballots, then the smaller digest. An answer
-//! that too few have judged comes after all others.
+//! The numbers are whole and are compared by cross-multiplication, never as floats: 30 of 40 is three quarters, and reaches a threshold of
+//! 0.75. Ties are broken by the answers' words and not by their authors, so that renaming or reordering the members changes no winner. The
+//! higher mean wins, then more ballots, then the smaller digest. An answer that too few members have judged comes after all others.
 
 use std::cmp::Ordering;
 
@@ -14,23 +13,23 @@ use crate::crypto::Digest;
 /// The lowest total of one evaluation.
 const TOTAL_MIN: u32 = 4;
 
-/// What an answer has scored.
+/// The score of an answer.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Standing {
-    /// The totals of all its evaluations together.
+    /// The sum of the totals of all its evaluations.
     pub sum: u32,
-    /// How many there are.
+    /// The number of its evaluations.
     pub ballots: u32,
 }
 
 impl Standing {
-    /// Returns the standing with one more evaluation of this total.
+    /// Returns the score with one more evaluation of this total.
     #[must_use]
     pub fn with(self, total: u32) -> Self {
         Self { sum: self.sum + total, ballots: self.ballots + 1 }
     }
 
-    /// Returns the mean total, 4 to 40; none before the first evaluation.
+    /// Returns the mean total, 4 to 40; `None` before the first evaluation.
     #[must_use]
     pub fn mean(self) -> Option<f64> {
         (self.ballots > 0).then(|| f64::from(self.sum) / f64::from(self.ballots))
@@ -42,7 +41,7 @@ impl Standing {
         self.mean().map(|mean| mean / f64::from(TOTAL_MAX))
     }
 
-    /// Whether the normalised score is the threshold or more.
+    /// Returns whether the normalised score is the threshold or more.
     #[must_use]
     pub fn reaches(self, threshold: BasisPoints) -> bool {
         self.ballots > 0
@@ -50,7 +49,7 @@ impl Standing {
                 >= u64::from(threshold.ten_thousandths()) * u64::from(TOTAL_MAX) * u64::from(self.ballots)
     }
 
-    /// Compares two means; an answer that nobody judged is below every other.
+    /// Compares two means. An answer that no member judged is below every other.
     #[must_use]
     pub fn compare(self, other: Self) -> Ordering {
         match (self.ballots, other.ballots) {
@@ -63,9 +62,9 @@ impl Standing {
         }
     }
 
-    /// Returns the worst that `open` further ballots can make of it, each of which may also be void.
+    /// Returns the worst score that `open` further ballots can lead to, each of which may also be void.
     fn worst(self, open: u32) -> Self {
-        // No mean is below the lowest total, so that more of it never helps.
+        // No mean is below the lowest total, so further ballots with that total never help.
         if self.ballots == 0 {
             self
         } else {
@@ -73,29 +72,29 @@ impl Standing {
         }
     }
 
-    /// Returns the best that `open` further ballots can make of it.
+    /// Returns the best score that `open` further ballots can lead to.
     fn best(self, open: u32) -> Self {
         Self { sum: self.sum + TOTAL_MAX * open, ballots: self.ballots + open }
     }
 }
 
-/// One answer and what it has scored so far.
+/// One answer and its score up to now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Tallied {
-    /// Whose it is.
+    /// The index of its author.
     pub member: usize,
-    /// Digest of its canonical form.
+    /// The digest of its canonical form.
     pub sha256: Digest,
-    /// What it has scored.
+    /// The score.
     pub standing: Standing,
-    /// Ballots on it that have not come in.
+    /// The number of ballots on it that have not come in.
     pub open: u32,
-    /// How many members were to judge it.
+    /// The number of members that were to judge it.
     pub judges: u32,
 }
 
 impl Tallied {
-    /// Whether at least half of those who were to judge it have.
+    /// Returns whether at least half of the members that were to judge it have done so.
     fn has_quorum(&self) -> bool {
         self.standing.ballots > 0 && 2 * self.standing.ballots >= self.judges
     }
@@ -112,17 +111,17 @@ pub(super) fn rank(a: &Tallied, b: &Tallied) -> Ordering {
         .then(a.member.cmp(&b.member))
 }
 
-/// Returns the best of the answers that at least half of those who were to judge them have judged. A single ballot that happens
-/// to come through says more about its author than about an answer.
+/// Returns the best of the answers that at least half of their evaluators have judged. A single ballot that happens to come through says
+/// more about its author than about an answer.
 #[must_use]
 pub(super) fn winner(answers: &[Tallied]) -> Option<&Tallied> {
     answers.iter().filter(|answer| answer.has_quorum()).min_by(|a, b| rank(a, b))
 }
 
-/// Whether the ballots that are open can change nothing: neither which text wins nor whether it reaches the threshold.
+/// Returns whether the open ballots can change nothing: neither which text wins nor whether it reaches the threshold.
 ///
-/// Where another iteration may follow, what they say is still wanted unless the threshold is reached; so only a
-/// reached threshold, or the last iteration, makes them superfluous, and no reply's arrival changes what is asked next.
+/// Where another iteration may follow, the feedback of the open ballots is still wanted unless the threshold is reached. So only a reached
+/// threshold, or the last iteration, makes them superfluous, and no reply's arrival changes what is asked next.
 #[must_use]
 pub(super) fn is_decided(answers: &[Tallied], threshold: BasisPoints, is_last: bool) -> bool {
     let Some(first) = winner(answers) else { return false };
@@ -144,7 +143,7 @@ mod tests {
     }
 
     fn tallied(member: usize, sum: u32, ballots: u32, open: u32) -> Tallied {
-        // Members 0 and 2 say the same.
+        // Members 0 and 2 give the same answer.
         let sha256 = digest(&(member % 2).to_string());
         Tallied { member, sha256, standing: Standing { sum, ballots }, open, judges: ballots + open }
     }
@@ -166,7 +165,7 @@ mod tests {
         assert_eq!(winner(&[a, b]).unwrap().member, first);
         assert_eq!(winner(&[b, a]).unwrap().member, first);
         assert_eq!(winner(&[tallied(0, 0, 0, 3)]), None);
-        // One ballot of three is no verdict, however high.
+        // One ballot of three is not a verdict, however high its score.
         assert_eq!(winner(&[tallied(0, 40, 1, 2)]), None);
         assert_eq!(winner(&[tallied(0, 40, 1, 2), tallied(1, 20, 2, 1)]).unwrap().member, 1);
     }
@@ -196,7 +195,7 @@ mod tests {
             let before: Vec<Tallied> = answers.iter().enumerate().map(|(member, (known, open))| {
                 tallied(member, known.iter().sum(), count(known.len()), count(open.len()))
             }).collect();
-            // A ballot that is void comes to nothing.
+            // A void ballot comes to nothing.
             let after: Vec<Tallied> = before.iter().zip(&answers).map(|(answer, (_, open))| {
                 let standing = open.iter().flatten().fold(answer.standing, |standing, total| standing.with(*total));
                 Tallied { standing, open: 0, ..*answer }

@@ -1,11 +1,11 @@
-//! The most that a review may cost, before anything is spent.
+//! The most that a review can cost, computed before anything is spent.
 
 use super::diff;
 use super::params::ReviewSetup;
 use super::prompt::{self, RULES};
 use crate::protocol::contract::{CallId, Step, WorstCase, tokens};
 
-/// Returns the most that a review with this setup can use: every reply as long as allowed, every form with all its repairs.
+/// Returns the most that a review with this setup can use: every reply is as long as allowed, and every form needs all its repairs.
 #[must_use]
 pub(super) fn worst_case(setup: &ReviewSetup) -> WorstCase {
     let parts = diff::parts(&setup.task.documents, setup.params.part_tokens);
@@ -24,5 +24,5 @@ pub(super) fn worst_case(setup: &ReviewSetup) -> WorstCase {
     total
 }
 
-/// So many parts that the words about them are as long as they can be.
+/// A number of parts for which the words about them are as long as they can be.
 const PARTS_IN_WORDS: usize = 100;

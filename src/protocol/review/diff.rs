@@ -1,33 +1,33 @@
 //! A diff, cut into parts that fit into a prompt.
 //!
-//! In go documents that are unified diffs; out come parts of whole lines, each line with its file, its number and its sign.
-//! Lines of a hunk are told from the diff's own by the hunk's counts: a removed line may look like a header.
+//! The input is documents that are unified diffs. The output is parts of whole lines, each line with its file, its number and its sign. The
+//! counts of a hunk separate its lines from the diff's own lines: a removed line may look like a header.
 
 use crate::protocol::contract::Document;
 use crate::text::escape;
 
-/// More parts are not reviewed in one run.
+/// The maximum number of parts that are reviewed in one run.
 pub const PARTS_MAX: usize = 200;
 
-/// A longer line is shown as several, in characters: all of it is read.
+/// The maximum length of a line, in characters. A longer line is shown as several, so that all of it is read.
 const LINE_CHARS_MAX: usize = 400;
 
-/// What is said in place of binary content.
+/// The text that replaces binary content.
 const BINARY: &str = "(binary content, which is not shown)";
 
-/// What a diff says of a file that is not in its lines.
+/// The beginnings of lines in which a diff states a change to a file that is not in the file's lines.
 const MODES: [&str; 4] = ["new file mode ", "deleted file mode ", "old mode ", "new mode "];
 
-/// What a line of a diff is.
+/// The kind of a line in a diff.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum DiffSign {
-    /// It comes.
+    /// The line is added.
     Added,
-    /// It goes.
+    /// The line is removed.
     Removed,
-    /// It stays.
+    /// The line is kept.
     Kept,
-    /// The diff's own words.
+    /// The line belongs to the diff itself.
     Head,
 }
 
@@ -35,37 +35,37 @@ pub(super) enum DiffSign {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct DiffLine {
     pub(super) path: String,
-    /// Its number in the file, from 1: in the new one, but of a line that goes in the old one. 0 of the diff's own words.
+    /// The number of the line, from 1: in the old file for a removed line, else in the new file. It is 0 for the diff's own lines.
     pub(super) number: u64,
     pub(super) sign: DiffSign,
-    /// As it is shown, with its sign; nothing in it can pass for structure.
+    /// The line as it is shown, with its sign. Nothing in it can pass for structure.
     pub(super) shown: String,
 }
 
-/// What is read at once.
+/// The lines that are read at once.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct DiffPart {
     pub(super) lines: Vec<DiffLine>,
 }
 
 impl DiffLine {
-    /// Whether a finding can be on it.
+    /// Returns whether a finding can be on the line.
     pub(super) fn can_be_faulted(&self) -> bool {
         match self.sign {
             DiffSign::Added | DiffSign::Removed => self.shown.chars().skip(1).any(char::is_alphanumeric),
-            // What changes without any line doing so.
+            // These lines state a change that is not in any line of the file.
             DiffSign::Head => MODES.iter().any(|mode| self.shown.starts_with(mode)) || self.shown == BINARY,
             DiffSign::Kept => false,
         }
     }
 
-    /// What somebody may write who means it: without its sign and what surrounds it.
+    /// Returns the line as a reviewer may write it from memory: without its sign and the white space around it.
     pub(super) fn bare(&self) -> &str {
         bare(&self.shown)
     }
 }
 
-/// What is left of a line without its sign and the white space around it.
+/// Returns a line without its sign and the white space around it.
 pub(super) fn bare(shown: &str) -> &str {
     let shown = shown.trim();
     shown.strip_prefix(['+', '-']).unwrap_or(shown).trim()
@@ -76,31 +76,31 @@ impl DiffPart {
         self.lines.iter().map(|line| line.shown.len() + 1).sum()
     }
 
-    /// The lines that a finding can be on.
+    /// Returns the lines that a finding can be on.
     pub(super) fn faultable(&self) -> impl Iterator<Item = &DiffLine> {
         self.lines.iter().filter(|line| line.can_be_faulted())
     }
 
-    /// The part as it is shown.
+    /// Returns the part as it is shown.
     pub(super) fn text(&self) -> String {
         self.lines.iter().flat_map(|line| [line.shown.as_str(), "\n"]).collect()
     }
 }
 
-/// The lines that a diff brings: each with its file and its number there, from 1.
+/// Returns the lines that a diff adds, each with its file and its number there, from 1.
 #[must_use]
 pub fn added_lines(diff: &str) -> Vec<(String, u64)> {
     let lines = files(diff).into_iter().flat_map(|file| file.lines);
     let mut added: Vec<(String, u64)> =
         lines.filter(|line| line.sign == DiffSign::Added).map(|line| (line.path, line.number)).collect();
-    // Of a long line that is shown as several.
+    // A long line that is shown as several counts once.
     added.dedup();
     added
 }
 
-/// Cuts diffs into parts of so many tokens: between files where that is possible, and between lines where it is not.
+/// Cuts diffs into parts of at most `tokens_max` tokens: between files where that is possible, and between lines where it is not.
 pub(super) fn parts(documents: &[Document], tokens_max: u64) -> Vec<DiffPart> {
-    // The same estimate as everywhere: a third of the bytes.
+    // The estimate is the same as everywhere: a third of the bytes.
     let bytes_max = usize::try_from(tokens_max.saturating_mul(3)).unwrap_or(usize::MAX);
     let mut parts: Vec<DiffPart> = Vec::new();
     let mut open = DiffPart::default();
@@ -161,7 +161,7 @@ impl Hunk {
         self.old.1 == 0 && self.new.1 == 0
     }
 
-    /// Takes the next line; returns its number and sign.
+    /// Takes the next line. Returns its number and its sign.
     fn take(&mut self, line: &str) -> (u64, DiffSign) {
         let step = |side: &mut (u64, u64)| {
             let number = side.0;
@@ -184,7 +184,7 @@ impl Hunk {
 fn files(diff: &str) -> Vec<DiffPart> {
     let mut files: Vec<DiffPart> = Vec::new();
     let (mut path, mut hunk, mut is_binary) = (String::new(), None::<Hunk>, false);
-    // What else might end a line is a part of it.
+    // Any other character that might end a line is a part of the line.
     for line in diff.strip_suffix('\n').unwrap_or(diff).split('\n') {
         let in_hunk = hunk.as_mut().filter(|hunk| !hunk.is_over());
         let (number, sign) = match in_hunk {
@@ -222,7 +222,7 @@ fn files(diff: &str) -> Vec<DiffPart> {
             file.lines.extend(wrapped(shown).into_iter().map(line));
         }
     }
-    // A name that comes after the first lines of its file is theirs too.
+    // A name that comes after the first lines of its file applies to those lines too.
     for file in &mut files {
         let name = file.lines.last().map(|line| line.path.clone()).unwrap_or_default();
         file.lines.iter_mut().for_each(|line| line.path.clone_from(&name));
@@ -231,7 +231,7 @@ fn files(diff: &str) -> Vec<DiffPart> {
     files
 }
 
-/// Whether it is a line of a binary patch: the length of what follows, or as much of it in git's base 85.
+/// Returns whether a line belongs to a binary patch: the length of the data that follows, or a line of the data in git's base 85.
 fn is_encoded(line: &str) -> bool {
     let is_length = line.starts_with("literal ") || line.starts_with("delta ");
     let is_sign = |byte: u8| byte.is_ascii_graphic() && !b"\"',./:[]\\".contains(&byte);
@@ -239,7 +239,7 @@ fn is_encoded(line: &str) -> bool {
     is_length || line.is_empty() || is_data && line.bytes().all(is_sign)
 }
 
-/// Shows a line, as several where it is long, each with its sign.
+/// Returns a line as it is shown. A long line becomes several, each with its sign.
 fn wrapped(line: &str) -> Vec<String> {
     let shown: Vec<char> = escape::visible(line).chars().collect();
     let mut chunks = shown.chunks(LINE_CHARS_MAX).map(|chunk| chunk.iter().collect::<String>());
@@ -316,7 +316,7 @@ mod tests {
             let added = parts.iter().flat_map(|part| &part.lines).filter(|line| line.sign == DiffSign::Added);
             let numbers: Vec<u64> = added.map(|line| line.number).collect();
             let wanted = (1_u64..).zip(&lengths).flat_map(|(number, length)| {
-                // Its sign is on the first of its pieces.
+                // The sign is on the first of its pieces.
                 vec![number; (length + 1).div_ceil(LINE_CHARS_MAX).max(1)]
             });
             prop_assert_eq!(numbers, wanted.collect::<Vec<_>>());

@@ -1,7 +1,7 @@
-//! What a reviewer writes about one part, strictly read.
+//! The form of a reviewer on one part, read strictly.
 //!
-//! In: a reply's text and the part that its author saw. Out: its findings and its verdict, or a [`Violation`] for its author.
-//! Nothing is filled in and nothing is mended: a verdict that its findings contradict is sent back.
+//! The input is a reply's text and the part that its author saw. The output is its findings and its verdict, or a [`Violation`] for its
+//! author. Nothing is filled in and nothing is repaired: a verdict that its findings contradict is sent back.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -11,30 +11,30 @@ use crate::bft::Severity;
 use crate::protocol::turn::Valid;
 use crate::text::{CHOICES_MAX, StrictValue, Violation, closed, escape, extract, read_one};
 
-/// The most findings on one part.
+/// The maximum number of findings on one part.
 const FINDINGS_MAX: usize = 10;
 
-/// The longest words about one finding, and about a whole part, in characters.
+/// The maximum length of the words about one finding, and about a whole part, in characters.
 pub(super) const PROBLEM_CHARS_MAX: usize = 300;
 pub(super) const SUMMARY_CHARS_MAX: usize = 400;
 
-/// Something that a reviewer finds wrong.
+/// A fault that a reviewer found.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {
     /// The file.
     pub path: String,
-    /// The number of the line: in the new file, but of a line that goes in the old one.
+    /// The number of the line: in the old file for a removed line, else in the new file.
     pub line: u64,
     /// The line as the diff has it, with its sign.
     pub quote: String,
-    /// What is wrong with it.
+    /// The problem with the line.
     pub problem: String,
-    /// How bad that is.
+    /// The severity of the problem.
     pub severity: Severity,
 }
 
-/// What a reviewer says to a part.
+/// The verdict of a reviewer on a part.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
@@ -49,7 +49,7 @@ pub(super) struct Form {
     pub(super) findings: Vec<Finding>,
     pub(super) summary: String,
     pub(super) verdict: Verdict,
-    /// In per cent.
+    /// The confidence in per cent, 0 to 100.
     pub(super) confidence: u8,
 }
 
@@ -75,7 +75,7 @@ pub(super) fn schema(part: &DiffPart) -> Value {
     let mut lines: Vec<String> = part.faultable().map(|line| name(line, part)).collect();
     lines.sort_unstable();
     lines.dedup();
-    // Where there are more, lines are looked up and not forced.
+    // Where there are more lines, the reviewer's line is looked up and not enforced.
     let line = if lines.is_empty() || lines.len() > CHOICES_MAX {
         json!({"type": "string", "minLength": 1, "maxLength": 500})
     } else {
@@ -95,7 +95,7 @@ pub(super) fn schema(part: &DiffPart) -> Value {
     }))
 }
 
-/// What a line is called: as it is shown, with its place where another looks the same.
+/// Returns the name of a line: the line as it is shown, with its place where another line looks the same.
 fn name(line: &DiffLine, part: &DiffPart) -> String {
     let is_only = part.faultable().filter(|other| other.shown == line.shown).nth(1).is_none();
     let DiffLine { path, number, shown, .. } = line;
@@ -105,7 +105,7 @@ fn name(line: &DiffLine, part: &DiffPart) -> String {
 /// Reads a form on this part.
 pub(super) fn read(reply: &str, part: &DiffPart) -> Result<Valid<Form>, Violation> {
     let object = extract(reply)?.object;
-    // Which refuses repeated keys.
+    // This refuses repeated keys.
     let StrictValue(value) = read_one(object)?;
     let wrong = |pointer: &str, message: String| Violation::Schema { pointer: pointer.to_owned(), message };
     let Written { findings, summary, verdict, confidence } =
@@ -153,7 +153,7 @@ fn finding(at: usize, written: WrittenFinding, part: &DiffPart) -> Result<Findin
     Ok(Finding { path: path.clone(), line: *number, quote: shown.clone(), problem, severity })
 }
 
-/// Reads words of somebody, which say something and not too much.
+/// Reads a reviewer's words, which must say something and must not be too long.
 fn said(text: &str, pointer: &str, max: usize) -> Result<String, Violation> {
     let text = text.trim();
     let found = text.chars().count();

@@ -1,4 +1,4 @@
-//! The machine of a review: events in, actions out. The module's essay has the picture.
+//! The machine of a review: events in, actions out. The module documentation has the diagram.
 
 use super::form::{self, Finding};
 use super::prompt;
@@ -15,7 +15,7 @@ use crate::protocol::turn::{Draft, TurnProgress};
 impl Review {
     // ===== Asking =====
 
-    /// Each reviewer reads one part after the other; all reviewers at once.
+    /// Asks a reviewer for its next part. Each reviewer reads one part after the other; all reviewers read at the same time.
     fn ask_next(&mut self, reviewer: usize) -> Option<Action> {
         let part = self.waiting[reviewer].pop_front()?;
         let round = u32::try_from(part + 1).unwrap_or(u32::MAX);
@@ -158,7 +158,7 @@ mod tests {
         actions.into_iter().filter_map(ask).collect()
     }
 
-    /// Lets each reviewer write the next of its replies, until the review is over.
+    /// Lets each reviewer write its replies in order, until the review is over.
     fn play(mut review: Review, replies: &[&[&str]]) -> Review {
         let mut open = asks(review.step(&Event::Started).unwrap());
         while let Some(Ask { call, .. }) = open.pop() {

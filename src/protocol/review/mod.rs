@@ -1,29 +1,29 @@
-//! What reviewers think of a change: the part of `approval` that asks models.
+//! The opinions of reviewers on a change: the part of `approval` that asks models.
 //!
 //! ```text
-//!  diff ──► parts     whole files where they fit, else pieces of one; binary content is left out and said to be
+//!  diff ──► parts     whole files where they fit, else pieces of one; a note replaces binary content
 //!             │
 //!             ▼
 //!  review   every reviewer reads every part alone: findings, each on a line of the diff, then its verdict
 //!             │
 //!             ▼
-//!  opinion  one a reviewer: it rejects if it rejects a part, abstains if a part could not be judged, else approves
+//!  opinion  one for each reviewer: it rejects if it rejects a part, abstains if a part could not be judged, else approves
 //!             │
 //!             ▼
-//!  verdict  a critical finding of whoever rejects is a veto, if the roleset says so; else a quorum must approve
+//!  verdict  a critical finding of a reviewer that rejects is a veto, if the roleset says so; else a quorum must approve
 //! ```
 //!
-//! In comes a task whose documents are diffs; out come opinions. Who may sign them, and what follows for a repository, is
-//! decided elsewhere ([`bft`](crate::bft)).
+//! The input is a task whose documents are diffs. The output is opinions. Who may sign them, and what follows for a repository, is decided
+//! elsewhere ([`bft`](crate::bft)).
 //!
 //! # Invariants
 //!
-//! - **Reviews are blind.** No reviewer's prompt has a word of another's in it, nor the author's own words about the change.
-//! - **A finding is on a line that is there.** The line is chosen from the diff, or looked up in it; what stands nowhere is
-//!   sent back.
+//! - **Reviews are blind.** No reviewer's prompt contains a word of another reviewer, or the author's own words about the change.
+//! - **A finding is on an existing line.** The line is chosen from the diff, or looked up in it. A line that is not in the diff is sent
+//!   back.
 //! - **Silence and abstention never help.** The quorum is taken of all reviewers, whether they answer or not.
 //! - **A confidence is a figure for people**, and never a weight.
-//! - **Every run ends.** One form for each reviewer and part, each of at most `1 + max_repairs` attempts.
+//! - **Every run ends.** There is one form for each reviewer and part, and each form has at most `1 + max_repairs` attempts.
 
 mod cost;
 mod diff;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::diff::{self, PARTS_MAX};
 use crate::protocol::contract::{Setup, Task, Thinking};
 
-/// The most reviewers.
+/// The maximum number of reviewers.
 pub const REVIEWERS_MAX: usize = 32;
 
 /// One run of `approval`.
@@ -17,11 +17,11 @@ pub type ReviewSetup = Setup<ApprovalParams>;
 pub struct ApprovalParams {
     /// Whether one reviewer that rejects with a critical finding stops a change that a quorum would approve.
     pub veto: bool,
-    /// Tokens of one part of the diff at most, 200 to 100,000, by the estimate that is used everywhere.
+    /// The maximum number of tokens in one part of the diff, by the estimate that is used everywhere: 200 to 100,000.
     pub part_tokens: u64,
-    /// How many times a refused reply is asked for again.
+    /// The number of times that a refused reply is asked for again, 0 to 10.
     pub max_repairs: u32,
-    /// Where reviewers reason before they commit.
+    /// The place where reviewers reason before they commit.
     pub thinking: Thinking,
 }
 
@@ -32,7 +32,7 @@ impl Default for ApprovalParams {
 }
 
 impl ApprovalParams {
-    /// Returns the name of the first parameter that is out of its range, if one is.
+    /// Returns the range of the first parameter that is out of range, in words, if there is one.
     #[must_use]
     pub(super) fn fault(&self) -> Option<&'static str> {
         let wrong = [

@@ -1,7 +1,7 @@
 //! Every word that the controller says to a reviewer.
 //!
-//! In: the setup and the part that is read. Out: text. The diff enters inside a block with a per-call mark, line by line, with
-//! role tokens broken ([`escape::plain`](crate::text::escape::plain)); what to do stands again after it.
+//! The input is the setup and the part that is read. The output is text. The diff enters inside a block with a per-call mark, line by line,
+//! with role tokens broken ([`escape::plain`](crate::text::escape::plain)). The task is repeated after it.
 
 use super::diff::DiffPart;
 use super::form::{PROBLEM_CHARS_MAX, SUMMARY_CHARS_MAX};
@@ -10,10 +10,10 @@ use crate::protocol::contract::CallId;
 use crate::protocol::turn::{TurnPrompt, mark};
 use crate::text::escape;
 
-/// What a review says to all reviewers.
+/// The rules of a review for all reviewers.
 pub(super) const RULES: &str = include_str!("rules.md");
 
-/// Returns what a reviewer is told that reads a part.
+/// Returns the prompt for a reviewer that reads a part.
 pub(super) fn review(setup: &ReviewSetup, call: CallId, part: &DiffPart, parts: usize) -> TurnPrompt {
     let mark = mark(setup.seed, call);
     let task = escape::plain(setup.task.prompt.trim());

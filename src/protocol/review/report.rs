@@ -1,4 +1,4 @@
-//! What is known about a review at any moment: opinions, findings, what was lost.
+//! The report of a review, at any moment: the opinions, the findings and the losses.
 
 use serde::Serialize;
 
@@ -8,29 +8,29 @@ use crate::bft::{Opinion, Quorum, Vote};
 use crate::crypto::Digest;
 use crate::protocol::contract::{AgentReport, BlindVote, Degraded, DegradedKind, Dissent, Report, Tally};
 
-/// What only `approval` has.
+/// The part of a report that only `approval` has.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ApprovalSection {
-    /// n: all reviewers.
+    /// The number n of all reviewers.
     pub reviewers: usize,
-    /// f: how many of them may lie or err, and nothing wrong is decided.
+    /// The number f of reviewers that may lie or err without a wrong decision.
     pub faults: usize,
-    /// q: how many must approve.
+    /// The number q of reviewers that must approve.
     pub quorum: usize,
-    /// Parts that the diff was read in.
+    /// The number of parts in which the diff was read.
     pub parts: usize,
-    /// What each has said, in the order of the roleset; of those who have read all.
+    /// The reviews of the reviewers that have read all parts, in the order of the roleset.
     pub reviews: Vec<Reviewed>,
 }
 
-/// What one reviewer has said.
+/// The review of one reviewer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reviewed {
-    /// Who.
+    /// The name of the reviewer.
     pub reviewer: String,
-    /// What it thinks of the whole change.
+    /// The opinion on the whole change.
     pub opinion: Opinion,
-    /// What it found, whatever it thinks of the whole.
+    /// The findings, whatever the opinion on the whole is.
     pub findings: Vec<Finding>,
 }
 
@@ -72,7 +72,7 @@ impl Review {
         }
     }
 
-    /// What all said before anybody knew of another: here that is all there is.
+    /// Returns the vote before any reviewer knew of another. In a review there is no other vote.
     fn blind_vote(&self) -> BlindVote {
         let votes = (0..self.setup.agents.len()).map(|at| self.opinion(at).map(|opinion| word(&opinion)));
         let votes: Vec<Option<&str>> = votes.collect();
@@ -108,7 +108,7 @@ impl Review {
         }
     }
 
-    /// Whoever does not approve, with its reason.
+    /// Returns the dissent of a reviewer that does not approve, with its reason.
     fn dissent(&self, at: usize) -> Option<Dissent> {
         let opinion = self.opinion(at)?;
         let (Opinion::Reject { reason, .. } | Opinion::Abstain { reason }) = &opinion else { return None };
@@ -137,7 +137,7 @@ impl Review {
     }
 }
 
-/// What an opinion comes down to.
+/// Returns the word for an opinion's vote.
 fn word(opinion: &Opinion) -> &'static str {
     match opinion.vote() {
         Vote::Approve => "approve",

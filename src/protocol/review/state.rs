@@ -1,4 +1,4 @@
-//! The state of a review, and what each reviewer thinks by now.
+//! The state of a review, and each reviewer's opinion up to now.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,7 +9,7 @@ use crate::bft::{OPINION_BYTES_MAX, Opinion, Quorum, Severity};
 use crate::protocol::contract::{CallId, Outcome};
 use crate::protocol::turn::Draft;
 
-/// What is agreed on, where it is.
+/// The text that is agreed on when a quorum approves.
 pub(super) const APPROVED: &str = "approve";
 
 /// The state of one review.
@@ -17,11 +17,11 @@ pub(super) const APPROVED: &str = "approve";
 pub struct Review {
     pub(super) setup: ReviewSetup,
     pub(super) parts: Vec<DiffPart>,
-    /// Forms in the making, by the call they wait for.
+    /// The forms in the making, by the call that each waits for.
     pub(super) open: BTreeMap<CallId, Draft>,
-    /// Each reviewer's parts that have not been asked about.
+    /// The parts that each reviewer has not been asked about.
     pub(super) waiting: Vec<VecDeque<usize>>,
-    /// Each reviewer's forms, by part; none for a part that it wrote no valid one for.
+    /// The forms of each reviewer, by part; `None` for a part without a valid form.
     pub(super) forms: Vec<BTreeMap<usize, Option<Form>>>,
     pub(super) repairs: Vec<u32>,
     pub(super) outcome: Option<Outcome>,
@@ -30,7 +30,7 @@ pub struct Review {
 }
 
 impl Review {
-    /// Makes the machine for a run that has not started; `setup` must pass its check.
+    /// Makes the machine for a run that has not started. `setup` must pass its check.
     #[must_use]
     pub fn new(setup: ReviewSetup) -> Self {
         let reviewers = setup.agents.len();
@@ -48,17 +48,17 @@ impl Review {
         }
     }
 
-    /// How many must approve.
+    /// Returns the quorum that must approve.
     pub(super) fn quorum(&self) -> Option<Quorum> {
         Quorum::new(self.setup.agents.len()).ok()
     }
 
-    /// What a reviewer has found so far.
+    /// Returns the findings of a reviewer up to now.
     pub(super) fn findings(&self, reviewer: usize) -> impl Iterator<Item = &Finding> {
         self.forms[reviewer].values().flatten().flat_map(|form| &form.findings)
     }
 
-    /// What a reviewer thinks of the whole change, once it has read all of it.
+    /// Returns a reviewer's opinion on the whole change, once it has read all of it.
     pub(super) fn opinion(&self, reviewer: usize) -> Option<Opinion> {
         let forms = &self.forms[reviewer];
         if forms.len() < self.parts.len() {
@@ -83,13 +83,13 @@ impl Review {
         if valid().any(|form| form.verdict == Verdict::Abstain) {
             return Some(Opinion::Abstain { reason: summaries(Verdict::Abstain) });
         }
-        // It is no surer of the whole than of any part.
+        // A reviewer is no surer of the whole than of any part.
         let confidence = valid().map(|form| form.confidence).min().unwrap_or(0);
         Some(Opinion::Approve { confidence: u16::from(confidence) * 100, notes: summaries(Verdict::Approve) })
     }
 }
 
-/// As many of these lines as an opinion may have.
+/// Returns as many of these lines as an opinion may have.
 fn bounded(lines: impl Iterator<Item = String>) -> String {
     let mut text = String::new();
     for line in lines {

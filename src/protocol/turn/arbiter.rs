@@ -1,6 +1,6 @@
-//! An arbiter: asked once to choose one of the texts that exist, by its handle.
+//! An arbiter: an agent that is asked once to choose one of the existing texts, by its handle.
 //!
-//! It writes no text of its own. What its choice is worth is for the protocol to say.
+//! It writes no text of its own. The protocol decides how much its choice is worth.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -20,24 +20,24 @@ pub(crate) struct Arbitration {
     choices: Vec<String>,
 }
 
-/// What follows from an arbiter's reply.
+/// The consequence of an arbiter's reply.
 pub(crate) enum Ruling {
     /// Ask again.
     Ask(Ask),
-    /// It chose this one of the choices, for this reason.
+    /// The arbiter took the choice with this index, for this reason.
     Chose(usize, String),
-    /// It chose nothing in the attempts it had.
+    /// The arbiter made no valid choice in its attempts.
     None,
 }
 
-/// What an arbiter who was asked has chosen; the verdict is the choice alone.
+/// The choice of an arbiter that was asked. Only the choice is a verdict; the reason is not.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct ArbiterChoice {
-    /// The text that it chose; none if it took none.
+    /// The text that the arbiter chose; `None` if it took no text.
     pub text: Option<String>,
-    /// Digest of that text's canonical form.
+    /// The digest of that text's canonical form.
     pub sha256: Option<Digest>,
-    /// Why, in its words.
+    /// The reason, in the arbiter's words.
     pub reason: String,
 }
 
@@ -49,7 +49,7 @@ impl ArbiterChoice {
     }
 }
 
-/// Says that an arbiter who was asked has chosen nothing.
+/// Returns the loss that is reported when an arbiter was asked and chose nothing.
 pub(crate) fn no_choice(arbiter: &AgentSetup) -> Degraded {
     let detail = format!("{} made no valid choice as the arbiter", arbiter.name);
     Degraded { kind: DegradedKind::FailedTurn, detail }
@@ -63,7 +63,7 @@ struct Choice {
 }
 
 impl Arbitration {
-    /// Opens a question that is answered by one of `choices`.
+    /// Opens a question whose answer is one of `choices`.
     pub(crate) fn open(
         call: CallId,
         arbiter: &AgentSetup,

@@ -1,8 +1,8 @@
-//! One turn of an agent, whatever its protocol: thoughts, a reply in a schema, and again when it is refused; an
-//! arbiter's choice; and the marks around what untrusted authors wrote.
+//! One turn of an agent, whatever its protocol: thoughts, a reply in a schema, and another attempt when it is refused. An arbiter's choice
+//! and the marks around text from untrusted authors are here too.
 //!
-//! In: an agent, its conversation and a reply. Out: the next [`Ask`](super::Ask), or what the turn brought. What makes a
-//! reply valid is for the protocol to say.
+//! The input is an agent, its conversation and a reply. The output is the next [`Ask`](super::Ask), or the result of the turn. The protocol
+//! decides what makes a reply valid.
 
 mod arbiter;
 mod fence;

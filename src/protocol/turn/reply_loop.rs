@@ -1,9 +1,8 @@
-//! One reply in a schema in the making: think, write, and write again when refused.
+//! The making of one reply in a schema: think, write, and write again when refused.
 //!
-//! A draft owns a copy of its agent's conversation, which only grows. It asks for private thoughts
-//! first if the roleset wants them, then for the JSON object, then for a better one, each time with the
-//! reason for the refusal, until the attempts are used up. What makes an object valid is for its protocol
-//! to say.
+//! A draft owns a copy of its agent's conversation, which only grows. It asks for private thoughts first if the roleset wants them, and
+//! then for the JSON object. After a refusal it asks for a better object and gives the reason, until the attempts are used up. The protocol
+//! decides what makes an object valid.
 
 use crate::crypto::Hasher;
 use crate::protocol::contract::{
@@ -11,15 +10,15 @@ use crate::protocol::contract::{
 };
 use crate::text::{Violation, escape};
 
-/// How every message begins that sends a reply back to its author.
+/// The words that begin every message that sends a reply back to its author.
 pub const REFUSED: &str = "That reply does not count";
 
-/// The most of a reply that stays in its author's conversation, in characters.
+/// The maximum length of a reply in its author's conversation, in characters.
 const ECHO_CHARS_MAX: usize = 8000;
 
-/// What an agent is told in one turn.
+/// The prompt of an agent for one turn.
 pub(crate) struct TurnPrompt {
-    /// What there is to know.
+    /// The facts that the agent needs.
     pub(crate) situation: String,
     /// The request for private thoughts.
     pub(crate) think: String,
@@ -32,38 +31,37 @@ pub(crate) struct TurnPrompt {
 pub(crate) struct Draft {
     call: CallId,
     conversation: Conversation,
-    /// What to say once the private thoughts are in.
+    /// The request that follows once the private thoughts are in.
     write: String,
     shape: ReplyShape,
     /// The private thoughts, once they are in.
     thoughts: Option<String>,
-    /// Replies refused so far.
+    /// The number of refused replies.
     pub(crate) repairs: u32,
-    /// How many of them as vacuous.
+    /// The number of replies that were refused as vacuous.
     vacuous: u32,
-    /// After so many of these the draft has failed, if there is such a number.
+    /// The number of vacuous replies after which the draft has failed, if there is such a number.
     vacuous_max: Option<u32>,
 }
 
-/// What follows from a reply to a draft.
+/// The consequence of a reply to a draft.
 pub(crate) enum TurnProgress<T> {
     /// Ask again.
     Ask(Ask),
     /// The object is valid.
     Valid(T),
-    /// Every attempt was refused.
+    /// The draft has failed: no attempt is left.
     Failed,
 }
 
-/// A reply that its protocol takes, and the object in it as its author's conversation keeps it.
+/// A reply that its protocol accepts, and its object as the author's conversation keeps it.
 pub(crate) struct Valid<T> {
     pub(crate) content: T,
     pub(crate) object: String,
 }
 
 impl Draft {
-    /// Starts a draft; `told` is what the agent is told to do, in up to two messages, and `shape` the
-    /// form of its object.
+    /// Starts a draft. `told` is the agent's prompt, in up to two messages, and `shape` is the form of its object.
     pub(crate) fn start(
         thinking: Thinking,
         call: CallId,
@@ -93,18 +91,19 @@ impl Draft {
         draft
     }
 
-    /// Gives up after so many refusals as vacuous: an agent that has written nothing twice writes nothing a third time.
+    /// Sets the number of vacuous replies after which the draft gives up. An agent that has written nothing twice writes nothing a third
+    /// time.
     pub(crate) fn give_up_after_vacuous(&mut self, max: Option<u32>) {
         self.vacuous_max = max;
     }
 
-    /// Asks for the object in other words and another form, now that the thoughts are about to come in.
+    /// Changes the request for the object and its form, now that the thoughts are about to come in.
     pub(crate) fn recast(&mut self, write: String, shape: ReplyShape) {
         self.write = write;
         self.reshape(shape);
     }
 
-    /// Asks for the object in another form from here on.
+    /// Changes the form of the object from here on.
     pub(crate) fn reshape(&mut self, shape: ReplyShape) {
         self.shape = shape;
     }
@@ -120,15 +119,15 @@ impl Draft {
             Step::Think | Step::Choose | Step::Weigh => ReplyShape::Free,
             Step::Envelope => self.shape.clone(),
         };
-        // Think warm, commit cold: with the thoughts written down, the object only copies their
-        // result, and sampling would make it slip. A refused one is written warm again.
+        // Think warm, commit cold: with the thoughts written down, the object only copies their result, and sampling would make it slip. A
+        // refused object is written warm again.
         let is_copy = self.thoughts.is_some() && self.call.step == Step::Envelope && self.call.attempt == 0;
         let temperature = if is_copy { 0.0 } else { agent.temperature };
         ask(self.call, &self.conversation, shape, agent.max_tokens, temperature, seed)
     }
 
-    /// Takes a reply and says what follows; `check` says whether the protocol takes its object, which came after
-    /// these thoughts.
+    /// Takes a reply and returns what follows from it. `check` decides whether the protocol accepts its object, which came after these
+    /// thoughts.
     pub(crate) fn reply<T>(
         &mut self,
         agent: &AgentSetup,
@@ -138,7 +137,7 @@ impl Draft {
         check: impl FnOnce(&str, Option<&str>) -> Result<Valid<T>, Violation>,
     ) -> TurnProgress<T> {
         if self.call.step == Step::Think {
-            // Thoughts cut at the limit are thoughts all the same; they are never judged, only held to.
+            // Thoughts that are cut at the limit are thoughts all the same. They are never judged, but they may bind the object.
             self.thoughts = Some(reply.text.clone());
             self.conversation.push(Role::Assistant, echo(&reply.text));
             self.conversation.push(Role::User, std::mem::take(&mut self.write));
@@ -183,7 +182,7 @@ impl Draft {
     }
 }
 
-/// Makes a request; its sampling seed depends on the run's seed and on the call alone.
+/// Makes a request. Its sampling seed depends only on the run's seed and on the call.
 pub(crate) fn ask(
     call: CallId,
     conversation: &Conversation,
@@ -193,14 +192,14 @@ pub(crate) fn ask(
     seed: u64,
 ) -> Ask {
     let derived = Hasher::default().part(&seed.to_be_bytes()).part(call.to_string().as_bytes()).finish();
-    // Servers differ in how they read large seeds; 31 bits are safe everywhere.
+    // Servers read large seeds in different ways; 31 bits are safe everywhere.
     let seed = u32::try_from(derived.leading_u64() >> 33).unwrap_or(0);
     let digest = Ask::digest_of(conversation.digest(), &shape, max_tokens, temperature, seed);
     let messages = conversation.messages().to_vec();
     Ask { call, messages, shape, max_tokens, temperature, seed, digest, refused: None }
 }
 
-/// What an agent said, as its own conversation keeps it.
+/// Returns the words of an agent as its own conversation keeps them.
 fn echo(text: &str) -> String {
     let mut kept: String = escape::plain(text.trim()).chars().take(ECHO_CHARS_MAX).collect();
     if kept.trim().is_empty() {

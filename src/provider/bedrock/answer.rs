@@ -1,4 +1,4 @@
-//! Putting a reply together from what Converse sends, whole or in events.
+//! Builds a reply from the output of Converse, whole or in events.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -9,7 +9,7 @@ use crate::provider::receipt::Parts;
 use crate::provider::secret::{Cleaner, Secrets};
 use crate::text::escape;
 
-/// A reply in the making.
+/// A reply that is still being received.
 #[derive(Default)]
 pub(super) struct Collected {
     text: String,
@@ -19,11 +19,11 @@ pub(super) struct Collected {
     stop: Option<String>,
     usage: Option<Usage>,
     receipt: Parts,
-    /// Parts with content so far: about one a token.
+    /// The number of parts with content, about one for each token.
     pub(super) parts: u64,
 }
 
-/// The answer of Converse. Fields that nobody reads are ignored on purpose.
+/// The answer of Converse. Fields that are not needed here are ignored on purpose.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Whole<'a> {
@@ -71,7 +71,7 @@ struct ReasoningText {
     text: String,
 }
 
-/// What one event of a stream adds; its kind is in the event's head.
+/// The content of one event in a stream. The kind of the event is in its head.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Event {
@@ -103,7 +103,7 @@ struct ReasoningDelta {
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 struct Usage {
-    /// Without those read from a cache or written to one.
+    /// The prompt's tokens, without those read from a cache or written to one.
     #[serde(rename = "inputTokens")]
     input: u64,
     #[serde(rename = "outputTokens")]
@@ -115,16 +115,16 @@ struct Usage {
 }
 
 impl Collected {
-    /// Begins a reply with what its head tells of it.
+    /// Begins a reply with the receipt from its head.
     pub(super) fn new(receipt: Parts) -> Self {
         Self { receipt, ..Self::default() }
     }
 
-    /// Reads the answer of Converse; keys are taken out of what is quoted of an unusable one.
+    /// Reads the answer of Converse. Keys are removed from the excerpt of an unusable one.
     pub(super) fn whole(json: &str, receipt: Parts, secrets: &Secrets) -> Result<Self, String> {
         let whole: Whole<'_> = serde_json::from_str(json).map_err(|e| {
             let excerpt = escape::excerpt(&secrets.in_message(json));
-            format!("it is no answer of Converse ({e}): `{excerpt}`")
+            format!("it is not a Converse answer ({e}): `{excerpt}`")
         })?;
         let mut collected = Self::new(receipt);
         (collected.stop, collected.usage) = (Some(whole.stop_reason), whole.usage);
@@ -142,7 +142,7 @@ impl Collected {
         let event: Event = serde_json::from_slice(payload).map_err(|e| {
             let payload = String::from_utf8_lossy(payload);
             let excerpt = escape::excerpt(&secrets.in_message(&payload));
-            format!("an event of it cannot be read ({e}): `{excerpt}`")
+            format!("one of its events cannot be read ({e}): `{excerpt}`")
         })?;
         let Delta { text, tool_use, reasoning_content } = event.delta;
         let (input, reasoning) = (tool_use.map(|t| t.input), reasoning_content.map(|r| r.text));
@@ -157,24 +157,24 @@ impl Collected {
         Ok(())
     }
 
-    /// The text so far without keys, for people who watch; where there is none yet, the reasoning.
+    /// Returns the text for people who watch, without keys. Before there is any text, it returns the reasoning.
     pub(super) fn shown(&self, secrets: &Secrets) -> String {
         let text = if self.text.is_empty() { &self.reasoning } else { &self.text };
         secrets.in_reply(text).into_owned()
     }
 
-    /// Returns true if the model told why it stopped.
+    /// Returns true if the model said why it stopped.
     pub(super) fn is_complete(&self) -> bool {
         self.stop.is_some()
     }
 
-    /// Returns the reply, without keys, and its usage; what was not counted is estimated.
+    /// Returns the reply, without keys, and its usage. Counts that are missing are estimated.
     pub(super) fn into_answer(self, ask: &Ask, secrets: &Secrets) -> Result<Completion, String> {
         let finish = match self.stop.as_deref() {
             Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
             Some("guardrail_intervened" | "content_filtered") => Finish::Refused,
             Some(_) => Finish::Stop,
-            None => return Err("it does not say why it ends".to_owned()),
+            None => return Err("it has no stop reason".to_owned()),
         };
         let text = if self.input.is_empty() { self.text } else { self.input };
         let usage = match self.usage {
@@ -189,7 +189,7 @@ impl Collected {
                 crate::core::Usage::estimate(ask.prompt_tokens_estimate(), text.len() + self.reasoning.len())
             }
         };
-        // A key may have come in pieces, so that only the whole text shows it.
+        // A key may have come in pieces, so only the whole text shows it.
         let mut cleaner = Cleaner::new(secrets);
         let text = cleaner.text(text);
         let reasoning = Some(cleaner.text(self.reasoning)).filter(|reasoning| !reasoning.is_empty());

@@ -1,9 +1,9 @@
-//! The `bedrock` provider: Amazon Bedrock's Converse interface, whole replies and streamed ones.
+//! The `bedrock` provider: Amazon Bedrock's Converse interface, with whole replies and streamed ones.
 //!
-//! Requests are signed with the credentials that AWS tools would find, or carry Bedrock's own key. Structured
-//! output is negotiated as with other servers: the schema as the form of the output; for models that have no such
-//! form, as the input of a tool that must be called; and then the prompt alone. Converse knows neither seeds nor
-//! the probabilities of tokens.
+//! Requests are signed with the credentials that AWS tools would find, or carry Bedrock's own key. Structured output is
+//! negotiated as with other servers. The schema is the form of the output or, for models without such a form, the input
+//! of a tool that must be called. The last resort is the prompt alone. Converse supports neither seeds nor the
+//! probabilities of tokens.
 
 mod answer;
 mod sign;
@@ -28,10 +28,10 @@ use super::{Flow, ProviderError};
 use crate::core::{BedrockEndpoint, Structured};
 use crate::protocol::{Ask, ReplyShape};
 
-/// What may stand in a segment of a path as it is; AWS tools encode all else, and so does the signature.
+/// The characters to encode in a segment of a path. AWS tools encode the same ones, and so does the signature.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// Holds Bedrock's own key, which comes before all other credentials.
+/// The variable with Bedrock's own key, which comes before all other credentials.
 const KEY: &str = "AWS_BEARER_TOKEN_BEDROCK";
 
 /// The type of a streamed reply.
@@ -42,7 +42,7 @@ const EVENT_STREAM: &str = "application/vnd.amazon.eventstream";
 pub struct Bedrock {
     client: Rc<BedrockConnection>,
     retry: RetryPolicy,
-    /// The strongest hold that the model has not refused.
+    /// The strongest form of structured output that the model has not refused.
     structured: Cell<Structured>,
     home: Home,
 }
@@ -52,19 +52,19 @@ pub struct Bedrock {
 pub(super) struct BedrockConnection {
     http: Http,
     endpoint: BedrockEndpoint,
-    /// None where a key stands in place of a signature.
+    /// The signer of requests; `None` if a key takes the place of a signature.
     signer: Option<SigV4Signer>,
     url: Url,
     admission: Option<Admission>,
 }
 
 impl BedrockConnection {
-    /// The way to the service, if there is anything to decide on it.
+    /// Returns the admission to the service, if there is anything to decide.
     pub(super) fn admission(&self) -> Option<&Admission> {
         self.admission.as_ref()
     }
 
-    /// Makes the client; connects to nothing yet.
+    /// Creates the client, without connecting to anything yet.
     pub(super) fn new(endpoint: BedrockEndpoint, flow: Option<Flow>) -> Result<Self, ProviderError> {
         let key = std::env::var(KEY).ok().map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
         let mut headers = HeaderMap::new();
@@ -80,12 +80,12 @@ impl BedrockConnection {
         let model = utf8_percent_encode(&endpoint.model, SEGMENT);
         let action = if endpoint.stream { "converse-stream" } else { "converse" };
         let url = Url::parse(&format!("{}/model/{model}/{action}", endpoint.base_url))
-            .map_err(|e| ProviderError::Setup(format!("base URL `{}`: {e}", endpoint.base_url)))?;
+            .map_err(|e| ProviderError::Setup(format!("cannot use base URL `{}`: {e}", endpoint.base_url)))?;
         let admission = Admission::new([&endpoint.base_url].into_iter(), flow, endpoint.calls_at_once);
         Ok(Self { http, endpoint, signer, url, admission })
     }
 
-    /// The error of a request that was never sent, since the run is being ended.
+    /// Returns the error of a request that was never sent, because the run is being ended.
     fn given_up(&self) -> ProviderError {
         ProviderError::given_up(&self.endpoint.base_url)
     }
@@ -104,9 +104,9 @@ impl BedrockConnection {
             .map_err(|e| ProviderError::Setup(format!("the request cannot be written as JSON: {e}")))?;
         let mut request = self.http.post(self.url.clone()).header(CONTENT_TYPE, sign::JSON);
         if let Some(signer) = &self.signer {
-            // Each attempt has its own signature: one grows old within minutes.
+            // Each attempt has its own signature, because a signature expires within minutes.
             let signed = signer.sign(&self.url, &body).await;
-            // What a service refuses it may say back.
+            // A service may repeat the credentials that it refuses.
             self.http.hide(signer.seen());
             request = request.headers(signed?);
         }
@@ -134,7 +134,7 @@ impl BedrockConnection {
 }
 
 impl Bedrock {
-    /// Makes the client; connects to nothing yet.
+    /// Creates the client, without connecting to anything yet.
     ///
     /// # Errors
     ///
@@ -143,19 +143,19 @@ impl Bedrock {
         Ok(Self::with_connection(Rc::new(BedrockConnection::new(endpoint, None)?)))
     }
 
-    /// Calls a model over connections that others share.
+    /// Creates a provider that calls a model over shared connections.
     pub(super) fn with_connection(client: Rc<BedrockConnection>) -> Self {
         let retry = RetryPolicy::new(client.endpoint.retries, false);
         let structured = Cell::new(Structured::JsonSchema);
         Self { client, retry, structured, home: Home::default() }
     }
 
-    /// Never uses a stronger hold than this from here on.
+    /// Uses no stronger form of structured output than this from now on.
     pub fn degrade_to(&self, structured: Structured) {
         self.structured.set(self.structured.get().max(structured));
     }
 
-    /// Makes no call again once `quitting` says so.
+    /// Makes no further call once `quitting` is true.
     pub fn watch_shutdown(&self, quitting: &Quitting) {
         self.retry.watch_shutdown(quitting);
     }
@@ -188,7 +188,7 @@ impl Bedrock {
         }
     }
 
-    /// Weakens the hold if the model refused it; returns false if there is nothing left to give.
+    /// Weakens the structured output if the model refused it. Returns false if there is no weaker form.
     fn gives_way(&self, error: &ProviderError, structured: Option<Structured>) -> bool {
         let ProviderError::Status { status: 400, message, .. } = error else { return false };
         let weaker = match structured {
@@ -201,7 +201,7 @@ impl Bedrock {
         if !form.iter().any(|word| message.contains(word)) {
             return false;
         }
-        tracing::warn!("{error}; trying again with a weaker hold on the reply's form");
+        tracing::warn!("{error}; trying again with weaker structured output");
         self.degrade_to(weaker);
         true
     }

@@ -1,8 +1,9 @@
 //! AWS Signature Version 4, with the credentials that AWS tools would find.
 //!
-//! In: a request's URL and body. Out: the headers that sign it. Credentials come from the environment, a profile of
-//! `~/.aws` (keys, single sign-on, a process, a role), a web identity, a container or the machine's metadata, in
-//! that order; they are kept until they expire, and leave this module only to be taken out of what the service says.
+//! The input is a request's URL and body. The output is the headers that sign it. Credentials come from the
+//! environment, a profile of `~/.aws` (keys, single sign-on, a process, a role), a web identity, a container or the
+//! machine's metadata, in that order. They are kept until they expire. They leave this module only to be removed from
+//! what the service says.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,26 +24,26 @@ use crate::provider::{ProviderError, http};
 /// The type of a request's body.
 pub(super) const JSON: &str = "application/json";
 
-/// What a service of credentials may take to answer.
+/// The time that a credential service has to answer.
 const CREDENTIALS_WAIT: Duration = Duration::from_secs(5);
 
-/// What all sources of credentials together may take; a process of the user's may ask somebody else first.
+/// The time that all sources of credentials have together. A process of the user's may have to ask a person first.
 const CREDENTIALS_MAX: Duration = Duration::from_mins(1);
 
-/// Signs requests to Bedrock in one Region.
+/// A signer of requests to Bedrock in one Region.
 #[derive(Debug)]
 pub(super) struct SigV4Signer {
     signer: reqsign_core::Signer<Credential>,
     seen: Seen,
 }
 
-/// Credentials that were found and not yet taken note of.
+/// Credentials that were found, and that the caller has not collected yet.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Vec<String>>>);
 
 impl Seen {
     fn words(&self) -> MutexGuard<'_, Vec<String>> {
-        // A list is whole whatever became of the one who last held it.
+        // The list is whole even if the last holder of the lock panicked.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -53,7 +54,7 @@ impl std::fmt::Debug for Seen {
     }
 }
 
-/// Looks for credentials as AWS tools do, and remembers what it finds.
+/// A credential provider that searches as AWS tools do, and remembers the credentials that it finds.
 #[derive(Debug)]
 struct Remembering {
     credentials: DefaultCredentialProvider,
@@ -74,9 +75,9 @@ impl ProvideCredential for Remembering {
 }
 
 impl SigV4Signer {
-    /// Makes the signer; looks for credentials when the first request is signed.
+    /// Creates the signer, which searches for credentials when the first request is signed.
     pub(super) fn new(region: &str, profile: Option<&str>) -> Self {
-        // A variable that is no text belongs to somebody else.
+        // A variable that is not text belongs to another program.
         let envs = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         let env = StaticEnv { home_dir: etcetera::home_dir().ok(), envs: envs.collect() };
@@ -87,7 +88,7 @@ impl SigV4Signer {
             .with_command_execute(Local);
         let credentials = DefaultCredentialProvider::builder();
         let credentials = match profile {
-            // Who names a profile means it, whatever the environment holds.
+            // A user who names a profile means it, whatever the environment holds.
             Some(profile) => credentials.with_profile(profile).no_env(),
             None => credentials,
         };
@@ -97,7 +98,7 @@ impl SigV4Signer {
         Self { signer: reqsign_core::Signer::new(context, credentials, signer), seen }
     }
 
-    /// Returns the credentials that were found since it was last asked.
+    /// Returns the credentials that were found since the last call.
     pub(super) fn seen(&self) -> Vec<String> {
         std::mem::take(&mut *self.seen.words())
     }
@@ -105,8 +106,8 @@ impl SigV4Signer {
     /// Returns the headers that sign a POST of `body`.
     pub(super) async fn sign(&self, url: &Url, body: &[u8]) -> std::result::Result<HeaderMap, ProviderError> {
         let setup = |why: String| ProviderError::Setup(format!("the request cannot be signed: {why}"));
-        // S3 signs a path as it is sent, and that is what the library does; all other services sign it encoded
-        // once more.
+        // S3 signs a path as it is sent, and the library does the same. All other services sign the path encoded once
+        // more.
         let mut encoded = url.clone();
         encoded.set_path(&url.path().replace('%', "%25"));
         let request = ::http::Request::post(encoded.as_str())
@@ -116,14 +117,14 @@ impl SigV4Signer {
             .map_err(|e| setup(e.to_string()))?;
         let (mut parts, ()) = request.into_parts();
         let signed = tokio::time::timeout(CREDENTIALS_MAX, self.signer.sign(&mut parts, None)).await;
-        let signed = signed.map_err(|_| setup(format!("no credentials came within {CREDENTIALS_MAX:?}")))?;
+        let signed = signed.map_err(|_| setup(format!("no AWS credentials within {CREDENTIALS_MAX:?}")))?;
         signed.map_err(|e| {
             ProviderError::Setup(format!(
                 "no usable AWS credentials: {e}; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE or AWS_BEARER_TOKEN_BEDROCK"
             ))
         })?;
         let mut headers = parts.headers;
-        // These two the request has already.
+        // The request has these two headers already.
         headers.remove(CONTENT_TYPE);
         headers.remove("host");
         headers.iter_mut().for_each(|(_, value): (_, &mut HeaderValue)| value.set_sensitive(true));
@@ -131,7 +132,7 @@ impl SigV4Signer {
     }
 }
 
-/// What credentials may be read from: files, services and commands as AWS's own configuration names them.
+/// The sources of credentials: files, services and commands, as AWS's own configuration names them.
 #[derive(Debug)]
 struct Local;
 
@@ -145,7 +146,7 @@ impl FileRead for Local {
 impl HttpSend for Local {
     async fn http_send(&self, request: ::http::Request<Bytes>) -> Result<::http::Response<Bytes>> {
         let failed =
-            |e: reqwest::Error| Error::unexpected("a service of credentials did not answer").with_source(e);
+            |e: reqwest::Error| Error::unexpected("the credential service did not answer").with_source(e);
         let host = request.uri().host().unwrap_or_default().to_owned();
         let client = http::for_credentials(&host, CREDENTIALS_WAIT).map_err(failed)?;
         let request = reqwest::Request::try_from(request).map_err(failed)?;

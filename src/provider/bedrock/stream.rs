@@ -15,7 +15,7 @@ use crate::provider::receipt::Parts;
 /// The header in which the service names a request.
 pub(super) const REQUEST_ID: &str = "x-amzn-requestid";
 
-/// Reads a whole stream; each frame's checksums are checked.
+/// Reads a whole stream, and checks the checksums of each frame.
 pub(super) async fn collect(
     http: &Http,
     response: Response,
@@ -66,13 +66,13 @@ fn read(http: &Http, message: &Message, collected: &mut Collected) -> Result<(),
     }
 }
 
-/// Returns the status that an exception has where it comes before a stream.
+/// Returns the HTTP status that an exception has if it comes before a stream.
 fn status(exception: &str) -> u16 {
     match exception {
         "throttlingException" => 429,
         "validationException" => 400,
         "serviceUnavailableException" => 503,
-        // `internalServerException`, `modelStreamErrorException`, and what comes to be.
+        // These are `internalServerException`, `modelStreamErrorException`, and exceptions that are added later.
         _ => 500,
     }
 }

@@ -1,4 +1,4 @@
-//! The bytes of a Converse request, by the interface of 2023-09-30.
+//! The JSON of a Converse request, in the interface of 2023-09-30.
 
 use serde::Serialize;
 
@@ -6,7 +6,7 @@ use crate::core::Structured;
 use crate::protocol::{Ask, ReplyShape, Role};
 use crate::text::schema::SchemaText;
 
-/// A request.
+/// A request to Converse.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ConverseRequest<'a> {
@@ -25,7 +25,7 @@ struct Text<'a> {
     text: &'a str,
 }
 
-/// What one side says before the other speaks again.
+/// The messages of one side before the other side speaks again.
 #[derive(Serialize)]
 struct Turn<'a> {
     role: Role,
@@ -60,7 +60,7 @@ struct Structure<'a> {
 #[derive(Serialize)]
 struct NamedSchema<'a> {
     name: &'a str,
-    /// The schema's own text, as a string.
+    /// The text of the schema, as a string.
     schema: &'a str,
 }
 
@@ -101,7 +101,7 @@ struct Named<'a> {
 }
 
 impl<'a> ConverseRequest<'a> {
-    /// Makes the request for `ask`, held to its schema in this way.
+    /// Creates the request for `ask`, with this form of structured output.
     pub(super) fn new(ask: &'a Ask, structured: Option<Structured>) -> Self {
         let mut system = Vec::new();
         let mut messages: Vec<Turn<'a>> = Vec::new();
@@ -109,7 +109,7 @@ impl<'a> ConverseRequest<'a> {
             let text = Text { text: &message.content };
             match message.role {
                 Role::System => system.push(text),
-                // Sides take turns here: what one says in two messages is one turn of two texts.
+                // Sides take turns here, so two messages of one side are one turn of two texts.
                 role @ (Role::User | Role::Assistant) => match messages.last_mut() {
                     Some(turn) if turn.role == role => turn.content.push(text),
                     Some(_) | None => messages.push(Turn { role, content: vec![text] }),

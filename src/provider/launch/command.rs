@@ -1,4 +1,4 @@
-//! From what the user types to the words of a server's command.
+//! Turns the user's words into the command of a server.
 
 use std::fmt;
 use std::path::Path;
@@ -11,18 +11,18 @@ use crate::text::escape;
 pub struct Launcher {
     /// The program's name.
     pub name: &'static str,
-    /// How it is told a model that is a file or folder here.
+    /// The arguments that name a model which is a file or folder on this machine.
     pub local: &'static [&'static str],
-    /// How it is told a model that it knows or fetches by name.
+    /// The arguments that name a model which the server knows or fetches by name.
     pub named: &'static [&'static str],
     /// Its other arguments, separated by single spaces.
     pub others: &'static str,
 }
 
-/// The servers that are known by name; they differ in data only.
+/// The servers that are known by name, which differ only in data.
 ///
-/// llama.cpp: one slot for each of two agents, each with its own part of the cache, so that neither
-/// agent's conversation evicts the other's; and 8192 tokens of context for each.
+/// llama.cpp has one slot for each of two agents, each with its own part of the cache, so that neither agent's
+/// conversation evicts the other's. Each slot has 8192 tokens of context.
 pub const LAUNCHERS: [Launcher; 2] = [
     Launcher {
         name: "llama-server",
@@ -38,7 +38,7 @@ pub const LAUNCHERS: [Launcher; 2] = [
     },
 ];
 
-/// A server's command, whose port is still open.
+/// A server's command, whose port is not chosen yet.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LaunchCommand {
     /// The words, with `{port}` where the port goes.
@@ -46,20 +46,20 @@ pub struct LaunchCommand {
 }
 
 impl LaunchCommand {
-    /// Reads a command: a known server with further arguments of its own, such as
-    /// `vllm --max-model-len 8192`, or a whole command with `{port}` and, if it needs it, `{model}`.
+    /// Reads a command. It is a known server with further arguments of its own, such as `vllm --max-model-len 8192`, or
+    /// a whole command with `{port}` and, if it needs one, `{model}`.
     ///
-    /// Words are split as a shell does, and no shell reads them.
+    /// Words are split as a shell splits them, but no shell reads them.
     ///
     /// # Errors
     ///
-    /// [`LaunchError::Command`] with what to write instead.
+    /// [`LaunchError::Command`], which says what to write instead.
     pub fn parse(text: &str, model: Option<&str>) -> Result<Self, LaunchError> {
         let refuse = |why: String| Err(LaunchError::Command(format!("--launch `{text}`: {why}")));
         let Some(given) = shlex::split(text).filter(|words| !words.is_empty()) else {
             return refuse("it is empty, or a quote in it is not closed".to_owned());
         };
-        // A project's file may name the model; as an option it would change what the user's own command does.
+        // A project's file may name the model. As an option, it would change what the user's own command does.
         if let Some(model) = model.filter(|model| model.starts_with('-')) {
             return refuse(format!(
                 "the model `{model}` would be read as an option; write ./{model} for a file"
@@ -88,13 +88,13 @@ impl LaunchCommand {
         for word in &mut words {
             if word.contains("{model}") {
                 let Some(model) = model else {
-                    return refuse("it wants a model; name it with --model".to_owned());
+                    return refuse("it needs a model; name one with --model".to_owned());
                 };
-                // Inside a longer word another program may read it, such as a shell.
+                // Another program, such as a shell, may read the model inside a longer word.
                 let is_plain = |c: char| c.is_alphanumeric() || "._/:@+-".contains(c);
                 if word != "{model}" && !model.chars().all(is_plain) {
                     return refuse(format!(
-                        "the model `{model}` has characters that `{word}` could read as its own; give {{model}} a word to itself"
+                        "the model `{model}` has characters that `{word}` could interpret; give {{model}} a word to itself"
                     ));
                 }
                 *word = word.replace("{model}", model);
@@ -103,7 +103,7 @@ impl LaunchCommand {
         Ok(Self { words })
     }
 
-    /// Returns the words with a port.
+    /// Returns the words with this port.
     #[must_use]
     pub fn words(&self, port: u16) -> Vec<String> {
         self.words.iter().map(|word| word.replace("{port}", &port.to_string())).collect()
@@ -118,7 +118,7 @@ impl fmt::Display for LaunchCommand {
 }
 
 impl Launcher {
-    /// Returns how this server is told the model.
+    /// Returns the arguments that name the model for this server.
     fn how(&self, model: &str) -> Result<&'static [&'static str], LaunchError> {
         if Path::new(model).exists() {
             return Ok(self.local);
@@ -168,7 +168,7 @@ mod tests {
         refused("python 'x", None, "a quote in it is not closed");
         refused("vllm", None, "name the model with --model");
         refused("my-server --port 1", None, "says where its port goes");
-        refused("my-server {port} {model}", None, "name it with --model");
+        refused("my-server {port} {model}", None, "name one with --model");
         refused("llama-server", Some("./missing.gguf"), "there is no such file");
         refused("vllm", Some("--trust-remote-code"), "would be read as an option");
     }

@@ -1,8 +1,8 @@
-//! What of the environment a launched server does not get: the keys of other services.
+//! The variables that a launched server does not inherit: the keys of other services.
 //!
-//! In: the variables that are set, and the names that the configuration has for keys. Out: the names to leave out. A
-//! model server that runs here needs no API key, and prints its environment into a log when it pleases. This is order
-//! and no wall: a program of the same user can find other ways to a secret. Values are never read here.
+//! The input is the variables that are set, and the names that the configuration has for keys. The output is the names
+//! to leave out. A model server on this machine needs no API key, and may print its environment into a log. This is
+//! order, not a barrier: a program of the same user can find other ways to a secret. Values are never read here.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -24,16 +24,16 @@ const SECRETS: [&str; 11] = [
     "AWS_WEB_IDENTITY_TOKEN_FILE",
 ];
 
-/// How names of further variables end that hold secrets.
+/// The endings of the names of further variables that hold secrets.
 const ENDINGS: [&str; 4] = ["_API_KEY", "_ACCESS_KEY_ID", "_SECRET_ACCESS_KEY", "_SESSION_TOKEN"];
 
-/// The digest that makes a folder trusted concerns this program alone.
+/// The variable with the digest that makes a folder trusted, which concerns this program alone.
 const TRUST: &str = "CONSENSUS_TRUST";
 
-/// What a server needs to fetch the model that it serves, and gets in any case.
+/// The variables that a server needs to fetch its model, and gets in any case.
 const OWN: [&str; 2] = ["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"];
 
-/// Returns the variables of this process that a server does not get; `named` are those of the configuration.
+/// Returns the variables of this process that a server does not get. `named` contains those of the configuration.
 pub(super) fn withheld(named: &BTreeSet<String>) -> Vec<OsString> {
     let set = std::env::vars_os().map(|(name, _)| name);
     set.filter(|name| is_withheld(&name.to_string_lossy(), named)).collect()

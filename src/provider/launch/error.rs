@@ -1,4 +1,4 @@
-//! Why a server could not be started.
+//! The reasons why there is no model server.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,39 +7,39 @@ use thiserror::Error;
 
 use crate::core::ExitCode;
 
-/// Why there is no server.
+/// The reason why there is no server.
 #[derive(Clone, Debug, Error)]
 pub enum LaunchError {
     /// The command cannot be used.
     #[error("{0}")]
     Command(String),
-    /// The machine does not give what is needed to start it.
+    /// The machine lacks something that is needed to start the server.
     #[error("cannot start the model server: {0}")]
     Start(String),
-    /// It ended.
-    #[error("the model server `{program}` ended {when} ({status}); its log is `{log}` and ends:\n{tail}")]
+    /// The server ended.
+    #[error("the model server `{program}` ended {when} ({status}); the end of its log `{log}`:\n{tail}")]
     Ended {
         /// The program.
         program: String,
-        /// At what time, in words.
+        /// The time of its end, in words.
         when: &'static str,
-        /// Exit status.
+        /// The exit status.
         status: String,
-        /// Its log.
+        /// The path of its log.
         log: PathBuf,
         /// The log's last lines, neutralised.
         tail: String,
     },
-    /// It does not answer.
+    /// The server does not answer.
     #[error(
-        "the model server `{program}` is not ready after {after:?}; raise `timeouts.ready_ms` if it is only slow; its log is `{log}` and ends:\n{tail}"
+        "the model server `{program}` is not ready after {after:?}; raise `timeouts.ready_ms` if it is only slow; the end of its log `{log}`:\n{tail}"
     )]
     NotReady {
         /// The program.
         program: String,
-        /// How long it was waited for.
+        /// The time for which it was awaited.
         after: Duration,
-        /// Its log.
+        /// The path of its log.
         log: PathBuf,
         /// The log's last lines, neutralised.
         tail: String,
@@ -47,7 +47,7 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
-    /// Returns the code with which the program ends if this ends it.
+    /// Returns the exit code of the program if this error ends it.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {

@@ -12,25 +12,25 @@ use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
-/// How long a server may take to end by itself.
+/// The time that a server has to end by itself.
 const GRACE: Duration = Duration::from_secs(8);
 
-/// The same for what the server has left behind, which has seen its end coming.
+/// The same time for processes that the server has left behind, which have seen the end coming.
 const DESCENDANTS_GRACE: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether anything is left.
+/// The interval between two checks for remaining processes.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Runs a command in a process group of its own until it ends, or until standard input closes or a
-/// signal comes; then ends the group, and on Linux all other descendants. Returns the exit code to leave with.
+/// Runs a command in a process group of its own, until it ends, standard input closes, or a signal arrives. It then
+/// ends the group and, on Linux, all other descendants. Returns the exit code to leave with.
 ///
-/// The caller must leave the process right after it: a thread still reads standard input.
+/// The caller must leave the process right after this, because a thread still reads standard input.
 ///
 /// # Errors
 ///
 /// Any error in starting the command.
 pub async fn guard(command: &[String]) -> std::io::Result<u8> {
-    // Processes that lose their parent then come to this one, and are ended with the rest.
+    // Processes that lose their parent then become children of this one, and are ended with the rest.
     #[cfg(target_os = "linux")]
     nix::sys::prctl::set_child_subreaper(true)?;
     let (mut interrupt, mut terminate, mut hang_up) =
@@ -50,48 +50,48 @@ pub async fn guard(command: &[String]) -> std::io::Result<u8> {
         _ = hang_up.recv() => None,
     };
     let send = |signal| {
-        // A group without members is what is wanted.
+        // The call fails if the group has no members, which is the goal.
         let _ = group.map(|group| killpg(group, signal));
     };
     if ended.is_none() {
         send(Signal::SIGTERM);
-        // Whoever has not ended by then is ended below.
+        // A server that has not ended by then is killed below.
         let _ = tokio::time::timeout(GRACE, child.wait()).await;
     }
-    // Also for workers that the server left behind.
+    // This also ends workers that the server left behind.
     send(Signal::SIGKILL);
     let status = child.wait().await?;
     end_descendants().await;
     Ok(code(status))
 }
 
-/// Ends whatever has come to this process from the server and has not ended with its group: what it started
-/// in a group or a session of its own.
+/// Ends every process of the server that did not end with its group, and has become a child of this process. Such a
+/// process was started in a group or a session of its own.
 async fn end_descendants() {
     let began = Instant::now();
     let mut told = BTreeSet::new();
-    // What even SIGKILL does not end hangs in the kernel, and is not waited for.
+    // A process that even SIGKILL does not end hangs in the kernel, and is not awaited.
     while began.elapsed() < 2 * DESCENDANTS_GRACE {
         let left = children();
         if left.is_empty() {
             return;
         }
         for child in left {
-            // Told twice, many servers take it for an order to drop everything.
+            // Many servers take a second signal for an order to drop everything.
             if told.insert(child) {
                 let _ = kill(child, Signal::SIGTERM);
             }
             if began.elapsed() > DESCENDANTS_GRACE {
                 let _ = kill(child, Signal::SIGKILL);
             }
-            // Collected here, since nobody else does; one that has not ended yet is met again.
+            // The process is collected here, because no other process does it. One that has not ended yet is met again.
             let _ = waitpid(child, Some(WaitPidFlag::WNOHANG));
         }
         tokio::time::sleep(POLL).await;
     }
 }
 
-/// Returns the processes whose parent this one is; none where the kernel does not tell.
+/// Returns the child processes of this process; empty if the kernel does not list them.
 fn children() -> Vec<Pid> {
     let id = std::process::id();
     let tasks = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
@@ -101,10 +101,10 @@ fn children() -> Vec<Pid> {
     ids.filter_map(|id| id.parse().ok()).map(Pid::from_raw).collect()
 }
 
-/// Becomes a command that does not outlive the process that started it, even if that one is killed.
+/// Becomes a command that does not outlive the process that started it, even if that process is killed.
 ///
-/// Returns only if it cannot. The kernel watches the thread that started this process, so that thread must
-/// live as long as its process does. Where the kernel is not Linux, the guard alone ends the command.
+/// Returns only on failure. The kernel watches the thread that started this process, so that thread must live as long
+/// as its process does. On systems other than Linux, the guard alone ends the command.
 #[must_use]
 pub fn leash(command: &[String]) -> std::io::Error {
     use std::os::unix::process::CommandExt;
@@ -118,7 +118,7 @@ pub fn leash(command: &[String]) -> std::io::Error {
         if let Err(why) = asked {
             return why.into();
         }
-        // It may have ended before the kernel was asked.
+        // The parent may have ended before the kernel was asked.
         if nix::unistd::getppid() != parent {
             return std::io::ErrorKind::BrokenPipe.into();
         }
@@ -126,19 +126,19 @@ pub fn leash(command: &[String]) -> std::io::Error {
     std::process::Command::new(program).args(arguments).exec()
 }
 
-/// Resolves when whoever holds the other end of standard input has let go of it.
+/// Resolves when the holder of the other end of standard input has closed it.
 async fn owner_gone() {
     let (sender, receiver) = oneshot::channel();
     std::thread::spawn(move || {
         let mut byte = [0];
         while stdin().read(&mut byte).is_ok_and(|count| count > 0) {}
-        // The guard may have ended meanwhile.
+        // The guard may have ended in the meantime.
         let _ = sender.send(());
     });
     let _ = receiver.await;
 }
 
-/// The exit code as a shell would show it: 128 and the signal for a process that a signal ended.
+/// Returns the exit code as a shell would show it: 128 and the signal for a process that a signal ended.
 fn code(status: ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt;
     let code = status.code().or(status.signal().map(|signal| 128 + signal));

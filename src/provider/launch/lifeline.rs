@@ -1,4 +1,4 @@
-//! What those who call a launched server know of its life.
+//! The state of a launched server, as its callers know it.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use tokio::sync::watch;
 use super::error::LaunchError;
 use crate::provider::error::ProviderError;
 
-/// How long a broken call waits to hear whether its server has died.
+/// The time for which a broken call waits for the news that its server has died.
 const NEWS_MAX: Duration = Duration::from_secs(3);
 
-/// How a launched server is doing.
+/// The state of a launched server.
 #[derive(Clone, Debug)]
 pub(super) enum Life {
-    /// It answers; it was started this many times.
+    /// The server answers; it was started this many times.
     Ready(u32),
-    /// It died and is starting again.
+    /// The server died and is starting again.
     Starting,
-    /// It died for good.
+    /// The server died for good.
     Dead(LaunchError),
 }
 
-/// Tells calls how their server is doing.
+/// A receiver through which calls learn the state of their server.
 #[derive(Clone, Debug)]
 pub struct Lifeline {
     pub(super) life: watch::Receiver<Life>,
@@ -35,7 +35,7 @@ impl Lifeline {
         self.base_url == base_url
     }
 
-    /// Waits until the server answers, and returns how often it was started.
+    /// Waits until the server answers, and returns the number of times that it was started.
     pub(in crate::provider) async fn ready(&self) -> Result<u32, ProviderError> {
         let mut life = self.life.clone();
         loop {
@@ -46,14 +46,14 @@ impl Lifeline {
                 Life::Starting => {}
             }
             if life.changed().await.is_err() {
-                let why = LaunchError::Start("it was ended".to_owned());
+                let why = LaunchError::Start("it has been stopped".to_owned());
                 return Err(ProviderError::Launch(Box::new(why)));
             }
         }
     }
 
-    /// Returns true if the server has died since it was started for the `starts`th time; waits a
-    /// moment for the news, since a broken connection is noticed before an ended process.
+    /// Returns true if the server has died since it was started for the `starts`th time. It waits a moment for the
+    /// news, because a broken connection is noticed before an ended process.
     pub(in crate::provider) async fn died_since(&self, starts: u32) -> bool {
         let mut life = self.life.clone();
         let news = life.wait_for(|now| !matches!(now, Life::Ready(count) if *count == starts));

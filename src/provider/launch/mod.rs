@@ -1,17 +1,18 @@
-//! A model server of one's own: started for a run, watched during it, and gone after it.
+//! A model server that belongs to a run: started for it, watched during it, and gone after it.
 //!
-//! In: a [`LaunchCommand`], a log file, and how long to wait. Out: the base URL of a server that
-//! answers, and a [`Lifeline`] that tells calls how it is doing. A server that dies is started again
-//! once, on the same port; calls that met its end wait for that and are made again.
+//! The input is a [`LaunchCommand`], a log file, and the time to wait. The output is the base URL of a server that
+//! answers, and a [`Lifeline`] that tells calls its state. A server that dies is started again once, on the same port.
+//! Calls that met its end wait for the restart, and are made again.
 //!
-//! The server belongs to a [`guard`], a small process of this program that holds the other end of a
-//! pipe. When the pipe closes, for whatever reason (a normal end, an error, a panic, a signal, even
-//! SIGKILL), the guard ends the server's process group and, on Linux, whatever else descends from it. If the
-//! guard itself is killed, the kernel ends the process that it started ([`leash`]), and the processes of that
-//! one have to notice on their own. So nothing here has to be remembered on the way out.
+//! The server belongs to a [`guard`], a small process of this program that holds the other end of a pipe. The pipe
+//! closes for whatever reason: a normal end, an error, a panic, a signal, even SIGKILL. The guard then ends the
+//! server's process group and, on Linux, all its other descendants. If the guard itself is killed, the kernel ends the
+//! process that the guard started ([`leash`]); the children of that process have to notice on their own. So nothing
+//! here has to be remembered on the way out.
 //!
 //! Commands come from the user alone, never from a journal, a roleset or a folder that the user has not trusted, and no
-//! shell reads them. A server inherits the environment without the keys of other services; the module `environment` has the list.
+//! shell reads them. A server inherits the environment without the keys of other services; the module `environment` has
+//! the list.
 
 mod command;
 mod environment;
@@ -43,13 +44,13 @@ use super::Probe;
 use crate::core::Timeouts;
 use crate::text::escape;
 
-/// How often a starting server is asked whether it is ready.
+/// The interval at which a starting server is asked whether it is ready.
 const POLL: Duration = Duration::from_millis(250);
 
-/// How long the guard may take to end the server, with some room beyond its own grace.
+/// The time that the guard has to end the server, with some room beyond its own grace.
 const END_MAX: Duration = Duration::from_secs(15);
 
-/// How much of the log's end is shown when a server ends.
+/// The part of the log's end that is shown when a server ends, in bytes and in lines.
 const TAIL_BYTES: u64 = 8 << 10;
 const TAIL_LINES: usize = 12;
 
@@ -64,12 +65,13 @@ pub struct Launched {
 impl Launched {
     /// Starts a server and waits until it answers.
     ///
-    /// Its output is appended to `log`. `waiting` is told now and then how long it has taken. `key_variables` are
-    /// names of environment variables that hold keys of other servers, and that this one does not get.
+    /// The server's output is appended to `log`. The function `waiting` is called now and then with the time that the
+    /// start has taken. The names in `key_variables` are environment variables with keys of other servers, which this
+    /// one does not get.
     ///
     /// # Errors
     ///
-    /// [`LaunchError`]; then nothing is left running.
+    /// [`LaunchError`], in which case nothing is left running.
     pub async fn start(
         command: &LaunchCommand,
         log: &Path,
@@ -96,7 +98,7 @@ impl Launched {
         &self.lifeline.base_url
     }
 
-    /// Returns what calls need to know.
+    /// Returns the lifeline for calls to the server.
     #[must_use]
     pub fn lifeline(&self) -> Lifeline {
         self.lifeline.clone()
@@ -110,31 +112,30 @@ impl Launched {
     }
 }
 
-/// A guard and the pipe that it watches. The two are apart because waiting for a child closes its
-/// standard input.
+/// A guard and the pipe that it watches. The two are apart, because waiting for a child closes its standard input.
 struct Guarded {
     guard: Child,
     pipe: Option<ChildStdin>,
 }
 
 impl Guarded {
-    /// Lets go of the pipe, and waits for the guard to do the rest.
+    /// Closes the pipe, and waits for the guard to do the rest.
     async fn end(mut self) {
         drop(self.pipe.take());
         if tokio::time::timeout(END_MAX, self.guard.wait()).await.is_err() {
-            tracing::warn!("the model server is taking long to end; it is left to its guard");
+            tracing::warn!("the model server takes long to stop; its guard process will stop it");
         }
     }
 }
 
-/// What it takes to start one server, the first time and again.
+/// The data that is needed to start one server, the first time and again.
 struct Place {
     words: Vec<String>,
     log: PathBuf,
     base_url: String,
     probe: Probe,
     ready_max: Duration,
-    /// Variables that the server does not get.
+    /// The variables that the server does not get.
     withheld: Vec<OsString>,
 }
 
@@ -146,7 +147,7 @@ impl Place {
         key_variables: &BTreeSet<String>,
     ) -> Result<Self, LaunchError> {
         let io = |e: std::io::Error| LaunchError::Start(e.to_string());
-        // Free now; whoever takes it in between makes the server say so in its log.
+        // The port is free now. If another program takes it in between, the server says so in its log.
         let port = TcpListener::bind(("127.0.0.1", 0)).and_then(|l| l.local_addr()).map_err(io)?.port();
         let base_url = format!("http://127.0.0.1:{port}/v1");
         let probe = Probe::new(&base_url).map_err(|e| LaunchError::Start(e.to_string()))?;
@@ -173,7 +174,7 @@ impl Place {
         }
         command.arg("guard").arg("--").args(&self.words);
         command.stdin(Stdio::piped()).stdout(log.try_clone().map_err(io)?).stderr(log);
-        // A group of its own, so that Ctrl-C in a terminal reaches this process alone.
+        // The guard has a group of its own, so that Ctrl-C in a terminal reaches this process alone.
         let mut guard = command.process_group(0).spawn().map_err(io)?;
         let pipe = guard.stdin.take();
         Ok(Guarded { guard, pipe })
@@ -205,21 +206,21 @@ impl Place {
         }
     }
 
-    /// Watches a server until it is to end; starts it again once.
+    /// Watches a server until it is to end, and starts it again once.
     async fn watch(self, mut guarded: Guarded, life: watch::Sender<Life>, mut stop: oneshot::Receiver<()>) {
         let mut starts = 1;
         loop {
             let status = tokio::select! {
-                // An owner that is gone wants it to end as well.
+                // An owner that is gone wants the server to end as well.
                 _ = &mut stop => return guarded.end().await,
                 status = guarded.guard.wait() => status.unwrap_or_default(),
             };
-            let ended = self.ended("in the middle of the run", status);
+            let ended = self.ended("during the run", status);
             if starts > 1 {
                 life.send_replace(Life::Dead(ended));
                 return;
             }
-            tracing::warn!("{ended}\nstarting it again");
+            tracing::warn!("{ended}\nrestarting the model server");
             starts += 1;
             life.send_replace(Life::Starting);
             guarded = match self.spawn() {
@@ -250,7 +251,7 @@ impl Place {
     }
 }
 
-/// Returns the last lines of a log, safe to print.
+/// Returns the last lines of a log, in a form that is safe to print.
 fn tail(log: &Path) -> String {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = File::open(log)?;

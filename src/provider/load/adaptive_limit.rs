@@ -1,37 +1,38 @@
-//! How many requests one server is given at once: more while all goes well, fewer at signs that it is too much.
+//! The number of requests that one server gets at once: more while all goes well, fewer at signs of overload.
 //!
-//! In: how each request went, and when. Out: a number between two bounds. It doubles with every round of good answers until the first
-//! sign, is cut by half at a refusal and by a fifth where answers begin later and later, once a round, and then grows by one a round:
-//! additive increase, multiplicative decrease (Chiu and Jain 1989; RFC 5681 for the slow start). No clock is read here.
+//! The input is the outcome of each request, with its time. The output is a number between two bounds. It doubles with
+//! every round of good answers until the first sign of overload. It is cut by half at a refusal, and by a fifth if
+//! answers begin later and later, but only once a round. After that it grows by one a round: additive increase,
+//! multiplicative decrease (Chiu and Jain 1989; RFC 5681 for the slow start). No clock is read here.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What is left of the limit after a refusal.
+/// The share of the limit that is left after a refusal.
 const AFTER_REFUSAL: f64 = 0.5;
 
-/// What is left of it when answers begin later and later.
+/// The share of the limit that is left when answers begin later and later.
 const AFTER_DELAY: f64 = 0.8;
 
-/// They do when they lately took so many times as long to begin as they do in the long run. A long prompt takes long as well, and
-/// is no sign: a mixture that stays as it is has one delay in both.
+/// The factor by which the recent delay must exceed that of the long run for answers to count as later. A long prompt
+/// takes long as well, and is not a sign: a mixture that remains the same has one delay in both.
 const LATER: f64 = 2.0;
 
-/// Below this no answer is late, in seconds.
+/// The delay below which no answer is late, in seconds.
 const LATE_MIN: f64 = 2.0;
 
-/// The part of a new delay in the average of lately, and in that of the long run.
+/// The weight of a new delay in the recent average, and in that of the long run.
 const SMOOTH: [f64; 2] = [0.1, 0.005];
 
-/// How a request went.
+/// The outcome of a request, as a sign of the server's load.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum LoadSign {
-    /// The server has answered, and begun to after this time, if that is known.
+    /// The server has answered, and began after this time, if it is known.
     Answered(Option<Duration>),
-    /// It says that it has too much to do.
+    /// The server says that it has too much to do.
     Refused,
-    /// It says nothing about that: another fault.
+    /// The request met another fault, which says nothing about the load.
     Nothing,
 }
 
@@ -41,23 +42,23 @@ pub(super) struct Limit {
     now: f64,
     max: f64,
     is_slow_start: bool,
-    /// When it was cut last; requests from before say nothing new.
+    /// The time of the last cut. Requests from before it say nothing new.
     cut_at: Option<Instant>,
-    /// How long it takes until an answer begins, in seconds: lately, and in the long run.
+    /// The delay until an answer begins, in seconds: recently, and in the long run.
     delays: Option<[f64; 2]>,
 }
 
 impl Limit {
-    /// A limit that begins at `start` and stays between 1 and `max`.
+    /// Creates a limit that begins at `start` and stays between 1 and `max`.
     pub(super) fn new(start: usize, max: usize) -> Self {
         let max = max.max(1) as f64;
         let now = (start as f64).clamp(1.0, max);
         Self { now, max, is_slow_start: true, cut_at: None, delays: None }
     }
 
-    /// So many requests may be under way.
+    /// Returns the number of requests that may be under way.
     pub(super) fn now(&self) -> usize {
-        // It is between 1 and a number that was an integer.
+        // The value is between 1 and a number that was an integer.
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -67,12 +68,13 @@ impl Limit {
         now
     }
 
-    /// Takes how a request went that was sent at `sent`, when so many were under way.
+    /// Records the outcome of a request that was sent at `sent`, while this many requests were under way.
     pub(super) fn heard(&mut self, now: Instant, sent: Instant, under_way: usize, sign: LoadSign) {
         match sign {
             LoadSign::Refused => self.cut(now, sent, AFTER_REFUSAL),
             LoadSign::Answered(Some(delay)) if self.is_later(delay) => self.cut(now, sent, AFTER_DELAY),
-            // Where the limit does not bind, nothing is known about a higher one. While it doubles, requests come after it.
+            // If the limit does not bind, nothing is known about a higher one. While it doubles, the requests lag
+            // behind it.
             LoadSign::Answered(_)
                 if (under_way as f64) < self.now * if self.is_slow_start { 0.5 } else { 0.9 } => {}
             LoadSign::Answered(_) => {
@@ -83,7 +85,7 @@ impl Limit {
         }
     }
 
-    /// Notes how long it took until an answer began, and whether that becomes more.
+    /// Records the delay until an answer began. Returns true if the delay is growing.
     fn is_later(&mut self, delay: Duration) -> bool {
         let new = delay.as_secs_f64();
         let [lately, long] = self.delays.get_or_insert([new; 2]);
@@ -108,7 +110,7 @@ mod tests {
 
     const QUICK: LoadSign = LoadSign::Answered(Some(Duration::from_millis(50)));
 
-    /// One round of requests at the limit, all sent at the same time.
+    /// Sends one round of requests at the limit, all at the same time.
     fn round(limit: &mut Limit, sent: Instant, signs: impl Fn(usize) -> LoadSign) {
         let under_way = limit.now();
         for number in 0..under_way {
@@ -128,7 +130,7 @@ mod tests {
             round(&mut limit, next(), |_| QUICK);
             assert_eq!(limit.now(), expected);
         }
-        // Many refusals of one round are one sign.
+        // Many refusals in one round are one sign.
         round(&mut limit, next(), |number| if number % 2 == 0 { LoadSign::Refused } else { QUICK });
         let cut = limit.now();
         assert!((32..=33).contains(&cut), "{cut}");
@@ -165,7 +167,7 @@ mod tests {
         let slow = |seconds| LoadSign::Answered(Some(Duration::from_secs(seconds)));
         let mut limit = Limit::new(64, 64);
         for second in 0..20 {
-            // Short prompts and long ones.
+            // The prompts are a mixture of short ones and long ones.
             round(&mut limit, after(second), |number| if number % 4 == 0 { slow(30) } else { QUICK });
         }
         assert_eq!(limit.now(), 64, "a mixture");

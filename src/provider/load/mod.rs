@@ -1,8 +1,8 @@
-//! Flow control: how many requests a server gets at once, and which of several gets the next one.
+//! Flow control: how many requests a server gets at once, and which of several servers gets the next one.
 //!
-//! In: requests that want to be sent, and how each of them went. Out: a permit for one server, in the order in which requests have come.
-//! What is decided is decided by [`Limit`] and [`Pool`], which know no clock; here it is awaited. Nothing is known of what a
-//! request is about, but which server its conversation was on before.
+//! The input is requests to be sent, and the outcome of each. The output is a permit for one server, in the order in
+//! which the requests came. The decisions are made by [`Limit`] and [`Pool`], which know no clock; the waiting is done
+//! here. Nothing is known about a request except the server on which its conversation was before.
 
 mod adaptive_limit;
 mod server_pool;
@@ -19,49 +19,50 @@ use tokio::time::Instant;
 
 use super::ProviderError;
 
-/// More than anybody sends at once.
+/// More requests than are ever sent at once.
 const UNBOUNDED: usize = 1 << 20;
 
-/// How many requests a server gets at first that is somebody else's. One's own, which is called over plain HTTP, queues what it cannot
-/// do yet and gets as many as there may be.
+/// The number of requests that a remote server gets at first. A server of one's own, which is called over plain HTTP,
+/// queues what it cannot do yet, and gets as many as the limit allows.
 const START: usize = 32;
 
-/// How many requests one server is given at once.
+/// The flow to one server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Flow {
-    /// At most.
+    /// The most requests at once.
     pub max: usize,
 }
 
-/// The way to the servers of one provider.
+/// The admission to the servers of one provider.
 #[derive(Debug)]
 pub(super) struct Admission {
     pool: Mutex<Pool>,
-    /// Whoever is first in the line holds it, and looks for room.
+    /// The lock of the first request in the line, which looks for room.
     line: tokio::sync::Mutex<()>,
     freed: Notify,
-    /// What the last fault of a server was.
+    /// The last fault of a server.
     fault: Mutex<String>,
 }
 
-/// Leave to send one request; its room is free again when this is dropped.
+/// Permission to send one request. Its room is free again when this is dropped.
 #[derive(Debug)]
 pub(super) struct Permit<'a> {
     admission: &'a Admission,
     server: usize,
     sent: Instant,
-    /// When the answer began.
+    /// The time when the answer began.
     answered: Cell<Option<Instant>>,
     end: Option<End>,
 }
 
-/// Where a conversation is at home: the server that has its beginning in its cache.
+/// The home of a conversation: the server that has its beginning in its cache.
 #[derive(Debug, Default)]
 pub(super) struct Home(Cell<Option<usize>>);
 
 impl Home {
-    /// Sends a request of this conversation once its turn has come, and notes how it went; without an admission its turn is at once, and
-    /// the server is the first. `None` if `quit` comes before: nothing was sent, and nothing will be.
+    /// Sends a request of this conversation once its turn has come, and records the outcome. Without an admission, its
+    /// turn is at once and the server is the first. Returns `None` if `quit` comes first: nothing was sent, and nothing
+    /// will be.
     pub(super) async fn send<T>(
         &self,
         admission: Option<&Admission>,
@@ -81,14 +82,15 @@ impl Home {
 }
 
 impl Admission {
-    /// A way to these servers, if there is anything to decide: how many requests at once, or which of several.
+    /// Creates the admission to these servers, if there is anything to decide: the number of requests at once, or the
+    /// server.
     pub(super) fn new(
         base_urls: impl Iterator<Item = impl AsRef<str>>,
         flow: Option<Flow>,
         calls_at_once: Option<NonZeroU32>,
     ) -> Option<Self> {
         let of_others: Vec<bool> = base_urls.map(|url| url.as_ref().starts_with("https:")).collect();
-        // Where a run alone is counted, the engine does it.
+        // The engine limits the requests of a single run.
         let unbounded = Flow { max: UNBOUNDED };
         let Flow { max } = flow.or((of_others.len() > 1).then_some(unbounded))?;
         let max = calls_at_once.map_or(max, |calls| max.min(calls.get() as usize));
@@ -98,17 +100,17 @@ impl Admission {
     }
 
     fn pool(&self) -> MutexGuard<'_, Pool> {
-        // Nobody panics while holding it, and what it holds are counts.
+        // No code panics while it holds the lock, and the pool holds only counts.
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is wrong, if every server was left out so many times since it was last well.
+    /// Returns the last fault, if every server was left out at least `outs` times since it last worked.
     pub(super) fn lost(&self, outs: u32) -> Option<String> {
         let fault = || self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone();
         (self.pool().outs() >= outs).then(fault)
     }
 
-    /// Waits for leave to send a request of a conversation that was on the server `home`.
+    /// Waits for permission to send a request of a conversation that was on the server `home`.
     async fn enter(&self, home: Option<usize>) -> Permit<'_> {
         let _first = self.line.lock().await;
         loop {
@@ -130,24 +132,25 @@ impl Admission {
 }
 
 impl Permit<'_> {
-    /// Which server it is for.
+    /// Returns the index of the server that the permit is for.
     pub(super) fn server(&self) -> usize {
         self.server
     }
 
-    /// Notes that the answer has begun to come, where it comes in parts: a whole one is as late as it is long.
+    /// Records that an answer in parts has begun to arrive. A whole answer is as late as it is long, so it does not
+    /// count.
     pub(super) fn answered(&self) {
         self.answered.set(Some(Instant::now()));
     }
 
-    /// Notes how it went.
+    /// Records the outcome of the request.
     fn end<T>(mut self, result: &Result<T, ProviderError>) {
         let delay = self.answered.get().map(|answered| answered.duration_since(self.sent));
         self.end = Some(match result {
             Ok(_) => End::Well(LoadSign::Answered(delay)),
             Err(error) => {
                 let end = end_of(error);
-                // Another server may take the key, or have the model, that this one refuses.
+                // Another server may accept the key, or have the model, that this one refuses.
                 let is_its_own = end == End::Well(LoadSign::Nothing) && error.is_of_all();
                 if is_its_own && self.admission.pool().is_choice() { End::Ill } else { end }
             }
@@ -160,14 +163,14 @@ impl Permit<'_> {
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        // One that was given up says nothing of its server.
+        // A request that was given up says nothing about its server.
         let end = self.end.unwrap_or(End::Well(LoadSign::Nothing));
         self.admission.pool().give(self.server, Instant::now(), self.sent, end);
         self.admission.freed.notify_one();
     }
 }
 
-/// What an error says of its server.
+/// Returns what an error says about its server.
 fn end_of(error: &ProviderError) -> End {
     match error {
         ProviderError::Status { status: 429 | 503 | 529, .. } => End::Well(LoadSign::Refused),

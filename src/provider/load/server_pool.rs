@@ -1,8 +1,9 @@
-//! The servers of one provider: who is well, who has room, and who gets the next request.
+//! The servers of one provider: which of them work, which have room, and which one gets the next request.
 //!
-//! In: which requests were sent where and how they went. Out: the server for the next one. A conversation stays on the server that has
-//! its beginning in its cache, while that has room; else the one with the most room is taken. A server that fails three times in a
-//! row is left out for a while, and then gets one request to show that it is well again. No clock is read here.
+//! The input is the server of each request, and its outcome. The output is the server for the next one. A conversation
+//! stays on the server that has its beginning in its cache, while that server has room; otherwise it goes to the server
+//! with the most room. A server that fails three times in a row is left out for a while, and then gets one request to
+//! show that it works again. No clock is read here.
 
 use std::time::Duration;
 
@@ -10,24 +11,24 @@ use tokio::time::Instant;
 
 use super::adaptive_limit::{Limit, LoadSign};
 
-/// So many faults in a row, and a server is left out.
+/// The number of faults in a row after which a server is left out.
 const FAULTS_MAX: u32 = 3;
 
-/// For how long at first; then twice as long each time.
+/// The time for which a server is left out at first. Each further time is twice as long.
 const OUT_FOR: Duration = Duration::from_secs(1);
 
-/// And at most.
+/// The longest time for which a server is left out.
 const OUT_FOR_MAX: Duration = Duration::from_secs(30);
 
-/// A conversation moves to a server that is at most so full, from one that is full.
+/// The fullness up to which a server takes a conversation from a full one.
 const EMPTY_ENOUGH: f64 = 0.75;
 
-/// What has become of a request.
+/// The outcome of a request, so far as it concerns its server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum End {
     /// The server was there.
     Well(LoadSign),
-    /// It was not, or was broken.
+    /// The server was not there, or was broken.
     Ill,
 }
 
@@ -39,21 +40,22 @@ pub(super) struct Pool(Vec<Server>);
 struct Server {
     limit: Limit,
     under_way: usize,
-    /// Faults in a row.
+    /// The number of faults in a row.
     faults: u32,
-    /// How often it was left out since it was last well.
+    /// The number of times that the server was left out since it last worked.
     outs: u32,
     out_until: Option<Instant>,
 }
 
 impl Pool {
-    /// One server for each of these limits.
+    /// Creates a pool with one server for each of these limits.
     pub(super) fn new(limits: impl IntoIterator<Item = Limit>) -> Self {
         let server = |limit| Server { limit, under_way: 0, faults: 0, outs: 0, out_until: None };
         Self(limits.into_iter().map(server).collect())
     }
 
-    /// Takes a server for a request of a conversation that was on `home`; `None` if none has room.
+    /// Takes a server for a request of a conversation that was on `home`. Returns `None` if the request has to wait for
+    /// room.
     pub(super) fn take(&mut self, now: Instant, home: Option<usize>) -> Option<usize> {
         let full = |at: usize| self.0[at].fullness(now);
         let emptiest = (0..self.0.len()).min_by(|a, b| full(*a).total_cmp(&full(*b)))?;
@@ -68,13 +70,13 @@ impl Pool {
         })
     }
 
-    /// Takes how a request on a server went that was sent at `sent`.
+    /// Records the outcome of a request that was sent to a server at `sent`.
     pub(super) fn give(&mut self, at: usize, now: Instant, sent: Instant, end: End) {
         let server = &mut self.0[at];
         match end {
             End::Well(sign) => {
                 server.limit.heard(now, sent, server.under_way, sign);
-                // What says nothing does not make well either.
+                // An outcome that says nothing does not show that the server works.
                 if sign != LoadSign::Nothing {
                     (server.faults, server.outs, server.out_until) = (0, 0, None);
                 }
@@ -92,28 +94,28 @@ impl Pool {
         server.under_way = server.under_way.saturating_sub(1);
     }
 
-    /// Whether there is more than one.
+    /// Returns true if there is more than one server.
     pub(super) fn is_choice(&self) -> bool {
         self.0.len() > 1
     }
 
-    /// How often the best of them was left out since it was last well.
+    /// Returns the number of times that the best server was left out since it last worked.
     pub(super) fn outs(&self) -> u32 {
         self.0.iter().map(|server| server.outs).min().unwrap_or_default()
     }
 
-    /// When the next server that was left out is tried again.
+    /// Returns the time when the next server that was left out is tried again.
     pub(super) fn next_trial(&self, now: Instant) -> Option<Instant> {
         self.0.iter().filter_map(|server| server.out_until.filter(|until| *until > now)).min()
     }
 }
 
 impl Server {
-    /// How much of its room is taken: 1 is all of it, and more than that is none at all.
+    /// Returns the share of the server's room that is taken. At 1 and above there is no room.
     fn fullness(&self, now: Instant) -> f64 {
         let room = match self.out_until {
             Some(until) if until > now => return f64::INFINITY,
-            // One request at a time, until one has gone well.
+            // The server gets one request at a time until one has gone well.
             Some(_) => 1,
             None => self.limit.now(),
         };

@@ -1,15 +1,20 @@
 //! The `mock` provider: scripted agents that reach every branch of a protocol without a network.
 //!
-//! A script is JSON lines. Each line is a rule; the first rule that matches a call answers it. A
-//! rule matches by `agent`, `round`, `step`, `draft` and `attempt` (each optional) and then does
-//! exactly one thing: send a `reply` word for word, send an `envelope` made of the fields it gives
-//! and neutral ones for the rest, follow a `policy`, answer with an HTTP `status`, or send
-//! `garbage`. `delay_ms` waits first; `truncate` cuts the reply as a token limit would; `yes` is the probability
-//! of that word where it is measured, in ten-thousandths.
+//! A script is JSON lines. Each line is a rule, and the first rule that matches a call answers it. A rule matches by
+//! `agent`, `round`, `step`, `draft` and `attempt`, each of which is optional. It then does exactly one thing:
 //!
-//! A comparison of two texts that no rule is for ends in a tie.
+//! - `reply` is sent word for word.
+//! - `envelope` is sent with the fields it gives, and neutral ones for the rest.
+//! - `policy` is followed.
+//! - `status` is sent as an HTTP status.
+//! - `garbage` is sent.
 //!
-//! A script knows nothing that a model would not: it sees the request alone.
+//! The field `delay_ms` waits first, and `truncate` cuts the reply as a token limit would. The field `yes` is the
+//! probability of that word where it is measured, in ten-thousandths.
+//!
+//! A comparison of two texts for which there is no rule ends in a tie.
+//!
+//! A script knows nothing that a model would not know, because it sees the request alone.
 
 mod policy;
 mod script;
@@ -48,8 +53,7 @@ impl Mock {
     ///
     /// # Errors
     ///
-    /// [`ProviderError::Status`] where the script says so, [`ProviderError::Setup`] if no rule
-    /// matches.
+    /// [`ProviderError::Status`] if the script says so, and [`ProviderError::Setup`] if no rule matches.
     pub async fn ask(&self, ask: &Ask) -> Result<Completion, ProviderError> {
         let Some(rule) = self.script.rules.iter().find(|rule| rule.matches(&self.agent, ask.call)) else {
             if ask.call.step == Step::Weigh && self.script.plays(&self.agent) {
@@ -72,7 +76,7 @@ impl Mock {
     }
 }
 
-/// Returns the reply of an agent that knows this answer and says so, whatever it is asked.
+/// Returns the reply of an agent that gives this answer to every question.
 #[must_use]
 pub fn agreeing(ask: &Ask, answer: &str) -> Reply {
     let policy = Policy { kind: PolicyKind::Honest, answer: answer.to_owned(), draft_answer: None };
@@ -107,7 +111,7 @@ fn fault(status: u16) -> ProviderError {
     }
 }
 
-/// Text that is no envelope, different for each call and the same in each run.
+/// Returns text that is not an envelope, different for each call and the same in each run.
 fn garbage(ask: &Ask) -> String {
     let digest = ask.digest.to_string();
     format!("{{\"role\": \"{}\u{0} ]]}} \u{202e}{}", &digest[..8], &digest[8..40])

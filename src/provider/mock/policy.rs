@@ -1,27 +1,27 @@
-//! Agents with a character, made from what the request allows.
+//! Agents with a character, within the limits of the request.
 //!
-//! The decoding schema of a request tells all that an agent may write: its own name, its peer's, how
-//! many answers it owes and which proposal it can accept.
+//! The decoding schema of a request lists everything that an agent may write: its own name, its peer's, the number of
+//! answers that it owes, and the proposals that it can accept.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::protocol::{Ask, ReplyShape, Step};
 
-/// What an agent says of two texts that has nothing to say.
+/// The verdict on two texts from an agent that has no opinion.
 pub(super) const NO_OPINION: &str = "Answer: Both";
 
-/// How a scripted agent behaves.
+/// The behaviour of a scripted agent.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum PolicyKind {
-    /// Says what it knows; may draft `draft_answer` blind, and corrects itself to `answer` after.
+    /// The agent says what it knows. It may draft `draft_answer` blind, and corrects itself to `answer` after.
     Honest,
-    /// Never moves from its answer.
+    /// The agent never moves from its answer.
     Stubborn,
-    /// Accepts whatever can be accepted.
+    /// The agent accepts every proposal that can be accepted.
     Sycophant,
-    /// Claims an agreement that does not exist, each time in another way.
+    /// The agent claims an agreement that does not exist, each time in another way.
     Liar,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Policy {
 }
 
 impl Policy {
-    /// Returns what this agent replies.
+    /// Returns the reply of this agent.
     pub(super) fn reply(&self, ask: &Ask) -> String {
         let room = Room::from_ask(ask);
         match ask.call.step {
@@ -63,7 +63,7 @@ impl Policy {
         envelope(ask, &fields)
     }
 
-    /// Fills in a form of `council`; the round before the first is the one that is answered alone.
+    /// Fills in a form of `council`. The round before the first is the one that each agent answers alone.
     fn form(&self, name: &str, ask: &Ask) -> Map<String, Value> {
         let call = ask.call;
         let alone = self.draft_answer.as_ref().filter(|_| call.round == 0);
@@ -85,7 +85,7 @@ impl Policy {
             ("response", _) => {
                 json!({"response": in_form(ask, alone.unwrap_or(&self.answer)), "confidence": 0.95})
             }
-            // One that never moves finds its own answer nowhere.
+            // An agent that never moves does not find its own answer anywhere.
             ("verification", PolicyKind::Stubborn) => json!({"veto": true, "confidence": 0.05}),
             (_, PolicyKind::Honest | PolicyKind::Sycophant | PolicyKind::Stubborn) => {
                 json!({"confidence": 0.95})
@@ -94,11 +94,11 @@ impl Policy {
         fields.as_object().cloned().unwrap_or_default()
     }
 
-    /// Scores answers by whether they are its own: an honest agent knows the right one, a stubborn one grants
-    /// nothing to others, a sycophant everything to everybody.
+    /// Scores answers by whether they are the agent's own. An honest agent knows the right one, a stubborn one grants
+    /// nothing to others, and a sycophant grants everything to everyone.
     fn ballot(&self, ask: &Ask, kind: PolicyKind) -> Map<String, Value> {
         let marks = shown_answers(ask).into_iter().map(|(label, text)| {
-            // One that was asked for a list wrote one, whatever its answer is.
+            // An agent that was asked for a list wrote one, whatever its answer is.
             let is_own = text.trim() == self.answer.trim() || is_list(&text) && !is_list(&self.answer);
             let score = match (kind, is_own) {
                 (PolicyKind::Stubborn, true) | (PolicyKind::Sycophant, _) => 10,
@@ -112,7 +112,7 @@ impl Policy {
         marks.collect()
     }
 
-    /// Approves, unless its answer is another verdict; whoever rejects does so for the first line that it can name.
+    /// Approves, unless its answer is another verdict. A rejection is for the first line that the agent can name.
     fn review(&self, ask: &Ask, kind: PolicyKind) -> Value {
         let said = match kind {
             PolicyKind::Sycophant => "approve",
@@ -126,7 +126,7 @@ impl Policy {
         json!({"findings": findings, "summary": "It does what it says.", "verdict": verdict, "confidence": 95})
     }
 
-    /// Whoever has an opinion holds on to it, and the others can be had.
+    /// Returns the agent's opinion. Honest and stubborn agents keep theirs, and the others have no opinion.
     fn weigh(&self) -> String {
         match self.kind {
             PolicyKind::Honest | PolicyKind::Stubborn => format!("Answer: {}", self.answer),
@@ -150,7 +150,7 @@ impl Policy {
     }
 }
 
-/// Returns an answer in the form that is asked for: where it is to be chosen from a list, the first that is there.
+/// Returns an answer in the form that is asked for. If it is to be chosen from a list, this is the first item.
 fn in_form(ask: &Ask, answer: &str) -> Value {
     let ReplyShape::Json { schema, .. } = &ask.shape else { return answer.into() };
     let schema = schema.to_value();
@@ -178,7 +178,7 @@ fn solved(final_solution: Value) -> Map<String, Value> {
     fields
 }
 
-/// Returns an envelope with the given fields and neutral ones for the rest; null takes one out.
+/// Returns an envelope with the given fields and neutral ones for the rest. A null removes a field.
 pub(super) fn envelope(ask: &Ask, fields: &Map<String, Value>) -> String {
     let mut envelope = if form_of(ask).is_some() { neutral_form(ask) } else { neutral_envelope(ask) };
     let Some(map) = envelope.as_object_mut() else { return String::new() };
@@ -192,7 +192,7 @@ pub(super) fn envelope(ask: &Ask, fields: &Map<String, Value>) -> String {
     envelope.to_string()
 }
 
-/// Returns the name of the form that is asked for, if it is no envelope of `pair`.
+/// Returns the name of the form that is asked for, unless it is an envelope of `pair`.
 fn form_of(ask: &Ask) -> Option<&'static str> {
     match ask.shape {
         ReplyShape::Json { name, .. } if name != "envelope" => Some(name),
@@ -200,7 +200,7 @@ fn form_of(ask: &Ask) -> Option<&'static str> {
     }
 }
 
-/// Returns a form whose every field is the least that its schema allows.
+/// Returns a form in which every field is the least that its schema allows.
 fn neutral_form(ask: &Ask) -> Value {
     let ReplyShape::Json { schema, .. } = &ask.shape else { return Value::Null };
     let schema = schema.to_value();
@@ -215,12 +215,12 @@ fn neutral_form(ask: &Ask) -> Value {
     fields.map(|(name, schema)| (name.clone(), neutral(schema))).collect::<Map<_, _>>().into()
 }
 
-/// Returns one answer's part of a ballot.
+/// Returns the part of a ballot for one answer.
 fn mark(score: u8, feedback: &str) -> Value {
     json!({"feedback": feedback, "accuracy": score, "relevance": score, "completeness": score, "clarity": score})
 }
 
-/// Returns the answers that a ballot is asked about, by their labels, as the request shows them.
+/// Returns the answers that a ballot is about, by their labels, as the request shows them.
 fn shown_answers(ask: &Ask) -> Vec<(String, String)> {
     let lines = ask.messages.iter().flat_map(|message| message.content.lines());
     let shown = lines.filter_map(|line| {
@@ -264,7 +264,7 @@ fn prepend(object: &Value, name: &str, value: Value) -> Value {
     std::iter::once((name.to_owned(), value)).chain(rest).collect::<Map<_, _>>().into()
 }
 
-/// What a request allows.
+/// The limits that a request sets.
 #[derive(Default)]
 struct Room {
     role: String,

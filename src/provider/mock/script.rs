@@ -1,4 +1,4 @@
-//! Reading a mock script.
+//! Reads a mock script.
 
 use std::str::FromStr;
 
@@ -33,7 +33,7 @@ pub(super) struct Rule {
     pub(super) act: Act,
 }
 
-/// Which calls a rule is for.
+/// The calls that a rule is for.
 #[derive(Clone, Debug)]
 struct When {
     agent: Option<String>,
@@ -43,7 +43,7 @@ struct When {
     attempt: Option<u32>,
 }
 
-/// What a rule does.
+/// The action of a rule.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
     Reply(String),
@@ -110,7 +110,7 @@ impl FromStr for MockScript {
         };
         let rules: Vec<Rule> = lines.map(rule).collect::<Result<_, _>>()?;
         if rules.is_empty() {
-            return Err(ScriptError { line: 1, why: "the script has no rule".to_owned() });
+            return Err(ScriptError { line: 1, why: "the script has no rules".to_owned() });
         }
         Ok(Self { rules })
     }
@@ -135,7 +135,7 @@ impl Line {
         ];
         let mut acts = acts.into_iter().flatten();
         let (Some(act), None) = (acts.next(), acts.next()) else {
-            return Err("a rule does exactly one of reply, envelope, policy, garbage, status".to_owned());
+            return Err("a rule must have exactly one of reply, envelope, policy, garbage, status".to_owned());
         };
         let step = self.step.map(|name| match name {
             StepName::Think => Step::Think,
@@ -180,8 +180,8 @@ mod tests {
 
     #[test]
     fn mistakes_name_their_line() {
-        refused("", "line 1: the script has no rule");
-        refused("{\"garbage\":true}\n{\"reply\":\"x\",\"status\":500}", "line 2: a rule does exactly one");
+        refused("", "line 1: the script has no rules");
+        refused("{\"garbage\":true}\n{\"reply\":\"x\",\"status\":500}", "line 2: a rule must have");
         refused("{\"polcy\":\"honest\"}", "unknown field `polcy`");
         refused("{\"policy\":\"honest\"}", "needs an `answer`");
     }

@@ -1,4 +1,4 @@
-//! Putting a reply together from what a server sends, whole or in parts.
+//! Builds a reply from the output of a server, whole or in parts.
 
 use super::logprobs::{self, Token};
 use super::wire::{Body, Content, Delta, WireUsage};
@@ -11,7 +11,7 @@ use crate::provider::receipt::Parts;
 use crate::provider::secret::{Cleaner, Secrets};
 use crate::text::escape;
 
-/// A reply in the making.
+/// A reply that is still being received.
 #[derive(Default)]
 pub(super) struct CollectedChunks {
     text: String,
@@ -22,34 +22,34 @@ pub(super) struct CollectedChunks {
     tokens: Vec<Token>,
     choices: u64,
     receipt: Parts,
-    /// Parts with content so far: about one a token.
+    /// The number of parts with content, about one for each token.
     pub(super) parts: u64,
     /// Whether the server said that it is done.
     pub(super) done: bool,
 }
 
-/// What a server sent in place of a part of a reply.
+/// An unusable part of a reply.
 pub(super) enum Unusable {
-    /// Something of another form.
+    /// The part has another form.
     Form(String),
-    /// JSON that ends too early.
+    /// The part is JSON that ends too early.
     Cut(String),
-    /// An error with an HTTP status, inside an answer that began well.
+    /// The part is an error with an HTTP status, inside an answer that began well.
     Status(u16, String),
 }
 
 impl CollectedChunks {
-    /// Begins a reply with what its head tells of it.
+    /// Begins a reply with the receipt from its head.
     pub(super) fn new(receipt: Parts) -> Self {
         Self { receipt, ..Self::default() }
     }
 
-    /// Adds a whole completion or one chunk; keys are taken out of what is quoted of an unusable one.
+    /// Adds a whole completion or one chunk. Keys are removed from the excerpt of an unusable one.
     pub(super) fn add(&mut self, json: &str, secrets: &Secrets) -> Result<(), Unusable> {
         // Some programs begin every text with this mark.
         let part: Body = serde_json::from_str(json.trim_start_matches('\u{FEFF}')).map_err(|e| {
             let excerpt = escape::excerpt(&secrets.in_message(json));
-            let why = format!("it is no chat completion ({e}): `{excerpt}`");
+            let why = format!("it is not a chat completion ({e}): `{excerpt}`");
             if e.is_eof() { Unusable::Cut(why) } else { Unusable::Form(why) }
         })?;
         if let Some(error) = part.error.filter(|e| !e.is_null()) {
@@ -63,7 +63,7 @@ impl CollectedChunks {
         self.receipt.id = self.receipt.id.take().or(part.id);
         self.receipt.system_fingerprint = self.receipt.system_fingerprint.take().or(part.system_fingerprint);
         self.receipt.created = self.receipt.created.or(part.created);
-        // Nobody sends an empty prompt: zero means that the server has not counted.
+        // No prompt is empty, so zero means that the server has not counted.
         self.usage = part.usage.filter(|usage| usage.prompt_tokens > 0).or(self.usage);
         // Only one choice is ever asked for; a server that sends more is not read further.
         let Some(choice) = part.choices.into_iter().next() else { return Ok(()) };
@@ -85,18 +85,18 @@ impl CollectedChunks {
         self.refused |= said.refusal.is_some_and(|r| !r.is_empty());
     }
 
-    /// The text so far without keys, for people who watch; where there is none yet, the reasoning.
+    /// Returns the text for people who watch, without keys. Before there is any text, it returns the reasoning.
     pub(super) fn shown(&self, secrets: &Secrets) -> String {
         let text = if self.text.is_empty() { &self.reasoning } else { &self.text };
         secrets.in_reply(text).into_owned()
     }
 
-    /// Returns true if the server told why it stopped, or that it is done.
+    /// Returns true if the server said why it stopped, or that it is done.
     pub(super) fn is_complete(&self) -> bool {
         self.done || self.finish.is_some()
     }
 
-    /// Returns the reply, without keys, and its usage; what the server did not count is estimated.
+    /// Returns the reply, without keys, and its usage. Counts that the server did not send are estimated.
     pub(super) fn into_answer(
         self,
         ask: &Ask,
@@ -125,7 +125,7 @@ impl CollectedChunks {
             None => Usage::estimate(ask.prompt_tokens_estimate(), written),
         };
         let yes = ask.shape.measured().and_then(|field| logprobs::yes(&self.tokens, &self.text, field));
-        // A key may have come in pieces, so that only the whole text shows it.
+        // A key may have come in pieces, so only the whole text shows it.
         let mut cleaner = Cleaner::new(secrets);
         let text = cleaner.text(self.text);
         let reasoning = Some(cleaner.text(self.reasoning)).filter(|r| !r.is_empty());
@@ -135,9 +135,9 @@ impl CollectedChunks {
     }
 }
 
-/// Returns dollars in millionths, rounded up; none, if they are no sum that a call could cost.
+/// Returns dollars in millionths, rounded up, or nothing if no call could cost this sum.
 fn micro_usd(dollars: f64) -> Option<u64> {
-    // Below 10,000 dollars, so that nothing is cut off.
+    // The sum is below 10,000 dollars, so that nothing is cut off.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
     (0.0..1e4).contains(&dollars).then(|| (dollars * 1e6 - 1e-6).ceil().max(0.0) as u64)
 }

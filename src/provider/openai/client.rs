@@ -1,4 +1,4 @@
-//! Chat completions: one request, and the reply put together from its answer.
+//! Chat completions: one request, and the reply that is built from its answer.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -21,41 +21,41 @@ use crate::provider::load::{Admission, Permit};
 use crate::provider::receipt::Parts;
 use crate::provider::{Flow, ProviderError};
 
-/// The form of a request, as far as servers differ in it.
+/// The form of a request, so far as servers differ in it.
 #[derive(Clone, Copy)]
 pub(super) struct RequestForm {
-    /// How a reply is held to its schema; none, where free text is wanted.
+    /// The form of structured output; `None` if free text is wanted.
     pub(super) structured: Option<Structured>,
-    /// Whether `max_completion_tokens` stands in place of `max_tokens`.
+    /// Whether `max_completion_tokens` takes the place of `max_tokens`.
     pub(super) new_limit_name: bool,
     /// The field whose probability is asked for.
     pub(super) measured: Option<&'static str>,
 }
 
-/// What a server has shown of itself: forms that it refuses are not tried again, by no run that shares the client.
+/// The known behaviour of a server. A form that it refuses is not tried again, by any run that shares the client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manners {
-    /// The strongest hold that it has not refused.
+    /// The strongest form of structured output that the server has not refused.
     pub(super) structured: Structured,
-    /// Whether it wants `max_completion_tokens` in place of `max_tokens`.
+    /// Whether the server wants `max_completion_tokens` in place of `max_tokens`.
     pub(super) new_limit_name: bool,
-    /// Whether it has not refused to tell probabilities.
+    /// Whether the server has not refused to report probabilities.
     pub(super) measures: bool,
 }
 
-/// How many of the likeliest tokens are asked for where a word is measured; OpenAI allows 20, vLLM by default too.
+/// The number of likeliest tokens to ask for where a word is measured. OpenAI allows 20, and so does vLLM by default.
 const TOP_LOGPROBS: u32 = 10;
 
 /// The header in which servers name a request.
 const REQUEST_ID: &str = "x-request-id";
 
-/// How long the end of a body may take whose content is over; it mostly comes with that, or right behind it.
+/// The time that a body has to end once its content is over. The end mostly comes with the content, or right behind it.
 const END_WAIT: Duration = Duration::from_millis(100);
 
 /// A connection to one server.
 #[derive(Debug)]
 pub(in crate::provider) struct Client {
-    /// The servers, of which the first is asked what they are.
+    /// The servers, of which the first is asked about itself.
     servers: Vec<Http>,
     admission: Option<Admission>,
     endpoint: OpenAiEndpoint,
@@ -75,7 +75,7 @@ impl Client {
         for (name, value) in &endpoint.dialect.headers {
             let (name, value) = (HeaderName::try_from(name.as_str()), HeaderValue::try_from(value.as_str()));
             let (Ok(name), Ok(value)) = (name, value) else {
-                return Err(ProviderError::Setup("a header of the endpoint is not a valid one".to_owned()));
+                return Err(ProviderError::Setup("one of the endpoint's headers is not valid".to_owned()));
             };
             headers.entry(name).or_insert(value);
         }
@@ -92,42 +92,42 @@ impl Client {
         self.endpoint.base_url.clone()
     }
 
-    /// Returns how often a request is repeated after a fault that may pass.
+    /// Returns the number of times that a request is repeated after a fault that may pass.
     pub(super) fn retries(&self) -> u32 {
         self.endpoint.retries
     }
 
-    /// Returns whether a connection that is refused ends a call at once.
+    /// Returns whether a refused connection ends a call at once.
     pub(super) fn is_refused_at_once(&self) -> bool {
         self.endpoint.refused_at_once
     }
 
-    /// Returns how long to wait for what.
+    /// Returns the time-outs.
     pub(super) fn timeouts(&self) -> Timeouts {
         self.endpoint.timeouts
     }
 
-    /// Returns the model's name.
+    /// Returns the name of the model.
     pub(super) fn model(&self) -> &str {
         &self.endpoint.model
     }
 
-    /// What the server has shown of itself.
+    /// Returns the known behaviour of the server.
     pub(super) fn manners(&self) -> Manners {
         *self.manners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what it has shown now.
+    /// Records new behaviour of the server.
     pub(super) fn learn(&self, note: impl FnOnce(&mut Manners)) {
         note(&mut self.manners.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// The way to the servers, if there is anything to decide on it.
+    /// Returns the admission to the servers, if there is anything to decide.
     pub(in crate::provider) fn admission(&self) -> Option<&Admission> {
         self.admission.as_ref()
     }
 
-    /// The error of a request that was never sent, since the run is being ended.
+    /// Returns the error of a request that was never sent, because the run is being ended.
     pub(super) fn given_up(&self) -> ProviderError {
         ProviderError::given_up(&self.endpoint.base_url)
     }
@@ -175,20 +175,20 @@ impl Client {
         self.servers[0].get(path).await
     }
 
-    /// Sends a JSON document below the server's root, and returns what comes back.
+    /// Sends a JSON document to a path below the server's root, and returns the answer.
     pub(super) async fn post(&self, path: &str, body: &serde_json::Value) -> Result<String, ProviderError> {
         self.servers[0].post_small(path, body).await
     }
 }
 
-/// Reads a reply, streamed or whole; servers may answer either way whatever was asked.
+/// Reads a reply, streamed or whole. A server may answer either way, whatever the request asked for.
 async fn collect(
     http: &Http,
     response: Response,
     progress: OnProgress<'_>,
 ) -> Result<CollectedChunks, ProviderError> {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    // The names of media types are the same in capitals (RFC 9110, section 8.3.1).
+    // The names of media types are case-insensitive (RFC 9110, section 8.3.1).
     let is_stream =
         kind.split(';').next().is_some_and(|name| name.trim().eq_ignore_ascii_case("text/event-stream"));
     let mut collected = CollectedChunks::new(Parts::new(&response, REQUEST_ID));
@@ -204,7 +204,7 @@ async fn collect(
         let Some(data) = event.data else { continue };
         if data.trim() == "[DONE]" {
             collected.done = true;
-            // A body that was not read to its end takes its connection with it.
+            // A body that is not read to its end takes its connection with it.
             let rest = async { while events.next().await.is_some() {} };
             let _ = tokio::time::timeout(END_WAIT, rest).await;
             break;
@@ -221,7 +221,7 @@ async fn collect(
 }
 
 fn stream_error(http: &Http, error: &sse_stream::Error) -> ProviderError {
-    // What is no fault of the connection is text that is not UTF-8.
+    // Text that is not UTF-8 is not a fault of the connection.
     let sse_stream::Error::Body(fault) = error else { return http.damaged(error.to_string()) };
     fault.downcast_ref::<StreamFault>().map_or_else(|| http.bad(error.to_string()), |fault| http.fault(fault))
 }
@@ -250,7 +250,7 @@ fn response_format(
 
 fn read_key(endpoint: &OpenAiEndpoint) -> Result<Option<String>, ProviderError> {
     let key = endpoint.api_key_env.as_ref().and_then(|name| std::env::var(name).ok());
-    // A job without the secret has the variable all the same, and nothing in it.
+    // A job without the secret has the variable all the same, with nothing in it.
     if let Some(key) = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty()) {
         return Ok(Some(key));
     }
@@ -260,7 +260,7 @@ fn read_key(endpoint: &OpenAiEndpoint) -> Result<Option<String>, ProviderError> 
     Ok(Some(key.trim().to_owned()))
 }
 
-/// Refuses a server on the internet that is known to want a key; others may do without.
+/// Refuses a server on the internet that is known to want a key. Other servers may do without one.
 fn without_key(endpoint: &OpenAiEndpoint) -> Result<Option<String>, ProviderError> {
     let url = &endpoint.base_url;
     let wanted = PRESETS.iter().find(|preset| preset.base_url == url).and_then(|preset| preset.api_key_env);

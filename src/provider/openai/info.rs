@@ -1,4 +1,4 @@
-//! What a server says about itself.
+//! The facts that a server states about itself.
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -8,28 +8,28 @@ use super::client::Client;
 use super::wire::{Model, Models};
 use crate::provider::ProviderError;
 
-/// What vLLM and Ollama say whose their models are. They refuse a name that they do not list.
+/// The owners that vLLM and Ollama name for their models. These servers refuse a name that they do not list.
 const BY_NAME: [&str; 2] = ["vllm", "library"];
 
-/// Where OpenAI's own models are.
+/// The address of OpenAI's own models.
 const OPENAI_URL: &str = "https://api.openai.com/";
 
-/// What a server says about itself.
+/// The facts that a server states about itself.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ServerInfo {
-    /// The models that it lists.
+    /// The models that the server lists.
     pub models: Vec<String>,
-    /// Whether it answers to these names alone.
+    /// Whether the server answers to these names alone.
     #[serde(skip)]
     pub names_decide: bool,
-    /// Tokens that fit into the context of the configured model, if the server tells.
+    /// The number of tokens in the context of the configured model, if the server reports it.
     pub context_tokens: Option<u64>,
-    /// Which version of which program it is, if the server tells (llama.cpp and vLLM do).
+    /// The program and version of the server, if it reports them (llama.cpp and vLLM do).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
 }
 
-/// llama.cpp's properties, of which one matters here.
+/// The properties of llama.cpp, of which two matter here.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Props {
@@ -37,7 +37,7 @@ struct Props {
     build_info: Option<String>,
 }
 
-/// vLLM's version.
+/// The version of vLLM.
 #[derive(Deserialize)]
 struct Version {
     version: String,
@@ -49,7 +49,7 @@ struct Settings {
     n_ctx: Option<u64>,
 }
 
-/// What a server says of a text: llama.cpp lists the tokens, vLLM counts them.
+/// The server's report on a text: llama.cpp lists the tokens, vLLM counts them.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Tokenized {
@@ -57,15 +57,15 @@ struct Tokenized {
     tokens: Vec<IgnoredAny>,
 }
 
-/// Lets the server count a text's tokens.
+/// Asks the server to count the tokens of a text.
 pub(super) async fn count_tokens(client: &Client, text: &str) -> Option<u64> {
-    // Each of the two takes its own field and passes over the other's.
+    // Each of the two servers reads its own field and ignores the other's.
     let body = json!({"model": client.model(), "content": text, "prompt": text});
     let said: Tokenized = serde_json::from_str(&client.post("/tokenize", &body).await.ok()?).ok()?;
     said.count.or(Some(said.tokens.len() as u64)).filter(|&count| count > 0 || text.is_empty())
 }
 
-/// The same with the version of the server's program.
+/// Fetches the facts of [`fetch`], and the version of the server's program.
 pub(super) async fn describe(client: &Client) -> Result<ServerInfo, ProviderError> {
     let info = fetch(client).await?;
     let props = client.get("/props").await.ok();
@@ -80,7 +80,7 @@ pub(super) async fn describe(client: &Client) -> Result<ServerInfo, ProviderErro
     Ok(ServerInfo { build, ..info })
 }
 
-/// Fetches the list of models, and the context length where the server has it.
+/// Fetches the list of models, and the context length if the server reports it.
 pub(super) async fn fetch(client: &Client) -> Result<ServerInfo, ProviderError> {
     let body = client.get("models").await?;
     let bad = |e: serde_json::Error| ProviderError::BadAnswer {

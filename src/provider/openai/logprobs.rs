@@ -1,12 +1,12 @@
-//! How likely a word was: read from what a server says of each token.
+//! The probability of a word, read from a server's report on each token.
 //!
-//! In: the tokens of a reply with the likeliest others in each place, and the name of a field that holds `yes`
-//! or `no`. Out: the probability of `yes` against `no` in that place. Where the tokens do not add up to the text,
-//! or neither word is among the likeliest, nothing is said: a figure that is guessed is none.
+//! The input is the tokens of a reply, with the likeliest others in each place, and the name of a field that holds
+//! `yes` or `no`. The output is the probability of `yes` against `no` in that place. There is no output if the tokens
+//! do not add up to the text, or if neither word is among the likeliest, because a guessed figure is not a figure.
 
 use serde::Deserialize;
 
-/// What a server says of the tokens of a reply, or of a part of it.
+/// A server's report on the tokens of a reply, or of a part of it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Logprobs {
@@ -19,7 +19,7 @@ pub(super) struct Logprobs {
 pub(super) struct Token {
     #[serde(flatten)]
     chosen: Likely,
-    /// The likeliest tokens in its place; most servers list the chosen one among them.
+    /// The likeliest tokens in its place. Most servers list the chosen one among them.
     top_logprobs: Vec<Likely>,
 }
 
@@ -29,19 +29,19 @@ impl Token {
     }
 }
 
-/// A token that could stand in a place, and how likely it is.
+/// A token that is possible in a place, with its probability.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Likely {
     token: String,
     /// The natural logarithm of its probability.
     logprob: f64,
-    /// Its bytes, where the token alone is no whole character.
+    /// Its bytes, if the token alone is not a whole character.
     bytes: Option<Vec<u8>>,
 }
 
-/// The least that the two words must have together: below, another word was meant, and only a grammar stood
-/// against it.
+/// The least probability that the two words must have together. Below it, another word was meant, and only a grammar
+/// prevented it.
 const BOTH_MIN: f64 = 0.5;
 
 /// Returns the probability of `yes` against `no` as the value of `field`, in ten-thousandths.
@@ -49,7 +49,8 @@ pub(super) fn yes(tokens: &[Token], text: &str, field: &str) -> Option<u16> {
     let key = format!("\"{field}\"");
     let after = text.rfind(&key)? + key.len();
     let value = text[after..].trim_start_matches([' ', '\n', '\t', ':', '"']);
-    // Some servers count the tokens of their reasoning too, and the mark of the end: the text lies between.
+    // Some servers also report the tokens of their reasoning and of the end mark, so the text is somewhere between
+    // them.
     let said: Vec<u8> = tokens.iter().flat_map(Token::bytes).copied().collect();
     let begin = said.windows(text.len().max(1)).rposition(|part| part == text.as_bytes())?;
     let at = begin + text.len() - value.len();
@@ -58,7 +59,7 @@ pub(super) fn yes(tokens: &[Token], text: &str, field: &str) -> Option<u16> {
         end += token.bytes().len();
         end > at
     })?;
-    // The word that stands there must be the one that its token begins.
+    // The word in that place must be the one that its token begins.
     word(&token.chosen.token).filter(|word| value.starts_with(word))?;
     let mut sum = [0.0, 0.0];
     let others: Vec<&Likely> = token.top_logprobs.iter().collect();
@@ -74,7 +75,7 @@ pub(super) fn yes(tokens: &[Token], text: &str, field: &str) -> Option<u16> {
         }
     }
     let both = sum[0] + sum[1];
-    // Never upwards, and between 0 and 1, so that the cast is exact.
+    // The share is between 0 and 1 and is rounded down, so the cast is exact.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 10,000")]
     (both >= BOTH_MIN).then_some((sum[0] / both * 10_000.0 + 1e-6).floor() as u16)
 }
@@ -91,7 +92,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A reply in these tokens, with the likeliest in the place of the one at `index`.
+    /// Returns a reply in these tokens, with the likeliest tokens in the place of the one at `index`.
     fn tokens(parts: &[&str], index: usize, likely: &[(&str, f64)]) -> (Vec<Token>, String) {
         let top: Vec<_> =
             likely.iter().map(|(token, p)| json!({"token": token, "logprob": p.ln()})).collect();
@@ -129,7 +130,7 @@ mod tests {
         assert_eq!(yes(&whole, &text, "sound"), Some(8_499), "it is never rounded up");
         let (whole, text) = tokens(&parts, 1, &[("yes", 2.0), ("no", 0.1)]);
         assert_eq!(yes(&whole, &text, "sound"), None, "no probability is above 1");
-        // Without a list of others, the chosen word is all that is known.
+        // Without a list of others, only the chosen word is known.
         let (bare, text) = tokens(&parts, 9, &[]);
         assert_eq!(yes(&bare, &text, "sound"), Some(10_000));
     }

@@ -1,9 +1,9 @@
 //! The `openai` provider: chat completions of any compatible server.
 //!
-//! Structured output is negotiated: the schema is sent as `json_schema`; a server that refuses it is
-//! asked again with `json_object`, and then with the prompt alone. What a server refused is
-//! remembered as long as its client, and each reply records what held it, so that a weaker hold shows in the
-//! result. The same goes for the two names of the token limit.
+//! Structured output is negotiated. The schema is sent as `json_schema`. A server that refuses it is asked again with
+//! `json_object`, and then with the prompt alone. A refusal is remembered as long as the client exists. Each reply
+//! records the form that was used, so that a weaker form shows in the result. The same goes for the two names of the
+//! token limit.
 
 mod answer;
 mod client;
@@ -29,7 +29,7 @@ pub use info::ServerInfo;
 
 pub(super) use client::Client;
 
-/// Between two questions to a server that loads its model.
+/// The wait between two questions to a server that is loading its model.
 const LOADING_WAIT: Duration = Duration::from_secs(1);
 
 /// An OpenAI-compatible server.
@@ -37,15 +37,15 @@ const LOADING_WAIT: Duration = Duration::from_secs(1);
 pub struct OpenAi {
     client: Rc<Client>,
     retry: RetryPolicy,
-    /// The strongest hold that may be used.
+    /// The strongest form of structured output that may be used.
     structured: Cell<Structured>,
-    /// Set if this program launched the server.
+    /// The lifeline of the server, set if this program launched it.
     lifeline: OnceCell<Lifeline>,
     home: Home,
 }
 
 impl OpenAi {
-    /// Makes the client; connects to nothing yet.
+    /// Creates the client, without connecting to anything yet.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl OpenAi {
         Ok(Self::with_client(Rc::new(Client::new(endpoint, None)?)))
     }
 
-    /// Calls a server over connections that others share.
+    /// Creates a provider that calls a server over shared connections.
     pub(super) fn with_client(client: Rc<Client>) -> Self {
         Self {
             retry: RetryPolicy::new(client.retries(), client.is_refused_at_once()),
@@ -65,28 +65,28 @@ impl OpenAi {
         }
     }
 
-    /// Never uses a stronger hold than this from here on.
+    /// Uses no stronger form of structured output than this from now on.
     pub fn degrade_to(&self, structured: Structured) {
         self.structured.set(self.structured.get().max(structured));
     }
 
-    /// Takes `lifeline` for its own if it belongs to this server.
+    /// Takes `lifeline` as its own if it belongs to this server.
     pub fn attach(&self, lifeline: &Lifeline) {
         if lifeline.serves(&self.client.base_url()) {
-            // A second one would say the same.
+            // A second lifeline would say the same.
             let _ = self.lifeline.set(lifeline.clone());
         }
     }
 
-    /// Makes no call again once `quitting` says so.
+    /// Makes no further call once `quitting` is true.
     pub fn watch_shutdown(&self, quitting: &Quitting) {
         self.retry.watch_shutdown(quitting);
     }
 
     /// Calls the model; see [`super::Provider::ask`].
     ///
-    /// A call that meets the end of a launched server is made again once the server is back, and one that meets a
-    /// server which still loads its model, once that is loaded.
+    /// A call that meets the end of a launched server is made again once the server is back. A call that meets a server
+    /// which is still loading its model is made again once the model is loaded.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl OpenAi {
         }
     }
 
-    /// Calls the model of a server that somebody else may have started a moment ago.
+    /// Calls the model of a server that another program may have started a moment ago.
     async fn once_loaded(
         &self,
         ask: &Ask,
@@ -118,7 +118,7 @@ impl OpenAi {
             match self.negotiate(ask, progress, requests).await {
                 Err(error) if error.is_loading() && Instant::now() < patience => {
                     if !told {
-                        tracing::warn!("{error}; waiting until it is loaded");
+                        tracing::warn!("{error}; waiting until the model is loaded");
                     }
                     told = true;
                     tokio::select! {
@@ -131,7 +131,7 @@ impl OpenAi {
         }
     }
 
-    /// Calls the model with the strongest hold that the server takes.
+    /// Calls the model with the strongest form of structured output that the server accepts.
     async fn negotiate(
         &self,
         ask: &Ask,
@@ -168,8 +168,7 @@ impl OpenAi {
         }
     }
 
-    /// Weakens the request if the server refused its form; returns false if there is nothing left
-    /// to give.
+    /// Weakens the request if the server refused its form. Returns false if there is nothing left to weaken.
     fn gives_way(&self, error: &ProviderError, form: RequestForm) -> bool {
         let ProviderError::Status { status: 400 | 403 | 422 | 501, message, .. } = error else {
             return false;
@@ -194,12 +193,12 @@ impl OpenAi {
         if !is_about_the_form(message) {
             return false;
         }
-        tracing::warn!("{error}; trying again with a weaker hold on the reply's form");
+        tracing::warn!("{error}; trying again with weaker structured output");
         self.client.learn(|manners| manners.structured = manners.structured.max(weaker));
         true
     }
 
-    /// Asks the server what it is; see [`ServerInfo`].
+    /// Asks the server about itself; see [`ServerInfo`].
     ///
     /// # Errors
     ///
@@ -208,7 +207,7 @@ impl OpenAi {
         info::fetch(&self.client).await
     }
 
-    /// The same with the version of its program.
+    /// Asks as [`Self::info`] does, and also for the version of the server's program.
     ///
     /// # Errors
     ///
@@ -217,19 +216,19 @@ impl OpenAi {
         info::describe(&self.client).await
     }
 
-    /// Returns how many tokens a text has by the server's own count; none, if it counts none for others (llama.cpp
-    /// and vLLM do).
+    /// Returns the number of tokens in a text by the server's own count, or nothing if the server does not count for
+    /// others (llama.cpp and vLLM do).
     pub async fn count_tokens(&self, text: &str) -> Option<u64> {
         info::count_tokens(&self.client, text).await
     }
 }
 
-/// Finds out whether a server has come up.
+/// A probe that finds out whether a server has come up.
 #[derive(Debug)]
 pub struct Probe(Client);
 
 impl Probe {
-    /// Makes a probe of the server at this base URL; connects to nothing yet.
+    /// Creates a probe of the server at this base URL, without connecting to anything yet.
     ///
     /// # Errors
     ///
@@ -240,14 +239,15 @@ impl Probe {
 
     /// Returns true if the server answers and has loaded its model.
     pub async fn is_ready(&self) -> bool {
-        // llama.cpp lists its model while it still loads it, and says 503 here. Others have no such path.
+        // llama.cpp lists its model while it is still loading it, and returns 503 here. Other servers have no such
+        // path.
         let health = self.0.get("/health").await;
         let is_loading = matches!(health, Err(ProviderError::Status { status: 503, .. }));
         !is_loading && info::fetch(&self.0).await.is_ok()
     }
 }
 
-/// Tells a refused response format from every other refusal: its message names the form, or nothing.
+/// Returns true if a refusal is about the response format: its message names the form, or there is no message.
 fn is_about_the_form(message: &str) -> bool {
     let lower = message.to_lowercase();
     let words = ["response_format", "schema", "grammar", "json", "structured", "guided", "(no message)"];

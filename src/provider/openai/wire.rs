@@ -1,6 +1,6 @@
-//! The bytes on the wire: chat completions as servers speak them, dialects included.
+//! The JSON on the wire: chat completions as servers speak them, dialects included.
 //!
-//! Incoming types ignore unknown fields on purpose: every server adds some.
+//! Incoming types ignore unknown fields on purpose, because every server adds some.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use super::logprobs::Logprobs;
 use crate::protocol::Message;
 use crate::text::schema::SchemaText;
 
-/// So many bytes a request has beside its messages, about: most are the schema's.
+/// The approximate size of a request besides its messages, in bytes. Most of it is the schema.
 const FRAME_BYTES: usize = 4096;
 
-/// So many has a message beside what it says.
+/// The approximate size of a message besides its content, in bytes.
 const MESSAGE_BYTES: usize = 32;
 
-/// A request.
+/// A request for a chat completion.
 #[derive(Serialize)]
 pub(super) struct ChatRequest<'a> {
     pub(super) model: &'a str,
@@ -63,7 +63,7 @@ pub(super) struct StreamOptions {
 }
 
 impl ChatRequest<'_> {
-    /// The bytes, into room for all of them: growing on the way cost more than writing.
+    /// Returns the bytes, written into room for all of them. Growing on the way cost more than writing.
     pub(super) fn body(&self) -> Vec<u8> {
         let messages: usize = self.messages.iter().map(|message| message.content.len() + MESSAGE_BYTES).sum();
         let mut body = Vec::with_capacity(messages + messages / 8 + FRAME_BYTES);
@@ -84,7 +84,7 @@ pub(super) struct Body {
     pub(super) id: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub(super) system_fingerprint: Option<String>,
-    /// Seconds since 1970.
+    /// The time of creation, in seconds since 1970.
     #[serde(deserialize_with = "lenient")]
     pub(super) created: Option<u64>,
 }
@@ -92,9 +92,9 @@ pub(super) struct Body {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Choice {
-    /// In a whole completion.
+    /// The message of a whole completion.
     pub(super) message: Option<Delta>,
-    /// In a chunk.
+    /// The message of a chunk.
     pub(super) delta: Option<Delta>,
     #[serde(deserialize_with = "lenient")]
     pub(super) finish_reason: Option<String>,
@@ -107,13 +107,13 @@ pub(super) struct Choice {
 pub(super) struct Delta {
     pub(super) content: Option<Content>,
     pub(super) refusal: Option<String>,
-    /// llama.cpp, DeepSeek, older vLLM.
+    /// The reasoning, as llama.cpp, DeepSeek and older vLLM name it.
     pub(super) reasoning_content: Option<String>,
-    /// Newer vLLM, OpenRouter, Ollama.
+    /// The reasoning, as newer vLLM, OpenRouter and Ollama name it.
     pub(super) reasoning: Option<String>,
 }
 
-/// The text of a reply: whole, or in parts, of which those that are text count.
+/// The text of a reply: whole, or in parts, of which only the text parts count.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum Content {
@@ -142,7 +142,7 @@ pub(super) struct WireUsage {
     pub(super) prompt_tokens: u64,
     pub(super) completion_tokens: u64,
     pub(super) prompt_tokens_details: Option<PromptDetails>,
-    /// US dollars; OpenRouter.
+    /// The cost in US dollars, as OpenRouter reports it.
     pub(super) cost: Option<f64>,
 }
 
@@ -152,7 +152,7 @@ pub(super) struct PromptDetails {
     pub(super) cached_tokens: Option<u64>,
 }
 
-/// Reads figures; a reply is not lost because of figures that are none.
+/// Reads figures. A reply is not lost because its figures cannot be read.
 fn usage<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<WireUsage>, D::Error> {
     lenient(deserializer)
 }
@@ -177,11 +177,11 @@ pub(super) struct Models {
 #[serde(default)]
 pub(super) struct Model {
     pub(super) id: String,
-    /// Whose it is; servers name themselves here.
+    /// The owner of the model. Servers name themselves here.
     pub(super) owned_by: Option<String>,
-    /// vLLM.
+    /// The context length, as vLLM reports it.
     pub(super) max_model_len: Option<u64>,
-    /// llama.cpp.
+    /// Further data, as llama.cpp reports it.
     pub(super) meta: Option<ModelMeta>,
 }
 

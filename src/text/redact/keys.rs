@@ -1,9 +1,9 @@
 //! Keys and tokens, by the forms in which their issuers write them.
 //!
-//! The input is a folded text. The output is places in it. [`TOKENS`] holds the forms that are a prefix and a run of
-//! characters, which is how nearly every issuer marks a key today. [`SHAPES`] holds the forms that need more than that.
-//! A run is counted once, and each shape is searched for separately, so the time is linear in the text, whatever its
-//! content.
+//! The input is a folded text. The output is places in it. The list [`TOKENS`] holds the forms that are a prefix and a
+//! run of characters, which is how nearly every issuer marks a key today. The list [`SHAPES`] holds the forms that need
+//! more. A run is counted once, and each shape is searched for separately, so the time is linear in the text, whatever
+//! its content.
 
 use std::ops::Range;
 use std::sync::LazyLock;

@@ -27,7 +27,7 @@ fn keys_can_be_read_by_their_owner_alone_and_are_never_written_over() {
     let roster = std::fs::read_to_string(folder.join("roster.json")).unwrap();
     assert!(!roster.contains("PRIVATE"));
     let again = Finished::of(consensus(&project.folder).args(["keys", "generate", "keys"])).exits(2);
-    assert!(again.stderr.contains("never written over"), "{}", again.stderr);
+    assert!(again.stderr.contains("never overwritten"), "{}", again.stderr);
     assert_eq!(std::fs::read_to_string(folder.join("roster.json")).unwrap(), roster);
     let pair = ["keys", "generate", "other", "--roleset", "solver_checker"];
     Finished::of(consensus(&project.folder).args(pair)).exits(2);

@@ -173,3 +173,37 @@ fn what_one_run_learns_of_a_server_all_others_know() {
     let refused = refused.count();
     assert!((1..=2).contains(&refused), "both first drafts at most, and not each run's: {refused}");
 }
+
+#[test]
+fn a_line_that_another_question_has_moved_away_is_not_graded_by_its_answer() {
+    let folder = Folder::new();
+    let line =
+        |sum: u32| json!({"question": format!("How much is {sum} + 0?"), "answer": sum}).to_string() + "\n";
+    let map = ["--map", "prompt=question", "--mock", "--answer", "4", "--roleset", "solver_checker"];
+    folder.write("tasks.jsonl", &(line(4) + &line(5)));
+    assert_eq!(figures(&folder, &map, 0)["ended"]["right"], 1);
+    folder.write("tasks.jsonl", &(line(5) + &line(4)));
+    let moved = Finished::of(&mut batch(&folder, &map)).exits(0).stderr;
+    assert!(moved.contains("2 runs kept as made and as graded"), "{moved}");
+    let rows = lines(&folder, "results-0.jsonl");
+    assert_eq!(rows.iter().find(|row| row["task"] == "1").unwrap()["right"], json!(true), "{rows:?}");
+    // Runs of two settings under one name are told apart by nothing, and that is said.
+    let other = [&map[..], &["--set", "params.max_rounds=7", "--keep-old"]].concat();
+    Finished::of(&mut batch(&folder, &other)).exits(0);
+    let shown = Finished::of(consensus(&folder).args(["results", "out"])).exits(0);
+    assert!(shown.stderr.contains("solver_checker has runs with 2 choices of settings"), "{}", shown.stderr);
+}
+
+#[test]
+fn a_batch_adds_to_no_link() {
+    for name in ["results-0.jsonl", "journal-0.jsonl", "refused-0.jsonl"] {
+        let folder = Folder::new();
+        tasks(&folder, 1);
+        let private = folder.write("private.txt", "mine");
+        std::fs::create_dir(folder.path().join("out")).unwrap();
+        std::os::unix::fs::symlink(&private, folder.path().join("out").join(name)).unwrap();
+        let refused = Finished::of(&mut batch(&folder, &MOCK)).stderr;
+        assert!(refused.contains(name) && refused.contains("is a link"), "{refused}");
+        assert_eq!(std::fs::read_to_string(&private).unwrap(), "mine");
+    }
+}

@@ -1,5 +1,6 @@
 //! The same command again: what is known of a run is what its journal says, whatever its line of results said before.
 
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -181,4 +182,25 @@ fn keeps_no_other_from_its_runs(retries: &str) {
     let refused =
         Finished::of(&mut batch(&folder, &["--roleset", "writer_physicist", "--model", ","])).exits(2);
     assert!(refused.stderr.contains("--model names no model"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_shard_of_another_number_is_refused_while_the_first_one_has_no_run_yet() {
+    let folder = Folder::new();
+    // A line that never comes keeps the first shard from its first run.
+    let mut first = consensus(&folder);
+    first.args(["batch", "-", "--output", "out", "--shard", "0/2"]).args(MOCK).stdin(Stdio::piped());
+    let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let claimed = folder.path().join("out/batch.json");
+    while !std::fs::read_to_string(&claimed).is_ok_and(|text| text.contains("commands")) {
+        assert!(first.try_wait().unwrap().is_none());
+        std::thread::yield_now();
+    }
+    tasks(&folder, 1);
+    let other = [&MOCK[..], &["--shard", "1/3"]].concat();
+    let refused = Finished::of(&mut batch(&folder, &other)).exits(2).stderr;
+    assert!(refused.contains("shard"), "{refused}");
+    drop(first.stdin.take());
+    assert!(first.wait().unwrap().success());
+    assert!(std::fs::read_to_string(&claimed).unwrap().contains("\"shards\": 2"));
 }

@@ -138,8 +138,11 @@ fn a_model_that_the_server_does_not_have_is_said_with_the_nearest_before_it_is_c
     };
     let server = listing("vllm");
     let refused = ask(&server, &["--model", "qwen2.5:8b"], 2).stderr;
-    assert!(refused.contains("has no model `qwen2.5:8b`; did you mean `qwen2.5:7b`?"), "{refused}");
-    assert!(refused.contains("It lists `qwen2.5:7b`, `tiny-model:latest`."), "{refused}");
+    assert!(
+        refused.contains("has no model `qwen2.5:8b`; it lists `qwen2.5:7b`, `tiny-model:latest`;"),
+        "{refused}"
+    );
+    assert!(refused.contains("; did you mean `qwen2.5:7b`?"), "{refused}");
     assert!(server.chats().is_empty(), "no model was called");
     let batch = ["--model", "qwen2.5:8b", "--no-model-check"];
     ask(&server, &batch, 0);

@@ -366,7 +366,7 @@ fn mistakes_in_flags_and_files_say_what_to_do() {
         (&["run", "--prompt", "x", "--constraint", "sentence=3"][..], "is no constraint"),
         (&["run", "--prompt", "x", "--canonical", "choice"][..], "needs --choices"),
         (&["run", "--prompt", "x", "--choices", "x²,x2"][..], "is the same as another choice"),
-        (&["run", "--prompt", "x", "--choices", "a"][..], "two at least"),
+        (&["run", "--prompt", "x", "--choices", "a"][..], "at least two choices"),
         (&["run", "--prompt", "x", "--constraint", "lines=3"][..], "--canonical lines"),
         (
             &["run", "--prompt", "x", "--model", "m", "--base-url", "http://127.0.0.1:1/v1?key=s"][..],

@@ -108,3 +108,46 @@ fn commands_that_only_read_tell_of_a_link_out_of_the_folder() {
     let read = Finished::of(reading.current_dir(folder.path().join("project"))).exits(0);
     assert!(read.stderr.contains("runs: a link that leads out of the folder"), "{}", read.stderr);
 }
+
+#[test]
+fn no_name_in_a_folder_is_offered_to_a_shell_that_could_run_it() {
+    let folder = Folder::new();
+    for name in ["team$(touch x)", "a;touch x;", "two words", "osc\u{1b}]0;x\u{7}"] {
+        folder.write(&format!("rolesets/{name}.json"), "{}");
+        folder.write(&format!("notes/{name}"), "");
+    }
+    folder.write("rolesets/plain.json", "{}");
+    folder.write("notes/plain.txt", "");
+    let offered = |shell: &str, words: &[&str]| {
+        let mut command = consensus(&folder);
+        command.env("CONSENSUS_COMPLETE", shell).env("_CLAP_COMPLETE_INDEX", (words.len()).to_string());
+        command.env("_CLAP_COMPLETE_COMP_TYPE", "9").args(["--", "consensus"]).args(words);
+        Finished::of(&mut command).exits(0).stdout
+    };
+    for words in [["run", "--roleset", ""], ["run", "--file", "notes/"]] {
+        let bash = offered("bash", &words);
+        assert!(bash.contains("plain") && !bash.contains([';', '$', ' ', '\u{1b}']), "{bash:?}");
+        // These quote what they insert, and cannot be acted on.
+        for shell in ["zsh", "fish"] {
+            let offered = offered(shell, &words);
+            assert!(offered.contains("two words") && !offered.contains('\u{1b}'), "{shell}: {offered:?}");
+        }
+    }
+}
+
+#[test]
+fn manual_pages_and_bundles_follow_no_link() {
+    let folder = Folder::new();
+    let private = folder.write("private.txt", "mine");
+    std::fs::create_dir(folder.path().join("man")).unwrap();
+    std::os::unix::fs::symlink(&private, folder.path().join("man/consensus.1")).unwrap();
+    let refused = Finished::of(consensus(&folder).args(["man", "--out", "man"])).exits(1).stderr;
+    assert!(refused.contains("man/consensus.1") && refused.contains("is a link"), "{refused}");
+    Finished::of(consensus(&folder).args(["run", "--mock", "--answer", "4", "2+2 is?"])).exits(0);
+    std::fs::remove_file(folder.run().join("transcript.md")).unwrap();
+    std::os::unix::fs::symlink(&private, folder.run().join("transcript.md")).unwrap();
+    let export = ["export", folder.run().to_str().unwrap(), "--bundle", "out.tar.gz"].map(str::to_owned);
+    let refused = Finished::of(consensus(&folder).args(export)).exits(2).stderr;
+    assert!(refused.contains("transcript.md") && refused.contains("is a link"), "{refused}");
+    assert_eq!(std::fs::read_to_string(private).unwrap(), "mine");
+}

@@ -103,7 +103,7 @@ fn weights_are_taken_from_a_file() {
     assert_eq!((&weights["pathos"], &weights["ethos"]), (&json!(0.3333), &json!(0.3334)));
     for (name, text, why) in [
         ("half.json", r#"{"pathos": 0.2, "logos": 0.4, "ethos": 0.3}"#, "must sum to 1"),
-        ("words.json", r#"{"pathos": "much"}"#, "`words.json` holds no weights"),
+        ("words.json", r#"{"pathos": "much"}"#, "`words.json` is not a file of weights"),
     ] {
         folder.write(name, text);
         let refused = run(&folder, &[&mock[..], &[name]].concat()).exits(2);

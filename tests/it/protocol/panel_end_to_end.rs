@@ -57,7 +57,7 @@ fn who_sits_on_a_panel_can_be_said_with_flags() {
         (["--members", "analyst"], "`panel` has 2 to 16 agents, not 1"),
         (["--members", "analist"], "did you mean `Analyst`?"),
         (["--persona", "42"], "no persona `42`"),
-        (["--persona", "Analyst"], "`Analyst` sits on this panel already"),
+        (["--persona", "Analyst"], "`Analyst` is already a member of this panel"),
         (["--models", "a,"], "a model's name is empty"),
         (["--max-rounds", "21"], "`max_iterations` is 1 to 20"),
         (["--thinking", "field"], "--thinking field goes with rolesets of `pair` only"),

@@ -161,7 +161,7 @@ fn a_model_without_forms_is_held_by_a_tool_and_one_without_tools_by_the_prompt()
         ]));
         let journal = std::fs::read_to_string(folder.run().join("journal.jsonl")).unwrap();
         assert!(journal.contains(&format!("\"structured\":\"{hold}\"")), "{}", finished.stderr);
-        assert!(finished.stderr.contains("weaker hold"), "{}", finished.stderr);
+        assert!(finished.stderr.contains("weaker structured output"), "{}", finished.stderr);
     }
 }
 

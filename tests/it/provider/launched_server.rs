@@ -94,7 +94,7 @@ fn a_server_that_dies_is_started_again_once_and_the_run_goes_on() {
     let mark = folder.path().join("died");
     let finished = Finished::of(&mut run(&folder, &format!("dies_once={}", mark.display()))).exits(0);
     assert_eq!(finished.stdout, "four\n");
-    assert!(finished.stderr.contains("starting it again"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("restarting the model server"), "{}", finished.stderr);
     assert_eq!(processes(&folder).len(), 2, "two lives");
     assert_gone(&folder);
 }
@@ -103,7 +103,7 @@ fn a_server_that_dies_is_started_again_once_and_the_run_goes_on() {
 fn a_server_that_dies_again_puts_the_run_down_for_a_resume() {
     let folder = Folder::new();
     let finished = Finished::of(&mut run(&folder, "dies=2")).exits(6);
-    assert!(finished.stderr.contains("ended in the middle of the run"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("ended during the run"), "{}", finished.stderr);
     assert!(finished.stderr.contains("with the same --launch and --model"), "{}", finished.stderr);
     assert_gone(&folder);
     // A journal never says what to start.

@@ -170,7 +170,7 @@ fn a_slow_loris_meets_the_total_time_out() {
 
 #[test]
 fn answers_that_are_none_are_named() {
-    fails("it is no chat completion", |_| vec![Act::Send(http("200 OK", "", b"<html>It works!</html>"))]);
+    fails("it is not a chat completion", |_| vec![Act::Send(http("200 OK", "", b"<html>It works!</html>"))]);
     fails("it has no choices", |_| vec![Act::Send(http("200 OK", "", b"{\"choices\":[]}"))]);
     fails("it is not UTF-8", |_| vec![Act::Send(http("200 OK", "", b"{\"choices\":\"\xff\xfe\"}"))]);
     fails("the server reports an error", |_| {
